@@ -1,0 +1,78 @@
+"""A second opinion on the two primitives of the oracle, order and LIKE: Spark, without a binder between."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from tureen.predicate import Compare, Like
+from tureen.schema import Column, Kind, Schema, Type
+from tureen.testing import strategies
+from tureen.testing.truth import holds
+from tureen.testing.values import taken
+
+OPS = ("=", "<>", "<", "<=", ">", ">=")
+DOMAINS = {Kind.FLOAT: "double", Kind.DOUBLE: "double", Kind.DECIMAL: "decimal", Kind.STRING: "string"}
+
+once = settings(
+    max_examples=2,
+    phases=(Phase.generate,),
+    deadline=None,
+    database=None,
+    derandomize="TUREEN_EXPLORE" not in os.environ,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def pairs_of(type_: Type) -> Schema:
+    return Schema((Column("a", type_), Column("b", type_)))
+
+
+def answers(
+    spark: SparkSession, schema: Schema, rows: list[dict[str, Any]], select: str
+) -> list[dict[str, Any]]:
+    spark.createDataFrame(pa.Table.from_pylist(rows, schema=schema.arrow)).createOrReplaceTempView("pairs")
+    found: list[dict[str, Any]] = spark.sql(f"SELECT {select} FROM pairs").toArrow().to_pylist()
+    return found
+
+
+@pytest.mark.parametrize("type_", strategies.TYPES, ids=lambda type_: type_.sql)
+def test_values_are_ordered_as_in_spark(spark: SparkSession, type_: Type) -> None:
+    schema = pairs_of(type_)
+
+    @once
+    @given(strategies.rows(schema, min_size=60, max_size=60))
+    def check(rows: list[dict[str, Any]]) -> None:
+        theirs = answers(spark, schema, rows, ", ".join(f"a {op} b AS `{op}`" for op in OPS))
+        for row, their in zip(rows, theirs, strict=True):
+            kept = {name: taken(value, type_) for name, value in row.items()}
+            for op in OPS:
+                ours = holds(Compare("a", op, "b", domain=DOMAINS.get(type_.kind, "int")), kept, schema)
+                assert ours is (their[op] is True), f"{row['a']!r} {op} {row['b']!r}"
+
+    check()
+
+
+@st.composite
+def like_pairs(draw: st.DrawFn) -> dict[str, Any]:
+    """A text, and a pattern whose escapes are all proper ones."""
+    pieces = st.sampled_from(["%", "%", "_", "a", "b", "é", "😀", "\n", ".", "(", "\\%", "\\_", "\\\\"])
+    text = draw(strategies.values(Type(Kind.STRING)) | st.text("abé😀%_\\\n.(", max_size=5))
+    return {"a": text, "b": "".join(draw(st.lists(pieces, max_size=5)))}
+
+
+@once
+@given(st.lists(like_pairs(), min_size=150, max_size=150))
+def test_like_is_that_of_spark(spark: SparkSession, rows: list[dict[str, Any]]) -> None:
+    schema = pairs_of(Type(Kind.STRING))
+    for row, their in zip(
+        rows, answers(spark, schema, rows, "a LIKE b AS l, a NOT LIKE b AS n"), strict=True
+    ):
+        assert holds(Like("a", row["b"]), row, schema) is (their["l"] is True), row
+        assert holds(Like("a", row["b"], negated=True), row, schema) is (their["n"] is True), row

@@ -1,0 +1,154 @@
+"""The random inputs hold everything that they promise."""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tureen.schema import Kind, Schema, Type
+from tureen.testing import strategies
+from tureen.testing.values import taken
+
+SCHEMA = strategies.wide_schema()
+
+
+def drawn(strategy: st.SearchStrategy[Any], count: int = 300) -> list[Any]:
+    """So many examples of a strategy, the same in every run."""
+    found: list[Any] = []
+
+    @settings(
+        max_examples=count,
+        phases=(Phase.generate,),
+        derandomize=True,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategy)
+    def keep(value: Any) -> None:
+        found.append(value)
+
+    keep()
+    return found
+
+
+@cache
+def conditions(portable: bool) -> list[str]:
+    return drawn(strategies.conditions(SCHEMA, portable=portable, depth=1), 800)
+
+
+@cache
+def queries() -> list[strategies.QueryText]:
+    return drawn(strategies.queries(SCHEMA, "s", depth=0))
+
+
+def occurs(form: str, texts: list[str]) -> bool:
+    return any(re.search(form, text) for text in texts)
+
+
+def test_the_wide_schema_has_every_type_twice() -> None:
+    assert {column.type.kind for column in SCHEMA.columns} == set(Kind)
+    for type_ in strategies.TYPES:
+        assert sum(column.type == type_ for column in SCHEMA.columns) >= 2
+    assert SCHEMA.time == "Ts"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        r"\w <= ",
+        r"-?\d+ < ",
+        r" NOT BETWEEN ",
+        r" IN \(.*NULL",
+        r" NOT IN \(",
+        r" IS NOT NULL",
+        r" LIKE '[^']*%",
+        r" ESCAPE '!'",
+        r"NOT \(",
+        r"\) OR \(",
+        r" and .* OR ",
+        r"\w_\d [<>=]+ \w+_\d \+ 1",
+        r"upper\(",
+        r"double_\d \+ double_\d > 3",
+        r"INTERVAL '1' SECOND",
+        r"DATE '",
+        r"TIMESTAMP '",
+        r"CAST\('NaN' AS DOUBLE\)",
+    ],
+)
+def test_every_kind_of_condition_occurs(form: str) -> None:
+    assert occurs(form, conditions(portable=True))
+
+
+@pytest.mark.parametrize(
+    "form", [r"\d\.\d+D", r"\d+L", r"LIKE '.*\\\\", r"timestamp_\d [<>=]+ '", r"'a\\\\b'"]
+)
+def test_sparks_own_forms_occur_where_asked_for(form: str) -> None:
+    assert occurs(form, conditions(portable=False))
+    assert not occurs(form, conditions(portable=True))
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        r"^$",
+        r"BEGIN NOW - INTERVAL '\d+' \w+ END NOW$",
+        r"BEGIN NOW - \d+ \w+ END NOW - ",
+        r"BEGIN NOW - \d+ END NOW$",
+        r"BEGIN TIMESTAMP '.*' END NOW$",
+        r"BEGIN TIMESTAMP '.*' END TIMESTAMP '.*'$",
+        r"BEGIN NOW - \d+ ROWS END NOW$",
+        r"BEGIN NOW - \d+ ROWS END NOW - \d+ ROWS$",
+    ],
+)
+def test_every_kind_of_window_occurs(form: str) -> None:
+    assert occurs(form, [query.window for query in queries()])
+
+
+@pytest.mark.parametrize(
+    "form", [r"SELECT \*", r"SELECT t\.\*", r" AS out\d", r"FROM s AS t", r"s\.\w+ .*FROM s\b"]
+)
+def test_every_kind_of_select_list_occurs(form: str) -> None:
+    assert occurs(form, [query.batch for query in queries()])
+
+
+def test_a_query_has_its_condition_apart() -> None:
+    assert any(query.where is None for query in queries())
+    for query in queries():
+        assert query.text.startswith(query.batch)
+        assert query.batch.endswith(f" WHERE {query.where}" if query.where else f" FROM {query.source}")
+
+
+@pytest.mark.parametrize("type_", strategies.TYPES, ids=lambda type_: type_.sql)
+def test_values_fit_their_type_and_are_sometimes_null(type_: Type) -> None:
+    values = drawn(strategies.values(type_), 100)
+    assert None in values
+    assert len({value for value in values if value is not None and taken(value, type_) is not None}) > 1
+
+
+@pytest.mark.parametrize("kind", [Kind.FLOAT, Kind.DOUBLE])
+def test_awkward_floats_occur(kind: Kind) -> None:
+    values = drawn(strategies.values(Type(kind), nulls=False))
+    assert any(math.isnan(value) for value in values)
+    assert -math.inf in values
+    assert any(value == 0 and math.copysign(1, value) < 0 for value in values)
+
+
+def test_schemas_come_with_and_without_time() -> None:
+    times = {schema.time for schema in drawn(strategies.schemas(), 50)}
+    assert times == {None, "Ts"}
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_rows_fit_their_schema(data: st.DataObject) -> None:
+    schema: Schema = data.draw(strategies.schemas())
+    for row in data.draw(strategies.rows(schema)):
+        assert set(row) == set(schema.names)
+        assert schema.time is None or row[schema.time] is not None

@@ -1,0 +1,438 @@
+"""The embedded Tureen: one directory, in this process."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tureen.errors import (
+    EngineFailed,
+    InvalidSchema,
+    PotLocked,
+    TureenError,
+    UnknownQuery,
+    UnknownStream,
+    WaitTimeout,
+)
+from tureen.faults import crash_point
+from tureen.language import bind_query, parse_duration
+from tureen.pipeline.engine import Engine
+from tureen.pot.catalog import Catalog, current_seq, exists, micros_now, take_seq
+from tureen.pot.groups import GroupCommit
+from tureen.pot.log import Entry
+from tureen.pot.position import Position
+from tureen.pot.queries import (
+    Registered,
+    Registration,
+    count_queries,
+    find_query,
+    last_eager_seq,
+    list_queries,
+    register,
+    unregister,
+)
+from tureen.pot.runs import count_rejected, live_runs, rejected_rows
+from tureen.pot.streams import Stream, create_stream, drop_stream, find_stream, list_streams, stream_by_id
+from tureen.results.answer import Answer
+from tureen.results.invoke import Invoker
+from tureen.schema import Schema
+from tureen.stems.intake import to_batch
+from tureen.window import from_micros, to_micros
+
+WAIT_SECONDS = 60.0
+"""How long `wait_for` waits if nothing else is said."""
+
+MODES = ("auto", "read", "write")
+
+
+def open(  # noqa: A001 - the name people expect
+    path: str | os.PathLike[str],
+    *,
+    mode: str = "auto",
+    master: str = "local[*]",
+    clock: Callable[[], int] = micros_now,
+) -> Soup:
+    """Open a pot: a directory that is made if it is not there.
+
+    `mode="auto"` opens for reading, and for writing at the first call that needs it; `"write"` takes the pot and starts
+    Spark at once, in the background; `"read"` never does. `clock` gives NOW in microseconds, for tests.
+    """
+    return Soup(Path(path), mode=mode, master=master, clock=clock)
+
+
+class Soup:
+    """A pot in use: streams in, standing queries over them, answers out."""
+
+    def __init__(self, path: Path, *, mode: str, master: str, clock: Callable[[], int]) -> None:
+        """Open the pot; see `open`."""
+        if mode not in MODES:
+            raise TureenError(f"unknown mode '{mode}'", hint=f"one of {', '.join(MODES)}")
+        self.path = path.absolute()
+        self._mode, self._master, self._clock = mode, master, clock
+        self._lock = threading.RLock()
+        self._closed = False
+        self._engine: Engine | None = None
+        self._opened: tuple[Catalog, Invoker] | None = None
+        self._registrations: GroupCommit[Registration, str] = GroupCommit(self._commit_registrations)
+        if exists(self.path):
+            self._open_catalog(create=False)
+        if mode == "write":
+            self._write()
+
+    # Streams
+
+    def create_stream(
+        self,
+        name: str,
+        schema: str | Schema,
+        *,
+        time: str | None = None,
+        retain: str | None = None,
+        clock: str = "wall",
+        source: dict[str, Any] | None = None,
+    ) -> None:
+        """Make a stream, fed by `push` or by an outside Spark source."""
+        if not name or not isinstance(name, str):
+            raise InvalidSchema("a stream needs a name")
+        if clock not in ("wall", "stream"):
+            raise InvalidSchema(f"unknown clock '{clock}'", hint="'wall', or 'stream' for replays")
+        if source is not None and not isinstance(source.get("format"), str):
+            raise InvalidSchema("a source needs a format", hint='source={"format": "rate", "options": {…}}')
+        parsed = Schema.parse(schema, time) if isinstance(schema, str) else schema.checked()
+        kept = None if retain is None else parse_duration(retain)
+        engine = self._write()
+        with self._catalog.write() as tx:
+            create_stream(tx, name, parsed, clock=clock, retain=kept, source=source)
+        engine.notice()
+
+    def drop_stream(self, name: str) -> None:
+        """Remove a stream, its tuples, and the queries over it."""
+        engine = self._write()
+        with self._catalog.write() as tx:
+            drop_stream(tx, find_stream(tx, name))
+        engine.notice()
+
+    def streams(self) -> list[dict[str, Any]]:
+        """The streams, in order of creation."""
+        if self._opened is None:
+            return []
+        with self._catalog.read() as tx:
+            return [_describe_stream(stream) for stream in list_streams(tx)]
+
+    def push(self, stream: str, rows: Any, *, key: str | None = None) -> str:
+        """Add rows to a stream; they are durable when this returns. Returns their position.
+
+        All rows are taken or none. With a `key`, pushing the same again changes nothing.
+        """
+        engine = self._write()
+        with self._catalog.read() as tx:
+            target = find_stream(tx, stream)
+            seq = current_seq(tx)
+        if target.source is not None:
+            raise TureenError(f"stream '{target.name}' is fed by its source", hint="push to another stream")
+        batch = to_batch(target.schema, rows)
+        if batch.num_rows == 0 and key is None:
+            return str(Position(seq, target.id, engine.inbox.end(target.id)))
+        payload = batch.serialize().to_pybytes()
+        digest = hashlib.blake2b(payload, digest_size=16).digest()
+        end = engine.inbox.push(target.id, Entry(payload, batch.num_rows, self._clock(), digest, key or ""))
+        return str(Position(seq, target.id, end))
+
+    def rejected(self, stream: str) -> list[dict[str, Any]]:
+        """The rows of a stream that could not be taken, with the reason."""
+        with self._catalog.read() as tx:
+            found = rejected_rows(tx, find_stream(tx, stream).id)
+        return [{**one, "rejected_at": from_micros(one["rejected_at"])} for one in found]
+
+    # Queries
+
+    def register(self, sql: str, *, name: str | None = None, materialize: bool = True) -> StandingQuery:
+        """Let a query stand; its handle answers from now on, over what came before as well.
+
+        `materialize=True` keeps its results ready at arrival; `False` evaluates it from the index when it is invoked.
+        """
+        engine = self._write()
+        if name is not None and (not isinstance(name, str) or not name.strip()):
+            raise TureenError("a query's name must not be empty")
+        with self._catalog.read() as tx:
+            known = {stream.name.lower(): stream for stream in list_streams(tx)}
+
+            def look_up(wanted: str) -> tuple[str, Schema]:
+                stream = known.get(wanted.lower()) or find_stream(tx, wanted)
+                return stream.name, stream.schema
+
+            query = bind_query(sql, look_up)
+        stream = known[query.stream.lower()]
+        handle = self._registrations.submit(
+            Registration(sql, stream.id, query.clause, eager=bool(materialize), name=name)
+        )
+        engine.notice()
+        return StandingQuery(self, handle, name, sql)
+
+    def query(self, handle_or_name: str) -> StandingQuery:
+        """The standing query of that handle or name."""
+        if self._opened is None:
+            raise UnknownQuery(f"there is no query '{handle_or_name}'")
+        with self._catalog.read() as tx:
+            found = find_query(tx, handle_or_name)
+        return StandingQuery(self, found.id, found.name, found.sql)
+
+    def queries(self) -> list[StandingQuery]:
+        """All standing queries, in order of registration."""
+        if self._opened is None:
+            return []
+        with self._catalog.read() as tx:
+            return [StandingQuery(self, one.id, one.name, one.sql) for one in list_queries(tx)]
+
+    def _commit_registrations(self, wanted: list[Registration]) -> list[str | Exception]:
+        """Commit registrations that came together in one transaction; one that fails does not stop the others."""
+        outcomes: list[str | Exception] = []
+        crash_point("register.before_commit")
+        with self._catalog.write() as tx:
+            seq = take_seq(tx)
+            for one in wanted:
+                try:
+                    with tx.begin_nested():
+                        if stream_by_id(tx, one.stream_id) is None:
+                            raise UnknownStream("the stream of this query was dropped")
+                        outcomes.append(register(tx, seq, one))
+                except TureenError as error:
+                    outcomes.append(error)
+            crash_point("register.in_commit")
+        crash_point("register.after_commit")
+        return outcomes
+
+    def _unregister(self, handle: str) -> None:
+        engine = self._write()
+        with self._catalog.write() as tx:
+            take_seq(tx)
+            unregister(tx, handle)
+        engine.notice()
+
+    def _invoke(
+        self, handle: str, now: datetime | None, wait_for: str | None, timeout: float | None
+    ) -> Answer:
+        if wait_for is not None:
+            self.wait(wait_for, timeout=timeout)
+        moment = None if now is None else to_micros(now)
+        return self._invoker.invoke(handle, moment)
+
+    # The pot
+
+    def wait(self, position: str | Iterable[str], *, timeout: float | None = None) -> None:
+        """Wait until a push is in, or until what an answer reflects is here; all of them if several are given."""
+        wanted = [position] if isinstance(position, str) else list(position)
+        deadline = time.monotonic() + (WAIT_SECONDS if timeout is None else timeout)
+        for one in wanted:
+            self._wait(Position.parse(one), deadline)
+
+    def _wait(self, position: Position, deadline: float) -> None:
+        token = None
+        while True:
+            found = self._catalog.token()
+            if found != token:
+                token = found
+                if self._reached(position):
+                    return
+                self._help_along()
+            if time.monotonic() > deadline:
+                raise WaitTimeout(
+                    "what was waited for is not in yet",
+                    detail=None if self._engine is None else self._engine.error,
+                    hint="give a longer timeout; status() tells how far the pipeline is",
+                )
+            time.sleep(0.002)
+
+    def _reached(self, position: Position) -> bool:
+        with self._catalog.read() as tx:
+            if position.stream is None:
+                return current_seq(tx) >= position.seq
+            stream = stream_by_id(tx, position.stream)
+            if stream is None:
+                raise UnknownStream("the stream that was waited for was dropped")
+            return stream.taken >= position.end
+
+    def _help_along(self) -> None:
+        """Take the pot if nobody else feeds it: rows that a crash left in the inbox want an engine."""
+        if self._engine is None and self._mode == "auto":
+            try:
+                self._write()
+            except PotLocked:
+                return
+
+    def status(self) -> dict[str, Any]:
+        """What is there: rows, runs, tail, debts, queries, position, lag."""
+        if self._opened is None:
+            return {"streams": {}, "queries": 0, "clauses": 0, "position": str(Position(0)), "engine": "none"}
+        with self._catalog.read() as tx:
+            handles, clauses = count_queries(tx)
+            streams = {}
+            for stream in list_streams(tx):
+                runs = live_runs(tx, stream.id)
+                tail = [run for run in runs if not run.indexed]
+                newest = last_eager_seq(tx, stream.id)
+                end = stream.taken if self._engine is None else self._engine.inbox.end(stream.id)
+                streams[stream.name] = {
+                    "rows": sum(run.rows for run in runs),
+                    "bytes": sum(run.bytes for run in runs),
+                    "runs": len(runs) - len(tail),
+                    "tail_runs": len(tail),
+                    "tail_rows": sum(run.rows for run in tail),
+                    "cell_files": sum(len(run.cells) for run in runs),
+                    "debts": sum(1 for run in runs if run.indexed and run.matched_seq < newest),
+                    "rejected": count_rejected(tx, stream.id),
+                    "lag_bytes": max(0, end - stream.taken),
+                }
+            seq = current_seq(tx)
+        return {
+            "streams": streams,
+            "queries": handles,
+            "clauses": clauses,
+            "position": str(Position(seq)),
+            "engine": self._engine_state(),
+            "error": None if self._engine is None else self._engine.error,
+        }
+
+    def _engine_state(self) -> str:
+        if self._engine is None:
+            return "none"
+        return "running" if self._engine.ready.is_set() else "starting"
+
+    def start(self, *, wait: float | None = None) -> None:
+        """Take the pot for writing and start Spark; with `wait`, be back when it runs or after so many seconds."""
+        engine = self._write()
+        if wait is not None:
+            engine.wait_ready(wait)
+
+    def settle(self) -> None:
+        """Pay all debts and merge what can be merged, now instead of in the background."""
+        self._write().settle()
+
+    def close(self) -> None:
+        """Stop what runs for this pot and let go of it."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            if self._engine is not None:
+                self._engine.close()
+                self._engine = None
+            if self._opened is not None:
+                self._opened[0].close()
+
+    def __enter__(self) -> Soup:
+        """Use the pot in a block that closes it."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the pot."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Say which pot it is."""
+        return f"<tureen.Soup {str(self.path)!r}>"
+
+    def _open_catalog(self, *, create: bool) -> None:
+        catalog = Catalog(self.path, create=create)
+        self._opened = (catalog, Invoker(catalog, self._clock))
+
+    @property
+    def _catalog(self) -> Catalog:
+        return self._both()[0]
+
+    @property
+    def _invoker(self) -> Invoker:
+        return self._both()[1]
+
+    def _both(self) -> tuple[Catalog, Invoker]:
+        if self._closed:
+            raise TureenError("this pot is closed")
+        if self._opened is None:
+            with self._lock:
+                if self._opened is None:
+                    self._open_catalog(create=False)
+        assert self._opened is not None
+        return self._opened
+
+    def _write(self) -> Engine:
+        """The engine, started if this is the first call that writes."""
+        if self._engine is not None:
+            return self._engine
+        with self._lock:
+            if self._closed:
+                raise TureenError("this pot is closed")
+            if self._mode == "read":
+                raise TureenError("this pot is open for reading only", hint='open it with mode="write"')
+            if self._engine is None:
+                if self._opened is None:
+                    try:
+                        self.path.mkdir(parents=True, exist_ok=True)
+                    except OSError as error:
+                        raise EngineFailed(f"cannot make the pot in '{self.path}'", detail=str(error)) from error
+                    self._open_catalog(create=True)
+                self._engine = Engine(self.path, self._catalog, master=self._master)
+            return self._engine
+
+
+class StandingQuery:
+    """A handle: invoke it now, or come back."""
+
+    def __init__(self, soup: Soup, handle: str, name: str | None, sql: str) -> None:
+        """Stand for the query of that handle."""
+        self._soup = soup
+        self.id = handle
+        self.name = name
+        self.sql = sql
+
+    def invoke(
+        self,
+        *,
+        now: datetime | None = None,
+        wait_for: str | None = None,
+        timeout: float | None = None,
+    ) -> Answer:
+        """The answer over the window at `now`, once `wait_for` is in."""
+        return self._soup._invoke(self.id, now, wait_for, timeout)
+
+    def explain(self) -> dict[str, Any]:
+        """How this query is answered."""
+        return self._soup._invoker.explain(self.id)
+
+    def unregister(self) -> None:
+        """Let the query stand no longer."""
+        self._soup._unregister(self.id)
+
+    @property
+    def registered(self) -> Registered:
+        """The query as the catalog has it now: state, error, when it was registered."""
+        with self._soup._catalog.read() as tx:
+            return find_query(tx, self.id)
+
+    @property
+    def state(self) -> str:
+        """"standing", or "failed" once it raised on some tuple."""
+        return self.registered.state
+
+    def __repr__(self) -> str:
+        """Say which query it is."""
+        return f"<tureen.StandingQuery {self.name or self.id!r}: {self.sql}>"
+
+
+def _describe_stream(stream: Stream) -> dict[str, Any]:
+    return {
+        "name": stream.name,
+        "schema": stream.schema.sql,
+        "time": stream.schema.time,
+        "clock": stream.clock,
+        "retain_seconds": None if stream.retain is None else stream.retain / 1_000_000,
+        "source": stream.source,
+    }

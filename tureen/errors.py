@@ -1,0 +1,197 @@
+"""Everything that can go wrong, as one tree.
+
+An error says what happened, where it is in the SQL text (if it is there), and a hint.
+
+```
+TureenError
+├── SqlError             the text cannot be understood; carries line and column
+│   ├── UnknownColumn    a name that the stream does not have
+│   ├── TypeMismatch     two things that cannot be compared or combined
+│   └── Unsupported      SQL that is right but not taken here
+├── UnknownStream        no stream of that name
+├── UnknownQuery         no query of that handle or name
+├── DuplicateName        the name is taken
+├── InvalidSchema        a stream cannot be made like that
+├── InvalidRows          a push with rows that do not fit the stream
+├── KeyConflict          an idempotency key used again with other rows
+├── QueryFailed          this query raised on some tuple and was stopped
+├── WaitTimeout          what was waited for did not come in time
+├── PotError             the pot itself
+│   ├── PotLocked        another process writes to it
+│   ├── PotVersion       made by another version of the format
+│   └── StorageFailed    the disk is full, or a write did not become durable
+└── EngineFailed         Spark could not be started, or the pipeline stopped
+```
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in a SQL text: line and column, both counted from 1."""
+
+    line: int
+    column: int
+
+
+class TureenError(Exception):
+    """What happened, with an optional detail, hint and place."""
+
+    code = "error"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        detail: str | None = None,
+        hint: str | None = None,
+        place: Place | None = None,
+    ) -> None:
+        """Keep the parts apart, so that every surface can show them in its own way."""
+        super().__init__(message)
+        self.message = message
+        self.detail = detail
+        self.hint = hint
+        self.place = place
+
+    def __str__(self) -> str:
+        """Show all parts in one text."""
+        where = f" (line {self.place.line}, column {self.place.column})" if self.place else ""
+        parts = [f"{self.message}{where}"]
+        if self.detail:
+            parts.append(self.detail)
+        if self.hint:
+            parts.append(f"hint: {self.hint}")
+        return "\n".join(parts)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Survive the trip from a Spark worker to the driver."""
+        return _rebuild, (type(self), self.message, self.detail, self.hint, self.place)
+
+
+def _rebuild(
+    kind: type[TureenError],
+    message: str,
+    detail: str | None,
+    hint: str | None,
+    place: Place | None,
+) -> TureenError:
+    return kind(message, detail=detail, hint=hint, place=place)
+
+
+class SqlError(TureenError):
+    """The text of a query cannot be understood."""
+
+    code = "sql"
+
+
+class UnknownColumn(SqlError):
+    """A query names a column that its stream does not have."""
+
+    code = "unknown_column"
+
+
+class TypeMismatch(SqlError):
+    """A query compares or combines things whose types do not fit."""
+
+    code = "type_mismatch"
+
+
+class Unsupported(SqlError):
+    """The SQL is right, but is not taken here."""
+
+    code = "unsupported"
+
+
+class UnknownStream(TureenError):
+    """There is no stream of that name."""
+
+    code = "unknown_stream"
+
+
+class UnknownQuery(TureenError):
+    """There is no standing query of that handle or name."""
+
+    code = "unknown_query"
+
+
+class DuplicateName(TureenError):
+    """The name is taken already."""
+
+    code = "duplicate_name"
+
+
+class InvalidSchema(TureenError):
+    """A stream cannot be made like that."""
+
+    code = "invalid_schema"
+
+
+class InvalidRows(TureenError):
+    """Rows that do not fit the stream; none of the push was taken."""
+
+    code = "invalid_rows"
+
+
+class KeyConflict(TureenError):
+    """An idempotency key came again with other rows."""
+
+    code = "key_conflict"
+
+
+class QueryFailed(TureenError):
+    """The query raised on some tuple (overflow, bad cast, …) and was stopped."""
+
+    code = "query_failed"
+
+
+class WaitTimeout(TureenError):
+    """What was waited for did not come in time."""
+
+    code = "wait_timeout"
+
+
+class PotError(TureenError):
+    """Something about the pot itself."""
+
+    code = "pot"
+
+
+class PotLocked(PotError):
+    """Another process writes to this pot."""
+
+    code = "pot_locked"
+
+
+class PotVersion(PotError):
+    """The pot was made by another version of the format."""
+
+    code = "pot_version"
+
+
+class StorageFailed(PotError):
+    """A write did not become durable; what it carried was not acknowledged."""
+
+    code = "storage_failed"
+
+
+class EngineFailed(TureenError):
+    """Spark could not be started, or the pipeline stopped."""
+
+    code = "engine_failed"
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The hint for a misspelt name, or None where nothing is near.
+
+    >>> nearest("prize", ["sym", "price", "qty"])
+    "did you mean 'price'?"
+    """
+    by_key = {one.lower(): one for one in known}
+    found = difflib.get_close_matches(name.lower(), list(by_key), n=1, cutoff=0.5)
+    return f"did you mean '{by_key[found[0]]}'?" if found else None

@@ -1,0 +1,160 @@
+"""Arithmetic: the types that Spark adds, multiplies and divides in."""
+
+from __future__ import annotations
+
+from tureen.errors import TypeMismatch, Unsupported
+from tureen.language.coerce import coerce, compare_type, fold, type_name
+from tureen.language.moments import DAY_MICROS, in_range
+from tureen.language.source import Source
+from tureen.language.tree import BIGINT, DATE, DOUBLE, TIMESTAMP, Call, Const, Expr, Lapse
+from tureen.language.types import MAX_PRECISION, as_decimal, integer_range
+from tureen.schema import FRACTIONAL, INTEGRAL, NUMERIC, Kind, Type
+from tureen.window import Now
+
+
+def combine(source: Source, op: str, left: Expr, right: Expr) -> Expr:
+    """`left op right` in the type that Spark gives it."""
+    at = left.at
+    if isinstance(left, Lapse) or isinstance(right, Lapse):
+        return _shift(source, op, left, right)
+    if left.type is not None and left.type.kind in (Kind.DATE, Kind.TIMESTAMP):
+        return _days(source, op, left, right)
+    if right.type is not None and right.type.kind is Kind.DATE and op == "+":
+        return _days(source, op, right, left)
+    _check_small(source, left, right)
+    if left.type is None and right.type is None:
+        return Const(None, DOUBLE if op == "/" else None, at)
+    target = compare_type(source, left, right)
+    if target is None or target.kind not in NUMERIC | {Kind.STRING}:
+        raise _mismatch(source, op, left, right)
+    if target.kind is Kind.STRING:
+        target = DOUBLE
+    for one in (left, right):
+        if one.type is not None and one.type.kind is Kind.STRING and not isinstance(one, Const):
+            raise _mismatch(source, op, left, right)
+    if target.kind is Kind.DECIMAL:
+        return _decimal(source, op, left, right)
+    if op == "/":
+        target = DOUBLE
+    elif op == "div":
+        if target.kind not in INTEGRAL:
+            raise Unsupported("DIV is over whole numbers", hint="use /", place=source.place(at))
+        target = BIGINT
+    sides = coerce(source, left, target), coerce(source, right, target)
+    return fold(source, Call(op, sides, target, at))
+
+
+def negate(source: Source, value: Expr) -> Expr:
+    """`- value`."""
+    if isinstance(value, Lapse):
+        return Lapse(-value.months, -value.micros, value.at)
+    if value.type is None:
+        return value
+    if value.type.kind not in NUMERIC:
+        raise TypeMismatch(
+            f"a {type_name(value)} has no negative", hint="write a number", place=source.place(value.at)
+        )
+    return fold(source, Call("neg", (value,), value.type, value.at))
+
+
+def _decimal(source: Source, op: str, left: Expr, right: Expr) -> Expr:
+    """DECIMAL arithmetic where Spark's result type holds every digit."""
+    ours, theirs = _digits(left), _digits(right)
+    scale = max(ours.scale, theirs.scale)
+    whole = max(ours.precision - ours.scale, theirs.precision - theirs.scale)
+    precision = whole + scale + 1
+    if op == "*":
+        precision, scale = ours.precision + theirs.precision + 1, ours.scale + theirs.scale
+    if op not in "+-*" or precision > MAX_PRECISION:
+        what = f"DECIMAL {op.upper()}" if op not in "+-*" else "a DECIMAL of more than 38 digits"
+        raise Unsupported(
+            f"{what} is not supported", hint="write CAST(… AS DOUBLE)", place=source.place(left.at)
+        )
+    sides = coerce(source, left, ours), coerce(source, right, theirs)
+    return fold(source, Call(op, sides, Type(Kind.DECIMAL, precision, scale), left.at))
+
+
+def _digits(expr: Expr) -> Type:
+    """The DECIMAL type of a side; an integer literal has that of its own digits."""
+    assert expr.type is not None
+    if isinstance(expr, Const) and isinstance(expr.value, int) and expr.type.kind in INTEGRAL:
+        return Type(Kind.DECIMAL, len(str(abs(expr.value))), 0)
+    return as_decimal(expr.type)
+
+
+def _days(source: Source, op: str, left: Expr, right: Expr) -> Expr:
+    """A DATE and a whole number of days."""
+    if (
+        op not in "+-"
+        or left.type != DATE
+        or (right.type is not None and right.type.kind is not Kind.INT)
+        or (op == "-" and right.type == DATE)
+    ):
+        if op == "-" and right.type is not None and right.type.kind in (Kind.DATE, Kind.TIMESTAMP):
+            raise Unsupported(
+                "the difference of two times is not supported",
+                hint="write it as a sum, such as a < b + INTERVAL '5' MINUTE",
+                place=source.place(left.at),
+            )
+        raise _mismatch(source, op, left, right)
+    if right.type is None:
+        return Const(None, DATE, left.at)
+    return fold(source, Call(op, (left, right), DATE, left.at))
+
+
+def _shift(source: Source, op: str, left: Expr, right: Expr) -> Expr:
+    """A time and an interval."""
+    if isinstance(left, Lapse):
+        if op != "+" or isinstance(right, Lapse):
+            raise _mismatch(source, op, left, right)
+        left, right = right, left
+    assert isinstance(right, Lapse)
+    if op not in "+-" or left.type is None or left.type.kind not in (Kind.DATE, Kind.TIMESTAMP):
+        raise _mismatch(source, op, left, right)
+    lapse = Lapse(-right.months, -right.micros, right.at) if op == "-" else right
+    if lapse.months and not isinstance(left, Const):
+        raise Unsupported(
+            "adding months to a column is not supported",
+            hint="add them to the constant instead, or write DAYS",
+            place=source.place(right.at),
+        )
+    if left.type == DATE and lapse.micros % DAY_MICROS:
+        left = coerce(source, left, TIMESTAMP)
+    assert left.type is not None
+    if isinstance(left, Const):
+        return _shifted(source, left, lapse)
+    return Call("+", (left, lapse), left.type, left.at)
+
+
+def _shifted(source: Source, moment: Const, lapse: Lapse) -> Const:
+    assert moment.type is not None
+    if moment.value is None:
+        return moment
+    unit = DAY_MICROS if moment.type == DATE else 1
+    try:
+        micros = Now(lapse.micros, lapse.months).at(int(moment.value) * unit)
+    except (ValueError, OverflowError):
+        micros = integer_range(Kind.BIGINT)[1]
+    if not in_range(micros):
+        raise TypeMismatch("the time is beyond the years 1 to 9999", place=source.place(moment.at))
+    return Const(micros // unit, moment.type, moment.at)
+
+
+def _check_small(source: Source, left: Expr, right: Expr) -> None:
+    if isinstance(left, Const) and isinstance(right, Const) and left.small and right.small:
+        raise Unsupported(
+            "arithmetic of TINYINT and SMALLINT is not supported",
+            hint="leave the suffixes S and Y out",
+            place=source.place(left.at),
+        )
+
+
+def _mismatch(source: Source, op: str, left: Expr, right: Expr) -> TypeMismatch:
+    return TypeMismatch(
+        f"{type_name(left)} {op.upper()} {type_name(right)} has no meaning",
+        hint="write CAST(… AS …) around one of them",
+        place=source.place(min(left.at, right.at)),
+    )
+
+
+__all__ = ["FRACTIONAL", "combine", "negate"]

@@ -1,0 +1,146 @@
+"""Bringing bound expressions to a type: implicit and explicit casts, and constants worked out."""
+
+from __future__ import annotations
+
+from tureen.errors import TypeMismatch, Unsupported
+from tureen.language.cast import CastFailed, cast_key
+from tureen.language.fold import evaluate
+from tureen.language.source import Source
+from tureen.language.tree import Call, Const, Expr, Lapse
+from tureen.language.types import as_decimal, common_type
+from tureen.schema import FRACTIONAL, INTEGRAL, Kind, Type
+
+# From → to, for columns and expressions: DuckDB agrees with Spark on these; see tests/language.
+_CASTS: dict[Kind, frozenset[Kind]] = {
+    Kind.BOOLEAN: frozenset({Kind.INT, Kind.BIGINT, Kind.DOUBLE, Kind.STRING}),
+    Kind.INT: frozenset({Kind.BOOLEAN, Kind.BIGINT, Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL, Kind.STRING}),
+    Kind.BIGINT: frozenset({Kind.BOOLEAN, Kind.INT, Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL, Kind.STRING}),
+    Kind.FLOAT: frozenset({Kind.DOUBLE, Kind.INT, Kind.BIGINT}),
+    Kind.DOUBLE: frozenset({Kind.FLOAT, Kind.INT, Kind.BIGINT}),
+    Kind.DECIMAL: frozenset({Kind.DOUBLE, Kind.DECIMAL, Kind.INT, Kind.BIGINT}),
+    Kind.STRING: frozenset(),
+    Kind.DATE: frozenset({Kind.TIMESTAMP, Kind.STRING}),
+    Kind.TIMESTAMP: frozenset({Kind.DATE}),
+}
+
+
+def type_name(expr: Expr) -> str:
+    """An expression's type, for a message."""
+    if isinstance(expr, Lapse):
+        return "INTERVAL"
+    return expr.type.sql if expr.type else "NULL"
+
+
+def compare_type(source: Source, left: Expr, right: Expr) -> Type | None:
+    """The type of a comparison of two; a number literal counts with its own digits."""
+    target = common_type(_literal_type(left, right), _literal_type(right, left))
+    if target is None and left.type is not None and right.type is not None:
+        raise _mismatch(source, left, right)
+    _check_strings(source, [left, right])
+    return target
+
+
+def common(source: Source, items: list[Expr]) -> Type | None:
+    """The type that several values share, as in IN, CASE and COALESCE."""
+    target: Type | None = None
+    for i, one in enumerate(items):
+        if isinstance(one, Lapse):
+            raise Unsupported("an interval cannot stand here", place=source.place(one.at))
+        merged = common_type(target, one.type)
+        if merged is None and target is not None and one.type is not None:
+            raise _mismatch(source, next(item for item in items[:i] if item.type is not None), one)
+        target = merged
+    _check_strings(source, items)
+    return target
+
+
+def coerce(source: Source, expr: Expr, target: Type) -> Expr:
+    """The expression in another type, as Spark casts it by itself."""
+    if expr.type == target:
+        return expr
+    if isinstance(expr, Const):
+        return cast_const(source, expr, target)
+    return Call("cast", (expr,), target, expr.at)
+
+
+def explicit_cast(source: Source, expr: Expr, target: Type) -> Expr:
+    """CAST(expr AS target), where DuckDB is known to cast as Spark does."""
+    if isinstance(expr, Const):
+        return cast_const(source, expr, target)
+    if expr.type == target:
+        return expr
+    if expr.type is None or target.kind not in _CASTS[expr.type.kind]:
+        raise Unsupported(
+            f"CAST from {type_name(expr)} to {target.sql} is not supported",
+            hint="compare with a constant of the column's own type",
+            place=source.place(expr.at),
+        )
+    return Call("cast", (expr,), target, expr.at)
+
+
+def cast_const(source: Source, const: Const, target: Type) -> Const:
+    """A constant in another type, or an error that names it."""
+    if const.value is None or const.type is None:
+        return Const(None, target, const.at)
+    try:
+        return Const(cast_key(const.value, const.type, target), target, const.at)
+    except CastFailed:
+        pass
+    text = repr(const.value) if isinstance(const.value, str) else f"the {const.type.sql} constant"
+    raise TypeMismatch(
+        f"{text} is not a {target.sql}", hint=_EXAMPLES.get(target.kind), place=source.place(const.at)
+    )
+
+
+_EXAMPLES = {
+    Kind.DATE: "such as '2026-01-31', from year 1 to 9999",
+    Kind.TIMESTAMP: "such as '2026-01-31 12:00:00', from year 1 to 9999",
+    Kind.BOOLEAN: "such as TRUE or FALSE",
+}
+
+
+def fold(source: Source, call: Call) -> Expr:
+    """The constant that an expression without columns means; any other expression as it is."""
+    if all(isinstance(one, Const) for one in call.args):
+        return evaluate(source, call)
+    return call
+
+
+def _literal_type(expr: Expr, other: Expr) -> Type | None:
+    """An integer literal beside a DECIMAL has the DECIMAL type of its own digits."""
+    if (
+        isinstance(expr, Const)
+        and expr.type is not None
+        and expr.type.kind in INTEGRAL
+        and other.type is not None
+        and other.type.kind is Kind.DECIMAL
+        and isinstance(expr.value, int)
+    ):
+        return Type(Kind.DECIMAL, len(str(abs(expr.value))), 0)
+    return expr.type
+
+
+def _check_strings(source: Source, items: list[Expr]) -> None:
+    """A STRING column beside another type would be cast row by row, and fail on the first bad one."""
+    other = next((one for one in items if one.type is not None and one.type.kind is not Kind.STRING), None)
+    if other is None or other.type is None:
+        return
+    for one in items:
+        if one.type is not None and one.type.kind is Kind.STRING and not isinstance(one, Const):
+            hint = "put the constant in quotes" if isinstance(other, Const) else "compare it with a STRING"
+            raise TypeMismatch(
+                f"a STRING is compared with a {other.type.sql}",
+                hint=f"{hint}, or CAST(… AS STRING)",
+                place=source.place(other.at),
+            )
+
+
+def _mismatch(source: Source, left: Expr, right: Expr) -> TypeMismatch:
+    return TypeMismatch(
+        f"a {type_name(left)} cannot be compared with a {type_name(right)}",
+        hint="write CAST(… AS …) around one of them",
+        place=source.place(right.at if isinstance(right, Const) else left.at),
+    )
+
+
+__all__ = ["FRACTIONAL", "as_decimal", "cast_const", "coerce", "common", "compare_type", "explicit_cast", "fold", "type_name"]

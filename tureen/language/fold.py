@@ -1,0 +1,55 @@
+"""Constants worked out: DuckDB evaluates the SQL that would otherwise be evaluated row by row."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+from functools import cache
+
+import duckdb
+
+from tureen.errors import SqlError
+from tureen.language.cast import plain_float
+from tureen.language.render import render
+from tureen.language.source import Source
+from tureen.language.tree import Call, Const
+from tureen.predicate import Key
+from tureen.schema import Kind
+from tureen.window import to_micros
+
+
+@cache
+def _duckdb() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(
+        ":memory:",
+        config={"enable_external_access": "false", "autoinstall_known_extensions": "false", "threads": "1"},
+    )
+    connection.execute("SET TimeZone='UTC'")
+    return connection
+
+
+def evaluate(source: Source, call: Call) -> Const:
+    """The constant that an expression over constants means."""
+    try:
+        row = _duckdb().cursor().execute(f"SELECT {render(call)}").fetchone()
+    except duckdb.Error as error:
+        reason = str(error).splitlines()[0].partition(": ")[2]
+        raise SqlError(
+            "a constant cannot be worked out", detail=reason or None, place=source.place(call.at)
+        ) from None
+    assert row is not None
+    return Const(None if row[0] is None else _key(row[0], call), call.type, call.at)
+
+
+def _key(value: object, call: Call) -> Key:
+    if isinstance(value, bool | int | str):
+        return value if isinstance(value, str) else int(value)
+    if isinstance(value, float):
+        return plain_float(value)
+    if isinstance(value, Decimal):
+        return int(value.scaleb(call.type.scale))
+    if isinstance(value, datetime):
+        return to_micros(value)
+    assert isinstance(value, date)
+    assert call.type.kind is Kind.DATE
+    return (value - date(1970, 1, 1)).days

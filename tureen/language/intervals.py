@@ -1,0 +1,154 @@
+"""Sets of keys as disjoint, ascending intervals: union, intersection, complement.
+
+An end of an interval is a *cut* between keys: just before a key, or just after it. Integers have one form
+only, since "after 5" is "before 6"; so equal sets are equal tuples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tureen.language.types import integer_range
+from tureen.predicate import Interval, Key
+from tureen.schema import FRACTIONAL, INTEGRAL, Kind, Type
+
+Cut = tuple[int, bool, Key, bool]
+"""(-1, 0 or 1 for below all, at a key, above all; whether the key is NaN; the key; after it)."""
+
+BELOW: Cut = (-1, False, 0, False)
+ABOVE: Cut = (1, False, 0, False)
+Range = tuple[Cut, Cut]
+Ranges = tuple[Interval, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """All keys that a column can hold, from the least to the greatest."""
+
+    least: Key | None
+    greatest: Key | None
+    discrete: bool
+
+    def before(self, key: Key) -> Cut:
+        """The cut just before a key."""
+        if self.least is not None and _at(key) <= _at(self.least):
+            return BELOW
+        if self.discrete and self.greatest is not None and _at(key) > _at(self.greatest):
+            return ABOVE
+        return _at(key)
+
+    def after(self, key: Key) -> Cut:
+        """The cut just after a key."""
+        if self.discrete:
+            return self.before(int(key) + 1)
+        if self.greatest is not None and _at(key) >= _at(self.greatest):
+            return ABOVE
+        return (*_at(key)[:3], True)
+
+
+def domain_of(one: Type) -> Domain:
+    """The keys of a type."""
+    if one.kind is Kind.BOOLEAN:
+        return Domain(0, 1, True)
+    if one.kind in INTEGRAL:
+        return Domain(*integer_range(one.kind), True)
+    if one.kind is Kind.DATE:
+        return Domain(*integer_range(Kind.INT), True)
+    if one.kind is Kind.TIMESTAMP:
+        return Domain(*integer_range(Kind.BIGINT), True)
+    if one.kind is Kind.DECIMAL:
+        most: int = 10**one.precision - 1
+        return Domain(-most, most, True)
+    if one.kind in FRACTIONAL:
+        return Domain(-math.inf, math.nan, False)
+    return Domain("", None, False)
+
+
+def union(domain: Domain, parts: Iterable[Ranges]) -> Ranges:
+    """The keys that are in some of the parts."""
+    return _pack(domain, [one for part in parts for one in _unpack(domain, part)])
+
+
+def intersection(domain: Domain, left: Ranges, right: Ranges) -> Ranges:
+    """The keys that are in both."""
+    ours, theirs = _unpack(domain, left), _unpack(domain, right)
+    found: list[Range] = []
+    i = j = 0
+    while i < len(ours) and j < len(theirs):
+        low = max(ours[i][0], theirs[j][0])
+        high = min(ours[i][1], theirs[j][1])
+        if low < high:
+            found.append((low, high))
+        if ours[i][1] < theirs[j][1]:
+            i += 1
+        else:
+            j += 1
+    return _pack(domain, found)
+
+
+def complement(domain: Domain, ranges: Ranges) -> Ranges:
+    """The keys that are not in the set."""
+    gaps: list[Range] = []
+    low = BELOW
+    for start, stop in _unpack(domain, ranges):
+        gaps.append((low, start))
+        low = stop
+    return _pack(domain, [*gaps, (low, ABOVE)])
+
+
+def normal(domain: Domain, ranges: Ranges) -> Ranges:
+    """The one form of a set: disjoint, ascending, none empty, no end where the domain ends."""
+    return union(domain, [ranges])
+
+
+def _at(key: Key) -> Cut:
+    nan = isinstance(key, float) and key != key
+    return (0, nan, 0.0 if nan else key, False)
+
+
+def _unpack(domain: Domain, ranges: Ranges) -> list[Range]:
+    cuts: list[Range] = []
+    for one in ranges:
+        low, high = BELOW, ABOVE
+        if one.low is not None:
+            low = domain.after(one.low) if one.low_open else domain.before(one.low)
+        if one.high is not None:
+            high = domain.before(one.high) if one.high_open else domain.after(one.high)
+        cuts.append((low, high))
+    return cuts
+
+
+def _pack(domain: Domain, cuts: list[Range]) -> Ranges:
+    merged: list[Range] = []
+    for low, high in sorted(cuts):
+        if low >= high:
+            continue
+        if merged and low <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
+        else:
+            merged.append((low, high))
+    return tuple(_interval(domain, low, high) for low, high in merged)
+
+
+def _interval(domain: Domain, low: Cut, high: Cut) -> Interval:
+    start = None if low == BELOW else _key(low)
+    stop = None if high == ABOVE else _key(high)
+    start_open, stop_open = low[3], high != ABOVE and not high[3]
+    if domain.discrete and stop is not None:
+        stop, stop_open = int(stop) - 1, False
+    # A set of one key at the edge of the domain is still written as that key.
+    if start is not None and stop is None and not start_open and _same(start, domain.greatest):
+        stop = start
+    if stop is not None and start is None and not stop_open and _same(stop, domain.least):
+        start = stop
+    return Interval(start, stop, start_open, stop_open)
+
+
+def _same(key: Key, edge: Key | None) -> bool:
+    return edge is not None and _at(key) == _at(edge)
+
+
+def _key(cut: Cut) -> Key:
+    return math.nan if cut[1] else cut[2]

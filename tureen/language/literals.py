@@ -1,0 +1,116 @@
+"""Literals: what a number or a string in the text means to Spark."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal, InvalidOperation
+
+from tureen.errors import SqlError
+from tureen.language.cast import plain_float, to_float32
+from tureen.language.source import Source
+from tureen.language.tree import BIGINT, DOUBLE, FLOAT, INT, STRING, Const
+from tureen.language.types import MAX_PRECISION, integer_range
+from tureen.schema import Kind, Type
+
+_NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)(e[+-]?\d{1,5})?(bd|[lsydf])?", re.IGNORECASE | re.ASCII)
+_SMALL = {"S": ("SMALLINT", 1 << 15), "Y": ("TINYINT", 1 << 7)}
+_ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
+_ESCAPE = re.compile(
+    r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([0-3][0-7]{2})|(.))|(''|\"\")", re.DOTALL
+)
+
+
+def read_number(source: Source, text: str, at: int, negative: bool = False) -> Const:
+    """The constant of a number literal, with its suffix and the sign before it.
+
+    >>> read_number(Source(""), "1.50", 0).type.sql
+    'DECIMAL(3,2)'
+    """
+    found = _NUMBER.fullmatch(text)
+    if not found:
+        raise SqlError(f"'{text}' is not a number", place=source.place(at))
+    digits, exponent, suffix = found.group(1), found.group(2) or "", (found.group(3) or "").upper()
+    sign = "-" if negative else ""
+    if suffix in ("D", "F") or (exponent and not suffix):
+        return _floating(source, f"{sign}{digits}{exponent}", suffix, at)
+    if suffix == "BD" or "." in digits:
+        if suffix not in ("BD", ""):
+            raise SqlError(f"'{text}' is not a number", place=source.place(at))
+        return _decimal(source, f"{sign}{digits}{exponent}", at)
+    return _integer(source, int(f"{sign}{digits}") if len(digits) <= 400 else 10**400, text, suffix, at)
+
+
+def _floating(source: Source, text: str, suffix: str, at: int) -> Const:
+    value = float(text)
+    if suffix == "F":
+        value = to_float32(value)
+    if value in (float("inf"), float("-inf")):
+        raise SqlError(
+            f"the number '{text}' is too large",
+            hint="write CAST('Infinity' AS DOUBLE) for infinity",
+            place=source.place(at),
+        )
+    return Const(plain_float(value), FLOAT if suffix == "F" else DOUBLE, at)
+
+
+def _decimal(source: Source, text: str, at: int) -> Const:
+    try:
+        _, digits, exponent = Decimal(text).as_tuple()
+    except InvalidOperation:
+        raise SqlError(f"'{text}' is not a number", place=source.place(at)) from None
+    assert isinstance(exponent, int)
+    scale = max(0, -exponent)
+    unscaled = int("".join(map(str, digits))) * (10**exponent if 0 < exponent < 100 else 1)
+    precision = max(len(str(unscaled)), scale)
+    if precision > MAX_PRECISION or exponent >= 100:
+        raise SqlError(
+            f"the number '{text}' has more than {MAX_PRECISION} digits",
+            hint="write it as a DOUBLE, with an exponent or the suffix D",
+            place=source.place(at),
+        )
+    value = -unscaled if text.startswith("-") else unscaled
+    return Const(value, Type(Kind.DECIMAL, precision, scale), at)
+
+
+def _integer(source: Source, value: int, text: str, suffix: str, at: int) -> Const:
+    if suffix in _SMALL:
+        name, half = _SMALL[suffix]
+        if not -half <= value < half:
+            raise SqlError(f"'{text}' is not a {name}", place=source.place(at))
+        return Const(value, INT, at, small=True)
+    for one in (BIGINT,) if suffix == "L" else (INT, BIGINT):
+        low, high = integer_range(one.kind)
+        if low <= value <= high:
+            return Const(value, one, at)
+    if suffix == "L" or abs(value) >= 10**MAX_PRECISION:
+        raise SqlError(f"the number '{text}' is too large", place=source.place(at))
+    return Const(value, Type(Kind.DECIMAL, len(str(abs(value))), 0), at)
+
+
+def read_string(source: Source, raw: str, at: int) -> Const:
+    """The constant of a string literal as it stands in the text, quotes and all.
+
+    A backslash escapes as in Spark; `\\%` and `\\_` stay as they are, for LIKE.
+
+    >>> read_string(Source(""), r"'a\\tb'", 0).value
+    'a\\tb'
+    """
+    if raw[:1] in "rR":
+        return Const(raw[2:-1], STRING, at)
+    quote, body = raw[:1], raw[1:-1]
+
+    def one(found: re.Match[str]) -> str:
+        short, long, octal, other, doubled = found.groups()
+        if doubled:
+            return quote if doubled[0] == quote else doubled
+        if other:
+            return f"\\{other}" if other in "%_" else _ESCAPES.get(other, other)
+        return chr(int(octal, 8)) if octal else chr(int(short or long, 16))
+
+    try:
+        text = _ESCAPE.sub(one, body)
+        # Two \u halves of a surrogate pair are one character; a half alone is none.
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16")
+    except (ValueError, OverflowError):
+        raise SqlError("the string holds what is not a character", place=source.place(at)) from None
+    return Const(text, STRING, at)

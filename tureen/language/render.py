@@ -1,0 +1,149 @@
+"""From the bound tree to DuckDB SQL that means what Spark means."""
+
+from __future__ import annotations
+
+import math
+
+from tureen.errors import Unsupported
+from tureen.language.moments import DAY_MICROS, day_text, in_range, moment_text
+from tureen.language.tree import Call, Const, Expr, Lapse, Ref
+from tureen.schema import FRACTIONAL, INTEGRAL, Kind, Type
+
+LONGEST = 100_000
+"""The longest SQL of one condition; guards against division double their operands."""
+
+_NAMES = {Kind.INT: "INTEGER", Kind.STRING: "VARCHAR", Kind.TIMESTAMP: "TIMESTAMPTZ"}
+
+
+def sql_type(one: Type) -> str:
+    """A type as DuckDB writes it."""
+    return one.sql if one.kind is Kind.DECIMAL else _NAMES.get(one.kind, one.sql)
+
+
+def render(expr: Expr) -> str:
+    """The DuckDB SQL of an expression, one closed expression in itself."""
+    text = _render(expr)
+    if len(text) > LONGEST:
+        raise Unsupported("a condition is too long", hint="split it into simpler comparisons joined by AND")
+    return text
+
+
+def quote(text: str) -> str:
+    """A string literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def quote_name(name: str) -> str:
+    """A column's name."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _render(expr: Expr) -> str:
+    if isinstance(expr, Ref):
+        return quote_name(expr.column.name)
+    if isinstance(expr, Const):
+        return _constant(expr)
+    if isinstance(expr, Lapse):
+        return f"to_microseconds({expr.micros})"
+    args = [_render(one) for one in expr.args]
+    if sum(map(len, args)) > LONGEST:
+        raise Unsupported("a condition is too long", hint="split it into simpler comparisons joined by AND")
+    return _call(expr, args)
+
+
+def _constant(const: Const) -> str:
+    if const.value is None:
+        return "NULL" if const.type is None else f"CAST(NULL AS {sql_type(const.type)})"
+    assert const.type is not None
+    kind, value = const.type.kind, const.value
+    if isinstance(value, str):
+        # A NUL cannot stand in DuckDB's text.
+        parts = [quote(part) for part in value.split("\0")]
+        return parts[0] if len(parts) == 1 else f"({' || chr(0) || '.join(parts)})"
+    if kind is Kind.BOOLEAN:
+        return "TRUE" if value else "FALSE"
+    if kind is Kind.DATE:
+        return f"DATE {quote(day_text(int(value)))}"
+    if kind is Kind.TIMESTAMP:
+        if not in_range(int(value)):
+            raise Unsupported("a timestamp is beyond the years 1 to 9999")
+        return f"TIMESTAMPTZ {quote(moment_text(int(value)))}"
+    if kind in FRACTIONAL:
+        return f"CAST({quote(_float_text(float(value)))} AS {sql_type(const.type)})"
+    if kind in INTEGRAL:
+        return f"CAST({value} AS {sql_type(const.type)})"
+    return f"CAST({quote(_decimal_text(int(value), const.type.scale))} AS {sql_type(const.type)})"
+
+
+def _float_text(value: float) -> str:
+    if math.isfinite(value):
+        return repr(value)
+    return "nan" if value != value else ("inf" if value > 0 else "-inf")
+
+
+def _decimal_text(unscaled: int, scale: int) -> str:
+    digits = str(abs(unscaled)).rjust(scale + 1, "0")
+    point = len(digits) - scale
+    return f"{'-' if unscaled < 0 else ''}{digits[:point]}.{digits[point:]}".rstrip(".")
+
+
+def _call(call: Call, args: list[str]) -> str:
+    match call.op:
+        case "and" | "or":
+            return "(" + f" {call.op.upper()} ".join(args) + ")"
+        case "not":
+            return f"(NOT {args[0]})"
+        case "=" | "<>" | "<" | "<=" | ">" | ">=":
+            return f"({args[0]} {call.op} {args[1]})"
+        case "<=>":
+            return f"({args[0]} IS NOT DISTINCT FROM {args[1]})"
+        case "isnull":
+            return f"({args[0]} IS NULL)"
+        case "istrue":
+            return f"({args[0]} IS NOT DISTINCT FROM TRUE)"
+        case "isfalse":
+            return f"({args[0]} IS NOT DISTINCT FROM FALSE)"
+        case "in":
+            return f"({args[0]} IN ({', '.join(args[1:])}))"
+        case "like":
+            return f"({args[0]} LIKE {quote(call.extra)} ESCAPE '\\')"
+        case "case":
+            whens = zip(args[:-1:2], args[1:-1:2], strict=True)
+            return f"(CASE {' '.join(f'WHEN {a} THEN {b}' for a, b in whens)} ELSE {args[-1]} END)"
+        case "cast":
+            return _cast(call, args[0])
+        case "neg":
+            return f"(- {args[0]})"
+        case "+" | "-" | "*" | "/" | "%" | "div":
+            return _arithmetic(call, args)
+    return f"CAST({call.extra.format(*args)} AS {sql_type(call.type)})"
+
+
+def _cast(call: Call, arg: str) -> str:
+    source = call.args[0].type
+    assert source is not None
+    if source.kind in FRACTIONAL | {Kind.DECIMAL} and call.type.kind in INTEGRAL:
+        # Spark cuts the fraction off, DuckDB rounds.
+        return f"CAST(trunc({arg}) AS {sql_type(call.type)})"
+    if source.kind is Kind.DATE and call.type.kind is Kind.TIMESTAMP:
+        return f"CAST(CAST({arg} AS TIMESTAMP) AS TIMESTAMPTZ)"
+    return f"CAST({arg} AS {sql_type(call.type)})"
+
+
+def _arithmetic(call: Call, args: list[str]) -> str:
+    left, right = args
+    first, second = call.args
+    if isinstance(second, Lapse) and first.type is not None and first.type.kind is Kind.DATE:
+        days = second.micros // DAY_MICROS
+        return f"CAST({left} {call.op} CAST({days} AS INTEGER) AS DATE)"
+    if call.op in ("/", "%", "div"):
+        op = {"div": "//"}.get(call.op, call.op)
+        guard = (
+            f"CASE WHEN {right} = 0 AND {left} IS NOT NULL THEN error('division by zero') ELSE {right} END"
+        )
+        return f"({left} {op} ({guard}))"
+    if call.type.kind is Kind.DECIMAL and call.op != "*":
+        wide = sql_type(call.type)
+        left, right = f"CAST({left} AS {wide})", f"CAST({right} AS {wide})"
+    text = f"({left} {call.op} {right})"
+    return f"CAST({text} AS {sql_type(call.type)})" if call.type.kind is Kind.DECIMAL else text

@@ -1,0 +1,200 @@
+"""Cut a query's tokens into the SELECT that sqlglot reads and the window that only we know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import SqlglotError
+from sqlglot.tokens import Token, TokenType
+
+from tureen.errors import SqlError, Unsupported
+from tureen.language.source import Source
+
+MAX_DEPTH = 100
+"""How deeply parentheses and CASE may be nested."""
+
+_OPEN = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
+_CLOSE = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
+
+# After one of these an operand or a name must come, so BEGIN or END there is a column's name.
+_BEFORE_NAME = frozenset(
+    {
+        TokenType.SELECT,
+        TokenType.DISTINCT,
+        TokenType.COMMA,
+        TokenType.FROM,
+        TokenType.WHERE,
+        TokenType.AND,
+        TokenType.OR,
+        TokenType.NOT,
+        TokenType.DOT,
+        TokenType.ALIAS,
+        TokenType.EQ,
+        TokenType.NEQ,
+        TokenType.LT,
+        TokenType.LTE,
+        TokenType.GT,
+        TokenType.GTE,
+        TokenType.NULLSAFE_EQ,
+        TokenType.PLUS,
+        TokenType.DASH,
+        TokenType.STAR,
+        TokenType.SLASH,
+        TokenType.MOD,
+        TokenType.DPIPE,
+        TokenType.BETWEEN,
+        TokenType.LIKE,
+        TokenType.IN,
+    }
+)
+_CLAUSES = frozenset(
+    {TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A query's tokens, part by part; a part that is not there is None."""
+
+    select: list[Token]
+    bracket: list[Token] | None
+    begin: list[Token] | None
+    end: list[Token] | None
+
+
+def tokenize(source: Source) -> list[Token]:
+    """The tokens of a text, or an error that says what could not be read."""
+    try:
+        source.text.encode()
+        return Spark().tokenize(source.text)
+    except UnicodeEncodeError as error:
+        raise SqlError(
+            "the text holds half of a surrogate pair", place=source.place(error.start)
+        ) from None
+    except SqlglotError:
+        raise SqlError(
+            "the text cannot be read",
+            hint="look for a string, a comment or a backtick that is not closed",
+            place=source.place(len(source.text)),
+        ) from None
+
+
+def split(source: Source, tokens: list[Token]) -> Parts:
+    """Find the bracket window and the last BEGIN … END of a query at its top level."""
+    tokens = _without_semicolon(source, tokens)
+    _check_start(source, tokens)
+    bracket = _find_bracket(source, tokens)
+    kept = tokens if bracket is None else tokens[: bracket[0]] + tokens[bracket[1] + 1 :]
+    inside = None if bracket is None else tokens[bracket[0] + 1 : bracket[1]]
+    marks = _window_words(source, kept)
+    if not marks:
+        return Parts(kept, inside, None, None)
+    if inside is not None:
+        raise SqlError(
+            "the query has two windows: one in brackets and one with BEGIN or END",
+            hint="keep one of them",
+            place=source.token(kept[marks[0]]),
+        )
+    begin, end = _bounds(source, kept, marks)
+    return Parts(kept[: marks[0]], None, begin, end)
+
+
+def _without_semicolon(source: Source, tokens: list[Token]) -> list[Token]:
+    first = next((i for i, one in enumerate(tokens) if one.token_type is TokenType.SEMICOLON), len(tokens))
+    for token in tokens[first:]:
+        if token.token_type is not TokenType.SEMICOLON:
+            raise SqlError(
+                "there is more than one statement", hint="register one query", place=source.token(token)
+            )
+    return tokens[:first]
+
+
+def _check_start(source: Source, tokens: list[Token]) -> None:
+    if not tokens:
+        raise SqlError("there is no query in the text", hint="write SELECT … FROM a stream")
+    first = tokens[0]
+    if first.token_type is TokenType.WITH:
+        raise Unsupported(
+            "WITH is not supported yet",
+            hint="write one SELECT over one stream",
+            place=source.token(first),
+        )
+    if first.token_type is TokenType.L_PAREN:
+        raise Unsupported(
+            "a query in parentheses is not supported", hint="leave them out", place=source.token(first)
+        )
+    if first.token_type is not TokenType.SELECT:
+        raise SqlError(
+            f"a standing query starts with SELECT, not with '{first.text}'", place=source.token(first)
+        )
+
+
+def _find_bracket(source: Source, tokens: list[Token]) -> tuple[int, int] | None:
+    """Where the `[…]` after the stream opens and closes."""
+    depth, in_from = 0, False
+    for i, token in enumerate(tokens):
+        kind = token.token_type
+        if depth == 0 and kind is TokenType.FROM:
+            in_from = True
+        elif depth == 0 and kind in _CLAUSES:
+            return None
+        elif depth == 0 and in_from and kind is TokenType.L_BRACKET:
+            closes = (j for j in range(i, len(tokens)) if tokens[j].token_type is TokenType.R_BRACKET)
+            close = next(closes, None)
+            if close is None:
+                raise SqlError("the bracket is not closed", place=source.token(token))
+            return i, close
+        depth += (kind in _OPEN) - (kind in _CLOSE)
+    return None
+
+
+def _window_words(source: Source, tokens: list[Token]) -> list[int]:
+    """The places of the BEGIN and END that are the window's, at the top level and after FROM."""
+    marks: list[int] = []
+    depth = cases = 0
+    seen_from = False
+    for i, token in enumerate(tokens):
+        kind = token.token_type
+        depth += (kind in _OPEN) - (kind in _CLOSE)
+        if depth + cases > MAX_DEPTH:
+            raise SqlError(
+                "the query is nested too deeply",
+                hint=f"at most {MAX_DEPTH} levels of parentheses and CASE",
+                place=source.token(token),
+            )
+        named = i > 0 and tokens[i - 1].token_type in _BEFORE_NAME
+        if kind is TokenType.CASE and not named | (cases > 0):
+            cases += 1
+        elif kind is TokenType.CASE:
+            cases += tokens[i - 1].token_type is not TokenType.DOT
+        elif kind is TokenType.END and cases and not named:
+            cases -= 1
+        elif depth == 0 and cases == 0 and kind is TokenType.FROM:
+            seen_from = True
+        elif (
+            kind in (TokenType.BEGIN, TokenType.END) and depth == 0 and cases == 0 and seen_from and not named
+        ):
+            marks.append(i)
+    return marks
+
+
+def _bounds(
+    source: Source, tokens: list[Token], marks: list[int]
+) -> tuple[list[Token] | None, list[Token] | None]:
+    """The tokens after BEGIN and after END."""
+    found: dict[TokenType, list[Token]] = {}
+    for mark, stop in zip(marks, [*marks[1:], len(tokens)], strict=True):
+        word = tokens[mark]
+        if word.token_type in found:
+            raise SqlError(f"{word.text.upper()} is there twice", place=source.token(word))
+        if word.token_type is TokenType.BEGIN and found:
+            raise SqlError("BEGIN comes after END", hint="write BEGIN t END t", place=source.token(word))
+        found[word.token_type] = tokens[mark + 1 : stop]
+        if mark + 1 == stop:
+            raise SqlError(
+                f"{word.text.upper()} needs a time",
+                hint="such as NOW, NOW - 10 MINUTES or TIMESTAMP '2026-01-01 00:00:00'",
+                place=source.token(word),
+            )
+    return found.get(TokenType.BEGIN), found.get(TokenType.END)

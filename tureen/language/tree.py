@@ -1,0 +1,93 @@
+"""The bound tree: a WHERE clause whose names and types are known.
+
+Every constant is kept as its key (see `tureen.predicate`): BOOLEAN 0/1, DECIMAL as the unscaled integer,
+DATE as days and TIMESTAMP as microseconds since 1970. A type of None is that of a bare NULL.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tureen.predicate import Key
+from tureen.schema import Column, Kind, Type
+
+BOOLEAN = Type(Kind.BOOLEAN)
+INT = Type(Kind.INT)
+BIGINT = Type(Kind.BIGINT)
+FLOAT = Type(Kind.FLOAT)
+DOUBLE = Type(Kind.DOUBLE)
+STRING = Type(Kind.STRING)
+DATE = Type(Kind.DATE)
+TIMESTAMP = Type(Kind.TIMESTAMP)
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A constant; `small` marks a TINYINT or SMALLINT literal, whose arithmetic would be narrower."""
+
+    value: Key | None
+    type: Type | None
+    at: int
+    small: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A column of the stream."""
+
+    column: Column
+    at: int
+
+    @property
+    def type(self) -> Type:
+        """The column's type."""
+        return self.column.type
+
+
+@dataclass(frozen=True, slots=True)
+class Lapse:
+    """An interval constant: calendar months, or a fixed length."""
+
+    months: int
+    micros: int
+    at: int
+
+    @property
+    def type(self) -> None:
+        """An interval has no type of its own here; it is only added to times."""
+        return
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An operator or function over bound arguments.
+
+    `op` is one of the operators (`and or not = <> < <= > >= <=> in isnull like case cast + - * / % div neg`) or
+    the name of a function in `tureen.language.functions`.
+    """
+
+    op: str
+    args: tuple[Expr, ...]
+    type: Type
+    at: int
+    extra: str = ""
+
+
+Expr = Const | Ref | Lapse | Call
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The arguments of an expression."""
+    return expr.args if isinstance(expr, Call) else ()
+
+
+def columns_in(expr: Expr) -> tuple[str, ...]:
+    """The columns that an expression names, each once, in alphabetical order."""
+    found: set[str] = set()
+    todo: list[Expr] = [expr]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, Ref):
+            found.add(one.column.name)
+        todo.extend(children(one))
+    return tuple(sorted(found))

@@ -1,0 +1,93 @@
+"""Types that meet: what Spark's ANSI mode compares or combines two types in."""
+
+from __future__ import annotations
+
+from tureen.language.tree import BIGINT, DATE, DOUBLE, FLOAT, INT, TIMESTAMP
+from tureen.schema import FRACTIONAL, INTEGRAL, NUMERIC, Kind, Type
+
+MAX_PRECISION = 38
+INT_BITS = {Kind.INT: 32, Kind.BIGINT: 64}
+
+
+def integer_range(kind: Kind) -> tuple[int, int]:
+    """The least and the greatest INT or BIGINT."""
+    half: int = 1 << (INT_BITS[kind] - 1)
+    return -half, half - 1
+
+
+def decimal(precision: int, scale: int) -> Type:
+    """A DECIMAL type of at most 38 digits that gives up scale before integral digits."""
+    over = max(0, precision - MAX_PRECISION)
+    return Type(Kind.DECIMAL, min(precision, MAX_PRECISION), max(0, scale - over))
+
+
+def as_decimal(one: Type) -> Type:
+    """The DECIMAL type that holds every value of an integral type."""
+    if one.kind is Kind.INT:
+        return Type(Kind.DECIMAL, 10, 0)
+    if one.kind is Kind.BIGINT:
+        return Type(Kind.DECIMAL, 20, 0)
+    return one
+
+
+def common_type(left: Type | None, right: Type | None) -> Type | None:
+    """The type in which two values are compared; None where Spark finds none.
+
+    A STRING takes the other's type, but for numbers the widest of its sort: BIGINT or DOUBLE.
+
+    >>> common_type(INT, Type.parse("DECIMAL(4,1)")).sql
+    'DECIMAL(11,1)'
+    """
+    if left is None or right is None or left == right:
+        return left or right
+    kinds = {left.kind, right.kind}
+    if kinds <= INTEGRAL:
+        return BIGINT
+    if kinds <= NUMERIC:
+        return DOUBLE if kinds & FRACTIONAL else _wider_decimal(as_decimal(left), as_decimal(right))
+    if kinds == {Kind.DATE, Kind.TIMESTAMP}:
+        return TIMESTAMP
+    if Kind.STRING in kinds:
+        other = right if left.kind is Kind.STRING else left
+        if other.kind in INTEGRAL:
+            return BIGINT
+        return DOUBLE if other.kind in NUMERIC else other
+    return None
+
+
+def _wider_decimal(left: Type, right: Type) -> Type:
+    scale = max(left.scale, right.scale)
+    digits = max(left.precision - left.scale, right.precision - right.scale)
+    return decimal(digits + scale, scale)
+
+
+def keeps_every_value(source: Type, target: Type) -> bool:
+    """Whether a cast never fails and keeps order, though it may round."""
+    if source == target:
+        return True
+    match source.kind, target.kind:
+        case (Kind.INT, Kind.BIGINT) | (Kind.FLOAT, Kind.DOUBLE) | (Kind.DATE, Kind.TIMESTAMP):
+            return True
+        case (Kind.INT | Kind.BIGINT | Kind.DECIMAL, Kind.DOUBLE):
+            return True
+        case (Kind.INT | Kind.BIGINT | Kind.DECIMAL, Kind.DECIMAL):
+            exact = as_decimal(source)
+            digits = exact.precision - exact.scale
+            # Rounding up at a smaller scale may need one digit more.
+            return target.precision - target.scale >= digits + (target.scale < exact.scale)
+    return False
+
+
+__all__ = [
+    "BIGINT",
+    "DATE",
+    "DOUBLE",
+    "FLOAT",
+    "INT",
+    "TIMESTAMP",
+    "as_decimal",
+    "common_type",
+    "decimal",
+    "integer_range",
+    "keeps_every_value",
+]

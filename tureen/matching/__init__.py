@@ -1,0 +1,23 @@
+"""Matching: a block of tuples and a query run give a cell.
+
+Takes: blocks (stems) and query runs (queries). Holds: nothing but buffers that are used again.
+Gives: cells, the rows of one clause in one block, and the truth of any predicate over a block.
+Does not know: Spark, files, windows, who asks.
+"""
+
+from tureen.matching.cell import CELL_SCHEMA, Cell, CellReader
+from tureen.matching.evaluate import holds
+from tureen.matching.match import Buffers, Tuning, match_block
+from tureen.matching.select import Selector, select
+
+__all__ = [
+    "CELL_SCHEMA",
+    "Buffers",
+    "Cell",
+    "CellReader",
+    "Selector",
+    "Tuning",
+    "holds",
+    "match_block",
+    "select",
+]

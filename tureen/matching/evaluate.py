@@ -1,0 +1,171 @@
+"""Evaluating any predicate over a whole block, one predicate at a time.
+
+This is for what is no range of one column, for rows that have no index yet, and for rows picked out of a
+block. Errors belong to rows: a part that raises on all rows is tried again on the rows that still need it,
+so that `x = 0 OR 10 / x > 3` and `x <> 0 AND 10 / x > 3` do not fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tureen.errors import QueryFailed
+from tureen.matching import opaque
+from tureen.matching.compare import compare
+from tureen.matching.like import like
+from tureen.predicate import AllOf, AnyOf, Compare, IsNull, Like, Opaque, Predicate, Within, columns_of
+from tureen.queries import QueryRun, compile_clauses
+from tureen.queries.cuts import Cut, Edge, Encoding, encoding_of, ends_of
+from tureen.stems.index import Block, stored_values
+from tureen.stems.kernels import cut_ranks
+
+Mask = npt.NDArray[np.bool_]
+"""One truth value per row: whether the predicate is TRUE there."""
+
+
+def holds(predicate: Predicate, block: Block) -> Mask:
+    """For which rows of a block a predicate is TRUE.
+
+    >>> block = Block(pa.record_batch({"a": pa.array([1, None], pa.int32())}))
+    >>> holds(IsNull("a"), block).tolist()
+    [False, True]
+    """
+    match predicate:
+        case Within():
+            found = _within_index(predicate, block) if block.has_index(predicate.column) else None
+            return _not_null(_within(predicate, block) if found is None else found, block, predicate.column)
+        case IsNull(column):
+            return block.nulls(column) if block.nulls(column).size else np.zeros(block.rows, np.bool_)
+        case Like():
+            return _not_null(like(predicate, block), block, predicate.column)
+        case Compare(left, _, right):
+            return _not_null(_not_null(compare(predicate, block), block, left), block, right)
+        case Opaque(sql, columns):
+            return _opaque(sql, columns, block)
+        case AllOf(parts):
+            return _all_of(parts, block)
+        case AnyOf(parts):
+            return _any_of(parts, block)
+
+
+def narrow(parts: Sequence[Predicate], block: Block, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Those of some rows for which every part holds; each part sees only rows that the others let through.
+
+    A part that raises waits until the others have narrowed the rows. Since a part that does not raise on some
+    rows does not raise on fewer, the order of the parts makes no difference. Raises if all that are left do.
+    """
+    pending = list(parts)
+    while pending and len(rows):
+        waiting: list[Predicate] = []
+        for part in pending:
+            try:
+                rows = rows[holds(part, _only(block, part, rows))]
+            except QueryFailed:
+                if len(waiting) + 1 == len(pending):
+                    raise
+                waiting.append(part)
+        pending = waiting
+    return rows
+
+
+def _all_of(parts: Sequence[Predicate], block: Block) -> Mask:
+    mask = np.zeros(block.rows, np.bool_)
+    mask[narrow(parts, block, np.arange(block.rows))] = True
+    return mask
+
+
+def _any_of(parts: Sequence[Predicate], block: Block) -> Mask:
+    mask = np.zeros(block.rows, np.bool_)
+    pending = list(parts)
+    while pending:
+        waiting: list[Predicate] = []
+        for part in pending:
+            rows = np.flatnonzero(~mask)
+            if not len(rows):
+                return mask
+            try:
+                mask[rows[holds(part, _only(block, part, rows))]] = True
+            except QueryFailed:
+                if len(waiting) + 1 == len(pending):
+                    raise
+                waiting.append(part)
+        pending = waiting
+    return mask
+
+
+def _only(block: Block, predicate: Predicate, rows: npt.NDArray[Any]) -> Block:
+    """A block of only these rows, with the columns that the predicate looks at."""
+    if len(rows) == block.rows:
+        return block
+    names = sorted(columns_of(predicate)) or block.columns.schema.names[:1]
+    return Block(block.columns.select(names).take(pa.array(rows)))
+
+
+def _not_null(mask: Mask, block: Block, name: str) -> Mask:
+    nulls = block.nulls(name)
+    return mask & ~nulls if nulls.size else mask
+
+
+def _opaque(sql: str, columns: tuple[str, ...], block: Block) -> Mask:
+    names = list(columns) or block.columns.schema.names[:1]
+    answer = opaque.evaluate(sql, block.columns.select(names))
+    mask: Mask = answer.fill_null(False).to_numpy(zero_copy_only=False)
+    return mask
+
+
+@lru_cache(maxsize=4096)
+def _compiled(predicate: Within, kind: pa.DataType) -> QueryRun:
+    return compile_clauses([0], [(predicate,)], pa.schema([(predicate.column, kind)]))
+
+
+def _within_index(predicate: Within, block: Block) -> Mask:
+    run = _compiled(predicate, block.column(predicate.column).type)
+    arrays = run.arrays
+    ranks = np.empty(len(arrays.high), np.int32)
+    keys = (arrays.high, arrays.low, arrays.text_start, arrays.text)
+    cut_ranks(block.table(run.names), arrays.cut_start, *keys, ranks)
+    perm = block.indexed(predicate.column).perm
+    mask = np.zeros(block.rows, np.bool_)
+    for low, high in zip(arrays.range_low.tolist(), arrays.range_high.tolist(), strict=True):
+        mask[perm[ranks[low] : ranks[high]]] = True
+    return mask
+
+
+def _within(predicate: Within, block: Block) -> Mask:
+    column = block.column(predicate.column)
+    encoding = encoding_of(column.type)
+    mask = np.zeros(block.rows, np.bool_)
+    for interval in predicate.intervals:
+        low, high = ends_of(encoding, interval)
+        if low is Edge.TOP or high is Edge.BOTTOM:
+            continue
+        mine = np.ones(block.rows, np.bool_)
+        if low is not Edge.BOTTOM:
+            mine &= _not_below(encoding, block, predicate.column, low)
+        if high is not Edge.TOP:
+            mine &= ~_not_below(encoding, block, predicate.column, high)
+        mask |= mine
+    return mask
+
+
+def _not_below(encoding: Encoding, block: Block, name: str, cut: Cut) -> Mask:
+    """Which rows stand after a cut point; what is said of NULLs means nothing."""
+    mask: Mask
+    if isinstance(cut, bytes):
+        found = pc.greater_equal(block.column(name), pa.scalar(cut.decode()))
+        mask = found.fill_null(False).to_numpy(zero_copy_only=False)
+    elif encoding is Encoding.WIDE:
+        assert isinstance(cut, int)
+        words = stored_values(block.column(name))
+        lower, higher = words[:, 0].view(np.uint64), words[:, 1]
+        mask = (higher > cut >> 64) | ((higher == cut >> 64) & (lower >= cut & (1 << 64) - 1))
+    else:
+        mask = block.keys(name) >= cut
+    return mask

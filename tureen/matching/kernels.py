@@ -1,0 +1,273 @@
+"""Clauses over a block, compiled.
+
+Column-major: for each clause in turn, all rows of the block at once. (Row-major, a bitmap of clauses per
+tuple, is CACQ's lineage, §2.2.) The sizes of all factors are known exactly before any work is done, so a
+clause is empty at once, or a short list of candidates to check, or an AND of bitmaps.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from tureen.matching.bitmaps import (
+    count_bits,
+    fill_bits,
+    has_bit,
+    list_bits,
+    list_limit,
+    set_bit,
+    sort_rows,
+)
+from tureen.matching.prefixes import Prefixes, and_range, or_range
+from tureen.stems.kernels import PERM, RANK, ROWS, compiled, pointer
+
+FAILED = -2
+"""In `settled`: the clause is left out."""
+
+
+class Ranges(NamedTuple):
+    """The range factors of a query run (see `Arrays`) and the ranks of its cut points in a block."""
+
+    column: np.ndarray
+    start: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    ranks: np.ndarray
+
+
+class Output(NamedTuple):
+    """Where entries are written: clause ids, numbers of rows, byte offsets into the containers."""
+
+    clause: np.ndarray
+    rows: np.ndarray
+    offset: np.ndarray
+    words: np.ndarray
+
+
+@compiled
+def count_factors(ranges: Ranges, counts: np.ndarray) -> None:
+    """The exact number of rows of each factor, known from the ranks of its cut points alone."""
+    for factor in range(ranges.column.size):
+        total = 0
+        for i in range(ranges.start[factor], ranges.start[factor + 1]):
+            total += max(0, ranges.ranks[ranges.high[i]] - ranges.ranks[ranges.low[i]])
+        counts[factor] = total
+
+
+@compiled
+def in_factor(ranges: Ranges, factor: int, rank: int) -> bool:
+    """Whether a rank lies in one of the factor's ranges, which ascend."""
+    begin, end = ranges.start[factor], ranges.start[factor + 1]
+    while end - begin > 1:
+        middle = (begin + end) >> 1
+        if ranges.ranks[ranges.low[middle]] <= rank:
+            begin = middle
+        else:
+            end = middle
+    return ranges.ranks[ranges.low[begin]] <= rank and rank < ranges.ranks[ranges.high[begin]]
+
+
+@compiled
+def list_factor(table: np.ndarray, ranges: Ranges, factor: int, rows: np.ndarray) -> int:
+    """The rows of a factor, in no order; give their number."""
+    column = ranges.column[factor]
+    perm = numba.carray(pointer(table[column, PERM]), table[column, ROWS], np.uint16)
+    count = 0
+    for i in range(ranges.start[factor], ranges.start[factor + 1]):
+        for j in range(ranges.ranks[ranges.low[i]], ranges.ranks[ranges.high[i]]):
+            rows[count] = perm[j]
+            count += 1
+    return count
+
+
+@compiled
+def keep_factor(table: np.ndarray, ranges: Ranges, factor: int, rows: np.ndarray, count: int) -> int:
+    """Keep those of the first `count` rows that the factor lets through; give their number."""
+    column = ranges.column[factor]
+    rank = numba.carray(pointer(table[column, RANK]), table[column, ROWS], np.uint16)
+    begin = ranges.start[factor]
+    left = 0
+    if ranges.start[factor + 1] - begin == 1:
+        low, high = ranges.ranks[ranges.low[begin]], ranges.ranks[ranges.high[begin]]
+        for i in range(count):
+            mine = np.int64(rank[rows[i]])
+            rows[left] = rows[i]
+            left += np.int64((mine >= low) & (mine < high))
+    else:
+        for i in range(count):
+            rows[left] = rows[i]
+            left += np.int64(in_factor(ranges, factor, np.int64(rank[rows[i]])))
+    return left
+
+
+@compiled
+def _candidates(
+    table: np.ndarray,
+    ranges: Ranges,
+    access: int,
+    factors: np.ndarray,
+    derived: np.ndarray,
+    rows: np.ndarray,
+) -> int:
+    """The rows of the factor `access` that all other factors let through, in no order; give their number."""
+    known = ranges.column.size
+    count = list_factor(table, ranges, access, rows)
+    for k in range(factors.size):
+        factor = factors[k]
+        if factor >= known:
+            left = 0
+            for i in range(count):
+                rows[left] = rows[i]
+                left += np.int64(has_bit(derived[factor - known], np.int64(rows[i])))
+            count = left
+        elif factor != access:
+            count = keep_factor(table, ranges, factor, rows, count)
+    return count
+
+
+@compiled
+def _and_factor(
+    words: np.ndarray,
+    fresh: bool,
+    table: np.ndarray,
+    ranges: Ranges,
+    factor: int,
+    prefixes: Prefixes,
+    union: np.ndarray,
+) -> None:
+    """AND a factor into a bitmap, or start a fresh one with it."""
+    column = ranges.column[factor]
+    perm = numba.carray(pointer(table[column, PERM]), table[column, ROWS], np.uint16)
+    begin, end = ranges.start[factor], ranges.start[factor + 1]
+    if end - begin == 1:
+        and_range(words, fresh, ranges.low[begin], ranges.high[begin], perm, ranges.ranks, prefixes)
+        return
+    union[:] = 0
+    for i in range(begin, end):
+        or_range(union, ranges.low[i], ranges.high[i], perm, ranges.ranks, prefixes)
+    if fresh:
+        words[:] = union
+    else:
+        for i in range(words.size):
+            words[i] &= union[i]
+
+
+@compiled
+def _and_clause(
+    words: np.ndarray,
+    table: np.ndarray,
+    ranges: Ranges,
+    factors: np.ndarray,
+    counts: np.ndarray,
+    prefixes: Prefixes,
+    derived: np.ndarray,
+    union: np.ndarray,
+    block_rows: int,
+) -> int:
+    """The bitmap of a clause with at least one factor; give its number of rows."""
+    known = ranges.column.size
+    fresh = True
+    for k in range(factors.size):
+        factor = factors[k]
+        # A factor that lets every row through is passed over, unless nothing else would fill the bitmap.
+        if counts[factor] == block_rows and not (fresh and k == factors.size - 1):
+            continue
+        if factor < known:
+            _and_factor(words, fresh, table, ranges, factor, prefixes, union)
+        elif fresh:
+            words[:] = derived[factor - known]
+        else:
+            other = derived[factor - known]
+            for i in range(words.size):
+                words[i] &= other[i]
+        fresh = False
+    if factors.size == 1:
+        return np.int64(counts[factors[0]])
+    return count_bits(words)
+
+
+@compiled
+def match_clauses(
+    start: int,
+    ids: np.ndarray,
+    clause_start: np.ndarray,
+    clause_factor: np.ndarray,
+    table: np.ndarray,
+    ranges: Ranges,
+    counts: np.ndarray,
+    prefixes: Prefixes,
+    derived: np.ndarray,
+    settled: np.ndarray,
+    block_rows: int,
+    short: int,
+    output: Output,
+    done: int,
+) -> tuple[int, int]:
+    """Match clauses from `start` on with a block, until all are done or the output is full.
+
+    Gives the next clause and the number of entries written. A clause whose `settled` is not negative has its
+    whole answer in that derived bitmap; FAILED leaves it out.
+    """
+    width = derived.shape[1]
+    limit = list_limit(block_rows)
+    halves = output.words.view(np.uint16)
+    rows = np.empty(block_rows, np.uint16)
+    words = np.empty(width, np.uint64)
+    union = np.empty(width, np.uint64)
+    marks = np.zeros(width, np.uint64)
+    used = output.offset[done] >> 3
+    for q in range(start, ids.size):
+        if used + width > output.words.size:
+            return q, done
+        answer = settled[q] if settled.size else -1
+        if answer == FAILED:
+            continue
+        factors = clause_factor[clause_start[q] : clause_start[q + 1]]
+        listed = False
+        if answer >= 0:
+            words[:] = derived[answer]
+            count = count_bits(words)
+        elif factors.size == 0:
+            fill_bits(words, block_rows)
+            count = np.int64(block_rows)
+        else:
+            access = factors[0]
+            for k in range(1, factors.size):
+                if counts[factors[k]] < counts[access]:
+                    access = factors[k]
+            if counts[access] == 0:
+                continue
+            listed = access < ranges.column.size and counts[access] <= short
+            if listed:
+                count = np.int64(_candidates(table, ranges, access, factors, derived, rows))
+            else:
+                count = np.int64(
+                    _and_clause(words, table, ranges, factors, counts, prefixes, derived, union, block_rows)
+                )
+        if count == 0:
+            continue
+        if count <= limit:
+            if listed:
+                sort_rows(rows, count, marks)
+            else:
+                list_bits(words, rows)
+            size = (count + 3) >> 2
+            output.words[used + size - 1] = 0
+            for i in range(count):
+                halves[(used << 2) + i] = rows[i]
+            used += size
+        else:
+            if listed:
+                words[:] = 0
+                for i in range(count):
+                    set_bit(words, np.int64(rows[i]))
+            output.words[used : used + width] = words
+            used += width
+        output.clause[done] = ids[q]
+        output.rows[done] = count
+        done += 1
+        output.offset[done] = used << 3
+    return ids.size, done

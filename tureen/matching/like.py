@@ -1,0 +1,61 @@
+"""LIKE as Spark has it: `%` is any text, `_` one character, both across line ends."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from tureen.errors import QueryFailed
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tureen.predicate import Like
+    from tureen.stems.index import Block
+
+
+def like(predicate: Like, block: Block) -> npt.NDArray[np.bool_]:
+    """Which rows match (or, negated, do not); what is said of NULLs means nothing."""
+    pattern = regex(predicate.pattern, predicate.escape)
+    # Each distinct value is looked at once; the distinct values serve all patterns over the block.
+    coded = block.distinct(predicate.column)
+    if len(coded.dictionary) == 0:
+        return np.zeros(block.rows, np.bool_)
+    answers = pc.match_substring_regex(coded.dictionary, pattern).to_numpy(zero_copy_only=False)
+    codes: npt.NDArray[Any] = coded.indices.fill_null(0).to_numpy()
+    found: npt.NDArray[np.bool_] = answers[codes]
+    return ~found if predicate.negated else found
+
+
+@lru_cache(maxsize=4096)
+def regex(pattern: str, escape: str) -> str:
+    r"""A LIKE pattern as a regular expression over the whole text.
+
+    >>> regex("a_b%", "\\")
+    '(?s)\\Aa.b.*\\z'
+    """
+    parts = []
+    characters = iter(pattern)
+    for character in characters:
+        if character == escape:
+            escaped = next(characters, None)
+            if escaped is None or escaped not in ("%", "_", escape):
+                raise QueryFailed(
+                    f"the LIKE pattern '{pattern}' has the escape character '{escape}' before something else",
+                    hint=f"only %, _ and {escape} can be escaped",
+                )
+            parts.append(_literal(escaped))
+        elif character == "%":
+            parts.append(".*")
+        elif character == "_":
+            parts.append(".")
+        else:
+            parts.append(_literal(character))
+    return r"(?s)\A" + "".join(parts) + r"\z"
+
+
+def _literal(character: str) -> str:
+    return character if character.isalnum() else rf"\x{{{ord(character):X}}}"

@@ -1,0 +1,149 @@
+"""Prefix bitmaps, compiled: for some ranks of a column, the rows that rank below them.
+
+A range of ranks is then one bitmap less another, whatever its size.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from tureen.matching.bitmaps import clear_bit, set_bit
+from tureen.stems.kernels import PERM, ROWS, compiled, pointer
+
+
+class Prefixes(NamedTuple):
+    """All columns' prefix bitmaps: slot s has the rows that rank below `rank[s]`.
+
+    A cut point lies between its `floor` and its `ceil`, which are one slot where the cut point has its own.
+    """
+
+    floor: np.ndarray
+    ceil: np.ndarray
+    rank: np.ndarray
+    words: np.ndarray
+
+
+@compiled
+def plan_prefixes(
+    cut_start: np.ndarray,
+    ranks: np.ndarray,
+    block_rows: int,
+    exact_slots: int,
+    grain: int,
+    floor: np.ndarray,
+    ceil: np.ndarray,
+    slot_rank: np.ndarray,
+    column_slot: np.ndarray,
+) -> int:
+    """Decide at which ranks each column gets a prefix bitmap; give the number of bitmaps.
+
+    Where a column's cut points fall on few ranks, at each of them (`floor` and `ceil` of a cut point are the
+    same slot); otherwise at every `grain`-th rank, and a cut point lies between two slots.
+    """
+    slot = 0
+    for c in range(cut_start.size - 1):
+        column_slot[c] = slot
+        begin, end = cut_start[c], cut_start[c + 1]
+        distinct = 1
+        for cut in range(begin + 1, end):
+            if ranks[cut] != ranks[cut - 1]:
+                distinct += 1
+        if distinct <= exact_slots:
+            slot_rank[slot] = 0
+            for cut in range(begin, end):
+                if ranks[cut] != slot_rank[slot]:
+                    slot += 1
+                    slot_rank[slot] = ranks[cut]
+                floor[cut] = slot
+                ceil[cut] = slot
+            slot += 1
+        else:
+            last = (block_rows + grain - 1) // grain
+            for step in range(last + 1):
+                slot_rank[slot + step] = min(step * grain, block_rows)
+            for cut in range(begin, end):
+                rank = ranks[cut]
+                floor[cut] = slot + (last if rank == block_rows else rank // grain)
+                ceil[cut] = slot + (rank + grain - 1) // grain
+            slot += last + 1
+    column_slot[cut_start.size - 1] = slot
+    return slot
+
+
+@compiled
+def fill_prefixes(
+    table: np.ndarray, slot_rank: np.ndarray, column_slot: np.ndarray, prefixes: np.ndarray
+) -> None:
+    """Fill the prefix bitmaps: slot s holds the rows of its column whose rank is below `slot_rank[s]`."""
+    for c in range(table.shape[0]):
+        perm = numba.carray(pointer(table[c, PERM]), table[c, ROWS], np.uint16)
+        begin = column_slot[c]
+        prefixes[begin, :] = 0
+        for slot in range(begin + 1, column_slot[c + 1]):
+            words = prefixes[slot]
+            words[:] = prefixes[slot - 1]
+            for i in range(slot_rank[slot - 1], slot_rank[slot]):
+                set_bit(words, np.int64(perm[i]))
+
+
+@compiled
+def and_range(
+    words: np.ndarray,
+    fresh: bool,
+    low: int,
+    high: int,
+    perm: np.ndarray,
+    ranks: np.ndarray,
+    prefixes: Prefixes,
+) -> None:
+    """AND the rows between two cut points into a bitmap, or start a fresh bitmap with them.
+
+    Between coarse prefixes this takes too many rows at first, at most a grain at either end; the permutation
+    says which, and they are cleared.
+    """
+    below, upto = prefixes.floor[low], prefixes.ceil[high]
+    open_below = prefixes.rank[below] == 0
+    lower, upper = prefixes.words[below], prefixes.words[upto]
+    if fresh:
+        if open_below:
+            for i in range(words.size):
+                words[i] = upper[i]
+        else:
+            for i in range(words.size):
+                words[i] = upper[i] & ~lower[i]
+    elif open_below:
+        for i in range(words.size):
+            words[i] &= upper[i]
+    elif prefixes.rank[upto] == perm.size:
+        for i in range(words.size):
+            words[i] &= ~lower[i]
+    else:
+        for i in range(words.size):
+            words[i] &= upper[i] & ~lower[i]
+    for i in range(prefixes.rank[below], ranks[low]):
+        clear_bit(words, np.int64(perm[i]))
+    for i in range(ranks[high], prefixes.rank[upto]):
+        clear_bit(words, np.int64(perm[i]))
+
+
+@compiled
+def or_range(
+    words: np.ndarray, low: int, high: int, perm: np.ndarray, ranks: np.ndarray, prefixes: Prefixes
+) -> None:
+    """OR the rows between two cut points into a bitmap: whole prefixes within, single rows at the ends."""
+    first, last = ranks[low], ranks[high]
+    inner_first, inner_last = prefixes.rank[prefixes.ceil[low]], prefixes.rank[prefixes.floor[high]]
+    if inner_first >= inner_last or last - first <= words.size:
+        for i in range(first, last):
+            set_bit(words, np.int64(perm[i]))
+        return
+    lower, upper = prefixes.words[prefixes.ceil[low]], prefixes.words[prefixes.floor[high]]
+    for i in range(words.size):
+        words[i] |= upper[i] & ~lower[i]
+    for i in range(first, inner_first):
+        set_bit(words, np.int64(perm[i]))
+    for i in range(inner_last, last):
+        set_bit(words, np.int64(perm[i]))

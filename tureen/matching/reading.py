@@ -1,0 +1,102 @@
+"""Reading containers, compiled: one call finds a clause's entry and lists its rows."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from tureen.matching.bitmaps import list_limit
+from tureen.stems.kernels import compiled, pointer
+
+# For each byte, the places of its ones, and how many there are.
+_PLACES = np.zeros((256, 8), np.uint16)
+_ONES = np.zeros(256, np.int64)
+for _byte in range(256):
+    _found = [_bit for _bit in range(8) if _byte >> _bit & 1]
+    _PLACES[_byte, : len(_found)] = _found
+    _ONES[_byte] = len(_found)
+
+
+@compiled
+def _find(clauses: np.ndarray, clause: int) -> int:
+    begin, end = 0, clauses.size
+    while begin < end:
+        middle = (begin + end) >> 1
+        if clauses[middle] < clause:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin if begin < clauses.size and clauses[begin] == clause else -1
+
+
+@compiled
+def _first_not_below(rows: np.ndarray, bound: int) -> int:
+    begin, end = 0, rows.size
+    while begin < end:
+        middle = (begin + end) >> 1
+        if rows[middle] < bound:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@compiled
+def list_bytes(data: np.ndarray, first: int, last: int, room: int) -> npt.NDArray[np.uint16]:
+    """The rows in [first, last) of a bitmap given as bytes; `room` is at least their number.
+
+    Each byte's rows are written all eight places at once, from a table, and the next byte's go over those
+    that were too many: no branch depends on the data.
+    """
+    rows = np.empty(room + 8, np.uint16)
+    count = 0
+    for i in range(first >> 3, (last + 7) >> 3):
+        byte = np.int64(data[i])
+        if i == first >> 3:
+            byte &= 0xFF << (first & 7)
+        if i == last >> 3:
+            byte &= (1 << (last & 7)) - 1
+        byte &= 0xFF
+        base = np.uint16(i << 3)
+        for j in range(8):
+            rows[count + j] = _PLACES[byte, j] + base
+        count += _ONES[byte]
+    return rows[:count]
+
+
+@compiled
+def entry_rows(
+    clause_at: int,
+    rows_at: int,
+    offset_at: int,
+    data_at: int,
+    entries: int,
+    block_rows: int,
+    clause: int,
+    first: int,
+    last: int,
+) -> npt.NDArray[np.uint16]:
+    """The rows in [first, last) of a clause's entry, ascending."""
+    first, last = max(first, 0), min(last, block_rows)
+    entry = _find(numba.carray(pointer(clause_at), entries, np.int64), clause)
+    if entry < 0 or first >= last:
+        return np.empty(0, np.uint16)
+    count = np.int64(numba.carray(pointer(rows_at), entries, np.int32)[entry])
+    place = data_at + numba.carray(pointer(offset_at), entries, np.int64)[entry]
+    if count > list_limit(block_rows):
+        words = numba.carray(pointer(place), (block_rows + 7) >> 3, np.uint8)
+        return list_bytes(words, first, last, min(count, last - first))
+    listed = numba.carray(pointer(place), count, np.uint16)
+    begin = _first_not_below(listed, first) if first > 0 else 0
+    end = _first_not_below(listed, last) if last < block_rows else count
+    return listed[begin:end].copy()
+
+
+@compiled
+def entry_count(clause_at: int, rows_at: int, entries: int, clause: int) -> int:
+    """The number of rows of a clause's entry."""
+    entry = _find(numba.carray(pointer(clause_at), entries, np.int64), clause)
+    if entry < 0:
+        return 0
+    return np.int64(numba.carray(pointer(rows_at), entries, np.int32)[entry])

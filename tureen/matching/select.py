@@ -1,0 +1,56 @@
+"""Selecting one clause's rows from one block: what lazy and owed cells, and tails, are answered with."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tureen.matching.evaluate import narrow
+from tureen.matching.scanning import select_rows
+from tureen.predicate import Clause, IsNull, Within
+from tureen.queries import compile_clauses
+from tureen.schema import Schema
+from tureen.stems.index import Block
+
+
+class Selector:
+    """One clause, ready to be asked of many blocks of its stream."""
+
+    def __init__(self, clause: Clause, schema: Schema | pa.Schema) -> None:
+        """Do once what does not depend on the block."""
+        self._clause = clause
+        self._derived = tuple(factor for factor in clause if not isinstance(factor, Within | IsNull))
+        ranges = tuple(factor for factor in clause if isinstance(factor, Within | IsNull))
+        run = compile_clauses([0], [ranges], schema)
+        self._names = run.names
+        self._arrays = (
+            run.arrays.cut_start,
+            run.arrays.high,
+            run.arrays.low,
+            run.arrays.text_start,
+            run.arrays.text,
+            run.arrays.factor_column,
+            run.arrays.factor_start,
+            run.arrays.range_low,
+            run.arrays.range_high,
+        )
+
+    def rows(self, block: Block, first: int = 0, last: int | None = None) -> npt.NDArray[np.uint16]:
+        """The block's rows in [first, last) that satisfy the clause, ascending.
+
+        Raises QueryFailed if the clause raises on a row in there that its other factors let through.
+        """
+        end = block.rows if last is None else min(last, block.rows)
+        begin = max(first, 0)
+        index = block.index
+        if index is None or not all(name in index for name in self._names):
+            everything = np.arange(begin, max(begin, end), dtype=np.uint16)
+            return narrow(self._clause, block, everything)
+        found = select_rows(block.table(self._names), *self._arrays, block.rows, begin, end)
+        return narrow(self._derived, block, found) if self._derived else found
+
+
+def select(block: Block, clause: Clause, first: int = 0, last: int | None = None) -> npt.NDArray[np.uint16]:
+    """The block's rows in [first, last) that satisfy a clause, ascending; a `Selector` used once."""
+    return Selector(clause, block.columns.schema).rows(block, first, last)

@@ -1,0 +1,134 @@
+"""New data × old queries: a batch of tuples becomes runs, matched against a pinned Query SteM.
+
+This is the body of the sink's tasks. It opens no catalog: what it must know was pinned before, and what
+the commit must know travels back in the new runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import pyarrow as pa
+from sqlalchemy import Connection
+
+from tureen.faults import crash_point
+from tureen.matching import Buffers, match_block
+from tureen.pot.files import durable_file
+from tureen.pot.queries import compiled_queries
+from tureen.pot.runs import NewRun
+from tureen.pot.streams import Stream
+from tureen.queries import QueryRun
+from tureen.schema import Schema
+from tureen.stems.index import Block
+from tureen.stems.run import CellOf, sort_by_time, write_run
+
+TAIL_ROWS = 4096
+"""A run below so many rows is left without index and cells; it is scanned at invocation."""
+
+MAX_RUN_ROWS = 1 << 20
+"""A run is closed at so many rows, which bounds a task's memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A stream and its Query SteM as they were when a batch began."""
+
+    root: str
+    stream_id: int
+    schema: Schema
+    queries: str | None
+    """Where the compiled query run is, from the root; None where nothing is to be matched."""
+    queries_seq: int
+
+
+def pin(tx: Connection, root: Path, stream: Stream) -> Pin:
+    """Fix the version of the Query SteM that a batch is matched against."""
+    compiled = compiled_queries(tx, stream.id)
+    return Pin(str(root), stream.id, stream.schema, compiled.path, compiled.seq)
+
+
+class Arrivals:
+    """Gathers the tuples of one stream in one task and writes them as runs."""
+
+    def __init__(self, pinned: Pin, attempt: str, part: str) -> None:
+        """Write under names that start with the attempt and hold the part."""
+        self._pin = pinned
+        self._prefix = f"{attempt}-{part}-{pinned.stream_id}"
+        self._held: list[pa.Table] = []
+        self._rows = 0
+        self._runs: list[NewRun] = []
+
+    def add(self, table: pa.Table) -> None:
+        """Take stored tuples, in order of arrival."""
+        while self._rows + len(table) >= MAX_RUN_ROWS:
+            room = MAX_RUN_ROWS - self._rows
+            self._held.append(table.slice(0, room))
+            self._rows += room
+            table = table.slice(room)
+            self._write()
+        if len(table):
+            self._held.append(table)
+            self._rows += len(table)
+
+    def finish(self) -> list[NewRun]:
+        """Write what is left and return all runs."""
+        if self._rows:
+            self._write()
+        return self._runs
+
+    def _write(self) -> None:
+        table = pa.concat_tables(self._held)
+        self._held, self._rows = [], 0
+        name = f"streams/{self._pin.stream_id}/{self._prefix}-{len(self._runs)}.run"
+        self._runs.append(write_tuples(self._pin, name, table))
+
+
+def write_tuples(pinned: Pin, name: str, table: pa.Table) -> NewRun:
+    """Write tuples as one run under a name from the root: sorted, and matched unless they are few."""
+    tuples = sort_by_time(pinned.schema, table)
+    indexed = len(table) >= TAIL_ROWS
+    failures: dict[int, str] = {}
+    cell_of = None
+    if indexed and pinned.queries is not None:
+        cell_of = matcher(load_queries(Path(pinned.root) / pinned.queries), failures)
+    path = Path(pinned.root) / name
+    crash_point("run.before_write")
+    with durable_file(path) as file:
+        write_run(file, pinned.schema, tuples.table, cell_of, indexed=indexed)
+        size = file.tell()
+    crash_point("run.after_write")
+    return NewRun(
+        path=name,
+        rows=len(table),
+        min_time=tuples.min_time,
+        max_time=tuples.max_time,
+        indexed=indexed,
+        matched_seq=pinned.queries_seq if indexed else 0,
+        bytes=size,
+        failures=failures,
+    )
+
+
+def matcher(queries: QueryRun, failures: dict[int, str]) -> CellOf:
+    """A function that matches blocks and notes the clauses that raised."""
+
+    def cell_of(block: Block) -> pa.RecordBatch:
+        cell = match_block(block, queries, _buffers())
+        failures.update(cell.failures)
+        return cell.batch
+
+    return cell_of
+
+
+@lru_cache(maxsize=8)
+def load_queries(path: Path) -> QueryRun:
+    """A compiled query run, mapped once per process."""
+    return QueryRun.load(path)
+
+
+@lru_cache(maxsize=1)
+def _buffers() -> Buffers:
+    # Fresh pages cost more than the matching itself, so a process keeps one set of output buffers.
+    return Buffers()

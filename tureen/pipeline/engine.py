@@ -1,0 +1,181 @@
+"""The engine: what runs while a pot is open for writing.
+
+One thread starts Spark and keeps its streaming queries alive; one sees to the upkeep. Both may fail and go on.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tureen.errors import EngineFailed
+from tureen.pipeline.upkeep import Debt, Payment, compile_queries, expire, pay, pay_debts, seal
+from tureen.pot.catalog import Catalog
+from tureen.pot.inbox import Inbox
+from tureen.pot.lease import Lease
+from tureen.pot.streams import Stream, list_streams
+from tureen.pot.sweep import sweep
+
+if TYPE_CHECKING:
+    from tureen.pipeline.streaming import Streaming
+
+log = logging.getLogger("tureen")
+
+LARGE_DEBT = 4_000_000_000
+"""Debts of so many tuples × clauses are paid by a Spark job, smaller ones in this process."""
+
+LOOK_EVERY = 0.1
+SWEEP_EVERY = 30.0
+PAY_EVERY = 1.0
+RESTART_AFTER = 0.5
+
+
+class Engine:
+    """Holds the lease, the inbox and the threads of one pot."""
+
+    def __init__(self, root: Path, catalog: Catalog, *, master: str) -> None:
+        """Take the lease and start; Spark comes up in the background."""
+        self._lease = Lease(root)
+        try:
+            self.inbox = Inbox(root, catalog)
+        except BaseException:
+            self._lease.release()
+            raise
+        self.root, self._catalog, self._master = root, catalog, master
+        self._closing = threading.Event()
+        self._wake = threading.Event()
+        self._upkeep_lock = threading.Lock()
+        self._streaming: Streaming | None = None
+        self.ready = threading.Event()
+        self.error: str | None = None
+        self._threads = [
+            threading.Thread(target=self._run_spark, name="tureen-spark", daemon=True),
+            threading.Thread(target=self._run_upkeep, name="tureen-upkeep", daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def notice(self) -> None:
+        """Look at the catalog now: something was registered, created or dropped."""
+        self._wake.set()
+
+    def settle(self) -> None:
+        """Compile, pay and merge until there is nothing left to do."""
+        while self._upkeep(patient=False):
+            pass
+
+    def close(self) -> None:
+        """Stop everything and give the lease back."""
+        self._closing.set()
+        self._wake.set()
+        for thread in self._threads:
+            thread.join()
+        self.inbox.close()
+        self._lease.release()
+
+    # Spark
+
+    def _run_spark(self) -> None:
+        pause = RESTART_AFTER
+        while not self._closing.is_set():
+            try:
+                self._keep_streaming()
+                pause = RESTART_AFTER
+            except Exception as error:
+                self.error = str(error)
+                log.exception("the pipeline stopped; trying again in %.1f s", pause)
+                self._closing.wait(pause)
+                pause = min(pause * 2, 30.0)
+        if self._streaming is not None:
+            self._streaming.stop()
+
+    def _keep_streaming(self) -> None:
+        from tureen.pipeline.streaming import Streaming  # noqa: PLC0415 - Spark is imported when first needed
+
+        if self._streaming is None or not self._streaming.usable():
+            self.ready.clear()
+            self._streaming = Streaming(self.root, self._master)
+        while not self._closing.is_set():
+            self._streaming.align(self._streams())
+            self.ready.set()
+            self.error = self._streaming.error
+            self._closing.wait(0.2)
+            if not self._streaming.usable():
+                raise EngineFailed("Spark died")
+
+    def wait_ready(self, seconds: float) -> None:
+        """Wait until Spark is up and its streaming queries run."""
+        if not self.ready.wait(seconds):
+            raise EngineFailed("Spark is not up yet", detail=self.error)
+
+    def _pay_by_spark(self, debts: list[Debt]) -> list[Payment]:
+        if self._streaming is None or not self._streaming.usable():
+            return [pay(debt) for debt in debts]
+        return self._streaming.pay(debts)
+
+    def progress(self) -> dict[str, Any]:
+        """What Spark says of its batches."""
+        return {} if self._streaming is None else self._streaming.progress()
+
+    # Upkeep
+
+    def _run_upkeep(self) -> None:
+        token, swept, paid, owing = -1, 0.0, 0.0, False
+        while not self._closing.is_set():
+            try:
+                now = time.monotonic()
+                found = self._catalog.token()
+                due = now - paid >= PAY_EVERY
+                if found != token or (owing and due):
+                    # Debts wait a little, so that registrations that come in a row are paid together.
+                    token, owing = found, not due
+                    paid = now if due else paid
+                    self._upkeep(patient=not due)
+                if now - swept >= SWEEP_EVERY:
+                    swept = now
+                    self._clean()
+            except Exception:
+                log.exception("upkeep failed and will be tried again")
+                token = -1
+                self._closing.wait(1.0)
+            self._wake.wait(LOOK_EVERY)
+            self._wake.clear()
+
+    def _upkeep(self, *, patient: bool) -> bool:
+        """One round over all streams; True if something was done. `patient` leaves debts for later."""
+        did = False
+        with self._upkeep_lock:
+            for stream in self._streams():
+                if self._closing.is_set():
+                    return False
+                for step in self._steps(stream, patient=patient):
+                    did = bool(step()) or did
+        return did
+
+    def _steps(self, stream: Stream, *, patient: bool) -> list[Callable[[], object]]:
+        steps: list[Callable[[], object]] = [
+            lambda: compile_queries(self._catalog, stream),
+            lambda: seal(self._catalog, stream),
+            lambda: expire(self._catalog, stream),
+        ]
+        if not patient:
+            steps.append(lambda: pay_debts(self._catalog, stream, self._pay_by_spark, LARGE_DEBT))
+        return steps
+
+    def _clean(self) -> None:
+        self.inbox.trim()
+        sweep(self._catalog)
+        checkpoints = self.root / "checkpoints"
+        live = {str(stream.id) for stream in self._streams()}
+        for path in checkpoints.iterdir() if checkpoints.exists() else ():
+            if path.name.isdigit() and path.name not in live:
+                shutil.rmtree(path, ignore_errors=True)
+
+    def _streams(self) -> list[Stream]:
+        with self._catalog.read() as tx:
+            return list_streams(tx)

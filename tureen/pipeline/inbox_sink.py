@@ -1,0 +1,147 @@
+"""The Spark sink of the pushed streams: references in, runs out, exactly once.
+
+Its exactly-once does not rest on Spark's checkpoint: the catalog holds how far each stream's inbox has been
+taken, and the commit is a compare-and-swap on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+
+from tureen.faults import crash_point
+from tureen.pipeline.arrival import Arrivals, Pin, pin
+from tureen.pot.catalog import Catalog, check_attempt, take_seq
+from tureen.pot.files import new_attempt
+from tureen.pot.log import Entry, Reference, scan_segment
+from tureen.pot.runs import NewRun, Rejected, advance_inbox, append_runs, reject
+from tureen.pot.streams import list_streams, stream_by_id
+from tureen.schema import ARRIVAL, Schema
+
+
+@dataclass
+class Taken:
+    """What one task took of one stream."""
+
+    start: int
+    """How far the stream had been taken when the batch began."""
+    end: int
+    runs: list[NewRun] = field(default_factory=list)
+    rejected: list[Rejected] = field(default_factory=list)
+
+
+@dataclass
+class InboxMessage(WriterCommitMessage):
+    """What the commit must know of one task."""
+
+    attempt: str
+    taken: dict[int, Taken]
+
+
+class InboxSink(DataSourceStreamArrowWriter):
+    """Writes the rows that references point at; made once per batch, and sent to its tasks."""
+
+    def __init__(self, root: Path) -> None:
+        """Pin every stream's Query SteM and how far its inbox has been taken."""
+        self._root = root
+        self._attempt = new_attempt()
+        self._pins: dict[int, Pin] = {}
+        self._starts: dict[int, int] = {}
+        catalog = Catalog(root)
+        try:
+            with catalog.read() as tx:
+                for stream in list_streams(tx):
+                    self._pins[stream.id] = pin(tx, root, stream)
+                    self._starts[stream.id] = stream.taken
+        finally:
+            catalog.close()
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> InboxMessage:
+        """Turn this task's references into runs."""
+        crash_point("sink.task")
+        context = TaskContext.get()
+        part = "0.0" if context is None else f"{context.partitionId()}.{context.attemptNumber()}"
+        message = InboxMessage(self._attempt, {})
+        arrivals: dict[int, Arrivals] = {}
+        for batch in iterator:
+            for row in batch.to_pylist():
+                reference = Reference(**row)
+                pinned = self._pins.get(reference.stream)
+                if pinned is None:
+                    continue  # the stream was dropped, and its rows with it
+                if reference.stream not in arrivals:
+                    arrivals[reference.stream] = Arrivals(pinned, self._attempt, part)
+                    start = self._starts[reference.stream]
+                    message.taken[reference.stream] = Taken(start, start)
+                _read(reference, pinned.schema, message.taken[reference.stream], arrivals[reference.stream])
+        for stream, gathered in arrivals.items():
+            message.taken[stream].runs = gathered.finish()
+        return message
+
+    def commit(self, messages: list[InboxMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
+        """Make the batch real: one transaction for all its streams."""
+        done = [message for message in messages if message is not None and message.taken]
+        if done:
+            commit_taken(self._root, done)
+
+    def abort(self, messages: list[InboxMessage | None], batchId: int) -> None:  # noqa: N803
+        """Delete nothing: Spark also calls this after a commit that succeeded; the sweeper sees to the files."""
+
+
+def commit_taken(root: Path, messages: list[InboxMessage]) -> None:
+    """Commit what tasks took of the pushed streams, in the order of the tasks."""
+    by_stream: dict[int, list[Taken]] = {}
+    for message in messages:
+        for stream, taken in message.taken.items():
+            by_stream.setdefault(stream, []).append(taken)
+    catalog = Catalog(root)
+    try:
+        crash_point("sink.before_commit")
+        with catalog.write() as tx:
+            for message in messages:
+                check_attempt(tx, message.attempt)
+            seq = take_seq(tx)
+            for stream, parts in by_stream.items():
+                if stream_by_id(tx, stream) is None:
+                    continue
+                advance_inbox(tx, stream, parts[0].start, max(part.end for part in parts))
+                append_runs(tx, seq, stream, [run for part in parts for run in part.runs])
+                reject(tx, stream, [one for part in parts for one in part.rejected])
+            crash_point("sink.in_commit")
+        crash_point("sink.after_commit")
+    finally:
+        catalog.close()
+
+
+def _read(reference: Reference, schema: Schema, taken: Taken, arrivals: Arrivals) -> None:
+    """Decode the records of a reference that the pot does not have yet."""
+    for record in scan_segment(reference.path, reference.base, reference.start, reference.end, check=True):
+        taken.end = max(taken.end, record.end)
+        if record.end <= taken.start:
+            continue
+        if record.entry is None:
+            taken.rejected.append(
+                Rejected({"bytes": record.end - record.start}, "the record is damaged: its checksum does not fit")
+            )
+            continue
+        try:
+            table = decode(schema, record.entry)
+        except (pa.ArrowException, ValueError) as error:
+            taken.rejected.append(Rejected({"rows": record.rows}, f"the record cannot be read: {error}"))
+            continue
+        arrivals.add(table)
+
+
+def decode(schema: Schema, entry: Entry) -> pa.Table:
+    """The stored tuples of one push."""
+    batch = pa.ipc.read_record_batch(pa.py_buffer(entry.payload), schema.arrow)
+    table = pa.Table.from_batches([batch])
+    if schema.time is None:
+        moment = pa.scalar(entry.arrival, pa.timestamp("us", tz="UTC"))
+        table = table.append_column(ARRIVAL, pa.repeat(moment, len(table)))
+    return table

@@ -1,0 +1,207 @@
+"""The public Spark format "tureen": a sink for any streaming DataFrame, and a reader of answers.
+
+Spark makes the writer once per micro-batch in a planning process and sends it to the tasks, so it pins what they
+need; `commit` runs in another process, so what it must know travels in the messages. The exactly-once
+key is (streaming query id, batch id).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    InputPartition,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from tureen.errors import InvalidSchema, TureenError, nearest
+from tureen.faults import crash_point
+from tureen.pipeline.answers import answer_batches, answer_schema
+from tureen.pipeline.arrival import Arrivals, Pin, pin
+from tureen.pot.catalog import Catalog, check_attempt, micros_now, take_seq
+from tureen.pot.files import new_attempt
+from tureen.pot.runs import NewRun, Rejected, append_runs, reject, take_batch
+from tureen.pot.streams import find_stream, stream_by_id
+from tureen.schema import ARRIVAL, Schema
+from tureen.stems.intake import cast_column
+
+
+@dataclass
+class SinkMessage(WriterCommitMessage):
+    """What the commit must know of one task."""
+
+    attempt: str
+    sink_id: str
+    runs: list[NewRun]
+    rejected: list[Rejected] = field(default_factory=list)
+
+
+class TureenDataSource(DataSource):
+    """`format("tureen")` with the options `pot` and `stream` (to write) or `query` (to read)."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return "tureen"
+
+    def schema(self) -> str:
+        """The columns of a query's answer."""
+        return answer_schema(self._pot(), self._option("query"))
+
+    def reader(self, schema: StructType) -> AnswerReader:  # noqa: ARG002
+        """Read a query's answer of now."""
+        return AnswerReader(self._pot(), self._option("query"), self.options.get("now"))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamSink:  # noqa: ARG002, N802
+        """Write a streaming DataFrame into a stream."""
+        return StreamSink(self._pot(), self._option("stream"), schema.names, self.options.get("sink_id"))
+
+    def writer(self, schema: StructType, overwrite: bool) -> BatchSink:
+        """Append a DataFrame to a stream."""
+        if overwrite:
+            raise TureenError("a stream cannot be overwritten", hint='write with mode("append")')
+        return BatchSink(self._pot(), self._option("stream"), schema.names, None)
+
+    def _pot(self) -> Path:
+        return Path(self._option("pot")).absolute()
+
+    def _option(self, name: str) -> str:
+        value = self.options.get(name)
+        if value is None:
+            raise TureenError(f"format tureen needs the option '{name}'", hint=f'.option("{name}", …)')
+        return str(value)
+
+
+class _Sink:
+    """What the streaming and the batch writer share."""
+
+    def __init__(self, root: Path, stream: str, names: Sequence[str], sink_id: str | None) -> None:
+        """Pin the stream and its Query SteM, and check the DataFrame's columns against it."""
+        self._root = root
+        self._sink_id = sink_id
+        self._attempt = new_attempt()
+        catalog = Catalog(root)
+        try:
+            with catalog.read() as tx:
+                self._pin: Pin = pin(tx, root, find_stream(tx, stream))
+        finally:
+            catalog.close()
+        self._sources = _match_names(self._pin.schema, names)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> SinkMessage:
+        """Turn this task's rows into runs."""
+        crash_point("sink.task")
+        context = TaskContext.get()
+        sink_id = self._sink_id or (context and context.getLocalProperty("sql.streaming.queryId"))
+        part = f"{context.partitionId()}.{context.attemptNumber()}" if context else "0.0"
+        arrivals = Arrivals(self._pin, self._attempt, part)
+        message = SinkMessage(self._attempt, sink_id or uuid.uuid4().hex, [])
+        for batch in iterator:
+            arrivals.add(_accept(self._pin.schema, self._sources, pa.Table.from_batches([batch]), message.rejected))
+        message.runs = arrivals.finish()
+        return message
+
+    def _commit(self, messages: Sequence[SinkMessage | None], batch_id: int) -> None:
+        done = [message for message in messages if message is not None]
+        if not done:
+            return
+        catalog = Catalog(self._root)
+        try:
+            crash_point("sink.before_commit")
+            with catalog.write() as tx:
+                for attempt in {message.attempt for message in done}:
+                    check_attempt(tx, attempt)
+                if stream_by_id(tx, self._pin.stream_id) is None:
+                    raise TureenError("the stream was dropped while rows were on their way to it")
+                if not take_batch(tx, done[0].sink_id, self._pin.stream_id, batch_id):
+                    return
+                runs = [run for message in done for run in message.runs]
+                rejected = [one for message in done for one in message.rejected]
+                if runs or rejected:
+                    append_runs(tx, take_seq(tx), self._pin.stream_id, runs)
+                    reject(tx, self._pin.stream_id, rejected)
+                crash_point("sink.in_commit")
+            crash_point("sink.after_commit")
+        finally:
+            catalog.close()
+
+
+class StreamSink(_Sink, DataSourceStreamArrowWriter):
+    """Writes micro-batches, each exactly once."""
+
+    def commit(self, messages: list[SinkMessage | None], batchId: int) -> None:  # noqa: N803
+        """Make a micro-batch real."""
+        self._commit(messages, batchId)
+
+    def abort(self, messages: list[SinkMessage | None], batchId: int) -> None:  # noqa: N803
+        """Delete nothing: Spark also calls this after a commit that succeeded; the sweeper sees to the files."""
+
+
+class BatchSink(_Sink, DataSourceArrowWriter):
+    """Appends a DataFrame in one commit."""
+
+    def commit(self, messages: list[SinkMessage | None]) -> None:
+        """Make the rows real."""
+        self._commit(messages, 0)
+
+    def abort(self, messages: list[SinkMessage | None]) -> None:
+        """Delete nothing; the sweeper sees to the files."""
+
+
+class AnswerReader(DataSourceReader):
+    """Reads the answer of a standing query, as of the moment of reading."""
+
+    def __init__(self, root: Path, query: str, now: str | None) -> None:
+        """Read this query of that pot, at a given NOW if there is one."""
+        self._root, self._query, self._now = root, query, now
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One: an answer is one invocation."""
+        return [InputPartition(0)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        """Invoke the query."""
+        yield from answer_batches(self._root, self._query, self._now)
+
+
+def _match_names(schema: Schema, names: Sequence[str]) -> dict[str, str]:
+    """Which of the DataFrame's columns stands for each of the stream's."""
+    sources: dict[str, str] = {}
+    for name in names:
+        column = schema.find(name)
+        if column is None:
+            raise InvalidSchema(
+                f"the stream has no column '{name}'",
+                hint=nearest(name, schema.names) or "select the stream's columns before writing",
+            )
+        sources[column.name] = name
+    missing = [name for name in schema.names if name not in sources]
+    if missing:
+        raise InvalidSchema(f"the DataFrame lacks the column '{missing[0]}' of the stream")
+    return sources
+
+
+def _accept(schema: Schema, sources: dict[str, str], table: pa.Table, rejected: list[Rejected]) -> pa.Table:
+    """A batch of the DataFrame as stored tuples; rows without a time are rejected."""
+    arrays = [cast_column(column, table.column(sources[column.name])) for column in schema.columns]
+    stored = pa.Table.from_arrays(arrays, schema=schema.arrow)
+    if schema.time is None:
+        moment = pa.scalar(micros_now(), pa.timestamp("us", tz="UTC"))
+        return stored.append_column(ARRIVAL, pa.repeat(moment, len(stored)))
+    times = stored.column(schema.time)
+    if times.null_count:
+        for row in stored.filter(pc.is_null(times)).to_pylist():
+            rejected.append(Rejected(row, f"the time column '{schema.time}' is NULL"))
+        stored = stored.filter(pc.is_valid(times))
+    return stored

@@ -1,0 +1,167 @@
+"""The streaming queries of a pot on Spark: one for all pushed streams, one for each outside source."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming import StreamingQuery
+
+from tureen.errors import InvalidSchema
+from tureen.pipeline.inbox_source import InboxDataSource
+from tureen.pipeline.session import alive, cores, spark_session
+from tureen.pipeline.upkeep import Debt, Payment, pay
+from tureen.pot.streams import Stream
+
+_FILE_FORMATS = frozenset({"json", "csv", "parquet", "orc", "avro", "xml"})
+"""Formats that want to be told the schema."""
+
+_INBOX = 0
+"""The key of the pushed streams' query; outside sources have their stream's id."""
+
+_PAUSES = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0)
+
+
+class Streaming:
+    """Starts streaming queries, starts them again when they fail, and stops those no longer wanted."""
+
+    def __init__(self, root: Path, master: str) -> None:
+        """Find or start Spark."""
+        self._root = root
+        self._spark = spark_session(master)
+        self._spark.dataSource.register(InboxDataSource)
+        self._running: dict[int, StreamingQuery] = {}
+        self._failures: dict[int, tuple[int, float, str]] = {}
+
+    @property
+    def error(self) -> str | None:
+        """Why some query is not running at the moment, or None."""
+        texts = [text for _, _, text in self._failures.values()]
+        return texts[0] if texts else None
+
+    def usable(self) -> bool:
+        """Whether Spark lives."""
+        return alive(self._spark)
+
+    def align(self, streams: Sequence[Stream]) -> None:
+        """Run what the streams want and nothing else."""
+        wanted: dict[int, Stream | None] = {stream.id: stream for stream in streams if stream.source is not None}
+        wanted[_INBOX] = None
+        for key in list(self._running):
+            if key not in wanted:
+                self._running.pop(key).stop()
+                self._failures.pop(key, None)
+        for key, stream in wanted.items():
+            query = self._running.get(key)
+            if query is not None and query.isActive:
+                if query.lastProgress is not None:
+                    self._failures.pop(key, None)
+                continue
+            if query is not None:
+                self._note_failure(key, str(query.exception()))
+                del self._running[key]
+            if self._may_start(key):
+                self._start(key, stream)
+
+    def _start(self, key: int, stream: Stream | None) -> None:
+        try:
+            self._running[key] = self._start_inbox() if stream is None else self._start_source(stream)
+        except Exception as error:
+            self._note_failure(key, str(error))
+
+    def _start_inbox(self) -> StreamingQuery:
+        # The catalog knows how far the inbox was taken, so every start has a checkpoint of its own.
+        checkpoints = self._root / "checkpoints"
+        for old in checkpoints.glob("inbox-*"):
+            shutil.rmtree(old, ignore_errors=True)
+        options = {"pot": str(self._root), "tasks": str(cores(self._spark))}
+        source = self._spark.readStream.format("tureen_inbox").options(**options).load()
+        return (
+            source.writeStream.format("tureen_inbox")
+            .options(**options)
+            .option("checkpointLocation", str(checkpoints / f"inbox-{uuid.uuid4().hex}"))
+            .queryName(f"tureen inbox {uuid.uuid4().hex[:8]}")
+            .start()
+        )
+
+    def _start_source(self, stream: Stream) -> StreamingQuery:
+        return (
+            self._read(stream)
+            .writeStream.format("tureen")
+            .option("pot", str(self._root))
+            .option("stream", stream.name)
+            .option("checkpointLocation", str(self._root / "checkpoints" / str(stream.id)))
+            .queryName(f"tureen {stream.name} {uuid.uuid4().hex[:8]}")
+            .start()
+        )
+
+    def _read(self, stream: Stream) -> DataFrame:
+        assert stream.source is not None
+        kind = str(stream.source["format"])
+        reader = self._spark.readStream.format(kind)
+        for key, value in stream.source.get("options", {}).items():
+            reader = reader.option(key, str(value))
+        if kind.lower() in _FILE_FORMATS:
+            reader = reader.schema(stream.schema.sql)
+        frame = reader.load()
+        have = {name.lower(): name for name in frame.columns}
+        missing = [name for name in stream.schema.names if name.lower() not in have]
+        if missing:
+            raise InvalidSchema(
+                f"the source of stream '{stream.name}' has no column '{missing[0]}'",
+                hint=f"it has {', '.join(frame.columns)}",
+            )
+        return frame.select(
+            *(
+                frame[have[column.name.lower()]].cast(column.type.sql).alias(column.name)
+                for column in stream.schema.columns
+            )
+        )
+
+    def _note_failure(self, key: int, text: str) -> None:
+        count = self._failures.get(key, (0, 0.0, ""))[0]
+        pause = _PAUSES[min(count, len(_PAUSES) - 1)]
+        self._failures[key] = (count + 1, time.monotonic() + pause, text)
+
+    def _may_start(self, key: int) -> bool:
+        return key not in self._failures or time.monotonic() >= self._failures[key][1]
+
+    def pay(self, debts: list[Debt]) -> list[Payment]:
+        """New queries × old data as one Spark job: a task for each run."""
+        rows = [(pickle.dumps(debt),) for debt in debts]
+        frame = self._spark.createDataFrame(rows, "debt BINARY").repartition(len(rows))
+        paid = frame.mapInArrow(_pay_in_task, "payment BINARY").collect()
+        return [pickle.loads(row.payment) for row in paid]
+
+    def progress(self) -> dict[str, Any]:
+        """The last batch of each query, as Spark reports it."""
+        try:
+            return {
+                "inbox" if key == _INBOX else str(key): query.lastProgress
+                for key, query in self._running.items()
+            }
+        except Exception as error:
+            return {"error": str(error)}
+
+    def stop(self) -> None:
+        """Stop all queries; the session stays for the other pots of the process."""
+        for query in self._running.values():
+            try:
+                query.stop()
+            except Exception:
+                # A JVM that died has stopped its queries.
+                continue
+        self._running = {}
+
+
+def _pay_in_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        payments = [pickle.dumps(pay(pickle.loads(debt))) for debt in batch.column("debt").to_pylist()]
+        yield pa.record_batch([pa.array(payments, pa.binary())], names=["payment"])

@@ -1,0 +1,147 @@
+"""The catalog: one SQL database that says which files are real and which queries stand.
+
+SQLite in WAL mode with `synchronous=FULL`. Writers begin with `BEGIN IMMEDIATE`, because a deferred
+transaction that reads first fails at once under contention; readers copy what they need and
+close, because a reader left open lets the WAL grow.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, create_engine, event, insert, select, update
+from sqlalchemy.exc import DatabaseError
+from sqlalchemy.pool import QueuePool
+
+from tureen.errors import PotError, PotVersion, StorageFailed
+from tureen.pot.tables import counter, dead_attempts, meta, metadata
+
+FORMAT_VERSION = 1
+"""The version of the pot's layout; a pot of another version is refused, never guessed at."""
+
+_FILE = "catalog.sqlite"
+
+
+def micros_now() -> int:
+    """The wall clock in microseconds since the epoch."""
+    return time.time_ns() // 1000
+
+
+class Catalog:
+    """Transactions on the pot's database, and a cheap way to see that it changed."""
+
+    def __init__(self, root: Path, *, create: bool = False) -> None:
+        """Open the catalog of a pot; `create` makes it where there is none."""
+        self.root = root
+        path = root / _FILE
+        if not path.exists() and not create:
+            raise PotError(f"there is no pot in '{root}'", hint="create a stream in it first")
+        self._engine = create_engine(
+            f"sqlite:///{path}", poolclass=QueuePool, connect_args={"timeout": 30, "check_same_thread": False}
+        )
+        event.listen(self._engine, "connect", _configure)
+        event.listen(self._engine, "begin", _begin)
+        self._watch_lock = threading.Lock()
+        self._watch: sqlite3.Connection | None = None
+        if create:
+            self._initialise()
+        self._check_version()
+
+    def _initialise(self) -> None:
+        with self.write() as tx:
+            metadata.create_all(tx)
+            if tx.execute(select(meta.c.value).where(meta.c.key == "format")).first() is None:
+                tx.execute(insert(meta).values(key="format", value=str(FORMAT_VERSION)))
+                tx.execute(insert(meta).values(key="pot", value=uuid.uuid4().hex))
+                tx.execute(insert(counter).values(id=1, seq=0))
+
+    def _check_version(self) -> None:
+        try:
+            with self.read() as tx:
+                found = tx.execute(select(meta.c.value).where(meta.c.key == "format")).scalar()
+        except DatabaseError as error:
+            raise PotError(f"the catalog of '{self.root}' cannot be read", detail=str(error.orig)) from error
+        if found != str(FORMAT_VERSION):
+            raise PotVersion(
+                f"the pot in '{self.root}' has format version {found}; this Tureen reads version {FORMAT_VERSION}",
+                hint="open it with the version of Tureen that made it",
+            )
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A short read transaction."""
+        with self._engine.connect() as tx, tx.begin():
+            yield tx
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """A write transaction, committed where the block ends without an error."""
+        try:
+            with self._engine.connect().execution_options(tureen_write=True) as tx, tx.begin():
+                yield tx
+        except DatabaseError as error:
+            text = str(error.orig)
+            if "full" in text or "disk I/O" in text:
+                raise StorageFailed("the catalog could not be written", detail=text) from error
+            raise
+
+    def seq(self) -> int:
+        """The seq of the last commit."""
+        with self.read() as tx:
+            return current_seq(tx)
+
+    def token(self) -> int:
+        """A number that changes whenever any other connection has committed; costs microseconds."""
+        with self._watch_lock:
+            if self._watch is None:
+                self._watch = sqlite3.connect(self.root / _FILE, check_same_thread=False, timeout=30)
+            found: int = self._watch.execute("PRAGMA data_version").fetchone()[0]
+            return found
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        with self._watch_lock:
+            if self._watch is not None:
+                self._watch.close()
+                self._watch = None
+        self._engine.dispose()
+
+
+def exists(root: Path) -> bool:
+    """Whether there is a pot in that directory."""
+    return (root / _FILE).exists()
+
+
+def current_seq(tx: Connection) -> int:
+    """The seq of the last commit that this transaction sees."""
+    return int(tx.execute(select(counter.c.seq)).scalar_one())
+
+
+def take_seq(tx: Connection) -> int:
+    """The seq of this commit; one counter for the whole pot."""
+    return int(tx.execute(update(counter).values(seq=counter.c.seq + 1).returning(counter.c.seq)).scalar_one())
+
+
+def check_attempt(tx: Connection, attempt: str) -> None:
+    """Refuse the commit of an attempt that the sweeper has declared dead."""
+    if tx.execute(select(dead_attempts.c.attempt).where(dead_attempts.c.attempt == attempt)).first():
+        raise PotError(f"attempt {attempt} was given up and its files are gone")
+
+
+def _configure(connection: sqlite3.Connection, _record: object) -> None:
+    # SQLAlchemy begins transactions itself (see _begin); the driver must not.
+    connection.isolation_level = None
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=30000"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin(connection: sa.Connection) -> None:
+    writes = connection.get_execution_options().get("tureen_write", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

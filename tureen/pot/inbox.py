@@ -1,0 +1,263 @@
+"""The inbox: pushed rows, durable before they are acknowledged, until Spark has taken them up.
+
+An idempotency key makes a retried push safe: within its stream, for `KEY_LIFETIME`, a key that comes
+again with the same rows changes nothing, and with other rows is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from sqlalchemy import delete, select
+from sqlalchemy.dialects.sqlite import insert
+
+from tureen.errors import KeyConflict
+from tureen.faults import crash_point
+from tureen.pot.catalog import Catalog, micros_now
+from tureen.pot.groups import GroupCommit
+from tureen.pot.log import Entry, Located, LogWriter, scan, segments
+from tureen.pot.streams import list_streams
+from tureen.pot.tables import push_keys
+
+KEY_LIFETIME = 24 * 3600 * 1_000_000
+"""How long an idempotency key is remembered, in microseconds."""
+
+_Known = tuple[str, int]
+"""What is known of a key: the digest of its rows, and where in the log they end."""
+
+
+class Heads:
+    """How far each stream's log is durable: a file that the Spark source looks at.
+
+    Slot 0 counts the changes, slot `n` holds the end of stream n's log. It is made anew by
+    every engine, so it needs no durability of its own.
+    """
+
+    def __init__(self, inbox: Path) -> None:
+        """Look at the heads of that inbox."""
+        inbox.mkdir(parents=True, exist_ok=True)
+        self._file = os.open(inbox / "heads", os.O_RDWR | os.O_CREAT, 0o644)
+        self._lock = threading.Lock()
+
+    def publish(self, stream: int, end: int) -> None:
+        """Say that a stream's log is durable up to a place."""
+        with self._lock:
+            os.pwrite(self._file, struct.pack("<q", end), 8 * stream)
+            os.pwrite(self._file, struct.pack("<q", self._changes() + 1), 0)
+
+    def ends(self) -> dict[int, int]:
+        """The end of each stream's log."""
+        data = os.pread(self._file, os.fstat(self._file).st_size, 0)
+        values = struct.unpack_from(f"<{len(data) // 8}q", data)
+        return {stream: end for stream, end in enumerate(values) if stream and end}
+
+    def wait(self, seen: int, seconds: float) -> int:
+        """Wait until there was a change since `seen`, or so many seconds; return the count of changes."""
+        deadline = time.monotonic() + seconds
+        while (changes := self._changes()) == seen and time.monotonic() < deadline:
+            time.sleep(0.002)
+        return changes
+
+    def _changes(self) -> int:
+        data = os.pread(self._file, 8, 0)
+        return int(struct.unpack("<q", data)[0]) if len(data) == 8 else 0
+
+    def clear(self) -> None:
+        """Forget all ends."""
+        os.ftruncate(self._file, 0)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        os.close(self._file)
+
+
+def log_directory(root: Path, stream: int) -> Path:
+    """Where a stream's log is."""
+    return root / "inbox" / str(stream)
+
+
+class Inbox:
+    """The writer of all streams' logs; there is one per pot, held by the engine."""
+
+    def __init__(self, root: Path, catalog: Catalog) -> None:
+        """Recover every stream's log and publish where it ends."""
+        self._root = root
+        self._catalog = catalog
+        self._heads = Heads(root / "inbox")
+        self._heads.clear()
+        self._logs: dict[int, LogWriter] = {}
+        self._keys: dict[tuple[int, str], _Known] = {}
+        self._commit: GroupCommit[tuple[int, Entry], int] = GroupCommit(self._append)
+        with catalog.read() as tx:
+            known = list_streams(tx)
+        for stream in known:
+            self._open(stream.id, stream.taken)
+            self._remember(stream.id, list(scan(log_directory(root, stream.id), 0)))
+        self._remove_dropped()
+
+    def push(self, stream: int, entry: Entry) -> int:
+        """Make a push durable and return the place in the stream's log where it ends."""
+        return self._commit.submit((stream, entry))
+
+    def end(self, stream: int) -> int:
+        """Where a stream's log ends."""
+        log = self._logs.get(stream)
+        return 0 if log is None else log.end
+
+    def trim(self) -> None:
+        """Remove segments that the pot has taken whole, after noting their keys in the catalog."""
+        with self._catalog.read() as tx:
+            taken = {stream.id: stream.taken for stream in list_streams(tx)}
+        for stream, place in taken.items():
+            directory = log_directory(self._root, stream)
+            found = segments(directory)
+            for (base, path), (after, _) in zip(found, found[1:], strict=False):
+                if after <= place:
+                    self._note_keys(stream, list(scan(directory, base, after)))
+                    crash_point("trim.before_delete")
+                    path.unlink()
+        self._forget_old_keys()
+        self._remove_dropped()
+
+    def close(self) -> None:
+        """Let go of all files."""
+        for log in self._logs.values():
+            log.close()
+        self._heads.close()
+
+    def _open(self, stream: int, taken: int) -> LogWriter:
+        log = LogWriter(log_directory(self._root, stream), taken)
+        self._logs[stream] = log
+        if log.end:
+            self._heads.publish(stream, log.end)
+        return log
+
+    def _append(self, items: list[tuple[int, Entry]]) -> Sequence[int | Exception]:
+        """Commit one group: one write and one fsync for each stream in it."""
+        outcomes: list[int | Exception] = [0] * len(items)
+        by_stream: dict[int, list[int]] = {}
+        for number, (stream, _) in enumerate(items):
+            by_stream.setdefault(stream, []).append(number)
+        for stream, numbers in by_stream.items():
+            try:
+                self._append_to(stream, numbers, items, outcomes)
+            except Exception as error:
+                for number in numbers:
+                    outcomes[number] = error
+        return outcomes
+
+    def _append_to(
+        self, stream: int, numbers: list[int], items: list[tuple[int, Entry]], outcomes: list[int | Exception]
+    ) -> None:
+        fresh: list[int] = []
+        group: dict[str, int] = {}
+        repeats: list[tuple[int, int]] = []
+        for number in numbers:
+            entry = items[number][1]
+            try:
+                known = self._known(stream, entry)
+                if known is None and entry.key in group:
+                    first = group[entry.key]
+                    _same_rows(entry, items[first][1].digest.hex())
+                    repeats.append((number, first))
+                elif known is not None:
+                    outcomes[number] = known
+                else:
+                    fresh.append(number)
+                    if entry.key:
+                        group[entry.key] = number
+            except KeyConflict as conflict:
+                outcomes[number] = conflict
+        if fresh:
+            log = self._logs.get(stream) or self._open(stream, 0)
+            ends = log.append([items[number][1] for number in fresh])
+            for number, end in zip(fresh, ends, strict=True):
+                outcomes[number] = end
+                entry = items[number][1]
+                if entry.key:
+                    self._keys[stream, entry.key] = (entry.digest.hex(), end)
+            self._heads.publish(stream, log.end)
+        for number, first in repeats:
+            outcomes[number] = outcomes[first]
+
+    def _known(self, stream: int, entry: Entry) -> int | None:
+        """Where a push with this key is already, or None; raises if its rows were others."""
+        if not entry.key:
+            return None
+        known = self._keys.get((stream, entry.key))
+        if known is None:
+            with self._catalog.read() as tx:
+                row = tx.execute(
+                    select(push_keys.c.digest, push_keys.c.end).where(
+                        push_keys.c.stream_id == stream,
+                        push_keys.c.key == entry.key,
+                        push_keys.c.pushed_at > micros_now() - KEY_LIFETIME,
+                    )
+                ).first()
+            if row is None:
+                return None
+            known = (row.digest, row.end)
+        _same_rows(entry, known[0])
+        return known[1]
+
+    def _remember(self, stream: int, records: Sequence[Located]) -> None:
+        for record in records:
+            if record.entry is not None and record.entry.key:
+                self._keys[stream, record.entry.key] = (record.entry.digest.hex(), record.end)
+
+    def _note_keys(self, stream: int, records: Sequence[Located]) -> None:
+        keyed = [one for one in records if one.entry is not None and one.entry.key]
+        if not keyed:
+            return
+        with self._catalog.write() as tx:
+            for one in keyed:
+                assert one.entry is not None
+                values = {
+                    "stream_id": stream,
+                    "key": one.entry.key,
+                    "digest": one.entry.digest.hex(),
+                    "end": one.end,
+                    "pushed_at": one.entry.arrival,
+                }
+                tx.execute(insert(push_keys).values(values).on_conflict_do_update(
+                    index_elements=["stream_id", "key"], set_=values
+                ))
+        for one in keyed:
+            assert one.entry is not None
+            self._keys.pop((stream, one.entry.key), None)
+
+    def _forget_old_keys(self) -> None:
+        with self._catalog.read() as tx:
+            old = tx.execute(
+                select(push_keys.c.key).where(push_keys.c.pushed_at < micros_now() - KEY_LIFETIME).limit(1)
+            ).first()
+        if old is not None:
+            with self._catalog.write() as tx:
+                tx.execute(delete(push_keys).where(push_keys.c.pushed_at < micros_now() - KEY_LIFETIME))
+
+    def _remove_dropped(self) -> None:
+        # Listed before the catalog is read: a stream that is created meanwhile is not mistaken for a dropped one.
+        present = [path for path in (self._root / "inbox").iterdir() if path.is_dir()]
+        with self._catalog.read() as tx:
+            live = {stream.id for stream in list_streams(tx)}
+        for directory in present:
+            stream = int(directory.name)
+            if stream not in live:
+                log = self._logs.pop(stream, None)
+                if log is not None:
+                    log.close()
+                shutil.rmtree(directory, ignore_errors=True)
+
+
+def _same_rows(entry: Entry, digest: str) -> None:
+    if entry.digest.hex() != digest:
+        raise KeyConflict(
+            f"the idempotency key '{entry.key}' was used with other rows",
+            hint="a key stands for one push: give a new push a new key",
+        )

@@ -1,0 +1,36 @@
+"""The engine's lease: one process at a time writes to a pot.
+
+A lock that the operating system holds for the process, so that a crash gives it back at once.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from tureen.errors import PotLocked
+
+
+class Lease:
+    """The right to write to one pot, until released or until the process ends."""
+
+    def __init__(self, root: Path) -> None:
+        """Take the lease, or raise PotLocked with the holder's process id."""
+        root.mkdir(parents=True, exist_ok=True)
+        self._descriptor = os.open(root / "lease", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(self._descriptor, 32, 0).decode() or "unknown"
+            os.close(self._descriptor)
+            raise PotLocked(
+                f"the pot in '{root}' is being written by process {holder}",
+                hint="one process writes to a pot; others may invoke its queries",
+            ) from None
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, str(os.getpid()).encode(), 0)
+
+    def release(self) -> None:
+        """Give the lease back."""
+        os.close(self._descriptor)

@@ -1,0 +1,40 @@
+"""Positions: opaque strings that compare by age.
+
+An answer's position is the seq it reflects. A push's position is the seq that was current, the stream and the
+place in its inbox: it compares later than every answer that cannot hold it yet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tureen.errors import TureenError
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in the life of the pot; `stream` and `end` are set for a push.
+
+    >>> str(Position(7)) < str(Position(7, 1, 400)) < str(Position(8))
+    True
+    """
+
+    seq: int
+    stream: int | None = None
+    end: int = 0
+
+    def __str__(self) -> str:
+        """The form that users see."""
+        text = f"{self.seq:015d}"
+        return text if self.stream is None else f"{text}.{self.stream:06d}.{self.end:015d}"
+
+    @classmethod
+    def parse(cls, text: str) -> Position:
+        """Read a position that a push or an answer gave."""
+        parts = str(text).split(".")
+        if len(parts) not in (1, 3) or not all(part.isdigit() and part.isascii() for part in parts):
+            raise TureenError(
+                f"'{text}' is not a position", hint="take the one that a push or an answer gave"
+            )
+        numbers = [int(part) for part in parts]
+        return cls(*numbers)

@@ -1,0 +1,206 @@
+"""Data runs and cells in the catalog: what a commit adds, replaces and lets go of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from tureen.errors import PotError
+from tureen.pot.catalog import micros_now
+from tureen.pot.queries import fail_clauses
+from tureen.pot.tables import cells, garbage, rejected, runs, sinks, streams
+
+KEEP_REJECTED = 10_000
+"""How many rejected rows a stream keeps; the oldest go first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A data run as the catalog has it, with the cell files that were published for it later."""
+
+    id: int
+    stream_id: int
+    seq: int
+    path: str
+    rows: int
+    first_id: int
+    min_time: int
+    max_time: int
+    indexed: bool
+    matched_seq: int
+    bytes: int
+    written_at: int
+    cells: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """A finished run file that is about to be committed."""
+
+    path: str
+    rows: int
+    min_time: int
+    max_time: int
+    indexed: bool
+    matched_seq: int
+    bytes: int
+    failures: dict[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A row that could not be taken, and why."""
+
+    row: dict[str, Any]
+    reason: str
+
+
+def live_runs(tx: Connection, stream_id: int) -> list[Run]:
+    """The stream's runs, in order of tuple id."""
+    extra: dict[int, list[str]] = {}
+    found = tx.execute(
+        select(cells.c.run_id, cells.c.path)
+        .join_from(cells, runs, cells.c.run_id == runs.c.id)
+        .where(runs.c.stream_id == stream_id)
+        .order_by(cells.c.id.desc())
+    )
+    for run_id, path in found:
+        extra.setdefault(run_id, []).append(path)
+    rows = tx.execute(select(runs).where(runs.c.stream_id == stream_id).order_by(runs.c.first_id))
+    return [Run(*row, cells=tuple(extra.get(row.id, ()))) for row in rows]
+
+
+def append_runs(tx: Connection, seq: int, stream_id: int, new: Sequence[NewRun]) -> None:
+    """Add runs at the end of a stream; their tuples take the next ids."""
+    next_id, last = tx.execute(
+        select(streams.c.next_id, streams.c.last_time).where(streams.c.id == stream_id)
+    ).one()
+    for run in new:
+        _insert(tx, seq, stream_id, next_id, run)
+        next_id += run.rows
+        last = run.max_time if last is None else max(last, run.max_time)
+    tx.execute(update(streams).where(streams.c.id == stream_id).values(next_id=next_id, last_time=last))
+
+
+def replace_runs(tx: Connection, seq: int, old: Sequence[Run], new: NewRun) -> None:
+    """Put one run in the place of neighbours; raises where one of them is gone already."""
+    drop_runs(tx, old)
+    _insert(tx, seq, old[0].stream_id, old[0].first_id, new)
+
+
+def drop_runs(tx: Connection, old: Sequence[Run]) -> None:
+    """Let go of runs; raises, and so rolls back, where one of them is gone already."""
+    ids = [run.id for run in old]
+    extra = list(tx.execute(select(cells.c.path).where(cells.c.run_id.in_(ids))).scalars())
+    tx.execute(delete(cells).where(cells.c.run_id.in_(ids)))
+    gone = tx.execute(delete(runs).where(runs.c.id.in_(ids)))
+    if gone.rowcount != len(ids):
+        raise PotError("a run was replaced or dropped meanwhile")
+    _discard(tx, [run.path for run in old] + extra)
+
+
+def publish_cells(
+    tx: Connection, run: Run, path: str, size: int, matched_seq: int, failures: dict[int, str], *, all_of_it: bool
+) -> bool:
+    """Pay a run's debts up to a commit; False where the run is gone or another payment was quicker.
+
+    `all_of_it` says that the file holds every eager clause's cell, so the earlier files go.
+    """
+    paid = tx.execute(
+        update(runs)
+        .where(runs.c.id == run.id, runs.c.matched_seq == run.matched_seq)
+        .values(matched_seq=matched_seq)
+    )
+    if paid.rowcount == 0:
+        return False
+    if all_of_it:
+        _discard(tx, list(tx.execute(select(cells.c.path).where(cells.c.run_id == run.id)).scalars()))
+        tx.execute(delete(cells).where(cells.c.run_id == run.id))
+    tx.execute(insert(cells).values(run_id=run.id, path=path, bytes=size))
+    fail_clauses(tx, failures)
+    return True
+
+
+def take_batch(tx: Connection, sink_id: str, stream_id: int, batch_id: int) -> bool:
+    """Note a sink's batch; False where it was committed before (exactly-once for outside sinks)."""
+    mine = (sinks.c.sink_id == sink_id, sinks.c.stream_id == stream_id)
+    last = tx.execute(select(sinks.c.batch_id).where(*mine)).scalar()
+    if last is not None and batch_id <= last:
+        return False
+    tx.execute(delete(sinks).where(*mine))
+    tx.execute(insert(sinks).values(sink_id=sink_id, stream_id=stream_id, batch_id=batch_id))
+    return True
+
+
+def advance_inbox(tx: Connection, stream_id: int, start: int, end: int) -> None:
+    """Note how far a stream's inbox has been taken: a compare-and-swap."""
+    moved = tx.execute(
+        update(streams).where(streams.c.id == stream_id, streams.c.taken == start).values(taken=end)
+    )
+    if moved.rowcount == 0:
+        raise PotError(f"the inbox of stream {stream_id} was taken by another batch meanwhile")
+
+
+def reject(tx: Connection, stream_id: int, rows: Sequence[Rejected]) -> None:
+    """Keep rows that could not be taken, for the user to read."""
+    now = micros_now()
+    for one in rows[:KEEP_REJECTED]:
+        tx.execute(
+            insert(rejected).values(
+                stream_id=stream_id, rejected_at=now, reason=one.reason, row=json.dumps(one.row, default=str)
+            )
+        )
+    newest = (
+        select(rejected.c.id)
+        .where(rejected.c.stream_id == stream_id)
+        .order_by(rejected.c.id.desc())
+        .limit(1)
+        .offset(KEEP_REJECTED)
+    )
+    limit = tx.execute(newest).scalar()
+    if limit is not None:
+        tx.execute(delete(rejected).where(rejected.c.stream_id == stream_id, rejected.c.id <= limit))
+
+
+def rejected_rows(tx: Connection, stream_id: int) -> list[dict[str, Any]]:
+    """The rows of a stream that could not be taken, oldest first."""
+    found = tx.execute(select(rejected).where(rejected.c.stream_id == stream_id).order_by(rejected.c.id))
+    return [
+        {"row": json.loads(row.row), "reason": row.reason, "rejected_at": row.rejected_at} for row in found
+    ]
+
+
+def count_rejected(tx: Connection, stream_id: int) -> int:
+    """How many rejected rows a stream keeps."""
+    return int(
+        tx.execute(select(func.count()).where(rejected.c.stream_id == stream_id)).scalar_one()
+    )
+
+
+def _insert(tx: Connection, seq: int, stream_id: int, first_id: int, run: NewRun) -> None:
+    tx.execute(
+        insert(runs).values(
+            stream_id=stream_id,
+            seq=seq,
+            path=run.path,
+            rows=run.rows,
+            first_id=first_id,
+            min_time=run.min_time,
+            max_time=run.max_time,
+            indexed=run.indexed,
+            matched_seq=run.matched_seq,
+            bytes=run.bytes,
+            written_at=micros_now(),
+        )
+    )
+    fail_clauses(tx, run.failures)
+
+
+def _discard(tx: Connection, paths: Sequence[str]) -> None:
+    now = micros_now()
+    for path in paths:
+        tx.execute(insert(garbage).values(path=path, since=now))

@@ -1,0 +1,125 @@
+"""Streams in the catalog."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from tureen.errors import DuplicateName, UnknownStream, nearest
+from tureen.pot.catalog import micros_now, take_seq
+from tureen.pot.tables import cells, clauses, garbage, queries, query_runs, runs, streams
+from tureen.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A stream as the catalog has it at one moment."""
+
+    id: int
+    name: str
+    schema: Schema
+    clock: str
+    retain: int | None
+    source: dict[str, Any] | None
+    next_id: int
+    last_time: int | None
+    taken: int
+
+    def horizon(self, now: int) -> int | None:
+        """The time before which tuples are no longer kept, or None where all are.
+
+        It follows the highest time seen, so that a replay of old data does not vanish on arrival,
+        and never the future.
+        """
+        if self.retain is None or self.last_time is None:
+            return None
+        return min(now, self.last_time) - self.retain
+
+
+_LIVE = streams.c.name_key.is_not(None)
+
+
+def create_stream(
+    tx: Connection,
+    name: str,
+    schema: Schema,
+    *,
+    clock: str,
+    retain: int | None,
+    source: dict[str, Any] | None,
+) -> Stream:
+    """Add a stream."""
+    take_seq(tx)
+    values = {
+        "name": name,
+        "name_key": name.lower(),
+        "columns": schema.sql,
+        "time": schema.time,
+        "clock": clock,
+        "retain": retain,
+        "source": None if source is None else json.dumps(source),
+        "next_id": 0,
+        "taken": 0,
+    }
+    try:
+        row = tx.execute(insert(streams).values(values).returning(streams)).one()
+    except IntegrityError:
+        raise DuplicateName(
+            f"there is a stream named '{name}' already", hint="drop it first, or take another name"
+        ) from None
+    return _stream(row)
+
+
+def drop_stream(tx: Connection, stream: Stream) -> None:
+    """Remove a stream with its runs and the queries over it."""
+    take_seq(tx)
+    now = micros_now()
+    for table in (runs, query_runs):
+        for path in tx.execute(select(table.c.path).where(table.c.stream_id == stream.id)).scalars().all():
+            if path is not None:
+                tx.execute(insert(garbage).values(path=path, since=now))
+    held = select(runs.c.id).where(runs.c.stream_id == stream.id)
+    for path in tx.execute(select(cells.c.path).where(cells.c.run_id.in_(held))).scalars().all():
+        tx.execute(insert(garbage).values(path=path, since=now))
+    tx.execute(delete(cells).where(cells.c.run_id.in_(held)))
+    for table in (runs, query_runs, queries, clauses):
+        tx.execute(delete(table).where(table.c.stream_id == stream.id))
+    tx.execute(update(streams).where(streams.c.id == stream.id).values(name_key=None))
+
+
+def list_streams(tx: Connection) -> list[Stream]:
+    """All streams, in order of creation."""
+    return [_stream(row) for row in tx.execute(select(streams).where(_LIVE).order_by(streams.c.id))]
+
+
+def find_stream(tx: Connection, name: str) -> Stream:
+    """The stream of that name."""
+    row = tx.execute(select(streams).where(streams.c.name_key == name.lower())).first()
+    if row is None:
+        known = tx.execute(select(streams.c.name).where(_LIVE)).scalars().all()
+        raise UnknownStream(f"there is no stream named '{name}'", hint=nearest(name, known))
+    return _stream(row)
+
+
+def stream_by_id(tx: Connection, stream_id: int) -> Stream | None:
+    """The live stream of that id, or None."""
+    row = tx.execute(select(streams).where(streams.c.id == stream_id, _LIVE)).first()
+    return None if row is None else _stream(row)
+
+
+def _stream(row: Row[Any]) -> Stream:
+    return Stream(
+        id=row.id,
+        name=row.name,
+        schema=Schema.parse(row.columns, row.time),
+        clock=row.clock,
+        retain=row.retain,
+        source=None if row.source is None else json.loads(row.source),
+        next_id=row.next_id,
+        last_time=row.last_time,
+        taken=row.taken,
+    )

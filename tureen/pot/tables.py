@@ -1,0 +1,167 @@
+"""The catalog's tables.
+
+Every commit takes the next `seq`. A run's `matched_seq` says up to which commit the eager clauses
+have been matched with it: a clause with a larger seq is *owed* by that run (docs/decisions/0001).
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
+
+metadata = MetaData()
+
+meta = Table(
+    "meta",
+    metadata,
+    Column("key", String, primary_key=True),
+    Column("value", String, nullable=False),
+)
+
+counter = Table(
+    "counter",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("seq", BigInteger, nullable=False),
+)
+
+streams = Table(
+    "streams",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String, nullable=False),
+    # The lower-case name while the stream lives; NULL once it is dropped, so that the name is free again.
+    Column("name_key", String, unique=True),
+    Column("columns", Text, nullable=False),
+    Column("time", String),
+    Column("clock", String, nullable=False),
+    Column("retain", BigInteger),
+    Column("source", Text),
+    Column("next_id", BigInteger, nullable=False, default=0),
+    Column("last_time", BigInteger),
+    # How far the stream's inbox has been taken into runs.
+    Column("taken", BigInteger, nullable=False, default=0),
+    sqlite_autoincrement=True,
+)
+
+clauses = Table(
+    "clauses",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("stream_id", ForeignKey("streams.id"), nullable=False),
+    Column("text", Text, nullable=False),
+    Column("refs", Integer, nullable=False),
+    Column("eager_refs", Integer, nullable=False),
+    # The commit by which the clause became eager; meaningful while eager_refs > 0.
+    Column("seq", BigInteger, nullable=False),
+    Column("error", Text),
+    Index("clauses_by_text", "stream_id", "text", unique=True),
+    Index("clauses_by_seq", "stream_id", "seq"),
+    sqlite_autoincrement=True,
+)
+
+queries = Table(
+    "queries",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("name", String),
+    Column("name_key", String, unique=True),
+    Column("sql", Text, nullable=False),
+    Column("stream_id", ForeignKey("streams.id"), nullable=False, index=True),
+    Column("clause_id", ForeignKey("clauses.id"), nullable=False),
+    Column("eager", Boolean, nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("registered_at", BigInteger, nullable=False),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("stream_id", ForeignKey("streams.id"), nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("path", String, nullable=False, unique=True),
+    Column("rows", BigInteger, nullable=False),
+    Column("first_id", BigInteger, nullable=False),
+    Column("min_time", BigInteger, nullable=False),
+    Column("max_time", BigInteger, nullable=False),
+    Column("indexed", Boolean, nullable=False),
+    Column("matched_seq", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("written_at", BigInteger, nullable=False),
+    Index("runs_of_stream", "stream_id", "first_id"),
+    sqlite_autoincrement=True,
+)
+
+cells = Table(
+    "cells",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("run_id", ForeignKey("runs.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("path", String, nullable=False, unique=True),
+    Column("bytes", BigInteger, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+query_runs = Table(
+    "query_runs",
+    metadata,
+    Column("stream_id", ForeignKey("streams.id"), primary_key=True),
+    Column("seq", BigInteger, nullable=False),
+    Column("path", String),
+    Column("clauses", Integer, nullable=False),
+)
+
+sinks = Table(
+    "sinks",
+    metadata,
+    Column("sink_id", String, primary_key=True),
+    Column("stream_id", Integer, primary_key=True),
+    Column("batch_id", BigInteger, nullable=False),
+)
+
+push_keys = Table(
+    "push_keys",
+    metadata,
+    Column("stream_id", Integer, primary_key=True),
+    Column("key", String, primary_key=True),
+    Column("digest", String, nullable=False),
+    Column("end", BigInteger, nullable=False),
+    Column("pushed_at", BigInteger, nullable=False),
+)
+
+rejected = Table(
+    "rejected",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("stream_id", Integer, nullable=False, index=True),
+    Column("rejected_at", BigInteger, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("row", Text, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+dead_attempts = Table(
+    "dead_attempts",
+    metadata,
+    Column("attempt", String, primary_key=True),
+    Column("marked_at", BigInteger, nullable=False),
+)
+
+garbage = Table(
+    "garbage",
+    metadata,
+    # Files that a commit made useless; readers may still have them open, so they go after a grace.
+    Column("path", String, primary_key=True),
+    Column("since", BigInteger, nullable=False),
+)

@@ -1,0 +1,134 @@
+"""Compiling clauses into a query run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tureen.predicate import Clause, Factor, IsNull, Within, dump_clause
+from tureen.queries.cuts import Cut, Edge, Encoding, encoding_of, ends_of
+from tureen.queries.queryrun import Arrays, QueryRun
+from tureen.schema import Schema
+
+_LOWER_WORD = (1 << 64) - 1
+
+
+def compile_clauses(ids: Sequence[int], clauses: Sequence[Clause], schema: Schema | pa.Schema) -> QueryRun:
+    """Compile clauses of one stream, whose ids ascend; a stored batch's Arrow schema will do as well.
+
+    >>> from tureen.predicate import Interval
+    >>> high = Within("a", (Interval(low=5),))
+    >>> run = compile_clauses([1, 2], [(high,), (high, IsNull("b"))], Schema.parse("a INT, b INT"))
+    >>> run.factors, run.names
+    (2, ('a', 'b'))
+    """
+    if len(ids) != len(clauses):
+        raise ValueError(f"{len(ids)} ids for {len(clauses)} clauses")
+    numbers = np.asarray(ids, np.int64)
+    if np.any(numbers[1:] <= numbers[:-1]):
+        raise ValueError("the ids of clauses must ascend")
+    ranges: dict[Within | IsNull, int] = {}
+    derived: dict[Factor, int] = {}
+    starts, members = [0], []
+    for clause in clauses:
+        for factor in clause:
+            if isinstance(factor, Within | IsNull):
+                members.append(ranges.setdefault(factor, len(ranges)))
+            else:
+                members.append(-1 - derived.setdefault(factor, len(derived)))
+        starts.append(len(members))
+    found = np.array(members, np.int32)
+    # Derived factors are numbered after the ranges, whose number is known only now.
+    clause_factor = np.where(found < 0, len(ranges) - 1 - found, found)
+    columns, layout = _lay_out(ranges, schema.stored if isinstance(schema, Schema) else schema)
+    arrays = Arrays.of({"ids": numbers, "clause_start": starts, "clause_factor": clause_factor, **layout})
+    texts = [dump_clause((factor,)) for factor in derived]
+    return QueryRun(tuple(columns), tuple(columns.values()), arrays, texts)
+
+
+def _lay_out(
+    ranges: dict[Within | IsNull, int], stored: pa.Schema
+) -> tuple[dict[str, Encoding], dict[str, Any]]:
+    """The columns that the factors use, and the arrays of their cut points and ranges."""
+    columns: dict[str, Encoding] = {}
+    factors: dict[str, list[int]] = {}
+    ends: list[list[tuple[Cut, Cut]]] = []
+    for factor, number in ranges.items():
+        name = factor.column
+        if name not in columns:
+            columns[name] = encoding_of(stored.field(name).type)
+            factors[name] = []
+        factors[name].append(number)
+        ends.append(_ends(columns[name], factor))
+    sizes = np.array([len(pairs) for pairs in ends], np.int64)
+    factor_start = np.concatenate(([0], np.cumsum(sizes)))
+    factor_column = np.zeros(len(ranges), np.int32)
+    low = np.zeros(factor_start[-1], np.int32)
+    high = np.zeros(factor_start[-1], np.int32)
+    cut_start, keys = [0], []
+    for place, (name, encoding) in enumerate(columns.items()):
+        mine = np.array(factors[name], np.int64)
+        factor_column[mine] = place
+        pairs = [pair for number in factors[name] for pair in ends[number]]
+        slots = np.concatenate([np.arange(factor_start[f], factor_start[f + 1]) for f in mine.tolist()])
+        cuts = [pair[0] for pair in pairs] + [pair[1] for pair in pairs]
+        distinct, places = _places(encoding, cuts)
+        low[slots] = cut_start[-1] + places[: len(pairs)]
+        high[slots] = cut_start[-1] + places[len(pairs) :]
+        keys.append(distinct)
+        cut_start.append(cut_start[-1] + len(distinct) + 3)
+    layout = {
+        "cut_start": cut_start,
+        "factor_column": factor_column,
+        "factor_start": factor_start,
+        "range_low": low,
+        "range_high": high,
+    }
+    return columns, layout | _keys(list(columns.values()), keys, cut_start)
+
+
+def _ends(encoding: Encoding, factor: Within | IsNull) -> list[tuple[Cut, Cut]]:
+    if isinstance(factor, IsNull):
+        return [(Edge.TOP, Edge.END)]
+    return [ends_of(encoding, interval) for interval in factor.intervals]
+
+
+def _places(encoding: Encoding, cuts: list[Cut]) -> tuple[Sequence[Any], npt.NDArray[np.int64]]:
+    """A column's distinct keys in ascending order, and where each cut point stands among its cut points."""
+    keys: list[Any] = [cut for cut in cuts if not isinstance(cut, Edge)]
+    distinct: Any
+    if encoding in (Encoding.INTEGER, Encoding.FLOAT):
+        distinct, order = np.unique(np.array(keys, np.int64), return_inverse=True)
+    else:
+        distinct = sorted(set(keys))
+        number = {key: place for place, key in enumerate(distinct)}
+        order = np.array([number[key] for key in keys], np.int64)
+    edges = {Edge.BOTTOM: 0, Edge.TOP: len(distinct) + 1, Edge.END: len(distinct) + 2}
+    places = np.array([edges[cut] if isinstance(cut, Edge) else -1 for cut in cuts], np.int64)
+    places[places < 0] = order + 1
+    return distinct, places
+
+
+def _keys(encodings: list[Encoding], keys: list[Sequence[Any]], cut_start: list[int]) -> dict[str, Any]:
+    """All columns' keys as arrays over all cut points; lower words and text are left out where not needed."""
+    total = cut_start[-1]
+    high = np.zeros(total, np.int64)
+    low = np.zeros(total if Encoding.WIDE in encodings else 0, np.uint64)
+    texts = [b""] * total
+    for encoding, start, mine in zip(encodings, cut_start, keys, strict=False):
+        span = slice(start + 1, start + 1 + len(mine))
+        if encoding is Encoding.TEXT:
+            texts[span] = mine
+        elif encoding is Encoding.WIDE:
+            high[span] = [key >> 64 for key in mine]
+            low[span] = [key & _LOWER_WORD for key in mine]
+        else:
+            high[span] = mine
+    text = b"".join(texts)
+    sizes = [len(one) for one in texts] if Encoding.TEXT in encodings else []
+    text_start = np.concatenate(([0], np.cumsum(np.array(sizes, np.int64))))
+    return {"high": high, "low": low, "text": np.frombuffer(text, np.uint8), "text_start": text_start}

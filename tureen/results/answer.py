@@ -1,0 +1,57 @@
+"""An answer: rows, and what they are the answer to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from tureen.window import from_micros
+
+
+class Bounds(NamedTuple):
+    """The window that an answer covers, both ends included; None where it is open."""
+
+    begin: datetime | None
+    end: datetime | None
+
+    @classmethod
+    def of(cls, begin: int | None, end: int | None) -> Bounds:
+        """The bounds for two instants in microseconds."""
+        return cls(_moment(begin), _moment(end))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a standing query answers at one moment."""
+
+    table: pa.Table
+    window: Bounds
+    position: str
+    complete: bool
+    """False where the window reaches beyond what the stream retains."""
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return int(self.table.num_rows)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The rows as dicts."""
+        return iter(self.table.to_pylist())
+
+    def to_pandas(self) -> Any:
+        """The rows as a pandas DataFrame."""
+        return self.table.to_pandas()
+
+
+def _moment(micros: int | None) -> datetime | None:
+    if micros is None:
+        return None
+    try:
+        return from_micros(micros)
+    except OverflowError:
+        limit = datetime.max if micros > 0 else datetime.min
+        return limit.replace(tzinfo=UTC)

@@ -1,0 +1,168 @@
+"""A process's view of the pot: what the catalog said last, and the maps of the runs in use."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import pyarrow as pa
+
+from tureen.errors import UnknownStream
+from tureen.pot.catalog import Catalog, current_seq
+from tureen.pot.queries import Registered, find_query
+from tureen.pot.runs import Run, live_runs
+from tureen.pot.streams import Stream, stream_by_id
+from tureen.results.segment import Segment
+from tureen.schema import Schema
+from tureen.stems.index import BLOCK_ROWS, Block
+from tureen.stems.run import OpenRun, cut, open_cells, open_run, sort_by_time, times_of
+
+OPEN_RUNS = 1024
+"""How many runs and cell files a process keeps mapped."""
+
+Value = TypeVar("Value")
+
+
+class Cache(Generic[Value]):
+    """The most recently used values, by key."""
+
+    def __init__(self, size: int) -> None:
+        """Keep so many."""
+        self._size = size
+        self._values: OrderedDict[Hashable, Value] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """The value of a key, made if it is not there."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key]
+        value = make()
+        with self._lock:
+            self._values[key] = value
+            while len(self._values) > self._size:
+                self._values.popitem(last=False)
+        return value
+
+
+@dataclass(frozen=True)
+class StreamState:
+    """A stream at one commit: a consistent set of runs, in order of tuple id."""
+
+    seq: int
+    stream: Stream
+    segments: list[Segment]
+    runs: list[Run]
+
+
+class View:
+    """What the catalog says, read again only when it changed."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        """Look at that catalog."""
+        self.catalog = catalog
+        self._token = -1
+        self._lock = threading.Lock()
+        self._states: dict[int, StreamState] = {}
+        self._queries: dict[str, tuple[int, Registered]] = {}
+        self._maps: Cache[Any] = Cache(OPEN_RUNS)
+        self._tails: Cache[Segment] = Cache(64)
+
+    def refresh(self) -> None:
+        """Forget what is no longer so."""
+        token = self.catalog.token()
+        if token != self._token:
+            with self._lock:
+                self._states = {}
+                self._queries = {}
+                self._token = token
+
+    def forget(self) -> None:
+        """Read everything again, whatever the token says."""
+        with self._lock:
+            self._states, self._queries = {}, {}
+
+    def query(self, handle_or_name: str, at_least: int = 0) -> Registered:
+        """A standing query, as it was at a commit or later.
+
+        Judged by a younger view of the query, an older view of the runs is right: a cell that the query does
+        not count on is evaluated. The other way round, one could be missed.
+        """
+        kept = self._queries
+        seq, found = kept.get(handle_or_name, (-1, None))
+        if found is None or seq < at_least:
+            with self.catalog.read() as tx:
+                seq, found = current_seq(tx), find_query(tx, handle_or_name)
+            kept[handle_or_name] = (seq, found)
+        return found
+
+    def stream(self, stream_id: int) -> StreamState:
+        """A stream and its runs."""
+        kept = self._states
+        found = kept.get(stream_id)
+        if found is None:
+            found = self._load(stream_id)
+            kept[stream_id] = found
+        return found
+
+    def _load(self, stream_id: int) -> StreamState:
+        with self.catalog.read() as tx:
+            stream = stream_by_id(tx, stream_id)
+            runs = live_runs(tx, stream_id)
+            seq = current_seq(tx)
+        if stream is None:
+            raise UnknownStream("the stream of this query was dropped")
+        segments: list[Segment] = []
+        tail: list[Run] = []
+        for run in runs:
+            if not run.indexed:
+                tail.append(run)
+                continue
+            if tail:
+                segments.append(self._tail(tail, stream.schema))
+                tail = []
+            segments.append(self._segment(run, stream.schema))
+        if tail:
+            segments.append(self._tail(tail, stream.schema))
+        return StreamState(seq, stream, segments, runs)
+
+    def _segment(self, run: Run, schema: Schema) -> Segment:
+        return Segment(
+            run.rows,
+            run.min_time,
+            run.max_time,
+            lambda: self._open(run, schema),
+            lambda: [self._cells(path) for path in run.cells],
+            run.matched_seq,
+        )
+
+    def _tail(self, runs: list[Run], schema: Schema) -> Segment:
+        """Neighbouring unindexed runs as one segment, scanned together."""
+        return self._tails.get(tuple(run.id for run in runs), lambda: self._join(runs, schema))
+
+    def _join(self, runs: list[Run], schema: Schema) -> Segment:
+        batches = [block.columns for run in runs for block in self._open(run, schema).blocks]
+        tuples = sort_by_time(schema, pa.Table.from_batches(batches, schema.stored))
+        parts = [Block(batch) for batch in cut(tuples.table)]
+        times = [times_of(part.columns.column(schema.time_column)) for part in parts]
+        spans = [(int(moments[0]), int(moments[-1])) for moments in times]
+        joined = OpenRun(parts, spans, times, ())
+        return Segment(len(tuples.table), tuples.min_time, tuples.max_time, lambda: joined, list, None)
+
+    def _open(self, run: Run, schema: Schema) -> OpenRun:
+        opened: OpenRun = self._maps.get(run.path, lambda: open_run(self._path(run.path), schema))
+        return opened
+
+    def _cells(self, path: str) -> Any:
+        return self._maps.get(path, lambda: open_cells(self._path(path)))
+
+    def _path(self, path: str) -> Path:
+        return self.catalog.root / path
+
+
+assert BLOCK_ROWS <= 65_536  # a row id within a block is a uint16

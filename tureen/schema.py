@@ -1,0 +1,218 @@
+"""Streams' schemas: column names, types, and which column is the time."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+
+import pyarrow as pa
+
+from tureen.errors import InvalidSchema, nearest
+
+ARRIVAL = "_arrival"
+"""The hidden time column of a stream that has none of its own."""
+
+
+class Kind(StrEnum):
+    """The kinds of values, named as in Spark SQL."""
+
+    BOOLEAN = "BOOLEAN"
+    INT = "INT"
+    BIGINT = "BIGINT"
+    FLOAT = "FLOAT"
+    DOUBLE = "DOUBLE"
+    DECIMAL = "DECIMAL"
+    STRING = "STRING"
+    DATE = "DATE"
+    TIMESTAMP = "TIMESTAMP"
+
+
+INTEGRAL = frozenset({Kind.INT, Kind.BIGINT})
+FRACTIONAL = frozenset({Kind.FLOAT, Kind.DOUBLE})
+NUMERIC = INTEGRAL | FRACTIONAL | {Kind.DECIMAL}
+
+_SYNONYMS = {
+    "BOOL": "BOOLEAN",
+    "INTEGER": "INT",
+    "LONG": "BIGINT",
+    "REAL": "FLOAT",
+    "NUMERIC": "DECIMAL",
+    "DEC": "DECIMAL",
+    "TEXT": "STRING",
+    "VARCHAR": "STRING",
+    "TIMESTAMP_LTZ": "TIMESTAMP",
+}
+
+_ARROW: dict[Kind, pa.DataType] = {
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.INT: pa.int32(),
+    Kind.BIGINT: pa.int64(),
+    Kind.FLOAT: pa.float32(),
+    Kind.DOUBLE: pa.float64(),
+    Kind.STRING: pa.string(),
+    Kind.DATE: pa.date32(),
+    Kind.TIMESTAMP: pa.timestamp("us", tz="UTC"),
+}
+
+_TYPE = re.compile(r"\s*([A-Za-z_]+)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?\s*")
+_COLUMN = re.compile(r"\s*(?:`([^`]+)`|([A-Za-z_][A-Za-z_0-9]*))\s*:?\s+?(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A value's type; precision and scale are set for DECIMAL alone."""
+
+    kind: Kind
+    precision: int = 0
+    scale: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Type:
+        """Read a type as Spark SQL writes it.
+
+        >>> Type.parse("decimal(10, 2)").sql
+        'DECIMAL(10,2)'
+        """
+        found = _TYPE.fullmatch(text)
+        name = found.group(1).upper() if found else ""
+        name = _SYNONYMS.get(name, name)
+        if not found or name not in Kind.__members__:
+            raise InvalidSchema(
+                f"unknown type '{text.strip()}'",
+                hint=nearest(name, Kind.__members__) or f"types are {', '.join(Kind)}",
+            )
+        kind = Kind[name]
+        if kind is not Kind.DECIMAL:
+            if found.group(2) and name != "STRING":
+                raise InvalidSchema(f"type {name} takes no length")
+            return cls(kind)
+        precision, scale = int(found.group(2) or 10), int(found.group(3) or 0)
+        if not 1 <= precision <= 38 or scale > precision:
+            raise InvalidSchema(
+                f"DECIMAL({precision},{scale}) is not a type",
+                hint="the precision is 1 to 38, and the scale not above it",
+            )
+        return cls(kind, precision, scale)
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """The type of the stored column."""
+        if self.kind is Kind.DECIMAL:
+            return pa.decimal128(self.precision, self.scale)
+        return _ARROW[self.kind]
+
+    @property
+    def sql(self) -> str:
+        """The type as Spark SQL writes it."""
+        if self.kind is Kind.DECIMAL:
+            return f"DECIMAL({self.precision},{self.scale})"
+        return str(self.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One named and typed attribute of a stream."""
+
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a stream and its time column, if it has one of its own."""
+
+    columns: tuple[Column, ...]
+    time: str | None = None
+
+    @classmethod
+    def parse(cls, text: str, time: str | None = None) -> Schema:
+        """Read `name TYPE, …` and check that the time column fits.
+
+        >>> Schema.parse("sym STRING, price DOUBLE, ts TIMESTAMP", time="ts").time_column
+        'ts'
+        """
+        columns = tuple(_parse_column(part) for part in _split(text))
+        if not columns:
+            raise InvalidSchema("a stream needs at least one column")
+        return cls(columns, time).checked()
+
+    def checked(self) -> Schema:
+        """Return this schema with the time column spelt as declared, or raise."""
+        seen: set[str] = set()
+        for column in self.columns:
+            key = column.name.lower()
+            if key in seen:
+                raise InvalidSchema(f"column '{column.name}' is there twice")
+            if key.startswith("_"):
+                raise InvalidSchema(
+                    f"column '{column.name}' starts with an underscore",
+                    hint="such names are Tureen's own",
+                )
+            seen.add(key)
+        if self.time is None:
+            return self
+        column = self.find(self.time)
+        if column is None:
+            raise InvalidSchema(
+                f"the time column '{self.time}' is not in the schema",
+                hint=nearest(self.time, self.names),
+            )
+        if column.type.kind is not Kind.TIMESTAMP:
+            raise InvalidSchema(
+                f"the time column '{column.name}' is {column.type.sql}",
+                hint="a time column is a TIMESTAMP",
+            )
+        return Schema(self.columns, column.name)
+
+    @property
+    def names(self) -> list[str]:
+        """The column names, as declared."""
+        return [column.name for column in self.columns]
+
+    @property
+    def time_column(self) -> str:
+        """The stored column that holds a tuple's time."""
+        return self.time or ARRIVAL
+
+    @property
+    def sql(self) -> str:
+        """The columns as Spark SQL writes them."""
+        return ", ".join(f"`{column.name}` {column.type.sql}" for column in self.columns)
+
+    @cached_property
+    def _by_key(self) -> dict[str, Column]:
+        return {column.name.lower(): column for column in self.columns}
+
+    def find(self, name: str) -> Column | None:
+        """The column of that name in any case, or None."""
+        return self._by_key.get(name.lower())
+
+    @cached_property
+    def arrow(self) -> pa.Schema:
+        """The columns that users see, as an Arrow schema."""
+        return pa.schema([(column.name, column.type.arrow) for column in self.columns])
+
+    @cached_property
+    def stored(self) -> pa.Schema:
+        """The columns that a run holds: the users' and, where there is no time column, the arrival."""
+        if self.time is not None:
+            return self.arrow
+        return self.arrow.append(pa.field(ARRIVAL, _ARROW[Kind.TIMESTAMP]))
+
+
+def _split(text: str) -> list[str]:
+    """Cut at commas that are outside parentheses."""
+    parts = re.split(r",(?![^()]*\))", text)
+    return [part for part in parts if part.strip()]
+
+
+def _parse_column(text: str) -> Column:
+    found = _COLUMN.fullmatch(text)
+    if not found:
+        raise InvalidSchema(
+            f"cannot read the column '{text.strip()}'", hint="write `name TYPE`, as in `price DOUBLE`"
+        )
+    quoted, plain, rest = found.groups()
+    return Column(quoted or plain, Type.parse(rest))

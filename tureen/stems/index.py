@@ -1,0 +1,246 @@
+"""The index of a block: each column's rows in the order of their values.
+
+A data run is cut into *blocks*. For each attribute that queries name, a block keeps the permutation that
+sorts it and the inverse of that, the rank of each row. A factor over one attribute is then a range of ranks
+whose size is known before any work is done. This is the dual of CACQ's grouped filters (§2.2): there the
+constants of the queries are sorted and tuples look them up, here the tuples are sorted and queries do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tureen.stems import kernels
+
+BLOCK_ROWS = 16_384
+"""The most rows of a block."""
+
+Rows = npt.NDArray[np.uint16]
+"""Row ids or ranks within a block."""
+
+_KINDS: dict[pa.DataType, tuple[int, Any]] = {
+    pa.bool_(): (kernels.BYTE, np.uint8),
+    pa.int32(): (kernels.INT32, np.int32),
+    pa.int64(): (kernels.INT64, np.int64),
+    pa.float32(): (kernels.FLOAT32, np.float32),
+    pa.float64(): (kernels.FLOAT64, np.float64),
+    pa.date32(): (kernels.INT32, np.int32),
+}
+
+_NO_NULLS: npt.NDArray[np.bool_] = np.empty(0, np.bool_)
+_NAN_KEY = 0x7FF8_0000_0000_0000
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnIndex:
+    """One column's order: `perm` lists rows by ascending value, `rank` is its inverse.
+
+    Equal values stay in row order; NULLs come last, from `valid` on. NaN is the largest value and -0.0
+    equals 0.0; strings are in the order of their UTF-8 bytes.
+    """
+
+    perm: Rows
+    rank: Rows
+    valid: int
+
+
+@dataclass(eq=False)
+class Block:
+    """At most BLOCK_ROWS tuples in time order, with or without the index of some columns.
+
+    Blocks never change, so whatever is derived from the columns is kept once it was asked for.
+    """
+
+    columns: pa.RecordBatch
+    index: Mapping[str, ColumnIndex] | None = None
+    _kept: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, repr=False)
+    _tables: dict[tuple[str, ...], npt.NDArray[np.int64]] = field(
+        default_factory=dict, init=False, repr=False
+    )
+
+    @property
+    def rows(self) -> int:
+        """The number of tuples."""
+        return int(self.columns.num_rows)
+
+    def column(self, name: str) -> pa.Array:
+        """The Arrow column of that name."""
+        return self.columns.column(name)
+
+    def has_index(self, name: str) -> bool:
+        """Whether the column came with its index."""
+        return self.index is not None and name in self.index
+
+    def indexed(self, name: str) -> ColumnIndex:
+        """The column's index, made now if the block came without it."""
+        if self.index is not None and name in self.index:
+            return self.index[name]
+        made: ColumnIndex | None = self._kept.get(("index", name))
+        if made is None:
+            made = self._kept["index", name] = _index_column(self.column(name))
+        return made
+
+    def nulls(self, name: str) -> npt.NDArray[np.bool_]:
+        """Which rows are NULL; an empty array where none is."""
+        found: npt.NDArray[np.bool_] | None = self._kept.get(("nulls", name))
+        if found is None:
+            found = self._kept["nulls", name] = _nulls(self.column(name))
+        return found
+
+    def keys(self, name: str) -> npt.NDArray[np.int64]:
+        """A column's values as integers that sort like them (not for STRING and DECIMALs past 18 digits).
+
+        What stands in the rows that are NULL means nothing.
+        """
+        found: npt.NDArray[np.int64] | None = self._kept.get(("keys", name))
+        if found is None:
+            found = self._kept["keys", name] = _keys(self.column(name))
+        return found
+
+    def distinct(self, name: str) -> pa.DictionaryArray:
+        """The column as codes into its distinct values."""
+        found = self._kept.get(("distinct", name))
+        if found is None:
+            found = self._kept["distinct", name] = self.column(name).dictionary_encode()
+        return found
+
+    def table(self, names: tuple[str, ...]) -> npt.NDArray[np.int64]:
+        """The addresses of the columns and their indexes, as the compiled loops want them."""
+        found = self._tables.get(names)
+        if found is None:
+            found = np.zeros((len(names), kernels.FIELDS), np.int64)
+            for place, name in enumerate(names):
+                self._describe(found[place], name)
+            self._tables[names] = found
+        return found
+
+    def _describe(self, entry: npt.NDArray[np.int64], name: str) -> None:
+        column, index = self.column(name), self.indexed(name)
+        kind, data, offsets, owner = _addresses(column)
+        self._kept["owner", name] = (column, index, owner)
+        entry[kernels.KIND] = kind
+        entry[kernels.DATA] = data
+        entry[kernels.OFFSETS] = offsets
+        entry[kernels.PERM] = address_of(index.perm)
+        entry[kernels.RANK] = address_of(index.rank)
+        entry[kernels.VALID] = index.valid
+        entry[kernels.ROWS] = len(column)
+
+
+def index_block(batch: pa.RecordBatch, names: Sequence[str]) -> dict[str, ColumnIndex]:
+    """Sort the named columns of a block.
+
+    >>> batch = pa.record_batch({"a": pa.array([7, None, 3, 7], pa.int32())})
+    >>> index_block(batch, ["a"])["a"].perm.tolist()
+    [2, 0, 3, 1]
+    """
+    if batch.num_rows > 65_536:
+        raise ValueError(f"a block of {batch.num_rows} rows; at most 65,536 have a row id")
+    return {name: _index_column(batch.column(name)) for name in names}
+
+
+def address_of(array: npt.NDArray[Any]) -> int:
+    """Where a contiguous array's values lie."""
+    if not array.flags.c_contiguous:
+        raise ValueError("an index must be contiguous")
+    return int(array.__array_interface__["data"][0])
+
+
+def _index_column(column: pa.Array) -> ColumnIndex:
+    perm = np.empty(len(column), np.uint16)
+    rank = np.empty(len(column), np.uint16)
+    if _is_text(column.type):
+        # Sorting the distinct values once is cheaper than comparing strings for every row.
+        coded = column.dictionary_encode()
+        order = pc.array_sort_indices(coded.dictionary).to_numpy()
+        place = np.empty(len(order), np.int32)
+        place[order] = np.arange(len(order), dtype=np.int32)
+        codes = coded.indices.fill_null(0).to_numpy() if coded.null_count else coded.indices.to_numpy()
+        keys = place[codes] if len(place) else np.zeros(len(column), np.int32)
+        valid = kernels.sort_column(kernels.INT32, address_of(keys), _nulls(column), perm, rank)
+    else:
+        kind, data, _, owner = _addresses(column)
+        valid = kernels.sort_column(kind, data, _nulls(column), perm, rank)
+        del owner
+    return ColumnIndex(perm, rank, valid)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind))
+
+
+def _addresses(column: pa.Array) -> tuple[int, int, int, object]:
+    """How a column is stored, where its values and offsets lie, and what must be kept alive for that."""
+    buffers = column.buffers()
+    if _is_text(column.type):
+        data = buffers[2].address if buffers[2] is not None else 0
+        offsets = buffers[1].address + 4 * column.offset if buffers[1] is not None else 0
+        return kernels.TEXT, data, offsets, buffers
+    if pa.types.is_boolean(column.type):
+        unpacked = _unpacked(column, buffers[1]).view(np.uint8)
+        return kernels.BYTE, address_of(unpacked), 0, unpacked
+    kind, width = _stored(column.type)
+    start = buffers[1].address + width * column.offset if buffers[1] is not None else 0
+    return kind, start, 0, buffers
+
+
+def _stored(kind: pa.DataType) -> tuple[int, int]:
+    if pa.types.is_decimal(kind):
+        return (kernels.DECIMAL if kind.precision <= 18 else kernels.WIDE), 16
+    if pa.types.is_timestamp(kind):
+        return kernels.INT64, 8
+    code, numpy_type = _KINDS[kind]
+    return code, np.dtype(numpy_type).itemsize
+
+
+def _unpacked(column: pa.Array, bits: pa.Buffer | None) -> npt.NDArray[np.bool_]:
+    if bits is None:
+        return np.zeros(len(column), np.bool_)
+    begin, end = column.offset, column.offset + len(column)
+    packed = np.frombuffer(bits, np.uint8)[begin // 8 : (end + 7) // 8]
+    unpacked = np.unpackbits(packed, bitorder="little")[begin % 8 : begin % 8 + len(column)]
+    return np.ascontiguousarray(unpacked).view(np.bool_)
+
+
+def _nulls(column: pa.Array) -> npt.NDArray[np.bool_]:
+    if column.null_count == 0:
+        return _NO_NULLS
+    return ~_unpacked(column, column.buffers()[0])
+
+
+def _keys(column: pa.Array) -> npt.NDArray[np.int64]:
+    if pa.types.is_boolean(column.type):
+        return _unpacked(column, column.buffers()[1]).astype(np.int64)
+    values = stored_values(column)
+    if values.dtype.kind == "f":
+        return ordered_floats(values)
+    return values if values.dtype == np.int64 else values.astype(np.int64)
+
+
+def stored_values(column: pa.Array) -> npt.NDArray[Any]:
+    """The values as they are stored, NULL or not: of a DECIMAL, pairs of lower and higher word beyond 18 digits."""
+    kind, width = _stored(column.type)
+    buffer = column.buffers()[1]
+    begin, end = column.offset, column.offset + len(column)
+    if kind in (kernels.DECIMAL, kernels.WIDE):
+        words = np.frombuffer(buffer, np.int64)[2 * begin : 2 * end].reshape(-1, 2)
+        return words if kind == kernels.WIDE else words[:, 0]
+    numpy_type = np.int64 if kind == kernels.INT64 else _KINDS[column.type][1]
+    assert width == np.dtype(numpy_type).itemsize
+    return np.frombuffer(buffer, numpy_type)[begin:end]
+
+
+def ordered_floats(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Floats as integers that sort as Spark sorts doubles: NaN largest, -0.0 as 0.0."""
+    doubles = values.astype(np.float64)
+    bits = doubles.view(np.int64)
+    keys = np.where(bits >= 0, bits, (bits ^ np.int64(0x7FFF_FFFF_FFFF_FFFF)) + 1)
+    keys[np.isnan(doubles)] = _NAN_KEY
+    return keys

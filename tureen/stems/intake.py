@@ -1,0 +1,254 @@
+"""Rows as people have them, made into one Arrow batch of a stream's columns, or refused with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tureen.errors import InvalidRows, nearest
+from tureen.schema import Column, Kind, Schema
+
+_RANGE = {Kind.INT: 1 << 31, Kind.BIGINT: 1 << 63}
+
+# Python types that Arrow takes as they are, by kind; anything else goes value by value.
+_PLAIN: dict[Kind, frozenset[type]] = {
+    Kind.BOOLEAN: frozenset({bool, type(None)}),
+    Kind.STRING: frozenset({str, type(None)}),
+    Kind.FLOAT: frozenset({float, type(None)}),
+    Kind.DOUBLE: frozenset({float, type(None)}),
+}
+
+
+def to_batch(schema: Schema, rows: Any) -> pa.RecordBatch:
+    """One record batch with the stream's columns, in its order and types.
+
+    `rows` may be a list of dicts, an Arrow table or batch, or a pandas or polars DataFrame.
+    Names match in any case, a missing name is NULL, an unknown one is an error.
+    """
+    if isinstance(rows, pa.RecordBatch):
+        table = pa.Table.from_batches([rows])
+    elif isinstance(rows, pa.Table):
+        table = rows
+    elif hasattr(rows, "to_arrow"):
+        table = rows.to_arrow()
+    elif hasattr(rows, "iloc"):
+        table = pa.Table.from_pandas(rows, preserve_index=False)
+    elif isinstance(rows, Mapping) or isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
+        raise InvalidRows(
+            f"rows came as {type(rows).__name__}",
+            hint="push a list of dicts, an Arrow table, or a DataFrame; one row is a list with one dict",
+        )
+    else:
+        return _checked_time(schema, _from_dicts(schema, list(rows)))
+    return _checked_time(schema, _from_table(schema, table))
+
+
+def _checked_time(schema: Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
+    if schema.time is not None and batch.column(schema.time).null_count:
+        nulls = pc.index(batch.column(schema.time).is_null(), True).as_py()
+        raise InvalidRows(f"row {nulls}: the time column '{schema.time}' is NULL", hint="every tuple has a time")
+    return batch
+
+
+def _from_dicts(schema: Schema, rows: Sequence[Any]) -> pa.RecordBatch:
+    keys: dict[str, str] = {}
+    for number, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise InvalidRows(f"row {number} is a {type(row).__name__}, not a dict")
+        for key in row.keys() - keys.keys():
+            column = schema.find(key) if isinstance(key, str) else None
+            if column is None:
+                raise InvalidRows(f"row {number}: unknown column '{key}'", hint=nearest(str(key), schema.names))
+            keys[key] = column.name
+    spelt: dict[str, list[str]] = {}
+    for key, name in keys.items():
+        spelt.setdefault(name, []).append(key)
+    arrays = []
+    for column in schema.columns:
+        names = spelt.get(column.name, [])
+        if len(names) > 1:
+            values = [next((row[key] for key in names if key in row), None) for row in rows]
+        else:
+            key = names[0] if names else column.name
+            values = [row.get(key) for row in rows]
+        arrays.append(_array(column, values))
+    return pa.record_batch(arrays, schema=schema.arrow)
+
+
+def _array(column: Column, values: list[Any]) -> pa.Array:
+    kind = column.type.kind
+    plain = _PLAIN.get(kind)
+    if plain is None or not set(map(type, values)) <= plain:
+        convert = _CONVERT[kind]
+        values = [
+            None if value is None else _converted(column, number, value, convert)
+            for number, value in enumerate(values)
+        ]
+    try:
+        return pa.array(values, type=column.type.arrow)
+    except (pa.ArrowException, OverflowError, UnicodeError) as error:
+        for number, value in enumerate(values):
+            try:
+                pa.array([value], type=column.type.arrow)
+            except (pa.ArrowException, OverflowError, UnicodeError):
+                raise _unfit(column, number, value) from None
+        raise InvalidRows(f"column '{column.name}' cannot be read", detail=str(error)) from error
+
+
+def _converted(column: Column, number: int, value: Any, convert: Callable[[Any], Any]) -> Any:
+    # numpy scalars know their Python value.
+    value = value.item() if hasattr(value, "item") and not isinstance(value, str) else value
+    try:
+        result = convert(value)
+    except (ValueError, TypeError, InvalidOperation, OverflowError):
+        raise _unfit(column, number, value) from None
+    limit = _RANGE.get(column.type.kind)
+    if limit is not None and not -limit <= result < limit:
+        raise _unfit(column, number, value)
+    return result
+
+
+def _unfit(column: Column, number: int, value: Any) -> InvalidRows:
+    shown = repr(value)
+    return InvalidRows(
+        f"row {number}: column '{column.name}' is {column.type.sql}, not {shown[:60]}",
+        detail="nothing of this push was taken",
+    )
+
+
+def _boolean(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise TypeError
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, float | Decimal) and value == int(value):
+        return int(value)
+    raise TypeError
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, float | int | Decimal) and not isinstance(value, bool):
+        return float(value)
+    # JSON has no other way to say these.
+    if value in ("NaN", "Infinity", "-Infinity"):
+        return float(value)
+    raise TypeError
+
+
+def _decimal(value: Any) -> Decimal:
+    if isinstance(value, Decimal | int | str) and not isinstance(value, bool):
+        return Decimal(value)
+    if isinstance(value, float):
+        # The shortest text that means this float is what a person wrote.
+        return Decimal(repr(value))
+    raise TypeError
+
+
+def _string(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    raise TypeError
+
+
+def _date(value: Any) -> date:
+    if isinstance(value, datetime):
+        raise TypeError
+    if isinstance(value, date):
+        return value
+    if isinstance(value, str):
+        return date.fromisoformat(value.strip())
+    raise TypeError
+
+
+def _timestamp(value: Any) -> datetime:
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value.strip())
+    if not isinstance(value, datetime):
+        raise TypeError
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+_CONVERT: dict[Kind, Callable[[Any], Any]] = {
+    Kind.BOOLEAN: _boolean,
+    Kind.INT: _integer,
+    Kind.BIGINT: _integer,
+    Kind.FLOAT: _float,
+    Kind.DOUBLE: _float,
+    Kind.DECIMAL: _decimal,
+    Kind.STRING: _string,
+    Kind.DATE: _date,
+    Kind.TIMESTAMP: _timestamp,
+}
+
+
+def _from_table(schema: Schema, table: pa.Table) -> pa.RecordBatch:
+    given: dict[str, pa.ChunkedArray] = {}
+    for name, values in zip(table.column_names, table.columns, strict=True):
+        column = schema.find(name)
+        if column is None:
+            raise InvalidRows(f"unknown column '{name}'", hint=nearest(name, schema.names))
+        if column.name in given:
+            raise InvalidRows(f"column '{column.name}' is there twice")
+        given[column.name] = values
+    arrays = []
+    for column in schema.columns:
+        values = given.get(column.name)
+        if values is None:
+            arrays.append(pa.nulls(table.num_rows, column.type.arrow))
+        else:
+            arrays.append(cast_column(column, values).combine_chunks())
+    batch = pa.Table.from_arrays(arrays, schema=schema.arrow).combine_chunks().to_batches()
+    return batch[0] if batch else pa.RecordBatch.from_pylist([], schema=schema.arrow)
+
+
+def cast_column(column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Arrow values in the column's own type, where nothing is lost by that."""
+    target, found = column.type.arrow, values.type
+    if found.equals(target):
+        return values
+    if pa.types.is_dictionary(found):
+        return cast_column(column, values.cast(found.value_type))
+    if pa.types.is_null(found) or _fits(column.type.kind, found):
+        try:
+            if pa.types.is_timestamp(found) and found.tz is None:
+                # A time without a zone means UTC.
+                values = values.cast(pa.timestamp(found.unit, tz="UTC"))
+            if pa.types.is_integer(found) and pa.types.is_decimal(target):
+                values = values.cast(pa.decimal128(38, 0))
+            return values.cast(target)
+        except pa.ArrowException as error:
+            raise InvalidRows(
+                f"column '{column.name}' is {column.type.sql}, and a value does not fit", detail=str(error)
+            ) from error
+    raise InvalidRows(
+        f"column '{column.name}' is {column.type.sql}, not {found}", hint="cast it before the push"
+    )
+
+
+def _fits(kind: Kind, found: pa.DataType) -> bool:
+    """Whether values of an Arrow type may stand for a kind, each checked as it is cast."""
+    is_integer, is_float = pa.types.is_integer(found), pa.types.is_floating(found)
+    match kind:
+        case Kind.INT | Kind.BIGINT:
+            return bool(is_integer)
+        case Kind.FLOAT | Kind.DOUBLE:
+            return bool(is_integer or is_float)
+        case Kind.DECIMAL:
+            return bool(is_integer or pa.types.is_decimal(found))
+        case Kind.STRING:
+            return bool(pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found))
+        case Kind.DATE:
+            return bool(pa.types.is_date(found))
+        case Kind.TIMESTAMP:
+            return bool(pa.types.is_timestamp(found))
+        case _:
+            return bool(pa.types.is_boolean(found))

@@ -1,0 +1,245 @@
+"""Compiled loops over one block: sorting a column, and finding where cut points fall in its order.
+
+Columns come in as rows of a *table* of addresses and not as arrays. One compiled form then serves every
+type, a memory-mapped (read-only) column costs no second compilation, and a call costs the same however many
+columns it looks at. Whoever makes a table keeps its buffers alive (`Block` does).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# The fields of a table's row.
+KIND, DATA, OFFSETS, PERM, RANK, VALID, ROWS = range(7)
+FIELDS = 8
+
+# How a column's values are stored.
+BYTE, INT32, INT64, FLOAT32, FLOAT64, DECIMAL, TEXT, WIDE = range(8)
+
+_MOST = 65_536
+_MAGNITUDE = np.int64(0x7FFF_FFFF_FFFF_FFFF)
+_INFINITY = np.int64(0x7FF0_0000_0000_0000)
+_NAN = np.int64(0x7FF8_0000_0000_0000)
+_DIGIT = 11
+
+
+def compiled(function: F) -> F:
+    """Compile a function on its first call, keep the machine code on disk, and let other threads run."""
+    return cast(F, numba.njit(cache=True, nogil=True)(function))
+
+
+def _pointer(_context: Any, _address: Any) -> Any:
+    def code(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
+
+    return types.voidptr(types.int64), code
+
+
+pointer = cast(Callable[[int], Any], intrinsic(_pointer))
+"""The pointer that an address stands for (in compiled code only)."""
+
+
+@compiled
+def ordered(bits: int) -> int:
+    """The bits of a double as an integer that sorts as Spark sorts doubles: NaN largest, -0.0 as 0.0."""
+    if (bits & _MAGNITUDE) > _INFINITY:
+        return _NAN
+    if bits >= 0:
+        return bits
+    return (bits ^ _MAGNITUDE) + 1
+
+
+@compiled
+def key_at(kind: int, data: int, row: int) -> int:
+    """A row's value as an integer that sorts like it; not for TEXT and WIDE."""
+    if kind == INT32:
+        return np.int64(numba.carray(pointer(data), _MOST, np.int32)[row])
+    if kind == INT64:
+        return np.int64(numba.carray(pointer(data), _MOST, np.int64)[row])
+    if kind == FLOAT64:
+        return ordered(numba.carray(pointer(data), _MOST, np.int64)[row])
+    if kind == FLOAT32:
+        wide = np.float64(numba.carray(pointer(data), _MOST, np.float32)[row])
+        return ordered(wide.view(np.int64))
+    if kind == DECIMAL:
+        return np.int64(numba.carray(pointer(data), 2 * _MOST, np.int64)[2 * row])
+    return np.int64(numba.carray(pointer(data), _MOST, np.uint8)[row])
+
+
+@compiled
+def _text_below(data: int, offsets: int, row: int, cut: np.ndarray, begin: int, end: int) -> bool:
+    bounds = numba.carray(pointer(offsets), _MOST + 1, np.int32)
+    start = np.int64(bounds[row])
+    length = np.int64(bounds[row + 1]) - start
+    value = numba.carray(pointer(data + start), max(length, 1), np.uint8)
+    for i in range(min(length, end - begin)):
+        if value[i] != cut[begin + i]:
+            return bool(value[i] < cut[begin + i])
+    return length < end - begin
+
+
+@compiled
+def _wide_below(data: int, row: int, high: int, low: int) -> bool:
+    mine = np.int64(numba.carray(pointer(data), 2 * _MOST, np.int64)[2 * row + 1])
+    if mine != high:
+        return mine < high
+    return bool(numba.carray(pointer(data), 2 * _MOST, np.uint64)[2 * row] < low)
+
+
+@compiled
+def cut_rank(
+    column: np.ndarray,
+    begin: int,
+    cut: int,
+    high: np.ndarray,
+    low: np.ndarray,
+    text_start: np.ndarray,
+    text: np.ndarray,
+) -> int:
+    """How many rows have a key below the cut point, if at least `begin` have.
+
+    Cut points come in ascending order, so the search gallops from where the last one fell: few cut points
+    cost a binary search each, many cost one merge.
+    """
+    kind, data, offsets = column[KIND], column[DATA], column[OFFSETS]
+    valid = column[VALID]
+    perm = numba.carray(pointer(column[PERM]), _MOST, np.uint16)
+    first, last, step = begin, begin, np.int64(1)
+    galloping = True
+    while galloping or first < last:
+        if galloping:
+            probe = last
+            if probe >= valid:
+                last = valid
+                galloping = False
+                continue
+        else:
+            probe = (first + last) >> 1
+        row = np.int64(perm[probe])
+        if kind == TEXT:
+            below = _text_below(data, offsets, row, text, text_start[cut], text_start[cut + 1])
+        elif kind == WIDE:
+            below = _wide_below(data, row, high[cut], low[cut])
+        else:
+            below = key_at(kind, data, row) < high[cut]
+        if below:
+            first = probe + 1
+            if galloping:
+                last = probe + step
+                step *= 2
+        else:
+            last = probe
+            galloping = False
+    return first
+
+
+@compiled
+def cut_ranks(
+    table: np.ndarray,
+    cut_start: np.ndarray,
+    high: np.ndarray,
+    low: np.ndarray,
+    text_start: np.ndarray,
+    text: np.ndarray,
+    ranks: np.ndarray,
+) -> None:
+    """The ranks of all cut points of all columns.
+
+    A column's first cut point stands before every row, its last but one after the last row that is not
+    NULL, and its last after all rows.
+    """
+    for c in range(table.shape[0]):
+        begin, end = cut_start[c], cut_start[c + 1]
+        rank = np.int64(0)
+        ranks[begin] = 0
+        for cut in range(begin + 1, end - 2):
+            rank = cut_rank(table[c], rank, cut, high, low, text_start, text)
+            ranks[cut] = rank
+        ranks[end - 2] = table[c, VALID]
+        ranks[end - 1] = table[c, ROWS]
+
+
+@compiled
+def _sort(keys: np.ndarray, rows: np.ndarray) -> None:
+    """Sort rows by their keys, stably: a radix sort over as many digits as the keys' range needs."""
+    count = keys.size
+    if count == 0:
+        return
+    least, most = keys[0], keys[0]
+    for i in range(count):
+        least = min(least, keys[i])
+        most = max(most, keys[i])
+    span = np.uint64(most) - np.uint64(least)
+    here = np.empty(count, np.uint64)
+    for i in range(count):
+        here[i] = np.uint64(keys[i]) - np.uint64(least)
+    there = np.empty(count, np.uint64)
+    rows_there = np.empty(count, np.uint16)
+    rows_here = rows
+    starts = np.empty(1 << _DIGIT, np.int32)
+    mask = np.uint64((1 << _DIGIT) - 1)
+    shift = np.uint64(0)
+    while shift < np.uint64(64) and (span >> shift) != np.uint64(0):
+        starts[:] = 0
+        for i in range(count):
+            starts[np.int64((here[i] >> shift) & mask)] += 1
+        total = np.int32(0)
+        for digit in range(starts.size):
+            size = starts[digit]
+            starts[digit] = total
+            total += size
+        for i in range(count):
+            digit = np.int64((here[i] >> shift) & mask)
+            place = starts[digit]
+            starts[digit] = place + 1
+            there[place] = here[i]
+            rows_there[place] = rows_here[i]
+        here, there = there, here
+        rows_here, rows_there = rows_there, rows_here
+        shift += np.uint64(_DIGIT)
+    # After an odd number of passes the answer lies in the spare array; copying onto itself is harmless.
+    for i in range(count):
+        rows[i] = rows_here[i]
+
+
+@compiled
+def sort_column(
+    kind: int, data: int, nulls: np.ndarray, perm: np.ndarray, rank: np.ndarray
+) -> int:
+    """Fill a column's permutation and ranks, NULLs last; give the number of values that are not NULL."""
+    count = perm.size
+    valid = np.int64(0)
+    missing = np.int64(count)
+    for row in range(nulls.size):
+        missing -= np.int64(nulls[row])
+    for row in range(count):
+        if nulls.size and nulls[row]:
+            perm[missing] = row
+            missing += 1
+        else:
+            perm[valid] = row
+            valid += 1
+    keys = np.empty(valid, np.int64)
+    if kind == WIDE:
+        words = numba.carray(pointer(data), 2 * _MOST, np.uint64)
+        for i in range(valid):
+            # Flipping the sign bit lets a signed sort order the unsigned lower words.
+            keys[i] = np.int64(words[2 * np.int64(perm[i])] ^ np.uint64(1 << 63))
+        _sort(keys, perm[:valid])
+        for i in range(valid):
+            keys[i] = np.int64(words[2 * np.int64(perm[i]) + 1])
+    else:
+        for i in range(valid):
+            keys[i] = key_at(kind, data, np.int64(perm[i]))
+    _sort(keys, perm[:valid])
+    for i in range(count):
+        rank[perm[i]] = i
+    return valid

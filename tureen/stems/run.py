@@ -1,0 +1,157 @@
+"""Data runs as files: tuples in time order, cut into indexed blocks, with their cells behind them.
+
+```
+Arrow IPC file   one record batch per block: the stored columns; `_perm_<column>` and `_rank_<column>` where indexed
+Arrow IPC file   one record batch per block: its cell (absent where the run was not matched)
+footer           where the first one ends, where the second one starts, its length, magic
+```
+
+Both parts start at a multiple of 64 bytes, so that a reader maps the file and copies nothing.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+
+from tureen.schema import Schema
+from tureen.stems.index import BLOCK_ROWS, Block, ColumnIndex, index_block
+
+CELL_SCHEMA = pa.schema([("clause", pa.int64()), ("rows", pa.int32()), ("ids", pa.large_binary())])
+"""A cell's columns: for each clause with a match in the block, how many rows and which."""
+
+_FOOTER = struct.Struct("<qqq8s")
+_MAGIC = b"TURRUN01"
+
+CellOf = Callable[[Block], pa.RecordBatch]
+"""Matches one block; the batch is written before the next call, so its buffers may be reused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """Tuples of one stream in time order, ready to be written."""
+
+    table: pa.Table
+    min_time: int
+    max_time: int
+
+
+def sort_by_time(schema: Schema, table: pa.Table) -> Sorted:
+    """Put stored tuples in time order; those of equal time stay in order of arrival."""
+    times = times_of(table.column(schema.time_column))
+    if len(times) > 1 and not bool(np.all(times[:-1] <= times[1:])):
+        order = np.argsort(times, kind="stable")
+        table, times = table.take(pa.array(order)), times[order]
+    return Sorted(table, int(times[0]), int(times[-1]))
+
+
+def times_of(column: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """A time column as microseconds."""
+    values: np.ndarray[Any, np.dtype[np.int64]] = column.cast(pa.int64()).to_numpy()
+    return values
+
+
+def cut(table: pa.Table) -> list[pa.RecordBatch]:
+    """The tuples in batches of at most a block, each contiguous in memory."""
+    whole = table.combine_chunks()
+    return [
+        pa.Table.from_batches([batch]).combine_chunks().to_batches()[0] if batch.num_rows != len(whole) else batch
+        for batch in whole.to_batches(max_chunksize=BLOCK_ROWS)
+    ]
+
+
+def write_run(
+    file: BinaryIO, schema: Schema, table: pa.Table, cell_of: CellOf | None, *, indexed: bool
+) -> None:
+    """Write tuples in time order, with an index if wanted, and the cells that `cell_of` gives."""
+    names = schema.names if indexed else []
+    stored = _file_schema(schema, names)
+    blocks: list[Block] = []
+    with pa.ipc.new_file(pa.PythonFile(file, "w"), stored) as data:
+        for batch in cut(table.select(schema.stored.names)):
+            index = index_block(batch, names)
+            arrays = list(batch.columns)
+            for name in names:
+                arrays += [pa.array(index[name].perm), pa.array(index[name].rank)]
+            data.write_batch(pa.record_batch(arrays, schema=stored))
+            blocks.append(Block(batch, index if indexed else None))
+    end = file.tell()
+    file.write(bytes(-end % 64))
+    start = file.tell()
+    if cell_of is not None:
+        write_cells(file, blocks, cell_of)
+    file.write(_FOOTER.pack(end, start, file.tell() - start, _MAGIC))
+
+
+def write_cells(file: BinaryIO, blocks: Iterable[Block], cell_of: CellOf) -> None:
+    """Write one record batch per block: its cell."""
+    with pa.ipc.new_file(pa.PythonFile(file, "w"), CELL_SCHEMA) as cells:
+        for block in blocks:
+            cells.write_batch(cell_of(block))
+
+
+@dataclass(frozen=True)
+class OpenRun:
+    """A memory-mapped run."""
+
+    blocks: Sequence[Block]
+    spans: Sequence[tuple[int, int]]
+    """The first and last time of each block."""
+    times: Sequence[np.ndarray[Any, np.dtype[np.int64]]]
+    cells: Sequence[pa.RecordBatch]
+    """The cells that were written with the run; none where it was not matched."""
+
+
+def open_run(path: Path, schema: Schema) -> OpenRun:
+    """Map a run file."""
+    buffer = pa.memory_map(str(path)).read_buffer()
+    end, start, length, magic = _FOOTER.unpack(buffer.slice(buffer.size - _FOOTER.size))
+    if magic != _MAGIC:
+        raise OSError(f"{path.name} is not a data run")
+    file = pa.ipc.open_file(pa.BufferReader(buffer.slice(0, end)))
+    blocks = [_block(file.get_batch(number), schema) for number in range(file.num_record_batches)]
+    times = [times_of(block.columns.column(schema.time_column)) for block in blocks]
+    return OpenRun(
+        blocks=blocks,
+        spans=[(int(moments[0]), int(moments[-1])) for moments in times],
+        times=times,
+        cells=_batches(buffer.slice(start, length)) if length else (),
+    )
+
+
+def open_cells(path: Path) -> Sequence[pa.RecordBatch]:
+    """Map a file that holds only cells."""
+    return _batches(pa.memory_map(str(path)).read_buffer())
+
+
+def _batches(buffer: pa.Buffer) -> Sequence[pa.RecordBatch]:
+    file = pa.ipc.open_file(pa.BufferReader(buffer))
+    return [file.get_batch(number) for number in range(file.num_record_batches)]
+
+
+def _block(batch: pa.RecordBatch, schema: Schema) -> Block:
+    columns = batch.select(schema.stored.names)
+    if batch.num_columns == columns.num_columns:
+        return Block(columns, None)
+    index = {
+        name: ColumnIndex(
+            perm=batch.column(f"_perm_{name}").to_numpy(),
+            rank=batch.column(f"_rank_{name}").to_numpy(),
+            valid=batch.num_rows - batch.column(name).null_count,
+        )
+        for name in schema.names
+    }
+    return Block(columns, index)
+
+
+def _file_schema(schema: Schema, names: Sequence[str]) -> pa.Schema:
+    fields = list(schema.stored)
+    for name in names:
+        fields += [pa.field(f"_perm_{name}", pa.uint16()), pa.field(f"_rank_{name}", pa.uint16())]
+    return pa.schema(fields)

@@ -1,0 +1,11 @@
+"""The test kit: a plain twin of the engine, and random streams, rows and SQL to compare it with.
+
+Takes: SQL texts and rows. Holds: every tuple, as a Python dict. Gives: the right answer, slowly.
+Does not know: Spark, runs, indexes, the pot. The random inputs are in `tureen.testing.strategies`,
+which alone needs Hypothesis.
+"""
+
+from tureen.testing.oracle import Handle, Oracle
+from tureen.testing.values import comparable
+
+__all__ = ["Handle", "Oracle", "comparable"]

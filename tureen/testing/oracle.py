@@ -1,0 +1,214 @@
+"""The oracle: every query alone, from scratch, over all tuples so far.
+
+The plain twin that the shared engine must equal at every step, for any arrival order, any
+batching, and queries before or after data.
+"""
+
+from __future__ import annotations
+
+import time as clocks
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from tureen.errors import DuplicateName, InvalidRows, InvalidSchema, UnknownQuery, UnknownStream
+from tureen.language import bind_query
+from tureen.predicate import AllOf
+from tureen.query import Query
+from tureen.schema import ARRIVAL, Schema
+from tureen.testing.truth import holds
+from tureen.testing.values import taken
+from tureen.window import Span, from_micros, to_micros
+
+_UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
+
+
+def wall_clock() -> int:
+    """The wall clock, in microseconds since the epoch."""
+    return clocks.time_ns() // 1000
+
+
+@dataclass(frozen=True)
+class Tuple:
+    """One accepted row: its arrival number, its time, and its kept values."""
+
+    number: int
+    time: int
+    values: dict[str, Any]
+
+
+@dataclass
+class Stream:
+    """A stream and everything that was ever pushed to it, in arrival order."""
+
+    name: str
+    schema: Schema
+    clock: str = "wall"
+    retain: int | None = None
+    tuples: list[Tuple] = field(default_factory=list)
+
+    def highest_time(self) -> int | None:
+        """The highest time seen, retained or not."""
+        return max((one.time for one in self.tuples), default=None)
+
+    def now(self, wall: int) -> int:
+        """What NOW is on this stream's clock."""
+        if self.clock == "stream":
+            return self.highest_time() or 0
+        return wall
+
+    def retained(self, wall: int) -> list[Tuple]:
+        """The tuples that are still there, by time and then by arrival."""
+        highest = self.highest_time()
+        if highest is None:
+            return []
+        there = self.tuples
+        if self.retain is not None:
+            oldest = min(wall, highest) - self.retain
+            there = [one for one in there if one.time >= oldest]
+        return sorted(there, key=lambda one: (one.time, one.number))
+
+
+@dataclass(frozen=True)
+class Handle:
+    """A registered query, as its owner holds it."""
+
+    id: int
+    query: Query
+    oracle: Oracle = field(repr=False, compare=False)
+
+    def invoke(self, now: datetime | int | None = None) -> list[dict[str, Any]]:
+        """The answer over the current window."""
+        return self.oracle.invoke(self, now)
+
+    def unregister(self) -> None:
+        """Give the query up."""
+        self.oracle.unregister(self)
+
+
+class Oracle:
+    """The plain twin of the embedded soup, for queries over one stream.
+
+    >>> oracle = Oracle()
+    >>> oracle.create_stream("trades", "sym STRING, price DOUBLE")
+    >>> cheap = oracle.register("SELECT sym FROM trades WHERE price < 2")
+    >>> oracle.push("trades", [{"sym": "a", "price": 1.0}, {"sym": "b", "price": 3.0}])
+    >>> cheap.invoke()
+    [{'sym': 'a'}]
+    """
+
+    def __init__(self, clock: Callable[[], int] = wall_clock) -> None:
+        """Start empty; `clock` gives the wall clock in microseconds, and may be turned by hand."""
+        self._clock = clock
+        self._streams: dict[str, Stream] = {}
+        self._handles: dict[int, Handle] = {}
+        self._registered = 0
+
+    def create_stream(
+        self,
+        name: str,
+        schema: str | Schema,
+        time: str | None = None,
+        clock: str = "wall",
+        retain: str | timedelta | None = None,
+    ) -> None:
+        """Make a stream; its schema is text as in Spark SQL."""
+        if name.lower() in self._streams:
+            raise DuplicateName(f"there is a stream '{name}' already")
+        if clock not in ("wall", "stream"):
+            raise InvalidSchema(f"no such clock: '{clock}'")
+        bound = schema if isinstance(schema, Schema) else Schema.parse(schema, time)
+        self._streams[name.lower()] = Stream(name, bound, clock, _interval(retain))
+
+    def push(
+        self, name: str, rows: Iterable[Mapping[str, Any]] | pa.Table | pa.RecordBatch, at: int | None = None
+    ) -> None:
+        """Take rows, all or none; `at` is their arrival time where the stream has no time column."""
+        stream = self._stream(name)
+        listed = rows.to_pylist() if isinstance(rows, pa.Table | pa.RecordBatch) else list(rows)
+        arrival = from_micros(self._clock() if at is None else at)
+        taken_rows = [_taken_row(row, stream.schema, arrival) for row in listed]
+        for values in taken_rows:
+            moment = to_micros(values[stream.schema.time_column])
+            stream.tuples.append(Tuple(len(stream.tuples), moment, values))
+
+    def register(self, sql: str | Query) -> Handle:
+        """Register a query, as text or bound already."""
+        query = sql if isinstance(sql, Query) else bind_query(sql, self._lookup)
+        self._registered += 1
+        handle = Handle(self._registered, query, self)
+        self._handles[handle.id] = handle
+        return handle
+
+    def unregister(self, handle: Handle) -> None:
+        """Forget a query."""
+        if self._handles.pop(handle.id, None) is None:
+            raise UnknownQuery(f"no query {handle.id}")
+
+    def invoke(self, handle: Handle, now: datetime | int | None = None) -> list[dict[str, Any]]:
+        """The answer at `now` (micros or an instant), in order of time and then arrival."""
+        if handle.id not in self._handles:
+            raise UnknownQuery(f"no query {handle.id}")
+        query = handle.query
+        stream = self._stream(query.stream)
+        wall = self._clock()
+        if now is None:
+            now = stream.now(wall)
+        elif isinstance(now, datetime):
+            now = to_micros(now)
+        window = _in_window(stream.retained(wall), query.window.span(now))
+        matching = [one for one in window if holds(AllOf(query.clause), one.values, stream.schema)]
+        return [{out.name: one.values[out.column] for out in query.outputs} for one in matching]
+
+    def _stream(self, name: str) -> Stream:
+        found = self._streams.get(name.lower())
+        if found is None:
+            raise UnknownStream(f"no stream '{name}'")
+        return found
+
+    def _lookup(self, name: str) -> tuple[str, Schema]:
+        stream = self._stream(name)
+        return stream.name, stream.schema
+
+
+def _in_window(tuples: list[Tuple], span: Span) -> list[Tuple]:
+    """The tuples of a span; `tuples` are in order of time and then arrival."""
+    if span.until is not None:
+        counted = [one for one in tuples if one.time <= span.until]
+        tuples = []
+        for number, one in enumerate(reversed(counted), start=1):
+            if number > span.skip and (span.take is None or number <= span.take):
+                tuples.insert(0, one)
+    return [
+        one
+        for one in tuples
+        if (span.begin is None or one.time >= span.begin) and (span.end is None or one.time <= span.end)
+    ]
+
+
+def _taken_row(row: Mapping[str, Any], schema: Schema, arrival: datetime) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    for name, value in row.items():
+        column = schema.find(name)
+        if column is None:
+            raise InvalidRows(f"there is no column '{name}'")
+        given[column.name] = taken(value, column.type)
+    values = {column.name: given.get(column.name) for column in schema.columns}
+    if schema.time is None:
+        values[ARRIVAL] = arrival
+    if values[schema.time_column] is None:
+        raise InvalidRows(f"the time column '{schema.time}' is NULL")
+    return values
+
+
+def _interval(text: str | timedelta | None) -> int | None:
+    """A length of time in microseconds: a timedelta, or a text such as `10 minutes`."""
+    if text is None:
+        return None
+    if isinstance(text, timedelta):
+        return text // timedelta(microseconds=1)
+    count, unit = text.lower().split()
+    return int(count) * _UNITS[unit.removesuffix("s")] * 1_000_000

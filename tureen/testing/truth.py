@@ -1,0 +1,158 @@
+"""Whether a predicate holds for one row: the meaning of `tureen.predicate`, written out once, slowly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from tureen.errors import QueryFailed
+from tureen.predicate import (
+    AllOf,
+    AnyOf,
+    Compare,
+    Interval,
+    IsNull,
+    Key,
+    Like,
+    Opaque,
+    Predicate,
+    Within,
+)
+from tureen.schema import ARRIVAL, Kind, Schema, Type
+from tureen.testing.values import key_of, order
+
+Row = Mapping[str, Any]
+"""One tuple: kept values by the stored column's name."""
+
+
+def holds(predicate: Predicate, row: Row, schema: Schema) -> bool:
+    """Whether the predicate is TRUE for this row; unknown is not."""
+    match predicate:
+        case AllOf(parts):
+            return all(holds(part, row, schema) for part in parts)
+        case AnyOf(parts):
+            return any(holds(part, row, schema) for part in parts)
+        case IsNull(column):
+            return row[column] is None
+        case Within(column, intervals):
+            value = row[column]
+            if value is None:
+                return False
+            key = key_of(value, type_of(schema, column))
+            return any(lies_in(key, interval) for interval in intervals)
+        case Like(column, pattern, escape, negated):
+            text = row[column]
+            return text is not None and like(text, pattern, escape) is not negated
+        case Compare():
+            return _compare(predicate, row, schema)
+        case Opaque():
+            return _ask_duckdb(predicate, row, schema)
+
+
+def type_of(schema: Schema, column: str) -> Type:
+    """The type of a stored column, by its declared name."""
+    if column == ARRIVAL and schema.time is None:
+        return Type(Kind.TIMESTAMP)
+    found = schema.find(column)
+    if found is None or found.name != column:
+        raise KeyError(f"a bound predicate names '{column}', which is not a declared name")
+    return found.type
+
+
+def lies_in(key: Key, interval: Interval) -> bool:
+    """Whether a key is between the ends of an interval.
+
+    >>> lies_in(3, Interval(low=3, low_open=True)), lies_in(4, Interval(3, 4))
+    (False, True)
+    """
+    if interval.low is not None:
+        above = order(key, interval.low)
+        if above < 0 or (above == 0 and interval.low_open):
+            return False
+    if interval.high is not None:
+        above = order(key, interval.high)
+        if above > 0 or (above == 0 and interval.high_open):
+            return False
+    return True
+
+
+def like(text: str, pattern: str, escape: str = "\\") -> bool:
+    r"""Whether the whole text matches: `_` is one character, `%` any number, after the escape itself.
+
+    >>> like("100%", "1%\\%"), like("100", "1%\\%"), like("a\nb", "a_b")
+    (True, False, True)
+    """
+    if not pattern:
+        return not text
+    first, rest = pattern[0], pattern[1:]
+    if escape and first == escape:
+        if not rest:
+            raise QueryFailed(f"the pattern ends in its escape character: {pattern!r}")
+        return text[:1] == rest[0] and like(text[1:], rest[1:], escape)
+    if first == "%":
+        return any(like(text[start:], rest, escape) for start in range(len(text) + 1))
+    if first == "_":
+        return bool(text) and like(text[1:], rest, escape)
+    return text[:1] == first and like(text[1:], rest, escape)
+
+
+def _compare(predicate: Compare, row: Row, schema: Schema) -> bool:
+    left, right = row[predicate.left], row[predicate.right]
+    if left is None or right is None:
+        return False
+    left_type, right_type = type_of(schema, predicate.left), type_of(schema, predicate.right)
+    match predicate.domain:
+        case "double":
+            sign = order(float(left), float(right) + predicate.offset)
+        case "decimal":
+            above = Fraction(left) - (Fraction(right) + Fraction(predicate.offset))
+            sign = (above > 0) - (above < 0)
+        case "int":
+            moved = key_of(right, right_type) + predicate.offset  # type: ignore[operator]
+            top = 2 ** (predicate.limit - 1)
+            if not -top <= moved < top:
+                raise QueryFailed(f"overflow: {right!r} + {predicate.offset}")
+            sign = order(key_of(left, left_type), moved)
+        case "string":
+            sign = order(left, right)
+        case other:
+            raise ValueError(f"no such domain: {other}")
+    return _by_sign(predicate.op, sign)
+
+
+def _by_sign(op: str, sign: int) -> bool:
+    return {
+        "=": sign == 0,
+        "<>": sign != 0,
+        "<": sign < 0,
+        "<=": sign <= 0,
+        ">": sign > 0,
+        ">=": sign >= 0,
+    }[op]
+
+
+_duckdb: duckdb.DuckDBPyConnection | None = None
+
+
+def _ask_duckdb(predicate: Opaque, row: Row, schema: Schema) -> bool:
+    """Evaluate an opaque expression over a table of this one row."""
+    global _duckdb
+    if _duckdb is None:
+        _duckdb = duckdb.connect(config={"threads": "1"})
+        _duckdb.execute("SET TimeZone = 'UTC'")
+        # Rewriting `a + 1 = 3` into `a = 2` would hide the overflow that Spark raises.
+        _duckdb.execute("SET disabled_optimizers = 'expression_rewriter'")
+    fields = [(name, type_of(schema, name).arrow) for name in predicate.columns] or [("_", pa.null())]
+    one = pa.Table.from_pylist([{name: row.get(name) for name, _ in fields}], schema=pa.schema(fields))
+    _duckdb.register("one", one)
+    try:
+        found = _duckdb.execute(f"SELECT CAST(({predicate.sql}) AS BOOLEAN) FROM one").fetchall()
+    except (duckdb.OutOfRangeException, duckdb.ConversionException, duckdb.InvalidInputException) as error:
+        raise QueryFailed(f"the query raised: {error}") from error
+    finally:
+        _duckdb.unregister("one")
+    return found == [(True,)]
