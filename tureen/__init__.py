@@ -1,7 +1,22 @@
 """Tureen: thousands of standing SQL queries over live streams, on one shared Spark pipeline."""
 
-from tureen.embedded import Soup, StandingQuery, open
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from tureen.errors import TureenError
-from tureen.results.answer import Answer
+
+if TYPE_CHECKING:
+    from tureen.embedded import Soup, StandingQuery, open
+    from tureen.results.answer import Answer
 
 __all__ = ["Answer", "Soup", "StandingQuery", "TureenError", "open"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the embedded engine when it is first used: Spark's workers do without it."""
+    if name not in __all__:
+        raise AttributeError(f"module 'tureen' has no attribute '{name}'")
+    from tureen import embedded  # noqa: PLC0415
+
+    return getattr(embedded, name)

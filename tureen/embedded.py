@@ -377,7 +377,9 @@ class Soup:
                     try:
                         self.path.mkdir(parents=True, exist_ok=True)
                     except OSError as error:
-                        raise EngineFailed(f"cannot make the pot in '{self.path}'", detail=str(error)) from error
+                        raise EngineFailed(
+                            f"cannot make the pot in '{self.path}'", detail=str(error)
+                        ) from error
                     self._open_catalog(create=True)
                 self._engine = Engine(self.path, self._catalog, master=self._master)
             return self._engine
@@ -419,7 +421,7 @@ class StandingQuery:
 
     @property
     def state(self) -> str:
-        """"standing", or "failed" once it raised on some tuple."""
+        """Either "standing", or "failed" once it raised on some tuple."""
         return self.registered.state
 
     def __repr__(self) -> str:

@@ -153,18 +153,18 @@ class Schema:
             seen.add(key)
         if self.time is None:
             return self
-        column = self.find(self.time)
-        if column is None:
+        found = self.find(self.time)
+        if found is None:
             raise InvalidSchema(
                 f"the time column '{self.time}' is not in the schema",
                 hint=nearest(self.time, self.names),
             )
-        if column.type.kind is not Kind.TIMESTAMP:
+        if found.type.kind is not Kind.TIMESTAMP:
             raise InvalidSchema(
-                f"the time column '{column.name}' is {column.type.sql}",
+                f"the time column '{found.name}' is {found.type.sql}",
                 hint="a time column is a TIMESTAMP",
             )
-        return Schema(self.columns, column.name)
+        return Schema(self.columns, found.name)
 
     @property
     def names(self) -> list[str]:

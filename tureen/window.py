@@ -48,7 +48,7 @@ class At:
 
     micros: int
 
-    def at(self, now: int) -> int:
+    def at(self, now: int) -> int:  # noqa: ARG002 - as the other bound
         """The instant itself, whatever `now` is."""
         return self.micros
 

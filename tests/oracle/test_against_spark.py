@@ -138,3 +138,16 @@ def test_every_nest_of_factors_is_true_where_spark_says_so(
 ) -> None:
     """Which part of an AND or OR is evaluated first is nobody's promise, so what raises may differ here."""
     assert not differences(spark, rows, conditions, raises_count=False)
+
+
+@pytest.mark.timeout(120)
+@few
+@given(queries=st.lists(strategies.queries(SCHEMA, "s", windowed=False, depth=0), min_size=15, max_size=15))
+def test_answers_name_their_columns_as_spark_does(
+    spark: SparkSession, queries: list[strategies.QueryText]
+) -> None:
+    spark.createDataFrame(pa.Table.from_pylist([], schema=SCHEMA.arrow)).createOrReplaceTempView("s")
+    for query in queries:
+        bound = bind_query(f"SELECT {query.select} FROM {query.source}", lookup)
+        theirs = spark.sql(f"SELECT {query.select} FROM {query.source}").columns
+        assert [output.name for output in bound.outputs] == theirs, query.select

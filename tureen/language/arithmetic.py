@@ -8,7 +8,7 @@ from tureen.language.moments import DAY_MICROS, in_range
 from tureen.language.source import Source
 from tureen.language.tree import BIGINT, DATE, DOUBLE, TIMESTAMP, Call, Const, Expr, Lapse
 from tureen.language.types import MAX_PRECISION, as_decimal, integer_range
-from tureen.schema import FRACTIONAL, INTEGRAL, NUMERIC, Kind, Type
+from tureen.schema import INTEGRAL, NUMERIC, Kind, Type
 from tureen.window import Now
 
 
@@ -51,9 +51,7 @@ def negate(source: Source, value: Expr) -> Expr:
     if value.type is None:
         return value
     if value.type.kind not in NUMERIC:
-        raise TypeMismatch(
-            f"a {type_name(value)} has no negative", hint="write a number", place=source.place(value.at)
-        )
+        raise TypeMismatch(f"a {type_name(value)} has no negative", hint="write a number", place=source.place(value.at))
     return fold(source, Call("neg", (value,), value.type, value.at))
 
 
@@ -67,9 +65,7 @@ def _decimal(source: Source, op: str, left: Expr, right: Expr) -> Expr:
         precision, scale = ours.precision + theirs.precision + 1, ours.scale + theirs.scale
     if op not in "+-*" or precision > MAX_PRECISION:
         what = f"DECIMAL {op.upper()}" if op not in "+-*" else "a DECIMAL of more than 38 digits"
-        raise Unsupported(
-            f"{what} is not supported", hint="write CAST(… AS DOUBLE)", place=source.place(left.at)
-        )
+        raise Unsupported(f"{what} is not supported", hint="write CAST(… AS DOUBLE)", place=source.place(left.at))
     sides = coerce(source, left, ours), coerce(source, right, theirs)
     return fold(source, Call(op, sides, Type(Kind.DECIMAL, precision, scale), left.at))
 
@@ -104,6 +100,11 @@ def _days(source: Source, op: str, left: Expr, right: Expr) -> Expr:
 
 def _shift(source: Source, op: str, left: Expr, right: Expr) -> Expr:
     """A time and an interval."""
+    if isinstance(left, Lapse) and isinstance(right, Lapse) and op in "+-":
+        sign = -1 if op == "-" else 1
+        months, micros = left.months + sign * right.months, left.micros + sign * right.micros
+        if not (months and micros):
+            return Lapse(months, micros, left.at)
     if isinstance(left, Lapse):
         if op != "+" or isinstance(right, Lapse):
             raise _mismatch(source, op, left, right)
@@ -155,6 +156,3 @@ def _mismatch(source: Source, op: str, left: Expr, right: Expr) -> TypeMismatch:
         hint="write CAST(… AS …) around one of them",
         place=source.place(min(left.at, right.at)),
     )
-
-
-__all__ = ["FRACTIONAL", "combine", "negate"]

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, cast
 
 from sqlglot import exp
 
-from tureen.errors import SqlError, TypeMismatch, UnknownColumn, Unsupported, nearest
+from tureen.errors import SqlError, TureenError, TypeMismatch, Unsupported
 from tureen.language import arithmetic
+from tureen.language.atoms import boolean, interval, literal, null, number
 from tureen.language.coerce import coerce, common, compare_type, explicit_cast, fold, type_name
-from tureen.language.durations import interval_text
 from tureen.language.functions import bind_function
-from tureen.language.literals import read_number, read_string
 from tureen.language.patterns import read_pattern
-from tureen.language.source import Source, offset_of
-from tureen.language.tree import BOOLEAN, STRING, Call, Const, Expr, Lapse, Ref
-from tureen.schema import Kind, Schema, Type
+from tureen.language.scope import Scope
+from tureen.language.source import offset_of
+from tureen.language.tree import BOOLEAN, STRING, Call, Const, Expr, Lapse
+from tureen.schema import Kind, Type
 
 _COMPARISONS: dict[type[exp.Expression], str] = {
     exp.EQ: "=",
@@ -45,6 +44,7 @@ _NOT_HERE: dict[type[exp.Expression], tuple[str, str]] = {
     exp.SessionParameter: ("a parameter", "write the value itself"),
     exp.RegexpLike: ("RLIKE", "use LIKE, where % stands for any text"),
     exp.ILike: ("ILIKE", "use lower(…) LIKE '…'"),
+    exp.SimilarTo: ("SIMILAR TO", "use LIKE"),
     exp.RegexpILike: ("a regular expression", "use LIKE"),
     exp.Window: ("OVER", "give the query a window with BEGIN … END …"),
     exp.CurrentTimestamp: ("the current time in WHERE", "use BEGIN NOW - … END NOW for a window"),
@@ -54,41 +54,6 @@ _NOT_HERE: dict[type[exp.Expression], tuple[str, str]] = {
     exp.Bracket: ("an element in brackets", "compare whole columns"),
     exp.Lambda: ("a lambda function", "compare columns"),
 }
-
-
-@dataclass(frozen=True)
-class Scope:
-    """What names mean: the stream's columns, and the names that may stand before their dot."""
-
-    source: Source
-    schema: Schema
-    names: tuple[str, ...]
-
-    def column(self, node: exp.Column) -> Ref:
-        """The column that a name means."""
-        place = self.source.node(node)
-        if node.args.get("db") or node.args.get("catalog"):
-            raise UnknownColumn(f"'{node.sql('spark')}' has too many parts", place=place)
-        if isinstance(node.this, exp.Star):
-            raise SqlError("* cannot stand here", hint="name a column", place=place)
-        self.check_table(node)
-        column = self.schema.find(node.name)
-        if column is None:
-            raise UnknownColumn(
-                f"no column '{node.name}'",
-                hint=nearest(node.name, self.schema.names) or f"columns are {', '.join(self.schema.names)}",
-                place=place,
-            )
-        return Ref(column, offset_of(node))
-
-    def check_table(self, node: exp.Column) -> None:
-        """Raise where what stands before the dot is not this query's stream."""
-        if node.table and node.table.lower() not in {name.lower() for name in self.names}:
-            raise UnknownColumn(
-                f"'{node.table}' is not the stream of this query",
-                hint=nearest(node.table, self.names) or f"write {self.names[0]}.{node.name}",
-                place=self.source.node(node),
-            )
 
 
 def bind_condition(scope: Scope, node: exp.Expression) -> Expr:
@@ -233,9 +198,7 @@ def _like(scope: Scope, node: exp.Expression) -> Expr:
         )
     value, pattern = bind(scope, node.this), bind(scope, node.expression)
     if not isinstance(pattern, Const):
-        raise Unsupported(
-            "a pattern of LIKE is a constant", hint="write it out", place=scope.source.place(pattern.at)
-        )
+        raise Unsupported("a pattern of LIKE is a constant", hint="write it out", place=scope.source.place(pattern.at))
     if value.type is None or pattern.value is None:
         return Const(None, BOOLEAN, value.at)
     if value.type != STRING or not isinstance(pattern.value, str):
@@ -246,53 +209,17 @@ def _like(scope: Scope, node: exp.Expression) -> Expr:
             place=scope.source.place(wrong.at),
         )
     text = read_pattern(scope.source, pattern.value, escape or "\\", pattern.at)
-    return fold(scope.source, Call("like", (value,), BOOLEAN, value.at, extra=text))
+    found = fold(scope.source, Call("like", (value,), BOOLEAN, value.at, extra=text))
+    return Call("not", (found,), BOOLEAN, value.at) if node.args.get("negate") else found
 
 
 def _neg(scope: Scope, node: exp.Expression) -> Expr:
     inner = node.this
     literal = inner.this if isinstance(inner, exp.TryCast) else inner
     # The sign belongs to the literal: -2147483648 is an INT, though 2147483648 is not.
-    if isinstance(literal, exp.Literal) and (number := _number(scope, inner, negative=True)) is not None:
-        return number
+    if isinstance(literal, exp.Literal) and (found := number(scope, inner, True)) is not None:
+        return found
     return arithmetic.negate(scope.source, bind(scope, inner))
-
-
-def _number(scope: Scope, node: exp.Expression, negative: bool = False) -> Const | None:
-    """The number literal that a node is; sqlglot makes a cast of a literal with a suffix."""
-    if isinstance(node, exp.TryCast):
-        inner = node.this
-        if not isinstance(inner, exp.Literal):
-            return None
-        at = offset_of(inner)
-        raw = scope.source.raw(inner)
-        if inner.is_string:
-            # The suffix BD alone loses its place; the digits are still there.
-            return None if raw else read_number(scope.source, f"{inner.name}BD", at, negative)
-        suffixed = raw is not None and raw[-1:].isalpha()
-        return read_number(scope.source, raw or inner.name, at, negative) if suffixed else None
-    if isinstance(node, exp.Literal) and not node.is_string:
-        raw = scope.source.raw(node)
-        return read_number(scope.source, raw if raw and raw[0] in ".0123456789" else node.name, offset_of(node), negative)
-    return None
-
-
-def _literal(scope: Scope, node: exp.Expression) -> Expr:
-    number = _number(scope, node)
-    if number is not None:
-        return number
-    raw = scope.source.raw(node)
-    if raw is None or raw[-1:] not in ("'", '"') or len(raw) < 2:
-        return Const(node.name, STRING, offset_of(node))
-    return read_string(scope.source, raw, offset_of(node))
-
-
-def _null(scope: Scope, node: exp.Expression) -> Expr:
-    return Const(None, None, offset_of(node))
-
-
-def _boolean(scope: Scope, node: exp.Expression) -> Expr:
-    return Const(int(bool(node.this)), BOOLEAN, offset_of(node))
 
 
 def _column(scope: Scope, node: exp.Expression) -> Expr:
@@ -308,35 +235,15 @@ def _binary(scope: Scope, node: exp.Expression) -> Expr:
     return arithmetic.combine(scope.source, _ARITHMETIC[type(node)], left, right)
 
 
-def _interval(scope: Scope, node: exp.Expression) -> Expr:
-    value, unit = node.this, node.args.get("unit")
-    at = offset_of(node)
-    negative = isinstance(value, exp.Neg)
-    value = value.this if negative else value
-    if not isinstance(value, exp.Literal):
-        raise Unsupported("an interval is a constant", hint="such as INTERVAL '5' MINUTE", place=scope.source.place(at))
-    first, to = unit, None
-    if isinstance(unit, exp.IntervalSpan):
-        first, to = unit.this, unit.expression
-    duration = interval_text(
-        scope.source, value.name, first.name if first is not None else None, to.name if to is not None else None, at
-    )
-    duration = -duration if negative else duration
-    if duration.months and duration.micros:
-        raise Unsupported(
-            "an interval of months and of days", hint="add them one by one", place=scope.source.place(at)
-        )
-    return Lapse(duration.months, duration.micros, at)
-
-
 def _cast(scope: Scope, node: exp.Expression) -> Expr:
-    number = _number(scope, node)
-    if number is not None:
-        return number
+    found = number(scope, node)
+    if found is not None:
+        return found
     text = node.args["to"].sql("spark")
     try:
-        target = Type.parse(text)
-    except Exception:
+        # VARCHAR(n) and CHAR(n) cut or pad; only STRING keeps a text as it is.
+        target = Type.parse(text if "CHAR" not in text.upper() else "CHAR")
+    except TureenError:
         raise Unsupported(
             f"the type {text} is not supported",
             hint=f"types are {', '.join(Kind)}",
@@ -387,13 +294,12 @@ _HANDLERS: dict[type[exp.Expression], _Handler] = {
     exp.Like: _like,
     exp.Escape: _like,
     exp.Neg: _neg,
-    exp.Literal: _literal,
-    exp.RawString: _literal,
-    exp.Null: _null,
-    exp.Boolean: _boolean,
+    exp.Literal: literal,
+    exp.Null: null,
+    exp.Boolean: boolean,
     exp.Column: _column,
     exp.Paren: _paren,
-    exp.Interval: _interval,
+    exp.Interval: interval,
     exp.Cast: _cast,
     exp.TryCast: _cast,
     exp.If: _if,

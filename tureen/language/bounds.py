@@ -6,7 +6,6 @@ from sqlglot.tokens import Token, TokenType
 
 from tureen.errors import SqlError, TureenError, Unsupported
 from tureen.language.durations import Duration, DurationReader, checked
-from tureen.language.literals import read_string
 from tureen.language.moments import DAY_MICROS, read_date, read_timestamp
 from tureen.language.source import Source
 from tureen.language.split import Parts, tokenize
@@ -52,9 +51,7 @@ def parse_duration(text: str) -> int:
             f"'{text}' is not a length of time", detail=error.message, hint="such as '1 day' or '90 minutes'"
         ) from None
     if total.months:
-        raise SqlError(
-            f"'{text}' has no fixed length", hint="write it in days, such as '30 days' or '365 days'"
-        )
+        raise SqlError(f"'{text}' has no fixed length", hint="write it in days, such as '30 days' or '365 days'")
     if total.micros <= 0:
         raise SqlError(f"'{text}' is not longer than nothing", hint="such as '1 day' or '90 minutes'")
     return total.micros
@@ -115,9 +112,7 @@ def _bound(source: Source, tokens: list[Token]) -> Bound:
     bound = _now(reader) if reader.word() in ("NOW", "CURRENT_TIMESTAMP") else _constant(reader)
     rest = reader.peek()
     if rest is not None:
-        raise SqlError(
-            f"'{rest.text}' is not expected here", hint="BEGIN … END … comes last", place=source.token(rest)
-        )
+        raise SqlError(f"'{rest.text}' is not expected here", hint="BEGIN … END … comes last", place=source.token(rest))
     return bound
 
 
@@ -150,9 +145,7 @@ def _rows_back(reader: DurationReader, sign: str, before: Duration, token: Token
     rows = _rows(reader, least=0)
     reader.take()
     if sign == "+":
-        raise SqlError(
-            "rows are counted back from NOW", hint="write NOW - 100 ROWS", place=reader.source.token(token)
-        )
+        raise SqlError("rows are counted back from NOW", hint="write NOW - 100 ROWS", place=reader.source.token(token))
     if before != Duration():
         raise SqlError(
             "rows are counted from NOW itself", hint="write NOW - 100 ROWS", place=reader.source.token(token)
@@ -171,7 +164,7 @@ def _constant(reader: DurationReader) -> Bound:
         token = reader.take()
     if token.token_type is not TokenType.STRING:
         raise SqlError(f"'{token.text}' is not a time", hint=_EXAMPLES, place=source.token(token))
-    text = str(read_string(source, source.text[token.start : token.end + 1], token.start).value)
+    text = token.text
     micros = read_timestamp(text)
     if kind == "DATE":
         days = read_date(text)

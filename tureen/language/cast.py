@@ -81,7 +81,12 @@ def _from_int(value: int, source: Type, target: Type) -> Key:
         return _checked(whole if value >= 0 else -whole, target)
     if target.kind in FRACTIONAL:
         number = value / 10**scale if scale else float(value)
-        return plain_float(number) if target.kind is Kind.DOUBLE else to_float32(number)
+        if target.kind is Kind.DOUBLE:
+            return plain_float(number)
+        if abs(number) > 2**53 or scale:
+            # Rounding twice, to DOUBLE and then to FLOAT, may differ from rounding once.
+            raise CastFailed
+        return plain_float(to_float32(number))
     if target.kind is Kind.DECIMAL:
         return _rescale(value, as_decimal(source).scale, target)
     raise CastFailed
@@ -106,8 +111,8 @@ def _from_text(text: str, target: Type) -> Key:
         key = _checked(int(trimmed), target) if _INTEGER.fullmatch(trimmed) and len(trimmed) < 40 else None
     elif target.kind in FRACTIONAL:
         key = _SPECIAL.get(trimmed.lower())
-        if key is None and _NUMBER.fullmatch(trimmed):
-            number = float(trimmed)
+        if key is None and _NUMBER.fullmatch(trimmed[:-1] if trimmed[-1:] in tuple("dDfF") else trimmed):
+            number = float(trimmed.rstrip("dDfF"))
             key = plain_float(number if target.kind is Kind.DOUBLE else to_float32(number))
     elif target.kind is Kind.DECIMAL and _NUMBER.fullmatch(trimmed) and len(trimmed) < 200:
         try:
@@ -140,7 +145,7 @@ def _to_text(value: int | float, source: Type) -> str:
 def _rescale(value: int, scale: int, target: Type) -> int:
     """Move an unscaled integer to another scale, rounding halves away from zero."""
     if target.scale >= scale:
-        moved = value * 10 ** (target.scale - scale)
+        moved = int(value * 10 ** (target.scale - scale))
     else:
         unit: int = 10 ** (scale - target.scale)
         whole, rest = divmod(abs(value), unit)

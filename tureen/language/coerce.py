@@ -7,8 +7,8 @@ from tureen.language.cast import CastFailed, cast_key
 from tureen.language.fold import evaluate
 from tureen.language.source import Source
 from tureen.language.tree import Call, Const, Expr, Lapse
-from tureen.language.types import as_decimal, common_type
-from tureen.schema import FRACTIONAL, INTEGRAL, Kind, Type
+from tureen.language.types import common_type
+from tureen.schema import INTEGRAL, Kind, Type
 
 # From → to, for columns and expressions: DuckDB agrees with Spark on these; see tests/language.
 _CASTS: dict[Kind, frozenset[Kind]] = {
@@ -16,7 +16,7 @@ _CASTS: dict[Kind, frozenset[Kind]] = {
     Kind.INT: frozenset({Kind.BOOLEAN, Kind.BIGINT, Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL, Kind.STRING}),
     Kind.BIGINT: frozenset({Kind.BOOLEAN, Kind.INT, Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL, Kind.STRING}),
     Kind.FLOAT: frozenset({Kind.DOUBLE, Kind.INT, Kind.BIGINT}),
-    Kind.DOUBLE: frozenset({Kind.FLOAT, Kind.INT, Kind.BIGINT}),
+    Kind.DOUBLE: frozenset({Kind.INT, Kind.BIGINT}),
     Kind.DECIMAL: frozenset({Kind.DOUBLE, Kind.DECIMAL, Kind.INT, Kind.BIGINT}),
     Kind.STRING: frozenset(),
     Kind.DATE: frozenset({Kind.TIMESTAMP, Kind.STRING}),
@@ -87,9 +87,7 @@ def cast_const(source: Source, const: Const, target: Type) -> Const:
     except CastFailed:
         pass
     text = repr(const.value) if isinstance(const.value, str) else f"the {const.type.sql} constant"
-    raise TypeMismatch(
-        f"{text} is not a {target.sql}", hint=_EXAMPLES.get(target.kind), place=source.place(const.at)
-    )
+    raise TypeMismatch(f"{text} is not a {target.sql}", hint=_EXAMPLES.get(target.kind), place=source.place(const.at))
 
 
 _EXAMPLES = {
@@ -141,6 +139,3 @@ def _mismatch(source: Source, left: Expr, right: Expr) -> TypeMismatch:
         hint="write CAST(… AS …) around one of them",
         place=source.place(right.at if isinstance(right, Const) else left.at),
     )
-
-
-__all__ = ["FRACTIONAL", "as_decimal", "cast_const", "coerce", "common", "compare_type", "explicit_cast", "fold", "type_name"]

@@ -75,9 +75,7 @@ def duration_of(source: Source, number: str, word: str, at: int) -> Duration:
     if unit in _MONTHS:
         months = amount * _MONTHS[unit]
         if months.denominator != 1:
-            raise SqlError(
-                "a part of a month has no fixed length", hint="write it in DAYS", place=source.place(at)
-            )
+            raise SqlError("a part of a month has no fixed length", hint="write it in DAYS", place=source.place(at))
         return checked(source, Duration(months=int(months)), at)
     return checked(source, Duration(round(amount * _MICROS[unit])), at)
 
@@ -103,9 +101,7 @@ def interval_text(source: Source, text: str, unit: str | None, to: str | None, a
         total += duration_of(source, found.group(1), found.group(2), at)
         end = found.end()
     if not end or text[end:].strip():
-        raise SqlError(
-            f"'{text}' is not an interval", hint="such as INTERVAL '10' MINUTE", place=source.place(at)
-        )
+        raise SqlError(f"'{text}' is not an interval", hint="such as INTERVAL '10' MINUTE", place=source.place(at))
     return checked(source, total, at)
 
 

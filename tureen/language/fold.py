@@ -34,9 +34,7 @@ def evaluate(source: Source, call: Call) -> Const:
         row = _duckdb().cursor().execute(f"SELECT {render(call)}").fetchone()
     except duckdb.Error as error:
         reason = str(error).splitlines()[0].partition(": ")[2]
-        raise SqlError(
-            "a constant cannot be worked out", detail=reason or None, place=source.place(call.at)
-        ) from None
+        raise SqlError("a constant cannot be worked out", detail=reason or None, place=source.place(call.at)) from None
     assert row is not None
     return Const(None if row[0] is None else _key(row[0], call), call.type, call.at)
 

@@ -8,16 +8,14 @@ from decimal import Decimal, InvalidOperation
 from tureen.errors import SqlError
 from tureen.language.cast import plain_float, to_float32
 from tureen.language.source import Source
-from tureen.language.tree import BIGINT, DOUBLE, FLOAT, INT, STRING, Const
+from tureen.language.tree import BIGINT, DOUBLE, FLOAT, INT, Const
 from tureen.language.types import MAX_PRECISION, integer_range
 from tureen.schema import Kind, Type
 
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)(e[+-]?\d{1,5})?(bd|[lsydf])?", re.IGNORECASE | re.ASCII)
 _SMALL = {"S": ("SMALLINT", 1 << 15), "Y": ("TINYINT", 1 << 7)}
 _ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
-_ESCAPE = re.compile(
-    r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([0-3][0-7]{2})|(.))|(''|\"\")", re.DOTALL
-)
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([0-3][0-7]{2})|(.))|(''|\"\")", re.DOTALL)
 
 
 def read_number(source: Source, text: str, at: int, negative: bool = False) -> Const:
@@ -87,16 +85,16 @@ def _integer(source: Source, value: int, text: str, suffix: str, at: int) -> Con
     return Const(value, Type(Kind.DECIMAL, len(str(abs(value))), 0), at)
 
 
-def read_string(source: Source, raw: str, at: int) -> Const:
-    """The constant of a string literal as it stands in the text, quotes and all.
+def read_string(source: Source, raw: str, at: int) -> str:
+    r"""The text of a string literal as it stands in the text, quotes and all.
 
-    A backslash escapes as in Spark; `\\%` and `\\_` stay as they are, for LIKE.
+    A backslash escapes as in Spark; `\%` and `\_` stay as they are, for LIKE.
 
-    >>> read_string(Source(""), r"'a\\tb'", 0).value
-    'a\\tb'
+    >>> read_string(Source(""), r"'a\tb'", 0)
+    'a\tb'
     """
     if raw[:1] in "rR":
-        return Const(raw[2:-1], STRING, at)
+        return raw[2:-1]
     quote, body = raw[:1], raw[1:-1]
 
     def one(found: re.Match[str]) -> str:
@@ -113,4 +111,4 @@ def read_string(source: Source, raw: str, at: int) -> Const:
         text = text.encode("utf-16", "surrogatepass").decode("utf-16")
     except (ValueError, OverflowError):
         raise SqlError("the string holds what is not a character", place=source.place(at)) from None
-    return Const(text, STRING, at)
+    return text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
 from tureen.window import to_micros
@@ -11,12 +11,12 @@ from tureen.window import to_micros
 DAY_MICROS = 86_400_000_000
 _EPOCH_DAY = date(1970, 1, 1)
 
-_DATE = r"(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2}))?)?"
+_DATE = r"\+?(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2}))?)?"
 _DATE_ONLY = re.compile(rf"{_DATE}(?:(?<=-\d|\d\d)[T ].*)?", re.DOTALL | re.ASCII)
 _TIMESTAMP = re.compile(
     rf"{_DATE}(?:[T ](?:(\d{{1,2}})(?::(\d{{1,2}})(?::(\d{{1,2}})(?:\.(\d*))?)?)?)?\s*(\S.*)?)?", re.DOTALL | re.ASCII
 )
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?", re.ASCII)
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(?:(\d{1,2})(?::(\d{1,2})(?::(\d{2}))?)?|(\d{2})(\d{2})(\d{2})?)", re.ASCII)
 
 
 def read_date(text: str) -> int | None:
@@ -47,28 +47,24 @@ def read_timestamp(text: str) -> int | None:
     year, month, day, hour, minute, second, fraction, zone = found.groups()
     if hour is None and (zone is not None or re.search("[T ]", found.group())):
         return None
-    if (hour is not None and day is None) or (hour is not None and minute is None):
+    if (hour is not None and day is None) or (zone is not None and second is None):
         return None
     where = UTC if zone is None else _zone(zone)
     if where is None:
         return None
     micros = int((fraction or "0")[:6].ljust(6, "0"))
     try:
-        local = datetime(
-            *(int(part or 1) for part in (year, month, day)),
-            *(int(part or 0) for part in (hour, minute, second)),
-            micros,
-            tzinfo=where,
-        )
-        return to_micros(local)
-    except (ValueError, OverflowError, TypeError):
+        day_part = date(int(year), int(month or 1), int(day or 1))
+        time_part = time(int(hour or 0), int(minute or 0), int(second or 0), micros, tzinfo=where)
+        return to_micros(datetime.combine(day_part, time_part))
+    except (ValueError, OverflowError):
         return None
 
 
 def moment_text(micros: int) -> str:
-    """A timestamp as DuckDB reads it back, with its zone."""
+    """A timestamp in UTC, as DuckDB reads it."""
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
-    return f"{moment.year:04d}-{moment:%m-%d %H:%M:%S.%f}+00"
+    return f"{moment.year:04d}-{moment:%m-%d %H:%M:%S.%f}"
 
 
 def day_text(days: int) -> str:
@@ -95,7 +91,8 @@ def _zone(text: str) -> tzinfo | None:
         return UTC
     found = _OFFSET.fullmatch(text)
     if found:
-        sign, hours, minutes, seconds = found.groups()
+        sign, *fields = found.groups()
+        hours, minutes, seconds = fields[:3] if fields[0] else fields[3:]
         offset = timedelta(hours=int(hours), minutes=int(minutes or 0), seconds=int(seconds or 0))
         if offset > timedelta(hours=18) or int(minutes or 0) > 59 or int(seconds or 0) > 59:
             return None

@@ -97,6 +97,3 @@ def _domain(schema: Schema, name: str) -> Domain:
     column = schema.find(name)
     assert column is not None
     return domain_of(column.type)
-
-
-__all__ = ["Compare", "Like", "Opaque", "clause_of", "simplify"]

@@ -10,10 +10,10 @@ LAST = "\U0010ffff"
 
 
 def read_pattern(source: Source, pattern: str, escape: str, at: int) -> str:
-    """The pattern with `\\` as its escape and without doubled `%`; an escape of nothing special is an error.
+    r"""The pattern with `\` as its escape and without doubled `%`; an escape of nothing special is an error.
 
     >>> read_pattern(Source(""), "a/%b%%", "/", 0)
-    'a\\\\%b%'
+    'a\\%b%'
     """
     out: list[str] = []
     marks = iter(pattern)

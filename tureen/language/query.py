@@ -7,13 +7,14 @@ from collections.abc import Callable
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
-from sqlglot.tokens import Token
+from sqlglot.tokens import Token, TokenType
 
 from tureen.errors import SqlError, UnknownStream, Unsupported
-from tureen.language.bind import Scope, bind_condition
+from tureen.language.bind import bind_condition
 from tureen.language.bounds import read_window
 from tureen.language.factors import holds
 from tureen.language.normal import clause_of
+from tureen.language.scope import Scope
 from tureen.language.select import check_select, read_outputs, stream_of
 from tureen.language.source import Source
 from tureen.language.split import split, tokenize
@@ -32,9 +33,7 @@ def bind_query(text: str, lookup: Lookup) -> Query:
     try:
         return _bind_query(text, lookup)
     except RecursionError:
-        raise SqlError(
-            "the query is nested too deeply", hint="use IN for long lists, and fewer parentheses"
-        ) from None
+        raise SqlError("the query is nested too deeply", hint="use IN for long lists, and fewer parentheses") from None
 
 
 def _bind_query(text: str, lookup: Lookup) -> Query:
@@ -42,7 +41,7 @@ def _bind_query(text: str, lookup: Lookup) -> Query:
     parts = split(source, tokenize(source))
     window = read_window(source, parts)
     select = _parse(source, parts.select)
-    check_select(source, select)
+    check_select(source, select, parts.select)
     table, names = stream_of(source, select)
     try:
         stream, schema = lookup(table.name)
@@ -64,7 +63,7 @@ def _clause(scope: Scope, select: exp.Select) -> Clause:
 
 def _parse(source: Source, tokens: list[Token]) -> exp.Select:
     for token in tokens:
-        if token.text.upper() == "TRY_CAST":
+        if token.text.upper() == "TRY_CAST" and token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER):
             raise Unsupported("TRY_CAST is not supported", hint="use CAST", place=source.token(token))
     try:
         found = Spark().parser().parse(tokens, source.text)

@@ -12,7 +12,8 @@ from tureen.schema import FRACTIONAL, INTEGRAL, Kind, Type
 LONGEST = 100_000
 """The longest SQL of one condition; guards against division double their operands."""
 
-_NAMES = {Kind.INT: "INTEGER", Kind.STRING: "VARCHAR", Kind.TIMESTAMP: "TIMESTAMPTZ"}
+# An instant is a TIMESTAMP in UTC throughout, so that nothing depends on the session's time zone.
+_NAMES = {Kind.INT: "INTEGER", Kind.STRING: "VARCHAR"}
 
 
 def sql_type(one: Type) -> str:
@@ -40,7 +41,8 @@ def quote_name(name: str) -> str:
 
 def _render(expr: Expr) -> str:
     if isinstance(expr, Ref):
-        return quote_name(expr.column.name)
+        name = quote_name(expr.column.name)
+        return f"make_timestamp(epoch_us({name}))" if expr.type.kind is Kind.TIMESTAMP else name
     if isinstance(expr, Const):
         return _constant(expr)
     if isinstance(expr, Lapse):
@@ -67,12 +69,16 @@ def _constant(const: Const) -> str:
     if kind is Kind.TIMESTAMP:
         if not in_range(int(value)):
             raise Unsupported("a timestamp is beyond the years 1 to 9999")
-        return f"TIMESTAMPTZ {quote(moment_text(int(value)))}"
+        return f"TIMESTAMP {quote(moment_text(int(value)))}"
     if kind in FRACTIONAL:
         return f"CAST({quote(_float_text(float(value)))} AS {sql_type(const.type)})"
     if kind in INTEGRAL:
         return f"CAST({value} AS {sql_type(const.type)})"
     return f"CAST({quote(_decimal_text(int(value), const.type.scale))} AS {sql_type(const.type)})"
+
+
+def _zero(one: Type) -> str:
+    return f"CAST(0 AS {sql_type(one)})"
 
 
 def _float_text(value: float) -> str:
@@ -113,7 +119,8 @@ def _call(call: Call, args: list[str]) -> str:
         case "cast":
             return _cast(call, args[0])
         case "neg":
-            return f"(- {args[0]})"
+            # DuckDB widens the negative of the least integer; Spark raises.
+            return f"(- {args[0]})" if call.type.kind in FRACTIONAL else f"({_zero(call.type)} - {args[0]})"
         case "+" | "-" | "*" | "/" | "%" | "div":
             return _arithmetic(call, args)
     return f"CAST({call.extra.format(*args)} AS {sql_type(call.type)})"
@@ -125,8 +132,9 @@ def _cast(call: Call, arg: str) -> str:
     if source.kind in FRACTIONAL | {Kind.DECIMAL} and call.type.kind in INTEGRAL:
         # Spark cuts the fraction off, DuckDB rounds.
         return f"CAST(trunc({arg}) AS {sql_type(call.type)})"
-    if source.kind is Kind.DATE and call.type.kind is Kind.TIMESTAMP:
-        return f"CAST(CAST({arg} AS TIMESTAMP) AS TIMESTAMPTZ)"
+    if source.kind is Kind.DECIMAL and call.type.kind is Kind.DOUBLE and source.precision > 15:
+        # DuckDB divides two rounded numbers; a text is rounded once, as Spark does.
+        return f"CAST(CAST({arg} AS VARCHAR) AS DOUBLE)"
     return f"CAST({arg} AS {sql_type(call.type)})"
 
 
@@ -138,9 +146,9 @@ def _arithmetic(call: Call, args: list[str]) -> str:
         return f"CAST({left} {call.op} CAST({days} AS INTEGER) AS DATE)"
     if call.op in ("/", "%", "div"):
         op = {"div": "//"}.get(call.op, call.op)
-        guard = (
-            f"CASE WHEN {right} = 0 AND {left} IS NOT NULL THEN error('division by zero') ELSE {right} END"
-        )
+        # DuckDB gives NULL or infinity, and raises for the remainder of the least integer by -1.
+        by_one = f"WHEN {right} = -1 THEN 1 " if call.op == "%" and call.type.kind in INTEGRAL else ""
+        guard = f"CASE WHEN {right} = 0 AND {left} IS NOT NULL THEN error('division by zero') {by_one}ELSE {right} END"
         return f"({left} {op} ({guard}))"
     if call.type.kind is Kind.DECIMAL and call.op != "*":
         wide = sql_type(call.type)

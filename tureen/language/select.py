@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from sqlglot import exp
+from sqlglot.tokens import Token
 
 from tureen.errors import SqlError, Unsupported
-from tureen.language.bind import Scope
-from tureen.language.source import Source
+from tureen.language.scope import Scope
+from tureen.language.source import Source, offset_of
 from tureen.query import Output
 
 _TAKEN = frozenset({"expressions", "from_", "where"})
@@ -27,15 +28,18 @@ _CLAUSES = {
 _TABLE_TAKEN = frozenset({"this", "alias"})
 
 
-def check_select(source: Source, select: exp.Select) -> None:
+def check_select(source: Source, select: exp.Select, tokens: list[Token]) -> None:
     """Raise for the first clause that is not taken."""
     for key, value in select.args.items():
         if key in _TAKEN or not value:
             continue
         what, instead = _CLAUSES.get(key, (key.strip("_").upper(), "leave it out"))
         first = value[0] if isinstance(value, list) else value
-        place = source.node(first if isinstance(first, exp.Expression) else select)
-        raise Unsupported(f"{what} is not supported yet", hint=instead, place=place)
+        word = "JOIN" if key == "joins" else what.split()[0]
+        mark = next((one.start for one in tokens if one.text.upper().split()[0:1] == [word]), None)
+        if mark is None:
+            mark = offset_of(first if isinstance(first, exp.Expression) else select)
+        raise Unsupported(f"{what} is not supported yet", hint=instead, place=source.place(mark))
     if not select.expressions:
         raise SqlError("the select list is empty", hint="write * or column names", place=source.place(0))
 

@@ -17,9 +17,9 @@ class Source:
     text: str
 
     def place(self, offset: int) -> Place:
-        """The line and column of an offset.
+        r"""The line and column of an offset.
 
-        >>> Source("SELECT\\n  a").place(9)
+        >>> Source("SELECT\n  a").place(9)
         Place(line=2, column=3)
         """
         offset = max(0, min(offset, len(self.text)))
@@ -41,6 +41,12 @@ class Source:
 
 
 def offset_of(node: exp.Expression) -> int:
-    """Where a node starts: the least offset that it or something inside it knows."""
-    starts = [start for one in node.walk() if isinstance(start := one.meta.get("start"), int)]
-    return min(starts, default=0)
+    """Where a node starts: the least offset that it, something inside it, or else what it is in knows."""
+    around: exp.Expression | None = node
+    while around is not None:
+        starts = [start for one in around.walk() if isinstance(start := one.meta.get("start"), int)]
+        if starts:
+            return min(starts)
+        above = around.parent
+        around = above if isinstance(above, exp.Expression) else None
+    return 0

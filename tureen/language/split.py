@@ -9,6 +9,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType
 
 from tureen.errors import SqlError, Unsupported
+from tureen.language.literals import read_string
 from tureen.language.source import Source
 
 MAX_DEPTH = 100
@@ -48,9 +49,7 @@ _BEFORE_NAME = frozenset(
         TokenType.IN,
     }
 )
-_CLAUSES = frozenset(
-    {TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT}
-)
+_CLAUSES = frozenset({TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +66,44 @@ def tokenize(source: Source) -> list[Token]:
     """The tokens of a text, or an error that says what could not be read."""
     try:
         source.text.encode()
-        return Spark().tokenize(source.text)
+        tokens = Spark().tokenize(source.text)
     except UnicodeEncodeError as error:
-        raise SqlError(
-            "the text holds half of a surrogate pair", place=source.place(error.start)
-        ) from None
+        raise SqlError("the text holds half of a surrogate pair", place=source.place(error.start)) from None
     except SqlglotError:
         raise SqlError(
             "the text cannot be read",
             hint="look for a string, a comment or a backtick that is not closed",
             place=source.place(len(source.text)),
         ) from None
+    return _with_strings(source, tokens)
+
+
+def _with_strings(source: Source, tokens: list[Token]) -> list[Token]:
+    """The tokens with every string as Spark reads it; strings side by side are one.
+
+    Where no blank is between them, as in 'it''s', the doubled quote stands for itself.
+    """
+    found: list[Token] = []
+    for token in tokens:
+        if token.token_type in (TokenType.STRING, TokenType.RAW_STRING):
+            raw = source.text[token.start : token.end + 1]
+            text = read_string(source, raw, token.start)
+            before = found[-1] if found else None
+            start = token.start
+            if before is not None and before.token_type is TokenType.STRING:
+                found.pop()
+                doubled = raw[0] if before.end + 1 == start and raw[0] == source.text[start - 1] else ""
+                text, start = before.text + doubled + text, before.start
+            token = Token(TokenType.STRING, text, token.line, token.col, start, token.end, token.comments)
+        found.append(token)
+    return found
 
 
 def split(source: Source, tokens: list[Token]) -> Parts:
     """Find the bracket window and the last BEGIN … END of a query at its top level."""
     tokens = _without_semicolon(source, tokens)
     _check_start(source, tokens)
+    _check_parameters(source, tokens)
     bracket = _find_bracket(source, tokens)
     kept = tokens if bracket is None else tokens[: bracket[0]] + tokens[bracket[1] + 1 :]
     inside = None if bracket is None else tokens[bracket[0] + 1 : bracket[1]]
@@ -104,9 +124,7 @@ def _without_semicolon(source: Source, tokens: list[Token]) -> list[Token]:
     first = next((i for i, one in enumerate(tokens) if one.token_type is TokenType.SEMICOLON), len(tokens))
     for token in tokens[first:]:
         if token.token_type is not TokenType.SEMICOLON:
-            raise SqlError(
-                "there is more than one statement", hint="register one query", place=source.token(token)
-            )
+            raise SqlError("there is more than one statement", hint="register one query", place=source.token(token))
     return tokens[:first]
 
 
@@ -121,13 +139,17 @@ def _check_start(source: Source, tokens: list[Token]) -> None:
             place=source.token(first),
         )
     if first.token_type is TokenType.L_PAREN:
-        raise Unsupported(
-            "a query in parentheses is not supported", hint="leave them out", place=source.token(first)
-        )
+        raise Unsupported("a query in parentheses is not supported", hint="leave them out", place=source.token(first))
     if first.token_type is not TokenType.SELECT:
-        raise SqlError(
-            f"a standing query starts with SELECT, not with '{first.text}'", place=source.token(first)
-        )
+        raise SqlError(f"a standing query starts with SELECT, not with '{first.text}'", place=source.token(first))
+
+
+def _check_parameters(source: Source, tokens: list[Token]) -> None:
+    for token in tokens:
+        if token.token_type in (TokenType.PLACEHOLDER, TokenType.COLON, TokenType.PARAMETER):
+            raise Unsupported(
+                "parameters are not supported yet", hint="write the value itself", place=source.token(token)
+            )
 
 
 def _find_bracket(source: Source, tokens: list[Token]) -> tuple[int, int] | None:
@@ -172,16 +194,12 @@ def _window_words(source: Source, tokens: list[Token]) -> list[int]:
             cases -= 1
         elif depth == 0 and cases == 0 and kind is TokenType.FROM:
             seen_from = True
-        elif (
-            kind in (TokenType.BEGIN, TokenType.END) and depth == 0 and cases == 0 and seen_from and not named
-        ):
+        elif kind in (TokenType.BEGIN, TokenType.END) and depth == 0 and cases == 0 and seen_from and not named:
             marks.append(i)
     return marks
 
 
-def _bounds(
-    source: Source, tokens: list[Token], marks: list[int]
-) -> tuple[list[Token] | None, list[Token] | None]:
+def _bounds(source: Source, tokens: list[Token], marks: list[int]) -> tuple[list[Token] | None, list[Token] | None]:
     """The tokens after BEGIN and after END."""
     found: dict[TokenType, list[Token]] = {}
     for mark, stop in zip(marks, [*marks[1:], len(tokens)], strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tureen.language.tree import BIGINT, DATE, DOUBLE, FLOAT, INT, TIMESTAMP
+from tureen.language.tree import BIGINT, DOUBLE, TIMESTAMP
 from tureen.schema import FRACTIONAL, INTEGRAL, NUMERIC, Kind, Type
 
 MAX_PRECISION = 38
@@ -35,7 +35,7 @@ def common_type(left: Type | None, right: Type | None) -> Type | None:
 
     A STRING takes the other's type, but for numbers the widest of its sort: BIGINT or DOUBLE.
 
-    >>> common_type(INT, Type.parse("DECIMAL(4,1)")).sql
+    >>> common_type(Type.parse("INT"), Type.parse("DECIMAL(4,1)")).sql
     'DECIMAL(11,1)'
     """
     if left is None or right is None or left == right:
@@ -76,18 +76,3 @@ def keeps_every_value(source: Type, target: Type) -> bool:
             # Rounding up at a smaller scale may need one digit more.
             return target.precision - target.scale >= digits + (target.scale < exact.scale)
     return False
-
-
-__all__ = [
-    "BIGINT",
-    "DATE",
-    "DOUBLE",
-    "FLOAT",
-    "INT",
-    "TIMESTAMP",
-    "as_decimal",
-    "common_type",
-    "decimal",
-    "integer_range",
-    "keeps_every_value",
-]

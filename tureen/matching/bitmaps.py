@@ -11,8 +11,11 @@ from numba.extending import intrinsic
 
 from tureen.stems.kernels import compiled
 
-LIST_SHARE = 64
+LIST_SHARE = 32
 """A clause that holds for at most one row in so many keeps a list of row ids, any other a bitmap."""
+
+SLACK = 4
+"""How many places past its last row id a list may be written over."""
 
 _SORTED_BY_INSERTION = 24
 _ONE = np.uint64(1)
@@ -28,7 +31,7 @@ def _bit_count(_context: Any, _word: Any) -> Any:
 
 def _trailing_zeros(_context: Any, _word: Any) -> Any:
     def code(target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], target.get_constant(types.boolean, True))
+        return builder.cttz(arguments[0], target.get_constant(types.boolean, False))
 
     return types.uint64(types.uint64), code
 
@@ -36,7 +39,7 @@ def _trailing_zeros(_context: Any, _word: Any) -> Any:
 bit_count = cast(Callable[[Any], Any], intrinsic(_bit_count))
 """The number of ones in a word (in compiled code only)."""
 trailing_zeros = cast(Callable[[Any], Any], intrinsic(_trailing_zeros))
-"""The place of the lowest one of a word that has one (in compiled code only)."""
+"""The place of the lowest one of a word, 64 where there is none (in compiled code only)."""
 
 
 @compiled
@@ -68,14 +71,27 @@ def count_bits(words: np.ndarray) -> int:
 
 @compiled
 def list_bits(words: np.ndarray, rows: np.ndarray) -> int:
-    """Write the rows of a bitmap in ascending order; give their number."""
-    count = 0
+    """Write the rows of a bitmap in ascending order, with room for SLACK more; give their number.
+
+    Four rows are written for every word, however many it has, and the next word's go over those that were too
+    many: words with few rows then cost no mispredicted branch.
+    """
+    count = np.int64(0)
     for i in range(words.size):
         word = words[i]
-        while word:
-            rows[count] = (i << 6) + np.int64(trailing_zeros(word))
-            count += 1
+        base = np.uint64(i << 6)
+        ones = np.int64(bit_count(word))
+        rows[count] = base + trailing_zeros(word)
+        word &= word - _ONE
+        rows[count + 1] = base + trailing_zeros(word)
+        word &= word - _ONE
+        rows[count + 2] = base + trailing_zeros(word)
+        word &= word - _ONE
+        rows[count + 3] = base + trailing_zeros(word)
+        for j in range(count + 4, count + ones):
             word &= word - _ONE
+            rows[j] = base + trailing_zeros(word)
+        count += ones
     return count
 
 
@@ -104,7 +120,7 @@ def pack_mask(mask: np.ndarray, words: np.ndarray) -> int:
 
 @compiled
 def sort_rows(rows: np.ndarray, count: int, words: np.ndarray) -> None:
-    """Sort distinct row ids; `words` is a bitmap of zeros, and is one again afterwards."""
+    """Sort distinct row ids, with room for SLACK more; `words` is a bitmap of zeros before and after."""
     ascending = True
     for i in range(1, count):
         ascending &= rows[i - 1] < rows[i]

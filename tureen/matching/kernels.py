@@ -13,6 +13,7 @@ import numba
 import numpy as np
 
 from tureen.matching.bitmaps import (
+    SLACK,
     count_bits,
     fill_bits,
     has_bit,
@@ -214,7 +215,7 @@ def match_clauses(
     width = derived.shape[1]
     limit = list_limit(block_rows)
     halves = output.words.view(np.uint16)
-    rows = np.empty(block_rows, np.uint16)
+    rows = np.empty(block_rows + SLACK, np.uint16)
     words = np.empty(width, np.uint64)
     union = np.empty(width, np.uint64)
     marks = np.zeros(width, np.uint64)

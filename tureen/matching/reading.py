@@ -7,15 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tureen.matching.bitmaps import list_limit
+from tureen.matching.decoding import list_bytes
 from tureen.stems.kernels import compiled, pointer
-
-# For each byte, the places of its ones, and how many there are.
-_PLACES = np.zeros((256, 8), np.uint16)
-_ONES = np.zeros(256, np.int64)
-for _byte in range(256):
-    _found = [_bit for _bit in range(8) if _byte >> _bit & 1]
-    _PLACES[_byte, : len(_found)] = _found
-    _ONES[_byte] = len(_found)
 
 
 @compiled
@@ -40,29 +33,6 @@ def _first_not_below(rows: np.ndarray, bound: int) -> int:
         else:
             end = middle
     return begin
-
-
-@compiled
-def list_bytes(data: np.ndarray, first: int, last: int, room: int) -> npt.NDArray[np.uint16]:
-    """The rows in [first, last) of a bitmap given as bytes; `room` is at least their number.
-
-    Each byte's rows are written all eight places at once, from a table, and the next byte's go over those
-    that were too many: no branch depends on the data.
-    """
-    rows = np.empty(room + 8, np.uint16)
-    count = 0
-    for i in range(first >> 3, (last + 7) >> 3):
-        byte = np.int64(data[i])
-        if i == first >> 3:
-            byte &= 0xFF << (first & 7)
-        if i == last >> 3:
-            byte &= (1 << (last & 7)) - 1
-        byte &= 0xFF
-        base = np.uint16(i << 3)
-        for j in range(8):
-            rows[count + j] = _PLACES[byte, j] + base
-        count += _ONES[byte]
-    return rows[:count]
 
 
 @compiled

@@ -6,11 +6,34 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from tureen.matching.bitmaps import sort_rows
-from tureen.matching.kernels import Ranges, in_factor, keep_factor, list_factor
-from tureen.stems.kernels import RANK, compiled, cut_ranks, pointer
+from tureen.matching.bitmaps import SLACK, sort_rows
+from tureen.matching.decoding import list_mask
+from tureen.matching.kernels import Ranges, count_factors, in_factor, keep_factor, list_factor
+from tureen.queries.queryrun import Arrays
+from tureen.stems.index import address_of
+from tureen.stems.kernels import FIELDS, RANK, compiled, cut_ranks, pointer
 
 _SCAN_SHARE = 4
+
+
+def program_of(arrays: Arrays) -> npt.NDArray[np.int64]:
+    """Where a query run's arrays lie, and their sizes: what `select_rows` reads instead of arrays.
+
+    Handing over ten arrays would cost several times the work on a block; two addresses cost next to nothing.
+    Whoever keeps the program keeps the arrays.
+    """
+    parts = (
+        arrays.cut_start,
+        arrays.high,
+        arrays.low,
+        arrays.text_start,
+        arrays.text,
+        arrays.factor_column,
+        arrays.factor_start,
+        arrays.range_low,
+        arrays.range_high,
+    )
+    return np.array([number for part in parts for number in (address_of(part), part.size)], np.int64)
 
 
 @compiled
@@ -18,7 +41,9 @@ def _scan(
     table: np.ndarray, ranges: Ranges, counts: np.ndarray, block_rows: int, first: int, last: int
 ) -> npt.NDArray[np.uint16]:
     """The rows in [first, last) that all factors let through, by going over their ranks in row order."""
-    mask = np.ones(last - first, np.uint8)
+    size = last - first
+    mask = np.zeros((size + 7) & ~7, np.uint8)
+    mask[:size] = 1
     for factor in range(ranges.column.size):
         if counts[factor] == block_rows:
             continue
@@ -29,58 +54,49 @@ def _scan(
             low = np.uint16(ranges.ranks[ranges.low[begin]])
             # The factor is not empty, so its last rank is at least its first.
             span = np.uint16(ranges.ranks[ranges.high[begin]] - 1 - np.int32(low))
-            for i in range(mask.size):
+            for i in range(size):
                 mask[i] &= np.uint8(np.uint16(rank[i] - low) <= span)
         else:
-            for i in range(mask.size):
+            for i in range(size):
                 if mask[i]:
                     mask[i] = in_factor(ranges, factor, np.int64(rank[i]))
-    rows = np.empty(mask.size + 1, np.uint16)
-    count = 0
-    for i in range(mask.size):
-        rows[count] = first + i
-        count += np.int64(mask[i])
-    return rows[:count].copy()
+    return list_mask(mask, first)
+
+
+@compiled
+def _ints(program: np.ndarray, part: int) -> np.ndarray:
+    return numba.carray(pointer(program[2 * part]), program[2 * part + 1], np.int32)
 
 
 @compiled
 def select_rows(
-    table: np.ndarray,
-    cut_start: np.ndarray,
-    high: np.ndarray,
-    low: np.ndarray,
-    text_start: np.ndarray,
-    text: np.ndarray,
-    factor_column: np.ndarray,
-    factor_start: np.ndarray,
-    range_low: np.ndarray,
-    range_high: np.ndarray,
-    block_rows: int,
-    first: int,
-    last: int,
+    table_at: int, program_at: int, block_rows: int, first: int, last: int
 ) -> npt.NDArray[np.uint16]:
-    """The rows in [first, last) that satisfy a clause of range factors, ascending."""
+    """The rows in [first, last) that satisfy a program's range factors, ascending."""
+    first, last = max(first, 0), min(last, block_rows)
+    if first >= last:
+        return np.empty(0, np.uint16)
+    program = numba.carray(pointer(program_at), 18, np.int64)
+    cut_start = _ints(program, 0)
+    high = numba.carray(pointer(program[2]), program[3], np.int64)
+    low = numba.carray(pointer(program[4]), program[5], np.uint64)
+    text_start = numba.carray(pointer(program[6]), program[7], np.int64)
+    text = numba.carray(pointer(program[8]), program[9], np.uint8)
+    table = numba.carray(pointer(table_at), (cut_start.size - 1, FIELDS), np.int64)
     ranks = np.empty(high.size, np.int32)
     cut_ranks(table, cut_start, high, low, text_start, text, ranks)
-    ranges = Ranges(factor_column, factor_start, range_low, range_high, ranks)
-    counts = np.empty(factor_column.size, np.int32)
-    access = -1
-    least = np.int64(last - first)
-    if least <= 0:
-        return np.empty(0, np.uint16)
-    for factor in range(factor_column.size):
-        total = np.int32(0)
-        for i in range(factor_start[factor], factor_start[factor + 1]):
-            total += max(np.int32(0), ranks[range_high[i]] - ranks[range_low[i]])
-        if total == 0:
+    ranges = Ranges(_ints(program, 5), _ints(program, 6), _ints(program, 7), _ints(program, 8), ranks)
+    counts = np.empty(ranges.column.size, np.int32)
+    count_factors(ranges, counts)
+    access = 0
+    for factor in range(counts.size):
+        if counts[factor] == 0:
             return np.empty(0, np.uint16)
-        counts[factor] = total
-        if total * _SCAN_SHARE < least or (access >= 0 and total < counts[access]):
+        if counts[factor] < counts[access]:
             access = factor
-            least = np.int64(total) * _SCAN_SHARE
-    if access < 0:
+    if counts.size == 0 or np.int64(counts[access]) * _SCAN_SHARE > last - first:
         return _scan(table, ranges, counts, block_rows, first, last)
-    rows = np.empty(counts[access], np.uint16)
+    rows = np.empty(counts[access] + SLACK, np.uint16)
     count = list_factor(table, ranges, access, rows)
     if first > 0 or last < block_rows:
         left = 0
@@ -88,9 +104,8 @@ def select_rows(
             rows[left] = rows[i]
             left += np.int64((rows[i] >= first) & (rows[i] < last))
         count = left
-    for factor in range(factor_column.size):
+    for factor in range(counts.size):
         if factor != access:
             count = keep_factor(table, ranges, factor, rows, count)
-    marks = np.zeros((block_rows + 63) >> 6 if count > 24 else 0, np.uint64)
-    sort_rows(rows, count, marks)
+    sort_rows(rows, count, np.zeros((block_rows + 63) >> 6, np.uint64))
     return rows[:count].copy()

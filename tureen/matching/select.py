@@ -7,11 +7,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.matching.evaluate import narrow
-from tureen.matching.scanning import select_rows
+from tureen.matching.scanning import program_of, select_rows
 from tureen.predicate import Clause, IsNull, Within
 from tureen.queries import compile_clauses
 from tureen.schema import Schema
-from tureen.stems.index import Block
+from tureen.stems.index import Block, address_of
 
 
 class Selector:
@@ -24,30 +24,20 @@ class Selector:
         ranges = tuple(factor for factor in clause if isinstance(factor, Within | IsNull))
         run = compile_clauses([0], [ranges], schema)
         self._names = run.names
-        self._arrays = (
-            run.arrays.cut_start,
-            run.arrays.high,
-            run.arrays.low,
-            run.arrays.text_start,
-            run.arrays.text,
-            run.arrays.factor_column,
-            run.arrays.factor_start,
-            run.arrays.range_low,
-            run.arrays.range_high,
-        )
+        self._kept = (run.arrays, program := program_of(run.arrays))
+        self._program = address_of(program)
 
     def rows(self, block: Block, first: int = 0, last: int | None = None) -> npt.NDArray[np.uint16]:
         """The block's rows in [first, last) that satisfy the clause, ascending.
 
         Raises QueryFailed if the clause raises on a row in there that its other factors let through.
         """
-        end = block.rows if last is None else min(last, block.rows)
-        begin = max(first, 0)
-        index = block.index
-        if index is None or not all(name in index for name in self._names):
-            everything = np.arange(begin, max(begin, end), dtype=np.uint16)
-            return narrow(self._clause, block, everything)
-        found = select_rows(block.table(self._names), *self._arrays, block.rows, begin, end)
+        end = block.rows if last is None else last
+        table = block.indexed_table(self._names)
+        if table is None:
+            begin, end = max(first, 0), min(end, block.rows)
+            return narrow(self._clause, block, np.arange(begin, max(begin, end), dtype=np.uint16))
+        found = select_rows(table, self._program, block.rows, first, end)
         return narrow(self._derived, block, found) if self._derived else found
 
 

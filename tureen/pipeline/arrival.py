@@ -6,21 +6,17 @@ the commit must know travels back in the new runs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
-from sqlalchemy import Connection
 
 from tureen.faults import crash_point
 from tureen.matching import Buffers, match_block
+from tureen.pipeline.pinning import Pin
 from tureen.pot.files import durable_file
-from tureen.pot.queries import compiled_queries
 from tureen.pot.runs import NewRun
-from tureen.pot.streams import Stream
 from tureen.queries import QueryRun
-from tureen.schema import Schema
 from tureen.stems.index import Block
 from tureen.stems.run import CellOf, sort_by_time, write_run
 
@@ -29,24 +25,6 @@ TAIL_ROWS = 4096
 
 MAX_RUN_ROWS = 1 << 20
 """A run is closed at so many rows, which bounds a task's memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pin:
-    """A stream and its Query SteM as they were when a batch began."""
-
-    root: str
-    stream_id: int
-    schema: Schema
-    queries: str | None
-    """Where the compiled query run is, from the root; None where nothing is to be matched."""
-    queries_seq: int
-
-
-def pin(tx: Connection, root: Path, stream: Stream) -> Pin:
-    """Fix the version of the Query SteM that a batch is matched against."""
-    compiled = compiled_queries(tx, stream.id)
-    return Pin(str(root), stream.id, stream.schema, compiled.path, compiled.seq)
 
 
 class Arrivals:

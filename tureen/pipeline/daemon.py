@@ -1,15 +1,17 @@
-"""Spark's Python daemon with Tureen preloaded, so that a forked worker does not pay the import.
+"""Spark's Python daemon with the kernels preloaded, so that a forked task does not pay the import.
 
-Spark starts this module instead of its own daemon (`spark.python.daemon.module`).
+Spark starts this module instead of its own daemon (`spark.python.daemon.module`), one for each kind of worker:
+only the tasks' own (`pyspark.worker`) match tuples.
 """
 
 from __future__ import annotations
 
-import tureen.pipeline.sink
+import importlib
+import sys
 
-assert tureen.pipeline.sink  # imported for what it loads
+from pyspark.daemon import manager
 
 if __name__ == "__main__":
-    from pyspark.daemon import manager
-
+    if sys.argv[1:2] == ["pyspark.worker"]:
+        importlib.import_module("tureen.pipeline.preload").preload()
     manager()

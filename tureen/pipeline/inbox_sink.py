@@ -9,19 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from tureen.faults import crash_point
-from tureen.pipeline.arrival import Arrivals, Pin, pin
+from tureen.pipeline.pinning import Pin, pin
 from tureen.pot.catalog import Catalog, check_attempt, take_seq
 from tureen.pot.files import new_attempt
 from tureen.pot.log import Entry, Reference, scan_segment
 from tureen.pot.runs import NewRun, Rejected, advance_inbox, append_runs, reject
 from tureen.pot.streams import list_streams, stream_by_id
 from tureen.schema import ARRIVAL, Schema
+
+if TYPE_CHECKING:
+    from tureen.pipeline.arrival import Arrivals
 
 
 @dataclass
@@ -63,6 +67,8 @@ class InboxSink(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> InboxMessage:
         """Turn this task's references into runs."""
+        from tureen.pipeline.arrival import Arrivals  # noqa: PLC0415 - tasks need the kernels, planners do not
+
         crash_point("sink.task")
         context = TaskContext.get()
         part = "0.0" if context is None else f"{context.partitionId()}.{context.attemptNumber()}"
@@ -83,13 +89,13 @@ class InboxSink(DataSourceStreamArrowWriter):
             message.taken[stream].runs = gathered.finish()
         return message
 
-    def commit(self, messages: list[InboxMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
         """Make the batch real: one transaction for all its streams."""
-        done = [message for message in messages if message is not None and message.taken]
+        done = [one for one in messages if isinstance(one, InboxMessage) and one.taken]
         if done:
             commit_taken(self._root, done)
 
-    def abort(self, messages: list[InboxMessage | None], batchId: int) -> None:  # noqa: N803
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Delete nothing: Spark also calls this after a commit that succeeded; the sweeper sees to the files."""
 
 
@@ -126,7 +132,9 @@ def _read(reference: Reference, schema: Schema, taken: Taken, arrivals: Arrivals
             continue
         if record.entry is None:
             taken.rejected.append(
-                Rejected({"bytes": record.end - record.start}, "the record is damaged: its checksum does not fit")
+                Rejected(
+                    {"bytes": record.end - record.start}, "the record is damaged: its checksum does not fit"
+                )
             )
             continue
         try:

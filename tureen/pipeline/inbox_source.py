@@ -126,8 +126,9 @@ class InboxReader(DataSourceStreamReader):
             references += self._planned.get((stream, begin, place), [])
         return [References(part) for part in _divide(references, self._tasks)] or [References(())]
 
-    def read(self, partition: References) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Give a task its references."""
+        assert isinstance(partition, References)
         columns = zip(*(astuple(one) for one in partition.references), strict=True)
         if partition.references:
             yield pa.record_batch([pa.array(list(one)) for one in columns], names=_ARROW.names).cast(_ARROW)

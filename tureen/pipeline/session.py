@@ -19,6 +19,7 @@ from tureen.errors import EngineFailed
 
 _CONFIG = {
     "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.session.timeZone": "UTC",
@@ -87,4 +88,6 @@ def _check_java() -> None:
     try:
         subprocess.run([java, "-version"], capture_output=True, check=True, timeout=30)
     except (OSError, subprocess.SubprocessError) as error:
-        raise EngineFailed("Java does not run", detail=str(error), hint="set JAVA_HOME to Java 17 or later") from error
+        raise EngineFailed(
+            "Java does not run", detail=str(error), hint="set JAVA_HOME to Java 17 or later"
+        ) from error

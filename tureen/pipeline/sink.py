@@ -27,8 +27,7 @@ from pyspark.sql.types import StructType
 
 from tureen.errors import InvalidSchema, TureenError, nearest
 from tureen.faults import crash_point
-from tureen.pipeline.answers import answer_batches, answer_schema
-from tureen.pipeline.arrival import Arrivals, Pin, pin
+from tureen.pipeline.pinning import Pin, pin
 from tureen.pot.catalog import Catalog, check_attempt, micros_now, take_seq
 from tureen.pot.files import new_attempt
 from tureen.pot.runs import NewRun, Rejected, append_runs, reject, take_batch
@@ -57,6 +56,8 @@ class TureenDataSource(DataSource):
 
     def schema(self) -> str:
         """The columns of a query's answer."""
+        from tureen.pipeline.answers import answer_schema  # noqa: PLC0415 - only readers need answers
+
         return answer_schema(self._pot(), self._option("query"))
 
     def reader(self, schema: StructType) -> AnswerReader:  # noqa: ARG002
@@ -101,6 +102,8 @@ class _Sink:
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> SinkMessage:
         """Turn this task's rows into runs."""
+        from tureen.pipeline.arrival import Arrivals  # noqa: PLC0415 - tasks need the kernels, planners do not
+
         crash_point("sink.task")
         context = TaskContext.get()
         sink_id = self._sink_id or (context and context.getLocalProperty("sql.streaming.queryId"))
@@ -108,12 +111,14 @@ class _Sink:
         arrivals = Arrivals(self._pin, self._attempt, part)
         message = SinkMessage(self._attempt, sink_id or uuid.uuid4().hex, [])
         for batch in iterator:
-            arrivals.add(_accept(self._pin.schema, self._sources, pa.Table.from_batches([batch]), message.rejected))
+            arrivals.add(
+                _accept(self._pin.schema, self._sources, pa.Table.from_batches([batch]), message.rejected)
+            )
         message.runs = arrivals.finish()
         return message
 
-    def _commit(self, messages: Sequence[SinkMessage | None], batch_id: int) -> None:
-        done = [message for message in messages if message is not None]
+    def _commit(self, messages: Sequence[WriterCommitMessage | None], batch_id: int) -> None:
+        done = [one for one in messages if isinstance(one, SinkMessage)]
         if not done:
             return
         catalog = Catalog(self._root)
@@ -140,22 +145,22 @@ class _Sink:
 class StreamSink(_Sink, DataSourceStreamArrowWriter):
     """Writes micro-batches, each exactly once."""
 
-    def commit(self, messages: list[SinkMessage | None], batchId: int) -> None:  # noqa: N803
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Make a micro-batch real."""
         self._commit(messages, batchId)
 
-    def abort(self, messages: list[SinkMessage | None], batchId: int) -> None:  # noqa: N803
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Delete nothing: Spark also calls this after a commit that succeeded; the sweeper sees to the files."""
 
 
 class BatchSink(_Sink, DataSourceArrowWriter):
     """Appends a DataFrame in one commit."""
 
-    def commit(self, messages: list[SinkMessage | None]) -> None:
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make the rows real."""
         self._commit(messages, 0)
 
-    def abort(self, messages: list[SinkMessage | None]) -> None:
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Delete nothing; the sweeper sees to the files."""
 
 
@@ -172,6 +177,8 @@ class AnswerReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         """Invoke the query."""
+        from tureen.pipeline.answers import answer_batches  # noqa: PLC0415 - only readers need answers
+
         yield from answer_batches(self._root, self._query, self._now)
 
 

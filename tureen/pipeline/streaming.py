@@ -52,7 +52,9 @@ class Streaming:
 
     def align(self, streams: Sequence[Stream]) -> None:
         """Run what the streams want and nothing else."""
-        wanted: dict[int, Stream | None] = {stream.id: stream for stream in streams if stream.source is not None}
+        wanted: dict[int, Stream | None] = {
+            stream.id: stream for stream in streams if stream.source is not None
+        }
         wanted[_INBOX] = None
         for key in list(self._running):
             if key not in wanted:

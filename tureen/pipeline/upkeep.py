@@ -15,10 +15,17 @@ import pyarrow as pa
 
 from tureen.errors import PotError
 from tureen.faults import crash_point
-from tureen.pipeline.arrival import MAX_RUN_ROWS, TAIL_ROWS, matcher, pin, write_tuples
+from tureen.pipeline.arrival import MAX_RUN_ROWS, TAIL_ROWS, matcher, write_tuples
+from tureen.pipeline.pinning import pin
 from tureen.pot.catalog import Catalog, current_seq, micros_now, take_seq
 from tureen.pot.files import durable_file, new_attempt
-from tureen.pot.queries import QueryRunRecord, compiled_queries, eager_clauses, last_eager_seq, publish_query_run
+from tureen.pot.queries import (
+    QueryRunRecord,
+    compiled_queries,
+    eager_clauses,
+    last_eager_seq,
+    publish_query_run,
+)
 from tureen.pot.runs import Run, drop_runs, live_runs, publish_cells, replace_runs
 from tureen.pot.streams import Stream, stream_by_id
 from tureen.predicate import Clause
@@ -173,7 +180,9 @@ def seal(catalog: Catalog, stream: Stream, *, everything: bool = False) -> bool:
         return False
     try:
         tables = [
-            pa.Table.from_batches([block.columns for block in open_run(catalog.root / run.path, stream.schema).blocks])
+            pa.Table.from_batches(
+                [block.columns for block in open_run(catalog.root / run.path, stream.schema).blocks]
+            )
             for run in chosen
         ]
     except FileNotFoundError:

@@ -126,7 +126,9 @@ def current_seq(tx: Connection) -> int:
 
 def take_seq(tx: Connection) -> int:
     """The seq of this commit; one counter for the whole pot."""
-    return int(tx.execute(update(counter).values(seq=counter.c.seq + 1).returning(counter.c.seq)).scalar_one())
+    return int(
+        tx.execute(update(counter).values(seq=counter.c.seq + 1).returning(counter.c.seq)).scalar_one()
+    )
 
 
 def check_attempt(tx: Connection, attempt: str) -> None:

@@ -12,6 +12,7 @@ import struct
 import threading
 import time
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from sqlalchemy import delete, select
@@ -117,7 +118,7 @@ class Inbox:
         for stream, place in taken.items():
             directory = log_directory(self._root, stream)
             found = segments(directory)
-            for (base, path), (after, _) in zip(found, found[1:], strict=False):
+            for (base, path), (after, _) in pairwise(found):
                 if after <= place:
                     self._note_keys(stream, list(scan(directory, base, after)))
                     crash_point("trim.before_delete")
@@ -225,9 +226,11 @@ class Inbox:
                     "end": one.end,
                     "pushed_at": one.entry.arrival,
                 }
-                tx.execute(insert(push_keys).values(values).on_conflict_do_update(
-                    index_elements=["stream_id", "key"], set_=values
-                ))
+                tx.execute(
+                    insert(push_keys)
+                    .values(values)
+                    .on_conflict_do_update(index_elements=["stream_id", "key"], set_=values)
+                )
         for one in keyed:
             assert one.entry is not None
             self._keys.pop((stream, one.entry.key), None)

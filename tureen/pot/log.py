@@ -160,7 +160,9 @@ class LogWriter:
     def append(self, entries: Sequence[Entry]) -> list[int]:
         """Make records durable and return the place where each ends."""
         if self._broken:
-            raise StorageFailed("the inbox could not be written earlier", hint="close the pot and open it again")
+            raise StorageFailed(
+                "the inbox could not be written earlier", hint="close the pot and open it again"
+            )
         if self._file is None or self.end - self._base >= SEGMENT_BYTES:
             self._roll()
         assert self._file is not None

@@ -47,7 +47,7 @@ class Registered:
 
     @property
     def state(self) -> str:
-        """"failed" once it raised on some tuple, else "standing"."""
+        """Either "standing", or "failed" once it raised on some tuple."""
         return "standing" if self.error is None else "failed"
 
 
@@ -159,9 +159,11 @@ def publish_query_run(tx: Connection, stream_id: int, record: QueryRunRecord) ->
     if old.path is not None:
         tx.execute(insert(garbage).values(path=old.path, since=micros_now()))
     tx.execute(delete(query_runs).where(query_runs.c.stream_id == stream_id))
-    tx.execute(insert(query_runs).values(
+    tx.execute(
+        insert(query_runs).values(
             stream_id=stream_id, seq=record.seq, path=record.path, clauses=record.clauses
-        ))
+        )
+    )
 
 
 def _hold_clause(tx: Connection, seq: int, wanted: Registration) -> int:

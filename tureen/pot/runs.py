@@ -71,7 +71,7 @@ def live_runs(tx: Connection, stream_id: int) -> list[Run]:
     for run_id, path in found:
         extra.setdefault(run_id, []).append(path)
     rows = tx.execute(select(runs).where(runs.c.stream_id == stream_id).order_by(runs.c.first_id))
-    return [Run(*row, cells=tuple(extra.get(row.id, ()))) for row in rows]
+    return [Run(**row._mapping, cells=tuple(extra.get(row.id, ()))) for row in rows]
 
 
 def append_runs(tx: Connection, seq: int, stream_id: int, new: Sequence[NewRun]) -> None:
@@ -104,7 +104,14 @@ def drop_runs(tx: Connection, old: Sequence[Run]) -> None:
 
 
 def publish_cells(
-    tx: Connection, run: Run, path: str, size: int, matched_seq: int, failures: dict[int, str], *, all_of_it: bool
+    tx: Connection,
+    run: Run,
+    path: str,
+    size: int,
+    matched_seq: int,
+    failures: dict[int, str],
+    *,
+    all_of_it: bool,
 ) -> bool:
     """Pay a run's debts up to a commit; False where the run is gone or another payment was quicker.
 
@@ -176,9 +183,7 @@ def rejected_rows(tx: Connection, stream_id: int) -> list[dict[str, Any]]:
 
 def count_rejected(tx: Connection, stream_id: int) -> int:
     """How many rejected rows a stream keeps."""
-    return int(
-        tx.execute(select(func.count()).where(rejected.c.stream_id == stream_id)).scalar_one()
-    )
+    return int(tx.execute(select(func.count()).where(rejected.c.stream_id == stream_id)).scalar_one())
 
 
 def _insert(tx: Connection, seq: int, stream_id: int, first_id: int, run: NewRun) -> None:

@@ -54,7 +54,9 @@ def _sweep_abandoned(catalog: Catalog, abandoned_after: float) -> int:
         real = _named(tx)
         dead = [path for path in old if str(path.relative_to(catalog.root)) not in real]
         for attempt in {attempt_of(path) for path in dead}:
-            tx.execute(insert(dead_attempts).values(attempt=attempt, marked_at=micros_now()).on_conflict_do_nothing())
+            tx.execute(
+                insert(dead_attempts).values(attempt=attempt, marked_at=micros_now()).on_conflict_do_nothing()
+            )
     crash_point("sweep.before_delete")
     _unlink(catalog.root, [str(path.relative_to(catalog.root)) for path in dead])
     return len(dead)

@@ -53,5 +53,4 @@ def _moment(micros: int | None) -> datetime | None:
     try:
         return from_micros(micros)
     except OverflowError:
-        limit = datetime.max if micros > 0 else datetime.min
-        return limit.replace(tzinfo=UTC)
+        return datetime.max.replace(tzinfo=UTC) if micros > 0 else datetime.min.replace(tzinfo=UTC)

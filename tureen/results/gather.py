@@ -20,9 +20,7 @@ def gather(schema: Schema, outputs: Sequence[Output], hits: Sequence[Hits]) -> p
     columns = {output.column for output in outputs}
     gathered = {name: _column(schema, name, hits) for name in columns}
     arrays = [gathered[output.column] for output in outputs]
-    fields = [
-        pa.field(output.name, array.type) for output, array in zip(outputs, arrays, strict=True)
-    ]
+    fields = [pa.field(output.name, array.type) for output, array in zip(outputs, arrays, strict=True)]
     table = pa.Table.from_arrays(arrays, schema=pa.schema(fields))
     order = _time_order(hits)
     return table if order is None else table.take(order)

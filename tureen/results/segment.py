@@ -63,10 +63,7 @@ class Segment:
         published = self.publishes(query)
         for number, times, low, high in self._parts(first, last):
             block = self._open().blocks[number]
-            if published:
-                rows = self._published(number, query.clause_id, low, high)
-            else:
-                rows = selector.rows(block, low, high)
+            rows = self._published(number, query.clause_id, low, high) if published else selector.rows(block, low, high)
             if len(rows):
                 yield Hits(block, times, rows)
 

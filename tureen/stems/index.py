@@ -64,11 +64,12 @@ class Block:
     _tables: dict[tuple[str, ...], npt.NDArray[np.int64]] = field(
         default_factory=dict, init=False, repr=False
     )
+    _places: dict[tuple[str, ...], int | None] = field(default_factory=dict, init=False, repr=False)
+    rows: int = field(init=False)
+    """The number of tuples."""
 
-    @property
-    def rows(self) -> int:
-        """The number of tuples."""
-        return int(self.columns.num_rows)
+    def __post_init__(self) -> None:
+        self.rows = self.columns.num_rows
 
     def column(self, name: str) -> pa.Array:
         """The Arrow column of that name."""
@@ -119,6 +120,14 @@ class Block:
             for place, name in enumerate(names):
                 self._describe(found[place], name)
             self._tables[names] = found
+        return found
+
+    def indexed_table(self, names: tuple[str, ...]) -> int | None:
+        """The address of the columns' table if all of them came with their index, else None."""
+        found = self._places.get(names, 0)
+        if found == 0:
+            complete = all(self.has_index(name) for name in names) and (self.index is not None)
+            found = self._places[names] = address_of(self.table(names)) if complete else None
         return found
 
     def _describe(self, entry: npt.NDArray[np.int64], name: str) -> None:

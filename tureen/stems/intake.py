@@ -38,7 +38,7 @@ def to_batch(schema: Schema, rows: Any) -> pa.RecordBatch:
         table = rows.to_arrow()
     elif hasattr(rows, "iloc"):
         table = pa.Table.from_pandas(rows, preserve_index=False)
-    elif isinstance(rows, Mapping) or isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
+    elif isinstance(rows, Mapping | str | bytes) or not isinstance(rows, Iterable):
         raise InvalidRows(
             f"rows came as {type(rows).__name__}",
             hint="push a list of dicts, an Arrow table, or a DataFrame; one row is a list with one dict",
@@ -51,7 +51,9 @@ def to_batch(schema: Schema, rows: Any) -> pa.RecordBatch:
 def _checked_time(schema: Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
     if schema.time is not None and batch.column(schema.time).null_count:
         nulls = pc.index(batch.column(schema.time).is_null(), True).as_py()
-        raise InvalidRows(f"row {nulls}: the time column '{schema.time}' is NULL", hint="every tuple has a time")
+        raise InvalidRows(
+            f"row {nulls}: the time column '{schema.time}' is NULL", hint="every tuple has a time"
+        )
     return batch
 
 
@@ -63,7 +65,9 @@ def _from_dicts(schema: Schema, rows: Sequence[Any]) -> pa.RecordBatch:
         for key in row.keys() - keys.keys():
             column = schema.find(key) if isinstance(key, str) else None
             if column is None:
-                raise InvalidRows(f"row {number}: unknown column '{key}'", hint=nearest(str(key), schema.names))
+                raise InvalidRows(
+                    f"row {number}: unknown column '{key}'", hint=nearest(str(key), schema.names)
+                )
             keys[key] = column.name
     spelt: dict[str, list[str]] = {}
     for key, name in keys.items():
@@ -245,7 +249,9 @@ def _fits(kind: Kind, found: pa.DataType) -> bool:
         case Kind.DECIMAL:
             return bool(is_integer or pa.types.is_decimal(found))
         case Kind.STRING:
-            return bool(pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found))
+            return bool(
+                pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found)
+            )
         case Kind.DATE:
             return bool(pa.types.is_date(found))
         case Kind.TIMESTAMP:

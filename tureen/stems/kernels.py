@@ -106,14 +106,14 @@ def cut_rank(
 ) -> int:
     """How many rows have a key below the cut point, if at least `begin` have.
 
-    Cut points come in ascending order, so the search gallops from where the last one fell: few cut points
-    cost a binary search each, many cost one merge.
+    Cut points come in ascending order, so all but the first gallop from where the last one fell: few cut
+    points cost a binary search each, many cost one merge.
     """
     kind, data, offsets = column[KIND], column[DATA], column[OFFSETS]
     valid = column[VALID]
     perm = numba.carray(pointer(column[PERM]), _MOST, np.uint16)
-    first, last, step = begin, begin, np.int64(1)
-    galloping = True
+    galloping = begin > 0
+    first, last, step = begin, begin if galloping else valid, np.int64(1)
     while galloping or first < last:
         if galloping:
             probe = last

@@ -61,7 +61,9 @@ def cut(table: pa.Table) -> list[pa.RecordBatch]:
     """The tuples in batches of at most a block, each contiguous in memory."""
     whole = table.combine_chunks()
     return [
-        pa.Table.from_batches([batch]).combine_chunks().to_batches()[0] if batch.num_rows != len(whole) else batch
+        pa.Table.from_batches([batch]).combine_chunks().to_batches()[0]
+        if batch.num_rows != len(whole)
+        else batch
         for batch in whole.to_batches(max_chunksize=BLOCK_ROWS)
     ]
 

@@ -1,0 +1,40 @@
+# One door for each job. `make demo` and `make test` do all the set-up on a fresh machine.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: setup demo test check bench format clean
+
+setup: $(READY)
+
+$(READY): pyproject.toml scripts/ensure-python scripts/ensure-java
+	@scripts/ensure-python $(PYTHON)
+	@scripts/ensure-java
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --editable '.[dev]'
+	@touch $(READY)
+
+demo: setup
+	$(BIN)/python -m tureen.demo
+
+test: setup
+	$(BIN)/python -m pytest
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: setup
+	$(BIN)/pip install --quiet --editable '.[bench]'
+	$(BIN)/python -m benchmarks
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

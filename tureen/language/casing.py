@@ -1,0 +1,34 @@
+"""upper and lower as Spark has them, written for DuckDB, which maps each character to one character.
+
+Spark maps some characters to several (ß to SS), knows characters that DuckDB does not yet know, and writes a
+Greek capital sigma at the end of a word in its final form. The first are replaced beforehand; on the others the
+query fails rather than answer wrongly. Plain ASCII, the usual case, takes none of this.
+"""
+
+from __future__ import annotations
+
+_ONE_TO_MANY = (
+    "ßŉǰΐΰևẖẗẘẙẚὐὒὔὖ" + "".join(map(chr, range(0x1F80, 0x1FB0))) + "ᾲᾳᾴᾶᾷᾼῂῃῄῆῇῌῒΐῖῗῢΰῤῦῧῲῳῴῶῷῼ" + "ﬀﬁﬂﬃﬄﬅﬆﬓﬔﬕﬖﬗ"
+)
+_NEW_TO_DUCKDB = (
+    "\u019b\u0264\u1c89-\u1c8a\ua7cb-\ua7cf\ua7d2-\ua7d5\ua7da-\ua7dc\U00010d50-\U00010d85\U00016ea0-\U00016ed3"
+)
+
+
+def _template(name: str, before: str, refused: str) -> str:
+    """DuckDB SQL over `{0}`."""
+    return (
+        f"CASE WHEN strlen({{0}}) = length({{0}}) THEN {name}({{0}}) "
+        f"WHEN regexp_matches({{0}}, '[{refused}]') THEN error('{name} of a character it does not know') "
+        f"ELSE {name}({before}) END"
+    )
+
+
+def _replaced(text: str, characters: str, mapping: dict[str, str]) -> str:
+    for one in characters:
+        text = f"replace({text}, '{one}', '{mapping[one]}')"
+    return text
+
+
+UPPER = _template("upper", _replaced("{0}", _ONE_TO_MANY, {one: one.upper() for one in _ONE_TO_MANY}), _NEW_TO_DUCKDB)
+LOWER = _template("lower", _replaced("{0}", "İ", {"İ": "İ".lower()}), _NEW_TO_DUCKDB + "Σ")

@@ -1,0 +1,47 @@
+"""What names mean in a query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from tureen.errors import SqlError, UnknownColumn, nearest
+from tureen.language.source import Source, offset_of
+from tureen.language.tree import Ref
+from tureen.schema import Schema
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What names mean: the stream's columns, and the names that may stand before their dot."""
+
+    source: Source
+    schema: Schema
+    names: tuple[str, ...]
+
+    def column(self, node: exp.Column) -> Ref:
+        """The column that a name means."""
+        place = self.source.node(node)
+        if node.args.get("db") or node.args.get("catalog"):
+            raise UnknownColumn(f"'{node.sql('spark')}' has too many parts", place=place)
+        if isinstance(node.this, exp.Star):
+            raise SqlError("* cannot stand here", hint="name a column", place=place)
+        self.check_table(node)
+        column = self.schema.find(node.name)
+        if column is None:
+            raise UnknownColumn(
+                f"no column '{node.name}'",
+                hint=nearest(node.name, self.schema.names) or f"columns are {', '.join(self.schema.names)}",
+                place=place,
+            )
+        return Ref(column, offset_of(node))
+
+    def check_table(self, node: exp.Column) -> None:
+        """Raise where what stands before the dot is not this query's stream."""
+        if node.table and node.table.lower() not in {name.lower() for name in self.names}:
+            raise UnknownColumn(
+                f"'{node.table}' is not the stream of this query",
+                hint=nearest(node.table, self.names) or f"write {self.names[0]}.{node.name}",
+                place=self.source.node(node),
+            )
