@@ -1,26 +1,37 @@
-"""What all tests share: one Spark session per process."""
+"""What all tests share: one Spark session per process, the one that the engine itself would start."""
 
 from __future__ import annotations
 
 import logging
+import os
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+# Read when tureen.faults is imported, here and in Spark's workers, so it is set before either starts.
+os.environ["TUREEN_CRASH_DIR"] = tempfile.mkdtemp(prefix="tureen-crash-")
+
 from pyspark.sql import SparkSession
+
+from tureen.pipeline.session import spark_session
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Start a small local Spark, in ANSI mode (its default) and in UTC."""
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("tureen-tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", "2")
-        .getOrCreate()
-    )
+    session = spark_session("local[2]")
     session.sparkContext.setLogLevel("OFF")
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def crash_dir() -> Iterator[Path]:
+    """Where a test arms a crash: by making a file with the name of the place."""
+    directory = Path(os.environ["TUREEN_CRASH_DIR"])
+    yield directory
+    for armed in directory.iterdir():
+        armed.unlink()

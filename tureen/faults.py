@@ -1,8 +1,7 @@
 """Named places where a test may end the process, as a crash would.
 
-`TUREEN_CRASH=<place>=<token file>` kills the process that reaches the place and finds the token file,
-which it removes first, so that a crash happens once. Without the variable a place costs one
-look at a constant.
+With `TUREEN_CRASH_DIR` set, a process that reaches a place and finds a file of that name in the directory removes the
+file and dies, so that a crash happens once. Without it a place costs one look at a constant.
 """
 
 from __future__ import annotations
@@ -11,15 +10,15 @@ import os
 import signal
 from pathlib import Path
 
-_PLACE, _, _TOKEN = os.environ.get("TUREEN_CRASH", "").partition("=")
+_ARMED = os.environ.get("TUREEN_CRASH_DIR")
 
 
 def crash_point(place: str) -> None:
     """Die here, as by SIGKILL, if a test asked for it."""
-    if place != _PLACE:
+    if _ARMED is None:
         return
     try:
-        Path(_TOKEN).unlink()
+        Path(_ARMED, place).unlink()
     except FileNotFoundError:
         return
     os.kill(os.getpid(), signal.SIGKILL)

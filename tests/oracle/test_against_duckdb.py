@@ -45,9 +45,7 @@ def in_any_case(answer: list[dict[str, Any]]) -> list[Any]:
 
 
 # A failure says which query and which rows, so there is no need to shrink it, which is slow here.
-@settings(
-    max_examples=100, phases=(Phase.generate,), deadline=None, suppress_health_check=list(HealthCheck)
-)
+@settings(max_examples=100, phases=(Phase.generate,), deadline=None, suppress_health_check=list(HealthCheck))
 @given(cases())
 def test_selections_are_those_of_duckdb(case: Case) -> None:
     schema, pushes, queries = case

@@ -30,7 +30,7 @@ RAISED = "raised"
 REFUSED = "refused"
 MISREAD = "misread"
 Truth = list[bool] | str
-"""Whether a condition holds, row by row; or that it raised on some row, is not taken here, or was taken for a mistake."""
+"""Whether a condition holds, row by row; or that it raised, is not taken here, or was taken for a mistake."""
 
 few = settings(
     max_examples=4,
@@ -143,9 +143,7 @@ def test_every_nest_of_factors_is_true_where_spark_says_so(
 @pytest.mark.timeout(120)
 @few
 @given(queries=st.lists(strategies.queries(SCHEMA, "s", windowed=False, depth=0), min_size=15, max_size=15))
-def test_answers_name_their_columns_as_spark_does(
-    spark: SparkSession, queries: list[strategies.QueryText]
-) -> None:
+def test_answers_name_their_columns_as_spark_does(spark: SparkSession, queries: list[strategies.QueryText]) -> None:
     spark.createDataFrame(pa.Table.from_pylist([], schema=SCHEMA.arrow)).createOrReplaceTempView("s")
     for query in queries:
         bound = bind_query(f"SELECT {query.select} FROM {query.source}", lookup)

@@ -34,9 +34,7 @@ def pairs_of(type_: Type) -> Schema:
     return Schema((Column("a", type_), Column("b", type_)))
 
 
-def answers(
-    spark: SparkSession, schema: Schema, rows: list[dict[str, Any]], select: str
-) -> list[dict[str, Any]]:
+def answers(spark: SparkSession, schema: Schema, rows: list[dict[str, Any]], select: str) -> list[dict[str, Any]]:
     spark.createDataFrame(pa.Table.from_pylist(rows, schema=schema.arrow)).createOrReplaceTempView("pairs")
     found: list[dict[str, Any]] = spark.sql(f"SELECT {select} FROM pairs").toArrow().to_pylist()
     return found
@@ -71,8 +69,6 @@ def like_pairs(draw: st.DrawFn) -> dict[str, Any]:
 @given(st.lists(like_pairs(), min_size=150, max_size=150))
 def test_like_is_that_of_spark(spark: SparkSession, rows: list[dict[str, Any]]) -> None:
     schema = pairs_of(Type(Kind.STRING))
-    for row, their in zip(
-        rows, answers(spark, schema, rows, "a LIKE b AS l, a NOT LIKE b AS n"), strict=True
-    ):
+    for row, their in zip(rows, answers(spark, schema, rows, "a LIKE b AS l, a NOT LIKE b AS n"), strict=True):
         assert holds(Like("a", row["b"]), row, schema) is (their["l"] is True), row
         assert holds(Like("a", row["b"], negated=True), row, schema) is (their["n"] is True), row

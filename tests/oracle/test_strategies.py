@@ -86,9 +86,7 @@ def test_every_kind_of_condition_occurs(form: str) -> None:
     assert occurs(form, conditions(portable=True))
 
 
-@pytest.mark.parametrize(
-    "form", [r"\d\.\d+D", r"\d+L", r"LIKE '.*\\\\", r"timestamp_\d [<>=]+ '", r"'a\\\\b'"]
-)
+@pytest.mark.parametrize("form", [r"\d\.\d+D", r"\d+L", r"LIKE '.*\\\\", r"timestamp_\d [<>=]+ '", r"'a\\\\b'"])
 def test_sparks_own_forms_occur_where_asked_for(form: str) -> None:
     assert occurs(form, conditions(portable=False))
     assert not occurs(form, conditions(portable=True))
@@ -99,7 +97,8 @@ def test_sparks_own_forms_occur_where_asked_for(form: str) -> None:
     [
         r"^$",
         r"BEGIN NOW - INTERVAL '\d+' \w+ END NOW$",
-        r"BEGIN NOW - \d+ \w+ END NOW - ",
+        r"BEGIN NOW - \d+ MINUTES END NOW - INTERVAL",
+        r"BEGIN NOW - \d+ HOURS END NOW$",
         r"BEGIN NOW - \d+ END NOW$",
         r"BEGIN TIMESTAMP '.*' END NOW$",
         r"BEGIN TIMESTAMP '.*' END TIMESTAMP '.*'$",
@@ -111,9 +110,7 @@ def test_every_kind_of_window_occurs(form: str) -> None:
     assert occurs(form, [query.window for query in queries()])
 
 
-@pytest.mark.parametrize(
-    "form", [r"SELECT \*", r"SELECT t\.\*", r" AS out\d", r"FROM s AS t", r"s\.\w+ .*FROM s\b"]
-)
+@pytest.mark.parametrize("form", [r"SELECT \*", r"SELECT t\.\*", r" AS out\d", r"FROM s AS t", r"s\.\w+ .*FROM s\b"])
 def test_every_kind_of_select_list_occurs(form: str) -> None:
     assert occurs(form, [query.batch for query in queries()])
 

@@ -13,8 +13,8 @@ from tureen.schema import INTEGRAL, Kind, Type
 # From → to, for columns and expressions: DuckDB agrees with Spark on these; see tests/language.
 _CASTS: dict[Kind, frozenset[Kind]] = {
     Kind.BOOLEAN: frozenset({Kind.INT, Kind.BIGINT, Kind.DOUBLE, Kind.STRING}),
-    Kind.INT: frozenset({Kind.BOOLEAN, Kind.BIGINT, Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL, Kind.STRING}),
-    Kind.BIGINT: frozenset({Kind.BOOLEAN, Kind.INT, Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL, Kind.STRING}),
+    Kind.INT: frozenset({Kind.BOOLEAN, Kind.BIGINT, Kind.DOUBLE, Kind.DECIMAL, Kind.STRING}),
+    Kind.BIGINT: frozenset({Kind.BOOLEAN, Kind.INT, Kind.DOUBLE, Kind.DECIMAL, Kind.STRING}),
     Kind.FLOAT: frozenset({Kind.DOUBLE, Kind.INT, Kind.BIGINT}),
     Kind.DOUBLE: frozenset({Kind.INT, Kind.BIGINT}),
     Kind.DECIMAL: frozenset({Kind.DOUBLE, Kind.DECIMAL, Kind.INT, Kind.BIGINT}),

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tureen.language.compare import column_with_column, column_with_constant
-from tureen.language.guards import Guard, can_raise, guarded
 from tureen.language.intervals import complement, domain_of
 from tureen.language.patterns import plain_prefix, prefix_interval
 from tureen.language.render import render
@@ -26,25 +23,15 @@ from tureen.predicate import (
 from tureen.schema import Schema
 
 ALWAYS = AllOf()
-MOST_GUARDS = 64
-"""How many conditions before an expression are carried with it."""
 NEGATED = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-
-
-@dataclass(frozen=True, slots=True)
-class _Here:
-    """Where in the condition we are: its schema, and what AND and OR have evaluated before."""
-
-    schema: Schema
-    guards: tuple[Guard, ...] = ()
 
 
 def holds(schema: Schema, expr: Expr) -> Predicate:
     """What is true where the condition is TRUE."""
-    return _outcome(_Here(schema), expr, True)
+    return _outcome(schema, expr, True)
 
 
-def _outcome(here: _Here, expr: Expr, wanted: bool) -> Predicate:
+def _outcome(schema: Schema, expr: Expr, wanted: bool) -> Predicate:
     """What is true where the condition is TRUE, or where it is FALSE."""
     if isinstance(expr, Const):
         return ALWAYS if expr.value is not None and bool(expr.value) is wanted else NEVER
@@ -53,44 +40,31 @@ def _outcome(here: _Here, expr: Expr, wanted: bool) -> Predicate:
     assert isinstance(expr, Call)
     match expr.op:
         case "and" | "or":
-            return _logic(here, expr, wanted)
+            parts = tuple(_outcome(schema, one, wanted) for one in expr.args)
+            return AllOf(parts) if (expr.op == "and") is wanted else AnyOf(parts)
         case "not":
-            return _outcome(here, expr.args[0], not wanted)
+            return _outcome(schema, expr.args[0], not wanted)
         case "istrue" | "isfalse":
-            inner = _outcome(here, expr.args[0], expr.op == "istrue")
-            return inner if wanted else otherwise(here.schema, inner)
+            inner = _outcome(schema, expr.args[0], expr.op == "istrue")
+            return inner if wanted else otherwise(schema, inner)
         case "isnull":
-            return _is_null(here, expr, wanted)
+            return _is_null(schema, expr, wanted)
         case "<=>":
-            return _null_safe(here, expr, wanted)
+            return _null_safe(schema, expr, wanted)
         case "in":
-            return _in(here, expr, wanted)
+            return _in(expr, wanted)
         case "like":
-            return _like(here, expr, wanted)
+            return _like(expr, wanted)
         case "=" | "<>" | "<" | "<=" | ">" | ">=":
             op = expr.op if wanted else NEGATED[expr.op]
-            return _compare(here, Call(op, expr.args, BOOLEAN, expr.at))
-    return _opaque(here, expr, wanted)
+            return _compare(Call(op, expr.args, BOOLEAN, expr.at))
+    return _opaque(expr, wanted)
 
 
-def _logic(here: _Here, call: Call, wanted: bool) -> Predicate:
-    parts: list[Predicate] = []
-    guards = here.guards
-    for one in call.args:
-        parts.append(_outcome(_Here(here.schema, guards), one, wanted))
-        if len(guards) < MOST_GUARDS:
-            guards = (*guards, (one, call.op == "or"))
-    return AllOf(tuple(parts)) if (call.op == "and") is wanted else AnyOf(tuple(parts))
-
-
-def _opaque(here: _Here, expr: Expr, wanted: bool = True) -> Predicate:
+def _opaque(expr: Expr, wanted: bool = True) -> Predicate:
     """A condition that only DuckDB can evaluate."""
-    text = render(expr) if wanted else f"(NOT {render(expr)})"
-    columns = set(columns_in(expr))
-    if can_raise(expr) and here.guards:
-        text = guarded(text, here.guards)
-        columns.update(name for one, _ in here.guards for name in columns_in(one))
-    return Opaque(text, tuple(sorted(columns)))
+    text = render(expr)
+    return Opaque(text if wanted else f"(NOT {text})", columns_in(expr))
 
 
 def otherwise(schema: Schema, predicate: Predicate) -> Predicate:
@@ -116,44 +90,44 @@ def otherwise(schema: Schema, predicate: Predicate) -> Predicate:
             return Opaque(f"({sql} IS NOT TRUE)", columns)
 
 
-def _is_null(here: _Here, call: Call, wanted: bool) -> Predicate:
+def _is_null(schema: Schema, call: Call, wanted: bool) -> Predicate:
     inner = call.args[0]
     if isinstance(inner, Ref):
         return IsNull(inner.column.name) if wanted else Within(inner.column.name, (EVERYTHING,))
     if inner.type == BOOLEAN and isinstance(inner, Call) and inner.op in ("and", "or", "not"):
         # It is NULL where it is neither TRUE nor FALSE.
-        known = AnyOf((_outcome(here, inner, True), _outcome(here, inner, False)))
-        return otherwise(here.schema, known) if wanted else known
-    return _opaque(here, call, wanted)
+        known = AnyOf((_outcome(schema, inner, True), _outcome(schema, inner, False)))
+        return otherwise(schema, known) if wanted else known
+    return _opaque(call, wanted)
 
 
-def _null_safe(here: _Here, call: Call, wanted: bool) -> Predicate:
+def _null_safe(schema: Schema, call: Call, wanted: bool) -> Predicate:
     left, right = call.args
     if isinstance(left, Const):
         left, right = right, left
     if not isinstance(right, Const):
-        return _opaque(here, call, wanted)
+        return _opaque(call, wanted)
     if right.value is None:
-        return _is_null(here, Call("isnull", (left,), BOOLEAN, call.at), wanted)
-    same = _compare(here, Call("=", (left, right), BOOLEAN, call.at))
-    return same if wanted else otherwise(here.schema, same)
+        return _is_null(schema, Call("isnull", (left,), BOOLEAN, call.at), wanted)
+    same = _compare(Call("=", (left, right), BOOLEAN, call.at))
+    return same if wanted else otherwise(schema, same)
 
 
-def _in(here: _Here, call: Call, wanted: bool) -> Predicate:
+def _in(call: Call, wanted: bool) -> Predicate:
     value, items = call.args[0], call.args[1:]
     if not wanted and any(isinstance(one, Const) and one.value is None for one in items):
         return NEVER
     parts = [column_with_constant("=" if wanted else "<>", value, one) for one in items]
     if any(part is None for part in parts):
-        return _opaque(here, call, wanted)
+        return _opaque(call, wanted)
     found = tuple(part for part in parts if part is not None)
     return AnyOf(found) if wanted else AllOf(found)
 
 
-def _like(here: _Here, call: Call, wanted: bool) -> Predicate:
+def _like(call: Call, wanted: bool) -> Predicate:
     value = call.args[0]
     if not isinstance(value, Ref):
-        return _opaque(here, call, wanted)
+        return _opaque(call, wanted)
     name, prefix = value.column.name, plain_prefix(call.extra)
     if prefix is None:
         return Like(name, call.extra, "\\", not wanted)
@@ -162,7 +136,7 @@ def _like(here: _Here, call: Call, wanted: bool) -> Predicate:
     return Within(name, found if wanted else complement(domain_of(value.type), found))
 
 
-def _compare(here: _Here, call: Call) -> Predicate:
+def _compare(call: Call) -> Predicate:
     left, right = call.args
     found: Predicate | None
     if isinstance(right, Const):
@@ -171,7 +145,7 @@ def _compare(here: _Here, call: Call) -> Predicate:
         found = column_with_constant(FLIPPED[call.op], right, left)
     else:
         found = column_with_column(call.op, left, right)
-    return found if found is not None else _opaque(here, call)
+    return found if found is not None else _opaque(call)
 
 
 FLIPPED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime
-from decimal import Decimal
+from decimal import Context, Decimal
 from functools import cache
 
 import duckdb
@@ -45,7 +45,7 @@ def _key(value: object, call: Call) -> Key:
     if isinstance(value, float):
         return plain_float(value)
     if isinstance(value, Decimal):
-        return int(value.scaleb(call.type.scale))
+        return int(value.scaleb(call.type.scale, Context(prec=100)))
     if isinstance(value, datetime):
         return to_micros(value)
     assert isinstance(value, date)

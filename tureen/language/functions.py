@@ -27,7 +27,6 @@ class Function:
     params: tuple[Callable[[Expr], Type | None], ...]
     result: Callable[[Type], Type]
     sql: str
-    raises: bool = False
 
 
 def _only(*kinds: Kind) -> Callable[[Expr], Type | None]:
@@ -64,21 +63,15 @@ def _whole_decimal(one: Type) -> Type:
     return Type(Kind.DECIMAL, min(38, one.precision - one.scale + 1), 0) if one.scale else one
 
 
-# Spark's (long) of a double saturates, and makes 0 of NaN.
-_TO_BIGINT = (
-    "CASE WHEN isnan({{0}}) THEN 0 WHEN {{0}} >= 9223372036854775807::DOUBLE THEN 9223372036854775807 "
-    "WHEN {{0}} <= -9223372036854775808::DOUBLE THEN -9223372036854775808 ELSE CAST({name}({{0}}) AS BIGINT) END"
-)
-
 FUNCTIONS: dict[str, Function] = {
-    "abs": Function((_only(*NUMERIC),), lambda one: one, "abs({0})", raises=True),
+    "abs": Function((_only(*NUMERIC),), lambda one: one, "abs({0})"),
     "sqrt": Function((_double,), _gives(DOUBLE), "sqrt({0})"),
     "isnan": Function((_double,), _gives(BOOLEAN), "coalesce(isnan({0}), FALSE)"),
-    "ceil": Function((_double,), _gives(BIGINT), _TO_BIGINT.format(name="ceil")),
-    "floor": Function((_double,), _gives(BIGINT), _TO_BIGINT.format(name="floor")),
+    "ceil": Function((_double,), _gives(BIGINT), "ceil({0})"),
+    "floor": Function((_double,), _gives(BIGINT), "floor({0})"),
     "length": Function((_string,), _gives(INT), "length({0})"),
-    "upper": Function((_string,), _gives(STRING), UPPER, raises=True),
-    "lower": Function((_string,), _gives(STRING), LOWER, raises=True),
+    "upper": Function((_string,), _gives(STRING), UPPER),
+    "lower": Function((_string,), _gives(STRING), LOWER),
     "trim": Function((_string,), _gives(STRING), "trim({0}, ' ')"),
     "ltrim": Function((_string,), _gives(STRING), "ltrim({0}, ' ')"),
     "rtrim": Function((_string,), _gives(STRING), "rtrim({0}, ' ')"),
@@ -99,8 +92,6 @@ FUNCTIONS: dict[str, Function] = {
     "second": Function((_timestamp,), _gives(INT), "second({0})"),
     "datediff": Function((_date, _date), _gives(INT), "({0} - {1})"),
 }
-
-RAISING = frozenset(name for name, one in FUNCTIONS.items() if one.raises)
 
 # sqlglot's node -> the name here and the arguments in order.
 _NODES: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {

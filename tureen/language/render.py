@@ -6,6 +6,7 @@ import math
 
 from tureen.errors import Unsupported
 from tureen.language.moments import DAY_MICROS, day_text, in_range, moment_text
+from tureen.language.raising import can_raise
 from tureen.language.tree import Call, Const, Expr, Lapse, Ref
 from tureen.schema import FRACTIONAL, INTEGRAL, Kind, Type
 
@@ -96,7 +97,7 @@ def _decimal_text(unscaled: int, scale: int) -> str:
 def _call(call: Call, args: list[str]) -> str:
     match call.op:
         case "and" | "or":
-            return "(" + f" {call.op.upper()} ".join(args) + ")"
+            return _logic(call, args)
         case "not":
             return f"(NOT {args[0]})"
         case "=" | "<>" | "<" | "<=" | ">" | ">=":
@@ -126,6 +127,17 @@ def _call(call: Call, args: list[str]) -> str:
     return f"CAST({call.extra.format(*args)} AS {sql_type(call.type)})"
 
 
+def _logic(call: Call, args: list[str]) -> str:
+    """AND and OR; DuckDB evaluates all parts on all rows, Spark none after the one that decides."""
+    if not any(can_raise(one) for one in call.args[1:]):
+        return "(" + f" {call.op.upper()} ".join(args) + ")"
+    text = args[-1]
+    decides = "FALSE" if call.op == "and" else "TRUE"
+    for one in reversed(args[:-1]):
+        text = f"(CASE WHEN {one} IS {decides} THEN {decides} ELSE {one} {call.op.upper()} {text} END)"
+    return text
+
+
 def _cast(call: Call, arg: str) -> str:
     source = call.args[0].type
     assert source is not None
@@ -153,5 +165,9 @@ def _arithmetic(call: Call, args: list[str]) -> str:
     if call.type.kind is Kind.DECIMAL and call.op != "*":
         wide = sql_type(call.type)
         left, right = f"CAST({left} AS {wide})", f"CAST({right} AS {wide})"
+    elif call.type.kind is Kind.DECIMAL and call.type.precision > 18:
+        # DuckDB multiplies within 18 digits unless one side is wider.
+        scale = first.type.scale if first.type is not None else 0
+        left = f"CAST({left} AS DECIMAL({call.type.precision},{scale}))"
     text = f"({left} {call.op} {right})"
     return f"CAST({text} AS {sql_type(call.type)})" if call.type.kind is Kind.DECIMAL else text

@@ -9,6 +9,7 @@ from tureen.matching.cell import CELL_SCHEMA, Cell, CellReader
 from tureen.matching.evaluate import holds
 from tureen.matching.match import Buffers, Tuning, match_block
 from tureen.matching.select import Selector, select
+from tureen.matching.warm import warm_up
 
 __all__ = [
     "CELL_SCHEMA",
@@ -20,4 +21,5 @@ __all__ = [
     "holds",
     "match_block",
     "select",
+    "warm_up",
 ]

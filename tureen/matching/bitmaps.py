@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
+import numba
 import numpy as np
 from numba.core import types
 from numba.extending import intrinsic
 
-from tureen.stems.kernels import compiled
+from tureen.stems.kernels import Int, compiled, pointer
 
 LIST_SHARE = 32
 """A clause that holds for at most one row in so many keeps a list of row ids, any other a bitmap."""
@@ -43,25 +44,25 @@ trailing_zeros = cast(Callable[[Any], Any], intrinsic(_trailing_zeros))
 
 
 @compiled
-def list_limit(block_rows: int) -> int:
+def list_limit(block_rows: Int) -> Int:
     """The most rows that are kept as a list; the rule by which a container is written and read."""
     return max(block_rows // LIST_SHARE, 4)
 
 
 @compiled
-def set_bit(words: np.ndarray, row: int) -> None:
+def set_bit(words: np.ndarray, row: Int) -> None:
     """Put a row into a bitmap."""
     words[row >> 6] |= _ONE << (np.uint64(row) & _SIXTY_THREE)
 
 
 @compiled
-def clear_bit(words: np.ndarray, row: int) -> None:
+def clear_bit(words: np.ndarray, row: Int) -> None:
     """Take a row out of a bitmap."""
     words[row >> 6] &= ~(_ONE << (np.uint64(row) & _SIXTY_THREE))
 
 
 @compiled
-def count_bits(words: np.ndarray) -> int:
+def count_bits(words: np.ndarray) -> Int:
     """The number of rows in a bitmap."""
     total = np.uint64(0)
     for i in range(words.size):
@@ -70,7 +71,7 @@ def count_bits(words: np.ndarray) -> int:
 
 
 @compiled
-def list_bits(words: np.ndarray, rows: np.ndarray) -> int:
+def list_bits(words: np.ndarray, rows: np.ndarray) -> Int:
     """Write the rows of a bitmap in ascending order, with room for SLACK more; give their number.
 
     Four rows are written for every word, however many it has, and the next word's go over those that were too
@@ -96,13 +97,13 @@ def list_bits(words: np.ndarray, rows: np.ndarray) -> int:
 
 
 @compiled
-def has_bit(words: np.ndarray, row: int) -> bool:
+def has_bit(words: np.ndarray, row: Int) -> Int:
     """Whether a row is in a bitmap."""
     return bool((words[row >> 6] >> (np.uint64(row) & _SIXTY_THREE)) & _ONE)
 
 
 @compiled
-def fill_bits(words: np.ndarray, block_rows: int) -> None:
+def fill_bits(words: np.ndarray, block_rows: Int) -> None:
     """Put every row of a block into a bitmap."""
     words[:] = ~np.uint64(0)
     if block_rows & 63:
@@ -110,8 +111,9 @@ def fill_bits(words: np.ndarray, block_rows: int) -> None:
 
 
 @compiled
-def pack_mask(mask: np.ndarray, words: np.ndarray) -> int:
-    """Turn a mask of one byte per row into a bitmap; give the number of rows in it."""
+def pack_mask(mask_at: Int, size: Int, words: np.ndarray) -> Int:
+    """Turn the mask at an address, one byte per row, into a bitmap; give the number of rows in it."""
+    mask = numba.carray(pointer(mask_at), size, np.uint8)
     words[:] = 0
     for row in range(mask.size):
         words[row >> 6] |= np.uint64(mask[row]) << (np.uint64(row) & _SIXTY_THREE)
@@ -119,7 +121,7 @@ def pack_mask(mask: np.ndarray, words: np.ndarray) -> int:
 
 
 @compiled
-def sort_rows(rows: np.ndarray, count: int, words: np.ndarray) -> None:
+def sort_rows(rows: np.ndarray, count: Int, words: np.ndarray) -> None:
     """Sort distinct row ids, with room for SLACK more; `words` is a bitmap of zeros before and after."""
     ascending = True
     for i in range(1, count):

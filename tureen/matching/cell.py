@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.matching import reading
+from tureen.stems.index import numbers_of
 
 CELL_SCHEMA = pa.schema([("clause", pa.int64()), ("rows", pa.int32()), ("ids", pa.large_binary())])
 """The columns of a cell's record batch."""
@@ -40,24 +41,27 @@ class CellReader:
         self._batch = batch
         clause, rows, ids = batch.columns
         self._entries = len(clause)
-        self._places = (
-            clause.buffers()[1].address + 8 * clause.offset,
-            rows.buffers()[1].address + 4 * rows.offset,
-            ids.buffers()[1].address + 8 * ids.offset,
-            ids.buffers()[2].address if ids.buffers()[2] is not None else 0,
-        ) if self._entries else (0, 0, 0, 0)
+        self._places = (0, 0, 0, 0)
+        if self._entries:
+            self._places = (
+                clause.buffers()[1].address + 8 * clause.offset,
+                rows.buffers()[1].address + 4 * rows.offset,
+                ids.buffers()[1].address + 8 * ids.offset,
+                ids.buffers()[2].address,
+            )
 
     @property
     def clauses(self) -> npt.NDArray[np.int64]:
         """The ids of the clauses that have an entry, ascending."""
-        found: npt.NDArray[np.int64] = self._batch.column(0).to_numpy()
-        return found
+        return numbers_of(self._batch.column(0), np.int64)
 
     def rows_of(self, clause_id: int, first: int = 0, last: int | None = None) -> npt.NDArray[np.uint16]:
         """The clause's rows in [first, last), ascending; none if it has no entry."""
-        end = self.block_rows if last is None else last
-        return reading.entry_rows(*self._places, self._entries, self.block_rows, clause_id, first, end)
+        end = self.block_rows if last is None else int(last)
+        # Plain integers: any other kind would have the loop compiled for it.
+        wanted = (int(clause_id), int(first), end)
+        return reading.entry_rows(*self._places, self._entries, self.block_rows, *wanted)
 
     def count_of(self, clause_id: int) -> int:
         """The number of the clause's rows in the whole block."""
-        return reading.entry_count(self._places[0], self._places[1], self._entries, clause_id)
+        return int(reading.entry_count(self._places[0], self._places[1], self._entries, int(clause_id)))

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tureen.errors import QueryFailed
-from tureen.stems.index import ordered_floats, stored_values
+from tureen.stems.index import ordered_floats, stored_values, truths_of
 
 if TYPE_CHECKING:
     from tureen.predicate import Compare
@@ -42,11 +42,9 @@ def compare(predicate: Compare, block: Block) -> npt.NDArray[np.bool_]:
     """For which rows the comparison is true; what is said of rows with a NULL on either side means nothing."""
     if predicate.domain == "string":
         left, right = block.column(predicate.left), block.column(predicate.right)
-        found = _ARROW_OPERATORS[predicate.op](left, right).fill_null(False)
-        answer: npt.NDArray[np.bool_] = found.to_numpy(zero_copy_only=False)
-        return answer
+        return truths_of(_ARROW_OPERATORS[predicate.op](left, right))
     sides = {"int": _integers, "double": _doubles, "decimal": _decimals}[predicate.domain]
-    answer = _OPERATORS[predicate.op](*sides(predicate, block))
+    answer: npt.NDArray[Any] = _OPERATORS[predicate.op](*sides(predicate, block))
     return answer.astype(np.bool_, copy=False)
 
 
@@ -56,7 +54,7 @@ def _integers(predicate: Compare, block: Block) -> tuple[Any, Any]:
     if offset == 0:
         return left, right
     most = (1 << predicate.limit - 1) - 1
-    beyond = right > most - offset if offset > 0 else right < -most - 1 - offset
+    beyond = (right > most - offset) | (right < -most - 1 - offset)
     # Where the left side is NULL, Spark never computes the right one.
     for name in (predicate.left, predicate.right):
         nulls = block.nulls(name)
@@ -88,7 +86,8 @@ def _as_double(block: Block, name: str) -> npt.NDArray[np.float64]:
     scale = column.type.scale
     if column.type.precision <= _EXACT_DIGITS:
         # Both numbers are exact doubles, so the quotient is the double next to the decimal.
-        return block.keys(name).astype(np.float64) / 10.0**scale
+        quotients: npt.NDArray[np.float64] = block.keys(name).astype(np.float64) / 10.0**scale
+        return quotients
     return np.array([float(value.as_py() or 0) for value in column], np.float64)
 
 
@@ -96,9 +95,7 @@ def _decimals(predicate: Compare, block: Block) -> tuple[Any, Any]:
     names = (predicate.left, predicate.right)
     scales = [_scale(block.column(name).type) for name in names]
     scale = max(scales)
-    left, right = (
-        _unscaled(block, name) * 10 ** (scale - mine) for name, mine in zip(names, scales, strict=True)
-    )
+    left, right = (_unscaled(block, name) * 10 ** (scale - mine) for name, mine in zip(names, scales, strict=True))
     offset = Decimal(str(predicate.offset)).scaleb(scale)
     if offset != offset.to_integral_value():
         shift = -int(offset.as_tuple().exponent)

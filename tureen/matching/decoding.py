@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import types
 from numba.extending import intrinsic
 
-from tureen.stems.kernels import compiled
+from tureen.stems.kernels import Int, compiled
 
 # For each byte, the places of its ones, and how many there are.
 _PLACES = np.zeros((256, 8), np.uint16)
@@ -37,12 +36,12 @@ def _put_eight(_context: Any, _target: Any, _source: Any, _base: Any) -> Any:
     return types.void(types.int64, types.int64, types.uint16), code
 
 
-put_eight = cast(Callable[[int, int, Any], None], intrinsic(_put_eight))
+put_eight = cast(Callable[[Any, Any, Any], None], intrinsic(_put_eight))
 """Add a number to eight uint16 at one address and write them to another, in one go (in compiled code only)."""
 
 
 @compiled
-def list_bytes(data: np.ndarray, first: int, last: int, room: int) -> npt.NDArray[np.uint16]:
+def list_bytes(data: np.ndarray, first: Int, last: Int, room: Int) -> np.ndarray:
     """The rows in [first, last) of a bitmap given as bytes; `room` is at least their number.
 
     Each byte's rows are written all eight places at once, from a table, and the next byte's go over those
@@ -63,7 +62,7 @@ def list_bytes(data: np.ndarray, first: int, last: int, room: int) -> npt.NDArra
 
 
 @compiled
-def list_mask(mask: np.ndarray, first: int) -> npt.NDArray[np.uint16]:
+def list_mask(mask: np.ndarray, first: Int) -> np.ndarray:
     """The places of the ones in a mask of 0 and 1, counted from `first`; its length is a multiple of eight."""
     rows = np.empty(mask.size + 8, np.uint16)
     target, source = rows.ctypes.data, _PLACES.ctypes.data

@@ -23,7 +23,7 @@ from tureen.matching.like import like
 from tureen.predicate import AllOf, AnyOf, Compare, IsNull, Like, Opaque, Predicate, Within, columns_of
 from tureen.queries import QueryRun, compile_clauses
 from tureen.queries.cuts import Cut, Edge, Encoding, encoding_of, ends_of
-from tureen.stems.index import Block, stored_values
+from tureen.stems.index import Block, stored_values, truths_of
 from tureen.stems.kernels import cut_ranks
 
 Mask = npt.NDArray[np.bool_]
@@ -105,7 +105,9 @@ def _only(block: Block, predicate: Predicate, rows: npt.NDArray[Any]) -> Block:
     if len(rows) == block.rows:
         return block
     names = sorted(columns_of(predicate)) or block.columns.schema.names[:1]
-    return Block(block.columns.select(names).take(pa.array(rows)))
+    kind = pa.uint16() if rows.dtype == np.uint16 else pa.int64()
+    picked = pa.Array.from_buffers(kind, len(rows), [None, pa.py_buffer(rows)])
+    return Block(block.columns.select(names).take(picked))
 
 
 def _not_null(mask: Mask, block: Block, name: str) -> Mask:
@@ -116,8 +118,7 @@ def _not_null(mask: Mask, block: Block, name: str) -> Mask:
 def _opaque(sql: str, columns: tuple[str, ...], block: Block) -> Mask:
     names = list(columns) or block.columns.schema.names[:1]
     answer = opaque.evaluate(sql, block.columns.select(names))
-    mask: Mask = answer.fill_null(False).to_numpy(zero_copy_only=False)
-    return mask
+    return truths_of(answer.is_valid()) & truths_of(answer)
 
 
 @lru_cache(maxsize=4096)
@@ -158,11 +159,11 @@ def _within(predicate: Within, block: Block) -> Mask:
 def _not_below(encoding: Encoding, block: Block, name: str, cut: Cut) -> Mask:
     """Which rows stand after a cut point; what is said of NULLs means nothing."""
     mask: Mask
+    assert not isinstance(cut, Edge)
     if isinstance(cut, bytes):
         found = pc.greater_equal(block.column(name), pa.scalar(cut.decode()))
-        mask = found.fill_null(False).to_numpy(zero_copy_only=False)
+        mask = truths_of(found)
     elif encoding is Encoding.WIDE:
-        assert isinstance(cut, int)
         words = stored_values(block.column(name))
         lower, higher = words[:, 0].view(np.uint64), words[:, 1]
         mask = (higher > cut >> 64) | ((higher == cut >> 64) & (lower >= cut & (1 << 64) - 1))

@@ -23,7 +23,7 @@ from tureen.matching.bitmaps import (
     sort_rows,
 )
 from tureen.matching.prefixes import Prefixes, and_range, or_range
-from tureen.stems.kernels import PERM, RANK, ROWS, compiled, pointer
+from tureen.stems.kernels import PERM, RANK, ROWS, Int, compiled, pointer
 
 FAILED = -2
 """In `settled`: the clause is left out."""
@@ -59,7 +59,7 @@ def count_factors(ranges: Ranges, counts: np.ndarray) -> None:
 
 
 @compiled
-def in_factor(ranges: Ranges, factor: int, rank: int) -> bool:
+def in_factor(ranges: Ranges, factor: Int, rank: Int) -> Int:
     """Whether a rank lies in one of the factor's ranges, which ascend."""
     begin, end = ranges.start[factor], ranges.start[factor + 1]
     while end - begin > 1:
@@ -72,7 +72,7 @@ def in_factor(ranges: Ranges, factor: int, rank: int) -> bool:
 
 
 @compiled
-def list_factor(table: np.ndarray, ranges: Ranges, factor: int, rows: np.ndarray) -> int:
+def list_factor(table: np.ndarray, ranges: Ranges, factor: Int, rows: np.ndarray) -> Int:
     """The rows of a factor, in no order; give their number."""
     column = ranges.column[factor]
     perm = numba.carray(pointer(table[column, PERM]), table[column, ROWS], np.uint16)
@@ -85,12 +85,12 @@ def list_factor(table: np.ndarray, ranges: Ranges, factor: int, rows: np.ndarray
 
 
 @compiled
-def keep_factor(table: np.ndarray, ranges: Ranges, factor: int, rows: np.ndarray, count: int) -> int:
+def keep_factor(table: np.ndarray, ranges: Ranges, factor: Int, rows: np.ndarray, count: Int) -> Int:
     """Keep those of the first `count` rows that the factor lets through; give their number."""
     column = ranges.column[factor]
     rank = numba.carray(pointer(table[column, RANK]), table[column, ROWS], np.uint16)
     begin = ranges.start[factor]
-    left = 0
+    left = np.int64(0)
     if ranges.start[factor + 1] - begin == 1:
         low, high = ranges.ranks[ranges.low[begin]], ranges.ranks[ranges.high[begin]]
         for i in range(count):
@@ -108,18 +108,18 @@ def keep_factor(table: np.ndarray, ranges: Ranges, factor: int, rows: np.ndarray
 def _candidates(
     table: np.ndarray,
     ranges: Ranges,
-    access: int,
+    access: Int,
     factors: np.ndarray,
     derived: np.ndarray,
     rows: np.ndarray,
-) -> int:
+) -> Int:
     """The rows of the factor `access` that all other factors let through, in no order; give their number."""
     known = ranges.column.size
     count = list_factor(table, ranges, access, rows)
     for k in range(factors.size):
         factor = factors[k]
         if factor >= known:
-            left = 0
+            left = np.int64(0)
             for i in range(count):
                 rows[left] = rows[i]
                 left += np.int64(has_bit(derived[factor - known], np.int64(rows[i])))
@@ -135,7 +135,7 @@ def _and_factor(
     fresh: bool,
     table: np.ndarray,
     ranges: Ranges,
-    factor: int,
+    factor: Int,
     prefixes: Prefixes,
     union: np.ndarray,
 ) -> None:
@@ -166,8 +166,8 @@ def _and_clause(
     prefixes: Prefixes,
     derived: np.ndarray,
     union: np.ndarray,
-    block_rows: int,
-) -> int:
+    block_rows: Int,
+) -> Int:
     """The bitmap of a clause with at least one factor; give its number of rows."""
     known = ranges.column.size
     fresh = True
@@ -192,7 +192,7 @@ def _and_clause(
 
 @compiled
 def match_clauses(
-    start: int,
+    start: Int,
     ids: np.ndarray,
     clause_start: np.ndarray,
     clause_factor: np.ndarray,
@@ -202,11 +202,11 @@ def match_clauses(
     prefixes: Prefixes,
     derived: np.ndarray,
     settled: np.ndarray,
-    block_rows: int,
-    short: int,
+    block_rows: Int,
+    short: Int,
     output: Output,
-    done: int,
-) -> tuple[int, int]:
+    done: Int,
+) -> tuple[Int, Int]:
     """Match clauses from `start` on with a block, until all are done or the output is full.
 
     Gives the next clause and the number of entries written. A clause whose `settled` is not negative has its

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow.compute as pc
 
 from tureen.errors import QueryFailed
+from tureen.stems.index import codes_of, truths_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -24,9 +25,8 @@ def like(predicate: Like, block: Block) -> npt.NDArray[np.bool_]:
     coded = block.distinct(predicate.column)
     if len(coded.dictionary) == 0:
         return np.zeros(block.rows, np.bool_)
-    answers = pc.match_substring_regex(coded.dictionary, pattern).to_numpy(zero_copy_only=False)
-    codes: npt.NDArray[Any] = coded.indices.fill_null(0).to_numpy()
-    found: npt.NDArray[np.bool_] = answers[codes]
+    answers = truths_of(pc.match_substring_regex(coded.dictionary, pattern))
+    found: npt.NDArray[np.bool_] = answers[codes_of(coded)]
     return ~found if predicate.negated else found
 
 

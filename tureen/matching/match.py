@@ -16,9 +16,10 @@ from tureen.matching.kernels import FAILED, Output, Ranges, count_factors, match
 from tureen.matching.prefixes import Prefixes, fill_prefixes, plan_prefixes
 from tureen.matching.select import select
 from tureen.queries import QueryRun
-from tureen.stems.index import Block
+from tureen.stems.index import Block, address_of
 from tureen.stems.kernels import cut_ranks
 
+_EMPTY = pa.RecordBatch.from_arrays([pa.nulls(0, one.type) for one in CELL_SCHEMA], schema=CELL_SCHEMA)
 _NONE_SETTLED: npt.NDArray[np.int32] = np.empty(0, np.int32)
 
 
@@ -70,7 +71,7 @@ def match_block(block: Block, run: QueryRun, buffers: Buffers) -> Cell:
     an index are indexed first.
     """
     if block.rows == 0 or len(run) == 0:
-        return Cell(pa.RecordBatch.from_arrays([pa.array([], one.type) for one in CELL_SCHEMA], schema=CELL_SCHEMA))
+        return Cell(_EMPTY)
     arrays = run.arrays
     width = (block.rows + 63) // 64
     table = block.table(run.names)
@@ -155,7 +156,8 @@ def _derived(
         except QueryFailed:
             masks.append(None)
             alone.update(run.users[number])
-    settled, failures, answers = _NONE_SETTLED, {}, []
+    answers: list[npt.NDArray[np.bool_]] = []
+    settled, failures = _NONE_SETTLED, {}
     if alone:
         settled = np.full(len(run), -1, np.int32)
         for position in sorted(alone):
@@ -171,8 +173,8 @@ def _derived(
             answers.append(mask)
     size = len(masks) + len(answers)
     words = buffers.take("derived", size * width, np.uint64)[: size * width].reshape(size, width)
-    for number, one in enumerate(masks + answers):
-        count = 0 if one is None else pack_mask(one, words[number])
+    for number, one in enumerate([*masks, *answers]):
+        count = 0 if one is None else pack_mask(address_of(one), block.rows, words[number])
         if number < len(masks):
             counts[run.factors + number] = count
     return words, settled, failures

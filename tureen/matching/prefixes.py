@@ -11,7 +11,7 @@ import numba
 import numpy as np
 
 from tureen.matching.bitmaps import clear_bit, set_bit
-from tureen.stems.kernels import PERM, ROWS, compiled, pointer
+from tureen.stems.kernels import PERM, ROWS, Int, compiled, pointer
 
 
 class Prefixes(NamedTuple):
@@ -30,14 +30,14 @@ class Prefixes(NamedTuple):
 def plan_prefixes(
     cut_start: np.ndarray,
     ranks: np.ndarray,
-    block_rows: int,
-    exact_slots: int,
-    grain: int,
+    block_rows: Int,
+    exact_slots: Int,
+    grain: Int,
     floor: np.ndarray,
     ceil: np.ndarray,
     slot_rank: np.ndarray,
     column_slot: np.ndarray,
-) -> int:
+) -> Int:
     """Decide at which ranks each column gets a prefix bitmap; give the number of bitmaps.
 
     Where a column's cut points fall on few ranks, at each of them (`floor` and `ceil` of a cut point are the
@@ -74,9 +74,7 @@ def plan_prefixes(
 
 
 @compiled
-def fill_prefixes(
-    table: np.ndarray, slot_rank: np.ndarray, column_slot: np.ndarray, prefixes: np.ndarray
-) -> None:
+def fill_prefixes(table: np.ndarray, slot_rank: np.ndarray, column_slot: np.ndarray, prefixes: np.ndarray) -> None:
     """Fill the prefix bitmaps: slot s holds the rows of its column whose rank is below `slot_rank[s]`."""
     for c in range(table.shape[0]):
         perm = numba.carray(pointer(table[c, PERM]), table[c, ROWS], np.uint16)
@@ -93,8 +91,8 @@ def fill_prefixes(
 def and_range(
     words: np.ndarray,
     fresh: bool,
-    low: int,
-    high: int,
+    low: Int,
+    high: Int,
     perm: np.ndarray,
     ranks: np.ndarray,
     prefixes: Prefixes,
@@ -130,9 +128,7 @@ def and_range(
 
 
 @compiled
-def or_range(
-    words: np.ndarray, low: int, high: int, perm: np.ndarray, ranks: np.ndarray, prefixes: Prefixes
-) -> None:
+def or_range(words: np.ndarray, low: Int, high: Int, perm: np.ndarray, ranks: np.ndarray, prefixes: Prefixes) -> None:
     """OR the rows between two cut points into a bitmap: whole prefixes within, single rows at the ends."""
     first, last = ranks[low], ranks[high]
     inner_first, inner_last = prefixes.rank[prefixes.ceil[low]], prefixes.rank[prefixes.floor[high]]

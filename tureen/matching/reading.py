@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
 from tureen.matching.bitmaps import list_limit
 from tureen.matching.decoding import list_bytes
-from tureen.stems.kernels import compiled, pointer
+from tureen.stems.kernels import Int, compiled, pointer
 
 
 @compiled
-def _find(clauses: np.ndarray, clause: int) -> int:
+def _find(clauses: np.ndarray, clause: Int) -> Int:
     begin, end = 0, clauses.size
     while begin < end:
         middle = (begin + end) >> 1
@@ -24,7 +23,7 @@ def _find(clauses: np.ndarray, clause: int) -> int:
 
 
 @compiled
-def _first_not_below(rows: np.ndarray, bound: int) -> int:
+def _first_not_below(rows: np.ndarray, bound: Int) -> Int:
     begin, end = 0, rows.size
     while begin < end:
         middle = (begin + end) >> 1
@@ -37,16 +36,16 @@ def _first_not_below(rows: np.ndarray, bound: int) -> int:
 
 @compiled
 def entry_rows(
-    clause_at: int,
-    rows_at: int,
-    offset_at: int,
-    data_at: int,
-    entries: int,
-    block_rows: int,
-    clause: int,
-    first: int,
-    last: int,
-) -> npt.NDArray[np.uint16]:
+    clause_at: Int,
+    rows_at: Int,
+    offset_at: Int,
+    data_at: Int,
+    entries: Int,
+    block_rows: Int,
+    clause: Int,
+    first: Int,
+    last: Int,
+) -> np.ndarray:
     """The rows in [first, last) of a clause's entry, ascending."""
     first, last = max(first, 0), min(last, block_rows)
     entry = _find(numba.carray(pointer(clause_at), entries, np.int64), clause)
@@ -57,14 +56,14 @@ def entry_rows(
     if count > list_limit(block_rows):
         words = numba.carray(pointer(place), (block_rows + 7) >> 3, np.uint8)
         return list_bytes(words, first, last, min(count, last - first))
-    listed = numba.carray(pointer(place), count, np.uint16)
+    listed: np.ndarray = numba.carray(pointer(place), count, np.uint16)
     begin = _first_not_below(listed, first) if first > 0 else 0
     end = _first_not_below(listed, last) if last < block_rows else count
     return listed[begin:end].copy()
 
 
 @compiled
-def entry_count(clause_at: int, rows_at: int, entries: int, clause: int) -> int:
+def entry_count(clause_at: Int, rows_at: Int, entries: Int, clause: Int) -> Int:
     """The number of rows of a clause's entry."""
     entry = _find(numba.carray(pointer(clause_at), entries, np.int64), clause)
     if entry < 0:

@@ -11,7 +11,7 @@ from tureen.matching.decoding import list_mask
 from tureen.matching.kernels import Ranges, count_factors, in_factor, keep_factor, list_factor
 from tureen.queries.queryrun import Arrays
 from tureen.stems.index import address_of
-from tureen.stems.kernels import FIELDS, RANK, compiled, cut_ranks, pointer
+from tureen.stems.kernels import FIELDS, RANK, Int, compiled, cut_ranks, pointer
 
 _SCAN_SHARE = 4
 
@@ -37,9 +37,7 @@ def program_of(arrays: Arrays) -> npt.NDArray[np.int64]:
 
 
 @compiled
-def _scan(
-    table: np.ndarray, ranges: Ranges, counts: np.ndarray, block_rows: int, first: int, last: int
-) -> npt.NDArray[np.uint16]:
+def _scan(table: np.ndarray, ranges: Ranges, counts: np.ndarray, block_rows: Int, first: Int, last: Int) -> np.ndarray:
     """The rows in [first, last) that all factors let through, by going over their ranks in row order."""
     size = last - first
     mask = np.zeros((size + 7) & ~7, np.uint8)
@@ -64,14 +62,13 @@ def _scan(
 
 
 @compiled
-def _ints(program: np.ndarray, part: int) -> np.ndarray:
-    return numba.carray(pointer(program[2 * part]), program[2 * part + 1], np.int32)
+def _ints(program: np.ndarray, part: Int) -> np.ndarray:
+    array: np.ndarray = numba.carray(pointer(program[2 * part]), program[2 * part + 1], np.int32)
+    return array
 
 
 @compiled
-def select_rows(
-    table_at: int, program_at: int, block_rows: int, first: int, last: int
-) -> npt.NDArray[np.uint16]:
+def select_rows(table_at: Int, program_at: Int, block_rows: Int, first: Int, last: Int) -> np.ndarray:
     """The rows in [first, last) that satisfy a program's range factors, ascending."""
     first, last = max(first, 0), min(last, block_rows)
     if first >= last:
@@ -99,7 +96,7 @@ def select_rows(
     rows = np.empty(counts[access] + SLACK, np.uint16)
     count = list_factor(table, ranges, access, rows)
     if first > 0 or last < block_rows:
-        left = 0
+        left = np.int64(0)
         for i in range(count):
             rows[left] = rows[i]
             left += np.int64((rows[i] >= first) & (rows[i] < last))

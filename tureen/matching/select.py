@@ -32,7 +32,7 @@ class Selector:
 
         Raises QueryFailed if the clause raises on a row in there that its other factors let through.
         """
-        end = block.rows if last is None else last
+        first, end = int(first), block.rows if last is None else int(last)
         table = block.indexed_table(self._names)
         if table is None:
             begin, end = max(first, 0), min(end, block.rows)

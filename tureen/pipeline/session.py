@@ -66,6 +66,12 @@ def alive(session: SparkSession) -> bool:
         return False
 
 
+def make_active(session: SparkSession) -> None:
+    """Let this thread find the session's data sources; Spark looks for them in the thread's active session."""
+    classes = SparkSession._get_j_spark_session_class(session._jvm)
+    classes.setActiveSession(session._jsparkSession)
+
+
 def cores(session: SparkSession) -> int:
     """How many tasks run at a time."""
     return int(session.sparkContext.defaultParallelism)

@@ -16,7 +16,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from tureen.errors import InvalidSchema
 from tureen.pipeline.inbox_source import InboxDataSource
-from tureen.pipeline.session import alive, cores, spark_session
+from tureen.pipeline.session import alive, cores, make_active, spark_session
 from tureen.pipeline.upkeep import Debt, Payment, pay
 from tureen.pot.streams import Stream
 
@@ -36,6 +36,7 @@ class Streaming:
         """Find or start Spark."""
         self._root = root
         self._spark = spark_session(master)
+        make_active(self._spark)
         self._spark.dataSource.register(InboxDataSource)
         self._running: dict[int, StreamingQuery] = {}
         self._failures: dict[int, tuple[int, float, str]] = {}

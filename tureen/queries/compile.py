@@ -50,9 +50,7 @@ def compile_clauses(ids: Sequence[int], clauses: Sequence[Clause], schema: Schem
     return QueryRun(tuple(columns), tuple(columns.values()), arrays, texts)
 
 
-def _lay_out(
-    ranges: dict[Within | IsNull, int], stored: pa.Schema
-) -> tuple[dict[str, Encoding], dict[str, Any]]:
+def _lay_out(ranges: dict[Within | IsNull, int], stored: pa.Schema) -> tuple[dict[str, Encoding], dict[str, Any]]:
     """The columns that the factors use, and the arrays of their cut points and ranges."""
     columns: dict[str, Encoding] = {}
     factors: dict[str, list[int]] = {}

@@ -1,7 +1,7 @@
-"""Cut points: where an interval's ends cut the order of a column's values.
+r"""Cut points: where an interval's ends cut the order of a column's values.
 
 A cut point is a key, and stands before the first value that is not below it. That is enough for every end of
-an interval, since each key domain has a next key: `x <= 5` ends before 6, `x <= 'ab'` before `'ab\\0'`, and a
+an interval, since each key domain has a next key: `x <= 5` ends before 6, `x <= 'ab'` before `'ab\0'`, and a
 double is taken as the integer that sorts like it.
 """
 

@@ -130,7 +130,9 @@ class QueryRun:
         ]
         if ends == [(Edge.TOP, Edge.END)]:
             return IsNull(name)
-        return Within(name, tuple(interval_of(encoding, low, high) for low, high in ends))
+        # Beyond the largest key, or below the least, there is no interval to write.
+        some = [(low, high) for low, high in ends if low is not Edge.TOP and high is not Edge.BOTTOM]
+        return Within(name, tuple(interval_of(encoding, low, high) for low, high in some))
 
     def _cut(self, column: int, cut: int) -> Cut:
         start, end = self.arrays.cut_start[column : column + 2].tolist()
@@ -168,7 +170,7 @@ class QueryRun:
         about = json.loads(batch.schema.metadata[b"query run"])
         if about["version"] != VERSION:
             raise ValueError(f"a query run of version {about['version']}; this is version {VERSION}")
-        parts = {one.name: batch.column(one.name).values.to_numpy() for one in fields(Arrays)}
+        parts = {one.name: _numbers(batch.column(one.name).values, one.name) for one in fields(Arrays)}
         texts = batch.column("derived").values.to_pylist()
         encodings = tuple(Encoding(number) for number in about["encodings"])
         return cls(tuple(about["names"]), encodings, Arrays.of(parts), texts)
@@ -182,6 +184,13 @@ class QueryRun:
         """Open a file that `save` wrote, memory-mapped."""
         with pa.memory_map(str(path)) as source:
             return cls.from_buffer(source.read_buffer())
+
+
+def _numbers(values: pa.Array, name: str) -> npt.NDArray[Any]:
+    """The numbers of an array where they lie. `to_numpy` would import pandas where it is installed."""
+    kind = Arrays.types.get(name, np.int32)
+    buffer = values.buffers()[1]
+    return np.frombuffer(buffer, kind, len(values)) if len(values) else np.empty(0, kind)
 
 
 def _one_list(values: pa.Array) -> pa.LargeListArray:

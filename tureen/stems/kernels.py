@@ -16,6 +16,8 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 F = TypeVar("F", bound=Callable[..., Any])
+Int = Any
+"""An integer or truth value in compiled code, where Python's and numpy's are one."""
 
 # The fields of a table's row.
 KIND, DATA, OFFSETS, PERM, RANK, VALID, ROWS = range(7)
@@ -48,7 +50,7 @@ pointer = cast(Callable[[int], Any], intrinsic(_pointer))
 
 
 @compiled
-def ordered(bits: int) -> int:
+def ordered(bits: Int) -> Int:
     """The bits of a double as an integer that sorts as Spark sorts doubles: NaN largest, -0.0 as 0.0."""
     if (bits & _MAGNITUDE) > _INFINITY:
         return _NAN
@@ -58,7 +60,7 @@ def ordered(bits: int) -> int:
 
 
 @compiled
-def key_at(kind: int, data: int, row: int) -> int:
+def key_at(kind: Int, data: Int, row: Int) -> Int:
     """A row's value as an integer that sorts like it; not for TEXT and WIDE."""
     if kind == INT32:
         return np.int64(numba.carray(pointer(data), _MOST, np.int32)[row])
@@ -75,7 +77,7 @@ def key_at(kind: int, data: int, row: int) -> int:
 
 
 @compiled
-def _text_below(data: int, offsets: int, row: int, cut: np.ndarray, begin: int, end: int) -> bool:
+def _text_below(data: Int, offsets: Int, row: Int, cut: np.ndarray, begin: Int, end: Int) -> Int:
     bounds = numba.carray(pointer(offsets), _MOST + 1, np.int32)
     start = np.int64(bounds[row])
     length = np.int64(bounds[row + 1]) - start
@@ -87,7 +89,7 @@ def _text_below(data: int, offsets: int, row: int, cut: np.ndarray, begin: int, 
 
 
 @compiled
-def _wide_below(data: int, row: int, high: int, low: int) -> bool:
+def _wide_below(data: Int, row: Int, high: Int, low: Int) -> Int:
     mine = np.int64(numba.carray(pointer(data), 2 * _MOST, np.int64)[2 * row + 1])
     if mine != high:
         return mine < high
@@ -97,13 +99,13 @@ def _wide_below(data: int, row: int, high: int, low: int) -> bool:
 @compiled
 def cut_rank(
     column: np.ndarray,
-    begin: int,
-    cut: int,
+    begin: Int,
+    cut: Int,
     high: np.ndarray,
     low: np.ndarray,
     text_start: np.ndarray,
     text: np.ndarray,
-) -> int:
+) -> Int:
     """How many rows have a key below the cut point, if at least `begin` have.
 
     Cut points come in ascending order, so all but the first gallop from where the last one fell: few cut
@@ -197,9 +199,9 @@ def _sort(keys: np.ndarray, rows: np.ndarray) -> None:
             starts[digit] = total
             total += size
         for i in range(count):
-            digit = np.int64((here[i] >> shift) & mask)
-            place = starts[digit]
-            starts[digit] = place + 1
+            mine = np.int64((here[i] >> shift) & mask)
+            place = starts[mine]
+            starts[mine] = place + 1
             there[place] = here[i]
             rows_there[place] = rows_here[i]
         here, there = there, here
@@ -211,9 +213,7 @@ def _sort(keys: np.ndarray, rows: np.ndarray) -> None:
 
 
 @compiled
-def sort_column(
-    kind: int, data: int, nulls: np.ndarray, perm: np.ndarray, rank: np.ndarray
-) -> int:
+def sort_column(kind: Int, data: Int, nulls: np.ndarray, perm: np.ndarray, rank: np.ndarray) -> Int:
     """Fill a column's permutation and ranks, NULLs last; give the number of values that are not NULL."""
     count = perm.size
     valid = np.int64(0)

@@ -105,9 +105,7 @@ def _instants(portable: bool) -> st.SearchStrategy[str]:
 def patterns(draw: st.DrawFn, portable: bool = True) -> str:
     """LIKE patterns as SQL text, some with an ESCAPE of their own."""
     pieces = draw(
-        st.lists(
-            st.sampled_from(["%", "%", "_", "a", "b", "ab", "A", "é", "😀", "'", "%%", "\n"]), max_size=4
-        )
+        st.lists(st.sampled_from(["%", "%", "_", "a", "b", "ab", "A", "é", "😀", "'", "%%", "\n"]), max_size=4)
     )
     style = draw(st.sampled_from(["none", "none", "own", "backslash"]))
     if style == "none" or (style == "backslash" and portable):

@@ -163,6 +163,10 @@ class Oracle:
         matching = [one for one in window if holds(AllOf(query.clause), one.values, stream.schema)]
         return [{out.name: one.values[out.column] for out in query.outputs} for one in matching]
 
+    def tuples(self, name: str) -> list[Tuple]:
+        """Every tuple that a stream ever took, in arrival order."""
+        return list(self._stream(name).tuples)
+
     def _stream(self, name: str) -> Stream:
         found = self._streams.get(name.lower())
         if found is None:

@@ -72,8 +72,7 @@ _FLOATS = st.sampled_from(
 _POOLS: dict[Kind, st.SearchStrategy[Any]] = {
     Kind.BOOLEAN: st.booleans(),
     Kind.INT: _SMALL_INTS | st.sampled_from([-(2**31), 2**31 - 1, 2**31 - 2, 16777217, 1000]),
-    Kind.BIGINT: _SMALL_INTS
-    | st.sampled_from([-(2**63), 2**63 - 1, 2**53, 2**53 + 1, -(2**53) - 1, 2**31, 10**18]),
+    Kind.BIGINT: _SMALL_INTS | st.sampled_from([-(2**63), 2**63 - 1, 2**53, 2**53 + 1, -(2**53) - 1, 2**31, 10**18]),
     Kind.FLOAT: _FLOATS | st.floats(width=32),
     Kind.DOUBLE: _FLOATS | st.sampled_from([5e-324, 1.7976931348623157e308, 2.0**53]) | st.floats(),
     Kind.STRING: st.sampled_from(
@@ -158,9 +157,7 @@ def schemas(draw: st.DrawFn, timed: bool | None = None, types: tuple[Type, ...] 
 
 def wide_schema(each: int = 2) -> Schema:
     """The schema with so many columns of every type, and a time: what one big comparison runs over."""
-    columns = [
-        Column(f"{_short_name(type_)}{number}", type_) for type_ in TYPES for number in range(1, each + 1)
-    ]
+    columns = [Column(f"{_short_name(type_)}{number}", type_) for type_ in TYPES for number in range(1, each + 1)]
     return Schema((*columns, Column("Ts", Type(Kind.TIMESTAMP))), "Ts").checked()
 
 
@@ -171,19 +168,12 @@ def _short_name(type_: Type) -> str:
 @st.composite
 def rows(draw: st.DrawFn, schema: Schema, min_size: int = 0, max_size: int = 12) -> list[dict[str, Any]]:
     """Rows for one push; the time column, if there is one, is never NULL."""
-    pools = {
-        column.name: times() if column.name == schema.time else values(column.type)
-        for column in schema.columns
-    }
-    found: list[dict[str, Any]] = draw(
-        st.lists(st.fixed_dictionaries(pools), min_size=min_size, max_size=max_size)
-    )
+    pools = {column.name: times() if column.name == schema.time else values(column.type) for column in schema.columns}
+    found: list[dict[str, Any]] = draw(st.lists(st.fixed_dictionaries(pools), min_size=min_size, max_size=max_size))
     again: bool = draw(st.booleans())
     return [*found, dict(found[0])] if found and again else found
 
 
-def batches(
-    schema: Schema, max_batches: int = 4, max_rows: int = 8
-) -> st.SearchStrategy[list[list[dict[str, Any]]]]:
+def batches(schema: Schema, max_batches: int = 4, max_rows: int = 8) -> st.SearchStrategy[list[list[dict[str, Any]]]]:
     """Some pushes, one after the other; any of them may be empty."""
     return st.lists(rows(schema, max_size=max_rows), max_size=max_batches)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from hypothesis import strategies as st
 
@@ -16,7 +17,7 @@ from tureen.schema import NUMERIC, Column, Kind, Schema
 from tureen.testing.literals import literals, patterns
 
 _OPS = ("=", "<>", "!=", "<", "<=", ">", ">=")
-_BASE = "2026-01-01"
+_BASE = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,7 @@ class QueryText:
         return f"{self.batch} {self.window}".strip()
 
 
-def conditions(
-    schema: Schema, portable: bool = True, depth: int = 2, prefix: str = ""
-) -> st.SearchStrategy[str]:
+def conditions(schema: Schema, portable: bool = True, depth: int = 2, prefix: str = "") -> st.SearchStrategy[str]:
     """WHERE conditions: factors of all kinds under AND, OR and NOT, nested up to `depth`."""
     factors = _factors(schema, portable, prefix)
     if depth == 0:
@@ -97,9 +96,7 @@ def _pair(draw: st.DrawFn, schema: Schema, column: Column, name: str, prefix: st
     """A column against another of a comparable type, perhaps moved by a constant."""
     kind = column.type.kind
     fitting = [
-        other
-        for other in schema.columns
-        if other.type.kind == kind or (kind in NUMERIC and other.type.kind in NUMERIC)
+        other for other in schema.columns if other.type.kind == kind or (kind in NUMERIC and other.type.kind in NUMERIC)
     ]
     other = draw(st.sampled_from(fitting))
     right = draw(_spelt(other.name, prefix))
@@ -140,32 +137,37 @@ def _opaque(
     return None
 
 
+_LENGTHS = st.one_of(
+    st.sampled_from(["INTERVAL '1' SECOND", "INTERVAL '3' SECONDS", "INTERVAL '90' MINUTE", "INTERVAL '1' MONTH"]),
+    st.tuples(st.integers(0, 90), st.sampled_from(["SECONDS", "MINUTES", "minute", "HOURS"])).map(
+        "{0[0]} {0[1]}".format
+    ),
+    st.integers(0, 5000).map(str),
+)
+_MINUTES = st.integers(-120, 120)
+
+
 def windows() -> st.SearchStrategy[str]:
-    """BEGIN-END tails of every kind: none, sliding, landmark, snapshot, rows."""
-    lengths = st.one_of(
-        st.sampled_from(
-            ["INTERVAL '1' SECOND", "INTERVAL '3' SECONDS", "INTERVAL '90' MINUTE", "INTERVAL '1' MONTH"]
-        ),
-        st.tuples(st.integers(0, 90), st.sampled_from(["SECONDS", "MINUTES", "MINUTE", "HOURS"])).map(
-            lambda two: f"{two[0]} {two[1]}"
-        ),
-        st.integers(0, 5000).map(str),
-    )
-    instants = st.tuples(st.integers(0, 23), st.integers(0, 59)).map(
-        lambda two: f"TIMESTAMP '{_BASE} {two[0] // 12:02}:{two[1]:02}:00'"
-    ) | st.sampled_from([f"TIMESTAMP '{_BASE} 00:00:00'", "TIMESTAMP '2025-12-31 23:59:58.5'"])
-    counts = st.integers(0, 12)
+    """BEGIN-END tails of every kind: none, sliding, landmark, snapshot, rows; BEGIN is never after END."""
     return st.one_of(
         st.just(""),
-        lengths.map(lambda length: f"BEGIN NOW - {length} END NOW"),
-        st.tuples(lengths, lengths).map(lambda two: f"BEGIN NOW - {two[0]} END NOW - {two[1]}"),
-        instants.map(lambda instant: f"BEGIN {instant} END NOW"),
-        st.tuples(instants, instants).map(lambda two: f"BEGIN {two[0]} END {two[1]}"),
-        counts.map(lambda count: f"BEGIN NOW - {count} ROWS END NOW"),
-        st.tuples(counts, counts).map(
+        _LENGTHS.map("BEGIN NOW - {} END NOW".format),
+        st.tuples(st.integers(0, 90), st.integers(0, 90)).map(
+            lambda two: f"BEGIN NOW - {max(two)} MINUTES END NOW - INTERVAL '{min(two)}' MINUTE"
+        ),
+        _MINUTES.map(lambda minutes: f"BEGIN {_instant(minutes)} END NOW"),
+        st.tuples(_MINUTES, _MINUTES).map(lambda two: f"BEGIN {_instant(min(two))} END {_instant(max(two))}"),
+        st.integers(1, 12).map("BEGIN NOW - {} ROWS END NOW".format),
+        st.tuples(st.integers(1, 6), st.integers(1, 6)).map(
             lambda two: f"BEGIN NOW - {two[0] + two[1]} ROWS END NOW - {two[1]} ROWS"
         ),
     )
+
+
+def _instant(minutes: int) -> str:
+    """The instant so many minutes after the streams' base, and a little after the full minute now and then."""
+    moment = _BASE + timedelta(minutes=minutes, milliseconds=500 * (minutes % 3))
+    return f"TIMESTAMP '{moment:%Y-%m-%d %H:%M:%S.%f}'"
 
 
 @st.composite

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -135,24 +136,25 @@ def _by_sign(op: str, sign: int) -> bool:
     }[op]
 
 
-_duckdb: duckdb.DuckDBPyConnection | None = None
-
-
 def _ask_duckdb(predicate: Opaque, row: Row, schema: Schema) -> bool:
     """Evaluate an opaque expression over a table of this one row."""
-    global _duckdb
-    if _duckdb is None:
-        _duckdb = duckdb.connect(config={"threads": "1"})
-        _duckdb.execute("SET TimeZone = 'UTC'")
-        # Rewriting `a + 1 = 3` into `a = 2` would hide the overflow that Spark raises.
-        _duckdb.execute("SET disabled_optimizers = 'expression_rewriter'")
     fields = [(name, type_of(schema, name).arrow) for name in predicate.columns] or [("_", pa.null())]
     one = pa.Table.from_pylist([{name: row.get(name) for name, _ in fields}], schema=pa.schema(fields))
-    _duckdb.register("one", one)
+    connection = _connection()
+    connection.register("one", one)
     try:
-        found = _duckdb.execute(f"SELECT CAST(({predicate.sql}) AS BOOLEAN) FROM one").fetchall()
+        found = connection.execute(f"SELECT CAST(({predicate.sql}) AS BOOLEAN) FROM one").fetchall()
     except (duckdb.OutOfRangeException, duckdb.ConversionException, duckdb.InvalidInputException) as error:
         raise QueryFailed(f"the query raised: {error}") from error
     finally:
-        _duckdb.unregister("one")
+        connection.unregister("one")
     return found == [(True,)]
+
+
+@cache
+def _connection() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(config={"threads": "1"})
+    connection.execute("SET TimeZone = 'UTC'")
+    # Rewriting `a + 1 = 3` into `a = 2` would hide the overflow that Spark raises.
+    connection.execute("SET disabled_optimizers = 'expression_rewriter'")
+    return connection

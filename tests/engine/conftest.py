@@ -1,0 +1,20 @@
+"""A real pot on real Spark, shared by the tests of a module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import tureen
+
+
+@pytest.fixture(scope="module")
+def soup(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tureen.Soup]:
+    """An open pot; each test makes streams of its own in it."""
+    assert spark
+    root: Path = tmp_path_factory.mktemp("engine")
+    with tureen.open(root / "pot", mode="write") as opened:
+        yield opened

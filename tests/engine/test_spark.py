@@ -1,0 +1,151 @@
+"""Spark's side: outside sources, the public sink, the reader."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+import tureen
+
+
+def until_rows(query: tureen.StandingQuery, soup: tureen.Soup, wanted: int) -> tureen.Answer:
+    """Follow the pot, commit by commit, until the query has so many rows."""
+    answer = query.invoke()
+    while len(answer) < wanted:
+        soup.wait(f"{int(answer.position) + 1:015d}", timeout=60)
+        answer = query.invoke()
+    return answer
+
+
+def test_rate(soup: tureen.Soup) -> None:
+    source = {"format": "rate", "options": {"rowsPerSecond": 50}}
+    soup.create_stream("ticks", "value BIGINT, timestamp TIMESTAMP", time="timestamp", source=source)
+    query = soup.register("SELECT value FROM ticks WHERE value % 2 = 0")
+    found = [row["value"] for row in until_rows(query, soup, 20)]
+    assert found == list(range(0, 2 * len(found), 2))
+    soup.drop_stream("ticks")
+
+
+def write_json(path: Path) -> None:
+    path.write_text("\n".join(json.dumps({"id": n, "name": f"n{n}", "ts": f"2026-01-01T00:00:{n:02}Z"}) for n in range(9)))
+
+
+def write_csv(path: Path) -> None:
+    lines = ["id,name,ts", *(f"{n},n{n},2026-01-01T00:00:{n:02}Z" for n in range(9))]
+    path.write_text("\n".join(lines))
+
+
+def write_parquet(path: Path) -> None:
+    times = [datetime(2026, 1, 1, 0, 0, n, tzinfo=UTC) for n in range(9)]
+    table = pa.table({"name": [f"n{n}" for n in range(9)], "id": list(range(9)), "ts": times})
+    pq.write_table(table, path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "write", "options"),
+    [("json", write_json, {}), ("csv", write_csv, {"header": "true"}), ("parquet", write_parquet, {})],
+)
+def test_files(
+    soup: tureen.Soup, tmp_path: Path, kind: str, write: Callable[[Path], None], options: dict[str, str]
+) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    write(folder / f"one.{kind}")
+    source = {"format": kind, "options": {"path": str(folder), **options}}
+    soup.create_stream(f"files_{kind}", "id BIGINT, name STRING, ts TIMESTAMP", time="ts", source=source)
+    query = soup.register(f"SELECT id, name FROM files_{kind} WHERE id >= 3")
+    assert until_rows(query, soup, 6).table.to_pydict() == {
+        "id": [3, 4, 5, 6, 7, 8],
+        "name": [f"n{n}" for n in range(3, 9)],
+    }
+    soup.drop_stream(f"files_{kind}")
+
+
+def test_rows_without_a_time_are_rejected_and_the_rest_goes_on(soup: tureen.Soup, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "one.json").write_text('{"id": 1, "ts": "2026-01-01T00:00:00Z"}\n{"id": 2}\n')
+    source = {"format": "json", "options": {"path": str(folder)}}
+    soup.create_stream("partly", "id INT, ts TIMESTAMP", time="ts", source=source)
+    query = soup.register("SELECT id FROM partly")
+    assert until_rows(query, soup, 1).table.to_pydict() == {"id": [1]}
+    (rejected,) = soup.rejected("partly")
+    assert rejected["row"] == {"id": 2, "ts": None}
+    assert "NULL" in rejected["reason"]
+    soup.drop_stream("partly")
+
+
+def start_sink(spark: SparkSession, soup: tureen.Soup, folder: Path, checkpoint: Path) -> StreamingQuery:
+    frame = spark.readStream.schema("a INT, b STRING").json(str(folder))
+    return (
+        frame.writeStream.format("tureen")
+        .option("pot", str(soup.path))
+        .option("stream", "sunk")
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+
+
+def test_the_public_sink_takes_each_batch_once(spark: SparkSession, soup: tureen.Soup, tmp_path: Path) -> None:
+    soup.create_stream("sunk", "b STRING, a INT")
+    query = soup.register("SELECT a, b FROM sunk WHERE a > 1")
+    folder, checkpoint = tmp_path / "in", tmp_path / "checkpoint"
+    folder.mkdir()
+    (folder / "one.json").write_text('{"a": 1, "b": "x"}\n{"a": 2, "b": "y"}\n')
+    assert start_sink(spark, soup, folder, checkpoint).awaitTermination(60)
+    assert query.invoke().table.to_pydict() == {"a": [2], "b": ["y"]}
+    # As after a crash between the pot's commit and Spark's own: the batch comes again.
+    for commit in (checkpoint / "commits").iterdir():
+        commit.unlink()
+    (folder / "two.json").write_text('{"a": 3, "b": "z"}\n')
+    assert start_sink(spark, soup, folder, checkpoint).awaitTermination(60)
+    assert query.invoke().table.to_pydict() == {"a": [2, 3], "b": ["y", "z"]}
+
+
+def test_the_sink_checks_the_schema(spark: SparkSession, soup: tureen.Soup) -> None:
+    soup.create_stream("strict", "a INT, b STRING")
+    for columns, text in (("1 AS a", "lacks the column 'b'"), ("1 AS a, 'x' AS b, 2 AS c", "no column 'c'")):
+        frame = spark.sql(f"SELECT {columns}")
+        with pytest.raises(Exception, match=text):
+            frame.write.format("tureen").option("pot", str(soup.path)).option("stream", "strict").mode("append").save()
+    with pytest.raises(Exception, match="is INT, not"):
+        spark.sql("SELECT 1.5D AS a, 'x' AS b").write.format("tureen").option("pot", str(soup.path)).option(
+            "stream", "strict"
+        ).mode("append").save()
+    assert soup.status()["streams"]["strict"]["rows"] == 0
+
+
+def test_a_batch_and_its_answer_through_spark(spark: SparkSession, soup: tureen.Soup) -> None:
+    soup.create_stream("batched", "id BIGINT, even BOOLEAN")
+    query = soup.register("SELECT id AS number, even FROM batched WHERE id >= 9990", name="last_ten")
+    frame = spark.range(10_000).selectExpr("id", "id % 2 = 0 AS even")
+    frame.write.format("tureen").option("pot", str(soup.path)).option("stream", "batched").mode("append").save()
+    answer = query.invoke()
+    assert sorted(row["number"] for row in answer) == list(range(9990, 10_000))
+    read = spark.read.format("tureen").option("pot", str(soup.path)).option("query", "last_ten").load()
+    assert read.schema.simpleString() == "struct<number:bigint,even:boolean>"
+    assert sorted((row.number, row.even) for row in read.collect()) == [
+        (number, number % 2 == 0) for number in range(9990, 10_000)
+    ]
+
+
+def test_a_source_that_fails_is_told_in_the_status(soup: tureen.Soup, tmp_path: Path) -> None:
+    source = {"format": "json", "options": {"path": str(tmp_path / "missing")}}
+    soup.create_stream("failing", "a INT", source=source)
+    soup.create_stream("healthy", "a INT")
+    query = soup.register("SELECT a FROM healthy")
+    while soup.status()["error"] is None:
+        at = soup.push("healthy", [{"a": 1}])
+        soup.wait(at)
+    assert "missing" in str(soup.status()["error"])
+    assert len(query.invoke()) >= 1
+    soup.drop_stream("failing")

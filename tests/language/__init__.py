@@ -1,0 +1,1 @@
+"""Tests of the language: SQL texts and what they are bound to."""

@@ -1,0 +1,413 @@
+"""A bound clause holds for exactly the rows for which Spark says TRUE."""
+
+from __future__ import annotations
+
+import math
+import operator
+import random
+import re
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from decimal import Context, Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from tureen.errors import SqlError
+from tureen.language import bind_query
+from tureen.language.moments import read_timestamp
+from tureen.language.types import as_decimal
+from tureen.predicate import AllOf, AnyOf, Clause, Compare, Interval, IsNull, Like, Opaque, Predicate, Within
+from tureen.schema import Kind, Schema, Type
+from tureen.window import to_micros
+
+SCHEMA = Schema.parse(
+    "i INT, j INT, l BIGINT, f FLOAT, d DOUBLE, e DOUBLE, n DECIMAL(10,2), k DECIMAL(17,2), m DECIMAL(38,10), "
+    "s STRING, t STRING, dt DATE, du DATE, ts TIMESTAMP, tu TIMESTAMP, b BOOLEAN, c BOOLEAN"
+)
+
+_INTS = [0, 1, -1, 2, 5, 7, 100, 16777217, 2147483647, -2147483648, None]
+_DOUBLES = [
+    0.0,
+    -0.0,
+    1.5,
+    -1.5,
+    0.1,
+    1.1,
+    2.0,
+    1e308,
+    -1e308,
+    5e-324,
+    math.inf,
+    -math.inf,
+    math.nan,
+    9007199254740992.0,
+    None,
+]
+_DATES = [
+    date(1970, 1, 1),
+    date(1969, 12, 31),
+    date(2020, 2, 29),
+    date(2026, 11, 16),
+    date(1, 1, 1),
+    date(9999, 12, 31),
+    None,
+]
+_TIMES = [
+    datetime(1970, 1, 1, tzinfo=UTC),
+    datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),
+    datetime(2020, 2, 29, 12, 30, 15, 500000, tzinfo=UTC),
+    datetime(2020, 2, 29, tzinfo=UTC),
+    datetime(2026, 11, 16, 2, 3, 4, tzinfo=UTC),
+    datetime(1, 1, 1, tzinfo=UTC),
+    None,
+]
+_STRINGS = [
+    "", "a", "ab", "abc", "ABC", " ab ", "a%c", "a_c", "a\\c", "b", "é", "straße", "ﬁn", "\U0001f600", "a\U0001f600c",
+    "\uffff", "it's", "1", "x\ty", "İz", None,
+]  # fmt: skip
+VALUES: dict[str, list[Any]] = {
+    "i": _INTS,
+    "j": _INTS,
+    "l": [*_INTS, 9007199254740992, 9007199254740993, 9223372036854775807, -9223372036854775808],
+    "f": [0.0, -0.0, 1.5, 0.1, 1.1, 16777216.0, 3.4028234663852886e38, math.inf, -math.inf, math.nan, None],
+    "d": _DOUBLES,
+    "e": _DOUBLES,
+    "n": [
+        None,
+        *map(Decimal, ["0.00", "1.23", "-1.23", "1.24", "1.50", "99999999.99", "-99999999.99", "5.00", "0.10"]),
+    ],
+    "k": [None, *map(Decimal, ["0.00", "900719925474099.31", "900719925474099.32", "-900719925474099.31", "1.10"])],
+    "m": [
+        None,
+        *map(Decimal, ["0", "1.2345678901", "9999999999999999999999999999.9999999999", "-0.0000000001", "0.005"]),
+    ],
+    "s": _STRINGS,
+    "t": _STRINGS,
+    "dt": _DATES,
+    "du": _DATES,
+    "ts": _TIMES,
+    "tu": _TIMES,
+    "b": [True, False, None],
+    "c": [True, False, None],
+}
+ROWS = 60
+
+
+def _table() -> pa.Table:
+    chance = random.Random(7)
+    columns: dict[str, pa.Array] = {}
+    for column in SCHEMA.columns:
+        edge = VALUES[column.name]
+        picked = edge + [chance.choice(edge) for _ in range(ROWS - len(edge))]
+        chance.shuffle(picked)
+        columns[column.name] = pa.array(picked, column.type.arrow)
+    return pa.table(columns)
+
+
+def _key(value: Any, one: Type) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, datetime):
+        return to_micros(value)
+    if isinstance(value, date):
+        return (value - date(1970, 1, 1)).days
+    if isinstance(value, Decimal):
+        return int(value.scaleb(one.scale, Context(prec=100)))
+    return int(value) if isinstance(value, bool) else value
+
+
+_OPS = {"=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+class Plain:
+    """The slow, obvious evaluator: every row by itself."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+        self.rows = [
+            {column.name: _key(row[column.name], column.type) for column in SCHEMA.columns} for row in table.to_pylist()
+        ]
+        self.duckdb = duckdb.connect()
+        self.duckdb.execute("SET TimeZone='Asia/Tokyo'")
+        # DuckDB's optimizer turns i + 1 > 0 into i > -1, which does not raise where Spark does.
+        self.duckdb.execute("SET disabled_optimizers = 'expression_rewriter'")
+        self.duckdb.register("block", table)
+
+    def holds(self, predicate: Predicate) -> list[bool | None]:
+        """Whether the predicate holds, row by row; None where it raises and nothing else decides."""
+        match predicate:
+            case AllOf(parts):
+                every = [self.holds(part) for part in parts]
+                return [_decided([one[i] for one in every], False) for i in range(len(self.rows))]
+            case AnyOf(parts):
+                every = [self.holds(part) for part in parts]
+                return [_decided([one[i] for one in every], True) for i in range(len(self.rows))]
+            case Within(name, intervals):
+                return [any(_inside(row[name], one) for one in intervals) for row in self.rows]
+            case IsNull(name):
+                return [row[name] is None for row in self.rows]
+            case Compare():
+                return [_compares(row, predicate) for row in self.rows]
+            case Like(name, pattern, escape, negated):
+                word = "NOT LIKE" if negated else "LIKE"
+                return self._sql(f'"{name}" {word} $1 ESCAPE $2', [pattern, escape])
+            case Opaque(sql):
+                return self._sql(sql, [])
+
+    def _sql(self, sql: str, values: list[str]) -> list[bool | None]:
+        try:
+            answer = self.duckdb.execute(f"SELECT ({sql}) FROM block", values).fetchall()
+        except duckdb.Error:
+            return [self._row(sql, i) for i in range(len(self.rows))]
+        return [row[0] is True for row in answer]
+
+    def _row(self, sql: str, i: int) -> bool | None:
+        self.duckdb.register("one_row", self.table.slice(i, 1))
+        try:
+            answer = self.duckdb.execute(f"SELECT ({sql}) FROM one_row").fetchone()
+        except duckdb.Error:
+            return None
+        return answer is not None and answer[0] is True
+
+
+def _rank(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode()
+    return (value != value, 0 if value != value else value)
+
+
+def _inside(value: Any, one: Interval) -> bool:
+    if value is None:
+        return False
+    low = one.low is None or _rank(value) > _rank(one.low) or (not one.low_open and _rank(value) == _rank(one.low))
+    high = one.high is None or _rank(value) < _rank(one.high) or (not one.high_open and _rank(value) == _rank(one.high))
+    return low and high
+
+
+def _decided(parts: list[bool | None], by: bool) -> bool | None:
+    if by in parts:
+        return by
+    return None if None in parts else not by
+
+
+def _compares(row: dict[str, Any], one: Compare) -> bool | None:
+    left, right = row[one.left], row[one.right]
+    if left is None or right is None:
+        return False
+    kinds = [SCHEMA.find(name).type for name in (one.left, one.right)]  # type: ignore[union-attr]
+    if one.domain == "double":
+        left, right = (
+            value / 10**kind.scale if kind.kind is Kind.DECIMAL else float(value)
+            for value, kind in zip((left, right), kinds, strict=True)
+        )
+    elif one.domain == "decimal":
+        left, right = (
+            Decimal(value).scaleb(-as_decimal(kind).scale, Context(prec=100))
+            for value, kind in zip((left, right), kinds, strict=True)
+        )
+    if one.offset:
+        right = right + one.offset
+        if one.domain == "int" and not -(2 ** (one.limit - 1)) <= right < 2 ** (one.limit - 1):
+            return None
+    return bool(_OPS[one.op](_rank(left), _rank(right)))
+
+
+_COMPARED = "i-j i-l j-i i-d i-f l-d l-f d-e d-f n-i n-l n-d n-m k-d k-f m-l m-d s-t dt-du ts-tu dt-ts b-c i-i d-d n-k"
+_CONSTANTS = re.compile(r"(\w+): (.*)")
+
+
+def _predicates() -> list[str]:
+    found: list[str] = []
+    for line in Path(__file__).with_name("conditions.sql").read_text().splitlines():
+        constants = _CONSTANTS.fullmatch(line)
+        if constants:
+            for constant in constants.group(2).split("|"):
+                column = constants.group(1)
+                found += [f"{column} {op} {constant}" for op in _OPS]
+                found += [f"{constant} > {column}", f"NOT ({column} < {constant})"]
+        elif line and not line.startswith("--"):
+            found.append(line)
+    for pair in _COMPARED.split():
+        left, right = pair.split("-")
+        found += [f"{left} {op} {right}" for op in _OPS]
+        found.append(f"NOT ({left} <= {right})")
+    return found
+
+
+PREDICATES = _predicates()
+
+
+# Thousands of small expressions: interpreting them is quicker than compiling them.
+_INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.subexpressionElimination.enabled": "false",
+}
+
+
+@pytest.fixture(scope="module")
+def frame(spark: SparkSession) -> Iterator[DataFrame]:
+    before = {name: spark.conf.get(name) for name in _INTERPRETED}
+    for name, value in _INTERPRETED.items():
+        spark.conf.set(name, value)
+    yield spark.createDataFrame(_table()).coalesce(1)
+    for name, old in before.items():
+        spark.conf.set(name, str(old))
+
+
+@pytest.fixture(scope="module")
+def expected(frame: DataFrame) -> dict[str, list[bool]]:
+    answers = frame.selectExpr(*[f"coalesce({one}, FALSE)" for one in PREDICATES]).collect()
+    return {one: [row[i] for row in answers] for i, one in enumerate(PREDICATES)}
+
+
+@pytest.fixture(scope="module")
+def plain() -> Plain:
+    return Plain(_table())
+
+
+def test_a_clause_holds_where_spark_says_true(expected: dict[str, list[bool]], plain: Plain) -> None:
+    wrong = []
+    for text in PREDICATES:
+        clause = _clause(text)
+        found = plain.holds(AllOf(clause))
+        if found != expected[text]:
+            rows = [i for i in range(len(found)) if found[i] != expected[text][i]]
+            wrong.append(f"{text}: rows {rows[:3]}, such as {plain.table.slice(rows[0], 1).to_pylist()}, {clause}")
+    assert not wrong, "\n".join(wrong)
+
+
+def _clause(text: str) -> Clause:
+    return bind_query(f"SELECT * FROM x WHERE {text}", lambda _: ("x", SCHEMA)).clause
+
+
+@pytest.mark.parametrize("text", ["l < 9223372036854775808", "l > -9223372036854775809"])
+def test_a_constant_beyond_all_integers_leaves_nulls_out(text: str, frame: DataFrame, plain: Plain) -> None:
+    # Spark makes TRUE of the whole comparison, even where the column is NULL; here it is SQL's NULL.
+    says = [row[0] for row in frame.selectExpr(f"{text} AND l IS NOT NULL").collect()]
+    assert plain.holds(AllOf(_clause(text))) == [one is True for one in says]
+    assert all(row[0] for row in frame.selectExpr(text).collect())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "i + 1 > 0",
+        "i - 1 < 0",
+        "i * 2 > 0",
+        "-i > 0",
+        "abs(i) > 0",
+        "l + 1 > 0",
+        "i / j > 1",
+        "i % j = 1",
+        "i div j = 1",
+        "d / e > 1",
+        "d % e > 1",
+        "i > 1 OR i / j > 1",
+        "CAST(l AS INT) = 1",
+        "CAST(d AS INT) = 1",
+        "CAST(d AS BIGINT) = 1",
+        "CAST(n AS DECIMAL(4,2)) = 1",
+        "CAST(m AS BIGINT) = 1",
+        "ceil(d) = 1",
+    ],
+)
+def test_what_raises_in_spark_raises_here(text: str, frame: DataFrame, plain: Plain) -> None:
+    with pytest.raises(PySparkException):
+        frame.selectExpr(text).collect()
+    assert None in plain.holds(AllOf(_clause(text)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "i = '1.5'",
+        "i = 'x'",
+        "d = 'x'",
+        "dt = '2021-02-29'",
+        "ts = '2020-01-01 25:00:00'",
+        "ts = '2020-01-02 03:04+01:00'",
+        "ts = '2020-01-02T'",
+        "b = 'maybe'",
+        "ts = 5",
+        "dt = 1",
+        "b = 1",
+        "i = TRUE",
+        "i = DATE '2020-01-01'",
+        "NOT i",
+        "i AND b",
+        "d = 1e400",
+        "i = 128Y",
+        "s LIKE 'a\\\\b'",
+        "s LIKE 'a' ESCAPE 'ab'",
+        "ts + 1 > ts",
+        "l = 1.5e40BD",
+        "sum(i) > 1 AND i > 1",
+    ],
+)
+def test_what_spark_refuses_is_refused(text: str, frame: DataFrame) -> None:
+    with pytest.raises(PySparkException):
+        frame.where(text).selectExpr("i").collect()
+    with pytest.raises(SqlError):
+        _clause(text)
+
+
+TIMESTAMPS = """
+2020
+2020-1
+2020-01-02
+2020-01-02 3
+2020-01-02 3:4
+2020-01-02 3:4:5
+2020-01-02 03:04:05.1234567
+2020-01-02T03:04:05Z
+2020-01-02 03:04:05 Z
+2020-01-02 03:04:05+1
+2020-01-02 03:04:05+0130
+2020-01-02 03:04:05-01:30
+2020-01-02 03:04:05UTC+2
+2020-01-02 03:04:05 GMT-03:30
+2020-03-29 02:30:00 Europe/Berlin
+2020-10-25 02:30:00 Europe/Berlin
+2020-01-02 03:04:05+01:00:30
+2020-01-02 03:04:05+1:5
+2020-01-02 03:04:05.
+2020-01-02T3
++2020-01-02
+0001-01-01
+9999-12-31 23:59:59.999999
+"""
+
+
+def test_timestamps_in_texts_are_read_as_spark_reads_them(spark: SparkSession) -> None:
+    texts = TIMESTAMPS.split("\n")[1:-1]
+    values = ", ".join(f"(' {text} ')" for text in texts)
+    rows = spark.sql(f"SELECT unix_micros(CAST(t AS TIMESTAMP)) FROM VALUES {values} AS x(t)").collect()
+    assert [read_timestamp(f" {text} ") for text in texts] == [row[0] for row in rows]
+
+
+STRINGS = r"""
+'a\tb\n\0\b\Z\%\_\q\'\"\\x'
+'\u0041\U0001F600\101\12'
+'\uD83D\uDE00'
+r'a\n'
+"a""b"
+'it''s'
+'a''''b'
+'a' 'b'
+'a' '' 'b'
+''
+"""
+
+
+def test_strings_are_read_as_spark_reads_them(spark: SparkSession) -> None:
+    literals = STRINGS.split("\n")[1:-1]
+    row = spark.sql(f"SELECT {', '.join(literals)}").collect()[0]
+    for literal, expected in zip(literals, row, strict=True):
+        assert _clause(f"s = {literal}") == (Within("s", (Interval(expected, expected),)),), literal

@@ -1,0 +1,195 @@
+"""Any text at all is bound or refused: nothing but our own errors comes out."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tureen.errors import Place, TureenError
+from tureen.language import bind_query, parse_duration
+from tureen.predicate import dump_clause, load_clause
+from tureen.schema import Schema
+
+SCHEMA = Schema.parse(
+    "i INT, j INT, l BIGINT, f FLOAT, d DOUBLE, e DOUBLE, n DECIMAL(10,2), k DECIMAL(17,2), m DECIMAL(38,10), "
+    "s STRING, t STRING, dt DATE, du DATE, ts TIMESTAMP, tu TIMESTAMP, b BOOLEAN, c BOOLEAN"
+)
+CONDITIONS = [
+    line
+    for line in Path(__file__).with_name("conditions.sql").read_text().splitlines()
+    if line and not line.startswith("--") and ": " not in line
+]
+WINDOWS = ["", "BEGIN NOW - 10 MINUTES END NOW", "BEGIN '2026-01-01' END (NOW - 5 ROWS)", "END NOW - INTERVAL '1' DAY"]
+WORDS = [
+    "SELECT",
+    "*",
+    "FROM",
+    "x",
+    "WHERE",
+    "i",
+    "d",
+    "s",
+    "ts",
+    "n",
+    "b",
+    ",",
+    "(",
+    ")",
+    "[",
+    "]",
+    ".",
+    ";",
+    "AND",
+    "OR",
+    "NOT",
+    "IN",
+    "BETWEEN",
+    "LIKE",
+    "ESCAPE",
+    "IS",
+    "NULL",
+    "TRUE",
+    "CASE",
+    "WHEN",
+    "THEN",
+    "ELSE",
+    "END",
+    "BEGIN",
+    "NOW",
+    "-",
+    "+",
+    "/",
+    "%",
+    "||",
+    "=",
+    "<=>",
+    "<",
+    "1",
+    "1.5",
+    "2e400",
+    "1e5BD",
+    "'a'",
+    "'1'",
+    "'%'",
+    "`i`",
+    "INTERVAL",
+    "DAY",
+    "ROWS",
+    "RANGE",
+    "MINUTES",
+    "TIMESTAMP",
+    "DATE",
+    "'2020-01-01'",
+    "CAST",
+    "AS",
+    "INT",
+    "DECIMAL(5,2)",
+    "STRING",
+    "abs",
+    "length",
+    "substring",
+    "if",
+    "coalesce",
+    "sum",
+    "::",
+    "--",
+    "/*",
+    "*/",
+    '"',
+    "\\",
+    "@",
+    "?",
+    ":",
+    "!",
+    "~",
+    "&",
+    "|",
+    "^",
+    "$",
+    "#",
+    "{}",
+    "=>",
+    "->",
+    "LATERAL",
+    "VIEW",
+    "explode",
+    "JOIN",
+    "ON",
+    "USING",
+    "UNION",
+    "WITH",
+    "GROUP",
+    "BY",
+    "HAVING",
+    "ORDER",
+    "LIMIT",
+    "DISTINCT",
+    "OVER",
+    "X'12'",
+    "r'x'",
+    "date_add",
+    "trim",
+    "extract",
+    "year(dt)",
+    "position",
+    "ARRAY",
+    "MAP",
+]
+
+
+def check(text: str) -> None:
+    """Bind the text, or see it refused with a place inside it."""
+    try:
+        query = bind_query(text, lambda _: ("x", SCHEMA))
+    except TureenError as error:
+        assert error.message
+        if isinstance(error.place, Place):
+            lines = text.split("\n")
+            assert 1 <= error.place.line <= len(lines)
+            assert 1 <= error.place.column <= len(lines[error.place.line - 1]) + 1
+    else:
+        assert dump_clause(load_clause(dump_clause(query.clause))) == dump_clause(query.clause)
+
+
+@given(st.text(max_size=200))
+@settings(max_examples=150, deadline=None)
+def test_any_text(text: str) -> None:
+    check(text)
+
+
+@given(st.text(max_size=60), st.sampled_from(WINDOWS))
+@settings(max_examples=150, deadline=None)
+def test_any_condition(text: str, window: str) -> None:
+    check(f"SELECT * FROM x WHERE {text} {window}")
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=25), st.booleans())
+@settings(max_examples=400, deadline=None)
+def test_any_words(words: list[str], condition: bool) -> None:
+    check(("SELECT * FROM x WHERE " if condition else "SELECT ") + " ".join(words))
+
+
+@given(st.text(max_size=40))
+@settings(max_examples=150, deadline=None)
+def test_any_duration(text: str) -> None:
+    try:
+        assert parse_duration(text) > 0
+    except TureenError as error:
+        assert error.hint
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_mutations_of_right_queries(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(150):
+        text = f"SELECT i, x.d AS q FROM x WHERE {chance.choice(CONDITIONS)} AND {chance.choice(CONDITIONS)}"
+        text = f"{text} {chance.choice(WINDOWS)}"
+        for _ in range(chance.randint(1, 3)):
+            at = chance.randrange(len(text) + 1)
+            cut = at + chance.choice([0, 0, 1, 5])
+            text = text[:at] + chance.choice(["", chance.choice(WORDS), chr(chance.randrange(1, 300))]) + text[cut:]
+        check(text)

@@ -1,0 +1,123 @@
+"""What is refused: which error, where in the text, and with what hint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tureen.errors import Place, SqlError, TureenError, TypeMismatch, UnknownColumn, UnknownStream, Unsupported
+from tureen.query import Output, Query
+
+Bind = Callable[[str], Query]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "says", "place", "hint"),
+    [
+        ("SELECT prize FROM trades", UnknownColumn, "no column 'prize'", (1, 8), "price"),
+        ("SELECT *\nFROM trades\nWHERE qty > 1\n  AND prize > 2", UnknownColumn, "'prize'", (4, 7), "price"),
+        ("SELECT x.qty FROM trades", UnknownColumn, "'x' is not the stream", (1, 8), "trades"),
+        ("SELECT trades.qty FROM trades t", UnknownColumn, "'trades' is not the stream", (1, 8), "t"),
+        ("SELECT * FROM trade", UnknownStream, "no stream 'trade'", (1, 15), "trades"),
+        ("SELECT * FROM trades WHERE sym = 5", TypeMismatch, "STRING", (1, 34), "quotes"),
+        ("SELECT * FROM trades WHERE sym IN ('a', 5)", TypeMismatch, "STRING", (1, 41), "quotes"),
+        ("SELECT * FROM trades WHERE qty = 'x'", TypeMismatch, "'x' is not a BIGINT", (1, 34), None),
+        ("SELECT * FROM trades WHERE day = '2020-02-30'", TypeMismatch, "'2020-02-30' is not a DATE", (1, 34), "2026"),
+        ("SELECT * FROM trades WHERE ts > DATE '10000-01-01'", TypeMismatch, "is not a DATE", (1, 38), "9999"),
+        ("SELECT * FROM trades WHERE qty", TypeMismatch, "needs a condition", (1, 28), "compare"),
+        ("SELECT * FROM trades WHERE NOT qty", TypeMismatch, "needs a condition", (1, 32), "compare"),
+        ("SELECT * FROM trades WHERE ok > 5", TypeMismatch, "BOOLEAN", (1, 33), "CAST"),
+        ("SELECT * FROM trades WHERE sym + 1 > 2", TypeMismatch, "STRING", (1, 34), None),
+        ("SELECT * FROM trades WHERE sum(qty) > 5", SqlError, "SUM cannot stand in WHERE", (1, 28), "one row"),
+        ("SELECT * FROM trades WHERE lenght(sym) > 5", Unsupported, "the function lenght", (1, 28), "length"),
+        ("SELECT * FROM trades WHERE read_csv('/etc/passwd') = 1", Unsupported, "read_csv", (1, 28), None),
+        ("SELECT * FROM trades WHERE round(price) = 1", Unsupported, "round", (1, 28), None),
+        ("SELECT * FROM trades WHERE sym RLIKE 'a'", Unsupported, "RLIKE", (1, 28), "LIKE"),
+        ("SELECT * FROM trades WHERE qty IN (SELECT 1)", Unsupported, "list of values", (1, 28), "IN \\(1"),
+        ("SELECT * FROM trades WHERE net / 3 > 1", Unsupported, "DECIMAL /", (1, 28), "DOUBLE"),
+        ("SELECT * FROM trades WHERE qty > ?", Unsupported, "parameters", (1, 34), "value"),
+        ("SELECT * FROM trades WHERE qty > :q", Unsupported, "parameters", (1, 34), "value"),
+        ("SELECT * FROM trades WHERE try_cast(sym AS INT) = 1", Unsupported, "TRY_CAST", (1, 28), "CAST"),
+        ("SELECT * FROM trades WHERE ts > now()", Unsupported, "now", (1, 33), None),
+        ("SELECT * FROM trades WHERE qty > 1/0", SqlError, "cannot be worked out", (1, 34), None),
+        ("SELECT * FROM trades, quotes", Unsupported, "join", (1, 23), "each stream"),
+        ("SELECT * FROM trades JOIN quotes ON 1 = 1", Unsupported, "join", (1, 22), "each stream"),
+        ("SELECT DISTINCT qty FROM trades", Unsupported, "DISTINCT", (1, 8), None),
+        ("SELECT qty FROM trades GROUP BY qty", Unsupported, "GROUP BY", (1, 24), None),
+        ("SELECT * FROM trades ORDER BY qty", Unsupported, "ORDER BY", (1, 22), "time order"),
+        ("SELECT * FROM trades LIMIT 5", Unsupported, "LIMIT", (1, 22), "ROWS"),
+        ("SELECT qty + 1 FROM trades", Unsupported, "expression in the select list", (1, 8), "columns"),
+        ("SELECT count(*) FROM trades", Unsupported, "select list", (1, 8), None),
+        ("SELECT * FROM (SELECT * FROM trades)", Unsupported, "FROM takes one stream", (1, 23), None),
+        ("SELECT * FROM a.trades", Unsupported, "one part", (1, 15), "trades"),
+        ("SELECT * FROM trades UNION SELECT * FROM trades", Unsupported, "UNION", (1, 1), "itself"),
+        ("WITH x AS (SELECT 1) SELECT * FROM x", Unsupported, "WITH", (1, 1), "one SELECT"),
+        ("SELECT qty, qty FROM trades", SqlError, "two columns 'qty'", (1, 13), "AS"),
+        ("SELECT *, qty FROM trades", SqlError, "two columns 'qty'", (1, 11), "AS"),
+        ("SELECT FROM trades", SqlError, "empty", (1, 1), "\\*"),
+        ("SELECT 1", SqlError, "no stream", (1, 8), "FROM"),
+        ("DELETE FROM trades", SqlError, "starts with SELECT", (1, 1), None),
+        ("SELECT * FROM trades; SELECT 1", SqlError, "more than one statement", (1, 23), None),
+        ("SELECT * FROM trades WHERE qty >", SqlError, "missing after '>'", (1, 32), None),
+        ("SELECT *\nFROM trades\nWHERE (qty > 1", SqlError, "expected \\)", (3, 14), None),
+        ("SELECT a b c FROM trades", SqlError, "'c' is not expected", (1, 12), None),
+        ("SELECT * FROM trades WHERE sym = 'a", SqlError, "cannot be read", (1, 36), "not closed"),
+        ("", SqlError, "no query", None, "SELECT"),
+        (" -- nothing", SqlError, "no query", None, "SELECT"),
+    ],
+)
+def test_an_error(
+    bind: Bind, text: str, kind: type[TureenError], says: str, place: tuple[int, int] | None, hint: str | None
+) -> None:
+    with pytest.raises(kind, match=says) as caught:
+        bind(text)
+    assert type(caught.value) is kind
+    assert caught.value.place == (Place(*place) if place else None)
+    if hint is not None:
+        assert caught.value.hint is not None
+        assert hint.replace("\\", "") in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(" * 5000 + "qty > 1" + ")" * 5000,
+        "NOT " * 5000 + "ok",
+        "qty" + " + 1" * 5000 + " > 1",
+        "CASE WHEN " * 500 + "ok" + " THEN 1 END = 1" * 500,
+        "- " * 5000 + "1 > qty",
+        " AND ".join(f"{'abs(' * 60}qty{')' * 60} = {i}" for i in range(3)) + "(" * 300,
+    ],
+)
+def test_what_is_nested_too_deeply_is_refused(bind: Bind, text: str) -> None:
+    with pytest.raises(SqlError):
+        bind(f"SELECT * FROM trades WHERE {text}")
+
+
+def test_long_chains_are_taken(bind: Bind) -> None:
+    many = " OR ".join(f"qty = {2 * i}" for i in range(3000))
+    (factor,) = bind(f"SELECT * FROM trades WHERE {many}").clause
+    assert len(factor.intervals) == 3000  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("text", "outputs"),
+    [
+        ("sym, price", [("sym", "sym"), ("price", "price")]),
+        ("PRICE", [("PRICE", "price")]),
+        ("price AS p, t.qty q", [("p", "price"), ("q", "qty")]),
+        ("(qty)", [("qty", "qty")]),
+        ("qty, qty AS again", [("qty", "qty"), ("again", "qty")]),
+        ("`a b` AS `c d`", [("c d", "a b")]),
+    ],
+)
+def test_a_select_list(bind: Bind, text: str, outputs: list[tuple[str, str]]) -> None:
+    query = bind(f"SELECT {text} FROM Trades AS t")
+    assert query.stream == "trades"
+    assert query.outputs == tuple(Output(*one) for one in outputs)
+
+
+@pytest.mark.parametrize("text", ["*", "trades.*", "TRADES.*"])
+def test_a_star(bind: Bind, text: str) -> None:
+    assert [one.name for one in bind(f"SELECT {text} FROM trades").outputs][:2] == ["sym", "Venue"]

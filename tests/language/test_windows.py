@@ -1,0 +1,163 @@
+"""The window of a query, from its text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tureen.errors import InvalidSchema, SqlError, Unsupported
+from tureen.language import parse_duration
+from tureen.query import Query
+from tureen.window import At, Bound, Now, RowsBack, Window
+
+SECOND = 1_000_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+NEW_YEAR = 1_767_225_600 * SECOND
+
+Bind = Callable[[str], Query]
+
+
+@pytest.mark.parametrize(
+    ("text", "bound"),
+    [
+        ("NOW", Now()),
+        ("now()", Now()),
+        ("(NOW)", Now()),
+        ("NOW - INTERVAL '10' MINUTE", Now(-10 * MINUTE)),
+        ("NOW - INTERVAL 10 MINUTES", Now(-10 * MINUTE)),
+        ("NOW - INTERVAL '10 minutes'", Now(-10 * MINUTE)),
+        ("NOW - INTERVAL '1 day 2 hours'", Now(-DAY - 2 * HOUR)),
+        ("NOW - INTERVAL 1 DAY 2 HOURS", Now(-DAY - 2 * HOUR)),
+        ("NOW - INTERVAL '1 02:03:04.5' DAY TO SECOND", Now(-(DAY + 2 * HOUR + 3 * MINUTE + 4_500_000))),
+        ("NOW - INTERVAL '1-2' YEAR TO MONTH", Now(0, -14)),
+        ("NOW - 10 MINUTES", Now(-10 * MINUTE)),
+        ("NOW - 10", Now(-10 * SECOND)),
+        ("NOW - 0.5", Now(-500_000)),
+        ("NOW - 1.5 HOURS", Now(-90 * MINUTE)),
+        ("NOW - 250 MILLISECONDS", Now(-250_000)),
+        ("NOW - 1 WEEK", Now(-7 * DAY)),
+        ("NOW - 1 MONTH", Now(0, -1)),
+        ("NOW - 2 YEARS", Now(0, -24)),
+        ("NOW - 1 MONTH - 1 DAY", Now(-DAY, -1)),
+        ("NOW + 5 MINUTES", Now(5 * MINUTE)),
+        ("((NOW - 10))", Now(-10 * SECOND)),
+        ("TIMESTAMP '2026-01-01 00:00:00'", At(NEW_YEAR)),
+        ("TIMESTAMP '2026-01-01T01:00:00+01:00'", At(NEW_YEAR)),
+        ("'2026-01-01'", At(NEW_YEAR)),
+        ("'2026-01-01 00:00:00Z'", At(NEW_YEAR)),
+        ("DATE '2026-01-01'", At(NEW_YEAR)),
+        ("NOW - 100 ROWS", RowsBack(100)),
+        ("(NOW - 1 ROW)", RowsBack(1)),
+    ],
+)
+def test_a_bound(bind: Bind, text: str, bound: Bound) -> None:
+    assert bind(f"SELECT * FROM trades BEGIN {text}").window == Window(bound, None)
+    assert bind(f"SELECT * FROM trades\nWHERE qty > 1 end {text} ;").window == Window(None, bound)
+
+
+@pytest.mark.parametrize(
+    ("text", "window"),
+    [
+        ("SELECT * FROM trades", Window()),
+        ("SELECT * FROM trades BEGIN NOW - 10 END NOW", Window(Now(-10 * SECOND), Now())),
+        ("SELECT * FROM trades BEGIN (NOW - 10) END (NOW)", Window(Now(-10 * SECOND), Now())),
+        ("SELECT * FROM trades [RANGE 5 MINUTES]", Window(Now(-5 * MINUTE), Now())),
+        ("SELECT * FROM trades [RANGE INTERVAL '1' MONTH] WHERE qty > 1", Window(Now(0, -1), Now())),
+        ("SELECT * FROM trades [ROWS 100] AS t WHERE t.qty > 1", Window(RowsBack(100), Now())),
+        ("SELECT * FROM trades t [rows 100]", Window(RowsBack(100), Now())),
+        ("SELECT * FROM trades BEGIN NOW - 9 ROWS END NOW - 3 ROWS", Window(RowsBack(9), RowsBack(3))),
+        ("SELECT * FROM trades BEGIN NOW - 1 MONTH END NOW - 30 DAYS", Window(Now(0, -1), Now(-30 * DAY))),
+        ("SELECT * FROM trades BEGIN '2026-01-01' END '2026-01-01'", Window(At(NEW_YEAR), At(NEW_YEAR))),
+        # BEGIN and END elsewhere are something else.
+        ("SELECT * FROM trades WHERE qty = CASE WHEN ok THEN 1 END BEGIN NOW", Window(Now())),
+        (
+            "SELECT * FROM trades WHERE CASE qty WHEN 1 THEN CASE WHEN ok THEN 1 END END = 1 END NOW",
+            Window(None, Now()),
+        ),
+        ("SELECT * FROM trades WHERE sym = 'BEGIN NOW END NOW'", Window()),
+        ("SELECT * FROM trades -- BEGIN NOW\n/* END NOW */", Window()),
+        (
+            "SELECT begin, trades.end FROM trades WHERE begin > 1 AND end < 2 OR NOT end = begin BEGIN NOW",
+            Window(Now()),
+        ),
+        ("SELECT `begin` AS begin FROM trades WHERE qty BETWEEN begin AND end", Window()),
+    ],
+)
+def test_a_window(bind: Bind, text: str, window: Window) -> None:
+    assert bind(text).window == window
+
+
+@pytest.mark.parametrize(
+    ("text", "says", "column"),
+    [
+        ("BEGIN NOW END NOW - 10", "always empty", 28),
+        ("BEGIN '2026-01-02' END '2026-01-01'", "always empty", 28),
+        ("BEGIN NOW - 5 ROWS END NOW - 5 ROWS", "always empty", 28),
+        ("BEGIN NOW - 1 MONTH END NOW - 40 DAYS", "always empty", 28),
+        ("BEGIN NOW - 0 ROWS", "no rows", 28),
+        ("BEGIN", "BEGIN needs a time", 22),
+        ("BEGIN NOW END", "END needs a time", 32),
+        ("END NOW BEGIN NOW", "BEGIN comes after END", 30),
+        ("BEGIN NOW BEGIN NOW", "BEGIN is there twice", 32),
+        ("BEGIN NOW WHERE qty > 1", "'WHERE' is not expected here", 32),
+        ("BEGIN NOW - 5 PARSECS", "'PARSECS' is not a unit of time", 34),
+        ("BEGIN NOW - 1.5 MONTHS", "no fixed length", 34),
+        ("BEGIN NOW - 'x'", "expected a length of time", 34),
+        ("BEGIN NOW -", "expected a length of time", 33),
+        ("BEGIN NOW + 5 ROWS", "counted back", 32),
+        ("BEGIN NOW - 1.5 ROWS", "whole number", 34),
+        ("BEGIN NOW - 1 DAY - 5 ROWS", "counted from NOW itself", 40),
+        ("BEGIN NOW - 2000 YEARS", "too long", 34),
+        ("BEGIN NOW - 99999999999999999 DAYS", "too long", 34),
+        ("BEGIN TIMESTAMP '2026-02-30'", "'2026-02-30' is not a TIMESTAMP", 38),
+        ("BEGIN '10000-01-01'", "is not a TIMESTAMP", 28),
+        ("BEGIN DATE 'x'", "'x' is not a DATE", 33),
+        ("BEGIN qty", "'qty' is not a time", 28),
+        ("BEGIN 5", "'5' is not a time", 28),
+        ("[RANGE 5 MINUTES] BEGIN NOW", "two windows", 40),
+        ("[RANGE -5 MINUTES]", "expected a length of time", 29),
+        ("[ROWS 0]", "at least 1", 28),
+        ("[LAST 5]", "'LAST' is not a window", 23),
+        ("[]", "brackets are empty", None),
+        ("[RANGE 5 MINUTES", "not closed", 22),
+    ],
+)
+def test_a_window_that_cannot_be(bind: Bind, text: str, says: str, column: int | None) -> None:
+    with pytest.raises(SqlError, match=says) as caught:
+        bind(f"SELECT * FROM trades {text}")
+    place = caught.value.place
+    assert (place.column if place else None) == column
+
+
+@pytest.mark.parametrize("text", ["[RANGE 5 MINUTES SLIDE 1 MINUTE]", "[RANGE 5 MINUTES START AT 0]"])
+def test_steps_are_not_taken_yet(bind: Bind, text: str) -> None:
+    with pytest.raises(Unsupported, match="not supported yet"):
+        bind(f"SELECT * FROM trades {text}")
+
+
+@pytest.mark.parametrize(
+    ("text", "micros"),
+    [
+        ("1 day", DAY),
+        ("90 minutes", 90 * MINUTE),
+        ("INTERVAL '10' MINUTE", 10 * MINUTE),
+        ("interval 2 hours", 2 * HOUR),
+        ("1 day 12 hours", 36 * HOUR),
+        ("0.5 s", 500_000),
+        ("30", 30 * SECOND),
+    ],
+)
+def test_a_duration(text: str, micros: int) -> None:
+    assert parse_duration(text) == micros
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "day", "1 month", "0 days", "-1 day", "1 day x", "1 parsec", "99999 years", "'", "1 day;"]
+)
+def test_a_duration_that_cannot_be(text: str) -> None:
+    with pytest.raises((SqlError, InvalidSchema)) as caught:
+        parse_duration(text)
+    assert caught.value.hint

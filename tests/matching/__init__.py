@@ -1,0 +1,1 @@
+"""Tests of blocks, query runs and cells."""

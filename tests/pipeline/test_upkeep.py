@@ -1,0 +1,184 @@
+"""Sealing, merging, debts, retention: the pipeline turned by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tureen.errors import QueryFailed
+from tureen.pipeline import arrival, upkeep
+from tureen.pot.runs import Run, live_runs
+from tureen.pot.sweep import sweep
+from tureen.testing.hand import HandTurned
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def rows(*numbers: int) -> list[dict[str, Any]]:
+    return [{"a": number, "ts": START + timedelta(seconds=number)} for number in numbers]
+
+
+@pytest.fixture
+def soup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HandTurned]:
+    """A pot where four rows are enough for an index."""
+    monkeypatch.setattr(arrival, "TAIL_ROWS", 4)
+    monkeypatch.setattr(upkeep, "LONG_TAIL", 64)
+    opened = HandTurned(tmp_path)
+    opened.create_stream("s", "a INT, ts TIMESTAMP", time="ts")
+    yield opened
+    opened.close()
+
+
+def runs_of(soup: HandTurned) -> list[Run]:
+    with soup.catalog.read() as tx:
+        return live_runs(tx, 1)
+
+
+def values(soup: HandTurned, handle: str) -> list[int]:
+    return [row["a"] for row in soup.invoke(handle)]
+
+
+def test_a_small_batch_is_a_tail_and_a_larger_one_is_indexed_and_matched(soup: HandTurned) -> None:
+    query = soup.register("SELECT a FROM s WHERE a > 2")
+    soup.compile()
+    soup.push("s", rows(1, 2, 3))
+    soup.push("s", rows(4, 5, 6, 7))
+    assert [(run.indexed, run.matched_seq > 0) for run in runs_of(soup)] == [(False, False), (True, True)]
+    assert values(soup, query) == [3, 4, 5, 6, 7]
+    assert soup.invoker.explain(query)["tuples_by_path"] == {"published": 4, "owed": 0, "lazy": 0, "tail": 3}
+
+
+def test_a_query_registered_between_pin_and_commit_is_owed_and_right(soup: HandTurned) -> None:
+    early = soup.register("SELECT a FROM s WHERE a > 2")
+    soup.compile()
+    batch = soup.begin("s", rows(1, 2, 3, 4))
+    late = soup.register("SELECT a FROM s WHERE a < 3")
+    soup.commit(batch)
+    assert values(soup, early) == [3, 4]
+    assert soup.invoker.explain(late)["tuples_by_path"]["owed"] == 4
+    assert values(soup, late) == [1, 2]
+    soup.pay()
+    assert soup.invoker.explain(late)["tuples_by_path"]["published"] == 4
+    assert values(soup, late) == [1, 2]
+
+
+def test_lazy_queries_have_no_cells_and_the_same_answers(soup: HandTurned) -> None:
+    soup.push("s", rows(1, 2, 3, 4))
+    lazy = soup.register("SELECT a FROM s WHERE a >= 2", materialize=False)
+    soup.pay()
+    assert soup.invoker.explain(lazy)["tuples_by_path"]["lazy"] == 4
+    assert values(soup, lazy) == [2, 3, 4]
+    eager = soup.register("SELECT a FROM s WHERE a >= 2")
+    soup.pay()
+    assert soup.invoker.explain(lazy)["tuples_by_path"]["published"] == 4
+    assert values(soup, lazy) == values(soup, eager) == [2, 3, 4]
+
+
+def test_a_clause_that_is_let_go_and_wanted_again_misses_nothing(soup: HandTurned) -> None:
+    lazy = soup.register("SELECT a FROM s WHERE a > 1", materialize=False)
+    eager = soup.register("SELECT a FROM s WHERE a > 1")
+    soup.compile()
+    soup.push("s", rows(1, 2, 3, 4))
+    soup.unregister(eager)
+    soup.compile()
+    soup.push("s", rows(5, 6, 7, 8))
+    assert values(soup, lazy) == [2, 3, 4, 5, 6, 7, 8]
+    again = soup.register("SELECT a FROM s WHERE a > 1")
+    assert values(soup, again) == [2, 3, 4, 5, 6, 7, 8]
+    soup.pay()
+    assert values(soup, again) == values(soup, lazy) == [2, 3, 4, 5, 6, 7, 8]
+
+
+def test_a_trickle_of_single_rows_leaves_few_files(soup: HandTurned, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrival, "TAIL_ROWS", 64)
+    query = soup.register("SELECT a FROM s WHERE a % 7 = 3 OR a < 20 BEGIN NOW - 100 YEARS END NOW + 100 YEARS")
+    soup.compile()
+    order = [(number * 37) % 600 for number in range(600)]
+    for number in order:
+        soup.push("s", rows(number))
+        soup.seal()
+    assert len(runs_of(soup)) < 60
+    assert values(soup, query) == [number for number in range(600) if number % 7 == 3 or number < 20]
+    assert any(run.indexed for run in runs_of(soup))
+    soup.seal(everything=True)
+    soup.pay()
+    assert values(soup, query) == [number for number in range(600) if number % 7 == 3 or number < 20]
+    sweep(soup.catalog, grace=-1, abandoned_after=-1)
+    files = list((soup.catalog.root / "streams").rglob("*.*"))
+    assert len(files) == sum(1 + len(run.cells) for run in runs_of(soup))
+    assert values(soup, query) == [number for number in range(600) if number % 7 == 3 or number < 20]
+
+
+def test_many_payments_become_one_file(soup: HandTurned) -> None:
+    soup.push("s", rows(*range(10)))
+    handles = []
+    for limit in range(10):
+        handles.append(soup.register(f"SELECT a FROM s WHERE a < {limit}"))
+        soup.pay()
+    (run,) = runs_of(soup)
+    assert len(run.cells) <= upkeep.MANY_CELL_FILES
+    assert [values(soup, handle) for handle in handles] == [list(range(limit)) for limit in range(10)]
+
+
+def test_merging_keeps_the_order_of_equal_times(soup: HandTurned) -> None:
+    query = soup.register("SELECT a FROM s")
+    same = [{"a": number, "ts": START} for number in range(12)]
+    for row in same:
+        soup.push("s", [row])
+    before = values(soup, query)
+    soup.seal(everything=True)
+    assert len(runs_of(soup)) == 1
+    assert values(soup, query) == before == list(range(12))
+
+
+def test_what_is_before_the_horizon_is_gone_and_the_answer_says_so(soup: HandTurned) -> None:
+    soup.create_stream("r", "a INT, ts TIMESTAMP", time="ts", retain="10 seconds")
+    wide = soup.register("SELECT a FROM r BEGIN NOW - 60 END NOW")
+    narrow = soup.register("SELECT a FROM r BEGIN NOW - 5 END NOW")
+    everything = soup.register("SELECT a FROM r")
+    for number in range(0, 40, 4):
+        soup.push("r", rows(*range(number, number + 4)))
+    now = soup.catalog.token() and int((START + timedelta(seconds=39)).timestamp() * 1_000_000)
+    for _ in range(2):
+        assert [row["a"] for row in soup.invoke(wide, now)] == list(range(29, 40))
+        assert not soup.invoke(wide, now).complete
+        assert [row["a"] for row in soup.invoke(narrow, now)] == list(range(34, 40))
+        assert soup.invoke(narrow, now).complete
+        assert [row["a"] for row in soup.invoke(everything, now)] == list(range(29, 40))
+        soup.expire()
+    with soup.catalog.read() as tx:
+        assert sum(run.rows for run in live_runs(tx, 2)) == 12
+
+
+def test_a_query_that_raises_is_stopped_alone(soup: HandTurned) -> None:
+    bad = soup.register("SELECT a FROM s WHERE 10 / (a - 3) > 0")
+    guarded = soup.register("SELECT a FROM s WHERE a > 3 AND 10 / (a - 3) > 0")
+    good = soup.register("SELECT a FROM s WHERE a > 2")
+    soup.compile()
+    soup.push("s", rows(1, 2, 3, 4, 5))
+    with pytest.raises(QueryFailed, match="was stopped"):
+        soup.invoke(bad)
+    assert values(soup, good) == [3, 4, 5]
+    assert values(soup, guarded) == [4, 5]
+    soup.compile()
+    soup.push("s", rows(6, 7, 8, 9))
+    assert values(soup, good) == [3, 4, 5, 6, 7, 8, 9]
+
+
+def test_a_reader_with_an_old_view_finds_its_way_after_a_merge(soup: HandTurned) -> None:
+    query = soup.register("SELECT a FROM s WHERE a >= 0")
+    for number in range(20):
+        soup.push("s", rows(number))
+    reader = HandTurned(soup.catalog.root)
+    state = reader.invoker.view.stream(1)
+    assert len(state.segments) == 1
+    reader.invoker.view._maps._values.clear()
+    reader.invoker.view._tails._values.clear()
+    soup.seal()
+    sweep(soup.catalog, grace=-1)
+    assert [row["a"] for row in reader.invoke(query)] == list(range(20))
+    reader.close()

@@ -1,0 +1,153 @@
+"""The inbox: idempotency keys, group commit, trimming, recovery."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import update
+
+from tureen.errors import KeyConflict
+from tureen.pot import inbox as inbox_module
+from tureen.pot import log
+from tureen.pot.catalog import Catalog
+from tureen.pot.inbox import Heads, Inbox, log_directory
+from tureen.pot.log import Entry, scan, segments
+from tureen.pot.streams import create_stream, drop_stream, find_stream
+from tureen.pot.tables import streams
+from tureen.schema import Schema
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[Catalog]:
+    opened = Catalog(tmp_path, create=True)
+    with opened.write() as tx:
+        create_stream(tx, "s", Schema.parse("a INT"), clock="wall", retain=None, source=None)
+    yield opened
+    opened.close()
+
+
+def entry(text: str, key: str = "") -> Entry:
+    return Entry(text.encode(), 1, inbox_module.micros_now(), text.encode().ljust(16)[:16], key)
+
+
+def payloads(root: Path) -> list[str]:
+    return [bytes(one.entry.payload).decode() for one in scan(log_directory(root, 1), 0, check=True) if one.entry]
+
+
+def take(catalog: Catalog, place: int) -> None:
+    with catalog.write() as tx:
+        tx.execute(update(streams).values(taken=place))
+
+
+def test_a_key_pushed_again_changes_nothing(catalog: Catalog) -> None:
+    inbox = Inbox(catalog.root, catalog)
+    first = inbox.push(1, entry("rows", "k"))
+    assert inbox.push(1, entry("rows", "k")) == first
+    assert payloads(catalog.root) == ["rows"]
+
+
+def test_a_key_with_other_rows_is_refused(catalog: Catalog) -> None:
+    inbox = Inbox(catalog.root, catalog)
+    inbox.push(1, entry("rows", "k"))
+    with pytest.raises(KeyConflict, match="'k' was used with other rows"):
+        inbox.push(1, entry("others", "k"))
+    assert payloads(catalog.root) == ["rows"]
+
+
+def test_keys_of_different_streams_do_not_meet(catalog: Catalog) -> None:
+    with catalog.write() as tx:
+        create_stream(tx, "t", Schema.parse("a INT"), clock="wall", retain=None, source=None)
+    inbox = Inbox(catalog.root, catalog)
+    inbox.push(1, entry("rows", "k"))
+    inbox.push(2, entry("others", "k"))
+
+
+def test_keys_survive_a_restart_and_the_trimming_of_their_segment(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "SEGMENT_BYTES", 1)
+    inbox = Inbox(catalog.root, catalog)
+    first = inbox.push(1, entry("rows", "k"))
+    inbox.close()
+    inbox = Inbox(catalog.root, catalog)
+    assert inbox.push(1, entry("rows", "k")) == first
+    inbox.push(1, entry("more"))
+    take(catalog, inbox.end(1))
+    inbox.trim()
+    assert payloads(catalog.root) == ["more"]
+    assert inbox.push(1, entry("rows", "k")) == first
+    with pytest.raises(KeyConflict):
+        inbox.push(1, entry("others", "k"))
+    inbox.close()
+    assert Inbox(catalog.root, catalog).push(1, entry("rows", "k")) == first
+
+
+def test_an_old_key_is_forgotten(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "SEGMENT_BYTES", 1)
+    inbox = Inbox(catalog.root, catalog)
+    inbox.push(1, entry("rows", "k"))
+    inbox.push(1, entry("more"))
+    take(catalog, inbox.end(1))
+    monkeypatch.setattr(inbox_module, "KEY_LIFETIME", 0)
+    inbox.trim()
+    inbox.push(1, entry("others", "k"))
+
+
+def test_what_is_not_taken_is_not_trimmed(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "SEGMENT_BYTES", 1)
+    inbox = Inbox(catalog.root, catalog)
+    ends = [inbox.push(1, entry(text)) for text in "abcd"]
+    take(catalog, ends[1])
+    inbox.trim()
+    assert payloads(catalog.root) == ["c", "d"]
+    assert len(segments(log_directory(catalog.root, 1))) == 2
+
+
+def test_those_who_push_together_are_committed_together(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    inbox = Inbox(catalog.root, catalog)
+    inbox.push(1, entry("first"))
+    syncs: list[int] = []
+    gate = threading.Event()
+    real = log.os.fsync
+
+    def counting(descriptor: int) -> None:
+        syncs.append(descriptor)
+        gate.wait(10)
+        real(descriptor)
+
+    monkeypatch.setattr(log.os, "fsync", counting)
+    threads = [threading.Thread(target=inbox.push, args=(1, entry(f"p{n}"))) for n in range(9)]
+    for thread in threads:
+        thread.start()
+    while len(inbox._commit._slots) < 8:
+        pass
+    gate.set()
+    for thread in threads:
+        thread.join()
+    assert len(syncs) == 2
+    assert len(payloads(catalog.root)) == 10
+
+
+def test_heads_tell_the_source_how_far_the_logs_go(catalog: Catalog) -> None:
+    inbox = Inbox(catalog.root, catalog)
+    heads = Heads(catalog.root / "inbox")
+    seen = heads.wait(-1, 0.0)
+    assert heads.ends() == {}
+    end = inbox.push(1, entry("rows"))
+    assert heads.wait(seen, 0.0) != seen
+    assert heads.ends() == {1: end}
+    inbox.close()
+    Inbox(catalog.root, catalog)
+    assert heads.ends() == {1: end}
+
+
+def test_a_dropped_stream_takes_its_inbox_with_it(catalog: Catalog) -> None:
+    inbox = Inbox(catalog.root, catalog)
+    inbox.push(1, entry("rows"))
+    with catalog.write() as tx:
+        drop_stream(tx, find_stream(tx, "s"))
+    inbox.trim()
+    assert not log_directory(catalog.root, 1).exists()

@@ -1,0 +1,143 @@
+"""Rows in all the shapes people have them."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from tureen.errors import InvalidRows
+from tureen.schema import Schema
+from tureen.stems.intake import to_batch
+
+SCHEMA = Schema.parse(
+    "b BOOLEAN, i INT, l BIGINT, f FLOAT, d DOUBLE, n DECIMAL(10,2), s STRING, day DATE, ts TIMESTAMP", time="ts"
+)
+MOMENT = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
+ROW: dict[str, Any] = {
+    "b": True,
+    "i": 1,
+    "l": 2,
+    "f": 0.5,
+    "d": 1.5,
+    "n": Decimal("3.25"),
+    "s": "x",
+    "day": date(2026, 1, 2),
+    "ts": MOMENT,
+}
+
+
+def test_dicts_tables_and_frames_give_the_same_batch() -> None:
+    batch = to_batch(SCHEMA, [ROW])
+    table = pa.Table.from_batches([batch])
+    assert batch.to_pylist() == [ROW]
+    assert to_batch(SCHEMA, table).equals(batch)
+    assert to_batch(SCHEMA, batch).equals(batch)
+    assert to_batch(SCHEMA, pl.from_arrow(table)).equals(batch)
+    plain = Schema.parse("i INT, s STRING, ts TIMESTAMP", time="ts")
+    frame = pd.DataFrame({"s": ["x"], "i": np.array([1], "int64"), "ts": [pd.Timestamp(MOMENT)]})
+    assert to_batch(plain, frame).to_pylist() == [{"i": 1, "s": "x", "ts": MOMENT}]
+
+
+def test_names_match_in_any_case_and_missing_ones_are_null() -> None:
+    found = to_batch(SCHEMA, [{"TS": MOMENT, "I": 7}, {"ts": MOMENT, "i": 8}]).to_pylist()
+    assert [row["i"] for row in found] == [7, 8]
+    assert found[0]["s"] is None
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "taken"),
+    [
+        ("ts", "2026-01-02T03:04:05.000006Z", MOMENT),
+        ("ts", "2026-01-02 03:04:05.000006", MOMENT),
+        ("ts", datetime(2026, 1, 2, 3, 4, 5, 6), MOMENT),  # noqa: DTZ001 - without a zone it means UTC
+        ("ts", MOMENT.astimezone(timezone(timedelta(hours=5))), MOMENT),
+        ("day", "2026-01-02", date(2026, 1, 2)),
+        ("i", 7.0, 7),
+        ("i", np.int64(7), 7),
+        ("d", 3, 3.0),
+        ("n", "3.25", Decimal("3.25")),
+        ("n", 3.25, Decimal("3.25")),
+        ("n", 3, Decimal("3.00")),
+        ("f", "Infinity", float("inf")),
+    ],
+)
+def test_what_is_meant_is_taken(column: str, value: object, taken: object) -> None:
+    assert to_batch(SCHEMA, [{**ROW, column: value}]).to_pylist()[0][column] == taken
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("i", 2**31),
+        ("i", True),
+        ("i", 1.5),
+        ("i", "1"),
+        ("l", 2**63),
+        ("b", 1),
+        ("s", 5),
+        ("s", b"x"),
+        ("d", "x"),
+        ("d", True),
+        ("n", Decimal("3.255")),
+        ("n", Decimal("123456789.00")),
+        ("n", "abc"),
+        ("day", MOMENT),
+        ("day", "02/01/2026"),
+        ("ts", 5),
+        ("ts", "yesterday"),
+        ("s", "\ud800"),
+    ],
+)
+def test_what_does_not_fit_is_named(column: str, value: object) -> None:
+    with pytest.raises(InvalidRows, match=f"row 1: column '{column}' is"):
+        to_batch(SCHEMA, [ROW, {**ROW, column: value}])
+
+
+def test_an_unknown_column_gets_the_nearest_name() -> None:
+    schema = Schema.parse("price DOUBLE")
+    with pytest.raises(InvalidRows, match="row 0: unknown column 'prize'") as raised:
+        to_batch(schema, [{"prize": 1.0}])
+    assert raised.value.hint == "did you mean 'price'?"
+    with pytest.raises(InvalidRows, match="unknown column 'prize'"):
+        to_batch(schema, pa.table({"prize": [1.0]}))
+
+
+def test_null_time_is_refused() -> None:
+    with pytest.raises(InvalidRows, match="row 1: the time column 'ts' is NULL"):
+        to_batch(SCHEMA, [ROW, {**ROW, "ts": None}])
+
+
+@pytest.mark.parametrize("rows", [5, "text", {"i": 1}, [1], ["x"], None])
+def test_other_things_are_no_rows(rows: object) -> None:
+    with pytest.raises(InvalidRows):
+        to_batch(SCHEMA, rows)
+
+
+def test_arrow_types_are_cast_where_nothing_is_lost() -> None:
+    schema = Schema.parse("i INT, d DOUBLE, s STRING, ts TIMESTAMP", time="ts")
+    table = pa.table(
+        {
+            "i": pa.array([1], pa.int8()),
+            "d": pa.array([2], pa.int32()),
+            "s": pa.array(["x"]).dictionary_encode(),
+            "ts": pa.array([1_000], pa.timestamp("ms")),
+        }
+    )
+    found = to_batch(schema, table).to_pylist()
+    assert found == [{"i": 1, "d": 2.0, "s": "x", "ts": datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)}]
+    with pytest.raises(InvalidRows, match="a value does not fit"):
+        to_batch(schema, table.set_column(0, "i", pa.array([2**40])))
+    with pytest.raises(InvalidRows, match="'i' is INT, not double"):
+        to_batch(schema, table.set_column(0, "i", pa.array([1.0])))
+
+
+def test_no_rows_are_an_empty_batch() -> None:
+    assert to_batch(SCHEMA, []).num_rows == 0
+    assert to_batch(SCHEMA, SCHEMA.arrow.empty_table()).num_rows == 0

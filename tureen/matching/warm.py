@@ -1,0 +1,44 @@
+"""Loading all compiled loops before they are needed."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from tureen.matching.cell import CellReader
+from tureen.matching.match import Buffers, match_block
+from tureen.matching.select import select
+from tureen.predicate import AnyOf, Clause, Interval, IsNull, Within
+from tureen.queries import compile_clauses
+from tureen.stems.index import Block, index_block
+
+
+def warm_up() -> None:
+    """Run every compiled loop once on a tiny block, so that later calls never wait for one.
+
+    The machine code is on disk after the first time, and a new process loads it in a fraction of a second;
+    call this where a process may be late once, such as the start of a Spark worker.
+    """
+    # Columns of NULLs do as well as any, and need no import of pandas, which `pa.array` looks for.
+    kinds = {
+        "flag": pa.bool_(),
+        "number": pa.int32(),
+        "double": pa.float64(),
+        "wide": pa.decimal128(38, 0),
+        "text": pa.string(),
+    }
+    columns = [pa.nulls(3, kind) for kind in kinds.values()]
+    batch = pa.RecordBatch.from_arrays(columns, names=list(kinds))
+    block = Block(batch, index_block(batch, batch.schema.names))
+    clauses: list[Clause] = [
+        (Within("number", (Interval(low=1),)), Within("text", (Interval("a", "b"),))),
+        (Within("double", (Interval(0.5, 0.5), Interval(1.5, 1.5))), IsNull("flag")),
+        (Within("wide", (Interval(high=2),)),),
+        (AnyOf((IsNull("flag"), IsNull("text"))),),
+        (),
+    ]
+    run = compile_clauses(range(len(clauses)), clauses, batch.schema)
+    reader = CellReader(match_block(block, run, Buffers()).batch, block.rows)
+    for number, clause in enumerate(clauses):
+        select(block, clause)
+        reader.rows_of(number)
+        reader.count_of(number)

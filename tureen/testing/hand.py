@@ -1,0 +1,133 @@
+"""The engine, turned by hand: each step of the pipeline when a test says so, without Spark and threads.
+
+It calls the same functions as the sink's tasks, the sink's commit and the upkeep, so that a test can put a registration
+between a batch's pin and its commit, or look at an answer while debts are owed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from tureen.language import bind_query, parse_duration
+from tureen.pipeline import upkeep
+from tureen.pipeline.arrival import Arrivals
+from tureen.pipeline.pinning import pin
+from tureen.pot.catalog import Catalog, check_attempt, micros_now, take_seq
+from tureen.pot.files import new_attempt
+from tureen.pot.queries import Registration, register, unregister
+from tureen.pot.runs import NewRun, append_runs
+from tureen.pot.streams import Stream, create_stream, find_stream, list_streams
+from tureen.results.answer import Answer
+from tureen.results.invoke import Invoker
+from tureen.schema import ARRIVAL, Schema
+from tureen.stems.intake import to_batch
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch that is written and not yet committed."""
+
+    stream_id: int
+    attempt: str
+    runs: list[NewRun]
+
+
+class HandTurned:
+    """A pot whose pipeline moves only when told to."""
+
+    def __init__(self, root: Path, clock: Callable[[], int] = micros_now) -> None:
+        """Make or open the pot in that directory."""
+        root.mkdir(parents=True, exist_ok=True)
+        self.catalog = Catalog(root, create=True)
+        self._clock = clock
+        self.invoker = Invoker(self.catalog, clock)
+
+    def create_stream(
+        self, name: str, schema: str, time: str | None = None, clock: str = "wall", retain: str | None = None
+    ) -> None:
+        """Make a stream."""
+        kept = None if retain is None else parse_duration(retain)
+        with self.catalog.write() as tx:
+            create_stream(tx, name, Schema.parse(schema, time), clock=clock, retain=kept, source=None)
+
+    def begin(self, name: str, rows: Any, parts: int = 1) -> Batch:
+        """Pin, match and write a batch as so many tasks would, without committing it."""
+        with self.catalog.read() as tx:
+            stream = find_stream(tx, name)
+            pinned = pin(tx, self.catalog.root, stream)
+        table = pa.Table.from_batches([to_batch(stream.schema, rows)])
+        if stream.schema.time is None:
+            moment = pa.scalar(self._clock(), pa.timestamp("us", tz="UTC"))
+            table = table.append_column(ARRIVAL, pa.repeat(moment, len(table)))
+        attempt, runs = new_attempt(), []
+        size = -(-len(table) // parts) or 1
+        for part in range(parts):
+            arrivals = Arrivals(pinned, attempt, str(part))
+            arrivals.add(table.slice(part * size, size))
+            runs += arrivals.finish()
+        return Batch(stream.id, attempt, runs)
+
+    def commit(self, batch: Batch) -> None:
+        """Commit a batch, as the sink does."""
+        with self.catalog.write() as tx:
+            check_attempt(tx, batch.attempt)
+            append_runs(tx, take_seq(tx), batch.stream_id, batch.runs)
+
+    def push(self, name: str, rows: Any, parts: int = 1) -> None:
+        """A whole batch, from rows to commit."""
+        self.commit(self.begin(name, rows, parts))
+
+    def register(self, sql: str, *, materialize: bool = True, name: str | None = None) -> str:
+        """Let a query stand and return its handle."""
+        with self.catalog.write() as tx:
+            query = bind_query(sql, lambda wanted: _named(find_stream(tx, wanted)))
+            stream = find_stream(tx, query.stream)
+            wanted = Registration(sql, stream.id, query.clause, eager=materialize, name=name)
+            return register(tx, take_seq(tx), wanted)
+
+    def unregister(self, handle: str) -> None:
+        """Let it stand no longer."""
+        with self.catalog.write() as tx:
+            take_seq(tx)
+            unregister(tx, handle)
+
+    def compile(self) -> None:
+        """Compile what was registered, for the next batches."""
+        for stream in self._streams():
+            upkeep.compile_queries(self.catalog, stream)
+
+    def pay(self) -> None:
+        """Pay all debts."""
+        for stream in self._streams():
+            upkeep.pay_debts(self.catalog, stream, lambda debts: [upkeep.pay(debt) for debt in debts], 1 << 62)
+
+    def seal(self, *, everything: bool = False) -> None:
+        """Merge what there is to merge; `everything` whatever its size."""
+        for stream in self._streams():
+            upkeep.seal(self.catalog, stream, everything=everything)
+
+    def expire(self) -> None:
+        """Let go of what is before the horizon."""
+        for stream in self._streams():
+            upkeep.expire(self.catalog, stream)
+
+    def invoke(self, handle: str, now: int | None = None) -> Answer:
+        """The answer of a query."""
+        return self.invoker.invoke(handle, now)
+
+    def close(self) -> None:
+        """Let go of the catalog."""
+        self.catalog.close()
+
+    def _streams(self) -> list[Stream]:
+        with self.catalog.read() as tx:
+            return list_streams(tx)
+
+
+def _named(stream: Stream) -> tuple[str, Schema]:
+    return stream.name, stream.schema
