@@ -162,7 +162,7 @@ class Plain:
 
     def _sql(self, sql: str, values: list[str]) -> list[bool | None]:
         try:
-            answer = self.duckdb.execute(f"SELECT ({sql}) FROM block", values).fetchall()
+            answer = self.duckdb.sql(f"SELECT ({sql}) FROM block", params=values).fetchall()
         except duckdb.Error:
             return [self._row(sql, i) for i in range(len(self.rows))]
         return [row[0] is True for row in answer]
@@ -170,10 +170,9 @@ class Plain:
     def _row(self, sql: str, i: int) -> bool | None:
         self.duckdb.register("one_row", self.table.slice(i, 1))
         try:
-            answer = self.duckdb.execute(f"SELECT ({sql}) FROM one_row").fetchone()
+            return self.duckdb.sql(f"SELECT ({sql}) FROM one_row").fetchall()[0][0] is True
         except duckdb.Error:
             return None
-        return answer is not None and answer[0] is True
 
 
 def _rank(value: Any) -> Any:
@@ -229,14 +228,15 @@ def _predicates() -> list[str]:
         if constants:
             for constant in constants.group(2).split("|"):
                 column = constants.group(1)
-                found += [f"{column} {op} {constant}" for op in _OPS]
-                found += [f"{constant} > {column}", f"NOT ({column} < {constant})"]
+                found += [f"{column} {op} {constant}" for op in ("=", "<>", "<", ">=")]
+                # These are <= and >, from the other side and by negation.
+                found += [f"{constant} >= {column}", f"NOT ({column} <= {constant})"]
         elif line and not line.startswith("--"):
             found.append(line)
     for pair in _COMPARED.split():
         left, right = pair.split("-")
-        found += [f"{left} {op} {right}" for op in _OPS]
-        found.append(f"NOT ({left} <= {right})")
+        found += [f"{left} {op} {right}" for op in ("=", "<", ">=")]
+        found += [f"NOT ({left} <= {right})", f"NOT ({left} = {right})"]
     return found
 
 

@@ -74,9 +74,7 @@ def batch_of(rows: Sequence[Row], *, padding: int = 0) -> pa.RecordBatch:
 def _interval_keys(rng: random.Random, name: str, rows: Sequence[Row], count: int) -> list[Any]:
     pool = [value for value in VALUES[name] if value is not None]
     seen = [row[name] for row in rows[:20] if row[name] is not None]
-    found = {
-        order_key(one): one for one in (key(rng.choice(pool + seen), SCALES[name]) for _ in range(count))
-    }
+    found = {order_key(one): one for one in (key(rng.choice(pool + seen), SCALES[name]) for _ in range(count))}
     return [found[mark] for mark in sorted(found)]
 
 

@@ -16,7 +16,7 @@ from tureen.queries import QueryRun, compile_clauses
 from tureen.stems.index import Block, index_block
 
 from .material import SCALES, SCHEMA, batch_of, random_clause, random_derived, random_rows, random_within
-from .twin import order_key, key, rows_of, true_for
+from .twin import key, order_key, rows_of, true_for
 
 TUNINGS = [
     Tuning(),
@@ -52,7 +52,7 @@ def test_an_index_sorts_each_column(seed: int, size: int) -> None:
         assert index.perm.dtype == index.rank.dtype == np.uint16
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(seed=SEEDS, size=SIZES, indexed=st.booleans(), tuning=st.sampled_from(TUNINGS))
 def test_match_select_and_twin_agree(seed: int, size: int, indexed: bool, tuning: Tuning) -> None:
     rng, rows, block = make(seed, size, indexed=indexed)
@@ -83,7 +83,7 @@ def test_match_select_and_twin_agree(seed: int, size: int, indexed: bool, tuning
         assert Selector(clause, SCHEMA).rows(block, first, last).tolist() == inside
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(seed=SEEDS, size=SIZES, indexed=st.booleans())
 def test_holds_is_the_twin_for_all_rows(seed: int, size: int, indexed: bool) -> None:
     rng, rows, block = make(seed, size, indexed=indexed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -29,7 +29,7 @@ class Raised(Exception):
     """The predicate cannot be computed for this row."""
 
 
-OPAQUE = {
+OPAQUE: dict[str, Callable[[Row], bool | None]] = {
     "i % 2 = 0": lambda row: None if row["i"] is None else row["i"] % 2 == 0,
     "10 // i > 2": lambda row: _divide(row["i"]),
     "s || 'x' = 'ax' OR flag": lambda row: _either(_joined(row["s"]), row["flag"]),
@@ -112,14 +112,15 @@ def _compare(predicate: Compare, left: Any, right: Any) -> bool:
         left, right = order_key(float(left)), order_key(float(right) + predicate.offset)
     elif predicate.domain == "string":
         left, right = left.encode(), right.encode()
-    return {
+    answers: dict[str, bool] = {
         "=": left == right,
         "<>": left != right,
         "<": left < right,
         "<=": left <= right,
         ">": left > right,
         ">=": left >= right,
-    }[predicate.op]
+    }
+    return answers[predicate.op]
 
 
 def true_for(predicate: Predicate, row: Row, scales: dict[str, int]) -> bool:
@@ -143,9 +144,7 @@ def true_for(predicate: Predicate, row: Row, scales: dict[str, int]) -> bool:
             return _without_raising(parts, row, scales, decisive=True)
 
 
-def _without_raising(
-    parts: Sequence[Predicate], row: Row, scales: dict[str, int], *, decisive: bool
-) -> bool:
+def _without_raising(parts: Sequence[Predicate], row: Row, scales: dict[str, int], *, decisive: bool) -> bool:
     """Parts combined by AND or OR: one that decides for the row makes those that raise harmless."""
     raised = False
     for part in parts:

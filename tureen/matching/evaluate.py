@@ -42,7 +42,8 @@ def holds(predicate: Predicate, block: Block) -> Mask:
             found = _within_index(predicate, block) if block.has_index(predicate.column) else None
             return _not_null(_within(predicate, block) if found is None else found, block, predicate.column)
         case IsNull(column):
-            return block.nulls(column) if block.nulls(column).size else np.zeros(block.rows, np.bool_)
+            nulls = block.nulls(column)
+            return nulls.copy() if nulls.size else np.zeros(block.rows, np.bool_)
         case Like():
             return _not_null(like(predicate, block), block, predicate.column)
         case Compare(left, _, right):
@@ -131,7 +132,7 @@ def _within_index(predicate: Within, block: Block) -> Mask:
     arrays = run.arrays
     ranks = np.empty(len(arrays.high), np.int32)
     keys = (arrays.high, arrays.low, arrays.text_start, arrays.text)
-    cut_ranks(block.table(run.names), arrays.cut_start, *keys, ranks)
+    cut_ranks(block.table(run.names).entries, arrays.cut_start, *keys, ranks)
     perm = block.indexed(predicate.column).perm
     mask = np.zeros(block.rows, np.bool_)
     for low, high in zip(arrays.range_low.tolist(), arrays.range_high.tolist(), strict=True):

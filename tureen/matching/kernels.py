@@ -25,9 +25,6 @@ from tureen.matching.bitmaps import (
 from tureen.matching.prefixes import Prefixes, and_range, or_range
 from tureen.stems.kernels import PERM, RANK, ROWS, Int, compiled, pointer
 
-FAILED = -2
-"""In `settled`: the clause is left out."""
-
 
 class Ranges(NamedTuple):
     """The range factors of a query run (see `Arrays`) and the ranks of its cut points in a block."""
@@ -210,7 +207,7 @@ def match_clauses(
     """Match clauses from `start` on with a block, until all are done or the output is full.
 
     Gives the next clause and the number of entries written. A clause whose `settled` is not negative has its
-    whole answer in that derived bitmap; FAILED leaves it out.
+    whole answer in that derived bitmap.
     """
     width = derived.shape[1]
     limit = list_limit(block_rows)
@@ -224,8 +221,6 @@ def match_clauses(
         if used + width > output.words.size:
             return q, done
         answer = settled[q] if settled.size else -1
-        if answer == FAILED:
-            continue
         factors = clause_factor[clause_start[q] : clause_start[q + 1]]
         listed = False
         if answer >= 0:

@@ -12,7 +12,7 @@ from tureen.errors import QueryFailed
 from tureen.matching.bitmaps import pack_mask
 from tureen.matching.cell import CELL_SCHEMA, Cell
 from tureen.matching.evaluate import holds
-from tureen.matching.kernels import FAILED, Output, Ranges, count_factors, match_clauses
+from tureen.matching.kernels import Output, Ranges, count_factors, match_clauses
 from tureen.matching.prefixes import Prefixes, fill_prefixes, plan_prefixes
 from tureen.matching.select import select
 from tureen.queries import QueryRun
@@ -74,7 +74,7 @@ def match_block(block: Block, run: QueryRun, buffers: Buffers) -> Cell:
         return Cell(_EMPTY)
     arrays = run.arrays
     width = (block.rows + 63) // 64
-    table = block.table(run.names)
+    table = block.table(run.names).entries
     ranks = buffers.take("ranks", len(arrays.high), np.int32)
     keys = (arrays.high, arrays.low, arrays.text_start, arrays.text)
     cut_ranks(table, arrays.cut_start, *keys, ranks)
@@ -165,7 +165,6 @@ def _derived(
                 rows = select(block, run.clause(position))
             except QueryFailed as error:
                 failures[int(run.ids[position])] = str(error)
-                settled[position] = FAILED
                 continue
             mask = np.zeros(block.rows, np.bool_)
             mask[rows] = True
@@ -174,6 +173,7 @@ def _derived(
     size = len(masks) + len(answers)
     words = buffers.take("derived", size * width, np.uint64)[: size * width].reshape(size, width)
     for number, one in enumerate([*masks, *answers]):
+        # A factor that raised counts as empty, so that a clause that failed has no entry.
         count = 0 if one is None else pack_mask(address_of(one), block.rows, words[number])
         if number < len(masks):
             counts[run.factors + number] = count

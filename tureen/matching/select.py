@@ -37,7 +37,7 @@ class Selector:
         if table is None:
             begin, end = max(first, 0), min(end, block.rows)
             return narrow(self._clause, block, np.arange(begin, max(begin, end), dtype=np.uint16))
-        found = select_rows(table, self._program, block.rows, first, end)
+        found = select_rows(table.address, self._program, block.rows, first, end)
         return narrow(self._derived, block, found) if self._derived else found
 
 

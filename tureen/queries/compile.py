@@ -53,51 +53,51 @@ def compile_clauses(ids: Sequence[int], clauses: Sequence[Clause], schema: Schem
 def _lay_out(ranges: dict[Within | IsNull, int], stored: pa.Schema) -> tuple[dict[str, Encoding], dict[str, Any]]:
     """The columns that the factors use, and the arrays of their cut points and ranges."""
     columns: dict[str, Encoding] = {}
-    factors: dict[str, list[int]] = {}
-    ends: list[list[tuple[Cut, Cut]]] = []
-    for factor, number in ranges.items():
+    number_of: dict[str, int] = {}
+    lows: list[Cut] = []
+    highs: list[Cut] = []
+    factor_column, factor_start = [], [0]
+    for factor in ranges:
         name = factor.column
-        if name not in columns:
-            columns[name] = encoding_of(stored.field(name).type)
-            factors[name] = []
-        factors[name].append(number)
-        ends.append(_ends(columns[name], factor))
-    sizes = np.array([len(pairs) for pairs in ends], np.int64)
-    factor_start = np.concatenate(([0], np.cumsum(sizes)))
-    factor_column = np.zeros(len(ranges), np.int32)
-    low = np.zeros(factor_start[-1], np.int32)
-    high = np.zeros(factor_start[-1], np.int32)
+        encoding = columns.get(name)
+        if encoding is None:
+            encoding = columns[name] = encoding_of(stored.field(name).type)
+            number_of[name] = len(number_of)
+        factor_column.append(number_of[name])
+        if isinstance(factor, IsNull):
+            lows.append(Edge.TOP)
+            highs.append(Edge.END)
+        else:
+            for interval in factor.intervals:
+                low, high = ends_of(encoding, interval)
+                lows.append(low)
+                highs.append(high)
+        factor_start.append(len(lows))
+    range_column = np.repeat(np.array(factor_column, np.int32), np.diff(factor_start))
+    range_low = np.zeros(len(lows), np.int32)
+    range_high = np.zeros(len(lows), np.int32)
     cut_start, keys = [0], []
-    for place, (name, encoding) in enumerate(columns.items()):
-        mine = np.array(factors[name], np.int64)
-        factor_column[mine] = place
-        pairs = [pair for number in factors[name] for pair in ends[number]]
-        slots = np.concatenate([np.arange(factor_start[f], factor_start[f + 1]) for f in mine.tolist()])
-        cuts = [pair[0] for pair in pairs] + [pair[1] for pair in pairs]
+    for column, encoding in enumerate(columns.values()):
+        mine = np.flatnonzero(range_column == column)
+        cuts = [lows[i] for i in mine.tolist()] + [highs[i] for i in mine.tolist()]
         distinct, places = _places(encoding, cuts)
-        low[slots] = cut_start[-1] + places[: len(pairs)]
-        high[slots] = cut_start[-1] + places[len(pairs) :]
+        range_low[mine] = cut_start[-1] + places[: len(mine)]
+        range_high[mine] = cut_start[-1] + places[len(mine) :]
         keys.append(distinct)
         cut_start.append(cut_start[-1] + len(distinct) + 3)
     layout = {
         "cut_start": cut_start,
         "factor_column": factor_column,
         "factor_start": factor_start,
-        "range_low": low,
-        "range_high": high,
+        "range_low": range_low,
+        "range_high": range_high,
     }
     return columns, layout | _keys(list(columns.values()), keys, cut_start)
 
 
-def _ends(encoding: Encoding, factor: Within | IsNull) -> list[tuple[Cut, Cut]]:
-    if isinstance(factor, IsNull):
-        return [(Edge.TOP, Edge.END)]
-    return [ends_of(encoding, interval) for interval in factor.intervals]
-
-
 def _places(encoding: Encoding, cuts: list[Cut]) -> tuple[Sequence[Any], npt.NDArray[np.int64]]:
     """A column's distinct keys in ascending order, and where each cut point stands among its cut points."""
-    keys: list[Any] = [cut for cut in cuts if not isinstance(cut, Edge)]
+    keys: list[Any] = [cut for cut in cuts if type(cut) is not Edge]
     distinct: Any
     if encoding in (Encoding.INTEGER, Encoding.FLOAT):
         distinct, order = np.unique(np.array(keys, np.int64), return_inverse=True)

@@ -15,6 +15,7 @@ import pyarrow as pa
 from tureen.predicate import Interval, Key
 
 _MAGNITUDE = 0x7FFF_FFFF_FFFF_FFFF
+_MOST_WIDE = (1 << 127) - 1
 _NAN = 0x7FF8_0000_0000_0000
 _DOUBLE, _BITS = struct.Struct("<d"), struct.Struct("<q")
 
@@ -87,11 +88,12 @@ def _encoded(encoding: Encoding, key: Key, after: bool) -> Cut:
     if encoding is Encoding.FLOAT:
         place = _place(float(key)) + after
         return place if place <= _NAN else Edge.TOP
-    place = int(key) + after
-    bits = 127 if encoding is Encoding.WIDE else 63
-    if place >= 1 << bits:
+    assert isinstance(key, int)
+    place = key + after
+    most = _MOST_WIDE if encoding is Encoding.WIDE else _MAGNITUDE
+    if place > most:
         return Edge.TOP
-    return place if place > -(1 << bits) else Edge.BOTTOM
+    return place if place >= -most else Edge.BOTTOM
 
 
 def _place(value: float) -> int:

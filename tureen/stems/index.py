@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,7 @@ _KINDS: dict[pa.DataType, tuple[int, Any]] = {
 }
 
 _NO_NULLS: npt.NDArray[np.bool_] = np.empty(0, np.bool_)
+_MOST_TABLES = 64
 _NAN_KEY = 0x7FF8_0000_0000_0000
 
 
@@ -55,18 +56,28 @@ class ColumnIndex:
     valid: int
 
 
+class Table(NamedTuple):
+    """Some columns of a block, as the compiled loops want them: one row of addresses each.
+
+    It is good for as long as its block is there.
+    """
+
+    entries: npt.NDArray[np.int64]
+    address: int
+
+
 @dataclass(eq=False)
 class Block:
     """At most BLOCK_ROWS tuples in time order, with or without the index of some columns.
 
-    Blocks never change, so whatever is derived from the columns is kept once it was asked for.
+    Blocks never change, so whatever is derived from the columns is kept once it was asked for. Threads may ask
+    at the same time: what the first of them keeps is what all of them use, since addresses point into it.
     """
 
     columns: pa.RecordBatch
     index: Mapping[str, ColumnIndex] | None = None
     _kept: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, repr=False)
-    _tables: dict[tuple[str, ...], npt.NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False)
-    _places: dict[tuple[str, ...], int | None] = field(default_factory=dict, init=False, repr=False)
+    _tables: dict[tuple[str, ...], Table] = field(default_factory=dict, init=False, repr=False)
     rows: int = field(init=False)
     """The number of tuples."""
 
@@ -87,14 +98,14 @@ class Block:
             return self.index[name]
         made: ColumnIndex | None = self._kept.get(("index", name))
         if made is None:
-            made = self._kept["index", name] = _index_column(self.column(name))
+            made = self._kept.setdefault(("index", name), _index_column(self.column(name)))
         return made
 
     def nulls(self, name: str) -> npt.NDArray[np.bool_]:
         """Which rows are NULL; an empty array where none is."""
         found: npt.NDArray[np.bool_] | None = self._kept.get(("nulls", name))
         if found is None:
-            found = self._kept["nulls", name] = _nulls(self.column(name))
+            found = self._kept.setdefault(("nulls", name), _nulls(self.column(name)))
         return found
 
     def keys(self, name: str) -> npt.NDArray[np.int64]:
@@ -104,32 +115,33 @@ class Block:
         """
         found: npt.NDArray[np.int64] | None = self._kept.get(("keys", name))
         if found is None:
-            found = self._kept["keys", name] = _keys(self.column(name))
+            found = self._kept.setdefault(("keys", name), _keys(self.column(name)))
         return found
 
     def distinct(self, name: str) -> pa.DictionaryArray:
         """The column as codes into its distinct values."""
         found = self._kept.get(("distinct", name))
         if found is None:
-            found = self._kept["distinct", name] = self.column(name).dictionary_encode()
+            found = self._kept.setdefault(("distinct", name), self.column(name).dictionary_encode())
         return found
 
-    def table(self, names: tuple[str, ...]) -> npt.NDArray[np.int64]:
-        """The addresses of the columns and their indexes, as the compiled loops want them."""
+    def table(self, names: tuple[str, ...]) -> Table:
+        """The addresses of the columns and of their indexes, which are made now where there is none."""
         found = self._tables.get(names)
         if found is None:
             entries = [self._entry(name) for name in names]
-            found = np.array(entries, np.int64).reshape(len(names), kernels.FIELDS)
-            self._tables[names] = found
+            made = np.array(entries, np.int64).reshape(len(names), kernels.FIELDS)
+            if len(self._tables) >= _MOST_TABLES:
+                self._tables.clear()
+            found = self._tables[names] = Table(made, address_of(made))
         return found
 
-    def indexed_table(self, names: tuple[str, ...]) -> int | None:
-        """The address of the columns' table if all of them came with their index, else None."""
-        found = self._places.get(names, 0)
-        if found == 0:
-            complete = all(self.has_index(name) for name in names) and (self.index is not None)
-            found = self._places[names] = address_of(self.table(names)) if complete else None
-        return found
+    def indexed_table(self, names: tuple[str, ...]) -> Table | None:
+        """The same if all of the columns have an index already, else None."""
+        found = self._tables.get(names)
+        if found is not None or not all(self.has_index(name) for name in names):
+            return found
+        return self.table(names)
 
     def _entry(self, name: str) -> list[int]:
         """A column's row of a table. Made once, with what keeps its addresses good, for all tables."""
@@ -138,8 +150,8 @@ class Block:
             column, index = self.column(name), self.indexed(name)
             kind, data, offsets, owner = _addresses(column)
             order = [address_of(index.perm), address_of(index.rank), index.valid, len(column), 0]
-            found = ([kind, data, offsets, *order], (column, index, owner))
-            self._kept["entry", name] = found
+            made = ([kind, data, offsets, *order], (column, index, owner))
+            found = self._kept.setdefault(("entry", name), made)
         entry: list[int] = found[0]
         return entry
 

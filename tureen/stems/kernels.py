@@ -7,7 +7,9 @@ columns it looks at. Whoever makes a table keeps its buffers alive (`Block` does
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -33,9 +35,28 @@ _NAN = np.int64(0x7FF8_0000_0000_0000)
 _DIGIT = 11
 
 
+def _stamp() -> str:
+    """A fingerprint of all files with compiled loops."""
+    texts = [path.read_bytes() for path in sorted(Path(__file__).parent.parent.glob("*/*.py"))]
+    return hashlib.sha256(b"".join(text for text in texts if b"@compiled" in text)).hexdigest()
+
+
+_STAMP = _stamp()
+
+
 def compiled(function: F) -> F:
-    """Compile a function on its first call, keep the machine code on disk, and let other threads run."""
-    return cast(F, numba.njit(cache=True, nogil=True)(function))
+    """Compile a function on its first call, keep the machine code on disk, and let other threads run.
+
+    Machine code has the functions it calls built in. Numba throws it away when the file of the function itself
+    changes, which is not enough where loops of one file call those of another: here it goes when any changes.
+    """
+    try:
+        loop = numba.njit(cache=True, nogil=True)(function)
+        loop._cache._cache_file._source_stamp = _STAMP
+    except RuntimeError:
+        # There is no place to keep it, as in a read-only container without a home.
+        loop = numba.njit(nogil=True)(function)
+    return cast(F, loop)
 
 
 def _pointer(_context: Any, _address: Any) -> Any:

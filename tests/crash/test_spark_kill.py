@@ -1,0 +1,90 @@
+"""Real Spark, killed: a task's worker, the commit's process, the JVM, the whole process, the checkpoint."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import tureen
+
+
+@pytest.fixture(scope="module")
+def soup(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tureen.Soup]:
+    assert spark
+    with tureen.open(tmp_path_factory.mktemp("kill") / "pot", mode="write") as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    "place", ["sink.task", "run.after_write", "sink.before_commit", "sink.in_commit", "sink.after_commit"]
+)
+def test_a_killed_worker_or_commit_loses_and_doubles_nothing(soup: tureen.Soup, crash_dir: Path, place: str) -> None:
+    name = place.replace(".", "_")
+    soup.create_stream(name, "a INT")
+    query = soup.register(f"SELECT a FROM {name}")
+    soup.wait(soup.push(name, [{"a": 0}]))
+    (crash_dir / place).touch()
+    at = soup.push(name, [{"a": 1}, {"a": 2}])
+    assert query.invoke(wait_for=at, timeout=120).table.to_pydict() == {"a": [0, 1, 2]}
+    assert not (crash_dir / place).exists()
+    at = soup.push(name, [{"a": 3}])
+    assert query.invoke(wait_for=at).table.to_pydict() == {"a": [0, 1, 2, 3]}
+
+
+PUSHER = """
+import sys, tureen
+soup = tureen.open(sys.argv[1], master="local[2]")
+if not soup.streams():
+    soup.create_stream("s", "id BIGINT")
+    print("registered", soup.register("SELECT id FROM s", name="all").id, flush=True)
+for number in range(int(sys.argv[2]), 1_000_000):
+    at = soup.push("s", [{"id": number}], key=str(number))
+    print("pushed", number, flush=True)
+    if number % 20 == 0:
+        soup.wait(at, timeout=120)
+        print("in", number, flush=True)
+"""
+
+
+def children(pid: int) -> list[int]:
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    return [int(line) for line in found.stdout.split()]
+
+
+def test_killed_while_rows_stream_in(tmp_path: Path, spark: SparkSession) -> None:
+    """First its JVM dies, and it goes on with a new one; then the process itself; then its checkpoint is gone."""
+    assert spark
+    pot = tmp_path / "pot"
+    acknowledged: list[int] = []
+    command = [sys.executable, "-c", PUSHER, str(pot), "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            kind, _, rest = line.partition(" ")
+            if kind == "pushed":
+                acknowledged.append(int(rest))
+            if line == "in 20\n":
+                (java,) = children(process.pid)
+                os.kill(java, signal.SIGKILL)
+            if line == "in 60\n":
+                process.kill()
+                break
+        acknowledged += [int(line.split()[1]) for line in process.stdout if line.startswith("pushed")]
+    shutil.rmtree(pot / "checkpoints")
+    with tureen.open(pot) as soup:
+        at = soup.push("s", [{"id": -1}])
+        found = [row["id"] for row in soup.query("all").invoke(wait_for=at, timeout=120)]
+        assert len(found) == len(set(found))
+        assert set(found) >= {*acknowledged, -1}
+        assert len(found) <= len(acknowledged) + 2
+        again = soup.push("s", [{"id": acknowledged[-1]}], key=str(acknowledged[-1]))
+        soup.wait(again)
+        assert len(soup.query("all").invoke()) == len(found)

@@ -1,0 +1,87 @@
+"""What a process does until it is killed: it pushes, registers, seals and pays, and says what was acknowledged.
+
+Run as `python workload.py POT PUSHES`; each line of its output is one acknowledged thing.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tureen.pipeline import arrival, upkeep
+from tureen.pipeline.inbox_sink import InboxSink
+from tureen.pipeline.inbox_source import InboxReader
+from tureen.pot import log
+from tureen.pot.catalog import Catalog, micros_now, take_seq
+from tureen.pot.inbox import Inbox
+from tureen.pot.log import Entry
+from tureen.pot.queries import Registration, register
+from tureen.pot.streams import create_stream, list_streams
+from tureen.pot.sweep import sweep
+from tureen.language import bind_query
+from tureen.faults import crash_point
+from tureen.schema import Schema
+from tureen.stems.intake import to_batch
+
+SCHEMA = Schema.parse("id BIGINT, a INT")
+ROWS = 5
+
+
+def rows(number: int) -> list[dict[str, int]]:
+    """The rows of one push: ids that no other push has."""
+    return [{"id": number * ROWS + place, "a": place} for place in range(ROWS)]
+
+
+def push(inbox: Inbox, stream: int, number: int) -> None:
+    """Push the rows of one number under its key."""
+    payload = to_batch(SCHEMA, rows(number)).serialize().to_pybytes()
+    digest = number.to_bytes(16, "little")
+    inbox.push(stream, Entry(payload, ROWS, micros_now(), digest, f"key-{number}"))
+
+
+def take(root: Path) -> None:
+    """One micro-batch as Spark would run it: source, task, commit."""
+    reader = InboxReader(root, 1)
+    start = {**reader.initialOffset(), "warm": 1}
+    end = reader.latestOffset(start, reader.getDefaultReadLimit())
+    sink = InboxSink(root)
+    messages = [sink.write(reader.read(part)) for part in reader.partitions(start, end)]
+    sink.commit(messages, 0)
+    reader.stop()
+
+
+def main() -> None:
+    """Go through every kind of commit, again and again."""
+    root, pushes = Path(sys.argv[1]), int(sys.argv[2])
+    # Small limits, so that few rows go through segments, tiers and indexes.
+    arrival.TAIL_ROWS, upkeep.FAN, log.SEGMENT_BYTES = 10, 4, 1
+    catalog = Catalog(root, create=True)
+    with catalog.read() as tx:
+        known = list_streams(tx)
+    if not known:
+        with catalog.write() as tx:
+            known = [create_stream(tx, "s", SCHEMA, clock="wall", retain=None, source=None)]
+    stream = known[0]
+    inbox = Inbox(root, catalog)
+    for number in range(pushes):
+        push(inbox, stream.id, number)
+        print(f"pushed {number}", flush=True)
+        sql = f"SELECT id, a FROM s WHERE a <> {number % 7}"
+        crash_point("register.before_commit")
+        with catalog.write() as tx:
+            clause = bind_query(sql, lambda _: ("s", SCHEMA)).clause
+            handle = register(tx, take_seq(tx), Registration(sql, stream.id, clause, eager=True))
+            crash_point("register.in_commit")
+        crash_point("register.after_commit")
+        print(f"registered {handle} {number % 7}", flush=True)
+        take(root)
+        upkeep.compile_queries(catalog, stream)
+        upkeep.seal(catalog, stream)
+        upkeep.pay_debts(catalog, stream, lambda debts: [upkeep.pay(debt) for debt in debts], 1 << 62)
+        inbox.trim()
+        sweep(catalog, abandoned_after=3600, grace=0)
+    print("done", flush=True)
+
+
+if __name__ == "__main__":
+    main()

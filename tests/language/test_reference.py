@@ -1,0 +1,27 @@
+"""The language reference is true: its examples are bound, and it names every function and type."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tureen.language import bind_query
+from tureen.language.functions import NAMES
+from tureen.schema import Kind, Schema
+
+PAGE = (Path(__file__).parents[2] / "docs" / "language.md").read_text()
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE, re.DOTALL)
+STREAM = next(text for kind, text in BLOCKS if kind == "text")
+
+
+@pytest.mark.parametrize("text", [text for kind, text in BLOCKS if kind == "sql"])
+def test_an_example(text: str) -> None:
+    schema = Schema.parse(STREAM, time="ts")
+    assert bind_query(text, lambda _: ("trades", schema)).outputs
+
+
+@pytest.mark.parametrize("name", [*NAMES, *Kind])
+def test_every_function_and_type_is_named(name: str) -> None:
+    assert re.search(rf"\b{name}\b", PAGE, re.IGNORECASE)

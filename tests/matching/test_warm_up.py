@@ -1,0 +1,56 @@
+"""After `warm_up` nothing is compiled any more."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+SCRIPT = """
+import random
+from matching.material import SCHEMA, batch_of, random_clause, random_rows
+from numba.core.dispatcher import Dispatcher
+import tureen.matching as matching
+from tureen.matching import bitmaps, decoding, kernels as clauses, prefixes, reading, scanning
+from tureen.queries import QueryRun, compile_clauses
+from tureen.stems import kernels
+from tureen.stems.index import Block, index_block
+
+loops = {
+    one
+    for module in (bitmaps, decoding, clauses, prefixes, reading, scanning, kernels)
+    for one in vars(module).values()
+    if isinstance(one, Dispatcher)
+}
+assert len(loops) > 20
+matching.warm_up()
+known = {one: list(one.signatures) for one in loops}
+buffers = matching.Buffers()
+for seed in range(30):
+    rng = random.Random(seed)
+    rows = random_rows(rng, rng.choice([0, 1, 70]))
+    batch = batch_of(rows)
+    some = [random_clause(rng, rows) for _ in range(20)]
+    run = compile_clauses(range(20), some, SCHEMA)
+    for block in (Block(batch, index_block(batch, SCHEMA.names)), Block(batch)):
+        for one in (run, QueryRun.from_buffer(run.to_buffer())):
+            cell = matching.match_block(block, one, buffers)
+        reader = matching.CellReader(cell.batch, block.rows)
+        for number, clause in enumerate(some):
+            reader.rows_of(run.ids[number], 1, 5)
+            reader.count_of(number)
+            if number not in cell.failures:
+                matching.select(block, clause, 1, 5)
+new = {one.__name__: one.signatures for one in loops if list(one.signatures) != known[one]}
+assert not new, new
+"""
+
+
+def test_after_warm_up_nothing_is_compiled() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, 'tests')\n{SCRIPT}"],
+        capture_output=True,
+        text=True,
+        timeout=250,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
