@@ -29,7 +29,6 @@ check: setup
 	$(BIN)/lint-imports
 
 bench: setup
-	$(BIN)/pip install --quiet --editable '.[bench]'
 	$(BIN)/python -m benchmarks
 
 format: setup

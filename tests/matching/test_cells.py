@@ -46,6 +46,8 @@ def test_a_full_block_has_lists_and_bitmaps_and_grows_its_output() -> None:
             assert np.array_equal(reader.rows_of(number), expected)
             assert np.array_equal(reader.rows_of(number, 1000, 60_001), expected[_between(expected)])
             assert np.array_equal(select(block, under(share)), expected)
+            assert np.array_equal(select(block, under(share), last=60_001), expected[expected < 60_001])
+            assert np.array_equal(select(block, under(share), first=1000), expected[expected >= 1000])
 
 
 def _between(rows: np.ndarray) -> np.ndarray:

@@ -148,36 +148,33 @@ def _derived(
     contains it is then evaluated on its own, on the rows that its other factors let through; its answer takes
     a bitmap of its own.
     """
-    masks: list[npt.NDArray[np.bool_] | None] = []
-    alone: set[int] = set()
-    for number in range(len(run.derived_texts)):
-        try:
-            masks.append(holds(run.derived[number], block))
-        except QueryFailed:
-            masks.append(None)
-            alone.update(run.users[number])
-    answers: list[npt.NDArray[np.bool_]] = []
-    settled, failures = _NONE_SETTLED, {}
-    if alone:
-        settled = np.full(len(run), -1, np.int32)
-        for position in sorted(alone):
-            try:
-                rows = select(block, run.clause(position))
-            except QueryFailed as error:
-                failures[int(run.ids[position])] = str(error)
-                continue
-            mask = np.zeros(block.rows, np.bool_)
-            mask[rows] = True
-            settled[position] = len(masks) + len(answers)
-            answers.append(mask)
-    size = len(masks) + len(answers)
+    size = len(run.derived_texts)
     words = buffers.take("derived", size * width, np.uint64)[: size * width].reshape(size, width)
-    for number, one in enumerate([*masks, *answers]):
-        # A factor that raised counts as empty, so that a clause that failed has no entry.
-        count = 0 if one is None else pack_mask(address_of(one), block.rows, words[number])
-        if number < len(masks):
-            counts[run.factors + number] = count
-    return words, settled, failures
+    alone: set[int] = set()
+    for number in range(size):
+        try:
+            mask = holds(run.derived[number], block)
+        except QueryFailed:
+            # It counts as empty, so that a clause that fails for it has no entry.
+            counts[run.factors + number] = 0
+            alone.update(run.users[number])
+        else:
+            counts[run.factors + number] = pack_mask(address_of(mask), block.rows, words[number])
+    if not alone:
+        return words, _NONE_SETTLED, {}
+    settled, failures = np.full(len(run), -1, np.int32), {}
+    answers = np.empty((len(alone), width), np.uint64)
+    for place, position in enumerate(sorted(alone)):
+        try:
+            rows = select(block, run.clause(position))
+        except QueryFailed as error:
+            failures[int(run.ids[position])] = str(error)
+            continue
+        mask = np.zeros(block.rows, np.bool_)
+        mask[rows] = True
+        pack_mask(address_of(mask), block.rows, answers[place])
+        settled[position] = size + place
+    return np.concatenate([words, answers]), settled, failures
 
 
 def _batch(output: Output, done: int) -> pa.RecordBatch:

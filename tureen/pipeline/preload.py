@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
+import tureen.pipeline.arrival
+from tureen.matching import warm_up
+
+assert tureen.pipeline.arrival  # imported for what it loads
 
 
 def preload() -> None:
     """Load the kernels' compiled code."""
-    importlib.import_module("tureen.pipeline.arrival")
+    warm_up()

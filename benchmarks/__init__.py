@@ -1,0 +1,1 @@
+"""What Tureen reaches, measured: ratios in one run, results verified before they are timed."""

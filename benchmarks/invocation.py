@@ -1,0 +1,67 @@
+"""(c) Invocation over a window of a million rows, beside DuckDB from scratch on the same Arrow table."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+import tureen
+from benchmarks.report import Report
+from benchmarks.workload import SCHEMA, START, tuples
+from tureen.window import from_micros
+
+ROWS = 1_048_576
+CASES = {
+    "selective, 2 factors": "a = 17 AND b = 211",
+    "selective, 4 factors": "a = 17 AND b BETWEEN 100 AND 140 AND c > 200 AND d < 128",
+    "0.4 % of the rows": "a = 17",
+    "16 % of the rows": "a < 128 AND b < 84",
+}
+
+
+def p50(call: Callable[[], object], times: int) -> float:
+    """The median of so many calls, in milliseconds."""
+    taken = []
+    for _ in range(times):
+        began = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - began)
+    return statistics.median(taken) * 1000
+
+
+def measure(root: Path, report: Report) -> None:
+    """Each case eager, then lazy, then by DuckDB; the window holds exactly the million rows."""
+    table = tuples(ROWS, 1)
+    now = from_micros(START + 2 * ROWS - 1)
+    begin = from_micros(START + ROWS)
+    with tureen.open(root / "invoke", mode="write") as soup:
+        soup.create_stream("r", SCHEMA, time="ts")
+        soup.push("r", tuples(ROWS, 0))
+        at = soup.push("r", table)
+        window = f"BEGIN NOW - {(now - begin) / timedelta(seconds=1):.6f} END NOW"
+        eager = {name: soup.register(f"SELECT * FROM r WHERE {where} {window}") for name, where in CASES.items()}
+        soup.wait(at, timeout=120)
+        soup.settle()
+        duck = duckdb.connect()
+        duck.register("r", table)
+        for name, where in CASES.items():
+            sql = f"SELECT * FROM r WHERE {where} AND ts BETWEEN '{begin}' AND '{now}'"
+            expected: pa.Table = duck.sql(sql).to_arrow_table()
+            answer = eager[name].invoke(now=now)
+            assert answer.table.equals(expected.cast(answer.table.schema)), f"wrong answer for {name}"
+            ours = p50(lambda name=name: eager[name].invoke(now=now), 300)
+            theirs = p50(lambda sql=sql: duck.sql(sql).to_arrow_table(), 30)
+            selective = name.startswith("selective")
+            report.add(f"invoke, {name} ({len(answer)} rows)", ours, "ms p50", "<= 1" if selective else "")
+            report.add(f"DuckDB / invoke, {name}", theirs / ours, "times", ">= 20" if selective else "")
+        for handle in eager.values():
+            handle.unregister()
+        for name, where in CASES.items():
+            lazy = soup.register(f"SELECT * FROM r WHERE {where} {window}", materialize=False)
+            report.add(f"invoke, lazy, {name}", p50(lambda lazy=lazy: lazy.invoke(now=now), 100), "ms p50")
