@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 import time
 from pathlib import Path
@@ -46,6 +47,7 @@ def _no_op(spark: SparkSession, soup: tureen.Soup) -> float:
             began = time.perf_counter()
             end = int(soup.push("s", [{"a": number}]).split(".")[2])
             while _reached(query) < end:
+                assert time.perf_counter() - began < 60, "the no-op query does not move"
                 time.sleep(0.002)
             taken.append(time.perf_counter() - began)
     finally:
@@ -58,4 +60,4 @@ def _reached(query: object) -> int:
     if not progress or not progress["sources"][0]["endOffset"]:
         return 0
     end = progress["sources"][0]["endOffset"]
-    return int((end if isinstance(end, dict) else {}).get("1", 0))
+    return int((json.loads(end) if isinstance(end, str) else end).get("1", 0))

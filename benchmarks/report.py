@@ -57,7 +57,9 @@ class Report:
         lines = [{**asdict(line), "met": line.met} for line in self.lines]
         (RESULTS / f"{name}.json").write_text(json.dumps({"machine": machine, "lines": lines}, indent=2) + "\n")
         table = ["| what | measured | goal | |", "|---|---|---|---|"]
-        table += [f"| {line.what} | {_shown(line.value)} {line.unit} | {line.goal} | {line.met} |" for line in self.lines]
+        table += [
+            f"| {line.what} | {_shown(line.value)} {line.unit} | {line.goal} | {line.met} |" for line in self.lines
+        ]
         head = f"{machine['cpu']}, {machine['cores']} cores, Python {machine['python']}, {machine['when']}"
         (RESULTS / f"{name}.md").write_text(f"# {name}\n\n{head}\n\n" + "\n".join(table) + "\n")
 

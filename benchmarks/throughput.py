@@ -46,7 +46,7 @@ def run(spark: SparkSession, soup: tureen.Soup, folder: Path, stream: str, check
     return sum(one["numInputRows"] for one in batches) / seconds
 
 
-def verify(soup: tureen.Soup, wanted: Sequence[str], handles: Sequence[tureen.StandingQuery], table: pa.Table) -> None:
+def verify(wanted: Sequence[str], handles: Sequence[tureen.StandingQuery], table: pa.Table) -> None:
     """Every 64th query (all where there are few) equals numpy's answer, row by row."""
     step = max(1, len(wanted) // 64)
     for where, handle in list(zip(wanted, handles, strict=True))[::step]:
@@ -71,7 +71,7 @@ def measure(spark: SparkSession, root: Path, report: Report) -> dict[int, float]
                 time.sleep(1.0)
                 rate = run(spark, soup, root / "files", "r", root / f"checkpoint-{number}-{count}")
                 if number == 0:
-                    verify(soup, wanted, handles, table)
+                    verify(wanted, handles, table)
                 best[count] = max(best.get(count, 0.0), rate)
             print(f"    round {number + 1}, {count} queries: {rate:,.0f} rows/s", flush=True)
     report.add("rows/s through Spark, no query", best[0], "rows/s")

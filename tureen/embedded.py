@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
 import time
@@ -14,6 +13,7 @@ from typing import Any
 
 from tureen.errors import (
     EngineFailed,
+    InvalidRows,
     InvalidSchema,
     PotLocked,
     TureenError,
@@ -43,11 +43,14 @@ from tureen.pot.streams import Stream, create_stream, drop_stream, find_stream, 
 from tureen.results.answer import Answer
 from tureen.results.invoke import Invoker
 from tureen.schema import Schema
-from tureen.stems.intake import to_batch
+from tureen.stems.intake import content_digest, to_batch
 from tureen.window import from_micros, to_micros
 
 WAIT_SECONDS = 60.0
 """How long `wait_for` waits if nothing else is said."""
+
+MAX_PUSH_BYTES = 1 << 30
+"""The most bytes of one push."""
 
 MODES = ("auto", "read", "write")
 
@@ -105,7 +108,11 @@ class Soup:
             raise InvalidSchema(f"unknown clock '{clock}'", hint="'wall', or 'stream' for replays")
         if source is not None and not isinstance(source.get("format"), str):
             raise InvalidSchema("a source needs a format", hint='source={"format": "rate", "options": {…}}')
-        parsed = Schema.parse(schema, time) if isinstance(schema, str) else schema.checked()
+        parsed = (
+            Schema.parse(schema, time)
+            if isinstance(schema, str)
+            else Schema(schema.columns, time or schema.time).checked()
+        )
         kept = None if retain is None else parse_duration(retain)
         engine = self._write()
         with self._catalog.write() as tx:
@@ -121,7 +128,7 @@ class Soup:
 
     def streams(self) -> list[dict[str, Any]]:
         """The streams, in order of creation."""
-        if self._opened is None:
+        if not self._is_there():
             return []
         with self._catalog.read() as tx:
             return [_describe_stream(stream) for stream in list_streams(tx)]
@@ -141,7 +148,11 @@ class Soup:
         if batch.num_rows == 0 and key is None:
             return str(Position(seq, target.id, engine.inbox.end(target.id)))
         payload = batch.serialize().to_pybytes()
-        digest = hashlib.blake2b(payload, digest_size=16).digest()
+        if len(payload) > MAX_PUSH_BYTES:
+            raise InvalidRows(
+                f"a push of {len(payload):,} bytes", hint=f"push at most {MAX_PUSH_BYTES:,} bytes at a time"
+            )
+        digest = content_digest(batch) if key else bytes(16)
         end = engine.inbox.push(target.id, Entry(payload, batch.num_rows, self._clock(), digest, key or ""))
         return str(Position(seq, target.id, end))
 
@@ -178,7 +189,7 @@ class Soup:
 
     def query(self, handle_or_name: str) -> StandingQuery:
         """The standing query of that handle or name."""
-        if self._opened is None:
+        if not self._is_there():
             raise UnknownQuery(f"there is no query '{handle_or_name}'")
         with self._catalog.read() as tx:
             found = find_query(tx, handle_or_name)
@@ -186,7 +197,7 @@ class Soup:
 
     def queries(self) -> list[StandingQuery]:
         """All standing queries, in order of registration."""
-        if self._opened is None:
+        if not self._is_there():
             return []
         with self._catalog.read() as tx:
             return [StandingQuery(self, one.id, one.name, one.sql) for one in list_queries(tx)]
@@ -216,9 +227,7 @@ class Soup:
             unregister(tx, handle)
         engine.notice()
 
-    def _invoke(
-        self, handle: str, now: datetime | None, wait_for: str | None, timeout: float | None
-    ) -> Answer:
+    def _invoke(self, handle: str, now: datetime | None, wait_for: str | None, timeout: float | None) -> Answer:
         if wait_for is not None:
             self.wait(wait_for, timeout=timeout)
         moment = None if now is None else to_micros(now)
@@ -269,8 +278,9 @@ class Soup:
 
     def status(self) -> dict[str, Any]:
         """What is there: rows, runs, tail, debts, queries, position, lag."""
-        if self._opened is None:
-            return {"streams": {}, "queries": 0, "clauses": 0, "position": str(Position(0)), "engine": "none"}
+        if not self._is_there():
+            nothing = {"streams": {}, "queries": 0, "clauses": 0, "position": str(Position(0))}
+            return {**nothing, "engine": "none", "error": None}
         with self._catalog.read() as tx:
             handles, clauses = count_queries(tx)
             streams = {}
@@ -345,6 +355,10 @@ class Soup:
         catalog = Catalog(self.path, create=create)
         self._opened = (catalog, Invoker(catalog, self._clock))
 
+    def _is_there(self) -> bool:
+        """Whether there is a pot yet; another process may have made it since it was opened."""
+        return self._opened is not None or exists(self.path)
+
     @property
     def _catalog(self) -> Catalog:
         return self._both()[0]
@@ -377,11 +391,9 @@ class Soup:
                     try:
                         self.path.mkdir(parents=True, exist_ok=True)
                     except OSError as error:
-                        raise EngineFailed(
-                            f"cannot make the pot in '{self.path}'", detail=str(error)
-                        ) from error
+                        raise EngineFailed(f"cannot make the pot in '{self.path}'", detail=str(error)) from error
                     self._open_catalog(create=True)
-                self._engine = Engine(self.path, self._catalog, master=self._master)
+                self._engine = Engine(self.path, self._catalog, master=self._master, clock=self._clock)
             return self._engine
 
 

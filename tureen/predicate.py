@@ -111,9 +111,7 @@ Clause = tuple[Factor, ...]
 
 NEVER = AnyOf()
 
-_TAGS: dict[str, type] = {
-    kind.__name__: kind for kind in (Within, IsNull, Like, Compare, Opaque, AllOf, AnyOf)
-}
+_TAGS: dict[str, type] = {kind.__name__: kind for kind in (Within, IsNull, Like, Compare, Opaque, AllOf, AnyOf)}
 
 
 def columns_of(predicate: Predicate) -> frozenset[str]:

@@ -211,8 +211,6 @@ def _split(text: str) -> list[str]:
 def _parse_column(text: str) -> Column:
     found = _COLUMN.fullmatch(text)
     if not found:
-        raise InvalidSchema(
-            f"cannot read the column '{text.strip()}'", hint="write `name TYPE`, as in `price DOUBLE`"
-        )
+        raise InvalidSchema(f"cannot read the column '{text.strip()}'", hint="write `name TYPE`, as in `price DOUBLE`")
     quoted, plain, rest = found.groups()
     return Column(quoted or plain, Type.parse(rest))

@@ -81,7 +81,7 @@ class Span:
     @property
     def counts_rows(self) -> bool:
         """Whether this span needs tuples to be counted."""
-        return self.take is not None or self.skip > 0
+        return self.until is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Window:
         """
         take = self.begin.rows if isinstance(self.begin, RowsBack) else None
         skip = self.end.rows if isinstance(self.end, RowsBack) else 0
-        counts = take is not None or skip > 0 or isinstance(self.end, RowsBack)
+        counts = isinstance(self.begin, RowsBack) or isinstance(self.end, RowsBack)
         return Span(
             begin=self.begin.at(now) if isinstance(self.begin, Now | At) else None,
             end=self.end.at(now) if isinstance(self.end, Now | At) else None,

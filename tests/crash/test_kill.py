@@ -45,7 +45,11 @@ PLACES = [
 def run(root: Path, crash_dir: Path) -> tuple[int, list[str]]:
     environment = {**os.environ, "TUREEN_CRASH_DIR": str(crash_dir)}
     done = subprocess.run(
-        [sys.executable, str(WORKLOAD), str(root), str(PUSHES)], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, str(WORKLOAD), str(root), str(PUSHES)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode in (0, -9), done.stderr
     return done.returncode, done.stdout.splitlines()

@@ -8,6 +8,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from tureen.faults import crash_point
+from tureen.language import bind_query
 from tureen.pipeline import arrival, upkeep
 from tureen.pipeline.inbox_sink import InboxSink
 from tureen.pipeline.inbox_source import InboxReader
@@ -18,8 +20,6 @@ from tureen.pot.log import Entry
 from tureen.pot.queries import Registration, register
 from tureen.pot.streams import create_stream, list_streams
 from tureen.pot.sweep import sweep
-from tureen.language import bind_query
-from tureen.faults import crash_point
 from tureen.schema import Schema
 from tureen.stems.intake import to_batch
 

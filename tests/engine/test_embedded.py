@@ -28,9 +28,7 @@ def trade(sym: str, price: float, qty: int = 1, ago: float = 1.0) -> dict[str, A
 def test_before_and_after(soup: tureen.Soup) -> None:
     soup.create_stream("trades", SCHEMA, time="ts", retain="1 day")
     first = soup.push("trades", [trade("A", 150), trade("A", 50), trade("B", 101, qty=9)])
-    sql = (
-        "SELECT sym, price FROM trades WHERE price > 100 AND qty < 5 BEGIN NOW - INTERVAL '10' MINUTE END NOW"
-    )
+    sql = "SELECT sym, price FROM trades WHERE price > 100 AND qty < 5 BEGIN NOW - INTERVAL '10' MINUTE END NOW"
     query = soup.register(sql, name="big")
     assert query.invoke(wait_for=first).table.to_pylist() == [{"sym": "A", "price": 150.0}]
     second = soup.push("trades", [trade("C", 200, ago=0)])
@@ -209,9 +207,7 @@ with tureen.open(sys.argv[1]) as soup:
         print("locked")
     print("pyspark" in sys.modules)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(soup.path), at], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code, str(soup.path), at], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["{'a': [1, 2]}", "locked", "False"]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 import tureen
@@ -35,7 +35,9 @@ def test_rate(soup: tureen.Soup) -> None:
 
 
 def write_json(path: Path) -> None:
-    path.write_text("\n".join(json.dumps({"id": n, "name": f"n{n}", "ts": f"2026-01-01T00:00:{n:02}Z"}) for n in range(9)))
+    path.write_text(
+        "\n".join(json.dumps({"id": n, "name": f"n{n}", "ts": f"2026-01-01T00:00:{n:02}Z"}) for n in range(9))
+    )
 
 
 def write_csv(path: Path) -> None:
@@ -136,6 +138,23 @@ def test_a_batch_and_its_answer_through_spark(spark: SparkSession, soup: tureen.
     assert sorted((row.number, row.even) for row in read.collect()) == [
         (number, number % 2 == 0) for number in range(9990, 10_000)
     ]
+
+
+def test_every_batch_of_a_foreach_batch_is_taken(spark: SparkSession, soup: tureen.Soup, tmp_path: Path) -> None:
+    soup.create_stream("each", "a INT")
+    query = soup.register("SELECT a FROM each")
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for number in range(3):
+        (folder / f"{number}.json").write_text(f'{{"a": {number}}}\n')
+
+    def append(frame: DataFrame, _: int) -> None:
+        frame.write.format("tureen").option("pot", str(soup.path)).option("stream", "each").mode("append").save()
+
+    frame = spark.readStream.schema("a INT").option("maxFilesPerTrigger", 1).json(str(folder))
+    started = frame.writeStream.foreachBatch(append).trigger(availableNow=True)
+    started.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination(60)
+    assert sorted(row["a"] for row in query.invoke()) == [0, 1, 2]
 
 
 def test_a_source_that_fails_is_told_in_the_status(soup: tureen.Soup, tmp_path: Path) -> None:

@@ -113,6 +113,26 @@ def test_a_trickle_of_single_rows_leaves_few_files(soup: HandTurned, monkeypatch
     assert values(soup, query) == [number for number in range(600) if number % 7 == 3 or number < 20]
 
 
+def test_a_tuple_is_not_rewritten_again_and_again(soup: HandTurned) -> None:
+    """Merging is amortised: a large run is not dragged along by each handful of small ones."""
+    sizes: list[int] = [1 << 19]
+    written = 0
+    for _ in range(2000):
+        sizes.append(1)
+        while chosen := upkeep.choose_merge([_sized(size, place) for place, size in enumerate(sizes)]):
+            first, last = chosen[0].id, chosen[-1].id
+            total = sum(run.rows for run in chosen)
+            written += total
+            sizes[first : last + 1] = [total]
+    assert written < 2000 * 8
+    assert len(sizes) < 64
+    assert soup
+
+
+def _sized(rows: int, place: int) -> Run:
+    return Run(place, 1, 1, f"{place}", rows, 0, 0, 0, rows >= 64, 0, rows, 0)
+
+
 def test_many_payments_become_one_file(soup: HandTurned) -> None:
     soup.push("s", rows(*range(10)))
     handles = []
@@ -122,6 +142,15 @@ def test_many_payments_become_one_file(soup: HandTurned) -> None:
     (run,) = runs_of(soup)
     assert len(run.cells) <= upkeep.MANY_CELL_FILES
     assert [values(soup, handle) for handle in handles] == [list(range(limit)) for limit in range(10)]
+
+
+def test_a_window_that_ends_no_rows_ago_ends_now(soup: HandTurned) -> None:
+    soup.push("s", rows(1, 2, 3, 4, 5))
+    now = int((START + timedelta(seconds=3)).timestamp() * 1_000_000)
+    last = soup.register("SELECT a FROM s BEGIN NOW - 2 ROWS END NOW - 0 ROWS")
+    until = soup.register("SELECT a FROM s END NOW - 0 ROWS")
+    assert [row["a"] for row in soup.invoke(last, now)] == [2, 3]
+    assert [row["a"] for row in soup.invoke(until, now)] == [1, 2, 3]
 
 
 def test_merging_keeps_the_order_of_equal_times(soup: HandTurned) -> None:
@@ -142,7 +171,7 @@ def test_what_is_before_the_horizon_is_gone_and_the_answer_says_so(soup: HandTur
     everything = soup.register("SELECT a FROM r")
     for number in range(0, 40, 4):
         soup.push("r", rows(*range(number, number + 4)))
-    now = soup.catalog.token() and int((START + timedelta(seconds=39)).timestamp() * 1_000_000)
+    now = int((START + timedelta(seconds=39)).timestamp() * 1_000_000)
     for _ in range(2):
         assert [row["a"] for row in soup.invoke(wide, now)] == list(range(29, 40))
         assert not soup.invoke(wide, now).complete

@@ -35,6 +35,14 @@ def test_a_file_that_is_no_catalog_is_refused(tmp_path: Path) -> None:
         Catalog(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["a?b", "a%20b", "a b", "ä#"])
+def test_any_path_will_do(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    Catalog(tmp_path / name, create=True).close()
+    assert Catalog(tmp_path / name).seq() == 0
+    assert (tmp_path / name / "catalog.sqlite").exists()
+
+
 def test_a_failed_transaction_leaves_nothing(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path, create=True)
     with pytest.raises(RuntimeError), catalog.write() as tx:
@@ -144,3 +152,10 @@ def test_a_write_that_fails_says_why(tmp_path: Path) -> None:
     (tmp_path / "full").symlink_to(full)
     with pytest.raises(StorageFailed), durable_file(tmp_path / "full") as file:
         file.write(b"x")
+
+
+def test_half_a_file_does_not_stay(tmp_path: Path) -> None:
+    with pytest.raises(StorageFailed, match="could not write 'half'"), durable_file(tmp_path / "half") as file:
+        file.write(b"x")
+        raise OSError(28, "No space left on device")
+    assert not (tmp_path / "half").exists()

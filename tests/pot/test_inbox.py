@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from tureen.errors import KeyConflict
+from tureen.errors import KeyConflict, TureenError
 from tureen.pot import inbox as inbox_module
 from tureen.pot import log
 from tureen.pot.catalog import Catalog
@@ -151,3 +151,12 @@ def test_a_dropped_stream_takes_its_inbox_with_it(catalog: Catalog) -> None:
         drop_stream(tx, find_stream(tx, "s"))
     inbox.trim()
     assert not log_directory(catalog.root, 1).exists()
+
+
+def test_a_closed_inbox_takes_nothing(catalog: Catalog) -> None:
+    inbox = Inbox(catalog.root, catalog)
+    inbox.push(1, entry("rows"))
+    inbox.close()
+    with pytest.raises(TureenError, match="closed"):
+        inbox.push(1, entry("late"))
+    assert payloads(catalog.root) == ["rows"]

@@ -14,7 +14,7 @@ import pytest
 
 from tureen.errors import InvalidRows
 from tureen.schema import Schema
-from tureen.stems.intake import to_batch
+from tureen.stems.intake import content_digest, to_batch
 
 SCHEMA = Schema.parse(
     "b BOOLEAN, i INT, l BIGINT, f FLOAT, d DOUBLE, n DECIMAL(10,2), s STRING, day DATE, ts TIMESTAMP", time="ts"
@@ -141,3 +141,15 @@ def test_arrow_types_are_cast_where_nothing_is_lost() -> None:
 def test_no_rows_are_an_empty_batch() -> None:
     assert to_batch(SCHEMA, []).num_rows == 0
     assert to_batch(SCHEMA, SCHEMA.arrow.empty_table()).num_rows == 0
+
+
+def test_equal_rows_have_equal_digests_whatever_they_came_as() -> None:
+    rows = [ROW, {"ts": MOMENT}, {**ROW, "i": None}]
+    dicts = to_batch(SCHEMA, rows)
+    frame = to_batch(SCHEMA, pl.from_arrow(pa.Table.from_batches([dicts])))
+    noise = pa.Table.from_batches([dicts, dicts]).slice(3)
+    assert content_digest(dicts) == content_digest(frame) == content_digest(to_batch(SCHEMA, noise))
+    assert content_digest(dicts) != content_digest(to_batch(SCHEMA, [*rows[:2], {**ROW, "i": 0}]))
+    under_null = pa.Array.from_buffers(pa.int32(), 1, [pa.py_buffer(b"\0"), pa.py_buffer(b"junk")])
+    table = pa.table({"i": under_null, "ts": [MOMENT]})
+    assert content_digest(to_batch(SCHEMA, table)) == content_digest(to_batch(SCHEMA, [{"ts": MOMENT}]))

@@ -7,6 +7,7 @@ numbers of rows alone (`list_limit`). Containers are padded to whole 64-bit word
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,9 +16,6 @@ import pyarrow as pa
 
 from tureen.matching import reading
 from tureen.stems.index import numbers_of
-
-CELL_SCHEMA = pa.schema([("clause", pa.int64()), ("rows", pa.int32()), ("ids", pa.large_binary())])
-"""The columns of a cell's record batch."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +34,7 @@ class CellReader:
     """The rows of each clause of a cell, read where they lie."""
 
     def __init__(self, batch: pa.RecordBatch, block_rows: int) -> None:
-        """Look at a cell's batch (schema CELL_SCHEMA) of a block with that many rows."""
+        """Look at a cell's batch (of schema `CELL_SCHEMA`) of a block with that many rows."""
         self.block_rows = block_rows
         self._batch = batch
         clause, rows, ids = batch.columns
@@ -49,6 +47,11 @@ class CellReader:
                 ids.buffers()[1].address + 8 * ids.offset,
                 ids.buffers()[2].address,
             )
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """Where the cell's parts lie, and how many entries it has: what compiled code wants to know."""
+        return (*self._places, self._entries)
 
     @property
     def clauses(self) -> npt.NDArray[np.int64]:
@@ -65,3 +68,21 @@ class CellReader:
     def count_of(self, clause_id: int) -> int:
         """The number of the clause's rows in the whole block."""
         return int(reading.entry_count(self._places[0], self._places[1], self._entries, int(clause_id)))
+
+
+class RunCells:
+    """The cells of all blocks of a run, from one file or, where some were published later, several."""
+
+    def __init__(self, files: Sequence[Sequence[pa.RecordBatch]], sizes: Sequence[int]) -> None:
+        """Look at files with a batch per block, the newest first, of blocks with that many rows."""
+        self._files = files
+        self._sizes = np.array(sizes, np.int64)
+        readers = [[CellReader(batch, size).places for batch, size in zip(file, sizes, strict=True)] for file in files]
+        self._cells = np.array(readers, np.int64).reshape(len(files), len(sizes), 5)
+
+    def rows_of(self, clause_id: int, first: int, last: int) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.int64]]:
+        """The clause's rows among the run's tuples from `first` to before `last`.
+
+        They are numbered within their block; the second array says where each block's rows begin.
+        """
+        return reading.run_rows(self._cells, self._sizes, int(clause_id), int(first), int(last))

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tureen.errors import QueryFailed
 from tureen.matching.bitmaps import pack_mask
-from tureen.matching.cell import CELL_SCHEMA, Cell
+from tureen.matching.cell import Cell
 from tureen.matching.evaluate import holds
 from tureen.matching.kernels import Output, Ranges, count_factors, match_clauses
 from tureen.matching.prefixes import Prefixes, fill_prefixes, plan_prefixes
@@ -18,6 +18,7 @@ from tureen.matching.select import select
 from tureen.queries import QueryRun
 from tureen.stems.index import Block, address_of
 from tureen.stems.kernels import cut_ranks
+from tureen.stems.run import CELL_SCHEMA
 
 _EMPTY = pa.RecordBatch.from_arrays([pa.nulls(0, one.type) for one in CELL_SCHEMA], schema=CELL_SCHEMA)
 _NONE_SETTLED: npt.NDArray[np.int32] = np.empty(0, np.int32)

@@ -69,3 +69,46 @@ def entry_count(clause_at: Int, rows_at: Int, entries: Int, clause: Int) -> Int:
     if entry < 0:
         return 0
     return np.int64(numba.carray(pointer(rows_at), entries, np.int32)[entry])
+
+
+@compiled
+def run_rows(cells: np.ndarray, sizes: np.ndarray, clause: Int, first: Int, last: Int) -> tuple[np.ndarray, np.ndarray]:
+    """A clause's rows in a run's blocks: the rows within each block one after the other, and where each block's begin.
+
+    `cells[file, block]` has the four addresses of a cell and its number of entries, the newest file first;
+    `first` and `last` count the tuples of the run.
+    """
+    blocks = sizes.size
+    starts = np.zeros(blocks + 1, np.int64)
+    total, begin = np.int64(0), np.int64(0)
+    for block in range(blocks):
+        if first < begin + sizes[block] and last > begin:
+            total += _held(cells, block, clause)[1]
+        begin += sizes[block]
+    found = np.empty(total, np.uint16)
+    filled, begin = np.int64(0), np.int64(0)
+    for block in range(blocks):
+        size = sizes[block]
+        if first < begin + size and last > begin:
+            file, count = _held(cells, block, clause)
+            if count:
+                cell = cells[file, block]
+                rows = entry_rows(
+                    cell[0], cell[1], cell[2], cell[3], cell[4], size, clause, first - begin, last - begin
+                )
+                found[filled : filled + rows.size] = rows
+                filled += rows.size
+        begin += size
+        starts[block + 1] = filled
+    return found[:filled], starts
+
+
+@compiled
+def _held(cells: np.ndarray, block: Int, clause: Int) -> tuple[Int, Int]:
+    """The first file that has the clause in a block, and how many rows it has there."""
+    for file in range(cells.shape[0]):
+        cell = cells[file, block]
+        count = entry_count(cell[0], cell[1], cell[4], clause)
+        if count:
+            return np.int64(file), np.int64(count)
+    return np.int64(0), np.int64(0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from tureen.matching.cell import CellReader
+from tureen.matching.cell import CellReader, RunCells
 from tureen.matching.match import Buffers, match_block
 from tureen.matching.select import select
 from tureen.predicate import AnyOf, Clause, Interval, IsNull, Within
@@ -37,7 +37,9 @@ def warm_up() -> None:
         (),
     ]
     run = compile_clauses(range(len(clauses)), clauses, batch.schema)
-    reader = CellReader(match_block(block, run, Buffers()).batch, block.rows)
+    cell = match_block(block, run, Buffers()).batch
+    reader = CellReader(cell, block.rows)
+    RunCells([[cell]], [block.rows]).rows_of(0, 0, block.rows)
     for number, clause in enumerate(clauses):
         select(block, clause)
         reader.rows_of(number)

@@ -26,6 +26,9 @@ TAIL_ROWS = 4096
 MAX_RUN_ROWS = 1 << 20
 """A run is closed at so many rows, which bounds a task's memory."""
 
+MAX_RUN_BYTES = 1 << 28
+"""A run is closed at so many bytes of tuples, whatever its rows."""
+
 
 class Arrivals:
     """Gathers the tuples of one stream in one task and writes them as runs."""
@@ -36,6 +39,7 @@ class Arrivals:
         self._prefix = f"{attempt}-{part}-{pinned.stream_id}"
         self._held: list[pa.Table] = []
         self._rows = 0
+        self._bytes = 0
         self._runs: list[NewRun] = []
 
     def add(self, table: pa.Table) -> None:
@@ -49,6 +53,9 @@ class Arrivals:
         if len(table):
             self._held.append(table)
             self._rows += len(table)
+            self._bytes += table.nbytes
+        if self._bytes >= MAX_RUN_BYTES:
+            self._write()
 
     def finish(self) -> list[NewRun]:
         """Write what is left and return all runs."""
@@ -58,7 +65,7 @@ class Arrivals:
 
     def _write(self) -> None:
         table = pa.concat_tables(self._held)
-        self._held, self._rows = [], 0
+        self._held, self._rows, self._bytes = [], 0, 0
         name = f"streams/{self._pin.stream_id}/{self._prefix}-{len(self._runs)}.run"
         self._runs.append(write_tuples(self._pin, name, table))
 

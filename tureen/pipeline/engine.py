@@ -33,12 +33,13 @@ LOOK_EVERY = 0.1
 SWEEP_EVERY = 30.0
 PAY_EVERY = 1.0
 RESTART_AFTER = 0.5
+STEADY = 60.0
 
 
 class Engine:
     """Holds the lease, the inbox and the threads of one pot."""
 
-    def __init__(self, root: Path, catalog: Catalog, *, master: str) -> None:
+    def __init__(self, root: Path, catalog: Catalog, *, master: str, clock: Callable[[], int]) -> None:
         """Take the lease and start; Spark comes up in the background."""
         self._lease = Lease(root)
         try:
@@ -46,7 +47,7 @@ class Engine:
         except BaseException:
             self._lease.release()
             raise
-        self.root, self._catalog, self._master = root, catalog, master
+        self.root, self._catalog, self._master, self._clock = root, catalog, master, clock
         self._closing = threading.Event()
         self._wake = threading.Event()
         self._upkeep_lock = threading.Lock()
@@ -83,14 +84,15 @@ class Engine:
     def _run_spark(self) -> None:
         pause = RESTART_AFTER
         while not self._closing.is_set():
+            began = time.monotonic()
             try:
                 self._keep_streaming()
-                pause = RESTART_AFTER
             except Exception as error:
                 self.error = str(error)
+                # What ran for a while was well: only failures in a row make the pause longer.
+                pause = RESTART_AFTER if time.monotonic() - began > STEADY else min(pause * 2, 30.0)
                 log.exception("the pipeline stopped; trying again in %.1f s", pause)
                 self._closing.wait(pause)
-                pause = min(pause * 2, 30.0)
         if self._streaming is not None:
             self._streaming.stop()
 
@@ -154,14 +156,18 @@ class Engine:
                 if self._closing.is_set():
                     return False
                 for step in self._steps(stream, patient=patient):
-                    did = bool(step()) or did
+                    try:
+                        did = bool(step()) or did
+                    except Exception:
+                        # One stream's trouble must not keep the others waiting; it is tried again next time.
+                        log.exception("the upkeep of stream '%s' failed", stream.name)
         return did
 
     def _steps(self, stream: Stream, *, patient: bool) -> list[Callable[[], object]]:
         steps: list[Callable[[], object]] = [
             lambda: compile_queries(self._catalog, stream),
             lambda: seal(self._catalog, stream),
-            lambda: expire(self._catalog, stream),
+            lambda: expire(self._catalog, stream, self._clock()),
         ]
         if not patient:
             steps.append(lambda: pay_debts(self._catalog, stream, self._pay_by_spark, LARGE_DEBT))
@@ -169,7 +175,8 @@ class Engine:
 
     def _clean(self) -> None:
         self.inbox.trim()
-        sweep(self._catalog)
+        with self._upkeep_lock:
+            sweep(self._catalog)
         checkpoints = self.root / "checkpoints"
         live = {str(stream.id) for stream in self._streams()}
         for path in checkpoints.iterdir() if checkpoints.exists() else ():

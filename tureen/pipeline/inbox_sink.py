@@ -132,9 +132,7 @@ def _read(reference: Reference, schema: Schema, taken: Taken, arrivals: Arrivals
             continue
         if record.entry is None:
             taken.rejected.append(
-                Rejected(
-                    {"bytes": record.end - record.start}, "the record is damaged: its checksum does not fit"
-                )
+                Rejected({"bytes": record.end - record.start}, "the record is damaged: its checksum does not fit")
             )
             continue
         try:

@@ -148,9 +148,7 @@ class InboxReader(DataSourceStreamReader):
     def _news(self, start: dict[str, int]) -> dict[int, tuple[int, int]]:
         found = self._heads.ends()
         return {
-            stream: (start.get(str(stream), 0), end)
-            for stream, end in found.items()
-            if end > start.get(str(stream), 0)
+            stream: (start.get(str(stream), 0), end) for stream, end in found.items() if end > start.get(str(stream), 0)
         }
 
     def _plan(self, stream: int, start: int, end: int, budget: int | None) -> int:

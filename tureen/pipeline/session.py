@@ -94,6 +94,4 @@ def _check_java() -> None:
     try:
         subprocess.run([java, "-version"], capture_output=True, check=True, timeout=30)
     except (OSError, subprocess.SubprocessError) as error:
-        raise EngineFailed(
-            "Java does not run", detail=str(error), hint="set JAVA_HOME to Java 17 or later"
-        ) from error
+        raise EngineFailed("Java does not run", detail=str(error), hint="set JAVA_HOME to Java 17 or later") from error

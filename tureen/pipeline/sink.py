@@ -41,7 +41,9 @@ class SinkMessage(WriterCommitMessage):
     """What the commit must know of one task."""
 
     attempt: str
-    sink_id: str
+    stream_id: int
+    sink_id: str | None
+    """Whose batches are counted; None for a batch write, which comes once."""
     runs: list[NewRun]
     rejected: list[Rejected] = field(default_factory=list)
 
@@ -106,16 +108,17 @@ class _Sink:
 
         crash_point("sink.task")
         context = TaskContext.get()
-        sink_id = self._sink_id or (context and context.getLocalProperty("sql.streaming.queryId"))
         part = f"{context.partitionId()}.{context.attemptNumber()}" if context else "0.0"
         arrivals = Arrivals(self._pin, self._attempt, part)
-        message = SinkMessage(self._attempt, sink_id or uuid.uuid4().hex, [])
+        message = SinkMessage(self._attempt, self._pin.stream_id, self._sink_of(context), [])
         for batch in iterator:
-            arrivals.add(
-                _accept(self._pin.schema, self._sources, pa.Table.from_batches([batch]), message.rejected)
-            )
+            arrivals.add(_accept(self._pin.schema, self._sources, pa.Table.from_batches([batch]), message.rejected))
         message.runs = arrivals.finish()
         return message
+
+    def _sink_of(self, context: TaskContext | None) -> str | None:
+        """Whose batches these are."""
+        raise NotImplementedError
 
     def _commit(self, messages: Sequence[WriterCommitMessage | None], batch_id: int) -> None:
         done = [one for one in messages if isinstance(one, SinkMessage)]
@@ -127,15 +130,17 @@ class _Sink:
             with catalog.write() as tx:
                 for attempt in {message.attempt for message in done}:
                     check_attempt(tx, attempt)
-                if stream_by_id(tx, self._pin.stream_id) is None:
+                stream = done[0].stream_id
+                if stream_by_id(tx, stream) is None:
                     raise TureenError("the stream was dropped while rows were on their way to it")
-                if not take_batch(tx, done[0].sink_id, self._pin.stream_id, batch_id):
+                sink_id = done[0].sink_id
+                if sink_id is not None and not take_batch(tx, sink_id, stream, batch_id):
                     return
                 runs = [run for message in done for run in message.runs]
                 rejected = [one for message in done for one in message.rejected]
                 if runs or rejected:
-                    append_runs(tx, take_seq(tx), self._pin.stream_id, runs)
-                    reject(tx, self._pin.stream_id, rejected)
+                    append_runs(tx, take_seq(tx), stream, runs)
+                    reject(tx, stream, rejected)
                 crash_point("sink.in_commit")
             crash_point("sink.after_commit")
         finally:
@@ -144,6 +149,10 @@ class _Sink:
 
 class StreamSink(_Sink, DataSourceStreamArrowWriter):
     """Writes micro-batches, each exactly once."""
+
+    def _sink_of(self, context: TaskContext | None) -> str | None:
+        named = context and context.getLocalProperty("sql.streaming.queryId")
+        return self._sink_id or named or uuid.uuid4().hex
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Make a micro-batch real."""
@@ -155,6 +164,10 @@ class StreamSink(_Sink, DataSourceStreamArrowWriter):
 
 class BatchSink(_Sink, DataSourceArrowWriter):
     """Appends a DataFrame in one commit."""
+
+    def _sink_of(self, context: TaskContext | None) -> str | None:  # noqa: ARG002
+        # Within foreachBatch there is a streaming query id, but no batch id that could tell repetitions.
+        return None
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make the rows real."""

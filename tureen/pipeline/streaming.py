@@ -53,9 +53,7 @@ class Streaming:
 
     def align(self, streams: Sequence[Stream]) -> None:
         """Run what the streams want and nothing else."""
-        wanted: dict[int, Stream | None] = {
-            stream.id: stream for stream in streams if stream.source is not None
-        }
+        wanted: dict[int, Stream | None] = {stream.id: stream for stream in streams if stream.source is not None}
         wanted[_INBOX] = None
         for key in list(self._running):
             if key not in wanted:
@@ -64,7 +62,9 @@ class Streaming:
         for key, stream in wanted.items():
             query = self._running.get(key)
             if query is not None and query.isActive:
-                if query.lastProgress is not None:
+                # The inbox's first batch only warms Spark up and says nothing about those that follow.
+                progress = query.lastProgress
+                if progress is not None and progress["batchId"] >= (1 if key == _INBOX else 0):
                     self._failures.pop(key, None)
                 continue
             if query is not None:
@@ -146,10 +146,7 @@ class Streaming:
     def progress(self) -> dict[str, Any]:
         """The last batch of each query, as Spark reports it."""
         try:
-            return {
-                "inbox" if key == _INBOX else str(key): query.lastProgress
-                for key, query in self._running.items()
-            }
+            return {"inbox" if key == _INBOX else str(key): query.lastProgress for key, query in self._running.items()}
         except Exception as error:
             return {"error": str(error)}
 

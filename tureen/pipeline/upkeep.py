@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from tureen.errors import PotError
 from tureen.faults import crash_point
-from tureen.pipeline.arrival import MAX_RUN_ROWS, TAIL_ROWS, matcher, write_tuples
+from tureen.pipeline.arrival import MAX_RUN_BYTES, MAX_RUN_ROWS, TAIL_ROWS, matcher, write_tuples
 from tureen.pipeline.pinning import pin
-from tureen.pot.catalog import Catalog, current_seq, micros_now, take_seq
+from tureen.pot.catalog import Catalog, check_attempt, current_seq, take_seq
 from tureen.pot.files import durable_file, new_attempt
 from tureen.pot.queries import (
     QueryRunRecord,
@@ -58,11 +58,12 @@ def compile_queries(catalog: Catalog, stream: Stream) -> bool:
     newest = max((became for _, became, _ in clauses), default=0)
     if newest <= compiled.seq and len(clauses) == compiled.clauses:
         return False
-    path = None
+    path, attempt = None, new_attempt()
     if clauses:
-        path = f"queries/{new_attempt()}-{stream.id}.queries"
+        path = f"queries/{attempt}-{stream.id}.queries"
         _write_query_run(catalog.root / path, stream.schema, clauses)
     with catalog.write() as tx:
+        check_attempt(tx, attempt)
         if stream_by_id(tx, stream.id) is not None:
             publish_query_run(tx, stream.id, QueryRunRecord(seq, path, len(clauses)))
     return True
@@ -148,6 +149,7 @@ def pay_debts(catalog: Catalog, stream: Stream, pay_large: Payer, large: int) ->
     except FileNotFoundError:
         return 0  # a run was merged away meanwhile: what it owed went with it
     with catalog.write() as tx:
+        check_attempt(tx, debts[0].attempt)
         take_seq(tx)
         for payment in payments:
             publish_cells(
@@ -180,20 +182,20 @@ def seal(catalog: Catalog, stream: Stream, *, everything: bool = False) -> bool:
         return False
     try:
         tables = [
-            pa.Table.from_batches(
-                [block.columns for block in open_run(catalog.root / run.path, stream.schema).blocks]
-            )
+            pa.Table.from_batches([block.columns for block in open_run(catalog.root / run.path, stream.schema).blocks])
             for run in chosen
         ]
     except FileNotFoundError:
         return False
-    name = f"streams/{stream.id}/{new_attempt()}-merged.run"
+    attempt = new_attempt()
+    name = f"streams/{stream.id}/{attempt}-merged.run"
     crash_point("seal.before_write")
     with _matching:
         merged = write_tuples(pinned, name, pa.concat_tables(tables))
     crash_point("seal.before_commit")
     try:
         with catalog.write() as tx:
+            check_attempt(tx, attempt)
             replace_runs(tx, take_seq(tx), chosen, merged)
             crash_point("seal.in_commit")
     except PotError:
@@ -212,7 +214,8 @@ def choose_merge(runs: Sequence[Run], *, everything: bool = False) -> list[Run]:
         return max(_stretches(runs, _LAST_TIER), key=len, default=[])
     for tier in range(_LAST_TIER + 1):
         for stretch in _stretches(runs, tier):
-            if len(stretch) >= FAN:
+            # The largest is not above half, so that a tuple is written again only into a run twice as large.
+            if len(stretch) >= FAN and 2 * max(run.rows for run in stretch) <= sum(run.rows for run in stretch):
                 return stretch
             if not any(run.indexed for run in stretch) and sum(run.rows for run in stretch) >= LONG_TAIL:
                 return stretch
@@ -225,7 +228,8 @@ def _stretches(runs: Sequence[Run], tier: int) -> list[list[Run]]:
     group: list[Run] = []
     for run in runs:
         small = _tier(run) <= tier
-        if not small or sum(one.rows for one in group) + run.rows > MAX_RUN_ROWS:
+        full = sum(one.rows for one in group) + run.rows > MAX_RUN_ROWS
+        if not small or full or sum(one.bytes for one in group) + run.bytes > MAX_RUN_BYTES:
             found.append(group)
             group = []
         if small:
@@ -242,9 +246,9 @@ def _tier(run: Run) -> int:
     return tier
 
 
-def expire(catalog: Catalog, stream: Stream) -> int:
-    """Let go of the runs that lie wholly before the stream's horizon; return how many."""
-    horizon = stream.horizon(micros_now())
+def expire(catalog: Catalog, stream: Stream, now: int) -> int:
+    """Let go of the runs that lie wholly before the stream's horizon at `now`; return how many."""
+    horizon = stream.horizon(now)
     if horizon is None:
         return 0
     with catalog.read() as tx:

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import sqlalchemy as sa
-from sqlalchemy import Connection, create_engine, event, insert, select, update
-from sqlalchemy.exc import DatabaseError
+from sqlalchemy import URL, Connection, create_engine, event, insert, select, update
+from sqlalchemy.exc import DatabaseError, IntegrityError
 from sqlalchemy.pool import QueuePool
 
 from tureen.errors import PotError, PotVersion, StorageFailed
@@ -44,7 +44,9 @@ class Catalog:
         if not path.exists() and not create:
             raise PotError(f"there is no pot in '{root}'", hint="create a stream in it first")
         self._engine = create_engine(
-            f"sqlite:///{path}", poolclass=QueuePool, connect_args={"timeout": 30, "check_same_thread": False}
+            URL.create("sqlite", database=str(path)),
+            poolclass=QueuePool,
+            connect_args={"timeout": 30, "check_same_thread": False},
         )
         event.listen(self._engine, "connect", _configure)
         event.listen(self._engine, "begin", _begin)
@@ -88,9 +90,9 @@ class Catalog:
                 yield tx
         except DatabaseError as error:
             text = str(error.orig)
-            if "full" in text or "disk I/O" in text:
-                raise StorageFailed("the catalog could not be written", detail=text) from error
-            raise
+            if isinstance(error, IntegrityError):
+                raise
+            raise StorageFailed("the catalog could not be written", detail=text) from error
 
     def seq(self) -> int:
         """The seq of the last commit."""
@@ -126,9 +128,7 @@ def current_seq(tx: Connection) -> int:
 
 def take_seq(tx: Connection) -> int:
     """The seq of this commit; one counter for the whole pot."""
-    return int(
-        tx.execute(update(counter).values(seq=counter.c.seq + 1).returning(counter.c.seq)).scalar_one()
-    )
+    return int(tx.execute(update(counter).values(seq=counter.c.seq + 1).returning(counter.c.seq)).scalar_one())
 
 
 def check_attempt(tx: Connection, attempt: str) -> None:

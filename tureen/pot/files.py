@@ -36,8 +36,14 @@ def durable_file(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         sync_directory(path.parent)
-    except OSError as error:
+    except FileExistsError as error:
         raise storage_failed(path, error) from error
+    except BaseException as error:
+        # Half a file helps nobody, least of all on a full disk.
+        path.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise storage_failed(path, error) from error
+        raise
 
 
 def sync_directory(directory: Path) -> None:

@@ -45,6 +45,11 @@ class GroupCommit(Generic[Item, Outcome]):
             raise slot.error
         return slot.outcome  # type: ignore[return-value]
 
+    def finish(self, last: Callable[[], None]) -> None:
+        """Do something when no group is at work, and before the next one is."""
+        with self._turn:
+            last()
+
     def _run(self) -> None:
         with self._gathering:
             slots, self._slots = self._slots, []

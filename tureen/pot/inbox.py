@@ -18,7 +18,7 @@ from pathlib import Path
 from sqlalchemy import delete, select
 from sqlalchemy.dialects.sqlite import insert
 
-from tureen.errors import KeyConflict
+from tureen.errors import KeyConflict, TureenError
 from tureen.faults import crash_point
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.groups import GroupCommit
@@ -94,6 +94,7 @@ class Inbox:
         self._heads.clear()
         self._logs: dict[int, LogWriter] = {}
         self._keys: dict[tuple[int, str], _Known] = {}
+        self._closed = False
         self._commit: GroupCommit[tuple[int, Entry], int] = GroupCommit(self._append)
         with catalog.read() as tx:
             known = list_streams(tx)
@@ -127,7 +128,11 @@ class Inbox:
         self._remove_dropped()
 
     def close(self) -> None:
-        """Let go of all files."""
+        """Let go of all files, after the group that is being written."""
+        self._commit.finish(self._close)
+
+    def _close(self) -> None:
+        self._closed = True
         for log in self._logs.values():
             log.close()
         self._heads.close()
@@ -141,6 +146,8 @@ class Inbox:
 
     def _append(self, items: list[tuple[int, Entry]]) -> Sequence[int | Exception]:
         """Commit one group: one write and one fsync for each stream in it."""
+        if self._closed:
+            raise TureenError("this pot is closed")
         outcomes: list[int | Exception] = [0] * len(items)
         by_stream: dict[int, list[int]] = {}
         for number, (stream, _) in enumerate(items):

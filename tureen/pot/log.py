@@ -113,9 +113,7 @@ def _stretches(directory: Path, start: int, end: int | None) -> Iterator[tuple[i
             yield base, path, limit
 
 
-def scan_segment(
-    path: Path | str, base: int, start: int, end: int | None, *, check: bool = False
-) -> Iterator[Located]:
+def scan_segment(path: Path | str, base: int, start: int, end: int | None, *, check: bool = False) -> Iterator[Located]:
     """The records of one segment between two places; what is torn at its very end is left out."""
     data = _mapped(Path(path))
     limit = len(data) if end is None else min(len(data), end - base)
@@ -160,9 +158,7 @@ class LogWriter:
     def append(self, entries: Sequence[Entry]) -> list[int]:
         """Make records durable and return the place where each ends."""
         if self._broken:
-            raise StorageFailed(
-                "the inbox could not be written earlier", hint="close the pot and open it again"
-            )
+            raise StorageFailed("the inbox could not be written earlier", hint="close the pot and open it again")
         if self._file is None or self.end - self._base >= SEGMENT_BYTES:
             self._roll()
         assert self._file is not None

@@ -33,8 +33,6 @@ class Position:
         """Read a position that a push or an answer gave."""
         parts = str(text).split(".")
         if len(parts) not in (1, 3) or not all(part.isdigit() and part.isascii() for part in parts):
-            raise TureenError(
-                f"'{text}' is not a position", hint="take the one that a push or an answer gave"
-            )
+            raise TureenError(f"'{text}' is not a position", hint="take the one that a push or an answer gave")
         numbers = [int(part) for part in parts]
         return cls(*numbers)

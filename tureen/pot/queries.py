@@ -6,12 +6,10 @@ Queries that differ only in window, select list or name share one clause, counte
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, insert, or_, select, update
-from sqlalchemy.exc import IntegrityError
 
 from tureen.errors import DuplicateName, UnknownQuery, nearest
 from tureen.pot.catalog import micros_now
@@ -56,24 +54,19 @@ def register(tx: Connection, seq: int, wanted: Registration) -> str:
     handle = uuid.uuid4().hex
     if wanted.name is not None:
         _check_free(tx, wanted.name)
-    try:
-        tx.execute(
-            insert(queries).values(
-                id=handle,
-                name=wanted.name,
-                name_key=None if wanted.name is None else wanted.name.lower(),
-                sql=wanted.sql,
-                stream_id=wanted.stream_id,
-                clause_id=_hold_clause(tx, seq, wanted),
-                eager=wanted.eager,
-                seq=seq,
-                registered_at=micros_now(),
-            )
+    tx.execute(
+        insert(queries).values(
+            id=handle,
+            name=wanted.name,
+            name_key=None if wanted.name is None else wanted.name.lower(),
+            sql=wanted.sql,
+            stream_id=wanted.stream_id,
+            clause_id=_hold_clause(tx, seq, wanted),
+            eager=wanted.eager,
+            seq=seq,
+            registered_at=micros_now(),
         )
-    except IntegrityError as error:
-        if "stream" in str(error.orig).lower() or "FOREIGN" in str(error.orig):
-            raise UnknownQuery("the stream was dropped meanwhile") from None
-        raise
+    )
     return handle
 
 
@@ -133,9 +126,7 @@ def last_eager_seq(tx: Connection, stream_id: int) -> int:
 def fail_clauses(tx: Connection, failures: dict[int, str]) -> None:
     """Stop the clauses that raised, and keep their errors."""
     for clause_id, error in failures.items():
-        tx.execute(
-            update(clauses).where(clauses.c.id == clause_id, clauses.c.error.is_(None)).values(error=error)
-        )
+        tx.execute(update(clauses).where(clauses.c.id == clause_id, clauses.c.error.is_(None)).values(error=error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +150,7 @@ def publish_query_run(tx: Connection, stream_id: int, record: QueryRunRecord) ->
     if old.path is not None:
         tx.execute(insert(garbage).values(path=old.path, since=micros_now()))
     tx.execute(delete(query_runs).where(query_runs.c.stream_id == stream_id))
-    tx.execute(
-        insert(query_runs).values(
-            stream_id=stream_id, seq=record.seq, path=record.path, clauses=record.clauses
-        )
-    )
+    tx.execute(insert(query_runs).values(stream_id=stream_id, seq=record.seq, path=record.path, clauses=record.clauses))
 
 
 def _hold_clause(tx: Connection, seq: int, wanted: Registration) -> int:
@@ -201,9 +188,9 @@ def _check_free(tx: Connection, name: str) -> None:
 
 
 def _joined() -> Any:
-    return select(
-        queries, clauses.c.seq.label("clause_seq"), clauses.c.error, clauses.c.eager_refs
-    ).join_from(queries, clauses, queries.c.clause_id == clauses.c.id)
+    return select(queries, clauses.c.seq.label("clause_seq"), clauses.c.error, clauses.c.eager_refs).join_from(
+        queries, clauses, queries.c.clause_id == clauses.c.id
+    )
 
 
 def _registered(row: Row[Any]) -> Registered:
@@ -227,8 +214,3 @@ def count_queries(tx: Connection) -> tuple[int, int]:
     handles = tx.execute(select(func.count()).select_from(queries)).scalar_one()
     distinct = tx.execute(select(func.count()).select_from(clauses)).scalar_one()
     return int(handles), int(distinct)
-
-
-def handles_of(tx: Connection, stream_id: int) -> Sequence[str]:
-    """The handles of the queries over a stream."""
-    return tx.execute(select(queries.c.id).where(queries.c.stream_id == stream_id)).scalars().all()

@@ -76,9 +76,7 @@ def live_runs(tx: Connection, stream_id: int) -> list[Run]:
 
 def append_runs(tx: Connection, seq: int, stream_id: int, new: Sequence[NewRun]) -> None:
     """Add runs at the end of a stream; their tuples take the next ids."""
-    next_id, last = tx.execute(
-        select(streams.c.next_id, streams.c.last_time).where(streams.c.id == stream_id)
-    ).one()
+    next_id, last = tx.execute(select(streams.c.next_id, streams.c.last_time).where(streams.c.id == stream_id)).one()
     for run in new:
         _insert(tx, seq, stream_id, next_id, run)
         next_id += run.rows
@@ -118,9 +116,7 @@ def publish_cells(
     `all_of_it` says that the file holds every eager clause's cell, so the earlier files go.
     """
     paid = tx.execute(
-        update(runs)
-        .where(runs.c.id == run.id, runs.c.matched_seq == run.matched_seq)
-        .values(matched_seq=matched_seq)
+        update(runs).where(runs.c.id == run.id, runs.c.matched_seq == run.matched_seq).values(matched_seq=matched_seq)
     )
     if paid.rowcount == 0:
         return False
@@ -145,9 +141,7 @@ def take_batch(tx: Connection, sink_id: str, stream_id: int, batch_id: int) -> b
 
 def advance_inbox(tx: Connection, stream_id: int, start: int, end: int) -> None:
     """Note how far a stream's inbox has been taken: a compare-and-swap."""
-    moved = tx.execute(
-        update(streams).where(streams.c.id == stream_id, streams.c.taken == start).values(taken=end)
-    )
+    moved = tx.execute(update(streams).where(streams.c.id == stream_id, streams.c.taken == start).values(taken=end))
     if moved.rowcount == 0:
         raise PotError(f"the inbox of stream {stream_id} was taken by another batch meanwhile")
 
@@ -176,9 +170,7 @@ def reject(tx: Connection, stream_id: int, rows: Sequence[Rejected]) -> None:
 def rejected_rows(tx: Connection, stream_id: int) -> list[dict[str, Any]]:
     """The rows of a stream that could not be taken, oldest first."""
     found = tx.execute(select(rejected).where(rejected.c.stream_id == stream_id).order_by(rejected.c.id))
-    return [
-        {"row": json.loads(row.row), "reason": row.reason, "rejected_at": row.rejected_at} for row in found
-    ]
+    return [{"row": json.loads(row.row), "reason": row.reason, "rejected_at": row.rejected_at} for row in found]
 
 
 def count_rejected(tx: Connection, stream_id: int) -> int:

@@ -11,7 +11,18 @@ from sqlalchemy.exc import IntegrityError
 
 from tureen.errors import DuplicateName, UnknownStream, nearest
 from tureen.pot.catalog import micros_now, take_seq
-from tureen.pot.tables import cells, clauses, garbage, queries, query_runs, runs, streams
+from tureen.pot.tables import (
+    cells,
+    clauses,
+    garbage,
+    push_keys,
+    queries,
+    query_runs,
+    rejected,
+    runs,
+    sinks,
+    streams,
+)
 from tureen.schema import Schema
 
 
@@ -86,7 +97,7 @@ def drop_stream(tx: Connection, stream: Stream) -> None:
     for path in tx.execute(select(cells.c.path).where(cells.c.run_id.in_(held))).scalars().all():
         tx.execute(insert(garbage).values(path=path, since=now))
     tx.execute(delete(cells).where(cells.c.run_id.in_(held)))
-    for table in (runs, query_runs, queries, clauses):
+    for table in (runs, query_runs, queries, clauses, sinks, push_keys, rejected):
         tx.execute(delete(table).where(table.c.stream_id == stream.id))
     tx.execute(update(streams).where(streams.c.id == stream.id).values(name_key=None))
 

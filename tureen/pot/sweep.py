@@ -21,7 +21,7 @@ from tureen.pot.tables import cells, dead_attempts, garbage, query_runs, runs
 ABANDONED_AFTER = 3600.0
 """Seconds after which a file that no commit named is taken for abandoned."""
 
-GRACE = 120.0
+GRACE = 600.0
 """Seconds for which a replaced file stays, for readers that are about to open it."""
 
 FOLDERS = ("streams", "queries")
@@ -47,19 +47,24 @@ def _sweep_garbage(catalog: Catalog, grace: float) -> int:
 
 def _sweep_abandoned(catalog: Catalog, abandoned_after: float) -> int:
     limit = time.time() - abandoned_after
-    old = [path for path in _files(catalog.root) if path.stat().st_mtime <= limit]
+    old = [path for path in _files(catalog.root) if _written(path) <= limit]
     if not old:
         return 0
     with catalog.write() as tx:
         real = _named(tx)
         dead = [path for path in old if str(path.relative_to(catalog.root)) not in real]
         for attempt in {attempt_of(path) for path in dead}:
-            tx.execute(
-                insert(dead_attempts).values(attempt=attempt, marked_at=micros_now()).on_conflict_do_nothing()
-            )
+            tx.execute(insert(dead_attempts).values(attempt=attempt, marked_at=micros_now()).on_conflict_do_nothing())
     crash_point("sweep.before_delete")
     _unlink(catalog.root, [str(path.relative_to(catalog.root)) for path in dead])
     return len(dead)
+
+
+def _written(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return float("inf")
 
 
 def _named(tx: object) -> set[str]:

@@ -94,7 +94,8 @@ class Invoker:
         self.view.refresh()
         registered, state = self._look_up(handle)
         ready = self._bound(registered, state.stream.schema)
-        ranges = ranges_of(state.segments, ready.query.window.span(self.now_of(state.stream)), None)
+        span = ready.query.window.span(self.now_of(state.stream))
+        ranges = ranges_of(state.segments, span, state.stream.horizon(self._clock()))
         paths = {"published": 0, "owed": 0, "lazy": 0, "tail": 0}
         for segment, (first, last) in zip(state.segments, ranges, strict=True):
             if last > first:
@@ -129,7 +130,9 @@ def _hits(state: StreamState, ranges: list[Range], registered: Registered, selec
     hits: list[Hits] = []
     for segment, (first, last) in zip(state.segments, ranges, strict=True):
         if last > first:
-            hits += segment.hits(registered, selector, first, last)
+            found = segment.hits(registered, selector, first, last)
+            if len(found.rows):
+                hits.append(found)
     return hits
 
 

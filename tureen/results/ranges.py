@@ -45,15 +45,12 @@ def _by_count(segments: Sequence[Segment], span: Span, horizon: int | None) -> l
         [np.full(last - first, number) for number, (first, last) in enumerate(candidates)] or [np.empty(0)]
     ).astype(np.int64)
     times = [
-        segment.times(first, last)
-        for segment, (first, last) in zip(segments, candidates, strict=True)
-        if last > first
+        segment.times(first, last) for segment, (first, last) in zip(segments, candidates, strict=True) if last > first
     ]
     order = np.argsort(np.concatenate(times), kind="stable") if times else np.empty(0, np.int64)
     latest_first = owners[order][::-1]
     taken = np.bincount(latest_first[:wanted], minlength=len(segments))
     skipped = np.bincount(latest_first[: min(span.skip, wanted)], minlength=len(segments))
     return [
-        (last - int(take), last - int(skip))
-        for (_, last), take, skip in zip(candidates, taken, skipped, strict=True)
+        (last - int(take), last - int(skip)) for (_, last), take, skip in zip(candidates, taken, skipped, strict=True)
     ]

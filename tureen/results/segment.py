@@ -9,19 +9,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from tureen.matching import CellReader, Selector
+from tureen.matching import RunCells, Selector
 from tureen.pot.queries import Registered
-from tureen.stems.index import Block
 from tureen.stems.run import OpenRun
 
 
 class Hits(NamedTuple):
-    """The rows of one block that belong to an answer, ascending."""
+    """The tuples of one segment that belong to an answer.
 
-    block: Block
-    times: npt.NDArray[np.int64]
+    `rows` are numbered within their block, ascending; those of block n are `rows[starts[n] : starts[n + 1]]`.
+    """
+
+    segment: Segment
+    run: OpenRun
     rows: npt.NDArray[np.uint16]
+    starts: npt.NDArray[np.int64]
 
 
 @dataclass(eq=False)
@@ -32,10 +36,10 @@ class Segment:
     min_time: int
     max_time: int
     _open: Callable[[], OpenRun]
-    _later_cells: Callable[[], Sequence[Any]]
+    _later_cells: Callable[[], Sequence[Sequence[pa.RecordBatch]]]
     matched_seq: int | None
     """Up to which commit eager clauses were matched; None for a tail, which is scanned."""
-    _readers: list[list[CellReader]] | None = field(default=None, init=False)
+    _cells: RunCells | None = field(default=None, init=False)
 
     def place(self, time: int, *, after: bool) -> int:
         """How many tuples come before that time; with `after`, before or at it."""
@@ -45,50 +49,54 @@ class Segment:
             return self.rows
         run = self._open()
         side: Any = "right" if after else "left"
-        ends = [span[1] for span in run.spans]
+        ends = [int(times[-1]) for times in run.times]
         number = (bisect_right if after else bisect_left)(ends, time)
         before = sum(len(times) for times in run.times[:number])
         return before + int(np.searchsorted(run.times[number], time, side=side))
 
     def times(self, first: int, last: int) -> npt.NDArray[np.int64]:
         """The times of the tuples from `first` to before `last`."""
-        return np.concatenate([times[low:high] for _, times, low, high in self._parts(first, last)])
+        run = self._open()
+        return np.concatenate([run.times[number][low:high] for number, low, high in _parts(run, first, last)])
 
     def publishes(self, query: Registered) -> bool:
         """Whether the query's cell is written, and not owed or lazy or a matter of scanning."""
         return query.eager and self.matched_seq is not None and query.clause_seq <= self.matched_seq
 
-    def hits(self, query: Registered, selector: Selector, first: int, last: int) -> Iterator[Hits]:
-        """The query's tuples among those from `first` to before `last`, block by block."""
-        published = self.publishes(query)
-        for number, times, low, high in self._parts(first, last):
-            block = self._open().blocks[number]
-            rows = self._published(number, query.clause_id, low, high) if published else selector.rows(block, low, high)
-            if len(rows):
-                yield Hits(block, times, rows)
+    def hits(self, query: Registered, selector: Selector, first: int, last: int) -> Hits:
+        """The query's tuples among those from `first` to before `last`."""
+        run = self._open()
+        if self.publishes(query):
+            rows, starts = self._published(run).rows_of(query.clause_id, first, last)
+        else:
+            rows, starts = _selected(run, selector, first, last)
+        return Hits(self, run, rows, starts)
 
-    def _published(self, block: int, clause: int, low: int, high: int) -> npt.NDArray[np.uint16]:
-        """A cell's rows: from the file that was published last and has the clause."""
-        if self._readers is None:
-            run = self._open()
+    def _published(self, run: OpenRun) -> RunCells:
+        if self._cells is None:
             files = [*self._later_cells(), *([run.cells] if run.cells else [])]
-            self._readers = [
-                [CellReader(file[place], one.rows) for file in files] for place, one in enumerate(run.blocks)
-            ]
-        rows = _NONE
-        for reader in self._readers[block]:
-            if reader.count_of(clause):
-                return reader.rows_of(clause, low, high)
-        return rows
+            self._cells = RunCells(files, [block.rows for block in run.blocks])
+        return self._cells
 
-    def _parts(self, first: int, last: int) -> Iterator[tuple[int, npt.NDArray[np.int64], int, int]]:
-        """The blocks that reach into an interval of tuples, with the interval within each."""
-        start = 0
-        for number, times in enumerate(self._open().times):
-            end = start + len(times)
-            if first < end and last > start:
-                yield number, times, max(first - start, 0), min(last, end) - start
-            start = end
+
+def _selected(
+    run: OpenRun, selector: Selector, first: int, last: int
+) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.int64]]:
+    """A clause's tuples by evaluation: from the index of each block, or by scanning it."""
+    found: list[npt.NDArray[np.uint16]] = [_NONE] * len(run.blocks)
+    for number, low, high in _parts(run, first, last):
+        found[number] = selector.rows(run.blocks[number], low, high)
+    return np.concatenate(found), np.cumsum([0, *map(len, found)])
+
+
+def _parts(run: OpenRun, first: int, last: int) -> Iterator[tuple[int, int, int]]:
+    """The blocks that reach into an interval of tuples, with the interval within each."""
+    start = 0
+    for number, times in enumerate(run.times):
+        end = start + len(times)
+        if first < end and last > start:
+            yield number, max(first - start, 0), min(last, end) - start
+        start = end
 
 
 _NONE: npt.NDArray[np.uint16] = np.empty(0, np.uint16)

@@ -18,8 +18,7 @@ from tureen.pot.runs import Run, live_runs
 from tureen.pot.streams import Stream, stream_by_id
 from tureen.results.segment import Segment
 from tureen.schema import Schema
-from tureen.stems.index import BLOCK_ROWS, Block
-from tureen.stems.run import OpenRun, cut, open_cells, open_run, sort_by_time, times_of
+from tureen.stems.run import OpenRun, in_memory, open_cells, open_run, sort_by_time
 
 OPEN_RUNS = 1024
 """How many runs and cell files a process keeps mapped."""
@@ -148,10 +147,7 @@ class View:
     def _join(self, runs: list[Run], schema: Schema) -> Segment:
         batches = [block.columns for run in runs for block in self._open(run, schema).blocks]
         tuples = sort_by_time(schema, pa.Table.from_batches(batches, schema.stored))
-        parts = [Block(batch) for batch in cut(tuples.table)]
-        times = [times_of(part.columns.column(schema.time_column)) for part in parts]
-        spans = [(int(moments[0]), int(moments[-1])) for moments in times]
-        joined = OpenRun(parts, spans, times, ())
+        joined = in_memory(schema, tuples)
         return Segment(len(tuples.table), tuples.min_time, tuples.max_time, lambda: joined, list, None)
 
     def _open(self, run: Run, schema: Schema) -> OpenRun:
@@ -163,6 +159,3 @@ class View:
 
     def _path(self, path: str) -> Path:
         return self.catalog.root / path
-
-
-assert BLOCK_ROWS <= 65_536  # a row id within a block is a uint16

@@ -1,6 +1,6 @@
 """The index of a block: each column's rows in the order of their values.
 
-A data run is cut into *blocks*. For each attribute that queries name, a block keeps the permutation that
+A data run is cut into *blocks*. For each attribute a block keeps the permutation that
 sorts it and the inverse of that, the rank of each row. A factor over one attribute is then a range of ranks
 whose size is known before any work is done. This is the dual of CACQ's grouped filters (§2.2): there the
 constants of the queries are sorted and tuples look them up, here the tuples are sorted and queries do.
@@ -118,6 +118,13 @@ class Block:
             found = self._kept.setdefault(("keys", name), _keys(self.column(name)))
         return found
 
+    def numbers_at(self, name: str) -> int:
+        """Where a column's numbers lie, or 0 if it has NULLs or is not of plain 32- or 64-bit numbers."""
+        found: int | None = self._kept.get(("numbers", name))
+        if found is None:
+            found = self._kept["numbers", name] = _numbers_at(self.column(name))
+        return found
+
     def distinct(self, name: str) -> pa.DictionaryArray:
         """The column as codes into its distinct values."""
         found = self._kept.get(("distinct", name))
@@ -166,6 +173,13 @@ def index_block(batch: pa.RecordBatch, names: Sequence[str]) -> dict[str, Column
     if batch.num_rows > BLOCK_ROWS:
         raise ValueError(f"a block of {batch.num_rows} rows; at most {BLOCK_ROWS} have a row id")
     return {name: _index_column(batch.column(name)) for name in names}
+
+
+def _numbers_at(column: pa.Array) -> int:
+    plain = pa.types.is_primitive(column.type) and column.type.bit_width in (32, 64)
+    if not plain or column.null_count:
+        return 0
+    return int(column.buffers()[1].address + column.offset * column.type.bit_width // 8)
 
 
 def address_of(array: npt.NDArray[Any]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
@@ -48,12 +49,33 @@ def to_batch(schema: Schema, rows: Any) -> pa.RecordBatch:
     return _checked_time(schema, _from_table(schema, table))
 
 
+_ZERO = {
+    column.type.arrow.id: pa.scalar(value, column.type.arrow)
+    for column, value in zip(
+        Schema.parse("a BOOLEAN, b INT, c BIGINT, d FLOAT, e DOUBLE, f STRING, g DATE, h TIMESTAMP").columns,
+        (False, 0, 0, 0.0, 0.0, "", date(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)),
+        strict=True,
+    )
+}
+"""A value of each type to stand in for NULL; any will do, as long as it is always the same."""
+
+
+def content_digest(batch: pa.RecordBatch) -> bytes:
+    """A fingerprint of the rows, whatever they came as: what lies under a NULL does not count."""
+    arrays: list[pa.Array] = []
+    for column in batch.columns:
+        valid = column.is_valid()
+        decimal = pa.types.is_decimal(column.type)
+        zero = pa.scalar(Decimal(0), column.type) if decimal else _ZERO[column.type.id]
+        arrays += [valid, pc.if_else(valid, column, zero)]
+    whole = pa.record_batch(arrays, names=[str(number) for number in range(len(arrays))])
+    return hashlib.blake2b(whole.serialize(), digest_size=16).digest()
+
+
 def _checked_time(schema: Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
     if schema.time is not None and batch.column(schema.time).null_count:
         nulls = pc.index(batch.column(schema.time).is_null(), True).as_py()
-        raise InvalidRows(
-            f"row {nulls}: the time column '{schema.time}' is NULL", hint="every tuple has a time"
-        )
+        raise InvalidRows(f"row {nulls}: the time column '{schema.time}' is NULL", hint="every tuple has a time")
     return batch
 
 
@@ -65,9 +87,7 @@ def _from_dicts(schema: Schema, rows: Sequence[Any]) -> pa.RecordBatch:
         for key in row.keys() - keys.keys():
             column = schema.find(key) if isinstance(key, str) else None
             if column is None:
-                raise InvalidRows(
-                    f"row {number}: unknown column '{key}'", hint=nearest(str(key), schema.names)
-                )
+                raise InvalidRows(f"row {number}: unknown column '{key}'", hint=nearest(str(key), schema.names))
             keys[key] = column.name
     spelt: dict[str, list[str]] = {}
     for key, name in keys.items():
@@ -90,8 +110,7 @@ def _array(column: Column, values: list[Any]) -> pa.Array:
     if plain is None or not set(map(type, values)) <= plain:
         convert = _CONVERT[kind]
         values = [
-            None if value is None else _converted(column, number, value, convert)
-            for number, value in enumerate(values)
+            None if value is None else _converted(column, number, value, convert) for number, value in enumerate(values)
         ]
     try:
         return pa.array(values, type=column.type.arrow)
@@ -233,9 +252,7 @@ def cast_column(column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
             raise InvalidRows(
                 f"column '{column.name}' is {column.type.sql}, and a value does not fit", detail=str(error)
             ) from error
-    raise InvalidRows(
-        f"column '{column.name}' is {column.type.sql}, not {found}", hint="cast it before the push"
-    )
+    raise InvalidRows(f"column '{column.name}' is {column.type.sql}, not {found}", hint="cast it before the push")
 
 
 def _fits(kind: Kind, found: pa.DataType) -> bool:
@@ -249,9 +266,7 @@ def _fits(kind: Kind, found: pa.DataType) -> bool:
         case Kind.DECIMAL:
             return bool(is_integer or pa.types.is_decimal(found))
         case Kind.STRING:
-            return bool(
-                pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found)
-            )
+            return bool(pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found))
         case Kind.DATE:
             return bool(pa.types.is_date(found))
         case Kind.TIMESTAMP:

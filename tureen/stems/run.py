@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -61,16 +61,12 @@ def cut(table: pa.Table) -> list[pa.RecordBatch]:
     """The tuples in batches of at most a block, each contiguous in memory."""
     whole = table.combine_chunks()
     return [
-        pa.Table.from_batches([batch]).combine_chunks().to_batches()[0]
-        if batch.num_rows != len(whole)
-        else batch
+        pa.Table.from_batches([batch]).combine_chunks().to_batches()[0] if batch.num_rows != len(whole) else batch
         for batch in whole.to_batches(max_chunksize=BLOCK_ROWS)
     ]
 
 
-def write_run(
-    file: BinaryIO, schema: Schema, table: pa.Table, cell_of: CellOf | None, *, indexed: bool
-) -> None:
+def write_run(file: BinaryIO, schema: Schema, table: pa.Table, cell_of: CellOf | None, *, indexed: bool) -> None:
     """Write tuples in time order, with an index if wanted, and the cells that `cell_of` gives."""
     names = schema.names if indexed else []
     stored = _file_schema(schema, names)
@@ -98,16 +94,28 @@ def write_cells(file: BinaryIO, blocks: Iterable[Block], cell_of: CellOf) -> Non
             cells.write_batch(cell_of(block))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OpenRun:
-    """A memory-mapped run."""
+    """A memory-mapped run, or some tuples in memory that are looked at like one."""
 
     blocks: Sequence[Block]
-    spans: Sequence[tuple[int, int]]
-    """The first and last time of each block."""
     times: Sequence[np.ndarray[Any, np.dtype[np.int64]]]
-    cells: Sequence[pa.RecordBatch]
+    """The times of each block's tuples."""
+    cells: Sequence[pa.RecordBatch] = ()
     """The cells that were written with the run; none where it was not matched."""
+    _addresses: dict[str, np.ndarray[Any, np.dtype[np.int64]] | None] = field(default_factory=dict)
+
+    def numbers_at(self, name: str) -> np.ndarray[Any, np.dtype[np.int64]] | None:
+        """Where a column's numbers lie in each block, or None if it has NULLs or is not of plain numbers."""
+        if name not in self._addresses:
+            places = [block.numbers_at(name) for block in self.blocks]
+            self._addresses[name] = np.array(places, np.int64) if all(places) else None
+        return self._addresses[name]
+
+
+def in_memory(schema: Schema, tuples: Sorted) -> OpenRun:
+    """Tuples in time order, to be looked at like a run without index."""
+    return _run_of([Block(batch) for batch in cut(tuples.table)], schema, ())
 
 
 def open_run(path: Path, schema: Schema) -> OpenRun:
@@ -118,13 +126,11 @@ def open_run(path: Path, schema: Schema) -> OpenRun:
         raise OSError(f"{path.name} is not a data run")
     file = pa.ipc.open_file(pa.BufferReader(buffer.slice(0, end)))
     blocks = [_block(file.get_batch(number), schema) for number in range(file.num_record_batches)]
-    times = [times_of(block.columns.column(schema.time_column)) for block in blocks]
-    return OpenRun(
-        blocks=blocks,
-        spans=[(int(moments[0]), int(moments[-1])) for moments in times],
-        times=times,
-        cells=_batches(buffer.slice(start, length)) if length else (),
-    )
+    return _run_of(blocks, schema, _batches(buffer.slice(start, length)) if length else ())
+
+
+def _run_of(blocks: Sequence[Block], schema: Schema, cells: Sequence[pa.RecordBatch]) -> OpenRun:
+    return OpenRun(blocks, [times_of(block.columns.column(schema.time_column)) for block in blocks], cells)
 
 
 def open_cells(path: Path) -> Sequence[pa.RecordBatch]:

@@ -1,7 +1,8 @@
 """The test kit: a plain twin of the engine, and random streams, rows and SQL to compare it with.
 
 Takes: SQL texts and rows. Holds: every tuple, as a Python dict. Gives: the right answer, slowly.
-Does not know: Spark, runs, indexes, the pot. The random inputs are in `tureen.testing.strategies`,
+Does not know: Spark, runs, indexes, the pot. `tureen.testing.hand` is the engine itself, moved by hand.
+The random inputs are in `tureen.testing.strategies`,
 which alone needs Hypothesis.
 """
 

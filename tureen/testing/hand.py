@@ -114,7 +114,7 @@ class HandTurned:
     def expire(self) -> None:
         """Let go of what is before the horizon."""
         for stream in self._streams():
-            upkeep.expire(self.catalog, stream)
+            upkeep.expire(self.catalog, stream, self._clock())
 
     def invoke(self, handle: str, now: int | None = None) -> Answer:
         """The answer of a query."""
