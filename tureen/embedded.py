@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -70,6 +71,18 @@ def open(  # noqa: A001 - the name people expect
     return Soup(Path(path), mode=mode, master=master, clock=clock)
 
 
+@dataclass(frozen=True)
+class _Named:
+    """A stream, and the last commit when it was looked up."""
+
+    stream: Stream
+    seq: int
+
+    @property
+    def described(self) -> tuple[str, Schema]:
+        return self.stream.name, self.stream.schema
+
+
 class Soup:
     """A pot in use: streams in, standing queries over them, answers out."""
 
@@ -83,6 +96,8 @@ class Soup:
         self._closed = False
         self._engine: Engine | None = None
         self._opened: tuple[Catalog, Invoker] | None = None
+        self._streams_token = -1
+        self._streams: dict[str, _Named] = {}
         self._registrations: GroupCommit[Registration, str] = GroupCommit(self._commit_registrations)
         if exists(self.path):
             self._open_catalog(create=False)
@@ -139,9 +154,8 @@ class Soup:
         All rows are taken or none. With a `key`, pushing the same again changes nothing.
         """
         engine = self._write()
-        with self._catalog.read() as tx:
-            target = find_stream(tx, stream)
-            seq = current_seq(tx)
+        named = self._named(stream)
+        target, seq = named.stream, named.seq
         if target.source is not None:
             raise TureenError(f"stream '{target.name}' is fed by its source", hint="push to another stream")
         batch = to_batch(target.schema, rows)
@@ -172,18 +186,9 @@ class Soup:
         engine = self._write()
         if name is not None and (not isinstance(name, str) or not name.strip()):
             raise TureenError("a query's name must not be empty")
-        with self._catalog.read() as tx:
-            known = {stream.name.lower(): stream for stream in list_streams(tx)}
-
-            def look_up(wanted: str) -> tuple[str, Schema]:
-                stream = known.get(wanted.lower()) or find_stream(tx, wanted)
-                return stream.name, stream.schema
-
-            query = bind_query(sql, look_up)
-        stream = known[query.stream.lower()]
-        handle = self._registrations.submit(
-            Registration(sql, stream.id, query.clause, eager=bool(materialize), name=name)
-        )
+        query = bind_query(sql, lambda wanted: self._named(wanted).described)
+        stream = self._named(query.stream).stream
+        handle = self._registrations.submit(Registration(sql, stream.id, query.clause, bool(materialize), name))
         engine.notice()
         return StandingQuery(self, handle, name, sql)
 
@@ -354,6 +359,19 @@ class Soup:
     def _open_catalog(self, *, create: bool) -> None:
         catalog = Catalog(self.path, create=create)
         self._opened = (catalog, Invoker(catalog, self._clock))
+
+    def _named(self, name: str) -> _Named:
+        """The stream of that name, read again only when the catalog changed."""
+        token = self._catalog.token()
+        if token != self._streams_token:
+            self._streams_token, self._streams = token, {}
+        kept = self._streams
+        found = kept.get(name.lower())
+        if found is None:
+            with self._catalog.read() as tx:
+                found = _Named(find_stream(tx, name), current_seq(tx))
+            kept[name.lower()] = found
+        return found
 
     def _is_there(self) -> bool:
         """Whether there is a pot yet; another process may have made it since it was opened."""

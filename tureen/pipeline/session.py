@@ -33,7 +33,7 @@ _CONFIG = {
     "spark.sql.streaming.minBatchesToRetain": "4",
     "spark.sql.streaming.pollingDelay": "1ms",
     "spark.sql.streaming.stopTimeout": "30s",
-    "spark.log.level": "ERROR",
+    "spark.log.level": "FATAL",
 }
 
 _starting = threading.Lock()

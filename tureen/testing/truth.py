@@ -148,7 +148,7 @@ def _ask_duckdb(predicate: Opaque, row: Row, schema: Schema) -> bool:
         raise QueryFailed(f"the query raised: {error}") from error
     finally:
         connection.unregister("one")
-    return found == [(True,)]
+    return bool(found == [(True,)])
 
 
 @cache
