@@ -6,6 +6,7 @@ import math
 import re
 import struct
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from fractions import Fraction
 
 from tureen.language.moments import DAY_MICROS, day_text, read_date, read_timestamp
 from tureen.language.types import as_decimal, integer_range
@@ -81,15 +82,23 @@ def _from_int(value: int, source: Type, target: Type) -> Key:
         return _checked(whole if value >= 0 else -whole, target)
     if target.kind in FRACTIONAL:
         number = value / 10**scale if scale else float(value)
-        if target.kind is Kind.DOUBLE:
-            return plain_float(number)
-        if abs(number) > 2**53 or scale:
-            # Rounding twice, to DOUBLE and then to FLOAT, may differ from rounding once.
-            raise CastFailed
-        return plain_float(to_float32(number))
+        if target.kind is Kind.FLOAT:
+            number = _nearest_float32(Fraction(value, 10**scale), to_float32(number))
+        return plain_float(number)
     if target.kind is Kind.DECIMAL:
         return _rescale(value, as_decimal(source).scale, target)
     raise CastFailed
+
+
+def _nearest_float32(exact: Fraction, guess: float) -> float:
+    """The FLOAT next to a number; the guess was rounded twice, by way of DOUBLE, and may be off by one."""
+    if not math.isfinite(guess):
+        return guess
+    (bits,) = struct.unpack("<I", struct.pack("<f", abs(guess)))
+    near = [(struct.unpack("<f", struct.pack("<I", one))[0], one & 1) for one in (bits, bits + 1, max(bits - 1, 0))]
+    # Of two that are equally near, the one whose last bit is even.
+    finite = [(abs(Fraction(number) - abs(exact)), odd, number) for number, odd in near if math.isfinite(number)]
+    return math.copysign(min(finite)[2], exact)
 
 
 def _from_float(value: float, target: Type) -> Key:

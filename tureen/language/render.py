@@ -17,6 +17,9 @@ LONGEST = 100_000
 _NAMES = {Kind.INT: "INTEGER", Kind.STRING: "VARCHAR"}
 
 
+_NULL_FIRST = frozenset({"=", "<>", "<", "<=", ">", ">=", "+", "-", "*"})
+
+
 def sql_type(one: Type) -> str:
     """A type as DuckDB writes it."""
     return one.sql if one.kind is Kind.DECIMAL else _NAMES.get(one.kind, one.sql)
@@ -95,6 +98,14 @@ def _decimal_text(unscaled: int, scale: int) -> str:
 
 
 def _call(call: Call, args: list[str]) -> str:
+    text = _plain_call(call, args)
+    if call.op in _NULL_FIRST and can_raise(call.args[1]):
+        # Spark does not look at the right side where the left is NULL; DuckDB evaluates both.
+        return f"(CASE WHEN {args[0]} IS NULL THEN NULL ELSE {text} END)"
+    return text
+
+
+def _plain_call(call: Call, args: list[str]) -> str:
     match call.op:
         case "and" | "or":
             return _logic(call, args)
