@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 from tureen.errors import TureenError
 
 if TYPE_CHECKING:
-    from tureen.embedded import Soup, StandingQuery, open
+    from tureen.embedded import Soup, open
     from tureen.results.answer import Answer
+    from tureen.standing import StandingQuery
 
 __all__ = ["Answer", "Soup", "StandingQuery", "TureenError", "open"]
 

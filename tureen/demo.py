@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tureen.embedded import Soup, StandingQuery, open
+from tureen.embedded import Soup, open
+from tureen.standing import StandingQuery
 
 SYMBOLS = {"AAPL": 230.0, "MSFT": 420.0, "NVDA": 140.0, "IBM": 235.0, "ORCL": 180.0, "TSLA": 330.0}
 ROWS_PER_BATCH = 2_000

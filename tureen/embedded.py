@@ -32,18 +32,18 @@ from tureen.pot.position import Position
 from tureen.pot.queries import (
     Registered,
     Registration,
-    count_queries,
     find_query,
-    last_eager_seq,
     list_queries,
     register,
     unregister,
 )
-from tureen.pot.runs import count_rejected, live_runs, rejected_rows
+from tureen.pot.runs import rejected_rows
+from tureen.pot.status import pot_status
 from tureen.pot.streams import Stream, create_stream, drop_stream, find_stream, list_streams, stream_by_id
 from tureen.results.answer import Answer
 from tureen.results.invoke import Invoker
 from tureen.schema import Schema
+from tureen.standing import StandingQuery
 from tureen.stems.intake import content_digest, to_batch
 from tureen.window import from_micros, to_micros
 
@@ -225,18 +225,29 @@ class Soup:
         crash_point("register.after_commit")
         return outcomes
 
-    def _unregister(self, handle: str) -> None:
+    def unregister(self, handle: str) -> None:
+        """Let the query of that handle stand no longer."""
         engine = self._write()
         with self._catalog.write() as tx:
             take_seq(tx)
             unregister(tx, handle)
         engine.notice()
 
-    def _invoke(self, handle: str, now: datetime | None, wait_for: str | None, timeout: float | None) -> Answer:
+    def answer(self, handle: str, now: datetime | None, wait_for: str | None, timeout: float | None) -> Answer:
+        """Invoke the query of that handle; see `StandingQuery.invoke`."""
         if wait_for is not None:
             self.wait(wait_for, timeout=timeout)
         moment = None if now is None else to_micros(now)
         return self._invoker.invoke(handle, moment)
+
+    def explain(self, handle: str) -> dict[str, Any]:
+        """How the query of that handle is answered."""
+        return self._invoker.explain(handle)
+
+    def registered(self, handle: str) -> Registered:
+        """The query of that handle as the catalog has it now."""
+        with self._catalog.read() as tx:
+            return find_query(tx, handle)
 
     # The pot
 
@@ -286,31 +297,11 @@ class Soup:
         if not self._is_there():
             nothing = {"streams": {}, "queries": 0, "clauses": 0, "position": str(Position(0))}
             return {**nothing, "engine": "none", "error": None}
+        ends = None if self._engine is None else self._engine.inbox.end
         with self._catalog.read() as tx:
-            handles, clauses = count_queries(tx)
-            streams = {}
-            for stream in list_streams(tx):
-                runs = live_runs(tx, stream.id)
-                tail = [run for run in runs if not run.indexed]
-                newest = last_eager_seq(tx, stream.id)
-                end = stream.taken if self._engine is None else self._engine.inbox.end(stream.id)
-                streams[stream.name] = {
-                    "rows": sum(run.rows for run in runs),
-                    "bytes": sum(run.bytes for run in runs),
-                    "runs": len(runs) - len(tail),
-                    "tail_runs": len(tail),
-                    "tail_rows": sum(run.rows for run in tail),
-                    "cell_files": sum(len(run.cells) for run in runs),
-                    "debts": sum(1 for run in runs if run.indexed and run.matched_seq < newest),
-                    "rejected": count_rejected(tx, stream.id),
-                    "lag_bytes": max(0, end - stream.taken),
-                }
-            seq = current_seq(tx)
+            found = pot_status(tx, ends)
         return {
-            "streams": streams,
-            "queries": handles,
-            "clauses": clauses,
-            "position": str(Position(seq)),
+            **found,
             "engine": self._engine_state(),
             "error": None if self._engine is None else self._engine.error,
         }
@@ -413,50 +404,6 @@ class Soup:
                     self._open_catalog(create=True)
                 self._engine = Engine(self.path, self._catalog, master=self._master, clock=self._clock)
             return self._engine
-
-
-class StandingQuery:
-    """A handle: invoke it now, or come back."""
-
-    def __init__(self, soup: Soup, handle: str, name: str | None, sql: str) -> None:
-        """Stand for the query of that handle."""
-        self._soup = soup
-        self.id = handle
-        self.name = name
-        self.sql = sql
-
-    def invoke(
-        self,
-        *,
-        now: datetime | None = None,
-        wait_for: str | None = None,
-        timeout: float | None = None,
-    ) -> Answer:
-        """The answer over the window at `now`, once `wait_for` is in."""
-        return self._soup._invoke(self.id, now, wait_for, timeout)
-
-    def explain(self) -> dict[str, Any]:
-        """How this query is answered."""
-        return self._soup._invoker.explain(self.id)
-
-    def unregister(self) -> None:
-        """Let the query stand no longer."""
-        self._soup._unregister(self.id)
-
-    @property
-    def registered(self) -> Registered:
-        """The query as the catalog has it now: state, error, when it was registered."""
-        with self._soup._catalog.read() as tx:
-            return find_query(tx, self.id)
-
-    @property
-    def state(self) -> str:
-        """Either "standing", or "failed" once it raised on some tuple."""
-        return self.registered.state
-
-    def __repr__(self) -> str:
-        """Say which query it is."""
-        return f"<tureen.StandingQuery {self.name or self.id!r}: {self.sql}>"
 
 
 def _describe_stream(stream: Stream) -> dict[str, Any]:

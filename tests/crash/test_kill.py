@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.crash import workload
 from tureen.pot.catalog import Catalog
 from tureen.pot.sweep import sweep
 from tureen.results.invoke import Invoker
 
-WORKLOAD = Path(__file__).with_name("workload.py")
 PUSHES = 7
 
 PLACES = [
@@ -42,17 +42,18 @@ PLACES = [
 ]
 
 
-def run(root: Path, crash_dir: Path) -> tuple[int, list[str]]:
+def run_until_killed(root: Path, crash_dir: Path) -> list[str]:
+    """The workload in a process of its own, which dies on the way; what it acknowledged before."""
     environment = {**os.environ, "TUREEN_CRASH_DIR": str(crash_dir)}
     done = subprocess.run(
-        [sys.executable, str(WORKLOAD), str(root), str(PUSHES)],
+        [sys.executable, workload.__file__, str(root), str(PUSHES)],
         env=environment,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode in (0, -9), done.stderr
-    return done.returncode, done.stdout.splitlines()
+    assert done.returncode == -9, f"it did not die: {done.stderr}"
+    return done.stdout.splitlines()
 
 
 def check(root: Path, lines: list[str], *, taken: bool) -> None:
@@ -73,16 +74,16 @@ def check(root: Path, lines: list[str], *, taken: bool) -> None:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_killed_and_run_again(tmp_path: Path, crash_dir: Path, place: str) -> None:
+def test_killed_and_run_again(tmp_path: Path, crash_dir: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    for module, name, value in workload.LIMITS:
+        monkeypatch.setattr(module, name, value)
     root = tmp_path / "pot"
     root.mkdir()
     (crash_dir / place).touch()
-    code, before = run(root, crash_dir)
-    assert code == -9, f"nothing passes {place}"
+    before = run_until_killed(root, crash_dir)
     if any(line.startswith("registered") for line in before):
         check(root, before, taken=False)
-    code, after = run(root, crash_dir)
-    assert code == 0
+    after = list(workload.work(root, PUSHES))
     check(root, before + after, taken=True)
     catalog = Catalog(root)
     sweep(catalog, abandoned_after=-1, grace=-1)

@@ -64,6 +64,7 @@ def test_killed_while_rows_stream_in(tmp_path: Path, spark: SparkSession) -> Non
     assert spark
     pot = tmp_path / "pot"
     acknowledged: list[int] = []
+    killed: list[str] = []
     command = [sys.executable, "-c", PUSHER, str(pot), "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
@@ -74,11 +75,14 @@ def test_killed_while_rows_stream_in(tmp_path: Path, spark: SparkSession) -> Non
             if line == "in 20\n":
                 (java,) = children(process.pid)
                 os.kill(java, signal.SIGKILL)
+                killed.append("the JVM")
             if line == "in 60\n":
                 process.kill()
+                killed.append("the process")
                 break
         acknowledged += [int(line.split()[1]) for line in process.stdout if line.startswith("pushed")]
     shutil.rmtree(pot / "checkpoints")
+    assert killed == ["the JVM", "the process"], "it did not get over the death of its JVM"
     with tureen.open(pot) as soup:
         at = soup.push("s", [{"id": -1}])
         found = [row["id"] for row in soup.query("all").invoke(wait_for=at, timeout=120)]

@@ -6,6 +6,7 @@ Run as `python workload.py POT PUSHES`; each line of its output is one acknowled
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from tureen.faults import crash_point
@@ -50,11 +51,12 @@ def take(root: Path) -> None:
     reader.stop()
 
 
-def main() -> None:
-    """Go through every kind of commit, again and again."""
-    root, pushes = Path(sys.argv[1]), int(sys.argv[2])
-    # Small limits, so that few rows go through segments, tiers and indexes.
-    arrival.TAIL_ROWS, upkeep.FAN, log.SEGMENT_BYTES = 10, 4, 1
+LIMITS = ((arrival, "TAIL_ROWS", 10), (upkeep, "FAN", 4), (log, "SEGMENT_BYTES", 1))
+"""Small limits, so that few rows go through segments, tiers and indexes."""
+
+
+def work(root: Path, pushes: int) -> Iterator[str]:
+    """Go through every kind of commit, again and again; what is given out is acknowledged."""
     catalog = Catalog(root, create=True)
     with catalog.read() as tx:
         known = list_streams(tx)
@@ -65,7 +67,7 @@ def main() -> None:
     inbox = Inbox(root, catalog)
     for number in range(pushes):
         push(inbox, stream.id, number)
-        print(f"pushed {number}", flush=True)
+        yield f"pushed {number}"
         sql = f"SELECT id, a FROM s WHERE a <> {number % 7}"
         crash_point("register.before_commit")
         with catalog.write() as tx:
@@ -73,15 +75,19 @@ def main() -> None:
             handle = register(tx, take_seq(tx), Registration(sql, stream.id, clause, eager=True))
             crash_point("register.in_commit")
         crash_point("register.after_commit")
-        print(f"registered {handle} {number % 7}", flush=True)
+        yield f"registered {handle} {number % 7}"
         take(root)
         upkeep.compile_queries(catalog, stream)
         upkeep.seal(catalog, stream)
         upkeep.pay_debts(catalog, stream, lambda debts: [upkeep.pay(debt) for debt in debts], 1 << 62)
         inbox.trim()
         sweep(catalog, abandoned_after=3600, grace=0)
-    print("done", flush=True)
+    inbox.close()
+    catalog.close()
 
 
 if __name__ == "__main__":
-    main()
+    for module, name, value in LIMITS:
+        setattr(module, name, value)
+    for line in work(Path(sys.argv[1]), int(sys.argv[2])):
+        print(line, flush=True)

@@ -44,6 +44,8 @@ class Script:
     retain: str | None
     tail_rows: int
     fan: int
+    prompt: bool
+    """Whether queries are compiled and debts are paid after every step, so that most cells are published."""
     steps: list[Step]
     moments: list[int]
     """Instants to ask for, beside each stream's own NOW."""
@@ -75,6 +77,7 @@ def scripts(draw: st.DrawFn, timed: bool | None = None) -> Script:
         draw(st.sampled_from([None, None, "2 seconds", "30 minutes"])),
         draw(st.integers(1, 6)),
         draw(st.integers(2, 4)),
+        draw(st.booleans()),
         steps,
         draw(st.lists(st.integers(-7200, 7200).map(lambda seconds: START + seconds * SECOND), max_size=1)),
     )
@@ -101,6 +104,9 @@ class Run:
         """Take every step, and compare after each."""
         for name, detail in self.script.steps:
             self.take(name, detail)
+            if self.script.prompt:
+                self.engine.compile()
+                self.engine.pay()
             self.compare()
 
     def take(self, name: str, detail: Any) -> None:
@@ -194,7 +200,7 @@ def _raises(leaf: Predicate, row: dict[str, Any], schema: Schema) -> bool:
 
 
 @settings(
-    max_examples=120,
+    max_examples=80,
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )

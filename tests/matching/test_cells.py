@@ -10,12 +10,13 @@ import pyarrow as pa
 import pytest
 
 from tureen.errors import QueryFailed
-from tureen.matching import CELL_SCHEMA, Buffers, CellReader, match_block, select
+from tureen.matching import Buffers, CellReader, RunCells, match_block, select
 from tureen.matching.bitmaps import list_limit
 from tureen.predicate import Clause, Compare, Interval, Opaque, Within
 from tureen.queries import compile_clauses
 from tureen.schema import Schema
 from tureen.stems.index import BLOCK_ROWS, Block, index_block
+from tureen.stems.run import CELL_SCHEMA
 
 SCHEMA = Schema.parse("a INT, b DOUBLE")
 
@@ -143,3 +144,24 @@ def test_a_block_is_not_longer_than_its_row_ids_reach() -> None:
     batch = pa.RecordBatch.from_arrays([pa.nulls(BLOCK_ROWS + 1, pa.int32())], names=["a"])
     with pytest.raises(ValueError, match="65537 rows"):
         index_block(batch, ["a"])
+
+
+@pytest.mark.parametrize("bounds", [(0, 150_000), (10, 70_000), (65_536, 65_537), (5, 5), (140_000, 150_000)])
+def test_a_runs_cells_are_read_as_its_blocks_are(bounds: tuple[int, int]) -> None:
+    """Over blocks of unequal size, and with later files that have some of the clauses."""
+    sizes = [65_536, 65_536, 9_000]
+    blocks = [make_block(size, seed) for seed, size in enumerate(sizes)]
+    clauses = [under(0.5), under(0.001), under(0.0)]
+    both = compile_clauses([1, 2, 3], clauses, SCHEMA)
+    late = compile_clauses([2], clauses[1:2], SCHEMA)
+    first_file = [match_block(block, both, Buffers()).batch for block in blocks]
+    later_file = [match_block(block, late, Buffers()).batch for block in blocks]
+    for files in ([first_file], [later_file, first_file]):
+        cells = RunCells(files, sizes)
+        for number, clause in enumerate(clauses, 1):
+            rows, starts = cells.rows_of(number, *bounds)
+            begin = 0
+            for place, block in enumerate(blocks):
+                wanted = select(block, clause, bounds[0] - begin, bounds[1] - begin)
+                assert rows[starts[place] : starts[place + 1]].tolist() == wanted.tolist()
+                begin += sizes[place]

@@ -13,7 +13,8 @@ from tureen.errors import KeyConflict, TureenError
 from tureen.pot import inbox as inbox_module
 from tureen.pot import log
 from tureen.pot.catalog import Catalog
-from tureen.pot.inbox import Heads, Inbox, log_directory
+from tureen.pot.heads import Heads, log_directory
+from tureen.pot.inbox import Inbox
 from tureen.pot.log import Entry, scan, segments
 from tureen.pot.streams import create_stream, drop_stream, find_stream
 from tureen.pot.tables import streams

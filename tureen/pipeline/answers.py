@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from tureen.pot.catalog import Catalog
 from tureen.results.invoke import Invoker
@@ -22,11 +23,22 @@ def answer_schema(root: Path, query: str) -> str:
         catalog.close()
 
 
-def answer_batches(root: Path, query: str, now: str | None) -> Iterator[pa.RecordBatch]:
-    """The answer of a query, at a NOW given in ISO 8601 or at this moment."""
-    catalog = Catalog(root)
-    try:
-        moment = None if now is None else to_micros(datetime.fromisoformat(now))
-        yield from Invoker(catalog).invoke(query, now=moment).table.to_batches()
-    finally:
-        catalog.close()
+class AnswerReader(DataSourceReader):
+    """Reads the answer of a standing query, as of the moment of reading."""
+
+    def __init__(self, root: Path, query: str, now: str | None) -> None:
+        """Read this query of that pot, at a NOW given in ISO 8601 if there is one."""
+        self._root, self._query, self._now = root, query, now
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One: an answer is one invocation."""
+        return [InputPartition(0)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        """Invoke the query."""
+        catalog = Catalog(self._root)
+        try:
+            moment = None if self._now is None else to_micros(datetime.fromisoformat(self._now))
+            yield from Invoker(catalog).invoke(self._query, now=moment).table.to_batches()
+        finally:
+            catalog.close()

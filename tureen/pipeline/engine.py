@@ -75,7 +75,9 @@ class Engine:
         self._closing.set()
         self._wake.set()
         for thread in self._threads:
-            thread.join()
+            # Spark that is still starting has touched nothing yet, and will see that it is not wanted.
+            if self._streaming is not None or thread is not self._threads[0]:
+                thread.join()
         self.inbox.close()
         self._lease.release()
 

@@ -11,15 +11,11 @@ from dataclasses import astuple
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
-from pyspark.sql.types import StructType
 
-from tureen.pipeline.inbox_sink import InboxSink
-from tureen.pot.catalog import Catalog
-from tureen.pot.inbox import Heads, log_directory
+from tureen.pot.heads import Heads, log_directory
 from tureen.pot.log import Reference, refer
-from tureen.pot.streams import list_streams
 
 WAIT_FOR_NEWS = 0.2
 """Seconds that the source waits for new rows before it says that there are none."""
@@ -30,7 +26,7 @@ ROWS_PER_TRIGGER = 2_000_000
 ROWS_PER_TASK = 131_072
 """A batch is not cut into tasks smaller than this."""
 
-_SCHEMA = "stream INT, path STRING, base BIGINT, start BIGINT, end BIGINT, rows BIGINT"
+SCHEMA = "stream INT, path STRING, base BIGINT, start BIGINT, end BIGINT, rows BIGINT"
 _ARROW = pa.schema(
     [
         ("stream", pa.int32()),
@@ -43,27 +39,6 @@ _ARROW = pa.schema(
 )
 _WARM = "warm"
 """A key of the offsets beside the streams': its one step makes the first, empty batch that warms Spark up."""
-
-
-class InboxDataSource(DataSource):
-    """Both ends of the pushed streams' pipeline; registered by the engine for its own use."""
-
-    @classmethod
-    def name(cls) -> str:
-        """The format's name."""
-        return "tureen_inbox"
-
-    def schema(self) -> str:
-        """References, as Spark sees them."""
-        return _SCHEMA
-
-    def streamReader(self, schema: StructType) -> InboxReader:  # noqa: N802, ARG002
-        """The source."""
-        return InboxReader(Path(self.options["pot"]), int(self.options.get("tasks", "2")))
-
-    def streamWriter(self, schema: StructType, overwrite: bool) -> InboxSink:  # noqa: N802, ARG002
-        """The sink."""
-        return InboxSink(Path(self.options["pot"]))
 
 
 class References(InputPartition):
@@ -88,6 +63,9 @@ class InboxReader(DataSourceStreamReader):
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
         """Where the catalog says that the pot has come to."""
+        from tureen.pot.catalog import Catalog  # noqa: PLC0415 - the tasks that this is sent to do without
+        from tureen.pot.streams import list_streams  # noqa: PLC0415
+
         catalog = Catalog(self._root)
         try:
             with catalog.read() as tx:

@@ -42,7 +42,8 @@ _starting = threading.Lock()
 def spark_session(master: str) -> SparkSession:
     """The process's session, or a new one on that master."""
     with _starting:
-        active = SparkSession.getActiveSession() or SparkSession._instantiatedSession
+        # Not `getActiveSession`, which asks a JVM that may have died.
+        active = SparkSession._instantiatedSession
         if active is not None and alive(active):
             return active
         if active is not None:

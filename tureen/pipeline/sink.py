@@ -1,4 +1,4 @@
-"""The public Spark format "tureen": a sink for any streaming DataFrame, and a reader of answers.
+"""The sinks of the public Spark format "tureen", for streaming DataFrames and for batches.
 
 Spark makes the writer once per micro-batch in a planning process and sends it to the tasks, so it pins what they
 need; `commit` runs in another process, so what it must know travels in the messages. The exactly-once
@@ -16,14 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql.datasource import (
-    DataSource,
     DataSourceArrowWriter,
-    DataSourceReader,
     DataSourceStreamArrowWriter,
-    InputPartition,
     WriterCommitMessage,
 )
-from pyspark.sql.types import StructType
 
 from tureen.errors import InvalidSchema, TureenError, nearest
 from tureen.faults import crash_point
@@ -46,44 +42,6 @@ class SinkMessage(WriterCommitMessage):
     """Whose batches are counted; None for a batch write, which comes once."""
     runs: list[NewRun]
     rejected: list[Rejected] = field(default_factory=list)
-
-
-class TureenDataSource(DataSource):
-    """`format("tureen")` with the options `pot` and `stream` (to write) or `query` (to read)."""
-
-    @classmethod
-    def name(cls) -> str:
-        """The format's name."""
-        return "tureen"
-
-    def schema(self) -> str:
-        """The columns of a query's answer."""
-        from tureen.pipeline.answers import answer_schema  # noqa: PLC0415 - only readers need answers
-
-        return answer_schema(self._pot(), self._option("query"))
-
-    def reader(self, schema: StructType) -> AnswerReader:  # noqa: ARG002
-        """Read a query's answer of now."""
-        return AnswerReader(self._pot(), self._option("query"), self.options.get("now"))
-
-    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamSink:  # noqa: ARG002, N802
-        """Write a streaming DataFrame into a stream."""
-        return StreamSink(self._pot(), self._option("stream"), schema.names, self.options.get("sink_id"))
-
-    def writer(self, schema: StructType, overwrite: bool) -> BatchSink:
-        """Append a DataFrame to a stream."""
-        if overwrite:
-            raise TureenError("a stream cannot be overwritten", hint='write with mode("append")')
-        return BatchSink(self._pot(), self._option("stream"), schema.names, None)
-
-    def _pot(self) -> Path:
-        return Path(self._option("pot")).absolute()
-
-    def _option(self, name: str) -> str:
-        value = self.options.get(name)
-        if value is None:
-            raise TureenError(f"format tureen needs the option '{name}'", hint=f'.option("{name}", …)')
-        return str(value)
 
 
 class _Sink:
@@ -175,24 +133,6 @@ class BatchSink(_Sink, DataSourceArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Delete nothing; the sweeper sees to the files."""
-
-
-class AnswerReader(DataSourceReader):
-    """Reads the answer of a standing query, as of the moment of reading."""
-
-    def __init__(self, root: Path, query: str, now: str | None) -> None:
-        """Read this query of that pot, at a given NOW if there is one."""
-        self._root, self._query, self._now = root, query, now
-
-    def partitions(self) -> Sequence[InputPartition]:
-        """One: an answer is one invocation."""
-        return [InputPartition(0)]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
-        """Invoke the query."""
-        from tureen.pipeline.answers import answer_batches  # noqa: PLC0415 - only readers need answers
-
-        yield from answer_batches(self._root, self._query, self._now)
 
 
 def _match_names(schema: Schema, names: Sequence[str]) -> dict[str, str]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pickle
 import shutil
+import threading
 import time
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 
 from tureen.errors import InvalidSchema
-from tureen.pipeline.inbox_source import InboxDataSource
+from tureen.pipeline.formats import InboxDataSource
 from tureen.pipeline.session import alive, cores, make_active, spark_session
 from tureen.pipeline.upkeep import Debt, Payment, pay
 from tureen.pot.streams import Stream
@@ -38,8 +40,14 @@ class Streaming:
         self._spark = spark_session(master)
         make_active(self._spark)
         self._spark.dataSource.register(InboxDataSource)
+        # The tasks' workers load the kernels while Spark plans the first batch.
+        threading.Thread(target=self._warm_workers, name="tureen-warm", daemon=True).start()
         self._running: dict[int, StreamingQuery] = {}
         self._failures: dict[int, tuple[int, float, str]] = {}
+
+    def _warm_workers(self) -> None:
+        with suppress(Exception):
+            self._spark.range(1).mapInArrow(_unchanged, "id BIGINT").collect()
 
     @property
     def error(self) -> str | None:
@@ -159,6 +167,10 @@ class Streaming:
                 # A JVM that died has stopped its queries.
                 continue
         self._running = {}
+
+
+def _unchanged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
 
 
 def _pay_in_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

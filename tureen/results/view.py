@@ -70,6 +70,7 @@ class View:
         self._states: dict[int, StreamState] = {}
         self._queries: dict[str, tuple[int, Registered]] = {}
         self._maps: Cache[Any] = Cache(OPEN_RUNS)
+        self._segments: Cache[Segment] = Cache(OPEN_RUNS)
         self._tails: Cache[Segment] = Cache(64)
 
     def refresh(self) -> None:
@@ -131,6 +132,10 @@ class View:
         return StreamState(seq, stream, segments, runs)
 
     def _segment(self, run: Run, schema: Schema) -> Segment:
+        # A run that did not change since the last look keeps what was derived from it.
+        return self._segments.get((run.id, run.matched_seq, run.cells), lambda: self._new_segment(run, schema))
+
+    def _new_segment(self, run: Run, schema: Schema) -> Segment:
         return Segment(
             run.rows,
             run.min_time,

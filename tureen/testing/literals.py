@@ -33,7 +33,8 @@ _LARGE = {
 }
 _SPARK_ONLY = {
     Kind.INT: ["2S", "3Y", "2L", "2.5D", "1.5F", "2BD", "'2'", "9223372036854775808"],
-    Kind.BIGINT: ["2L", "9007199254740992D", "2.5BD", "'2'", "9223372036854775808", "-9223372036854775809"],
+    # Not beyond BIGINT: there Spark answers for NULL, and we do not (docs/language.md).
+    Kind.BIGINT: ["2L", "9007199254740992D", "2.5BD", "'2'"],
     Kind.FLOAT: ["0.1F", "0.1D", "0.1BD", "2L", "'0.1'", "9007199254740993", "16777217.0", "float('NaN')"],
     Kind.DOUBLE: ["0.1F", "0.1D", "2.5BD", "'2.5'", "double('Infinity')", "-0.0D", "16777217L"],
     Kind.DECIMAL: ["2.5D", "2L", "0.1F", "2.50BD", "0.12345678901", "'2.5'", "12345678901234567890.5"],

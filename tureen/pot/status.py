@@ -1,0 +1,43 @@
+"""What is in a pot, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import Connection
+
+from tureen.pot.catalog import current_seq
+from tureen.pot.position import Position
+from tureen.pot.queries import count_queries, last_eager_seq
+from tureen.pot.runs import count_rejected, live_runs
+from tureen.pot.streams import Stream, list_streams
+
+
+def pot_status(tx: Connection, inbox_end: Callable[[int], int] | None) -> dict[str, Any]:
+    """Rows, runs, tails, debts and queries; with the inbox's ends, also how far it is behind."""
+    handles, clauses = count_queries(tx)
+    return {
+        "streams": {stream.name: _stream_status(tx, stream, inbox_end) for stream in list_streams(tx)},
+        "queries": handles,
+        "clauses": clauses,
+        "position": str(Position(current_seq(tx))),
+    }
+
+
+def _stream_status(tx: Connection, stream: Stream, inbox_end: Callable[[int], int] | None) -> dict[str, Any]:
+    runs = live_runs(tx, stream.id)
+    tail = [run for run in runs if not run.indexed]
+    newest = last_eager_seq(tx, stream.id)
+    end = stream.taken if inbox_end is None else inbox_end(stream.id)
+    return {
+        "rows": sum(run.rows for run in runs),
+        "bytes": sum(run.bytes for run in runs),
+        "runs": len(runs) - len(tail),
+        "tail_runs": len(tail),
+        "tail_rows": sum(run.rows for run in tail),
+        "cell_files": sum(len(run.cells) for run in runs),
+        "debts": sum(1 for run in runs if run.indexed and run.matched_seq < newest),
+        "rejected": count_rejected(tx, stream.id),
+        "lag_bytes": max(0, end - stream.taken),
+    }
