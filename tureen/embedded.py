@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from tureen.arguments import check_name, check_source, check_text
 from tureen.errors import (
     EngineFailed,
     InvalidRows,
@@ -117,12 +118,15 @@ class Soup:
         source: dict[str, Any] | None = None,
     ) -> None:
         """Make a stream, fed by `push` or by an outside Spark source."""
-        if not name or not isinstance(name, str):
-            raise InvalidSchema("a stream needs a name")
+        check_name(name, "stream")
         if clock not in ("wall", "stream"):
             raise InvalidSchema(f"unknown clock '{clock}'", hint="'wall', or 'stream' for replays")
-        if source is not None and not isinstance(source.get("format"), str):
-            raise InvalidSchema("a source needs a format", hint='source={"format": "rate", "options": {…}}')
+        check_source(source)
+        if not isinstance(schema, str | Schema):
+            raise InvalidSchema(f"the schema came as {type(schema).__name__}", hint='as in "sym STRING, price DOUBLE"')
+        for text in (time, retain):
+            if text is not None:
+                check_text(text, "a time column or a retention")
         parsed = (
             Schema.parse(schema, time)
             if isinstance(schema, str)
@@ -136,6 +140,7 @@ class Soup:
 
     def drop_stream(self, name: str) -> None:
         """Remove a stream, its tuples, and the queries over it."""
+        check_text(name, "a stream's name")
         engine = self._write()
         with self._catalog.write() as tx:
             drop_stream(tx, find_stream(tx, name))
@@ -154,6 +159,8 @@ class Soup:
         All rows are taken or none. With a `key`, pushing the same again changes nothing.
         """
         engine = self._write()
+        if key is not None:
+            check_text(key, "an idempotency key")
         named = self._named(stream)
         target, seq = named.stream, named.seq
         if target.source is not None:
@@ -184,8 +191,9 @@ class Soup:
         `materialize=True` keeps its results ready at arrival; `False` evaluates it from the index when it is invoked.
         """
         engine = self._write()
-        if name is not None and (not isinstance(name, str) or not name.strip()):
-            raise TureenError("a query's name must not be empty")
+        check_text(sql, "a query's SQL")
+        if name is not None:
+            check_name(name, "query")
         query = bind_query(sql, lambda wanted: self._named(wanted).described)
         stream = self._named(query.stream).stream
         handle = self._registrations.submit(Registration(sql, stream.id, query.clause, bool(materialize), name))
@@ -194,6 +202,7 @@ class Soup:
 
     def query(self, handle_or_name: str) -> StandingQuery:
         """The standing query of that handle or name."""
+        check_text(handle_or_name, "a query's name")
         if not self._is_there():
             raise UnknownQuery(f"there is no query '{handle_or_name}'")
         with self._catalog.read() as tx:
@@ -219,7 +228,7 @@ class Soup:
                         if stream_by_id(tx, one.stream_id) is None:
                             raise UnknownStream("the stream of this query was dropped")
                         outcomes.append(register(tx, seq, one))
-                except TureenError as error:
+                except Exception as error:
                     outcomes.append(error)
             crash_point("register.in_commit")
         crash_point("register.after_commit")
@@ -237,6 +246,8 @@ class Soup:
         """Invoke the query of that handle; see `StandingQuery.invoke`."""
         if wait_for is not None:
             self.wait(wait_for, timeout=timeout)
+        if now is not None and not isinstance(now, datetime):
+            raise TureenError(f"NOW came as {type(now).__name__}", hint="give a datetime; without a zone it means UTC")
         moment = None if now is None else to_micros(now)
         return self._invoker.invoke(handle, moment)
 
@@ -251,9 +262,9 @@ class Soup:
 
     # The pot
 
-    def wait(self, position: str | Iterable[str], *, timeout: float | None = None) -> None:
+    def wait(self, position: str | list[str] | tuple[str, ...] | set[str], *, timeout: float | None = None) -> None:
         """Wait until a push is in, or until what an answer reflects is here; all of them if several are given."""
-        wanted = [position] if isinstance(position, str) else list(position)
+        wanted = list(position) if isinstance(position, list | tuple | set) else [position]
         deadline = time.monotonic() + (WAIT_SECONDS if timeout is None else timeout)
         for one in wanted:
             self._wait(Position.parse(one), deadline)
@@ -353,6 +364,7 @@ class Soup:
 
     def _named(self, name: str) -> _Named:
         """The stream of that name, read again only when the catalog changed."""
+        check_text(name, "a stream's name")
         token = self._catalog.token()
         if token != self._streams_token:
             self._streams_token, self._streams = token, {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import calendar
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import MAXYEAR, MINYEAR, UTC, datetime, timedelta
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -111,8 +111,14 @@ class Window:
 
 def _add_months(micros: int, months: int) -> int:
     """Move an instant by calendar months, to the month's last day where the day does not exist."""
-    moment = from_micros(micros)
+    try:
+        moment = from_micros(micros)
+    except OverflowError:
+        return micros
     index = moment.year * 12 + moment.month - 1 + months
     year, month = divmod(index, 12)
+    if not MINYEAR <= year <= MAXYEAR:
+        # No tuple is that far away: the bound is as good as open.
+        return to_micros(datetime.max.replace(tzinfo=UTC) if months > 0 else datetime.min.replace(tzinfo=UTC))
     day = min(moment.day, calendar.monthrange(year, month + 1)[1])
     return to_micros(moment.replace(year=year, month=month + 1, day=day))

@@ -153,3 +153,47 @@ def test_equal_rows_have_equal_digests_whatever_they_came_as() -> None:
     under_null = pa.Array.from_buffers(pa.int32(), 1, [pa.py_buffer(b"\0"), pa.py_buffer(b"junk")])
     table = pa.table({"i": under_null, "ts": [MOMENT]})
     assert content_digest(to_batch(SCHEMA, table)) == content_digest(to_batch(SCHEMA, [{"ts": MOMENT}]))
+
+
+def test_text_that_is_not_utf8_is_refused() -> None:
+    schema = Schema.parse("s STRING")
+    bad = pa.concat_arrays([pa.array(["fine"]), pa.array([b"\xff\xfe"]).view(pa.string())])
+    with pytest.raises(InvalidRows, match="row 1: column 's' holds text that is not UTF-8"):
+        to_batch(schema, pa.table({"s": bad}))
+
+
+def test_times_that_nobody_can_name_are_refused() -> None:
+    schema = Schema.parse("d DATE, ts TIMESTAMP")
+    far_day, far_time = pa.array([None, 2**31 - 1], pa.date32()), pa.array([0, 2**62], pa.timestamp("us", "UTC"))
+    with pytest.raises(InvalidRows, match="row 1: column 'd' holds a date beyond"):
+        to_batch(schema, pa.table({"d": far_day}))
+    with pytest.raises(InvalidRows, match="row 1: column 'ts' holds a time beyond"):
+        to_batch(schema, pa.table({"ts": far_time}))
+
+
+def test_a_number_too_large_for_float_is_refused() -> None:
+    schema = Schema.parse("f FLOAT")
+    assert to_batch(schema, [{"f": 3.4e38}, {"f": float("inf")}]).num_rows == 2
+    assert to_batch(schema, pa.table({"f": [1.0, float("-inf")]})).num_rows == 2
+    for rows in ([{"f": 1e300}], pa.table({"f": [1e300]})):
+        with pytest.raises(InvalidRows, match="'f' is FLOAT"):
+            to_batch(schema, rows)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pd.Series([1]),
+        pl.Series([1]),
+        pd.DataFrame({"i": ["a", 1, None]}),
+        pd.DataFrame({"i": [1 + 2j]}),
+        pd.DataFrame([[1, 2]], columns=["i", "i"]),
+        [{"ts": pd.NaT}],
+        [{"i": np.array([1, 2])}],
+        [{"i": 1, "I": 2}],
+        [{5: 1}],
+    ],
+)
+def test_odd_frames_and_values_are_clear_errors(rows: object) -> None:
+    with pytest.raises(InvalidRows):
+        to_batch(SCHEMA, rows)

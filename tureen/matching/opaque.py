@@ -34,9 +34,13 @@ def evaluate(sql: str, columns: pa.RecordBatch) -> pa.BooleanArray:
     try:
         answer = connection.sql(f"SELECT ({sql}) AS holds FROM block").to_arrow_table()
     except duckdb.Error as error:
+        if isinstance(error, duckdb.FatalException):
+            # This DuckDB answers nothing any more; the next expression gets a new one.
+            _local.connection = None
         # The rest of DuckDB's text is advice for those who speak to it directly.
         said = str(error).strip().partition("\n")[0].partition(". ")[0]
         raise QueryFailed("the condition raised on some tuple", detail=said) from error
     finally:
-        connection.unregister("block")
+        if _local.connection is connection:
+            connection.unregister("block")
     return answer.column(0).combine_chunks().cast(pa.bool_())

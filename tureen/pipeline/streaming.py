@@ -139,7 +139,7 @@ class Streaming:
     def _note_failure(self, key: int, text: str) -> None:
         count = self._failures.get(key, (0, 0.0, ""))[0]
         pause = _PAUSES[min(count, len(_PAUSES) - 1)]
-        self._failures[key] = (count + 1, time.monotonic() + pause, text)
+        self._failures[key] = (count + 1, time.monotonic() + pause, _short(text))
 
     def _may_start(self, key: int) -> bool:
         return key not in self._failures or time.monotonic() >= self._failures[key][1]
@@ -167,6 +167,13 @@ class Streaming:
                 # A JVM that died has stopped its queries.
                 continue
         self._running = {}
+
+
+def _short(text: str) -> str:
+    """What a person wants of Spark's account: without the stacks."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith((" ", "\t"))]
+    ours = [line for line in lines if line.startswith("tureen.errors.")]
+    return "\n".join([*lines[:1], *ours[:2]])
 
 
 def _unchanged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 
 from tureen.errors import InvalidRows, nearest
 from tureen.schema import Column, Kind, Schema
+from tureen.stems.casts import LARGEST_FLOAT, cast_column, checked
 
 _RANGE = {Kind.INT: 1 << 31, Kind.BIGINT: 1 << 63}
 
@@ -20,7 +22,6 @@ _RANGE = {Kind.INT: 1 << 31, Kind.BIGINT: 1 << 63}
 _PLAIN: dict[Kind, frozenset[type]] = {
     Kind.BOOLEAN: frozenset({bool, type(None)}),
     Kind.STRING: frozenset({str, type(None)}),
-    Kind.FLOAT: frozenset({float, type(None)}),
     Kind.DOUBLE: frozenset({float, type(None)}),
 }
 
@@ -35,10 +36,8 @@ def to_batch(schema: Schema, rows: Any) -> pa.RecordBatch:
         table = pa.Table.from_batches([rows])
     elif isinstance(rows, pa.Table):
         table = rows
-    elif hasattr(rows, "to_arrow"):
-        table = rows.to_arrow()
-    elif hasattr(rows, "iloc"):
-        table = pa.Table.from_pandas(rows, preserve_index=False)
+    elif hasattr(rows, "to_arrow") or hasattr(rows, "iloc"):
+        table = _from_frame(rows)
     elif isinstance(rows, Mapping | str | bytes) or not isinstance(rows, Iterable):
         raise InvalidRows(
             f"rows came as {type(rows).__name__}",
@@ -72,6 +71,16 @@ def content_digest(batch: pa.RecordBatch) -> bytes:
     return hashlib.blake2b(whole.serialize(), digest_size=16).digest()
 
 
+def _from_frame(frame: Any) -> pa.Table:
+    try:
+        table = frame.to_arrow() if hasattr(frame, "to_arrow") else pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, ValueError, TypeError, AttributeError) as error:
+        raise InvalidRows(f"the {type(frame).__name__} cannot be read as rows", detail=str(error)) from error
+    if not isinstance(table, pa.Table):
+        raise InvalidRows(f"rows came as {type(frame).__name__}", hint="push a DataFrame, not one column of it")
+    return table
+
+
 def _checked_time(schema: Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
     if schema.time is not None and batch.column(schema.time).null_count:
         nulls = pc.index(batch.column(schema.time).is_null(), True).as_py()
@@ -96,12 +105,19 @@ def _from_dicts(schema: Schema, rows: Sequence[Any]) -> pa.RecordBatch:
     for column in schema.columns:
         names = spelt.get(column.name, [])
         if len(names) > 1:
-            values = [next((row[key] for key in names if key in row), None) for row in rows]
+            values = [_one_of(column, number, row, names) for number, row in enumerate(rows)]
         else:
             key = names[0] if names else column.name
             values = [row.get(key) for row in rows]
         arrays.append(_array(column, values))
     return pa.record_batch(arrays, schema=schema.arrow)
+
+
+def _one_of(column: Column, number: int, row: Mapping[str, Any], names: Sequence[str]) -> Any:
+    there = [key for key in names if key in row]
+    if len(there) > 1:
+        raise InvalidRows(f"row {number}: column '{column.name}' is there twice, as {' and '.join(there)}")
+    return row[there[0]] if there else None
 
 
 def _array(column: Column, values: list[Any]) -> pa.Array:
@@ -114,19 +130,19 @@ def _array(column: Column, values: list[Any]) -> pa.Array:
         ]
     try:
         return pa.array(values, type=column.type.arrow)
-    except (pa.ArrowException, OverflowError, UnicodeError) as error:
+    except (pa.ArrowException, OverflowError, ValueError, TypeError) as error:
         for number, value in enumerate(values):
             try:
                 pa.array([value], type=column.type.arrow)
-            except (pa.ArrowException, OverflowError, UnicodeError):
+            except (pa.ArrowException, OverflowError, ValueError, TypeError):
                 raise _unfit(column, number, value) from None
         raise InvalidRows(f"column '{column.name}' cannot be read", detail=str(error)) from error
 
 
 def _converted(column: Column, number: int, value: Any, convert: Callable[[Any], Any]) -> Any:
-    # numpy scalars know their Python value.
-    value = value.item() if hasattr(value, "item") and not isinstance(value, str) else value
     try:
+        # numpy scalars know their Python value.
+        value = value.item() if hasattr(value, "item") and not isinstance(value, str) else value
         result = convert(value)
     except (ValueError, TypeError, InvalidOperation, OverflowError):
         raise _unfit(column, number, value) from None
@@ -167,6 +183,13 @@ def _float(value: Any) -> float:
     raise TypeError
 
 
+def _float32(value: Any) -> float:
+    number = _float(value)
+    if math.isfinite(number) and abs(number) > LARGEST_FLOAT:
+        raise OverflowError
+    return number
+
+
 def _decimal(value: Any) -> Decimal:
     if isinstance(value, Decimal | int | str) and not isinstance(value, bool):
         return Decimal(value)
@@ -204,7 +227,7 @@ _CONVERT: dict[Kind, Callable[[Any], Any]] = {
     Kind.BOOLEAN: _boolean,
     Kind.INT: _integer,
     Kind.BIGINT: _integer,
-    Kind.FLOAT: _float,
+    Kind.FLOAT: _float32,
     Kind.DOUBLE: _float,
     Kind.DECIMAL: _decimal,
     Kind.STRING: _string,
@@ -228,48 +251,6 @@ def _from_table(schema: Schema, table: pa.Table) -> pa.RecordBatch:
         if values is None:
             arrays.append(pa.nulls(table.num_rows, column.type.arrow))
         else:
-            arrays.append(cast_column(column, values).combine_chunks())
+            arrays.append(checked(column, cast_column(column, values).combine_chunks()))
     batch = pa.Table.from_arrays(arrays, schema=schema.arrow).combine_chunks().to_batches()
     return batch[0] if batch else pa.RecordBatch.from_pylist([], schema=schema.arrow)
-
-
-def cast_column(column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Arrow values in the column's own type, where nothing is lost by that."""
-    target, found = column.type.arrow, values.type
-    if found.equals(target):
-        return values
-    if pa.types.is_dictionary(found):
-        return cast_column(column, values.cast(found.value_type))
-    if pa.types.is_null(found) or _fits(column.type.kind, found):
-        try:
-            if pa.types.is_timestamp(found) and found.tz is None:
-                # A time without a zone means UTC.
-                values = values.cast(pa.timestamp(found.unit, tz="UTC"))
-            if pa.types.is_integer(found) and pa.types.is_decimal(target):
-                values = values.cast(pa.decimal128(38, 0))
-            return values.cast(target)
-        except pa.ArrowException as error:
-            raise InvalidRows(
-                f"column '{column.name}' is {column.type.sql}, and a value does not fit", detail=str(error)
-            ) from error
-    raise InvalidRows(f"column '{column.name}' is {column.type.sql}, not {found}", hint="cast it before the push")
-
-
-def _fits(kind: Kind, found: pa.DataType) -> bool:
-    """Whether values of an Arrow type may stand for a kind, each checked as it is cast."""
-    is_integer, is_float = pa.types.is_integer(found), pa.types.is_floating(found)
-    match kind:
-        case Kind.INT | Kind.BIGINT:
-            return bool(is_integer)
-        case Kind.FLOAT | Kind.DOUBLE:
-            return bool(is_integer or is_float)
-        case Kind.DECIMAL:
-            return bool(is_integer or pa.types.is_decimal(found))
-        case Kind.STRING:
-            return bool(pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found))
-        case Kind.DATE:
-            return bool(pa.types.is_date(found))
-        case Kind.TIMESTAMP:
-            return bool(pa.types.is_timestamp(found))
-        case _:
-            return bool(pa.types.is_boolean(found))
