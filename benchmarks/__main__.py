@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
@@ -22,6 +23,8 @@ def main() -> int:
         return 2
     root = Path(tempfile.mkdtemp(prefix="tureen-bench-"))
     report = Report()
+    # Room for the peers, whose plans hold a thousand filters; ours does without.
+    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--driver-memory 4g pyspark-shell")
     spark = spark_session("local[2]")
     try:
         if "invoke" in wanted:
