@@ -14,6 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 import tureen
+from tureen.pipeline import engine
+from tureen.pipeline.streaming import Streaming
 
 
 def until_rows(query: tureen.StandingQuery, soup: tureen.Soup, wanted: int) -> tureen.Answer:
@@ -155,6 +157,23 @@ def test_every_batch_of_a_foreach_batch_is_taken(spark: SparkSession, soup: ture
     started = frame.writeStream.foreachBatch(append).trigger(availableNow=True)
     started.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination(60)
     assert sorted(row["a"] for row in query.invoke()) == [0, 1, 2]
+
+
+def test_large_debts_are_paid_by_a_spark_job(soup: tureen.Soup, monkeypatch: pytest.MonkeyPatch) -> None:
+    soup.create_stream("owing", "a BIGINT")
+    for part in range(3):
+        at = soup.push("owing", pa.table({"a": pa.array(range(part * 5000, part * 5000 + 5000), pa.int64())}))
+        soup.wait(at)
+    paid: list[int] = []
+    monkeypatch.setattr(engine, "LARGE_DEBT", 0)
+    by_spark = Streaming.pay
+    monkeypatch.setattr(Streaming, "pay", lambda self, debts: paid.append(len(debts)) or by_spark(self, debts))
+    query = soup.register("SELECT a FROM owing WHERE a >= 4998 AND a < 5003")
+    assert [row["a"] for row in query.invoke()] == list(range(4998, 5003))
+    soup.settle()
+    assert sum(paid) >= 1
+    assert query.explain()["tuples_by_path"]["published"] == 15_000
+    assert [row["a"] for row in query.invoke()] == list(range(4998, 5003))
 
 
 def test_a_source_that_fails_is_told_in_the_status(soup: tureen.Soup, tmp_path: Path) -> None:

@@ -1,0 +1,121 @@
+"""The pushed streams' source and sink, run as Spark runs them, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.crash.workload import ROWS, push, take
+from tests.disk import small_disk
+from tureen.errors import PotError, StorageFailed
+from tureen.pipeline.inbox_sink import InboxSink
+from tureen.pipeline.inbox_source import InboxReader
+from tureen.pot.catalog import Catalog
+from tureen.pot.heads import log_directory
+from tureen.pot.inbox import Inbox
+from tureen.pot.log import segments
+from tureen.pot.runs import rejected_rows
+from tureen.pot.streams import create_stream, drop_stream, find_stream
+from tureen.schema import Schema
+from tureen.testing.hand import HandTurned
+
+SCHEMA = Schema.parse("id BIGINT, a INT")
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[Catalog]:
+    opened = Catalog(tmp_path, create=True)
+    for name in ("s", "t"):
+        with opened.write() as tx:
+            create_stream(tx, name, SCHEMA, clock="wall", retain=None, source=None)
+    yield opened
+    opened.close()
+
+
+def ids(root: Path, stream: str = "s") -> list[int]:
+    soup = HandTurned(root)
+    try:
+        return sorted(row["id"] for row in soup.invoke(soup.register(f"SELECT id FROM {stream}")))
+    finally:
+        soup.close()
+
+
+def test_a_damaged_record_is_rejected_and_the_rest_goes_on(catalog: Catalog) -> None:
+    inbox = Inbox(catalog.root, catalog)
+    for number in range(3):
+        push(inbox, 1, number)
+    ((_, path),) = segments(log_directory(catalog.root, 1))
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    take(catalog.root)
+    assert ids(catalog.root) == [*range(ROWS), *range(2 * ROWS, 3 * ROWS)]
+    with catalog.read() as tx:
+        (rejected,) = rejected_rows(tx, 1)
+    assert "checksum" in rejected["reason"]
+    push(inbox, 1, 3)
+    take(catalog.root)
+    assert ids(catalog.root)[-1] == 4 * ROWS - 1
+
+
+def test_one_batch_serves_all_streams_and_a_dropped_one_stops_nobody(catalog: Catalog) -> None:
+    inbox = Inbox(catalog.root, catalog)
+    push(inbox, 1, 0)
+    push(inbox, 2, 1)
+    with catalog.write() as tx:
+        drop_stream(tx, find_stream(tx, "s"))
+    take(catalog.root)
+    assert ids(catalog.root, "t") == list(range(ROWS, 2 * ROWS))
+
+
+def test_two_batches_of_the_same_rows_cannot_both_commit(catalog: Catalog) -> None:
+    """As when a killed engine's Spark commits its last batch beside the new engine's first."""
+    inbox = Inbox(catalog.root, catalog)
+    push(inbox, 1, 0)
+    reader = InboxReader(catalog.root, 1)
+    start = {**reader.initialOffset(), "warm": 1}
+    end = reader.latestOffset(start, reader.getDefaultReadLimit())
+    (part,) = reader.partitions(start, end)
+    first, second = InboxSink(catalog.root), InboxSink(catalog.root)
+    messages = [sink.write(reader.read(part)) for sink in (first, second)]
+    first.commit([messages[0]], 0)
+    with pytest.raises(PotError, match="taken by another batch"):
+        second.commit([messages[1]], 0)
+    assert ids(catalog.root) == list(range(ROWS))
+
+
+def test_a_batch_that_comes_again_finds_its_rows_taken(catalog: Catalog) -> None:
+    inbox = Inbox(catalog.root, catalog)
+    push(inbox, 1, 0)
+    reader = InboxReader(catalog.root, 1)
+    start = {**reader.initialOffset(), "warm": 1}
+    end = reader.latestOffset(start, reader.getDefaultReadLimit())
+    for _ in range(2):
+        sink = InboxSink(catalog.root)
+        sink.commit([sink.write(reader.read(part)) for part in reader.partitions(start, end)], 0)
+    assert ids(catalog.root) == list(range(ROWS))
+
+
+def test_a_full_disk_refuses_pushes_and_keeps_what_was_acknowledged() -> None:
+    with small_disk(8 << 20) as disk:
+        catalog = Catalog(disk, create=True)
+        with catalog.write() as tx:
+            create_stream(tx, "s", SCHEMA, clock="wall", retain=None, source=None)
+        inbox = Inbox(disk, catalog)
+        ballast = disk / "ballast"
+        ballast.write_bytes(bytes(6 << 20))
+        acknowledged = 0
+        with pytest.raises(StorageFailed, match="No space left"):
+            for acknowledged in range(100_000):
+                push(inbox, 1, acknowledged)
+        assert acknowledged > 0
+        with pytest.raises(StorageFailed):
+            take(disk)
+        ballast.unlink()
+        push(inbox, 1, acknowledged)
+        take(disk)
+        assert ids(disk) == list(range((acknowledged + 1) * ROWS))
+        inbox.close()
+        catalog.close()
