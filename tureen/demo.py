@@ -87,7 +87,7 @@ def tour(soup: Soup) -> None:
         time.sleep(max(0.0, began + number * 0.5 - time.perf_counter()))
     print(f"{ROWS_PER_BATCH * BATCHES:,} trades have been pushed.")
     last = soup.register(
-        "SELECT sym, price FROM trades WHERE sym LIKE '%A%' AND price NOT BETWEEN 100 AND 400"
+        "SELECT sym, price FROM trades WHERE sym LIKE '%A%' AND price NOT BETWEEN 150 AND 300"
         " BEGIN NOW - 500 ROWS END NOW",
         name="late_comer",
     )

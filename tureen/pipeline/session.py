@@ -17,6 +17,8 @@ from pyspark.sql import SparkSession
 
 from tureen.errors import EngineFailed
 
+_LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
+
 _CONFIG = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -33,6 +35,7 @@ _CONFIG = {
     "spark.sql.streaming.minBatchesToRetain": "4",
     "spark.sql.streaming.pollingDelay": "1ms",
     "spark.sql.streaming.stopTimeout": "30s",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING}",
     "spark.log.level": "FATAL",
 }
 
@@ -50,6 +53,7 @@ def spark_session(master: str) -> SparkSession:
             _forget_dead_gateway()
         _check_java()
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         builder = SparkSession.builder.master(master).appName("tureen")
         for key, value in _CONFIG.items():
             builder = builder.config(key, value)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.query import Output
-from tureen.results.kernels import gather32, gather64
+from tureen.results.kernels import collect
 from tureen.results.segment import Hits
 from tureen.schema import Schema
 
@@ -34,8 +34,8 @@ def _column(name: str, kind: pa.DataType, hit: Hits) -> pa.Array:
     addresses = hit.run.numbers_at(name)
     if addresses is not None:
         # Plain numbers without NULLs, the usual case: one compiled call for all blocks.
-        collect = gather32 if kind.bit_width == 32 else gather64
-        values = collect(addresses, hit.starts, hit.rows)
+        empty = np.empty(len(hit.rows), np.int32 if kind.bit_width == 32 else np.int64)
+        values = collect(addresses, hit.starts, hit.rows, empty)
         return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
     parts = [
         block.column(name).take(pa.array(hit.rows[low:high]))
@@ -60,4 +60,4 @@ def _time_order(schema: Schema, hits: Sequence[Hits]) -> pa.Array | None:
 def _times(schema: Schema, hit: Hits) -> npt.NDArray[np.int64]:
     addresses = hit.run.numbers_at(schema.time_column)
     assert addresses is not None, "every tuple has a time"
-    return gather64(addresses, hit.starts, hit.rows)
+    return collect(addresses, hit.starts, hit.rows, np.empty(len(hit.rows), np.int64))
