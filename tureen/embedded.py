@@ -20,10 +20,8 @@ from tureen.errors import (
     PotLocked,
     TureenError,
     UnknownQuery,
-    UnknownStream,
     WaitTimeout,
 )
-from tureen.faults import crash_point
 from tureen.language import bind_query, parse_duration
 from tureen.pipeline.engine import Engine
 from tureen.pot.catalog import Catalog, current_seq, exists, micros_now, take_seq
@@ -35,12 +33,12 @@ from tureen.pot.queries import (
     Registration,
     find_query,
     list_queries,
-    register,
+    register_together,
     unregister,
 )
 from tureen.pot.runs import rejected_rows
-from tureen.pot.status import pot_status
-from tureen.pot.streams import Stream, create_stream, drop_stream, find_stream, list_streams, stream_by_id
+from tureen.pot.status import describe_stream, has_come_to, pot_status
+from tureen.pot.streams import Stream, create_stream, drop_stream, find_stream, list_streams
 from tureen.results.answer import Answer
 from tureen.results.invoke import Invoker
 from tureen.schema import Schema
@@ -99,7 +97,9 @@ class Soup:
         self._opened: tuple[Catalog, Invoker] | None = None
         self._streams_token = -1
         self._streams: dict[str, _Named] = {}
-        self._registrations: GroupCommit[Registration, str] = GroupCommit(self._commit_registrations)
+        self._registrations: GroupCommit[Registration, str] = GroupCommit(
+            lambda wanted: register_together(self._catalog, wanted)
+        )
         if exists(self.path):
             self._open_catalog(create=False)
         if mode == "write":
@@ -151,7 +151,7 @@ class Soup:
         if not self._is_there():
             return []
         with self._catalog.read() as tx:
-            return [_describe_stream(stream) for stream in list_streams(tx)]
+            return [describe_stream(stream) for stream in list_streams(tx)]
 
     def push(self, stream: str, rows: Any, *, key: str | None = None) -> str:
         """Add rows to a stream; they are durable when this returns. Returns their position.
@@ -216,24 +216,6 @@ class Soup:
         with self._catalog.read() as tx:
             return [StandingQuery(self, one.id, one.name, one.sql) for one in list_queries(tx)]
 
-    def _commit_registrations(self, wanted: list[Registration]) -> list[str | Exception]:
-        """Commit registrations that came together in one transaction; one that fails does not stop the others."""
-        outcomes: list[str | Exception] = []
-        crash_point("register.before_commit")
-        with self._catalog.write() as tx:
-            seq = take_seq(tx)
-            for one in wanted:
-                try:
-                    with tx.begin_nested():
-                        if stream_by_id(tx, one.stream_id) is None:
-                            raise UnknownStream("the stream of this query was dropped")
-                        outcomes.append(register(tx, seq, one))
-                except Exception as error:
-                    outcomes.append(error)
-            crash_point("register.in_commit")
-        crash_point("register.after_commit")
-        return outcomes
-
     def unregister(self, handle: str) -> None:
         """Let the query of that handle stand no longer."""
         engine = self._write()
@@ -275,8 +257,9 @@ class Soup:
             found = self._catalog.token()
             if found != token:
                 token = found
-                if self._reached(position):
-                    return
+                with self._catalog.read() as tx:
+                    if has_come_to(tx, position):
+                        return
                 self._help_along()
             if time.monotonic() > deadline:
                 raise WaitTimeout(
@@ -285,15 +268,6 @@ class Soup:
                     hint="give a longer timeout; status() tells how far the pipeline is",
                 )
             time.sleep(0.002)
-
-    def _reached(self, position: Position) -> bool:
-        with self._catalog.read() as tx:
-            if position.stream is None:
-                return current_seq(tx) >= position.seq
-            stream = stream_by_id(tx, position.stream)
-            if stream is None:
-                raise UnknownStream("the stream that was waited for was dropped")
-            return stream.taken >= position.end
 
     def _help_along(self) -> None:
         """Take the pot if nobody else feeds it: rows that a crash left in the inbox want an engine."""
@@ -416,14 +390,3 @@ class Soup:
                     self._open_catalog(create=True)
                 self._engine = Engine(self.path, self._catalog, master=self._master, clock=self._clock)
             return self._engine
-
-
-def _describe_stream(stream: Stream) -> dict[str, Any]:
-    return {
-        "name": stream.name,
-        "schema": stream.schema.sql,
-        "time": stream.schema.time,
-        "clock": stream.clock,
-        "retain_seconds": None if stream.retain is None else stream.retain / 1_000_000,
-        "source": stream.source,
-    }

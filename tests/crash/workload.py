@@ -9,16 +9,15 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tureen.faults import crash_point
 from tureen.language import bind_query
 from tureen.pipeline import arrival, upkeep
 from tureen.pipeline.inbox_sink import InboxSink
 from tureen.pipeline.inbox_source import InboxReader
 from tureen.pot import log
-from tureen.pot.catalog import Catalog, micros_now, take_seq
+from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.inbox import Inbox
 from tureen.pot.log import Entry
-from tureen.pot.queries import Registration, register
+from tureen.pot.queries import Registration, register_together
 from tureen.pot.streams import create_stream, list_streams
 from tureen.pot.sweep import sweep
 from tureen.schema import Schema
@@ -69,12 +68,8 @@ def work(root: Path, pushes: int) -> Iterator[str]:
         push(inbox, stream.id, number)
         yield f"pushed {number}"
         sql = f"SELECT id, a FROM s WHERE a <> {number % 7}"
-        crash_point("register.before_commit")
-        with catalog.write() as tx:
-            clause = bind_query(sql, lambda _: ("s", SCHEMA)).clause
-            handle = register(tx, take_seq(tx), Registration(sql, stream.id, clause, eager=True))
-            crash_point("register.in_commit")
-        crash_point("register.after_commit")
+        clause = bind_query(sql, lambda _: ("s", SCHEMA)).clause
+        (handle,) = register_together(catalog, [Registration(sql, stream.id, clause, eager=True)])
         yield f"registered {handle} {number % 7}"
         take(root)
         upkeep.compile_queries(catalog, stream)

@@ -6,14 +6,16 @@ Queries that differ only in window, select list or name share one clause, counte
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, insert, or_, select, update
 
-from tureen.errors import DuplicateName, UnknownQuery, nearest
-from tureen.pot.catalog import micros_now
-from tureen.pot.tables import clauses, garbage, queries, query_runs
+from tureen.errors import DuplicateName, UnknownQuery, UnknownStream, nearest
+from tureen.faults import crash_point
+from tureen.pot.catalog import Catalog, micros_now, take_seq
+from tureen.pot.tables import clauses, garbage, queries, query_runs, streams
 from tureen.predicate import Clause, dump_clause, load_clause
 
 
@@ -52,6 +54,13 @@ class Registered:
 def register(tx: Connection, seq: int, wanted: Registration) -> str:
     """Add a query and return its handle; what it owes follows from its seq."""
     handle = uuid.uuid4().hex
+    if (
+        tx.execute(
+            select(streams.c.id).where(streams.c.id == wanted.stream_id, streams.c.name_key.is_not(None))
+        ).first()
+        is None
+    ):
+        raise UnknownStream("the stream of this query was dropped")
     if wanted.name is not None:
         _check_free(tx, wanted.name)
     tx.execute(
@@ -68,6 +77,23 @@ def register(tx: Connection, seq: int, wanted: Registration) -> str:
         )
     )
     return handle
+
+
+def register_together(catalog: Catalog, wanted: Sequence[Registration]) -> list[str | Exception]:
+    """Commit registrations that came together in one transaction; one that fails does not stop the others."""
+    outcomes: list[str | Exception] = []
+    crash_point("register.before_commit")
+    with catalog.write() as tx:
+        seq = take_seq(tx)
+        for one in wanted:
+            try:
+                with tx.begin_nested():
+                    outcomes.append(register(tx, seq, one))
+            except Exception as error:
+                outcomes.append(error)
+        crash_point("register.in_commit")
+    crash_point("register.after_commit")
+    return outcomes
 
 
 def unregister(tx: Connection, handle: str) -> None:

@@ -7,11 +7,12 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from tureen.errors import UnknownStream
 from tureen.pot.catalog import current_seq
 from tureen.pot.position import Position
 from tureen.pot.queries import count_queries, last_eager_seq
 from tureen.pot.runs import count_rejected, live_runs
-from tureen.pot.streams import Stream, list_streams
+from tureen.pot.streams import Stream, list_streams, stream_by_id
 
 
 def pot_status(tx: Connection, inbox_end: Callable[[int], int] | None) -> dict[str, Any]:
@@ -22,6 +23,28 @@ def pot_status(tx: Connection, inbox_end: Callable[[int], int] | None) -> dict[s
         "queries": handles,
         "clauses": clauses,
         "position": str(Position(current_seq(tx))),
+    }
+
+
+def has_come_to(tx: Connection, position: Position) -> bool:
+    """Whether what was pushed there is in, or the commit that an answer reflects is here."""
+    if position.stream is None:
+        return current_seq(tx) >= position.seq
+    stream = stream_by_id(tx, position.stream)
+    if stream is None:
+        raise UnknownStream("the stream that was waited for was dropped")
+    return stream.taken >= position.end
+
+
+def describe_stream(stream: Stream) -> dict[str, Any]:
+    """A stream as it was made."""
+    return {
+        "name": stream.name,
+        "schema": stream.schema.sql,
+        "time": stream.schema.time,
+        "clock": stream.clock,
+        "retain_seconds": None if stream.retain is None else stream.retain / 1_000_000,
+        "source": stream.source,
     }
 
 
