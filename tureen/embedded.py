@@ -252,11 +252,12 @@ class Soup:
             self._wait(Position.parse(one), deadline)
 
     def _wait(self, position: Position, deadline: float) -> None:
-        token = None
+        token, look_again = None, 0.0
         while True:
             found = self._catalog.token()
-            if found != token:
-                token = found
+            # Also where nothing happens: whoever fed the pot may have died.
+            if found != token or time.monotonic() > look_again:
+                token, look_again = found, time.monotonic() + 1.0
                 with self._catalog.read() as tx:
                     if has_come_to(tx, position):
                         return
