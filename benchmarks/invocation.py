@@ -6,6 +6,7 @@ import statistics
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -35,6 +36,10 @@ def p50(call: Callable[[], object], times: int) -> float:
     return statistics.median(taken) * 1000
 
 
+def _from_scratch(duck: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
+    return duck.sql(sql).to_arrow_table()
+
+
 def measure(root: Path, report: Report) -> None:
     """Each case eager, then lazy, then by DuckDB; the window holds exactly the million rows."""
     table = tuples(ROWS, 1)
@@ -55,8 +60,8 @@ def measure(root: Path, report: Report) -> None:
             expected: pa.Table = duck.sql(sql).to_arrow_table()
             answer = eager[name].invoke(now=now)
             assert answer.table.equals(expected.cast(answer.table.schema)), f"wrong answer for {name}"
-            ours = p50(lambda name=name: eager[name].invoke(now=now), 300)
-            theirs = p50(lambda sql=sql: duck.sql(sql).to_arrow_table(), 30)
+            ours = p50(partial(eager[name].invoke, now=now), 300)
+            theirs = p50(partial(_from_scratch, duck, sql), 30)
             selective = name.startswith("selective")
             report.add(f"invoke, {name} ({len(answer)} rows)", ours, "ms p50", "<= 1" if selective else "")
             report.add(f"DuckDB / invoke, {name}", theirs / ours, "times", ">= 20" if selective else "")
@@ -64,4 +69,4 @@ def measure(root: Path, report: Report) -> None:
             handle.unregister()
         for name, where in CASES.items():
             lazy = soup.register(f"SELECT * FROM r WHERE {where} {window}", materialize=False)
-            report.add(f"invoke, lazy, {name}", p50(lambda lazy=lazy: lazy.invoke(now=now), 100), "ms p50")
+            report.add(f"invoke, lazy, {name}", p50(partial(lazy.invoke, now=now), 100), "ms p50")

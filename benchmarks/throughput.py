@@ -45,7 +45,7 @@ def run(spark: SparkSession, soup: tureen.Soup, folder: Path, stream: str, check
     query.awaitTermination()
     batches = [one for one in query.recentProgress if one["numInputRows"]][1:]
     seconds = sum(one["batchDuration"] for one in batches) / 1000
-    return sum(one["numInputRows"] for one in batches) / seconds
+    return float(sum(one["numInputRows"] for one in batches) / seconds)
 
 
 def verify(wanted: Sequence[str], handles: Sequence[tureen.StandingQuery], table: pa.Table) -> None:

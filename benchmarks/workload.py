@@ -67,7 +67,8 @@ def _factor(table: pa.Table, text: str) -> np.ndarray:
     column, sign, constant = words
     values = table.column(column).to_numpy()
     compare = {"=": np.equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
-    return compare[sign](values, int(constant))
+    held: np.ndarray = compare[sign](values, int(constant))
+    return held
 
 
 def _between(table: pa.Table, where: str, held: np.ndarray) -> np.ndarray:

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from pyspark.sql.datasource import WriterCommitMessage
+
 from tureen.language import bind_query
 from tureen.pipeline import arrival, upkeep
 from tureen.pipeline.inbox_sink import InboxSink
@@ -45,7 +47,9 @@ def take(root: Path) -> None:
     start = {**reader.initialOffset(), "warm": 1}
     end = reader.latestOffset(start, reader.getDefaultReadLimit())
     sink = InboxSink(root)
-    messages = [sink.write(reader.read(part)) for part in reader.partitions(start, end)]
+    messages: list[WriterCommitMessage | None] = [
+        sink.write(reader.read(part)) for part in reader.partitions(start, end)
+    ]
     sink.commit(messages, 0)
     reader.stop()
 

@@ -16,6 +16,7 @@ from pyspark.sql.streaming import StreamingQuery
 import tureen
 from tureen.pipeline import engine
 from tureen.pipeline.streaming import Streaming
+from tureen.pipeline.upkeep import Debt, Payment
 
 
 def until_rows(query: tureen.StandingQuery, soup: tureen.Soup, wanted: int) -> tureen.Answer:
@@ -167,7 +168,12 @@ def test_large_debts_are_paid_by_a_spark_job(soup: tureen.Soup, monkeypatch: pyt
     paid: list[int] = []
     monkeypatch.setattr(engine, "LARGE_DEBT", 0)
     by_spark = Streaming.pay
-    monkeypatch.setattr(Streaming, "pay", lambda self, debts: paid.append(len(debts)) or by_spark(self, debts))
+
+    def counted(self: Streaming, debts: list[Debt]) -> list[Payment]:
+        paid.append(len(debts))
+        return by_spark(self, debts)
+
+    monkeypatch.setattr(Streaming, "pay", counted)
     query = soup.register("SELECT a FROM owing WHERE a >= 4998 AND a < 5003")
     assert [row["a"] for row in query.invoke()] == list(range(4998, 5003))
     soup.settle()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from sqlalchemy import update
 from tureen.errors import KeyConflict, TureenError
 from tureen.pot import inbox as inbox_module
 from tureen.pot import log
-from tureen.pot.catalog import Catalog
+from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.heads import Heads, log_directory
 from tureen.pot.inbox import Inbox
 from tureen.pot.log import Entry, scan, segments
@@ -31,7 +32,7 @@ def catalog(tmp_path: Path) -> Iterator[Catalog]:
 
 
 def entry(text: str, key: str = "") -> Entry:
-    return Entry(text.encode(), 1, inbox_module.micros_now(), text.encode().ljust(16)[:16], key)
+    return Entry(text.encode(), 1, micros_now(), text.encode().ljust(16)[:16], key)
 
 
 def payloads(root: Path) -> list[str]:
@@ -112,14 +113,14 @@ def test_those_who_push_together_are_committed_together(catalog: Catalog, monkey
     inbox.push(1, entry("first"))
     syncs: list[int] = []
     gate = threading.Event()
-    real = log.os.fsync
+    real = os.fsync
 
     def counting(descriptor: int) -> None:
         syncs.append(descriptor)
         gate.wait(10)
         real(descriptor)
 
-    monkeypatch.setattr(log.os, "fsync", counting)
+    monkeypatch.setattr(os, "fsync", counting)
     threads = [threading.Thread(target=inbox.push, args=(1, entry(f"p{n}"))) for n in range(9)]
     for thread in threads:
         thread.start()
