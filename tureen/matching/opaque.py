@@ -34,8 +34,8 @@ def evaluate(sql: str, columns: pa.RecordBatch) -> pa.BooleanArray:
     try:
         answer = connection.sql(f"SELECT ({sql}) AS holds FROM block").to_arrow_table()
     except duckdb.Error as error:
-        if isinstance(error, duckdb.FatalException):
-            # This DuckDB answers nothing any more; the next expression gets a new one.
+        if isinstance(error, duckdb.InternalException | duckdb.FatalException):
+            # After either, this DuckDB answers nothing any more; the next expression gets a new one.
             _local.connection = None
         # The rest of DuckDB's text is advice for those who speak to it directly.
         said = str(error).strip().partition("\n")[0].partition(". ")[0]

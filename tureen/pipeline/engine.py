@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tureen.errors import EngineFailed
 from tureen.pipeline.upkeep import Debt, Payment, compile_queries, expire, pay, pay_debts, seal
@@ -121,10 +121,6 @@ class Engine:
         if self._streaming is None or not self._streaming.usable():
             return [pay(debt) for debt in debts]
         return self._streaming.pay(debts)
-
-    def progress(self) -> dict[str, Any]:
-        """What Spark says of its batches."""
-        return {} if self._streaming is None else self._streaming.progress()
 
     # Upkeep
 

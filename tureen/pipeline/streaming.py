@@ -10,7 +10,6 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -150,13 +149,6 @@ class Streaming:
         frame = self._spark.createDataFrame(rows, "debt BINARY").repartition(len(rows))
         paid = frame.mapInArrow(_pay_in_task, "payment BINARY").collect()
         return [pickle.loads(row.payment) for row in paid]
-
-    def progress(self) -> dict[str, Any]:
-        """The last batch of each query, as Spark reports it."""
-        try:
-            return {"inbox" if key == _INBOX else str(key): query.lastProgress for key, query in self._running.items()}
-        except Exception as error:
-            return {"error": str(error)}
 
     def stop(self) -> None:
         """Stop all queries; the session stays for the other pots of the process."""
