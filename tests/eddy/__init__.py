@@ -1,0 +1,1 @@
+"""Tests of routing: policies, orders, and the answers they must not change."""

@@ -1,0 +1,44 @@
+"""The eddy: what to do next, decided and not done.
+
+Takes: clauses, and what was observed of the operators so far. Holds: counts.
+Gives: the operator that a block of tuples visits next; the order in which a clause's factors are tried.
+Does not know: tuples, how an operator works, the clock, Spark. Whatever is random is passed in.
+"""
+
+from tureen.eddy.factors import order_factors
+from tureen.eddy.operators import Flow, Operator, grouped_filters, operator_name
+from tureen.eddy.orders import Work, best_order, expected_work, independent, rank_order, shared, worst_order
+from tureen.eddy.policies import Fixed, Policy, Random, optimal, worst
+from tureen.eddy.routing import Eddy, Lineage
+from tureen.eddy.statistics import Observation, Profile, Statistics, Tally
+from tureen.eddy.tickets import Tickets, consumed, eliminated, weighted
+
+__all__ = [
+    "Eddy",
+    "Fixed",
+    "Flow",
+    "Lineage",
+    "Observation",
+    "Operator",
+    "Policy",
+    "Profile",
+    "Random",
+    "Statistics",
+    "Tally",
+    "Tickets",
+    "Work",
+    "best_order",
+    "consumed",
+    "eliminated",
+    "expected_work",
+    "grouped_filters",
+    "independent",
+    "operator_name",
+    "optimal",
+    "order_factors",
+    "rank_order",
+    "shared",
+    "weighted",
+    "worst",
+    "worst_order",
+]
