@@ -4,8 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+BENCH_READY := $(VENV)/.ready-bench
 
-.PHONY: setup demo test check bench format clean
+.PHONY: setup demo test cases check bench format clean
 
 setup: $(READY)
 
@@ -22,13 +23,20 @@ demo: setup
 test: setup
 	$(BIN)/python -m pytest
 
+cases: setup
+	$(BIN)/python -m tests.cases.regenerate
+
 check: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: setup
+$(BENCH_READY): $(READY)
+	$(BIN)/pip install --quiet --editable '.[dev,bench]'
+	@touch $(BENCH_READY)
+
+bench: $(BENCH_READY)
 	$(BIN)/python -m benchmarks
 
 format: setup

@@ -1,4 +1,4 @@
-"""`make bench`: all measurements, or those named on the command line (throughput, peers, invoke, fresh)."""
+"""`make bench`: all measurements, or those named on the command line (see `PARTS`)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import freshness, invocation, peers, throughput
+from benchmarks import aggregates, cacq, freshness, invocation, peers, throughput
 from benchmarks.report import Report
 from tureen.pipeline.session import spark_session
 
-PARTS = ("throughput", "peers", "invoke", "fresh")
+PARTS = ("throughput", "peers", "invoke", "aggregate", "cacq", "fresh")
 
 
 def main() -> int:
@@ -30,6 +30,12 @@ def main() -> int:
         if "invoke" in wanted:
             print("Invocation", flush=True)
             invocation.measure(root, report)
+        if "aggregate" in wanted:
+            print("Aggregates", flush=True)
+            aggregates.measure(root, report)
+        if "cacq" in wanted:
+            print("CACQ", flush=True)
+            cacq.measure(report)
         if "fresh" in wanted:
             print("Freshness", flush=True)
             freshness.measure(spark, root, report)

@@ -10,7 +10,7 @@ import pytest
 
 from tureen.arguments import check_name, check_source, check_text
 from tureen.errors import InvalidSchema, QueryFailed, TureenError
-from tureen.matching import opaque
+from tureen.matching import duck, opaque
 from tureen.window import Now, to_micros
 
 
@@ -46,8 +46,8 @@ def test_an_error_that_ends_duckdb_ends_that_expression_alone() -> None:
     """DuckDB gives up for good on some errors; the next expression must not notice."""
     broken = pa.record_batch([pa.array([b"\xff\xfe"]).view(pa.string())], names=["s"])
     whole = pa.record_batch([pa.array(["ok"])], names=["s"])
-    before = opaque._connection()
+    before = duck._connection()
     with pytest.raises(QueryFailed):
         opaque.evaluate("upper(\"s\") = 'OK'", broken)
-    assert opaque._connection() is not before
+    assert duck._connection() is not before
     assert opaque.evaluate("upper(\"s\") = 'OK'", whole).to_pylist() == [True]

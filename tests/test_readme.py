@@ -21,7 +21,8 @@ def test_the_code_of_the_readme(spark: SparkSession, tmp_path: Path, capsys: pyt
     printed = capsys.readouterr().out
     lines = printed.splitlines()
     assert lines[:3] == ["[{'sym': 'IBM', 'price': 120.5}]", "IBM 120.5", "ORCL 181.0"]
-    assert lines[3].endswith("rows so far")
+    assert lines[3] == "[{'sym': 'IBM', 'volume': 460.5}, {'sym': 'ORCL', 'volume': 362.0}]"
+    assert lines[4].endswith("rows so far")
     assert "| IBM|130.0|" in printed
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import datetime
 from typing import Any
 
 from tureen.errors import InvalidSchema, TureenError
+from tureen.schema import Schema
 
 LONGEST_NAME = 255
 LONGEST_TEXT = 1 << 20
@@ -38,6 +40,34 @@ def check_name(value: object, what: str) -> str:
     if _HANDLE.fullmatch(name):
         raise TureenError(f"'{name}' looks like a handle", hint="take a name that people can read")
     return name
+
+
+def check_schema(schema: object, time: str | None = None) -> Schema:
+    """The schema that a text or a schema means, with that time column."""
+    if isinstance(schema, str):
+        return Schema.parse(check_text(schema, "a schema"), time)
+    if isinstance(schema, Schema):
+        return _keepable(Schema(schema.columns, time or schema.time).checked())
+    raise InvalidSchema(f"the schema came as {type(schema).__name__}", hint='as in "sym STRING, price DOUBLE"')
+
+
+def _keepable(schema: Schema) -> Schema:
+    """Refuse names of columns that the catalog, which keeps a schema as text, would read differently."""
+    try:
+        same = Schema.parse(schema.sql, schema.time) == schema
+    except InvalidSchema:
+        same = False
+    if not same:
+        odd = next((name for name in schema.names if not name or set(name) & set("`,()")), schema.names[0])
+        raise InvalidSchema(f"'{odd}' is no name for a column", hint="leave out backticks, commas and parentheses")
+    return schema
+
+
+def check_moment(now: object) -> datetime | None:
+    """Refuse a NOW that is no instant."""
+    if now is None or isinstance(now, datetime):
+        return now
+    raise TureenError(f"NOW came as {type(now).__name__}", hint="give a datetime; without a zone it means UTC")
 
 
 def check_source(source: Any) -> None:

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import os
-import threading
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tureen.arguments import check_name, check_source, check_text
-from tureen.errors import (
-    EngineFailed,
-    InvalidRows,
-    InvalidSchema,
-    PotLocked,
-    TureenError,
-    UnknownQuery,
-    WaitTimeout,
-)
+import pyarrow as pa
+
+from tureen.arguments import check_moment, check_name, check_schema, check_source, check_text
+from tureen.errors import InvalidRows, InvalidSchema, TureenError, UnknownQuery, UnknownTable
 from tureen.language import bind_query, parse_duration
-from tureen.pipeline.engine import Engine
-from tureen.pot.catalog import Catalog, current_seq, exists, micros_now, take_seq
+from tureen.language.statements import parse_statement
+from tureen.opened import OpenPot
+from tureen.pot.catalog import micros_now, take_seq
 from tureen.pot.groups import GroupCommit
 from tureen.pot.log import Entry
 from tureen.pot.position import Position
@@ -37,22 +29,18 @@ from tureen.pot.queries import (
     unregister,
 )
 from tureen.pot.runs import rejected_rows
-from tureen.pot.status import describe_stream, has_come_to, pot_status
-from tureen.pot.streams import Stream, create_stream, drop_stream, find_stream, list_streams
+from tureen.pot.status import describe_query, describe_stream, pot_status
+from tureen.pot.streams import create_stream, drop_stream, find_stream, list_streams
 from tureen.results.answer import Answer
-from tureen.results.invoke import Invoker
 from tureen.schema import Schema
 from tureen.standing import StandingQuery
+from tureen.statements import Outcome, run_statement
 from tureen.stems.intake import content_digest, to_batch
+from tureen.waiting import Positions, wait_for
 from tureen.window import from_micros, to_micros
-
-WAIT_SECONDS = 60.0
-"""How long `wait_for` waits if nothing else is said."""
 
 MAX_PUSH_BYTES = 1 << 30
 """The most bytes of one push."""
-
-MODES = ("auto", "read", "write")
 
 
 def open(  # noqa: A001 - the name people expect
@@ -70,40 +58,17 @@ def open(  # noqa: A001 - the name people expect
     return Soup(Path(path), mode=mode, master=master, clock=clock)
 
 
-@dataclass(frozen=True)
-class _Named:
-    """A stream, and the last commit when it was looked up."""
-
-    stream: Stream
-    seq: int
-
-    @property
-    def described(self) -> tuple[str, Schema]:
-        return self.stream.name, self.stream.schema
-
-
 class Soup:
     """A pot in use: streams in, standing queries over them, answers out."""
 
     def __init__(self, path: Path, *, mode: str, master: str, clock: Callable[[], int]) -> None:
         """Open the pot; see `open`."""
-        if mode not in MODES:
-            raise TureenError(f"unknown mode '{mode}'", hint=f"one of {', '.join(MODES)}")
         self.path = path.absolute()
-        self._mode, self._master, self._clock = mode, master, clock
-        self._lock = threading.RLock()
-        self._closed = False
-        self._engine: Engine | None = None
-        self._opened: tuple[Catalog, Invoker] | None = None
-        self._streams_token = -1
-        self._streams: dict[str, _Named] = {}
+        self._clock = clock
+        self._pot = OpenPot(self.path, mode=mode, master=master, clock=clock)
         self._registrations: GroupCommit[Registration, str] = GroupCommit(
-            lambda wanted: register_together(self._catalog, wanted)
+            lambda wanted: register_together(self._pot.catalog, wanted)
         )
-        if exists(self.path):
-            self._open_catalog(create=False)
-        if mode == "write":
-            self._write()
 
     # Streams
 
@@ -122,35 +87,29 @@ class Soup:
         if clock not in ("wall", "stream"):
             raise InvalidSchema(f"unknown clock '{clock}'", hint="'wall', or 'stream' for replays")
         check_source(source)
-        if not isinstance(schema, str | Schema):
-            raise InvalidSchema(f"the schema came as {type(schema).__name__}", hint='as in "sym STRING, price DOUBLE"')
         for text in (time, retain):
             if text is not None:
                 check_text(text, "a time column or a retention")
-        parsed = (
-            Schema.parse(schema, time)
-            if isinstance(schema, str)
-            else Schema(schema.columns, time or schema.time).checked()
-        )
+        parsed = check_schema(schema, time)
         kept = None if retain is None else parse_duration(retain)
-        engine = self._write()
-        with self._catalog.write() as tx:
+        engine = self._pot.engine()
+        with self._pot.catalog.write() as tx:
             create_stream(tx, name, parsed, clock=clock, retain=kept, source=source)
         engine.notice()
 
     def drop_stream(self, name: str) -> None:
         """Remove a stream, its tuples, and the queries over it."""
         check_text(name, "a stream's name")
-        engine = self._write()
-        with self._catalog.write() as tx:
+        engine = self._pot.engine()
+        with self._pot.catalog.write() as tx:
             drop_stream(tx, find_stream(tx, name))
         engine.notice()
 
     def streams(self) -> list[dict[str, Any]]:
         """The streams, in order of creation."""
-        if not self._is_there():
+        if not self._pot.is_there():
             return []
-        with self._catalog.read() as tx:
+        with self._pot.catalog.read() as tx:
             return [describe_stream(stream) for stream in list_streams(tx)]
 
     def push(self, stream: str, rows: Any, *, key: str | None = None) -> str:
@@ -158,10 +117,10 @@ class Soup:
 
         All rows are taken or none. With a `key`, pushing the same again changes nothing.
         """
-        engine = self._write()
+        engine = self._pot.engine()
         if key is not None:
             check_text(key, "an idempotency key")
-        named = self._named(stream)
+        named = self._pot.parts.streams.find(stream)
         target, seq = named.stream, named.seq
         if target.source is not None:
             raise TureenError(f"stream '{target.name}' is fed by its source", hint="push to another stream")
@@ -179,9 +138,37 @@ class Soup:
 
     def rejected(self, stream: str) -> list[dict[str, Any]]:
         """The rows of a stream that could not be taken, with the reason."""
-        with self._catalog.read() as tx:
+        with self._pot.catalog.read() as tx:
             found = rejected_rows(tx, find_stream(tx, stream).id)
         return [{**one, "rejected_at": from_micros(one["rejected_at"])} for one in found]
+
+    # Tables
+
+    def create_table(self, name: str, schema: str | Schema | None = None, rows: Any = None) -> None:
+        """Make a table: dimension data, without time.
+
+        `rows` may be a list of dicts, an Arrow table or batch, a pandas, polars or Spark DataFrame, or the path of a
+        `.csv` or `.parquet` file. Without a `schema`, rows that carry types give one.
+        """
+        self._pot.own().tables.create(name, schema, rows)
+
+    def replace_table(self, name: str, rows: Any) -> None:
+        """Put new rows in the place of all that a table holds, in one step: nobody sees a part of them."""
+        self._pot.own().tables.replace(name, rows)
+
+    def drop_table(self, name: str) -> None:
+        """Remove a table."""
+        self._pot.own().tables.drop(name)
+
+    def table(self, name: str) -> pa.Table:
+        """All rows of a table."""
+        if not self._pot.is_there():
+            raise UnknownTable(f"there is no table named '{name}'")
+        return self._pot.parts.tables.read(name)
+
+    def tables(self) -> list[dict[str, Any]]:
+        """The tables, in order of creation."""
+        return self._pot.parts.tables.describe() if self._pot.is_there() else []
 
     # Queries
 
@@ -190,12 +177,13 @@ class Soup:
 
         `materialize=True` keeps its results ready at arrival; `False` evaluates it from the index when it is invoked.
         """
-        engine = self._write()
+        engine = self._pot.engine()
         check_text(sql, "a query's SQL")
         if name is not None:
             check_name(name, "query")
-        query = bind_query(sql, lambda wanted: self._named(wanted).described)
-        stream = self._named(query.stream).stream
+        known = self._pot.parts.streams
+        query = bind_query(sql, known.describe)
+        stream = known.find(query.stream).stream
         handle = self._registrations.submit(Registration(sql, stream.id, query.clause, bool(materialize), name))
         engine.notice()
         return StandingQuery(self, handle, name, sql)
@@ -203,23 +191,30 @@ class Soup:
     def query(self, handle_or_name: str) -> StandingQuery:
         """The standing query of that handle or name."""
         check_text(handle_or_name, "a query's name")
-        if not self._is_there():
+        if not self._pot.is_there():
             raise UnknownQuery(f"there is no query '{handle_or_name}'")
-        with self._catalog.read() as tx:
+        with self._pot.catalog.read() as tx:
             found = find_query(tx, handle_or_name)
         return StandingQuery(self, found.id, found.name, found.sql)
 
     def queries(self) -> list[StandingQuery]:
         """All standing queries, in order of registration."""
-        if not self._is_there():
+        if not self._pot.is_there():
             return []
-        with self._catalog.read() as tx:
+        with self._pot.catalog.read() as tx:
             return [StandingQuery(self, one.id, one.name, one.sql) for one in list_queries(tx)]
+
+    def describe_queries(self) -> list[dict[str, Any]]:
+        """All standing queries as the catalog has them now, in order of registration."""
+        if not self._pot.is_there():
+            return []
+        with self._pot.catalog.read() as tx:
+            return [describe_query(one) for one in list_queries(tx)]
 
     def unregister(self, handle: str) -> None:
         """Let the query of that handle stand no longer."""
-        engine = self._write()
-        with self._catalog.write() as tx:
+        engine = self._pot.engine()
+        with self._pot.catalog.write() as tx:
             take_seq(tx)
             unregister(tx, handle)
         engine.notice()
@@ -228,96 +223,63 @@ class Soup:
         """Invoke the query of that handle; see `StandingQuery.invoke`."""
         if wait_for is not None:
             self.wait(wait_for, timeout=timeout)
-        if now is not None and not isinstance(now, datetime):
-            raise TureenError(f"NOW came as {type(now).__name__}", hint="give a datetime; without a zone it means UTC")
-        moment = None if now is None else to_micros(now)
-        return self._invoker.invoke(handle, moment)
+        moment = check_moment(now)
+        return self._pot.parts.invoker.invoke(handle, None if moment is None else to_micros(moment))
+
+    def answer_once(self, sql: str, *, now: datetime | None = None) -> Answer:
+        """The answer of a query that does not stand."""
+        moment = check_moment(now)
+        return self._pot.parts.invoker.answer_once(
+            check_text(sql, "a query's SQL"), None if moment is None else to_micros(moment)
+        )
 
     def explain(self, handle: str) -> dict[str, Any]:
         """How the query of that handle is answered."""
-        return self._invoker.explain(handle)
+        return self._pot.parts.invoker.explain(handle)
+
+    def explain_once(self, sql: str) -> dict[str, Any]:
+        """How a query that does not stand would be answered."""
+        return self._pot.parts.invoker.explain_once(check_text(sql, "a query's SQL"))
 
     def registered(self, handle: str) -> Registered:
         """The query of that handle as the catalog has it now."""
-        with self._catalog.read() as tx:
+        with self._pot.catalog.read() as tx:
             return find_query(tx, handle)
+
+    def sql(self, text: str) -> Outcome:
+        """Run one statement: CREATE, DROP, REGISTER, INVOKE, SHOW, DESCRIBE, EXPLAIN or SELECT (docs/statements.md)."""
+        return run_statement(self, parse_statement(check_text(text, "a statement")))
 
     # The pot
 
-    def wait(self, position: str | list[str] | tuple[str, ...] | set[str], *, timeout: float | None = None) -> None:
+    def wait(self, position: Positions, *, timeout: float | None = None) -> None:
         """Wait until a push is in, or until what an answer reflects is here; all of them if several are given."""
-        wanted = list(position) if isinstance(position, list | tuple | set) else [position]
-        deadline = time.monotonic() + (WAIT_SECONDS if timeout is None else timeout)
-        for one in wanted:
-            self._wait(Position.parse(one), deadline)
-
-    def _wait(self, position: Position, deadline: float) -> None:
-        token, look_again = None, 0.0
-        while True:
-            found = self._catalog.token()
-            # Also where nothing happens: whoever fed the pot may have died.
-            if found != token or time.monotonic() > look_again:
-                token, look_again = found, time.monotonic() + 1.0
-                with self._catalog.read() as tx:
-                    if has_come_to(tx, position):
-                        return
-                self._help_along()
-            if time.monotonic() > deadline:
-                raise WaitTimeout(
-                    "what was waited for is not in yet",
-                    detail=None if self._engine is None else self._engine.error,
-                    hint="give a longer timeout; status() tells how far the pipeline is",
-                )
-            time.sleep(0.002)
-
-    def _help_along(self) -> None:
-        """Take the pot if nobody else feeds it: rows that a crash left in the inbox want an engine."""
-        if self._engine is None and self._mode == "auto":
-            try:
-                self._write()
-            except PotLocked:
-                return
+        wait_for(self._pot.catalog, position, timeout, help_along=self._pot.help_along, trouble=self._pot.trouble)
 
     def status(self) -> dict[str, Any]:
         """What is there: rows, runs, tail, debts, queries, position, lag."""
-        if not self._is_there():
-            nothing = {"streams": {}, "queries": 0, "clauses": 0, "position": str(Position(0))}
+        if not self._pot.is_there():
+            nothing = {"streams": {}, "tables": {}, "queries": 0, "clauses": 0, "position": str(Position(0))}
             return {**nothing, "engine": "none", "error": None}
-        ends = None if self._engine is None else self._engine.inbox.end
-        with self._catalog.read() as tx:
+        engine = self._pot.running
+        ends = None if engine is None else engine.inbox.end
+        with self._pot.catalog.read() as tx:
             found = pot_status(tx, ends)
-        return {
-            **found,
-            "engine": self._engine_state(),
-            "error": None if self._engine is None else self._engine.error,
-        }
-
-    def _engine_state(self) -> str:
-        if self._engine is None:
-            return "none"
-        return "running" if self._engine.ready.is_set() else "starting"
+        return {**found, "engine": self._pot.state(), "error": self._pot.trouble()}
 
     def start(self, *, wait: float | None = None) -> None:
         """Take the pot for writing and start Spark; with `wait`, be back when it runs or after so many seconds."""
-        engine = self._write()
+        engine = self._pot.engine()
         if wait is not None:
             engine.wait_ready(wait)
 
     def settle(self) -> None:
         """Pay all debts and merge what can be merged, now instead of in the background."""
-        self._write().settle()
+        self._pot.engine().settle()
 
     def close(self) -> None:
         """Stop what runs for this pot and let go of it."""
-        with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-            if self._engine is not None:
-                self._engine.close()
-                self._engine = None
-            if self._opened is not None:
-                self._opened[0].close()
+        self._pot.close()
 
     def __enter__(self) -> Soup:
         """Use the pot in a block that closes it."""
@@ -332,62 +294,3 @@ class Soup:
     def __repr__(self) -> str:
         """Say which pot it is."""
         return f"<tureen.Soup {str(self.path)!r}>"
-
-    def _open_catalog(self, *, create: bool) -> None:
-        catalog = Catalog(self.path, create=create)
-        self._opened = (catalog, Invoker(catalog, self._clock))
-
-    def _named(self, name: str) -> _Named:
-        """The stream of that name, read again only when the catalog changed."""
-        check_text(name, "a stream's name")
-        token = self._catalog.token()
-        if token != self._streams_token:
-            self._streams_token, self._streams = token, {}
-        kept = self._streams
-        found = kept.get(name.lower())
-        if found is None:
-            with self._catalog.read() as tx:
-                found = _Named(find_stream(tx, name), current_seq(tx))
-            kept[name.lower()] = found
-        return found
-
-    def _is_there(self) -> bool:
-        """Whether there is a pot yet; another process may have made it since it was opened."""
-        return self._opened is not None or exists(self.path)
-
-    @property
-    def _catalog(self) -> Catalog:
-        return self._both()[0]
-
-    @property
-    def _invoker(self) -> Invoker:
-        return self._both()[1]
-
-    def _both(self) -> tuple[Catalog, Invoker]:
-        if self._closed:
-            raise TureenError("this pot is closed")
-        if self._opened is None:
-            with self._lock:
-                if self._opened is None:
-                    self._open_catalog(create=False)
-        assert self._opened is not None
-        return self._opened
-
-    def _write(self) -> Engine:
-        """The engine, started if this is the first call that writes."""
-        if self._engine is not None:
-            return self._engine
-        with self._lock:
-            if self._closed:
-                raise TureenError("this pot is closed")
-            if self._mode == "read":
-                raise TureenError("this pot is open for reading only", hint='open it with mode="write"')
-            if self._engine is None:
-                if self._opened is None:
-                    try:
-                        self.path.mkdir(parents=True, exist_ok=True)
-                    except OSError as error:
-                        raise EngineFailed(f"cannot make the pot in '{self.path}'", detail=str(error)) from error
-                    self._open_catalog(create=True)
-                self._engine = Engine(self.path, self._catalog, master=self._master, clock=self._clock)
-            return self._engine

@@ -9,6 +9,7 @@ TureenError
 │   ├── TypeMismatch     two things that cannot be compared or combined
 │   └── Unsupported      SQL that is right but not taken here
 ├── UnknownStream        no stream of that name
+├── UnknownTable         no table of that name
 ├── UnknownQuery         no query of that handle or name
 ├── DuplicateName        the name is taken
 ├── InvalidSchema        a stream cannot be made like that
@@ -114,6 +115,12 @@ class UnknownStream(TureenError):
     code = "unknown_stream"
 
 
+class UnknownTable(TureenError):
+    """There is no table of that name."""
+
+    code = "unknown_table"
+
+
 class UnknownQuery(TureenError):
     """There is no standing query of that handle or name."""
 
@@ -184,6 +191,15 @@ class EngineFailed(TureenError):
     """Spark could not be started, or the pipeline stopped."""
 
     code = "engine_failed"
+
+
+def article(noun: str) -> str:
+    """A noun with its article.
+
+    >>> article("INT"), article("STRING")
+    ('an INT', 'a STRING')
+    """
+    return f"{'an' if noun[:1].upper() in tuple('AEIO') else 'a'} {noun}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -109,6 +109,21 @@ class Window:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A window that moves in steps: step n covers `origin + n * slide <= place < origin + n * slide + width`.
+
+    The place of a tuple is its time in microseconds or, with `rows`, its number in the stream by (time, tuple
+    id), from 0. A step counts when all of it is in the query's window and before NOW; with `partial`, always.
+    """
+
+    width: int
+    slide: int
+    origin: int = 0
+    rows: bool = False
+    partial: bool = False
+
+
 def _add_months(micros: int, months: int) -> int:
     """Move an instant by calendar months, to the month's last day where the day does not exist."""
     try:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import operator
-import random
 import re
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from decimal import Context, Decimal
 from pathlib import Path
 from typing import Any
@@ -18,96 +16,14 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from tests.language.edges import SCHEMA, VALUES, table
 from tureen.errors import SqlError
 from tureen.language import bind_query
 from tureen.language.moments import read_timestamp
 from tureen.language.types import as_decimal
 from tureen.predicate import AllOf, AnyOf, Clause, Compare, Interval, IsNull, Like, Opaque, Predicate, Within
-from tureen.schema import Kind, Schema, Type
+from tureen.schema import Kind, Type
 from tureen.window import to_micros
-
-SCHEMA = Schema.parse(
-    "i INT, j INT, l BIGINT, f FLOAT, d DOUBLE, e DOUBLE, n DECIMAL(10,2), k DECIMAL(17,2), m DECIMAL(38,10), "
-    "s STRING, t STRING, dt DATE, du DATE, ts TIMESTAMP, tu TIMESTAMP, b BOOLEAN, c BOOLEAN"
-)
-
-_INTS = [0, 1, -1, 2, 5, 7, 100, 16777217, 2147483647, -2147483648, None]
-_DOUBLES = [
-    0.0,
-    -0.0,
-    1.5,
-    -1.5,
-    0.1,
-    1.1,
-    2.0,
-    1e308,
-    -1e308,
-    5e-324,
-    math.inf,
-    -math.inf,
-    math.nan,
-    9007199254740992.0,
-    None,
-]
-_DATES = [
-    date(1970, 1, 1),
-    date(1969, 12, 31),
-    date(2020, 2, 29),
-    date(2026, 11, 16),
-    date(1, 1, 1),
-    date(9999, 12, 31),
-    None,
-]
-_TIMES = [
-    datetime(1970, 1, 1, tzinfo=UTC),
-    datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),
-    datetime(2020, 2, 29, 12, 30, 15, 500000, tzinfo=UTC),
-    datetime(2020, 2, 29, tzinfo=UTC),
-    datetime(2026, 11, 16, 2, 3, 4, tzinfo=UTC),
-    datetime(1, 1, 1, tzinfo=UTC),
-    None,
-]
-_STRINGS = [
-    "", "a", "ab", "abc", "ABC", " ab ", "a%c", "a_c", "a\\c", "b", "é", "straße", "ﬁn", "\U0001f600", "a\U0001f600c",
-    "\uffff", "it's", "1", "x\ty", "İz", None,
-]  # fmt: skip
-VALUES: dict[str, list[Any]] = {
-    "i": _INTS,
-    "j": _INTS,
-    "l": [*_INTS, 9007199254740992, 9007199254740993, 9223372036854775807, -9223372036854775808],
-    "f": [0.0, -0.0, 1.5, 0.1, 1.1, 16777216.0, 3.4028234663852886e38, math.inf, -math.inf, math.nan, None],
-    "d": _DOUBLES,
-    "e": _DOUBLES,
-    "n": [
-        None,
-        *map(Decimal, ["0.00", "1.23", "-1.23", "1.24", "1.50", "99999999.99", "-99999999.99", "5.00", "0.10"]),
-    ],
-    "k": [None, *map(Decimal, ["0.00", "900719925474099.31", "900719925474099.32", "-900719925474099.31", "1.10"])],
-    "m": [
-        None,
-        *map(Decimal, ["0", "1.2345678901", "9999999999999999999999999999.9999999999", "-0.0000000001", "0.005"]),
-    ],
-    "s": _STRINGS,
-    "t": _STRINGS,
-    "dt": _DATES,
-    "du": _DATES,
-    "ts": _TIMES,
-    "tu": _TIMES,
-    "b": [True, False, None],
-    "c": [True, False, None],
-}
-ROWS = 60
-
-
-def _table() -> pa.Table:
-    chance = random.Random(7)
-    columns: dict[str, pa.Array] = {}
-    for column in SCHEMA.columns:
-        edge = VALUES[column.name]
-        picked = edge + [chance.choice(edge) for _ in range(ROWS - len(edge))]
-        chance.shuffle(picked)
-        columns[column.name] = pa.array(picked, column.type.arrow)
-    return pa.table(columns)
 
 
 def _key(value: Any, one: Type) -> Any:
@@ -256,7 +172,7 @@ def frame(spark: SparkSession) -> Iterator[DataFrame]:
     before = {name: spark.conf.get(name) for name in _INTERPRETED}
     for name, value in _INTERPRETED.items():
         spark.conf.set(name, value)
-    yield spark.createDataFrame(_table()).coalesce(1)
+    yield spark.createDataFrame(table(SCHEMA, VALUES)).coalesce(1)
     for name, old in before.items():
         spark.conf.set(name, str(old))
 
@@ -269,7 +185,7 @@ def expected(frame: DataFrame) -> dict[str, list[bool]]:
 
 @pytest.fixture(scope="module")
 def plain() -> Plain:
-    return Plain(_table())
+    return Plain(table(SCHEMA, VALUES))
 
 
 def test_a_clause_holds_where_spark_says_true(expected: dict[str, list[bool]], plain: Plain) -> None:

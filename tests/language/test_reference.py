@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tureen.language import bind_query
+from tureen.language.aggregates import AGGREGATES
 from tureen.language.functions import NAMES
 from tureen.schema import Kind, Schema
 
@@ -22,6 +23,6 @@ def test_an_example(text: str) -> None:
     assert bind_query(text, lambda _: ("trades", schema)).outputs
 
 
-@pytest.mark.parametrize("name", [*NAMES, *Kind])
+@pytest.mark.parametrize("name", [*NAMES, *AGGREGATES, *Kind])
 def test_every_function_and_type_is_named(name: str) -> None:
     assert re.search(rf"\b{name}\b", PAGE, re.IGNORECASE)

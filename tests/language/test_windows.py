@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from tureen.errors import InvalidSchema, SqlError, Unsupported
+from tureen.errors import InvalidSchema, Place, SqlError
 from tureen.language import parse_duration
 from tureen.query import Query
-from tureen.window import At, Bound, Now, RowsBack, Window
+from tureen.window import At, Bound, Now, RowsBack, Steps, Window
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
@@ -117,11 +117,11 @@ def test_a_window(bind: Bind, text: str, window: Window) -> None:
         ("BEGIN DATE 'x'", "'x' is not a DATE", 33),
         ("BEGIN qty", "'qty' is not a time", 28),
         ("BEGIN 5", "'5' is not a time", 28),
-        ("[RANGE 5 MINUTES] BEGIN NOW", "two windows", 40),
+        ("[RANGE 5 MINUTES] BEGIN NOW", "two windows", 46),
         ("[RANGE -5 MINUTES]", "expected a length of time", 29),
         ("[ROWS 0]", "at least 1", 28),
         ("[LAST 5]", "'LAST' is not a window", 23),
-        ("[]", "brackets are empty", None),
+        ("[]", "brackets are empty", 22),
         ("[RANGE 5 MINUTES", "not closed", 22),
     ],
 )
@@ -132,10 +132,62 @@ def test_a_window_that_cannot_be(bind: Bind, text: str, says: str, column: int |
     assert (place.column if place else None) == column
 
 
-@pytest.mark.parametrize("text", ["[RANGE 5 MINUTES SLIDE 1 MINUTE]", "[RANGE 5 MINUTES START AT 0]"])
-def test_steps_are_not_taken_yet(bind: Bind, text: str) -> None:
-    with pytest.raises(Unsupported, match="not supported yet"):
-        bind(f"SELECT * FROM trades {text}")
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        ("[RANGE 5 MINUTES SLIDE 1 MINUTE]", Steps(5 * MINUTE, MINUTE)),
+        ("[RANGE BY 5 MINUTES SLIDE BY INTERVAL '1' MINUTE]", Steps(5 * MINUTE, MINUTE)),
+        ("[HOP 1 MINUTE SLIDE 5 MINUTES]", Steps(MINUTE, 5 * MINUTE)),
+        ("[TUMBLE 90 SECONDS]", Steps(90 * SECOND, 90 * SECOND)),
+        ("[TUMBLE 60 START AT TIMESTAMP '1970-01-01 00:01:10']", Steps(MINUTE, MINUTE, 10 * SECOND)),
+        ("[TUMBLE 60 START AT '1969-12-31 23:59:50' EMIT PARTIAL]", Steps(MINUTE, MINUTE, 50 * SECOND, partial=True)),
+        ("[TUMBLE 60] EMIT PARTIAL", Steps(MINUTE, MINUTE, partial=True)),
+        ("[TUMBLE 60] EMIT PARTIAL BEGIN NOW - 10 END NOW", Steps(MINUTE, MINUTE, partial=True)),
+        ("[TUMBLE 60] BEGIN NOW - 10 END NOW EMIT PARTIAL", Steps(MINUTE, MINUTE, partial=True)),
+        ("[ROWS 20 SLIDE 10]", Steps(20, 10, rows=True)),
+        ("[ROWS 20 SLIDE 10 ROWS EMIT PARTIAL]", Steps(20, 10, rows=True, partial=True)),
+        ("GROUP BY TUMBLE(ts, INTERVAL '5' MINUTE)", Steps(5 * MINUTE, 5 * MINUTE)),
+        ("GROUP BY hop(ts, INTERVAL '1' MINUTE, INTERVAL '5' MINUTES)", Steps(5 * MINUTE, MINUTE)),
+        ("GROUP BY HOP(ts, INTERVAL '5' MINUTE, INTERVAL '1' MINUTE)", Steps(5 * MINUTE, MINUTE)),
+        ("GROUP BY window(ts, '5 minutes')", Steps(5 * MINUTE, 5 * MINUTE)),
+        ("GROUP BY window(TS, '5 minutes', '1 minute', '70 seconds')", Steps(5 * MINUTE, MINUTE, 10 * SECOND)),
+    ],
+)
+def test_steps(bind: Bind, text: str, steps: Steps) -> None:
+    assert bind(f"SELECT count(*), window_start, window_end FROM trades {text}").steps == steps
+
+
+@pytest.mark.parametrize(
+    ("text", "says", "column", "hint"),
+    [
+        ("[RANGE 5 MINUTES SLIDE]", "length of time", None, "MINUTES"),
+        ("[RANGE 5 MINUTES SLIDE 0 MINUTES]", "above nothing", 52, "SLIDE 1 MINUTE"),
+        ("[RANGE 5 MINUTES SLIDE 1 MONTH]", "no fixed length", 52, "DAYS"),
+        ("[RANGE 5 MINUTES SLYDE 1 MINUTE]", "'SLYDE' is not expected", 46, "SLIDE"),
+        ("[RANGE 5 MINUTES START AT '2026-01-01']", "START is about steps", 46, "SLIDE"),
+        ("[TUMBLE 5 MINUTES START '2026-01-01']", "followed by AT", 47, "START AT"),
+        ("[TUMBLE 5 MINUTES START AT noon]", "'noon' is not a time", 56, "TIMESTAMP"),
+        ("[TUMBLE 5 MINUTES EMIT ALL]", "followed by PARTIAL", 47, "EMIT PARTIAL"),
+        ("[ROWS 10 SLIDE 5 START AT '2026-01-01']", "stream's first tuple", 46, "leave"),
+        ("[ROWS 10 SLIDE 0]", "whole number of at least 1", 44, None),
+        ("[HOP 5 MINUTES]", "how far apart", 34, "SLIDE"),
+        ("[TUMBL 5 MINUTES]", "'TUMBL' is not a window", 30, "TUMBLE"),
+        ("[TUMBLE 5 MINUTES] GROUP BY TUMBLE(ts, INTERVAL '5' MINUTE)", "two step windows", 57, "one of them"),
+        ("GROUP BY TUMBLE(ts, INTERVAL '5' MINUTE), window(ts, '1 minute')", "two step windows", 71, "one of them"),
+        ("GROUP BY TUMBLE(seen, INTERVAL '5' MINUTE)", "over the stream's time", 45, "TUMBLE(ts"),
+        ("GROUP BY TUMBLE(ts)", "time column and the step's lengths", 38, "TUMBLE(ts"),
+        ("GROUP BY TUMBLE(ts, 5)", "an interval", 49, "TUMBLE(ts"),
+        ("[TUMBLE 5 MINUTES] BEGIN NOW - 10 ROWS END NOW", "window of rows", None, "both in time"),
+        ("[RANGE 5 MINUTES] EMIT PARTIAL", "EMIT PARTIAL", 47, "SLIDE"),
+        ("EMIT PARTIAL GROUP BY sym", "after the clauses", 29, "end"),
+    ],
+)
+def test_steps_that_cannot_be(bind: Bind, text: str, says: str, column: int | None, hint: str | None) -> None:
+    with pytest.raises(SqlError, match=says) as caught:
+        bind(f"SELECT count(*) FROM trades {text}")
+    if column is not None:
+        assert caught.value.place == Place(1, column)
+    assert hint is None or hint in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize(

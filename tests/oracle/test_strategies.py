@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 from functools import cache
 from typing import Any
 
@@ -120,6 +121,74 @@ def test_a_query_has_its_condition_apart() -> None:
     for query in queries():
         assert query.text.startswith(query.batch)
         assert query.batch.endswith(f" WHERE {query.where}" if query.where else f" FROM {query.source}")
+
+
+@cache
+def questions() -> list[str]:
+    return [question.text for question in drawn(strategies.questions(SCHEMA), 350)]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        r"SELECT DISTINCT (?!.*GROUP BY)",
+        r"SELECT DISTINCT .*GROUP BY",
+        r"SELECT \*|, \* FROM|\*, ",
+        r"CASE WHEN .* END AS o\d",
+        r"ORDER BY [^()]+ DESC NULLS FIRST",
+        r"ORDER BY \d",
+        r"LIMIT 2 OFFSET 1",
+        r"OFFSET 99",
+        r"GROUP BY \d",
+        r"GROUP BY o\d",
+        r"GROUP BY [^,]*(CASE|coalesce|IS NULL| [+*/%] )",
+        r"HAVING count",
+        r"HAVING \(",
+        r"count\(\*\)",
+        r"count\(DISTINCT [^()]+, ",
+        r"approx_count_distinct\(",
+        r"sum\(",
+        r"sum\(DISTINCT",
+        r"avg\(",
+        r"min\(",
+        r"max\(DISTINCT",
+        r"stddev_pop\(",
+        r"var_samp\(",
+        r"approx_percentile\(.*, 0\.",
+        r" percentile\(",
+        r"median\(",
+        r"first\([^()]+\) (?!IGNORE)",
+        r"last\([^()]+\) IGNORE NULLS",
+        r"max_by\(",
+        r"bool_and\(",
+        r"count_if\(",
+        r"FILTER \(WHERE",
+        r"\[RANGE \d+ \w+ SLIDE",
+        r"\[HOP ",
+        r"\[TUMBLE \d+ \w+\]",
+        r"\[ROWS \d SLIDE \d\]",
+        r"START AT TIMESTAMP",
+        r"EMIT PARTIAL\]",
+        r" TUMBLE\(Ts, ",
+        r" HOP\(Ts, ",
+        r" window\(Ts, '\d+ \w+', '\d+ \w+'\)",
+        r" window\(Ts, '\d+ \w+', '\d+ \w+', '1 ",
+        r"EMIT PARTIAL BEGIN",
+        r"END .* EMIT PARTIAL$",
+        r"SLIDE .*BEGIN",
+        r"window_start",
+        r"window\.start",
+        r"\[ROWS 7\]",
+    ],
+)
+def test_every_kind_of_question_occurs(form: str) -> None:
+    assert occurs(form, questions())
+
+
+@pytest.mark.parametrize("type_", strategies.TYPES, ids=lambda type_: type_.sql)
+def test_tame_values_can_be_added_up(type_: Type) -> None:
+    values = [value for value in drawn(strategies.values(type_, tame=True), 60) if type(value) in (int, float, Decimal)]
+    assert all(abs(value) <= 1000 for value in values if math.isfinite(value))
 
 
 @pytest.mark.parametrize("type_", strategies.TYPES, ids=lambda type_: type_.sql)

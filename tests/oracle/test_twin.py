@@ -10,12 +10,14 @@ import pytest
 
 from tureen.errors import DuplicateName, InvalidRows, InvalidSchema, UnknownQuery, UnknownStream
 from tureen.predicate import Clause, Interval, Within
-from tureen.query import Output, Query
+from tureen.query import Expression, Output, Query
+from tureen.schema import Type
 from tureen.testing import Oracle, comparable
 from tureen.window import At, Bound, Now, RowsBack, Window
 
 SECOND = 1_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+X = Expression('"x"', Type.parse("INT"), ("x",), "x")
 
 
 def moment(seconds: float) -> datetime:
@@ -23,7 +25,7 @@ def moment(seconds: float) -> datetime:
 
 
 def pick(begin: Bound | None = None, end: Bound | None = None, clause: Clause = ()) -> Query:
-    return Query("", "s", clause, (Output("x", "x"),), Window(begin, end))
+    return Query("", "s", clause, (Output("x", X),), Window(begin, end))
 
 
 def pushed(*pairs: tuple[float, int], **options: Any) -> Oracle:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from tureen.errors import TypeMismatch, Unsupported
-from tureen.language.coerce import coerce, compare_type, fold, type_name
+from tureen.language.coerce import a_type, coerce, compare_type, fold, type_name
+from tureen.language.division import quotient_type
 from tureen.language.moments import DAY_MICROS, in_range
 from tureen.language.source import Source
-from tureen.language.tree import BIGINT, DATE, DOUBLE, TIMESTAMP, Call, Const, Expr, Lapse
+from tureen.language.tree import BIGINT, DATE, DOUBLE, INT, TIMESTAMP, Call, Const, Expr, Lapse
 from tureen.language.types import MAX_PRECISION, as_decimal, integer_range
 from tureen.schema import INTEGRAL, NUMERIC, Kind, Type
 from tureen.window import Now
@@ -51,23 +52,29 @@ def negate(source: Source, value: Expr) -> Expr:
     if value.type is None:
         return value
     if value.type.kind not in NUMERIC:
-        raise TypeMismatch(f"a {type_name(value)} has no negative", hint="write a number", place=source.place(value.at))
+        raise TypeMismatch(f"{a_type(value)} has no negative", hint="write a number", place=source.place(value.at))
     return fold(source, Call("neg", (value,), value.type, value.at))
 
 
 def _decimal(source: Source, op: str, left: Expr, right: Expr) -> Expr:
-    """DECIMAL arithmetic where Spark's result type holds every digit."""
+    """DECIMAL arithmetic, where 38 digits are enough to do it exactly."""
     ours, theirs = _digits(left), _digits(right)
     scale = max(ours.scale, theirs.scale)
     whole = max(ours.precision - ours.scale, theirs.precision - theirs.scale)
     precision = whole + scale + 1
     if op == "*":
         precision, scale = ours.precision + theirs.precision + 1, ours.scale + theirs.scale
-    if op not in "+-*" or precision > MAX_PRECISION:
-        what = f"DECIMAL {op.upper()}" if op not in "+-*" else "a DECIMAL of more than 38 digits"
-        raise Unsupported(f"{what} is not supported", hint="write CAST(… AS DOUBLE)", place=source.place(left.at))
+    result: Type | None = Type(Kind.DECIMAL, precision, scale) if precision <= MAX_PRECISION else None
+    if op not in "+-*":
+        result = quotient_type(op, ours, theirs)
+    if result is None:
+        raise Unsupported(
+            f"{ours.sql} {op.upper()} {theirs.sql} needs more than 38 digits",
+            hint="cast to a smaller DECIMAL, or to DOUBLE",
+            place=source.place(left.at),
+        )
     sides = coerce(source, left, ours), coerce(source, right, theirs)
-    return fold(source, Call(op, sides, Type(Kind.DECIMAL, precision, scale), left.at))
+    return fold(source, Call(op, sides, result, left.at))
 
 
 def _digits(expr: Expr) -> Type:
@@ -114,11 +121,8 @@ def _shift(source: Source, op: str, left: Expr, right: Expr) -> Expr:
         raise _mismatch(source, op, left, right)
     lapse = Lapse(-right.months, -right.micros, right.at) if op == "-" else right
     if lapse.months and not isinstance(left, Const):
-        raise Unsupported(
-            "adding months to a column is not supported",
-            hint="add them to the constant instead, or write DAYS",
-            place=source.place(right.at),
-        )
+        count = Const(lapse.months, INT, right.at)
+        return Call("add_months", (left, count), left.type, left.at, extra="{0} + to_months({1})")
     if left.type == DATE and lapse.micros % DAY_MICROS:
         left = coerce(source, left, TIMESTAMP)
     assert left.type is not None

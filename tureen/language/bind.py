@@ -9,9 +9,10 @@ from sqlglot import exp
 
 from tureen.errors import SqlError, TureenError, TypeMismatch, Unsupported
 from tureen.language import arithmetic
+from tureen.language.aggregates import is_aggregate, misplaced
 from tureen.language.atoms import boolean, interval, literal, null, number
-from tureen.language.coerce import coerce, common, compare_type, explicit_cast, fold, type_name
-from tureen.language.functions import bind_function
+from tureen.language.coerce import a_type, coerce, common, compare_type, explicit_cast, fold, try_cast, type_name
+from tureen.language.functions import bind_function, lower
 from tureen.language.patterns import read_pattern
 from tureen.language.scope import Scope
 from tureen.language.source import offset_of
@@ -42,8 +43,6 @@ _NOT_HERE: dict[type[exp.Expression], tuple[str, str]] = {
     exp.Placeholder: ("a parameter", "write the value itself"),
     exp.Parameter: ("a parameter", "write the value itself"),
     exp.SessionParameter: ("a parameter", "write the value itself"),
-    exp.RegexpLike: ("RLIKE", "use LIKE, where % stands for any text"),
-    exp.ILike: ("ILIKE", "use lower(…) LIKE '…'"),
     exp.SimilarTo: ("SIMILAR TO", "use LIKE"),
     exp.RegexpILike: ("a regular expression", "use LIKE"),
     exp.Window: ("OVER", "give the query a window with BEGIN … END …"),
@@ -57,12 +56,16 @@ _NOT_HERE: dict[type[exp.Expression], tuple[str, str]] = {
 
 
 def bind_condition(scope: Scope, node: exp.Expression) -> Expr:
-    """The bound tree of a WHERE clause."""
-    return _condition(scope, node, "WHERE")
+    """The bound tree of a condition: WHERE, HAVING or FILTER."""
+    return _condition(scope, node, scope.clause)
 
 
 def bind(scope: Scope, node: exp.Expression) -> Expr:
     """The bound tree of one expression."""
+    if is_aggregate(node):
+        if scope.aggregate is None:
+            raise misplaced(scope, node)
+        return scope.aggregate(node)
     handler = _HANDLERS.get(type(node))
     if handler is not None:
         return handler(scope, node)
@@ -73,12 +76,6 @@ def bind(scope: Scope, node: exp.Expression) -> Expr:
     if type(node) in _NOT_HERE:
         what, instead = _NOT_HERE[type(node)]
         raise Unsupported(f"{what} is not supported", hint=instead, place=scope.source.node(node))
-    if isinstance(node, exp.AggFunc):
-        raise SqlError(
-            f"{node.sql_name()} cannot stand in WHERE: it looks at many rows",
-            hint="WHERE looks at one row; leave the aggregate out",
-            place=scope.source.node(node),
-        )
     return bind_function(scope.source, node, lambda one: bind(scope, one))
 
 
@@ -105,7 +102,7 @@ def _condition(scope: Scope, node: exp.Expression, where: str) -> Expr:
         return Const(None, BOOLEAN, bound.at)
     if bound.type != BOOLEAN:
         raise TypeMismatch(
-            f"{where} needs a condition, not a {type_name(bound)}",
+            f"{where} needs a condition, not {a_type(bound)}",
             hint="compare it with something",
             place=scope.source.place(bound.at),
         )
@@ -192,7 +189,7 @@ def _like(scope: Scope, node: exp.Expression) -> Expr:
         if not isinstance(mark, Const) or not isinstance(mark.value, str) or len(mark.value) != 1:
             raise SqlError("ESCAPE takes one character", place=scope.source.place(mark.at))
         escape = mark.value
-    if not isinstance(node, exp.Like) or isinstance(node.expression, exp.Any | exp.All):
+    if not isinstance(node, exp.Like | exp.ILike) or isinstance(node.expression, exp.Any | exp.All):
         raise Unsupported(
             "only LIKE with one pattern is supported", hint="join several with OR", place=scope.source.node(node)
         )
@@ -208,7 +205,10 @@ def _like(scope: Scope, node: exp.Expression) -> Expr:
             hint="write CAST(… AS STRING)",
             place=scope.source.place(wrong.at),
         )
-    text = read_pattern(scope.source, pattern.value, escape or "\\", pattern.at)
+    if isinstance(node, exp.ILike):
+        value, pattern = (lower(scope.source, one) for one in (value, pattern))
+        assert isinstance(pattern, Const)
+    text = read_pattern(scope.source, str(pattern.value), escape or "\\", pattern.at)
     found = fold(scope.source, Call("like", (value,), BOOLEAN, value.at, extra=text))
     return Call("not", (found,), BOOLEAN, value.at) if node.args.get("negate") else found
 
@@ -249,7 +249,8 @@ def _cast(scope: Scope, node: exp.Expression) -> Expr:
             hint=f"types are {', '.join(Kind)}",
             place=scope.source.node(node),
         ) from None
-    return explicit_cast(scope.source, bind(scope, node.this), target)
+    value = bind(scope, node.this)
+    return (try_cast if node.args.get("safe") else explicit_cast)(scope.source, value, target)
 
 
 def _if(scope: Scope, node: exp.Expression) -> Expr:
@@ -292,6 +293,7 @@ _HANDLERS: dict[type[exp.Expression], _Handler] = {
     exp.Is: _is,
     exp.NullSafeNEQ: _distinct,
     exp.Like: _like,
+    exp.ILike: _like,
     exp.Escape: _like,
     exp.Neg: _neg,
     exp.Literal: literal,

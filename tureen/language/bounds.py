@@ -1,10 +1,10 @@
-"""The window of a query: BEGIN and END, or `[RANGE …]` and `[ROWS …]`."""
+"""BEGIN and END: the bounds of a query's window."""
 
 from __future__ import annotations
 
 from sqlglot.tokens import Token, TokenType
 
-from tureen.errors import SqlError, TureenError, Unsupported
+from tureen.errors import SqlError, TureenError
 from tureen.language.durations import Duration, DurationReader, checked
 from tureen.language.moments import DAY_MICROS, read_date, read_timestamp
 from tureen.language.source import Source
@@ -15,9 +15,7 @@ _EXAMPLES = "such as NOW, NOW - 10 MINUTES, NOW - 100 ROWS or TIMESTAMP '2026-01
 
 
 def read_window(source: Source, parts: Parts) -> Window:
-    """The window that a query's text asks for."""
-    if parts.bracket is not None:
-        return _bracket(source, parts.bracket)
+    """The window that a query's BEGIN and END ask for."""
     begin = _bound(source, parts.begin) if parts.begin else None
     end = _bound(source, parts.end) if parts.end else None
     if begin is not None and end is not None and _is_empty(begin, end):
@@ -57,37 +55,8 @@ def parse_duration(text: str) -> int:
     return total.micros
 
 
-def _bracket(source: Source, tokens: list[Token]) -> Window:
-    reader = DurationReader(source, tokens)
-    word = reader.word()
-    if word not in ("RANGE", "ROWS"):
-        hint = "write [RANGE 5 MINUTES] or [ROWS 100] after the stream"
-        if not tokens:
-            raise SqlError("the window's brackets are empty", hint=hint)
-        raise SqlError(f"'{tokens[0].text}' is not a window", hint=hint, place=source.token(tokens[0]))
-    reader.take()
-    window: Window
-    if word == "ROWS":
-        window = Window(RowsBack(_rows(reader, least=1)), Now())
-    else:
-        first = reader.peek()
-        length = reader.duration()
-        if length.micros < 0 or length.months < 0:
-            raise SqlError("a window's length is not negative", place=source.token(first or tokens[0]))
-        window = Window(Now(-length.micros, -length.months), Now())
-    rest = reader.peek()
-    if rest is not None:
-        if rest.text.upper() in ("SLIDE", "START", "TUMBLE", "HOP"):
-            raise Unsupported(
-                f"{rest.text.upper()} is not supported yet",
-                hint="leave it out: the window slides with NOW",
-                place=source.token(rest),
-            )
-        raise SqlError(f"'{rest.text}' is not expected here", hint="close the bracket", place=source.token(rest))
-    return window
-
-
-def _rows(reader: DurationReader, least: int) -> int:
+def read_rows(reader: DurationReader, least: int) -> int:
+    """The number of rows to come."""
     token = reader.peek()
     number = reader.number()
     if number is None or not number.isdigit() or int(number) < least:
@@ -109,7 +78,7 @@ def _bound(source: Source, tokens: list[Token]) -> Bound:
     if not tokens:
         raise SqlError("the parentheses are empty", hint=_EXAMPLES)
     reader = DurationReader(source, tokens)
-    bound = _now(reader) if reader.word() in ("NOW", "CURRENT_TIMESTAMP") else _constant(reader)
+    bound = _now(reader) if reader.word() in ("NOW", "CURRENT_TIMESTAMP") else read_constant(reader)
     rest = reader.peek()
     if rest is not None:
         raise SqlError(f"'{rest.text}' is not expected here", hint="BEGIN … END … comes last", place=source.token(rest))
@@ -142,7 +111,7 @@ def _now(reader: DurationReader) -> Bound:
 
 
 def _rows_back(reader: DurationReader, sign: str, before: Duration, token: Token) -> Bound:
-    rows = _rows(reader, least=0)
+    rows = read_rows(reader, least=0)
     reader.take()
     if sign == "+":
         raise SqlError("rows are counted back from NOW", hint="write NOW - 100 ROWS", place=reader.source.token(token))
@@ -153,7 +122,8 @@ def _rows_back(reader: DurationReader, sign: str, before: Duration, token: Token
     return RowsBack(rows)
 
 
-def _constant(reader: DurationReader) -> Bound:
+def read_constant(reader: DurationReader) -> At:
+    """The instant to come."""
     source, first = reader.source, reader.take()
     kind = first.text.upper() if first.token_type is not TokenType.STRING else "TIMESTAMP"
     token = first

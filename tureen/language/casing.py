@@ -1,4 +1,4 @@
-"""upper and lower as Spark has them, written for DuckDB, which maps each character to one character.
+"""upper, lower and initcap as Spark has them, written for DuckDB, which maps each character to one character.
 
 Spark maps some characters to several (ß to SS), knows characters that DuckDB does not yet know, and writes a
 Greek capital sigma at the end of a word in its final form. The first are replaced beforehand; on the others the
@@ -30,5 +30,22 @@ def _replaced(text: str, characters: str, mapping: dict[str, str]) -> str:
     return text
 
 
+# Characters whose form at the start of a word is neither themselves nor their capital.
+_TITLES = "ǄǅǆǇǈǉǊǋǌǱǲǳ\u10d0-\u10ff\u1c90-\u1cbfΣİ"
+
+
+def _initcap() -> str:
+    """Each word's first letter as a capital, the others small; only a blank ends a word."""
+    words = "string_split(lower({0}), ' ')"
+    capital = "lambda _w: upper(left(_w, 1)) || substring(_w, 2)"
+    return (
+        f"CASE WHEN strlen({{0}}) <> length({{0}}) "
+        f"AND regexp_matches({{0}}, '[{_NEW_TO_DUCKDB}{_TITLES}{_ONE_TO_MANY}]') "
+        f"THEN error('initcap of a character it does not know') "
+        f"ELSE array_to_string(list_transform({words}, {capital}), ' ') END"
+    )
+
+
+INITCAP = _initcap()
 UPPER = _template("upper", _replaced("{0}", _ONE_TO_MANY, {one: one.upper() for one in _ONE_TO_MANY}), _NEW_TO_DUCKDB)
 LOWER = _template("lower", _replaced("{0}", "İ", {"İ": "İ".lower()}), _NEW_TO_DUCKDB + "Σ")

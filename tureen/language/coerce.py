@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from tureen.errors import TypeMismatch, Unsupported
+from tureen.errors import SqlError, TypeMismatch, Unsupported, article
 from tureen.language.cast import CastFailed, cast_key
+from tureen.language.conversions import CASTS, TRIED
 from tureen.language.fold import evaluate
 from tureen.language.source import Source
 from tureen.language.tree import Call, Const, Expr, Lapse
 from tureen.language.types import common_type
-from tureen.schema import INTEGRAL, Kind, Type
-
-# From → to, for columns and expressions: DuckDB agrees with Spark on these; see tests/language.
-_CASTS: dict[Kind, frozenset[Kind]] = {
-    Kind.BOOLEAN: frozenset({Kind.INT, Kind.BIGINT, Kind.DOUBLE, Kind.STRING}),
-    Kind.INT: frozenset({Kind.BOOLEAN, Kind.BIGINT, Kind.DOUBLE, Kind.DECIMAL, Kind.STRING}),
-    Kind.BIGINT: frozenset({Kind.BOOLEAN, Kind.INT, Kind.DOUBLE, Kind.DECIMAL, Kind.STRING}),
-    Kind.FLOAT: frozenset({Kind.DOUBLE, Kind.INT, Kind.BIGINT}),
-    Kind.DOUBLE: frozenset({Kind.INT, Kind.BIGINT}),
-    Kind.DECIMAL: frozenset({Kind.DOUBLE, Kind.DECIMAL, Kind.INT, Kind.BIGINT}),
-    Kind.STRING: frozenset(),
-    Kind.DATE: frozenset({Kind.TIMESTAMP, Kind.STRING}),
-    Kind.TIMESTAMP: frozenset({Kind.DATE}),
-}
+from tureen.schema import FRACTIONAL, INTEGRAL, NUMERIC, Kind, Type
 
 
 def type_name(expr: Expr) -> str:
@@ -29,6 +17,11 @@ def type_name(expr: Expr) -> str:
     if isinstance(expr, Lapse):
         return "INTERVAL"
     return expr.type.sql if expr.type else "NULL"
+
+
+def a_type(expr: Expr) -> str:
+    """An expression's type with its article."""
+    return article(type_name(expr))
 
 
 def compare_type(source: Source, left: Expr, right: Expr) -> Type | None:
@@ -69,25 +62,56 @@ def explicit_cast(source: Source, expr: Expr, target: Type) -> Expr:
         return cast_const(source, expr, target)
     if expr.type == target:
         return expr
-    if expr.type is None or target.kind not in _CASTS[expr.type.kind]:
-        raise Unsupported(
-            f"CAST from {type_name(expr)} to {target.sql} is not supported",
-            hint="compare with a constant of the column's own type",
-            place=source.place(expr.at),
-        )
+    if expr.type is None or target.kind not in CASTS[expr.type.kind]:
+        raise _no_cast(source, expr, target)
     return Call("cast", (expr,), target, expr.at)
+
+
+def try_cast(source: Source, expr: Expr, target: Type) -> Expr:
+    """TRY_CAST(expr AS target): NULL where the value does not fit."""
+    if isinstance(expr, Const):
+        try:
+            return cast_const(source, expr, target)
+        except SqlError:
+            return Const(None, target, expr.at)
+    if expr.type == target:
+        return expr
+    if expr.type is None or target.kind not in CASTS[expr.type.kind] & TRIED:
+        raise _no_cast(source, expr, target)
+    return Call("try_cast", (expr,), target, expr.at)
+
+
+def _no_cast(source: Source, expr: Expr, target: Type) -> Unsupported:
+    return Unsupported(
+        f"CAST from {type_name(expr)} to {target.sql} is not supported",
+        hint="cast it to another type first",
+        place=source.place(expr.at),
+    )
 
 
 def cast_const(source: Source, const: Const, target: Type) -> Const:
     """A constant in another type, or an error that names it."""
     if const.value is None or const.type is None:
         return Const(None, target, const.at)
+    if const.type != target and _by_duckdb(const.type.kind, target.kind):
+        return evaluate(source, Call("cast", (const,), target, const.at))
     try:
         return Const(cast_key(const.value, const.type, target), target, const.at)
     except CastFailed:
         pass
     text = repr(const.value) if isinstance(const.value, str) else f"the {const.type.sql} constant"
-    raise TypeMismatch(f"{text} is not a {target.sql}", hint=_EXAMPLES.get(target.kind), place=source.place(const.at))
+    raise TypeMismatch(
+        f"{text} is not {article(target.sql)}", hint=_EXAMPLES.get(target.kind), place=source.place(const.at)
+    )
+
+
+def _by_duckdb(source: Kind, target: Kind) -> bool:
+    """Whether a cast of a constant is worked out as that of a column is."""
+    if target is Kind.STRING:
+        return source in FRACTIONAL | {Kind.DECIMAL, Kind.TIMESTAMP}
+    if source in FRACTIONAL:
+        return target is Kind.DECIMAL
+    return (source is Kind.TIMESTAMP and target in NUMERIC) or (source in INTEGRAL and target is Kind.TIMESTAMP)
 
 
 _EXAMPLES = {
@@ -127,7 +151,7 @@ def _check_strings(source: Source, items: list[Expr]) -> None:
         if one.type is not None and one.type.kind is Kind.STRING and not isinstance(one, Const):
             hint = "put the constant in quotes" if isinstance(other, Const) else "compare it with a STRING"
             raise TypeMismatch(
-                f"a STRING is compared with a {other.type.sql}",
+                f"a STRING is compared with {a_type(other)}",
                 hint=f"{hint}, or CAST(… AS STRING)",
                 place=source.place(other.at),
             )
@@ -135,7 +159,7 @@ def _check_strings(source: Source, items: list[Expr]) -> None:
 
 def _mismatch(source: Source, left: Expr, right: Expr) -> TypeMismatch:
     return TypeMismatch(
-        f"a {type_name(left)} cannot be compared with a {type_name(right)}",
+        f"{a_type(left)} cannot be compared with {a_type(right)}",
         hint="write CAST(… AS …) around one of them",
         place=source.place(right.at if isinstance(right, Const) else left.at),
     )

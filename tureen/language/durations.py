@@ -29,6 +29,7 @@ _SHORT = {"SEC": "SECOND", "MIN": "MINUTE", "MINS": "MINUTE", "SECS": "SECOND", 
 _SHORT |= {"S": "SECOND", "M": "MINUTE", "H": "HOUR", "D": "DAY", "MS": "MILLISECOND", "US": "MICROSECOND"}
 _NUMBER = re.compile(r"\s*([+-]?\s*(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18}))\s*", re.ASCII)
 _PAIR = re.compile(r"\s*([+-]?\s*(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18}))\s*([A-Za-z]+)\s*,?", re.ASCII)
+_NO_UNITS = frozenset({"ROWS", "ROW", "TO", "NOW", "END", "BEGIN", "SLIDE", "START", "EMIT", "BY"})
 _FIELDS = ("DAY", "HOUR", "MINUTE", "SECOND")
 
 
@@ -155,7 +156,7 @@ class DurationReader:
     def unit(self) -> str | None:
         """The unit to come, if one does."""
         word = self.word()
-        if word and word.isalpha() and word not in ("ROWS", "ROW", "TO", "NOW", "END", "BEGIN", "SLIDE"):
+        if word and word.isalpha() and word not in _NO_UNITS:
             self.take()
             return word
         return None

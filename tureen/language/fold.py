@@ -36,6 +36,9 @@ def evaluate(source: Source, call: Call) -> Const:
         reason = str(error).splitlines()[0].partition(": ")[2]
         raise SqlError("a constant cannot be worked out", detail=reason or None, place=source.place(call.at)) from None
     assert row is not None
+    if isinstance(row[0], str) and call.type.kind is not Kind.STRING:
+        # So Python is given the times that it has no value for.
+        raise SqlError("the time is beyond the years 1 to 9999", place=source.place(call.at))
     return Const(None if row[0] is None else _key(row[0], call), call.type, call.at)
 
 

@@ -1,206 +1,277 @@
-"""The functions that a condition may call: those on which DuckDB was tried and agrees with Spark.
+"""The functions that an expression may call: those on which DuckDB was tried and agrees with Spark.
 
-A function is a row of `FUNCTIONS`: what its arguments must be, what it gives, and its DuckDB SQL. Those that are
-only another spelling of an operator are in `tureen.language.rewrites`.
+Most are rows of a table: `functions_math`, `functions_text`, `functions_time`. Those that are only another spelling
+of an operator, or take any number of arguments, are in `tureen.language.rewrites`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 from sqlglot import exp
 
 from tureen.errors import SqlError, TypeMismatch, Unsupported, nearest
-from tureen.language.casing import LOWER, UPPER
-from tureen.language.coerce import coerce, fold, type_name
-from tureen.language.rewrites import REWRITES, Bind
+from tureen.language.aggregates import AGGREGATES
+from tureen.language.coerce import a_type, coerce, fold
+from tureen.language.functions_math import MATH
+from tureen.language.functions_text import TEXT
+from tureen.language.functions_time import FIELDS, TIMES
+from tureen.language.regexes import REGEXES
+from tureen.language.rewrites import BY_NAME, REWRITES, Bind
+from tureen.language.signatures import Function, Param, Refused
 from tureen.language.source import Source, offset_of
-from tureen.language.tree import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Call, Const, Expr
-from tureen.schema import NUMERIC, Kind, Type
+from tureen.language.tree import STRING, Call, Const, Expr
+from tureen.language.written import argument_text
+from tureen.schema import Kind
 
+FUNCTIONS: dict[str, Function] = MATH | TEXT | TIMES | REGEXES
 
-@dataclass(frozen=True, slots=True)
-class Function:
-    """One function: the types its arguments are brought to, its result, and its SQL."""
+# Other names of the same function.
+_ALIASES = {
+    "signum": "sign", "power": "pow", "ceiling": "ceil", "len": "length", "char_length": "length",
+    "character_length": "length", "ucase": "upper", "lcase": "lower", "substr": "substring", "char": "chr",
+    "position": "locate", "btrim": "trim", "sha": "sha1", "dayofmonth": "day", "date_diff": "datediff",
+    "to_unix_timestamp": "unix_timestamp", "rlike": "regexp_like", "regexp": "regexp_like",
+}  # fmt: skip
+# Nodes that are rewritten, by the names that they are written with.
+_REWRITTEN = (
+    "coalesce nvl ifnull nullif nvl2 if greatest least concat concat_ws date to_date to_timestamp date_add date_sub "
+    "dateadd extract date_part datepart mod decode nanvl equal_null negative try_divide try_add try_subtract "
+    "try_multiply like ilike div"
+)
+_CASTS = "boolean int float double string timestamp"
+NAMES = sorted({*FUNCTIONS, *_ALIASES, *BY_NAME, *_REWRITTEN.split(), *_CASTS.split()})
 
-    params: tuple[Callable[[Expr], Type | None], ...]
-    result: Callable[[Type], Type]
-    sql: str
-
-
-def _only(*kinds: Kind) -> Callable[[Expr], Type | None]:
-    """A parameter of one of some kinds, taken as it is."""
-    return lambda expr: expr.type if expr.type is not None and expr.type.kind in kinds else None
-
-
-def _cast_to(target: Type, *kinds: Kind) -> Callable[[Expr], Type | None]:
-    """A parameter of one of some kinds, brought to a type."""
-    return lambda expr: target if expr.type is not None and expr.type.kind in kinds else None
-
-
-def _whole_number(least: int) -> Callable[[Expr], Type | None]:
-    """A constant whole number; where the others start Spark and DuckDB count differently."""
-
-    def param(expr: Expr) -> Type | None:
-        ok = isinstance(expr, Const) and expr.type == INT and isinstance(expr.value, int) and expr.value >= least
-        return INT if ok else None
-
-    return param
-
-
-_string = _only(Kind.STRING)
-_double = _cast_to(DOUBLE, *NUMERIC)
-_date = _cast_to(DATE, Kind.DATE, Kind.TIMESTAMP)
-_timestamp = _cast_to(TIMESTAMP, Kind.DATE, Kind.TIMESTAMP)
-
-
-def _gives(one: Type) -> Callable[[Type], Type]:
-    return lambda _: one
-
-
-def _whole_decimal(one: Type) -> Type:
-    return Type(Kind.DECIMAL, min(38, one.precision - one.scale + 1), 0) if one.scale else one
-
-
-FUNCTIONS: dict[str, Function] = {
-    "abs": Function((_only(*NUMERIC),), lambda one: one, "abs({0})"),
-    "sqrt": Function((_double,), _gives(DOUBLE), "sqrt({0})"),
-    "isnan": Function((_double,), _gives(BOOLEAN), "coalesce(isnan({0}), FALSE)"),
-    "ceil": Function((_double,), _gives(BIGINT), "ceil({0})"),
-    "floor": Function((_double,), _gives(BIGINT), "floor({0})"),
-    "length": Function((_string,), _gives(INT), "length({0})"),
-    "upper": Function((_string,), _gives(STRING), UPPER),
-    "lower": Function((_string,), _gives(STRING), LOWER),
-    "trim": Function((_string,), _gives(STRING), "trim({0}, ' ')"),
-    "ltrim": Function((_string,), _gives(STRING), "ltrim({0}, ' ')"),
-    "rtrim": Function((_string,), _gives(STRING), "rtrim({0}, ' ')"),
-    "substring": Function((_string, _whole_number(1), _whole_number(0)), _gives(STRING), "substring({0}, {1}, {2})"),
-    "left": Function((_string, _whole_number(0)), _gives(STRING), "left({0}, {1})"),
-    "right": Function((_string, _whole_number(0)), _gives(STRING), "right({0}, {1})"),
-    "instr": Function((_string, _string), _gives(INT), "instr({0}, {1})"),
-    "replace": Function((_string, _string, _string), _gives(STRING), "replace({0}, {1}, {2})"),
-    "year": Function((_date,), _gives(INT), "year({0})"),
-    "quarter": Function((_date,), _gives(INT), "quarter({0})"),
-    "month": Function((_date,), _gives(INT), "month({0})"),
-    "day": Function((_date,), _gives(INT), "day({0})"),
-    "dayofweek": Function((_date,), _gives(INT), "dayofweek({0}) + 1"),
-    "dayofyear": Function((_date,), _gives(INT), "dayofyear({0})"),
-    "weekofyear": Function((_date,), _gives(INT), "weekofyear({0})"),
-    "hour": Function((_timestamp,), _gives(INT), "hour({0})"),
-    "minute": Function((_timestamp,), _gives(INT), "minute({0})"),
-    "second": Function((_timestamp,), _gives(INT), "second({0})"),
-    "datediff": Function((_date, _date), _gives(INT), "({0} - {1})"),
+# sqlglot's node -> its arguments in Spark's order.
+_ARGUMENTS: dict[type[exp.Expression], tuple[str, ...]] = {
+    exp.Atan2: ("this", "expression"),
+    exp.Log: ("this", "expression"),
+    exp.Pow: ("this", "expression"),
+    exp.Round: ("this", "decimals"),
+    exp.BitwiseLeftShift: ("this", "expression"),
+    exp.BitwiseRightShift: ("this", "expression"),
+    exp.Substring: ("this", "start", "length"),
+    exp.Left: ("this", "expression"),
+    exp.Right: ("this", "expression"),
+    exp.Repeat: ("this", "times"),
+    exp.Pad: ("this", "expression", "fill_pattern"),
+    exp.Replace: ("this", "expression", "replacement"),
+    exp.Translate: ("this", "from_", "to"),
+    exp.SubstringIndex: ("this", "delimiter", "count"),
+    exp.SplitPart: ("this", "delimiter", "part_index"),
+    exp.StartsWith: ("this", "expression"),
+    exp.EndsWith: ("this", "expression"),
+    exp.Contains: ("this", "expression"),
+    exp.SHA2: ("this", "length"),
+    exp.Trim: ("this", "expression"),
+    exp.DateDiff: ("this", "expression"),
+    exp.AddMonths: ("this", "expression"),
+    exp.MonthsBetween: ("this", "expression", "roundoff"),
+    exp.TimestampFromParts: ("year", "month", "day", "hour", "min", "sec"),
+    exp.RegexpLike: ("this", "expression"),
+    exp.RegexpExtract: ("this", "expression", "group"),
+    exp.RegexpReplace: ("this", "expression", "replacement"),
+    exp.NextDay: ("this", "expression"),
 }
-
-# sqlglot's node -> the name here and the arguments in order.
-_NODES: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
-    exp.Abs: ("abs", ("this",)),
-    exp.Sqrt: ("sqrt", ("this",)),
-    exp.IsNan: ("isnan", ("this",)),
-    exp.Ceil: ("ceil", ("this",)),
-    exp.Floor: ("floor", ("this",)),
-    exp.Length: ("length", ("this",)),
-    exp.Upper: ("upper", ("this",)),
-    exp.Lower: ("lower", ("this",)),
-    exp.Substring: ("substring", ("this", "start", "length")),
-    exp.Left: ("left", ("this", "expression")),
-    exp.Right: ("right", ("this", "expression")),
-    exp.StrPosition: ("instr", ("this", "substr")),
-    exp.Replace: ("replace", ("this", "expression", "replacement")),
-    exp.Year: ("year", ("this",)),
-    exp.Quarter: ("quarter", ("this",)),
-    exp.Month: ("month", ("this",)),
-    exp.Day: ("day", ("this",)),
-    exp.DayOfMonth: ("day", ("this",)),
-    exp.DayOfWeek: ("dayofweek", ("this",)),
-    exp.DayOfYear: ("dayofyear", ("this",)),
-    exp.WeekOfYear: ("weekofyear", ("this",)),
-    exp.Hour: ("hour", ("this",)),
-    exp.Minute: ("minute", ("this",)),
-    exp.Second: ("second", ("this",)),
-    exp.DateDiff: ("datediff", ("this", "expression")),
+# Nodes that do not know how they were written: operators, and what has words between its arguments.
+_OPERATORS: dict[type[exp.Expression], str] = {
+    exp.BitwiseLeftShift: "shiftleft",
+    exp.BitwiseRightShift: "shiftright",
+    exp.RegexpLike: "regexp_like",
+    exp.Ceil: "ceil",
+    exp.Floor: "floor",
+    exp.Substring: "substring",
+    exp.Initcap: "initcap",
+    exp.Chr: "chr",
+    exp.StrPosition: "locate",
 }
-_FLAGS = frozenset({"safe", "coalesce", "ignore_nulls", "zone"})
-_EXTRACTS = frozenset({"year", "quarter", "month", "day", "dayofyear", "hour", "minute"})
-NAMES = sorted({*FUNCTIONS, "coalesce", "nullif", "if", "greatest", "least", "concat", "startswith", "endswith"})
+# What sqlglot adds to a node, and what does not change its meaning.
+_FLAGS = frozenset({"safe", "coalesce", "ignore_nulls", "is_left", "charset", "null_if_pos_overflow"})
+_ALSO: dict[type[exp.Expression], str] = {exp.Trim: "position", exp.Initcap: "expression"}
+_TRIMS = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
 def bind_function(source: Source, node: exp.Expression, bind: Bind) -> Expr:
     """A function call over bound arguments, or an error that names the nearest function."""
-    rewrite = REWRITES.get(type(node))
+    written = _written(source, node)
+    if written is not None and written not in NAMES:
+        raise _unknown(source, node)
+    rewrite = REWRITES.get(type(node)) or (BY_NAME.get(written or "") if isinstance(node, exp.Anonymous) else None)
     if rewrite is not None:
         return rewrite(source, node, bind)
+    name = _ALIASES.get(written or "", written or _OPERATORS.get(type(node), ""))
     if isinstance(node, exp.Trim):
-        position = str(node.args.get("position") or "BOTH").upper()
-        name = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}[position]
-        return _call(source, node, name, _taken(source, node, ("this",), ("position",)), bind)
-    if isinstance(node, exp.Extract) and node.name.lower() in _EXTRACTS:
-        return _call(source, node, node.name.lower(), [node.expression], bind)
-    if isinstance(node, exp.Anonymous) and node.name.lower() in FUNCTIONS:
-        return _call(source, node, node.name.lower(), node.expressions, bind)
-    if type(node) not in _NODES:
+        name = _TRIMS[str(node.args.get("position") or "BOTH").upper()]
+    if isinstance(node, exp.Extract) or written in ("date_part", "datepart"):
+        return _extract(source, node, bind)
+    if isinstance(node, exp.Ln):
+        name = "ln"
+    elif isinstance(node, exp.DateDiff) and node.args.get("unit"):
+        name = "timestampdiff"
+    elif isinstance(node, exp.DateAdd | exp.TimestampAdd):
+        name = "timestampadd"
+    if name not in FUNCTIONS:
         raise _unknown(source, node)
-    name, keys = _NODES[type(node)]
-    return _call(source, node, name, _taken(source, node, keys), bind)
+    return _call(source, node, name, FUNCTIONS[name], _bound(source, node, name, bind))
 
 
-def _taken(
-    source: Source, node: exp.Expression, keys: tuple[str, ...], flags: tuple[str, ...] = ()
-) -> list[exp.Expression]:
-    """The arguments of a call, if it has no others."""
-    extra = [key for key, value in node.args.items() if value and key not in (*keys, *flags, *_FLAGS)]
-    if extra:
-        raise Unsupported(f"{_written(source, node)} is not supported with these arguments", place=source.node(node))
+def lower(source: Source, value: Expr) -> Expr:
+    """The value in small letters, which ILIKE compares."""
+    return fold(source, Call("lower", (value,), STRING, value.at, extra=TEXT["lower"].template((value,))))
+
+
+def _bound(source: Source, node: exp.Expression, name: str, bind: Bind) -> list[Expr]:
+    """The arguments of a call, bound, in Spark's order."""
+    special = _SPECIAL.get(name)
+    if special is not None:
+        return special(source, node, bind)
+    if isinstance(node, exp.Anonymous | exp.Chr):
+        return [bind(one) for one in node.expressions]
+    keys = _ARGUMENTS.get(type(node), ("this",))
+    known = {*keys, *_FLAGS, _ALSO.get(type(node))}
+    if any(value for key, value in node.args.items() if key not in known) or _strange(node):
+        raise Unsupported(f"{name} is not supported with these arguments", place=source.node(node))
     # Where Spark's function takes a DATE, sqlglot wraps the argument.
     args = [node.args[key] for key in keys if node.args.get(key) is not None]
-    return [one.this if isinstance(one, exp.TsOrDsToDate) and not one.args.get("safe") else one for one in args]
+    return [bind(_unwrapped(one)) for one in args]
 
 
-def _call(source: Source, node: exp.Expression, name: str, nodes: list[exp.Expression], bind: Bind) -> Expr:
-    function, at = FUNCTIONS[name], offset_of(node)
-    args = [bind(one) for one in nodes]
-    if name == "substring" and len(args) == 2:
-        args.append(Const(2**31 - 1, INT, at))
-    if len(args) != len(function.params):
-        raise SqlError(f"{name} takes {len(function.params)} arguments, not {len(args)}", place=source.node(node))
-    if name in ("ceil", "floor") and args[0].type is not None and args[0].type.kind in (Kind.BIGINT, Kind.DECIMAL):
-        return _whole(source, name, args[0], at)
-    types: list[Type] = []
-    for arg, param in zip(args, function.params, strict=True):
-        target = param(arg) if arg.type is not None or not isinstance(arg, Const) else None
-        if target is None:
-            raise TypeMismatch(
-                f"{name} does not take a {type_name(arg)} here",
-                hint="a whole number that is written out"
-                if isinstance(arg.type, Type) and arg.type.kind is Kind.INT
-                else "write CAST(… AS …) around it",
-                place=source.place(arg.at),
+def _strange(node: exp.Expression) -> bool:
+    """Whether initcap was given delimiters, of which Spark knows none."""
+    return isinstance(node, exp.Initcap) and node.expression is not None and node.expression.name != " "
+
+
+def _unwrapped(node: exp.Expression) -> exp.Expression:
+    """An argument as it was written: sqlglot wraps some in casts of its own."""
+    wrapped = isinstance(node, exp.TsOrDsToDate) and not node.args.get("safe")
+    return node.this if wrapped or isinstance(node, exp.TimeStrToTime) else node
+
+
+def _logarithm(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:  # noqa: ARG001
+    """log2 and log10, which sqlglot makes a log with a base of."""
+    return [bind(node.expression)]
+
+
+def _locate(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:  # noqa: ARG001
+    args = [node.args.get("substr"), node.this, node.args.get("position")]
+    return [bind(one) for one in args if one is not None]
+
+
+def _instr(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:
+    if node.args.get("position") or node.args.get("occurrence"):
+        raise SqlError("instr takes 2 arguments", hint="use locate", place=source.node(node))
+    return [bind(node.this), bind(node.args["substr"])]
+
+
+def _formatted(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:
+    """A call with a pattern, which sqlglot rewrites; the one that was written is taken."""
+    args = [bind(_unwrapped(node.this))]
+    pattern = argument_text(source, node, 1)
+    if pattern is not None:
+        args.append(Const(pattern, STRING, offset_of(node)))
+    elif argument_text(source, node, 1, missing="") is None:
+        raise Unsupported("a pattern is a constant", hint="write it out", place=source.node(node))
+    return args
+
+
+def _unix_timestamp(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:
+    if argument_text(source, node, 1, missing="") != "" or isinstance(node.this, exp.CurrentTimestamp):
+        raise Unsupported(
+            "unix_timestamp takes one DATE or TIMESTAMP", hint="cast a STRING first", place=source.node(node)
+        )
+    return [bind(node.this)]
+
+
+def _cut(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:
+    """date_trunc and trunc: the unit as it was written."""
+    first = not isinstance(node, exp.DateTrunc)
+    unit = argument_text(source, node, 0 if first else 1)
+    if unit is None:
+        raise Unsupported("a unit is a constant", hint="such as 'HOUR'", place=source.node(node))
+    args: list[Expr] = [Const(unit, STRING, offset_of(node)), bind(_unwrapped(node.this))]
+    return args if first else args[::-1]
+
+
+def _with_unit(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:  # noqa: ARG001
+    unit = node.args.get("unit")
+    args = [bind(_unwrapped(node.expression)), bind(_unwrapped(node.this))]
+    return [Const(unit.name if unit is not None else "", STRING, offset_of(node)), *args]
+
+
+_SPECIAL = {
+    "log2": _logarithm, "log10": _logarithm, "locate": _locate, "instr": _instr, "date_format": _formatted,
+    "from_unixtime": _formatted, "unix_timestamp": _unix_timestamp, "date_trunc": _cut, "trunc": _cut,
+    "timestampadd": _with_unit, "timestampdiff": _with_unit,
+}  # fmt: skip
+
+
+def _extract(source: Source, node: exp.Expression, bind: Bind) -> Expr:
+    """EXTRACT(field FROM time) and date_part('field', time)."""
+    if isinstance(node, exp.Extract):
+        field, time = node.name.upper(), node.expression
+    else:
+        if len(node.expressions) != 2 or not isinstance(node.expressions[0], exp.Literal):
+            raise SqlError(
+                "date_part takes a field that is written out, and a time",
+                hint="such as date_part('HOUR', ts)",
+                place=source.node(node),
             )
-        types.append(target)
-    sides = tuple(coerce(source, arg, one) for arg, one in zip(args, types, strict=True))
-    return fold(source, Call(name, sides, function.result(types[0]), at, extra=function.sql))
+        field, time = node.expressions[0].name.upper(), node.expressions[1]
+    if field not in FIELDS:
+        raise Unsupported(
+            f"extract of '{field}' is not supported",
+            hint=nearest(field, FIELDS) or f"fields are {', '.join(FIELDS)}",
+            place=source.node(node),
+        )
+    return _call(source, node, "extract", FIELDS[field], [bind(time)])
 
 
-def _whole(source: Source, name: str, arg: Expr, at: int) -> Expr:
-    """Ceil and floor of a BIGINT, which is itself, and of a DECIMAL, which is a DECIMAL."""
-    assert arg.type is not None
-    if arg.type.kind is Kind.BIGINT:
-        return arg
-    return fold(source, Call(name, (arg,), _whole_decimal(arg.type), at, extra=name + "({0})"))
+def _call(source: Source, node: exp.Expression, name: str, function: Function, args: list[Expr]) -> Expr:
+    at = offset_of(node)
+    missing = len(function.params) - len(args)
+    if missing < 0 or missing > len(function.defaults):
+        counts = range(len(function.params) - len(function.defaults), len(function.params) + 1)
+        takes = " or ".join(map(str, counts))
+        raise SqlError(f"{name} takes {takes} arguments, not {len(args)}", place=source.node(node))
+    args = [*args, *function.defaults[len(function.defaults) - missing :]]
+    sides = tuple(_brought(source, name, arg, param) for arg, param in zip(args, function.params, strict=True))
+    try:
+        call = Call(name, sides, function.type_of(sides), at, extra=function.template(sides))
+    except Refused as refused:
+        raise Unsupported(str(refused), hint=refused.hint, place=source.place(at)) from None
+    return fold(source, call)
 
 
-def _written(source: Source, node: exp.Expression) -> str:
-    """The function's name as it was written, if its place is known."""
-    raw = source.raw(node)
-    return raw if raw and raw.isidentifier() else node.name if isinstance(node, exp.Anonymous) else node.key.upper()
+def _brought(source: Source, name: str, arg: Expr, param: Param) -> Expr:
+    target = param.target(arg)
+    if isinstance(arg, Const) and arg.small and param.to is None:
+        raise Unsupported(
+            f"{name} of TINYINT and SMALLINT is not supported",
+            hint="leave the suffixes S and Y out",
+            place=source.place(arg.at),
+        )
+    if target is None:
+        if param.constant and not isinstance(arg, Const):
+            hint = "write it out: here it is a constant"
+        else:
+            hint = f"it takes {', '.join(one for one in Kind if one in param.kinds)}; write CAST(… AS …) around it"
+        raise TypeMismatch(f"{name} does not take {a_type(arg)} here", hint=hint, place=source.place(arg.at))
+    return coerce(source, arg, target)
+
+
+def _written(source: Source, node: exp.Expression) -> str | None:
+    """The function's name as it was written, in lower case; None for an operator."""
+    if isinstance(node, exp.Anonymous):
+        return str(node.name).lower()
+    raw = source.raw(node) if isinstance(node, exp.Func) else None
+    return raw.lower() if raw and raw.isidentifier() else None
 
 
 def _unknown(source: Source, node: exp.Expression) -> Unsupported:
-    name = _written(source, node)
+    name = _written(source, node) or node.key.upper()
+    if name.lower() in NAMES:
+        return Unsupported(f"{name} is not supported with these arguments", place=source.node(node))
     what = f"the function {name}" if isinstance(node, exp.Func) else f"'{name}'"
     return Unsupported(
         f"{what} is not supported",
-        hint=nearest(name, NAMES) or f"functions are {', '.join(NAMES)}",
+        hint=nearest(name, [*NAMES, *AGGREGATES]) or "docs/language.md has the list of functions",
         place=source.node(node),
     )

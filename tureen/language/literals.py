@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal, InvalidOperation
 
-from tureen.errors import SqlError
+from tureen.errors import SqlError, article
 from tureen.language.cast import plain_float, to_float32
 from tureen.language.source import Source
 from tureen.language.tree import BIGINT, DOUBLE, FLOAT, INT, Const
@@ -74,7 +74,7 @@ def _integer(source: Source, value: int, text: str, suffix: str, at: int) -> Con
     if suffix in _SMALL:
         name, half = _SMALL[suffix]
         if not -half <= value < half:
-            raise SqlError(f"'{text}' is not a {name}", place=source.place(at))
+            raise SqlError(f"'{text}' is not {article(name)}", place=source.place(at))
         return Const(value, INT, at, small=True)
     for one in (BIGINT,) if suffix == "L" else (INT, BIGINT):
         low, high = integer_range(one.kind)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import zip_longest
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
@@ -12,15 +14,21 @@ from sqlglot.tokens import Token, TokenType
 from tureen.errors import SqlError, UnknownStream, Unsupported
 from tureen.language.bind import bind_condition
 from tureen.language.bounds import read_window
+from tureen.language.brackets import read_brackets
+from tureen.language.expressions import expression_of
 from tureen.language.factors import holds
+from tureen.language.grouping import Groups, is_grouped, read_having, read_keys
 from tureen.language.normal import clause_of
+from tureen.language.outputs import Item, aliases, read_count, read_items, read_order
 from tureen.language.scope import Scope
-from tureen.language.select import check_select, read_outputs, stream_of
+from tureen.language.select import check_select, stream_of
 from tureen.language.source import Source
-from tureen.language.split import split, tokenize
+from tureen.language.split import Parts, split, tokenize
+from tureen.language.steps import known_of_steps
 from tureen.predicate import Clause
-from tureen.query import Query
+from tureen.query import STEP_END, STEP_START, Grouping, Order, Output, Query
 from tureen.schema import Schema
+from tureen.window import RowsBack, Steps, Window
 
 Lookup = Callable[[str], tuple[str, Schema]]
 
@@ -28,7 +36,8 @@ Lookup = Callable[[str], tuple[str, Schema]]
 def bind_query(text: str, lookup: Lookup) -> Query:
     """The standing query that a text means, over the stream that `lookup` finds.
 
-    The passes: tokens, the window cut off, sqlglot's tree, names and types, predicates, normal form.
+    The passes: tokens, the windows cut off, sqlglot's tree, names and types, predicates and their normal form,
+    keys and aggregates, the select list and its order.
     """
     try:
         return _bind_query(text, lookup)
@@ -39,7 +48,7 @@ def bind_query(text: str, lookup: Lookup) -> Query:
 def _bind_query(text: str, lookup: Lookup) -> Query:
     source = Source(text)
     parts = split(source, tokenize(source))
-    window = read_window(source, parts)
+    window, steps = _windows(source, parts)
     select = _parse(source, parts.select)
     check_select(source, select, parts.select)
     table, names = stream_of(source, select)
@@ -50,8 +59,83 @@ def _bind_query(text: str, lookup: Lookup) -> Query:
             error.message, detail=error.detail, hint=error.hint, place=error.place or source.node(table)
         ) from None
     scope = Scope(source, schema, (*names, stream) if len(names) == 1 and names[0] == table.name else names)
-    outputs = read_outputs(scope, select)
-    return Query(text, stream, _clause(scope, select), outputs, window)
+    clause = _clause(scope, select)
+    scope = replace(scope, clause="the select list")
+    if steps is None and not is_grouped(select):
+        if parts.partial is not None:
+            raise _no_steps(source, parts.partial)
+        items = read_items(scope, select, parts.select, lambda expr: expr)
+        order = read_order(scope, select, items, lambda expr: expr)
+        grouping = None
+    else:
+        items, order, grouping, steps = _groups(scope, select, parts, window, steps)
+    return Query(
+        text,
+        stream,
+        clause,
+        tuple(Output(item.name, expression_of(source, item.expr)) for item in items),
+        window,
+        steps,
+        grouping,
+        distinct=bool(select.args.get("distinct")),
+        order=order,
+        limit=read_count(scope, select, "limit"),
+        offset=read_count(scope, select, "offset") or 0,
+    )
+
+
+def _windows(source: Source, parts: Parts) -> tuple[Window, Steps | None]:
+    """The window that the query sees, and its steps if brackets give some."""
+    bracket, steps = read_brackets(source, parts)
+    if bracket is None:
+        return read_window(source, parts), steps
+    bound = parts.begin or parts.end
+    if bound:
+        raise SqlError(
+            "the query has two windows: one in brackets and one with BEGIN or END",
+            hint="keep one of them",
+            place=source.token(bound[0]),
+        )
+    return bracket, steps
+
+
+def _groups(
+    scope: Scope, select: exp.Select, parts: Parts, window: Window, steps: Steps | None
+) -> tuple[list[Item], tuple[Order, ...], Grouping, Steps | None]:
+    """The parts of a query over groups."""
+    keys, steps = read_keys(scope, select, steps)
+    if (
+        steps is not None
+        and not steps.rows
+        and (isinstance(window.begin, RowsBack) or isinstance(window.end, RowsBack))
+    ):
+        raise Unsupported(
+            "steps of time in a window of rows are not supported",
+            hint="count both in rows, or both in time",
+            place=scope.source.token((parts.begin or parts.end or parts.select)[0]),
+        )
+    if parts.partial is not None:
+        if steps is None:
+            raise _no_steps(scope.source, parts.partial)
+        steps = replace(steps, partial=True)
+    groups = Groups(scope.source, keys, frozenset({STEP_START, STEP_END} if steps is not None else ()))
+    scope = replace(
+        scope,
+        known=known_of_steps() if steps is not None else {},
+        aggregate=lambda node: groups.aggregate(scope, node),
+    )
+    items = read_items(scope, select, parts.select, groups.settle)
+    having = read_having(scope, select, groups, aliases(items))
+    order = read_order(scope, select, items, groups.settle)
+    return items, order, groups.grouping(having), steps
+
+
+def _no_steps(source: Source, token: Token) -> SqlError:
+    return SqlError(
+        "EMIT PARTIAL is about steps, and the query has none",
+        hint="write [RANGE 5 MINUTES SLIDE 1 MINUTE] after the stream",
+        place=source.token(token),
+    )
 
 
 def _clause(scope: Scope, select: exp.Select) -> Clause:
@@ -62,9 +146,7 @@ def _clause(scope: Scope, select: exp.Select) -> Clause:
 
 
 def _parse(source: Source, tokens: list[Token]) -> exp.Select:
-    for token in tokens:
-        if token.text.upper() == "TRY_CAST" and token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER):
-            raise Unsupported("TRY_CAST is not supported", hint="use CAST", place=source.token(token))
+    tokens = [_function(token, after) for token, after in zip_longest(tokens, tokens[1:])]
     try:
         found = Spark().parser().parse(tokens, source.text)
     except ParseError as error:
@@ -81,6 +163,13 @@ def _parse(source: Source, tokens: list[Token]) -> exp.Select:
     if not isinstance(tree, exp.Select):
         raise SqlError("the text is not one SELECT", place=source.token(tokens[0]))
     return tree
+
+
+def _function(token: Token, after: Token | None) -> Token:
+    """Spark's function `window` as a plain word: sqlglot would read a WINDOW clause."""
+    if token.token_type is TokenType.WINDOW and after is not None and after.token_type is TokenType.L_PAREN:
+        return Token(TokenType.VAR, token.text, token.line, token.col, token.start, token.end, token.comments)
+    return token
 
 
 def _parse_error(source: Source, tokens: list[Token], error: ParseError) -> SqlError:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from tureen.language.functions_math import MATH
+from tureen.language.functions_text import TEXT
+from tureen.language.functions_time import TIMES
 from tureen.language.tree import Call, Expr, children
 from tureen.language.types import keeps_every_value
-from tureen.schema import FRACTIONAL, Kind
+from tureen.schema import FRACTIONAL, NUMERIC, Kind
 
-RAISING_FUNCTIONS = frozenset({"abs", "ceil", "floor", "upper", "lower"})
+RAISING_FUNCTIONS = frozenset(name for name, one in (MATH | TEXT | TIMES).items() if one.raises)
+
+MOST_NEGATED = 34
+"""Beyond so many digits Spark's negative of a DECIMAL is not exact, and ours raises."""
 
 
 def can_raise(expr: Expr) -> bool:
@@ -23,10 +29,21 @@ def can_raise(expr: Expr) -> bool:
 def _raises(call: Call) -> bool:
     if call.op in ("/", "%", "div") or call.op in RAISING_FUNCTIONS:
         return True
+    if call.op == "neg" and call.type.precision > MOST_NEGATED:
+        return True
     if call.op in ("+", "-", "*", "neg"):
         return call.type.kind not in FRACTIONAL | {Kind.DECIMAL}
-    if call.op == "cast":
-        source = call.args[0].type
-        harmless = call.type.kind in (Kind.STRING, Kind.BOOLEAN, Kind.DOUBLE)
-        return source is None or not (harmless or keeps_every_value(source, call.type))
+    if call.op in ("cast", "try_cast"):
+        return _cast_raises(call)
     return False
+
+
+def _cast_raises(call: Call) -> bool:
+    source = call.args[0].type
+    if source is None or source.kind is Kind.STRING:
+        # TRY_CAST raises too, on the few texts that Spark reads and we do not.
+        return True
+    if call.op == "try_cast" or keeps_every_value(source, call.type):
+        return False
+    harmless = {Kind.STRING, Kind.BOOLEAN} | (FRACTIONAL if source.kind in NUMERIC | {Kind.BOOLEAN} else set())
+    return call.type.kind not in harmless

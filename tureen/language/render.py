@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 
 from tureen.errors import Unsupported
+from tureen.language.conversions import cast_sql
+from tureen.language.division import common_decimal, division_sql
 from tureen.language.moments import DAY_MICROS, day_text, in_range, moment_text
-from tureen.language.raising import can_raise
+from tureen.language.raising import MOST_NEGATED, can_raise
 from tureen.language.tree import Call, Const, Expr, Lapse, Ref
 from tureen.schema import FRACTIONAL, INTEGRAL, Kind, Type
 
@@ -17,7 +19,11 @@ LONGEST = 100_000
 _NAMES = {Kind.INT: "INTEGER", Kind.STRING: "VARCHAR"}
 
 
+SHORT = 60
+"""The longest SQL of an argument that is written again instead of being given a name."""
+
 _NULL_FIRST = frozenset({"=", "<>", "<", "<=", ">", ">=", "+", "-", "*"})
+_LOOKS_AT_ALL = frozenset({"/", "div", "coalesce", "concat", "concat_ws", "greatest", "least", "locate"})
 
 
 def sql_type(one: Type) -> str:
@@ -102,6 +108,9 @@ def _call(call: Call, args: list[str]) -> str:
     if call.op in _NULL_FIRST and can_raise(call.args[1]):
         # Spark does not look at the right side where the left is NULL; DuckDB evaluates both.
         return f"(CASE WHEN {args[0]} IS NULL THEN NULL ELSE {text} END)"
+    if call.op in ("/", "%", "div") and can_raise(call.args[0]):
+        # Of a quotient Spark looks at the right side first.
+        return f"(CASE WHEN {args[1]} IS NULL THEN NULL ELSE {text} END)"
     return text
 
 
@@ -128,14 +137,25 @@ def _plain_call(call: Call, args: list[str]) -> str:
         case "case":
             whens = zip(args[:-1:2], args[1:-1:2], strict=True)
             return f"(CASE {' '.join(f'WHEN {a} THEN {b}' for a, b in whens)} ELSE {args[-1]} END)"
-        case "cast":
-            return _cast(call, args[0])
+        case "cast" | "try_cast":
+            return _cast(call, args)
         case "neg":
-            # DuckDB widens the negative of the least integer; Spark raises.
-            return f"(- {args[0]})" if call.type.kind in FRACTIONAL else f"({_zero(call.type)} - {args[0]})"
+            return _negative(call, args)
         case "+" | "-" | "*" | "/" | "%" | "div":
             return _arithmetic(call, args)
-    return f"CAST({call.extra.format(*args)} AS {sql_type(call.type)})"
+    return f"CAST({_filled(call, call.extra, args)} AS {sql_type(call.type)})"
+
+
+def _negative(call: Call, args: list[str]) -> str:
+    if call.type.kind in FRACTIONAL:
+        return f"(- {args[0]})"
+    # DuckDB widens the negative of the least integer; Spark raises.
+    text = f"({_zero(call.type)} - {{0}})"
+    if call.type.precision > MOST_NEGATED:
+        # Spark rounds to 34 digits, which may then not fit.
+        large = f"CAST('1e{MOST_NEGATED - call.type.scale}' AS DOUBLE)"
+        text = f"(CASE WHEN abs({{0}}) >= {large} THEN error('a number of more than 34 digits') ELSE {text} END)"
+    return _filled(call, text, args)
 
 
 def _logic(call: Call, args: list[str]) -> str:
@@ -149,16 +169,26 @@ def _logic(call: Call, args: list[str]) -> str:
     return text
 
 
-def _cast(call: Call, arg: str) -> str:
+def _cast(call: Call, args: list[str]) -> str:
     source = call.args[0].type
     assert source is not None
-    if source.kind in FRACTIONAL | {Kind.DECIMAL} and call.type.kind in INTEGRAL:
-        # Spark cuts the fraction off, DuckDB rounds.
-        return f"CAST(trunc({arg}) AS {sql_type(call.type)})"
-    if source.kind is Kind.DECIMAL and call.type.kind is Kind.DOUBLE and source.precision > 15:
-        # DuckDB divides two rounded numbers; a text is rounded once, as Spark does.
-        return f"CAST(CAST({arg} AS VARCHAR) AS DOUBLE)"
-    return f"CAST({arg} AS {sql_type(call.type)})"
+    return _filled(call, cast_sql(source, call.type, sql_type(call.type), call.op == "try_cast"), args)
+
+
+def _filled(call: Call, template: str, args: list[str]) -> str:
+    """A template with its arguments; a long one that occurs in it more than once is evaluated once, under a name."""
+    names = list(args)
+    for i, text in enumerate(args):
+        if len(text) > SHORT and template.count(f"{{{i}}}") > 1:
+            names[i] = f"_let{i}"
+    text = template.format(*names)
+    for i in reversed(range(len(args))):
+        if call.op not in _LOOKS_AT_ALL and any(can_raise(one) for one in call.args[i + 1 :]):
+            # Spark does not look at the later arguments where an earlier one is NULL.
+            text = f"CASE WHEN {names[i]} IS NULL THEN NULL ELSE {text} END"
+        if names[i] is not args[i]:
+            text = f"list_transform([{args[i]}], lambda {names[i]}: {text})[1]"
+    return text
 
 
 def _arithmetic(call: Call, args: list[str]) -> str:
@@ -167,12 +197,18 @@ def _arithmetic(call: Call, args: list[str]) -> str:
     if isinstance(second, Lapse) and first.type is not None and first.type.kind is Kind.DATE:
         days = second.micros // DAY_MICROS
         return f"CAST({left} {call.op} CAST({days} AS INTEGER) AS DATE)"
+    if call.op in ("/", "div") and first.type is not None and first.type.kind is Kind.DECIMAL:
+        return _filled(call, division_sql(call), args)
     if call.op in ("/", "%", "div"):
+        if call.type.kind is Kind.DECIMAL:
+            wide = sql_type(common_decimal(call))
+            left, right = f"CAST({left} AS {wide})", f"CAST({right} AS {wide})"
         op = {"div": "//"}.get(call.op, call.op)
         # DuckDB gives NULL or infinity, and raises for the remainder of the least integer by -1.
         by_one = f"WHEN {right} = -1 THEN 1 " if call.op == "%" and call.type.kind in INTEGRAL else ""
         guard = f"CASE WHEN {right} = 0 AND {left} IS NOT NULL THEN error('division by zero') {by_one}ELSE {right} END"
-        return f"({left} {op} ({guard}))"
+        text = f"({left} {op} ({guard}))"
+        return f"CAST({text} AS {sql_type(call.type)})" if call.type.kind is Kind.DECIMAL else text
     if call.type.kind is Kind.DECIMAL and call.op != "*":
         wide = sql_type(call.type)
         left, right = f"CAST({left} AS {wide})", f"CAST({right} AS {wide})"

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from tureen.errors import SqlError, UnknownColumn, nearest
 from tureen.language.source import Source, offset_of
-from tureen.language.tree import Ref
+from tureen.language.tree import Expr, Ref
 from tureen.schema import Schema
 
 
 @dataclass(frozen=True)
 class Scope:
-    """What names mean: the stream's columns, and the names that may stand before their dot."""
+    """What names mean in one clause: the stream's columns, and the names that may stand before their dot.
+
+    `known` are other names that mean something here, in lower case: aliases of the select list, a step's start
+    and end. `aggregate` says what an aggregate means here; where it is None, there can be none.
+    """
 
     source: Source
     schema: Schema
     names: tuple[str, ...]
+    clause: str = "WHERE"
+    known: Mapping[str, Expr] = field(default_factory=dict)
+    aggregate: Callable[[exp.Expression], Expr] | None = None
 
-    def column(self, node: exp.Column) -> Ref:
-        """The column that a name means."""
+    def column(self, node: exp.Column) -> Expr:
+        """What a name means."""
         place = self.source.node(node)
+        found = self.known.get(f"{node.table}.{node.name}".lstrip(".").lower())
+        if found is not None:
+            return found
         if node.args.get("db") or node.args.get("catalog"):
             raise UnknownColumn(f"'{node.sql('spark')}' has too many parts", place=place)
         if isinstance(node.this, exp.Star):

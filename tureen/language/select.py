@@ -1,4 +1,4 @@
-"""The SELECT itself: which clauses are taken, which stream it is over, and what it gives."""
+"""The SELECT itself: which clauses are taken, and which stream it is over."""
 
 from __future__ import annotations
 
@@ -6,24 +6,18 @@ from sqlglot import exp
 from sqlglot.tokens import Token
 
 from tureen.errors import SqlError, Unsupported
-from tureen.language.scope import Scope
 from tureen.language.source import Source, offset_of
-from tureen.query import Output
 
-_TAKEN = frozenset({"expressions", "from_", "where"})
+_TAKEN = frozenset({"expressions", "from_", "where", "distinct", "group", "having", "order", "limit", "offset"})
 _CLAUSES = {
-    "distinct": ("DISTINCT", "leave it out"),
-    "group": ("GROUP BY", "select the rows, and group them where they are used"),
-    "having": ("HAVING", "select the rows, and group them where they are used"),
-    "order": ("ORDER BY", "leave it out: rows come in time order"),
-    "sort": ("SORT BY", "leave it out: rows come in time order"),
-    "limit": ("LIMIT", "use a window of rows: BEGIN NOW - 100 ROWS END NOW"),
-    "offset": ("OFFSET", "leave it out"),
+    "sort": ("SORT BY", "use ORDER BY"),
+    "cluster": ("CLUSTER BY", "use ORDER BY"),
+    "distribute": ("DISTRIBUTE BY", "leave it out"),
     "joins": ("a join", "register one query for each stream"),
     "laterals": ("LATERAL VIEW", "leave it out"),
     "with_": ("WITH", "write one SELECT over one stream"),
     "windows": ("WINDOW", "give the query a window with BEGIN … END …"),
-    "qualify": ("QUALIFY", "use WHERE"),
+    "qualify": ("QUALIFY", "use WHERE or HAVING"),
 }
 _TABLE_TAKEN = frozenset({"this", "alias"})
 
@@ -42,6 +36,11 @@ def check_select(source: Source, select: exp.Select, tokens: list[Token]) -> Non
         raise Unsupported(f"{what} is not supported yet", hint=instead, place=source.place(mark))
     if not select.expressions:
         raise SqlError("the select list is empty", hint="write * or column names", place=source.place(0))
+    distinct = select.args.get("distinct")
+    if distinct is not None and distinct.args.get("on"):
+        raise Unsupported(
+            "DISTINCT ON is not supported", hint="use GROUP BY with first(…)", place=source.node(distinct)
+        )
 
 
 def stream_of(source: Source, select: exp.Select) -> tuple[exp.Table, tuple[str, ...]]:
@@ -66,40 +65,3 @@ def stream_of(source: Source, select: exp.Select) -> tuple[exp.Table, tuple[str,
     if alias is not None and alias.args.get("columns"):
         raise Unsupported("new names for columns are given in SELECT", place=source.node(table))
     return table, (table.alias or table.name,)
-
-
-def read_outputs(scope: Scope, select: exp.Select) -> tuple[Output, ...]:
-    """The select list: columns under the names that the answer gives them."""
-    outputs: list[Output] = []
-    for item in select.expressions:
-        found = _item(scope, item)
-        for one in found:
-            if any(one.name.lower() == other.name.lower() for other in outputs):
-                raise SqlError(
-                    f"the answer would have two columns '{one.name}'",
-                    hint="give one of them another name with AS",
-                    place=scope.source.node(item),
-                )
-            outputs.append(one)
-    return tuple(outputs)
-
-
-def _item(scope: Scope, item: exp.Expression) -> list[Output]:
-    inner = item.unalias()
-    while isinstance(inner, exp.Paren):
-        inner = inner.this
-    star = inner if isinstance(inner, exp.Star) else inner.this if isinstance(inner, exp.Column) else None
-    if isinstance(star, exp.Star):
-        if any(star.args.values()) or isinstance(item, exp.Alias):
-            raise Unsupported("* is taken as it is", hint="name the columns", place=scope.source.node(item))
-        if isinstance(inner, exp.Column):
-            scope.check_table(inner)
-        return [Output(name, name) for name in scope.schema.names]
-    if not isinstance(inner, exp.Column):
-        raise Unsupported(
-            "an expression in the select list is not supported yet",
-            hint="select the columns it needs",
-            place=scope.source.node(item),
-        )
-    column = scope.column(inner).column
-    return [Output(item.alias or inner.name, column.name)]

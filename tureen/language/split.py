@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
@@ -26,6 +27,13 @@ _BEFORE_NAME = frozenset(
         TokenType.COMMA,
         TokenType.FROM,
         TokenType.WHERE,
+        TokenType.CASE,
+        TokenType.WHEN,
+        TokenType.THEN,
+        TokenType.ELSE,
+        TokenType.GROUP_BY,
+        TokenType.HAVING,
+        TokenType.ORDER_BY,
         TokenType.AND,
         TokenType.OR,
         TokenType.NOT,
@@ -57,7 +65,10 @@ class Parts:
     """A query's tokens, part by part; a part that is not there is None."""
 
     select: list[Token]
-    bracket: list[Token] | None
+    brackets: list[list[Token]]
+    """The windows in brackets, one for each stream that has one."""
+    partial: Token | None
+    """The EMIT of EMIT PARTIAL."""
     begin: list[Token] | None
     end: list[Token] | None
 
@@ -100,24 +111,17 @@ def _with_strings(source: Source, tokens: list[Token]) -> list[Token]:
 
 
 def split(source: Source, tokens: list[Token]) -> Parts:
-    """Find the bracket window and the last BEGIN … END of a query at its top level."""
+    """Find the windows of a query: in brackets after its streams, and BEGIN … END at its top level."""
     tokens = _without_semicolon(source, tokens)
     _check_start(source, tokens)
     _check_parameters(source, tokens)
-    bracket = _find_bracket(source, tokens)
-    kept = tokens if bracket is None else tokens[: bracket[0]] + tokens[bracket[1] + 1 :]
-    inside = None if bracket is None else tokens[bracket[0] + 1 : bracket[1]]
+    brackets, kept = _cut_brackets(source, tokens)
+    partial, kept = _cut_partial(source, kept)
     marks = _window_words(source, kept)
     if not marks:
-        return Parts(kept, inside, None, None)
-    if inside is not None:
-        raise SqlError(
-            "the query has two windows: one in brackets and one with BEGIN or END",
-            hint="keep one of them",
-            place=source.token(kept[marks[0]]),
-        )
+        return Parts(kept, brackets, partial, None, None)
     begin, end = _bounds(source, kept, marks)
-    return Parts(kept[: marks[0]], None, begin, end)
+    return Parts(kept[: marks[0]], brackets, partial, begin, end)
 
 
 def _without_semicolon(source: Source, tokens: list[Token]) -> list[Token]:
@@ -152,23 +156,48 @@ def _check_parameters(source: Source, tokens: list[Token]) -> None:
             )
 
 
-def _find_bracket(source: Source, tokens: list[Token]) -> tuple[int, int] | None:
-    """Where the `[…]` after the stream opens and closes."""
-    depth, in_from = 0, False
-    for i, token in enumerate(tokens):
-        kind = token.token_type
+def _cut_brackets(source: Source, tokens: list[Token]) -> tuple[list[list[Token]], list[Token]]:
+    """The `[…]` after the streams, with their brackets, and the tokens without them."""
+    found: list[list[Token]] = []
+    kept: list[Token] = []
+    depth, in_from, i = 0, False, 0
+    while i < len(tokens):
+        kind = tokens[i].token_type
         if depth == 0 and kind is TokenType.FROM:
             in_from = True
         elif depth == 0 and kind in _CLAUSES:
-            return None
-        elif depth == 0 and in_from and kind is TokenType.L_BRACKET:
-            closes = (j for j in range(i, len(tokens)) if tokens[j].token_type is TokenType.R_BRACKET)
-            close = next(closes, None)
+            in_from = False
+        if depth == 0 and in_from and kind is TokenType.L_BRACKET:
+            close = next((j for j in range(i, len(tokens)) if tokens[j].token_type is TokenType.R_BRACKET), None)
             if close is None:
-                raise SqlError("the bracket is not closed", place=source.token(token))
-            return i, close
+                raise SqlError("the bracket is not closed", place=source.token(tokens[i]))
+            found.append(tokens[i : close + 1])
+            i = close + 1
+            continue
         depth += (kind in _OPEN) - (kind in _CLOSE)
-    return None
+        kept.append(tokens[i])
+        i += 1
+    return found, kept
+
+
+def _cut_partial(source: Source, tokens: list[Token]) -> tuple[Token | None, list[Token]]:
+    """The EMIT PARTIAL after the clauses or after the window, and the tokens without it."""
+    for i, (token, following) in enumerate(pairwise(tokens)):
+        if token.text.upper() == "EMIT" and following.text.upper() == "PARTIAL" and not _is_name(tokens, i):
+            after = tokens[i + 2 : i + 3]
+            if after and after[0].token_type not in (TokenType.BEGIN, TokenType.END):
+                raise SqlError(
+                    "EMIT PARTIAL comes after the clauses of SELECT",
+                    hint="put it at the end of the query",
+                    place=source.token(token),
+                )
+            return token, tokens[:i] + tokens[i + 2 :]
+    return None, tokens
+
+
+def _is_name(tokens: list[Token], i: int) -> bool:
+    """Whether the token there is where a name must be."""
+    return i > 0 and tokens[i - 1].token_type in _BEFORE_NAME
 
 
 def _window_words(source: Source, tokens: list[Token]) -> list[int]:
@@ -185,7 +214,7 @@ def _window_words(source: Source, tokens: list[Token]) -> list[int]:
                 hint=f"at most {MAX_DEPTH} levels of parentheses and CASE",
                 place=source.token(token),
             )
-        named = i > 0 and tokens[i - 1].token_type in _BEFORE_NAME
+        named = _is_name(tokens, i)
         if kind is TokenType.CASE and not named | (cases > 0):
             cases += 1
         elif kind is TokenType.CASE:

@@ -1,4 +1,6 @@
-"""The bound tree: a WHERE clause whose names and types are known.
+"""The bound tree: an expression whose names and types are known.
+
+Two that are equal mean the same: where they stand in the text does not count.
 
 Every constant is kept as its key (see `tureen.predicate`): BOOLEAN 0/1, DECIMAL as the unscaled integer,
 DATE as days and TIMESTAMP as microseconds since 1970. A type of None is that of a bare NULL.
@@ -6,7 +8,7 @@ DATE as days and TIMESTAMP as microseconds since 1970. A type of None is that of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tureen.predicate import Key
 from tureen.schema import Column, Kind, Type
@@ -27,16 +29,16 @@ class Const:
 
     value: Key | None
     type: Type | None
-    at: int
+    at: int = field(compare=False)
     small: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A column of the stream."""
+    """A column of the stream, or of what a grouping gives."""
 
     column: Column
-    at: int
+    at: int = field(compare=False)
 
     @property
     def type(self) -> Type:
@@ -50,7 +52,7 @@ class Lapse:
 
     months: int
     micros: int
-    at: int
+    at: int = field(compare=False)
 
     @property
     def type(self) -> None:
@@ -69,7 +71,7 @@ class Call:
     op: str
     args: tuple[Expr, ...]
     type: Type
-    at: int
+    at: int = field(compare=False)
     extra: str = ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,7 @@ import pyarrow as pa
 from tureen.errors import QueryFailed
 from tureen.matching.bitmaps import pack_mask
 from tureen.matching.cell import Cell
-from tureen.matching.evaluate import holds
+from tureen.matching.evaluate import holds, narrow
 from tureen.matching.kernels import Output, Ranges, count_factors, match_clauses
 from tureen.matching.prefixes import Prefixes, fill_prefixes, plan_prefixes
 from tureen.matching.select import select
@@ -82,7 +83,7 @@ def match_block(block: Block, run: QueryRun, buffers: Buffers) -> Cell:
     ranges = Ranges(arrays.factor_column, arrays.factor_start, arrays.range_low, arrays.range_high, ranks)
     counts = buffers.take("counts", run.factors + len(run.derived_texts), np.int32)
     count_factors(ranges, counts)
-    derived, settled, failures = _derived(block, run, width, counts, buffers)
+    derived, settled, failures = _derived(block, run, width, counts, ranks, buffers)
     prefixes = _prefixes(block, run, width, table, ranks, buffers)
     output = Output(
         buffers.take("clause", len(run), np.int64),
@@ -141,20 +142,25 @@ def _prefixes(
 
 
 def _derived(
-    block: Block, run: QueryRun, width: int, counts: npt.NDArray[np.generic], buffers: Buffers
+    block: Block,
+    run: QueryRun,
+    width: int,
+    counts: npt.NDArray[Any],
+    ranks: npt.NDArray[np.generic],
+    buffers: Buffers,
 ) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.int32], dict[int, str]]:
     """The bitmaps of the derived factors, each evaluated once for all clauses that contain it.
 
-    A factor that raises on the whole block may do so on rows that no clause asks it about. So each clause that
-    contains it is then evaluated on its own, on the rows that its other factors let through; its answer takes
-    a bitmap of its own.
+    It is evaluated on the rows that some clause asks it about, as far as those are easily known. So it may raise on
+    a row that no clause asks about: each clause that contains it is then evaluated on its own, on the rows that its
+    other factors let through, and its answer takes a bitmap of its own.
     """
     size = len(run.derived_texts)
     words = buffers.take("derived", size * width, np.uint64)[: size * width].reshape(size, width)
     alone: set[int] = set()
     for number in range(size):
         try:
-            mask = holds(run.derived[number], block)
+            mask = _holds_where_asked(block, run, number, counts, ranks)
         except QueryFailed:
             # It counts as empty, so that a clause that fails for it has no entry.
             counts[run.factors + number] = 0
@@ -176,6 +182,24 @@ def _derived(
         pack_mask(address_of(mask), block.rows, answers[place])
         settled[position] = size + place
     return np.concatenate([words, answers]), settled, failures
+
+
+def _holds_where_asked(
+    block: Block, run: QueryRun, number: int, counts: npt.NDArray[Any], ranks: npt.NDArray[Any]
+) -> npt.NDArray[np.bool_]:
+    """For which rows a derived factor holds, of those that the most selective of its partners let through."""
+    factor, partners, arrays = run.derived[number], run.partners[number], run.arrays
+    chosen = {min(some, key=lambda one: int(counts[one])) for some in partners or ()}
+    if partners is None or 2 * sum(int(counts[one]) for one in chosen) > block.rows:
+        return holds(factor, block)
+    asked = np.zeros(block.rows, np.bool_)
+    for one in chosen:
+        perm = block.indexed(run.names[arrays.factor_column[one]]).perm
+        for place in range(arrays.factor_start[one], arrays.factor_start[one + 1]):
+            asked[perm[ranks[arrays.range_low[place]] : ranks[arrays.range_high[place]]]] = True
+    mask = np.zeros(block.rows, np.bool_)
+    mask[narrow((factor,), block, np.flatnonzero(asked))] = True
+    return mask
 
 
 def _batch(output: Output, done: int) -> pa.RecordBatch:

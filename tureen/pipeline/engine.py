@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tureen.aggregates.warm import warm_up
 from tureen.errors import EngineFailed
 from tureen.pipeline.upkeep import Debt, Payment, compile_queries, expire, pay, pay_debts, seal
 from tureen.pot.catalog import Catalog
@@ -60,6 +61,8 @@ class Engine:
         ]
         for thread in self._threads:
             thread.start()
+        # While Spark starts there is time to load what the first invocation of an aggregate would wait for.
+        threading.Thread(target=warm_up, name="tureen-warm-up", daemon=True).start()
 
     def notice(self) -> None:
         """Look at the catalog now: something was registered, created or dropped."""

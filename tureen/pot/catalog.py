@@ -55,6 +55,7 @@ class Catalog:
         if create:
             self._initialise()
         self._check_version()
+        self._add_missing_tables()
 
     def _initialise(self) -> None:
         with self.write() as tx:
@@ -75,6 +76,17 @@ class Catalog:
                 f"the pot in '{self.root}' has format version {found}; this Tureen reads version {FORMAT_VERSION}",
                 hint="open it with the version of Tureen that made it",
             )
+
+    def _add_missing_tables(self) -> None:
+        """Bring a pot up to date that was made before some table of the catalog was thought of.
+
+        A table more changes nothing for what is there, so it does not make another version of the format.
+        """
+        with self.read() as tx:
+            there = set(tx.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'").scalars())
+        if not there >= metadata.tables.keys():
+            with self.write() as tx:
+                metadata.create_all(tx)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:

@@ -30,7 +30,7 @@ def attempt_of(path: Path) -> str:
 def durable_file(path: Path) -> Iterator[BinaryIO]:
     """A new file that is on the disk, with its name, where the block ends without an error."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_directory(path.parent)
         with open(path, "xb") as file:
             yield file
             file.flush()
@@ -44,6 +44,14 @@ def durable_file(path: Path) -> Iterator[BinaryIO]:
         if isinstance(error, OSError):
             raise storage_failed(path, error) from error
         raise
+
+
+def _make_directory(directory: Path) -> None:
+    """Make a directory whose own name is on the disk too, as a file in it would be lost without it."""
+    missing = [one for one in (directory, *directory.parents) if not one.exists()]
+    directory.mkdir(parents=True, exist_ok=True)
+    for one in missing:
+        sync_directory(one.parent)
 
 
 def sync_directory(directory: Path) -> None:

@@ -9,10 +9,12 @@ from sqlalchemy import Connection
 
 from tureen.errors import UnknownStream
 from tureen.pot.catalog import current_seq
+from tureen.pot.dimensions import Dimension, list_dimensions
 from tureen.pot.position import Position
-from tureen.pot.queries import count_queries, last_eager_seq
+from tureen.pot.queries import Registered, count_queries, last_eager_seq
 from tureen.pot.runs import count_rejected, live_runs
 from tureen.pot.streams import Stream, list_streams, stream_by_id
+from tureen.window import from_micros
 
 
 def pot_status(tx: Connection, inbox_end: Callable[[int], int] | None) -> dict[str, Any]:
@@ -20,6 +22,7 @@ def pot_status(tx: Connection, inbox_end: Callable[[int], int] | None) -> dict[s
     handles, clauses = count_queries(tx)
     return {
         "streams": {stream.name: _stream_status(tx, stream, inbox_end) for stream in list_streams(tx)},
+        "tables": {table.name: _table_status(table) for table in list_dimensions(tx)},
         "queries": handles,
         "clauses": clauses,
         "position": str(Position(current_seq(tx))),
@@ -46,6 +49,21 @@ def describe_stream(stream: Stream) -> dict[str, Any]:
         "retain_seconds": None if stream.retain is None else stream.retain / 1_000_000,
         "source": stream.source,
     }
+
+
+def describe_query(query: Registered) -> dict[str, Any]:
+    """A standing query as it is now."""
+    return {
+        "id": query.id,
+        "name": query.name,
+        "sql": query.sql,
+        "state": query.state,
+        "registered_at": from_micros(query.registered_at),
+    }
+
+
+def _table_status(table: Dimension) -> dict[str, Any]:
+    return {"rows": table.content.rows, "bytes": table.content.bytes}
 
 
 def _stream_status(tx: Connection, stream: Stream, inbox_end: Callable[[int], int] | None) -> dict[str, Any]:

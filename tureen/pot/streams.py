@@ -14,6 +14,7 @@ from tureen.pot.catalog import micros_now, take_seq
 from tureen.pot.tables import (
     cells,
     clauses,
+    dimensions,
     garbage,
     push_keys,
     queries,
@@ -65,6 +66,10 @@ def create_stream(
 ) -> Stream:
     """Add a stream."""
     take_seq(tx)
+    if _table_named(tx, name) is not None:
+        raise DuplicateName(
+            f"there is a table named '{name}' already", hint="streams and tables share their names: take another one"
+        )
     values = {
         "name": name,
         "name_key": name.lower(),
@@ -111,6 +116,12 @@ def find_stream(tx: Connection, name: str) -> Stream:
     """The stream of that name."""
     row = tx.execute(select(streams).where(streams.c.name_key == name.lower())).first()
     if row is None:
+        table = _table_named(tx, name)
+        if table is not None:
+            raise UnknownStream(
+                f"'{table}' is a table, not a stream",
+                hint="a query is over a stream; joins with tables are not supported yet",
+            )
         known = tx.execute(select(streams.c.name).where(_LIVE)).scalars().all()
         raise UnknownStream(f"there is no stream named '{name}'", hint=nearest(name, known))
     return _stream(row)
@@ -120,6 +131,11 @@ def stream_by_id(tx: Connection, stream_id: int) -> Stream | None:
     """The live stream of that id, or None."""
     row = tx.execute(select(streams).where(streams.c.id == stream_id, _LIVE)).first()
     return None if row is None else _stream(row)
+
+
+def _table_named(tx: Connection, name: str) -> str | None:
+    """The name of the table that has this name, as it was made, or None."""
+    return tx.execute(select(dimensions.c.name).where(dimensions.c.name_key == name.lower())).scalar()
 
 
 def _stream(row: Row[Any]) -> Stream:

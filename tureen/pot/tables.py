@@ -54,6 +54,22 @@ streams = Table(
     sqlite_autoincrement=True,
 )
 
+dimensions = Table(
+    "dimensions",
+    metadata,
+    # Made before the first file is written, because the file is under it.
+    Column("id", String, primary_key=True),
+    Column("name", String, nullable=False),
+    Column("name_key", String, nullable=False, unique=True),
+    Column("columns", Text, nullable=False),
+    Column("path", String, nullable=False, unique=True),
+    Column("rows", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("created_seq", BigInteger, nullable=False),
+    Column("changed_seq", BigInteger, nullable=False),
+    Column("changed_at", BigInteger, nullable=False),
+)
+
 clauses = Table(
     "clauses",
     metadata,

@@ -24,6 +24,9 @@ from tureen.queries.cuts import Cut, Edge, Encoding, interval_of
 VERSION = 1
 """The version of the file's format."""
 
+MOST_PARTNERS = 256
+"""A derived factor of more clauses than these is evaluated for all tuples: most of them ask for most."""
+
 Ints = npt.NDArray[np.int32]
 
 
@@ -111,6 +114,22 @@ class QueryRun:
         for place, clause in zip(places.tolist(), clauses.tolist(), strict=True):
             users[int(self.arrays.clause_factor[place]) - self.factors].append(clause)
         return tuple(tuple(found) for found in users)
+
+    @cached_property
+    def partners(self) -> tuple[tuple[tuple[int, ...], ...] | None, ...]:
+        """For each derived factor, the range factors that stand beside it, clause by clause, each set once.
+
+        None where it stands alone in some clause, or beside too many: then all tuples are asked about it.
+        """
+        found: list[tuple[tuple[int, ...], ...] | None] = []
+        start, factors = self.arrays.clause_start, self.arrays.clause_factor
+        for users in self.users:
+            sets = {
+                tuple(one for one in factors[start[user] : start[user + 1]].tolist() if one < self.factors)
+                for user in users[: MOST_PARTNERS + 1]
+            }
+            found.append(None if () in sets or len(users) > MOST_PARTNERS else tuple(sorted(sets)))
+        return tuple(found)
 
     def clause(self, position: int) -> Clause:
         """A clause that holds for the same tuples as the one compiled at that position."""

@@ -9,25 +9,30 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tureen.query import Output
 from tureen.results.kernels import collect
 from tureen.results.segment import Hits
 from tureen.schema import Schema
 
 
-def gather(schema: Schema, outputs: Sequence[Output], hits: Sequence[Hits]) -> pa.Table:
-    """The select list's columns of the hits, in time order and then by tuple id.
+def gather(schema: Schema, names: Sequence[str], hits: Sequence[Hits]) -> pa.Table:
+    """Some columns of the hits, in time order and then by tuple id.
 
     Hits come in order of tuple id, so a stable sort by time gives that order.
     """
-    kinds = {output.column: schema.stored.field(output.column).type for output in outputs}
-    fields = pa.schema([(output.name, kinds[output.column]) for output in outputs])
+    kinds = {name: schema.stored.field(name).type for name in dict.fromkeys(names)}
+    fields = pa.schema([(name, kinds[name]) for name in names])
     if not hits:
         return fields.empty_table()
     columns = {name: _joined([_column(name, kind, hit) for hit in hits]) for name, kind in kinds.items()}
-    table = pa.Table.from_arrays([columns[output.column] for output in outputs], schema=fields)
+    table = pa.Table.from_arrays([columns[name] for name in names], schema=fields)
     order = _time_order(schema, hits)
     return table if order is None else table.take(order)
+
+
+def gather_segment(schema: Schema, names: Sequence[str], hit: Hits) -> pa.Table:
+    """Some columns of the hits of one segment, in the segment's order."""
+    kinds = {name: schema.stored.field(name).type for name in names}
+    return pa.table({name: _column(name, kind, hit) for name, kind in kinds.items()})
 
 
 def _column(name: str, kind: pa.DataType, hit: Hits) -> pa.Array:
@@ -42,7 +47,7 @@ def _column(name: str, kind: pa.DataType, hit: Hits) -> pa.Array:
         for block, (low, high) in zip(hit.run.blocks, pairwise(hit.starts), strict=True)
         if high > low
     ]
-    return _joined(parts)
+    return _joined(parts) if parts else pa.nulls(0, kind)
 
 
 def _joined(parts: Sequence[pa.Array]) -> pa.Array:

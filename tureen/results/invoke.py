@@ -10,18 +10,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from tureen.errors import QueryFailed
 from tureen.language import bind_query
 from tureen.matching import Selector
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.position import Position
 from tureen.pot.queries import Registered
-from tureen.pot.streams import Stream
+from tureen.pot.streams import Stream, find_stream
+from tureen.predicate import dump_clause
 from tureen.query import Query
 from tureen.results.answer import Answer, Bounds
+from tureen.results.finish import Finish
 from tureen.results.gather import gather
-from tureen.results.ranges import Range, ranges_of
-from tureen.results.segment import Hits
+from tureen.results.grouped import Asked, Plans, grouped
+from tureen.results.kept import Kept, Structure
+from tureen.results.ranges import ranges_of
+from tureen.results.stepping import steps_at
 from tureen.results.view import Cache, StreamState, View
 from tureen.schema import Column, Schema
 from tureen.window import Span
@@ -36,6 +42,17 @@ class Ready:
 
     query: Query
     selector: Selector
+    finish: Finish
+    plans: Plans | None
+    shape: str
+    """What it has in common with the queries that share its partial aggregates."""
+
+    @classmethod
+    def of(cls, query: Query, schema: Schema) -> Ready:
+        """Do once what does not depend on the tuples."""
+        plans = None if query.grouping is None else Plans.of(query.grouping)
+        shape = "" if plans is None else f"{dump_clause(query.clause)} {plans.kept.shape}"
+        return cls(query, Selector(query.clause, schema), Finish(query), plans, shape)
 
 
 class Invoker:
@@ -46,42 +63,64 @@ class Invoker:
         self.view = View(catalog)
         self._clock = clock
         self._ready: Cache[Ready] = Cache(BOUND_QUERIES)
+        self._kept = Kept()
 
     def invoke(self, handle: str, now: int | None = None) -> Answer:
         """The answer of a query at `now`, or at the stream's own NOW."""
-        for _ in range(5):
-            self.view.refresh()
-            try:
-                return self._answer(handle, now)
-            except FileNotFoundError:
-                # The files of an older view were merged away and swept; look again.
-                self.view.forget()
-        return self._answer(handle, now)
+        return self._with_files(lambda: self._invoke(handle, now))
+
+    def answer_once(self, sql: str, now: int | None = None) -> Answer:
+        """The answer of a query that nobody registered, computed from the indexes."""
+        return self._with_files(lambda: self._answer(*self._unregistered(sql), now))
 
     def schema_of(self, handle: str) -> Schema:
         """The columns of a query's answers."""
         self.view.refresh()
-        registered = self.view.query(handle)
-        schema = self.view.stream(registered.stream_id).stream.schema
-        query = self._bound(registered, schema).query
-        found = [(output.name, schema.find(output.column)) for output in query.outputs]
-        return Schema(tuple(Column(name, column.type) for name, column in found if column))
+        registered, state = self._look_up(handle)
+        query = self._bound(registered, state.stream.schema).query
+        return Schema(tuple(Column(output.name, output.value.type) for output in query.outputs))
 
-    def _answer(self, handle: str, now: int | None) -> Answer:
+    def _with_files(self, answer: Callable[[], Answer]) -> Answer:
+        for _ in range(5):
+            self.view.refresh()
+            try:
+                return answer()
+            except FileNotFoundError:
+                # The files of an older view were merged away and swept; look again.
+                self.view.forget()
+        return answer()
+
+    def _invoke(self, handle: str, now: int | None) -> Answer:
         registered, state = self._look_up(handle)
         _check_standing(registered)
-        ready = self._bound(registered, state.stream.schema)
-        moment = self.now_of(state.stream) if now is None else now
-        span = ready.query.window.span(moment)
+        return self._answer(registered, state, self._bound(registered, state.stream.schema), now)
+
+    def _answer(self, registered: Registered, state: StreamState, ready: Ready, now: int | None) -> Answer:
+        query, moment = ready.query, self.now_of(state.stream) if now is None else now
+        span = query.window.span(moment)
         horizon = state.stream.horizon(self._clock())
-        ranges = ranges_of(state.segments, span, horizon)
-        hits = _hits(state, ranges, registered, ready.selector)
+        stepping = None
+        if query.steps is not None:
+            stepping = steps_at(state, query.steps, span, moment, horizon)
+        ranges = ranges_of(state.segments, span, horizon) if stepping is None else stepping.ranges
+        asked = Asked(state, registered, ready.selector, ranges, stepping)
         return Answer(
-            table=gather(state.stream.schema, ready.query.outputs, hits),
+            table=ready.finish(self._rows(asked, ready)),
             window=Bounds.of(span.begin, span.end if span.until is None else _sooner(span.end, span.until)),
             position=str(Position(state.seq)),
-            complete=_complete(state, span, ranges, horizon),
+            complete=_complete(state, span, asked.held, horizon),
         )
+
+    def _rows(self, asked: Asked, ready: Ready) -> pa.Table:
+        """What the answer is made of: tuples of the window, or groups of them."""
+        stream = asked.state.stream
+        plans = ready.plans
+        if plans is None:
+            return gather(stream.schema, ready.query.columns or (stream.schema.time_column,), asked.hits())
+        structure = self._kept.structure((stream.id, ready.shape), lambda: Structure(plans.kept))
+        table = grouped(asked, plans, structure)
+        self._kept.trim(structure)
+        return table
 
     def now_of(self, stream: Stream) -> int:
         """What NOW means for a stream: the wall clock, or the highest time seen."""
@@ -93,7 +132,14 @@ class Invoker:
         """How the query is answered: its factors, who shares them, and where its cells are."""
         self.view.refresh()
         registered, state = self._look_up(handle)
-        ready = self._bound(registered, state.stream.schema)
+        return self._explain(registered, state, self._bound(registered, state.stream.schema))
+
+    def explain_once(self, sql: str) -> dict[str, Any]:
+        """How a query that nobody registered would be answered."""
+        self.view.refresh()
+        return self._explain(*self._unregistered(sql))
+
+    def _explain(self, registered: Registered, state: StreamState, ready: Ready) -> dict[str, Any]:
         span = ready.query.window.span(self.now_of(state.stream))
         ranges = ranges_of(state.segments, span, state.stream.horizon(self._clock()))
         paths = {"published": 0, "owed": 0, "lazy": 0, "tail": 0}
@@ -101,7 +147,7 @@ class Invoker:
             if last > first:
                 paths[_path(segment.matched_seq, registered)] += last - first
         return {
-            "id": registered.id,
+            "id": registered.id or None,
             "name": registered.name,
             "sql": registered.sql,
             "state": registered.state,
@@ -110,6 +156,7 @@ class Invoker:
             "factors": [str(factor) for factor in ready.query.clause],
             "materialized": registered.eager,
             "clause": registered.clause_id,
+            "aggregates": _aggregates(ready),
             "tuples_by_path": paths,
             "runs_in_window": sum(1 for first, last in ranges if last > first),
         }
@@ -118,22 +165,40 @@ class Invoker:
         state = self.view.stream(self.view.query(handle).stream_id)
         return self.view.query(handle, at_least=state.seq), state
 
+    def _unregistered(self, sql: str) -> tuple[Registered, StreamState, Ready]:
+        """A query as if it were registered and lazy."""
+        with self.view.catalog.read() as tx:
+            found: list[Stream] = []
+
+            def lookup(name: str) -> tuple[str, Schema]:
+                found.append(find_stream(tx, name))
+                return found[-1].name, found[-1].schema
+
+            query = bind_query(sql, lookup)
+        stream = found[-1]
+        registered = Registered(
+            id="", name=None, sql=sql, stream_id=stream.id, clause_id=0, eager=False, seq=0, registered_at=0,
+            clause_seq=0, error=None,
+        )  # fmt: skip
+        return registered, self.view.stream(stream.id), Ready.of(query, stream.schema)
+
     def _bound(self, registered: Registered, schema: Schema) -> Ready:
         def make() -> Ready:
-            query = bind_query(registered.sql, lambda name: (name, schema))
-            return Ready(query, Selector(query.clause, schema))
+            return Ready.of(bind_query(registered.sql, lambda name: (name, schema)), schema)
 
         return self._ready.get(registered.id, make)
 
 
-def _hits(state: StreamState, ranges: list[Range], registered: Registered, selector: Selector) -> list[Hits]:
-    hits: list[Hits] = []
-    for segment, (first, last) in zip(state.segments, ranges, strict=True):
-        if last > first:
-            found = segment.hits(registered, selector, first, last)
-            if len(found.rows):
-                hits.append(found)
-    return hits
+def _aggregates(ready: Ready) -> dict[str, Any] | None:
+    """How a query's aggregates come about."""
+    if ready.plans is None:
+        return None
+    plan = ready.plans.kept
+    return {
+        "kept": "nothing: computed from the rows" if plan.from_rows else "partial aggregates of each run",
+        "keys": [key.sql for key in ready.plans.rows.keys],
+        "from_rows": [plan.aggregates[number].function for number in plan.from_rows],
+    }
 
 
 def _check_standing(registered: Registered) -> None:
@@ -145,16 +210,15 @@ def _check_standing(registered: Registered) -> None:
         )
 
 
-def _complete(state: StreamState, span: Span, ranges: list[Range], horizon: int | None) -> bool:
-    """Whether all that the window asks for is still there."""
+def _complete(state: StreamState, span: Span, held: int, horizon: int | None) -> bool:
+    """Whether all that the window asks for is still there; `held` is how many tuples it holds."""
     if horizon is None:
         return True
     if span.begin is not None and span.begin < horizon:
         return False
     if span.take is None:
         return True
-    found = sum(last - first for first, last in ranges)
-    return found + span.skip >= span.take or state.stream.next_id <= span.take
+    return held + span.skip >= span.take or state.stream.next_id <= span.take
 
 
 def _sooner(end: int | None, until: int) -> int:

@@ -27,11 +27,19 @@ class Hits(NamedTuple):
     rows: npt.NDArray[np.uint16]
     starts: npt.NDArray[np.int64]
 
+    def positions(self) -> npt.NDArray[np.int64]:
+        """The rows, numbered within their segment instead of their block."""
+        sizes = [block.rows for block in self.run.blocks]
+        before = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+        return self.rows.astype(np.int64) + np.repeat(before, np.diff(self.starts))
+
 
 @dataclass(eq=False)
 class Segment:
     """Tuples in time order, opened when first needed."""
 
+    key: tuple[int, ...]
+    """The runs it is of: two segments of one key hold the same tuples."""
     rows: int
     min_time: int
     max_time: int
@@ -58,6 +66,17 @@ class Segment:
         """The times of the tuples from `first` to before `last`."""
         run = self._open()
         return np.concatenate([run.times[number][low:high] for number, low, high in _parts(run, first, last)])
+
+    def times_at(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The times of some tuples."""
+        run = self._open()
+        starts = np.cumsum([0, *map(len, run.times)])
+        blocks = np.searchsorted(starts, rows, side="right") - 1
+        found = np.empty(len(rows), np.int64)
+        for block in np.unique(blocks).tolist():
+            here = blocks == block
+            found[here] = run.times[block][rows[here] - starts[block]]
+        return found
 
     def publishes(self, query: Registered) -> bool:
         """Whether the query's cell is written, and not owed or lazy or a matter of scanning."""

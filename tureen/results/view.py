@@ -137,6 +137,7 @@ class View:
 
     def _new_segment(self, run: Run, schema: Schema) -> Segment:
         return Segment(
+            (run.id,),
             run.rows,
             run.min_time,
             run.max_time,
@@ -153,7 +154,8 @@ class View:
         batches = [block.columns for run in runs for block in self._open(run, schema).blocks]
         tuples = sort_by_time(schema, pa.Table.from_batches(batches, schema.stored))
         joined = in_memory(schema, tuples)
-        return Segment(len(tuples.table), tuples.min_time, tuples.max_time, lambda: joined, list, None)
+        key = tuple(run.id for run in runs)
+        return Segment(key, len(tuples.table), tuples.min_time, tuples.max_time, lambda: joined, list, None)
 
     def _open(self, run: Run, schema: Schema) -> OpenRun:
         opened: OpenRun = self._maps.get(run.path, lambda: open_run(self._path(run.path), schema))

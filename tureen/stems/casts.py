@@ -82,7 +82,7 @@ def cast_column(column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
             raise InvalidRows(
                 f"column '{column.name}' is {column.type.sql}, and a value does not fit", detail=str(error)
             ) from error
-    raise InvalidRows(f"column '{column.name}' is {column.type.sql}, not {found}", hint="cast it before the push")
+    raise InvalidRows(f"column '{column.name}' is {column.type.sql}, not {found}", hint="cast it first")
 
 
 def _fits(kind: Kind, found: pa.DataType) -> bool:

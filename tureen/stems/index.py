@@ -115,7 +115,7 @@ class Block:
         """
         found: npt.NDArray[np.int64] | None = self._kept.get(("keys", name))
         if found is None:
-            found = self._kept.setdefault(("keys", name), _keys(self.column(name)))
+            found = self._kept.setdefault(("keys", name), keys_of(self.column(name)))
         return found
 
     def numbers_at(self, name: str) -> int:
@@ -269,7 +269,8 @@ def _nulls(column: pa.Array) -> npt.NDArray[np.bool_]:
     return ~_unpacked(column, column.buffers()[0])
 
 
-def _keys(column: pa.Array) -> npt.NDArray[np.int64]:
+def keys_of(column: pa.Array) -> npt.NDArray[np.int64]:
+    """Values as integers that sort like them, as `Block.keys` gives those of a column."""
     if pa.types.is_boolean(column.type):
         return truths_of(column).astype(np.int64)
     values = stored_values(column)

@@ -37,11 +37,11 @@ def to_batch(schema: Schema, rows: Any) -> pa.RecordBatch:
     elif isinstance(rows, pa.Table):
         table = rows
     elif hasattr(rows, "to_arrow") or hasattr(rows, "iloc"):
-        table = _from_frame(rows)
+        table = from_frame(rows)
     elif isinstance(rows, Mapping | str | bytes) or not isinstance(rows, Iterable):
         raise InvalidRows(
             f"rows came as {type(rows).__name__}",
-            hint="push a list of dicts, an Arrow table, or a DataFrame; one row is a list with one dict",
+            hint="give a list of dicts, an Arrow table, or a DataFrame; one row is a list with one dict",
         )
     else:
         return _checked_time(schema, _from_dicts(schema, list(rows)))
@@ -71,13 +71,14 @@ def content_digest(batch: pa.RecordBatch) -> bytes:
     return hashlib.blake2b(whole.serialize(), digest_size=16).digest()
 
 
-def _from_frame(frame: Any) -> pa.Table:
+def from_frame(frame: Any) -> pa.Table:
+    """The Arrow table of a pandas or polars DataFrame."""
     try:
         table = frame.to_arrow() if hasattr(frame, "to_arrow") else pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, ValueError, TypeError, AttributeError) as error:
         raise InvalidRows(f"the {type(frame).__name__} cannot be read as rows", detail=str(error)) from error
     if not isinstance(table, pa.Table):
-        raise InvalidRows(f"rows came as {type(frame).__name__}", hint="push a DataFrame, not one column of it")
+        raise InvalidRows(f"rows came as {type(frame).__name__}", hint="give a DataFrame, not one column of it")
     return table
 
 
@@ -156,7 +157,7 @@ def _unfit(column: Column, number: int, value: Any) -> InvalidRows:
     shown = repr(value)
     return InvalidRows(
         f"row {number}: column '{column.name}' is {column.type.sql}, not {shown[:60]}",
-        detail="nothing of this push was taken",
+        detail="none of these rows were taken",
     )
 
 

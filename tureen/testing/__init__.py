@@ -2,8 +2,7 @@
 
 Takes: SQL texts and rows. Holds: every tuple, as a Python dict. Gives: the right answer, slowly.
 Does not know: Spark, runs, indexes, the pot. `tureen.testing.hand` is the engine itself, moved by hand.
-The random inputs are in `tureen.testing.strategies`,
-which alone needs Hypothesis.
+The random inputs are reached by `tureen.testing.strategies`; it and what makes their SQL alone need Hypothesis.
 """
 
 from tureen.testing.oracle import Handle, Oracle

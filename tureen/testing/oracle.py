@@ -16,12 +16,16 @@ import pyarrow as pa
 
 from tureen.errors import DuplicateName, InvalidRows, InvalidSchema, UnknownQuery, UnknownStream
 from tureen.language import bind_query
-from tureen.predicate import AllOf
 from tureen.query import Query
 from tureen.schema import ARRIVAL, Schema
-from tureen.testing.truth import holds
+from tureen.testing.evaluate import types_of
+from tureen.testing.finishing import finish
+from tureen.testing.grouped import grouped_rows, grouped_types
+from tureen.testing.steps import View
+from tureen.testing.truth import matching
+from tureen.testing.tuples import Stream, Tuple, in_window
 from tureen.testing.values import taken
-from tureen.window import Span, from_micros, to_micros
+from tureen.window import from_micros, to_micros
 
 _UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 
@@ -29,47 +33,6 @@ _UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_80
 def wall_clock() -> int:
     """The wall clock, in microseconds since the epoch."""
     return clocks.time_ns() // 1000
-
-
-@dataclass(frozen=True)
-class Tuple:
-    """One accepted row: its arrival number, its time, and its kept values."""
-
-    number: int
-    time: int
-    values: dict[str, Any]
-
-
-@dataclass
-class Stream:
-    """A stream and everything that was ever pushed to it, in arrival order."""
-
-    name: str
-    schema: Schema
-    clock: str = "wall"
-    retain: int | None = None
-    tuples: list[Tuple] = field(default_factory=list)
-
-    def highest_time(self) -> int | None:
-        """The highest time seen, retained or not."""
-        return max((one.time for one in self.tuples), default=None)
-
-    def now(self, wall: int) -> int:
-        """What NOW is on this stream's clock."""
-        if self.clock == "stream":
-            return self.highest_time() or 0
-        return wall
-
-    def retained(self, wall: int) -> list[Tuple]:
-        """The tuples that are still there, by time and then by arrival."""
-        highest = self.highest_time()
-        if highest is None:
-            return []
-        there = self.tuples
-        if self.retain is not None:
-            oldest = min(wall, highest) - self.retain
-            there = [one for one in there if one.time >= oldest]
-        return sorted(there, key=lambda one: (one.time, one.number))
 
 
 @dataclass(frozen=True)
@@ -149,7 +112,7 @@ class Oracle:
             raise UnknownQuery(f"no query {handle.id}")
 
     def invoke(self, handle: Handle, now: datetime | int | None = None) -> list[dict[str, Any]]:
-        """The answer at `now` (micros or an instant), in order of time and then arrival."""
+        """The answer at `now` (micros or an instant): window → WHERE → groups, if any → outputs and their order."""
         if handle.id not in self._handles:
             raise UnknownQuery(f"no query {handle.id}")
         query = handle.query
@@ -159,9 +122,13 @@ class Oracle:
             now = stream.now(wall)
         elif isinstance(now, datetime):
             now = to_micros(now)
-        window = _in_window(stream.retained(wall), query.window.span(now))
-        matching = [one for one in window if holds(AllOf(query.clause), one.values, stream.schema)]
-        return [{out.name: one.values[out.column] for out in query.outputs} for one in matching]
+        span = query.window.span(now)
+        window = in_window(stream.retained(wall), span)
+        if query.grouping is not None:
+            rows = grouped_rows(query, query.grouping, View(stream, span, now, wall, window))
+            return finish(query, rows, grouped_types(query.grouping))
+        rows = matching(query.clause, [one.values for one in window], stream.schema)
+        return finish(query, rows, types_of(stream.schema))
 
     def tuples(self, name: str) -> list[Tuple]:
         """Every tuple that a stream ever took, in arrival order."""
@@ -176,21 +143,6 @@ class Oracle:
     def _lookup(self, name: str) -> tuple[str, Schema]:
         stream = self._stream(name)
         return stream.name, stream.schema
-
-
-def _in_window(tuples: list[Tuple], span: Span) -> list[Tuple]:
-    """The tuples of a span; `tuples` are in order of time and then arrival."""
-    if span.until is not None:
-        counted = [one for one in tuples if one.time <= span.until]
-        tuples = []
-        for number, one in enumerate(reversed(counted), start=1):
-            if number > span.skip and (span.take is None or number <= span.take):
-                tuples.insert(0, one)
-    return [
-        one
-        for one in tuples
-        if (span.begin is None or one.time >= span.begin) and (span.end is None or one.time <= span.end)
-    ]
 
 
 def _taken_row(row: Mapping[str, Any], schema: Schema, arrival: datetime) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def conditions(schema: Schema, portable: bool = True, depth: int = 2, prefix: st
 def _factors(draw: st.DrawFn, schema: Schema, portable: bool, prefix: str) -> str:
     """One factor over one or two columns."""
     column = draw(st.sampled_from(schema.columns))
-    name = draw(_spelt(column.name, prefix))
+    name = draw(spelt(column.name, prefix))
     constants = literals(column.type, portable)
     kinds: list[Callable[[], str]] = [
         lambda: f"{name} {draw(st.sampled_from(_OPS))} {draw(constants)}",
@@ -87,9 +87,9 @@ def _members(constants: st.SearchStrategy[str]) -> st.SearchStrategy[list[str]]:
     return st.lists(st.one_of(constants, constants, constants, st.just("NULL")), min_size=1, max_size=5)
 
 
-def _spelt(name: str, prefix: str) -> st.SearchStrategy[str]:
+def spelt(name: str, prefix: str) -> st.SearchStrategy[str]:
     """A column's name in some case."""
-    return st.sampled_from([name, name, name.upper(), name.lower()]).map(lambda spelt: prefix + spelt)
+    return st.sampled_from([name, name, name.upper(), name.lower()]).map(lambda one: prefix + one)
 
 
 def _pair(draw: st.DrawFn, schema: Schema, column: Column, name: str, prefix: str) -> str:
@@ -99,7 +99,7 @@ def _pair(draw: st.DrawFn, schema: Schema, column: Column, name: str, prefix: st
         other for other in schema.columns if other.type.kind == kind or (kind in NUMERIC and other.type.kind in NUMERIC)
     ]
     other = draw(st.sampled_from(fitting))
-    right = draw(_spelt(other.name, prefix))
+    right = draw(spelt(other.name, prefix))
     if other.type.kind in NUMERIC:
         right += draw(st.sampled_from(["", "", " + 1", " - 2", " + 0"]))
     elif other.type.kind is Kind.TIMESTAMP:
@@ -122,7 +122,7 @@ def _opaque(
         return lambda: draw(st.sampled_from(forms))
     if kind in NUMERIC:
         same = [other for other in schema.columns if other.type.kind == kind]
-        other = draw(_spelt(draw(st.sampled_from(same)).name, prefix))
+        other = draw(spelt(draw(st.sampled_from(same)).name, prefix))
         forms = [
             f"{name} + {other} > 3",
             f"{name} - {other} <= 0",
@@ -193,10 +193,10 @@ def _select_lists(draw: st.DrawFn, schema: Schema, prefix: str) -> str:
     chosen = draw(st.lists(st.sampled_from(schema.columns), min_size=1, max_size=5))
     used: set[str] = set()
     for number, column in enumerate(chosen):
-        spelt = draw(_spelt(column.name, prefix))
+        name = draw(spelt(column.name, prefix))
         alias = draw(st.sampled_from(["", "", f" AS out{number}", f" Out{number}"]))
         if not alias and column.name.lower() in used:
             alias = f" AS again{number}"
         used.add(alias or column.name.lower())
-        items.append(spelt + alias)
+        items.append(name + alias)
     return ", ".join(items)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from fractions import Fraction
-from functools import cache
-from typing import Any
-
-import duckdb
-import pyarrow as pa
 
 from tureen.errors import QueryFailed
 from tureen.predicate import (
     AllOf,
     AnyOf,
+    Clause,
     Compare,
     Interval,
     IsNull,
@@ -23,11 +19,9 @@ from tureen.predicate import (
     Predicate,
     Within,
 )
-from tureen.schema import ARRIVAL, Kind, Schema, Type
+from tureen.schema import Schema, Type
+from tureen.testing.evaluate import Row, is_true, types_of
 from tureen.testing.values import key_of, order
-
-Row = Mapping[str, Any]
-"""One tuple: kept values by the stored column's name."""
 
 
 def holds(predicate: Predicate, row: Row, schema: Schema) -> bool:
@@ -50,18 +44,21 @@ def holds(predicate: Predicate, row: Row, schema: Schema) -> bool:
             return text is not None and like(text, pattern, escape) is not negated
         case Compare():
             return _compare(predicate, row, schema)
-        case Opaque():
-            return _ask_duckdb(predicate, row, schema)
+        case Opaque(sql=sql, columns=columns):
+            return is_true(sql, columns, row, types_of(schema))
+
+
+def matching(clause: Clause, rows: Sequence[Row], schema: Schema) -> list[Row]:
+    """The rows that satisfy a clause."""
+    return [row for row in rows if holds(AllOf(clause), row, schema)]
 
 
 def type_of(schema: Schema, column: str) -> Type:
     """The type of a stored column, by its declared name."""
-    if column == ARRIVAL and schema.time is None:
-        return Type(Kind.TIMESTAMP)
-    found = schema.find(column)
-    if found is None or found.name != column:
+    found = types_of(schema).get(column)
+    if found is None:
         raise KeyError(f"a bound predicate names '{column}', which is not a declared name")
-    return found.type
+    return found
 
 
 def lies_in(key: Key, interval: Interval) -> bool:
@@ -134,27 +131,3 @@ def _by_sign(op: str, sign: int) -> bool:
         ">": sign > 0,
         ">=": sign >= 0,
     }[op]
-
-
-def _ask_duckdb(predicate: Opaque, row: Row, schema: Schema) -> bool:
-    """Evaluate an opaque expression over a table of this one row."""
-    fields = [(name, type_of(schema, name).arrow) for name in predicate.columns] or [("_", pa.null())]
-    one = pa.Table.from_pylist([{name: row.get(name) for name, _ in fields}], schema=pa.schema(fields))
-    connection = _connection()
-    connection.register("one", one)
-    try:
-        found = connection.execute(f"SELECT CAST(({predicate.sql}) AS BOOLEAN) FROM one").fetchall()
-    except (duckdb.OutOfRangeException, duckdb.ConversionException, duckdb.InvalidInputException) as error:
-        raise QueryFailed(f"the query raised: {error}") from error
-    finally:
-        connection.unregister("one")
-    return bool(found == [(True,)])
-
-
-@cache
-def _connection() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(config={"threads": "1"})
-    connection.execute("SET TimeZone = 'UTC'")
-    # Rewriting `a + 1 = 3` into `a = 2` would hide the overflow that Spark raises.
-    connection.execute("SET disabled_optimizers = 'expression_rewriter'")
-    return connection

@@ -81,6 +81,49 @@ def order(left: Key, right: Key) -> int:
     return (left > right) - (left < right)
 
 
+def compare(left: Any, right: Any, type_: Type, nulls_first: bool = True) -> int:
+    """Negative, zero or positive as one kept value comes before, with or after another of its type.
+
+    >>> compare(None, 1, Type.parse("INT")), compare(None, 1, Type.parse("INT"), nulls_first=False)
+    (-1, 1)
+    """
+    if left is None or right is None:
+        after = (right is None) - (left is None)
+        return after if nulls_first else -after
+    return order(key_of(left, type_), key_of(right, type_))
+
+
+def merged(value: Any) -> Any:
+    """A kept value as a group or DISTINCT gives it back: -0.0 is 0.0."""
+    return 0.0 if isinstance(value, float) and value == 0 else value
+
+
+def identity(value: Any) -> Any:
+    """What two kept values of one type have in common if they are one value to GROUP BY and DISTINCT.
+
+    >>> identity(float("nan")) == identity(float("nan")), identity(None) == identity(0)
+    (True, False)
+    """
+    return "NaN" if isinstance(value, float) and math.isnan(value) else value
+
+
+class Exactly:
+    """A kept value that equals only what looks the same: -0.0 is not 0.0, 1 is not TRUE, and NaN is itself."""
+
+    __slots__ = ("_look", "value")
+
+    def __init__(self, value: Any) -> None:
+        """Wrap a value, so that it can be a key."""
+        self.value = value
+        self._look = _comparable(value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Exactly) and bool(self._look == other._look)
+
+    def __hash__(self) -> int:
+        return hash(self._look)
+
+
 def comparable(rows: Iterable[Mapping[str, Any]]) -> list[tuple[tuple[str, Any], ...]]:
     """An answer in a form where `==` means the same rows, names and values in the same order.
 

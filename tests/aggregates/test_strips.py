@@ -1,0 +1,210 @@
+"""Partial aggregates against the plain sum of their rows: any stretch, any panes, any groups."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tureen.aggregates import kernels, strip
+from tureen.aggregates.finals import column_of
+from tureen.aggregates.groups import Groups
+from tureen.aggregates.panes import merged, pane_entries, panes_at, spread
+from tureen.aggregates.plan import Plan, plan_of
+from tureen.aggregates.strip import Entries, Strip, joined, make_strip, scratch_for
+from tureen.query import Aggregate, Expression, Grouping
+from tureen.schema import Type
+
+INT, BIGINT, DOUBLE = Type.parse("INT"), Type.parse("BIGINT"), Type.parse("DOUBLE")
+NET, SUM_NET = Type.parse("DECIMAL(18,2)"), Type.parse("DECIMAL(28,2)")
+
+
+def _column(name: str, kind: Type) -> Expression:
+    return Expression(f'"{name}"', kind, (name,), name)
+
+
+K, W, D, N = _column("k", INT), _column("i", BIGINT), _column("d", DOUBLE), _column("n", NET)
+AGGREGATES = (
+    Aggregate("count", (), BIGINT),
+    Aggregate("count", (W,), BIGINT),
+    Aggregate("sum", (W,), BIGINT),
+    Aggregate("min", (W,), BIGINT),
+    Aggregate("max", (D,), DOUBLE),
+    Aggregate("sum", (D,), DOUBLE),
+    Aggregate("stddev_samp", (D,), DOUBLE),
+    Aggregate("sum", (N,), SUM_NET),
+)
+PLAN = plan_of(Grouping((K,), AGGREGATES))
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tree of several levels over few rows."""
+    monkeypatch.setattr(strip, "SMALLEST_CHUNK", 4)
+
+
+def _values(seed: int, rows: int, groups: int) -> dict[str, list[Any]]:
+    chance = np.random.default_rng(seed)
+
+    def some(values: list[Any]) -> list[Any]:
+        return [None if chance.random() < 0.1 else one for one in values]
+
+    return {
+        "k": chance.integers(0, groups, rows).tolist(),
+        "i": some(chance.integers(-(2**62), 2**62, rows).tolist()),
+        "d": some((chance.standard_normal(rows) * 10.0 ** chance.integers(-3, 9)).tolist()),
+        "n": some([int(one) for one in chance.integers(-(10**17), 10**17, rows)]),
+    }
+
+
+def _strip(values: dict[str, list[Any]], groups: Groups, rows: np.ndarray | None = None) -> Strip:
+    columns = {
+        "k": pa.array(values["k"], INT.arrow),
+        "i": pa.array(values["i"], BIGINT.arrow),
+        "d": pa.array(values["d"], DOUBLE.arrow),
+        "n": pa.array([None if one is None else one for one in values["n"]], pa.decimal128(38, 0)),
+    }
+    # The unscaled numbers as they are, under the scale of two.
+    buffers = columns["n"].buffers()
+    columns["n"] = pa.Array.from_buffers(NET.arrow, len(values["n"]), buffers)
+    codes = groups.codes([columns["k"]], len(values["k"]))
+    picked = [columns[measure.value.column or ""] for measure in PLAN.measures]
+    return make_strip(PLAN, rows, codes, picked, len(groups))
+
+
+def _plain(values: dict[str, list[Any]], hits: list[int]) -> dict[int, dict[str, list[Any]]]:
+    groups: dict[int, dict[str, list[Any]]] = defaultdict(lambda: {"all": [], "i": [], "d": [], "n": []})
+    for hit in hits:
+        group = groups[values["k"][hit]]
+        group["all"].append(hit)
+        for name in "idn":
+            if values[name][hit] is not None:
+                group[name].append(values[name][hit])
+    return groups
+
+
+def _check(plan: Plan, groups: Groups, found: Entries, expected: dict[int, dict[str, list[Any]]]) -> None:
+    keys = groups.columns(found.codes)[0].to_pylist()
+    assert sorted(keys) == sorted(expected)
+    sums = next(recipe for recipe in plan.recipes if recipe and recipe.aggregate.function == "sum")
+    columns = [
+        None if recipe is sums else column_of(recipe, found.ints, found.floats).to_pylist()
+        for recipe in plan.recipes
+        if recipe is not None
+    ]
+    for place, key in enumerate(keys):
+        group = expected[key]
+        values: list[Any] = [None if column is None else column[place] for column in columns]
+        counted, present, _, least, greatest, total, spread_of, net = values
+        assert counted == len(group["all"])
+        assert present == len(group["i"])
+        low, high = found.ints[place, sums.slot : sums.slot + 2].tolist()
+        assert low % 2**64 + (high << 64) == sum(group["i"])
+        assert least == min(group["i"], default=None)
+        assert greatest == max(group["d"], default=None)
+        assert total == (math.fsum(group["d"]) if group["d"] else None) or math.isclose(
+            total, math.fsum(group["d"]), rel_tol=1e-15, abs_tol=1e-300
+        )
+        wanted = float(np.std(group["d"], ddof=1)) if len(group["d"]) > 1 else None
+        assert spread_of == wanted or math.isclose(spread_of, wanted or 0, rel_tol=1e-9)
+        assert (None if net is None else int(net.scaleb(2))) == (sum(group["n"]) if group["n"] else None)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6), st.integers(0, 700), st.sampled_from([1, 3, 40]), st.data())
+def test_any_stretch_of_several_strips(seed: int, rows: int, groups: int, data: st.DataObject) -> None:
+    numbering = Groups([INT])
+    lots = [_values(seed + number, rows, groups) for number in range(2)]
+    strips = [_strip(values, numbering) for values in lots]
+    stretch = st.tuples(st.integers(0, rows), st.integers(0, rows)).map(sorted)
+    stretches = [data.draw(stretch) for _ in strips]
+    scratch = scratch_for(PLAN, max(len(numbering), 1))
+    firsts, lasts = np.array(stretches, np.int64).T.copy()
+    count = kernels.combine(
+        PLAN.program, np.stack([one.entry for one in strips]), firsts, lasts,
+        scratch,
+    )  # fmt: skip
+    codes = scratch.touched[:count]
+    found = Entries(np.zeros(count, np.int64), codes, scratch.ints[codes], scratch.floats[codes])
+    both = {name: lots[0][name] + lots[1][name] for name in lots[0]}
+    hits = [*range(*stretches[0]), *(rows + one for one in range(*stretches[1]))]
+    _check(PLAN, numbering, found, _plain(both, hits))
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6), st.integers(1, 300), st.integers(1, 9), st.integers(1, 9), st.integers(0, 20), st.data())
+def test_steps_made_of_panes(seed: int, rows: int, width: int, slide: int, origin: int, data: st.DataObject) -> None:
+    chance = np.random.default_rng(seed)
+    times = np.sort(chance.integers(-50, 50, rows))
+    values = _values(seed, rows, 3)
+    numbering = Groups([INT])
+    one = _strip(values, numbering)
+    scratch = scratch_for(PLAN, len(numbering))
+    first, last = sorted((data.draw(st.integers(0, rows)), data.draw(st.integers(0, rows))))
+    pane = math.gcd(width, slide)
+    if data.draw(st.booleans()):
+        # A finer division that is there already is what the wanted one is made of.
+        panes_at(one, one.by_time, lambda: times, (1, 0), scratch)
+    panes = panes_at(one, one.by_time, lambda: times, (pane, origin), scratch)
+    entries = pane_entries(one, panes, first, last, scratch)
+    steps = merged(PLAN, [spread(entries, width // pane, slide // pane)], scratch)
+    expected: dict[int, list[int]] = defaultdict(list)
+    for hit in range(first, last):
+        for step in range(-200, 200):
+            if origin + step * slide <= times[hit] < origin + step * slide + width:
+                expected[step].append(hit)
+    assert sorted(set(steps.places.tolist())) == sorted(expected)
+    for step, hits in expected.items():
+        _check(PLAN, numbering, steps.take(steps.places == step), _plain(values, hits))
+
+
+def test_hits_among_other_rows() -> None:
+    values = _values(5, 100, 3)
+    numbering = Groups([INT])
+    rows = np.arange(0, 300, 3, dtype=np.int32)
+    one = _strip(values, numbering, rows)
+    assert [one.hits_before(row) for row in (0, 1, 3, 4, 297, 298, 1000)] == [0, 1, 1, 2, 99, 100, 100]
+
+
+def test_nothing_joined_is_nothing() -> None:
+    assert len(joined(PLAN, []).codes) == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("DOUBLE", [1.5, None, math.nan, -0.0, 0.0, -math.inf, math.nan, None]),
+        ("STRING", ["b", None, "", "ä", "b", "a", None, "\U0001f600"]),
+        ("BOOLEAN", [True, None, False, True, False, None, True, False]),
+    ],
+)
+def test_groups_and_their_order(kind: str, values: list[Any]) -> None:
+    one = Type.parse(kind)
+    groups = Groups([one])
+    codes = groups.codes([pa.array(values, one.arrow)], len(values))
+    again = groups.codes([pa.array(values[::-1], one.arrow)], len(values))
+    assert again[::-1].tolist() == codes.tolist()
+    present = np.unique(codes)
+    ordered = groups.columns(present[np.argsort(groups.ranks(present))])[0].to_pylist()
+    expected: dict[str, list[Any]] = {
+        "DOUBLE": [None, -math.inf, 0.0, 1.5, math.nan],
+        "STRING": [None, "", "a", "b", "ä", "\U0001f600"],
+        "BOOLEAN": [None, False, True],
+    }
+    assert [repr(value) for value in ordered] == [repr(value) for value in expected[kind]]
+
+
+def test_groups_of_several_keys() -> None:
+    groups = Groups([INT, Type.parse("STRING")])
+    keys = [pa.array([1, 1, None, 1, None], pa.int32()), pa.array(["a", None, "a", "a", "a"])]
+    assert groups.codes(keys, 5).tolist() == [0, 1, 2, 0, 2]
+    assert [column.to_pylist() for column in groups.columns(np.array([2, 0, 1], np.int32))] == [
+        [None, 1, 1],
+        ["a", "a", None],
+    ]

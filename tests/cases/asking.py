@@ -1,0 +1,82 @@
+"""What Spark is asked about a case: the tuples that the window holds, and the query without its window."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from tests.cases.casefile import Case, CaseFile
+from tureen.language import bind_query, parse_duration
+from tureen.language.source import Source
+from tureen.language.split import split, tokenize
+from tureen.query import Query
+from tureen.schema import Column, Kind, Schema, Type
+from tureen.window import Span, to_micros
+
+NUMBERED = "numbered_"
+"""Before the stream's name: the same tuples with their number by (time, arrival), as the column `number`."""
+
+
+def windowless(sql: str) -> str:
+    """The text of a query without brackets, EMIT PARTIAL, BEGIN and END.
+
+    >>> windowless("SELECT * FROM trades [ROWS 5] AS t WHERE t.x > 1")
+    'SELECT * FROM trades  AS t WHERE t.x > 1'
+    >>> windowless("SELECT * FROM trades BEGIN NOW - 5 END NOW")
+    'SELECT * FROM trades'
+    """
+    source = Source(sql)
+    parts = split(source, tokenize(source))
+    text = sql[: parts.select[-1].end + 1]
+    for bracket in reversed(parts.brackets):
+        text = text[: bracket[0].start] + text[bracket[-1].end + 1 :]
+    return text.rstrip()
+
+
+def bound(file: CaseFile, case: Case) -> Query:
+    """The query of a case."""
+    return bind_query(case.sql, lambda _: (file.stream, file.schema))
+
+
+def tuples_of(file: CaseFile) -> list[tuple[int, dict[str, Any]]]:
+    """The stream's tuples in order of (time, arrival), each with its time, as far as they are retained."""
+    rows = [row for batch in file.batches for row in batch]
+    time = file.schema.time
+    timed = [(file.clock if time is None else to_micros(row[time]), row) for row in rows]
+    timed.sort(key=lambda one: one[0])
+    retain = file.settings.get("retain")
+    if retain is None:
+        return timed
+    horizon = min(file.clock, timed[-1][0]) - parse_duration(retain)
+    return [one for one in timed if one[0] >= horizon]
+
+
+def now_of(file: CaseFile, case: Case) -> int:
+    """NOW, where the case is asked."""
+    if case.now is None and file.settings.get("clock") == "stream":
+        return tuples_of(file)[-1][0]
+    return file.clock if case.now is None else case.now
+
+
+def in_window(span: Span, tuples: list[tuple[int, dict[str, Any]]]) -> list[dict[str, Any]]:
+    """The rows that a window holds, one by one and by nothing but its definition."""
+    # Counted back from the latest up to NOW, the last tuple is number 1.
+    counted = [one for one in tuples if span.until is None or one[0] <= span.until]
+    if span.until is not None:
+        first = 0 if span.take is None else max(len(counted) - span.take, 0)
+        counted = counted[first : max(len(counted) - span.skip, 0)]
+    return [
+        row
+        for time, row in counted
+        if (span.begin is None or span.begin <= time) and (span.end is None or time <= span.end)
+    ]
+
+
+def views_of(file: CaseFile, rows: list[dict[str, Any]]) -> dict[str, pa.Table]:
+    """The views that Spark sees, by name."""
+    plain = pa.Table.from_pylist(rows, schema=file.schema.arrow)
+    number = Column("number", Type(Kind.INT))
+    schema = Schema((*file.schema.columns, number))
+    numbered = pa.Table.from_pylist([{**row, "number": i} for i, row in enumerate(rows)], schema=schema.arrow)
+    return {file.stream: plain, NUMBERED + file.stream: numbered}

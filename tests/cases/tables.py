@@ -1,0 +1,196 @@
+r"""Tables as text: a header with the name and type of each column, and rows whose values cannot be mistaken.
+
+```
+sym STRING | `a b` INT | price DOUBLE | ts TIMESTAMP
+'AA'       | 5         | 1.5          | 2026-03-01 12:00:00
+''         | NULL      | NaN          | 2026-03-01 12:00:00.000001
+```
+
+Texts are always in quotes, with `\n`, `\t`, `\'` and `\\` as in SQL; numbers are written so that they are read back
+exactly; times are in UTC. A name that is no plain word is in backticks.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Context, Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tureen.schema import Column, Kind, Type
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
+_ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+_ESCAPED = {text[1]: char for char, text in _ESCAPES.items()}
+_SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Typed columns and rows of plain Python values."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+    @classmethod
+    def read(cls, lines: Sequence[str]) -> Table:
+        """A table from its lines, the header first."""
+        columns = tuple(map(read_column, split_cells(lines[0])))
+        return cls(columns, tuple(read_row(columns, line) for line in lines[1:]))
+
+    @classmethod
+    def of(cls, table: pa.Table) -> Table:
+        """An answer as the engine or Spark gives it."""
+        columns = tuple(Column(field.name, type_of(field.type)) for field in table.schema)
+        values = [column.to_pylist() for column in table.columns]
+        return cls(columns, tuple(zip(*values, strict=True)) if values else ())
+
+    def lines(self) -> list[str]:
+        """The text, with its columns aligned."""
+        cells = [[column_text(one) for one in self.columns], *self.texts()]
+        widths = [max(len(row[i]) for row in cells) for i in range(len(self.columns))]
+        padded = (" | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells)
+        return [line.rstrip() for line in padded]
+
+    def texts(self) -> Iterator[list[str]]:
+        """The rows, each value as its text."""
+        for row in self.rows:
+            yield [value_text(value, column.type) for value, column in zip(row, self.columns, strict=True)]
+
+
+def type_of(arrow: pa.DataType) -> Type:
+    """The type whose values are stored so; raises KeyError for one that no stream has."""
+    if pa.types.is_decimal(arrow):
+        return Type(Kind.DECIMAL, arrow.precision, arrow.scale)
+    return {Type(kind).arrow: Type(kind) for kind in Kind if kind is not Kind.DECIMAL}[arrow]
+
+
+def split_cells(line: str) -> list[str]:
+    """The cells of a line, cut at the bars that are outside quotes and backticks.
+
+    >>> split_cells("'a|b' | `x | y` INT")
+    ["'a|b'", '`x | y` INT']
+    """
+    cells, start, quote, i = [], 0, "", 0
+    while i < len(line):
+        if quote == "'" and line[i] == "\\":
+            i += 1
+        elif quote:
+            quote = "" if line[i] == quote else quote
+        elif line[i] in "'`":
+            quote = line[i]
+        elif line[i] == "|":
+            cells.append(line[start:i].strip())
+            start = i + 1
+        i += 1
+    return [*cells, line[start:].strip()]
+
+
+def read_column(cell: str) -> Column:
+    """A header's cell: a name and a type."""
+    name, _, kind = cell.rpartition(" ")
+    name = name.strip()
+    return Column(name[1:-1].replace("``", "`") if name.startswith("`") else name, Type.parse(kind))
+
+
+def column_text(column: Column) -> str:
+    """A column as a header's cell."""
+    plain = _PLAIN.fullmatch(column.name)
+    return f"{column.name if plain else '`' + column.name.replace('`', '``') + '`'} {column.type.sql}"
+
+
+def read_row(columns: Sequence[Column], line: str) -> tuple[Any, ...]:
+    """The values of one line."""
+    cells = split_cells(line)
+    if len(cells) != len(columns):
+        raise ValueError(f"{len(cells)} values for {len(columns)} columns: {line}")
+    return tuple(read_value(cell, column.type) for cell, column in zip(cells, columns, strict=True))
+
+
+def read_value(cell: str, kind: Type) -> Any:
+    """The value that a cell of that type holds."""
+    if cell == "NULL":
+        return None
+    match kind.kind:
+        case Kind.STRING:
+            if len(cell) < 2 or cell[0] != "'" or cell[-1] != "'":
+                raise ValueError(f"a text without quotes: {cell}")
+            return re.sub(r"\\(.)", lambda found: _ESCAPED[found.group(1)], cell[1:-1])
+        case Kind.BOOLEAN:
+            return {"true": True, "false": False}[cell]
+        case Kind.INT | Kind.BIGINT:
+            return int(cell)
+        case Kind.DECIMAL:
+            return Decimal(cell).quantize(Decimal(1).scaleb(-kind.scale), context=Context(prec=100))
+        case Kind.DATE:
+            return date.fromisoformat(cell)
+        case Kind.TIMESTAMP:
+            return read_time(cell)
+    number = _SPECIAL[cell] if cell in _SPECIAL else float(cell)
+    return float(np.float32(number)) if kind.kind is Kind.FLOAT else number
+
+
+def read_time(text: str) -> datetime:
+    """An instant; a text without a zone means UTC."""
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def value_text(value: Any, kind: Type) -> str:
+    """A value as it stands in a cell; `read_value` gives it back."""
+    if value is None:
+        return "NULL"
+    match kind.kind:
+        case Kind.STRING:
+            return "'" + "".join(_ESCAPES.get(char, char) for char in value) + "'"
+        case Kind.BOOLEAN:
+            return "true" if value else "false"
+        case Kind.DECIMAL:
+            return format(value, "f")
+        case Kind.DATE:
+            return str(value.isoformat())
+        case Kind.TIMESTAMP:
+            return str(value.astimezone(UTC).replace(tzinfo=None).isoformat(sep=" "))
+        case Kind.FLOAT | Kind.DOUBLE if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        case Kind.FLOAT:
+            return str(np.float32(value))
+    return repr(value)
+
+
+def differences(found: Table, expected: Table, *, tolerance: float = 0.0) -> list[str]:
+    """What is not as expected, row by row; DOUBLE may differ by a relative tolerance. Names are not looked at."""
+    kinds, wanted = ([one.type for one in table.columns] for table in (found, expected))
+    if len(kinds) != len(wanted) or len(found.rows) != len(expected.rows):
+        return [f"{len(found.rows)} rows of {len(kinds)} columns, not {len(expected.rows)} of {len(wanted)}"]
+    wrong = []
+    for number, (ours, theirs) in enumerate(zip(found.rows, expected.rows, strict=True)):
+        for value, other, mine, its in zip(ours, theirs, kinds, wanted, strict=True):
+            if not _same(value, other, mine, its, tolerance):
+                wrong.append(f"row {number}: {value_text(value, mine)}, not {value_text(other, its)}")
+    return wrong
+
+
+def _same(value: Any, other: Any, mine: Type, its: Type, tolerance: float) -> bool:
+    if value_text(value, mine) == value_text(other, its):
+        return True
+    if tolerance and isinstance(value, float) and isinstance(other, float):
+        return math.isclose(value, other, rel_tol=tolerance, abs_tol=tolerance * 1e-3)
+    return False
+
+
+def in_any_order(table: Table) -> Table:
+    """The table with its rows sorted, so that two of the same rows are equal; numbers by their first digits."""
+    return Table(table.columns, tuple(sorted(table.rows, key=lambda row: list(_sort_keys(table.columns, row)))))
+
+
+def _sort_keys(columns: Iterable[Column], row: Iterable[Any]) -> Iterator[str]:
+    # What is equal up to the tolerance should have one key, so that its last digits do not decide the order.
+    for column, value in zip(columns, row, strict=True):
+        is_number = isinstance(value, float) and math.isfinite(value)
+        yield f"{value:.6e}" if is_number else value_text(value, column.type)

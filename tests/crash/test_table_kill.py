@@ -1,0 +1,67 @@
+"""SIGKILL at every point of a table's commit: the old content is there whole, or the new one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tureen.dimensions import Dimensions
+from tureen.errors import UnknownTable
+from tureen.pot.catalog import Catalog
+from tureen.pot.sweep import sweep
+
+ROWS = 1000
+PLACES = ["table.before_write", "table.before_commit", "table.in_commit", "table.after_commit"]
+
+CODE = """
+import sys
+from pathlib import Path
+import pyarrow as pa
+from tureen.dimensions import Dimensions
+from tureen.pot.catalog import Catalog
+tables = Dimensions(Catalog(Path(sys.argv[1])))
+rows = pa.table({"n": pa.array([2] * int(sys.argv[3]), pa.int32())})
+tables.create("t", "n INT", rows) if sys.argv[2] == "create" else tables.replace("t", rows)
+"""
+
+
+def content(catalog: Catalog) -> list[int] | None:
+    try:
+        return list(Dimensions(catalog).read("t").column("n").to_pylist())
+    except UnknownTable:
+        return None
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("call", ["create", "replace"])
+def test_killed(tmp_path: Path, crash_dir: Path, call: str, place: str) -> None:
+    catalog = Catalog(tmp_path, create=True)
+    rows = pa.table({"n": pa.array([1] * ROWS, pa.int32())})
+    if call == "replace":
+        Dimensions(catalog).create("t", "n INT", rows)
+    before = content(catalog)
+    (crash_dir / place).touch()
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, str(tmp_path), call, str(ROWS)],
+        env={**os.environ, "TUREEN_CRASH_DIR": str(crash_dir)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == -9, f"it did not die: {done.stderr}"
+    wanted = [2] * ROWS if place == "table.after_commit" else before
+    assert content(catalog) == wanted
+    sweep(catalog, abandoned_after=-1, grace=-1)
+    assert content(catalog) == wanted
+    left = [path for path in (tmp_path / "tables").rglob("*") if path.is_file()]
+    assert len(left) == (wanted is not None)
+    if wanted is None:
+        Dimensions(catalog).create("t", "n INT", None)
+    Dimensions(catalog).replace("t", rows)
+    assert content(catalog) == [1] * ROWS
+    catalog.close()

@@ -1,0 +1,273 @@
+"""Statements carried out: by a soup of paper that notes what is asked of it, and by a real one."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import tureen
+from tureen.errors import (
+    DuplicateName,
+    InvalidRows,
+    InvalidSchema,
+    Place,
+    QueryFailed,
+    SqlError,
+    TureenError,
+    UnknownColumn,
+    UnknownQuery,
+    UnknownStream,
+    UnknownTable,
+)
+from tureen.language.statements import parse_statement
+from tureen.schema import Schema
+from tureen.statements import Speaks, run_statement
+
+PAGE = (Path(__file__).parents[2] / "docs" / "statements.md").read_text()
+EXAMPLES = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
+
+
+class Paper:
+    """Notes the calls; raises what it was told to."""
+
+    def __init__(self, error: TureenError | None = None) -> None:
+        self.calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
+        self.error = error
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self.calls.append((name, args, kwargs))
+            if name in ("streams", "tables", "describe_queries"):
+                return [{"name": f"a_{name}"}]
+            if name == "query":
+                return self
+            if self.error is not None:
+                raise self.error
+            return name
+
+        return call
+
+    def run(self, text: str, **options: Any) -> Any:
+        """Carry one statement out."""
+        return run_statement(cast(Speaks, self), parse_statement(text), **options)
+
+
+A = Schema.parse("a INT")
+
+
+@pytest.mark.parametrize(
+    ("text", "calls", "gives"),
+    [
+        (
+            "CREATE STREAM s (a INT) RETAIN 1 DAY CLOCK stream FROM 'rate' OPTIONS (x '1')",
+            [
+                (
+                    "create_stream",
+                    ("s", A),
+                    {"retain": "1 DAY", "clock": "stream", "source": {"format": "rate", "options": {"x": "1"}}},
+                )
+            ],
+            None,
+        ),
+        (
+            "CREATE STREAM s (a INT)",
+            [("create_stream", ("s", A), {"retain": None, "clock": "wall", "source": None})],
+            None,
+        ),
+        ("CREATE TABLE t (a INT) FROM 'x.csv'", [("create_table", ("t", A, "x.csv"), {})], None),
+        ("CREATE TABLE t (a INT)", [("create_table", ("t", A, None), {})], None),
+        ("DROP STREAM s", [("drop_stream", ("s",), {})], None),
+        ("DROP TABLE t", [("drop_table", ("t",), {})], None),
+        ("DROP QUERY q", [("query", ("q",), {}), ("unregister", (), {})], None),
+        ("REGISTER QUERY q AS SELECT 1", [("register", ("SELECT 1",), {"name": "q"})], "register"),
+        ("REGISTER SELECT 1", [("register", ("SELECT 1",), {"name": None})], "register"),
+        (
+            "INVOKE q AT DATE '2026-01-01'",
+            [("query", ("q",), {}), ("invoke", (), {"now": datetime(2026, 1, 1, tzinfo=UTC)})],
+            "invoke",
+        ),
+        ("SELECT 1;", [("answer_once", ("SELECT 1",), {})], "answer_once"),
+        ("EXPLAIN SELECT 1", [("explain_once", ("SELECT 1",), {})], "explain_once"),
+        ("EXPLAIN q", [("query", ("q",), {}), ("explain", (), {})], "explain"),
+        ("SHOW STREAMS", [("streams", (), {})], [{"name": "a_streams"}]),
+        ("SHOW TABLES", [("tables", (), {})], [{"name": "a_tables"}]),
+        ("SHOW QUERIES", [("describe_queries", (), {})], [{"name": "a_describe_queries"}]),
+        ("DESCRIBE TABLE A_Tables", [("tables", (), {})], {"kind": "table", "name": "a_tables"}),
+    ],
+)
+def test_a_statement_becomes_calls(text: str, calls: list[Any], gives: Any) -> None:
+    paper = Paper()
+    assert paper.run(text) == gives
+    assert paper.calls == calls
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "place"),
+    [
+        ("REGISTER QUERY q AS\n  SELECT\n b FROM s", UnknownColumn("x", place=Place(2, 2)), Place(3, 2)),
+        ("REGISTER QUERY q AS SELECT b FROM s", UnknownColumn("x", place=Place(1, 8)), Place(1, 28)),
+        ("EXPLAIN SELECT b FROM s", UnknownColumn("x", place=Place(1, 8)), Place(1, 16)),
+        ("\n SELECT b FROM s", UnknownColumn("x", place=Place(1, 8)), Place(2, 9)),
+        ("SELECT b FROM s", QueryFailed("x"), None),
+        ("CREATE STREAM s (a INT)", DuplicateName("x"), Place(1, 15)),
+        ("CREATE TABLE t (a INT)", InvalidSchema("x"), Place(1, 14)),
+        ("CREATE TABLE t (a INT) FROM 'x.csv'", InvalidRows("'x.csv' line 5: …"), None),
+        ("DROP STREAM\n s", UnknownStream("x"), Place(2, 2)),
+        ("DROP TABLE t", UnknownTable("x"), Place(1, 12)),
+        ("INVOKE q", UnknownQuery("x"), Place(1, 8)),
+        ("INVOKE q", QueryFailed("x"), None),
+        ("EXPLAIN q", UnknownQuery("x"), Place(1, 9)),
+    ],
+)
+def test_an_error_has_its_place_in_the_whole_text(text: str, error: TureenError, place: Place | None) -> None:
+    with pytest.raises(type(error)) as caught:
+        Paper(error).run(text)
+    assert caught.value.place == place
+
+
+def test_if_exists_and_if_not_exists_forgive_that_alone() -> None:
+    for kind, error in (("STREAM", UnknownStream), ("TABLE", UnknownTable), ("QUERY", UnknownQuery)):
+        assert Paper(error("x")).run(f"DROP {kind} IF EXISTS x") is None
+        with pytest.raises(SqlError):
+            Paper(SqlError("x")).run(f"DROP {kind} IF EXISTS x")
+    assert Paper(DuplicateName("x")).run("CREATE STREAM IF NOT EXISTS A_Streams (a INT)") is None
+    assert Paper(DuplicateName("x")).run("CREATE TABLE IF NOT EXISTS A_Tables (a INT)") is None
+    # The name is taken by the other kind.
+    with pytest.raises(DuplicateName):
+        Paper(DuplicateName("x")).run("CREATE STREAM IF NOT EXISTS a_tables (a INT)")
+    with pytest.raises(DuplicateName):
+        Paper(DuplicateName("x")).run("CREATE TABLE IF NOT EXISTS a_streams (a INT)")
+
+
+def test_files_may_be_refused() -> None:
+    paper = Paper()
+    with pytest.raises(InvalidRows, match="files are not read here"):
+        paper.run("CREATE TABLE t (a INT) FROM '/etc/passwd'", files=False)
+    assert paper.calls == []
+
+
+def test_what_is_not_there_is_not_described() -> None:
+    for kind, error in (("", UnknownStream), ("TABLE", UnknownTable), ("QUERY", UnknownQuery)):
+        with pytest.raises(error, match="named 'a_table'") as caught:
+            Paper().run(f"DESCRIBE {kind} a_table")
+        assert caught.value.place is not None
+
+
+def test_the_examples_of_the_page(soup: tureen.Soup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("companies.csv").write_text("sym,sector\nIBM,tech\n")
+    parquet.write_table(pa.table({"venue": ["X"]}), "venues.parquet")
+    outcomes = {text.split()[0]: soup.sql(text) for text in EXAMPLES}
+    assert len(EXAMPLES) == 18
+    assert outcomes["CREATE"] is outcomes["DROP"] is None
+    assert isinstance(outcomes["REGISTER"], tureen.StandingQuery)
+    assert isinstance(outcomes["INVOKE"], tureen.Answer)
+    assert isinstance(outcomes["SELECT"], tureen.Answer)
+    assert outcomes["DESCRIBE"] == {"kind": "table", **soup.tables()[0]}
+    assert soup.table("companies").to_pylist() == [{"sym": "IBM", "sector": "tech", "founded": None}]
+    assert [one["name"] for one in soup.streams()] == ["trades"]
+    assert isinstance(outcomes["EXPLAIN"], dict)
+    for word in (
+        "CREATE STREAM",
+        "CREATE TABLE",
+        "DROP",
+        "REGISTER",
+        "INVOKE",
+        "SELECT",
+        "SHOW",
+        "DESCRIBE",
+        "EXPLAIN",
+    ):
+        assert f"\n## {word}\n" in PAGE
+
+
+def test_a_session(soup: tureen.Soup) -> None:
+    assert soup.sql("CREATE STREAM session (a INT, ts TIMESTAMP) TIME ts RETAIN 1 DAY") is None
+    assert soup.sql("CREATE STREAM IF NOT EXISTS Session (b INT)") is None
+    handle = soup.sql(
+        "REGISTER QUERY `my q` AS\n  SELECT a FROM session WHERE a > 1 BEGIN NOW - 1 HOUR END NOW -- x\n;"
+    )
+    assert isinstance(handle, tureen.StandingQuery)
+    assert handle.sql == "SELECT a FROM session WHERE a > 1 BEGIN NOW - 1 HOUR END NOW"
+    now = datetime.now(UTC).replace(microsecond=0)
+    for query in ("`My Q`", handle.id):
+        answer = soup.sql(f"INVOKE {query} AT TIMESTAMP '{now:%Y-%m-%d %H:%M:%S}'")
+        assert isinstance(answer, tureen.Answer)
+        assert answer.window == (now - timedelta(hours=1), now)
+    (shown,) = (one for one in cast(list[dict[str, Any]], soup.sql("SHOW QUERIES")) if one["name"] == "my q")
+    assert shown == {
+        "id": handle.id,
+        "name": "my q",
+        "sql": handle.sql,
+        "state": "standing",
+        "registered_at": shown["registered_at"],
+    }
+    assert now - timedelta(minutes=1) < shown["registered_at"] <= datetime.now(UTC)
+    assert soup.sql(f"DESCRIBE QUERY {handle.id}") == {"kind": "query", **shown}
+    with pytest.raises(UnknownColumn) as caught:
+        soup.sql("REGISTER QUERY other AS\n  SELECT a,\n b FROM session")
+    assert caught.value.place == Place(3, 2)
+    with pytest.raises(DuplicateName) as taken:
+        soup.sql("CREATE TABLE\n session (a INT)")
+    assert taken.value.place == Place(2, 2)
+    soup.sql("CREATE TABLE session_names (a INT)")
+    with pytest.raises(DuplicateName, match="there is a table named"):
+        soup.sql("CREATE STREAM IF NOT EXISTS session_names (a INT)")
+    with pytest.raises(UnknownStream, match="'session_names' is a table") as table:
+        soup.sql("REGISTER SELECT a\nFROM session_names")
+    assert table.value.place == Place(2, 6)
+    soup.sql("DROP QUERY `my q`")
+    with pytest.raises(UnknownQuery):
+        soup.sql("INVOKE `my q`")
+    soup.sql("DROP STREAM session")
+    with pytest.raises(UnknownStream):
+        soup.sql("DROP STREAM session")
+    assert soup.sql("DROP STREAM IF EXISTS session") is None
+
+
+def test_a_select_is_answered_once(soup: tureen.Soup) -> None:
+    soup.sql("CREATE STREAM once (a INT)")
+    soup.wait(soup.push("once", [{"a": n} for n in range(5)]))
+    before = soup.status()["clauses"]
+    answer = soup.sql("SELECT a FROM once WHERE a > 2")
+    assert isinstance(answer, tureen.Answer)
+    assert [row["a"] for row in answer] == [3, 4]
+    assert isinstance(soup.sql("EXPLAIN SELECT a FROM once WHERE a > 2"), dict)
+    assert soup.status()["clauses"] == before
+    for text in ("\n SELECT b FROM once", "EXPLAIN\n SELECT b FROM once"):
+        with pytest.raises(UnknownColumn) as caught:
+            soup.sql(text)
+        assert caught.value.place == Place(2, 9)
+    soup.sql("CREATE TABLE once_names (a INT)")
+    with pytest.raises(UnknownStream, match="'once_names' is a table"):
+        soup.sql("SELECT a FROM once_names")
+
+
+@pytest.mark.parametrize("bad", [5, None, b"SHOW STREAMS", "\ud800"])
+def test_what_is_no_text_is_refused(tmp_path: Path, bad: Any) -> None:
+    with tureen.open(tmp_path / "none") as nothing, pytest.raises(TureenError, match="a statement"):
+        nothing.sql(bad)
+
+
+def test_columns_whose_names_cannot_be_kept_are_refused(tmp_path: Path) -> None:
+    with tureen.open(tmp_path / "none") as nothing:
+        for name in ("a,b", "a)", "a``b", ""):
+            for kind in ("STREAM", "TABLE"):
+                with pytest.raises(InvalidSchema, match="is no name for a column") as caught:
+                    nothing.sql(f"CREATE {kind} s (ok INT, `{name}` INT)")
+                assert caught.value.place is not None
+        assert nothing.tables() == []
+
+
+def test_an_empty_directory_has_nothing_to_show(tmp_path: Path) -> None:
+    with tureen.open(tmp_path / "none") as nothing:
+        assert [nothing.sql(f"SHOW {what}") for what in ("STREAMS", "TABLES", "QUERIES")] == [[], [], []]
+        with pytest.raises(UnknownTable):
+            nothing.table("x")
+    assert not (tmp_path / "none").exists()

@@ -1,0 +1,446 @@
+"""Tables: made of rows in any shape, replaced in one step, never seen in part. They need no Spark."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from pyspark.sql import SparkSession
+from sqlalchemy import select
+
+import tureen
+from tureen.errors import (
+    DuplicateName,
+    InvalidRows,
+    InvalidSchema,
+    PotError,
+    TureenError,
+    UnknownStream,
+    UnknownTable,
+)
+from tureen.language import bind_query
+from tureen.pot.catalog import Catalog, check_attempt
+from tureen.pot.named import NamedStreams
+from tureen.pot.streams import create_stream, find_stream
+from tureen.pot.sweep import sweep
+from tureen.pot.tables import dead_attempts, dimensions
+from tureen.schema import Schema
+
+SCHEMA = "sym STRING, sector STRING"
+ROWS = [{"sym": "IBM", "sector": "tech"}, {"sym": "GE", "sector": None}]
+ALL = "b BOOLEAN, i INT, l BIGINT, f FLOAT, d DOUBLE, n DECIMAL(10,2), s STRING, day DATE, ts TIMESTAMP"
+
+
+@pytest.fixture
+def soup(tmp_path: Path) -> Iterator[tureen.Soup]:
+    with tureen.open(tmp_path / "pot") as opened:
+        yield opened
+        assert opened.status()["engine"] == "none", "tables need no engine"
+
+
+def files(soup: tureen.Soup) -> list[Path]:
+    return sorted(path for path in (soup.path / "tables").rglob("*") if path.is_file())
+
+
+def test_made_replaced_listed_and_dropped(soup: tureen.Soup) -> None:
+    assert soup.tables() == []
+    soup.create_table("companies", SCHEMA, ROWS)
+    soup.create_table("empty", "a INT")
+    assert soup.table("COMPANIES").to_pylist() == ROWS
+    assert soup.table("empty").schema == Schema.parse("a INT").arrow
+    assert soup.table("empty").num_rows == 0
+    first, second = soup.tables()
+    assert (first["name"], first["schema"], first["rows"]) == ("companies", "`sym` STRING, `sector` STRING", 2)
+    assert second["name"] == "empty"
+    assert soup.status()["tables"]["companies"] == {"rows": 2, "bytes": first["bytes"]}
+    soup.replace_table("Companies", [{"sym": "ORCL"}])
+    assert soup.table("companies").to_pylist() == [{"sym": "ORCL", "sector": None}]
+    assert soup.tables()[0]["changed_at"] > first["changed_at"]
+    soup.replace_table("companies", [])
+    assert soup.table("companies").to_pylist() == []
+    soup.drop_table("companies")
+    assert [one["name"] for one in soup.tables()] == ["empty"]
+    with pytest.raises(UnknownTable, match="did you mean 'empty'"):
+        soup.table("empti")
+    soup.create_table("companies", "a INT", [{"a": 1}])
+    assert soup.table("companies").to_pylist() == [{"a": 1}]
+
+
+def test_a_table_is_there_when_the_pot_is_opened_again_or_elsewhere(soup: tureen.Soup) -> None:
+    soup.create_table("companies", SCHEMA, ROWS)
+    code = """
+import sys, tureen
+with tureen.open(sys.argv[1]) as soup:
+    print(soup.table("companies").to_pylist())
+    soup.replace_table("companies", [{"sym": "X"}])
+print("pyspark" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(soup.path)], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [str(ROWS), "False"]
+    assert soup.table("companies").to_pylist() == [{"sym": "X", "sector": None}]
+    with tureen.open(soup.path, mode="read") as reader:
+        assert len(reader.table("companies")) == 1
+        changes: list[Callable[[], None]] = [
+            lambda: reader.replace_table("companies", []),
+            lambda: reader.create_table("x", "a INT"),
+            lambda: reader.drop_table("companies"),
+        ]
+        for change in changes:
+            with pytest.raises(TureenError, match="reading only"):
+                change()
+
+
+def shapes(directory: Path) -> list[Any]:
+    table = pa.Table.from_pylist(ROWS)
+    parquet.write_table(table, directory / "rows.parquet")
+    (directory / "rows.CSV").write_text("Sector,sym\ntech,IBM\n,GE\n")
+    return [
+        ROWS,
+        iter(ROWS),
+        table,
+        table.to_batches()[0],
+        pd.DataFrame(ROWS),
+        pl.DataFrame(ROWS),
+        directory / "rows.parquet",
+        str(directory / "rows.CSV"),
+    ]
+
+
+def test_rows_in_all_shapes(soup: tureen.Soup, tmp_path: Path) -> None:
+    for number, rows in enumerate(shapes(tmp_path)):
+        soup.create_table(f"t{number}", SCHEMA, rows)
+        assert soup.table(f"t{number}").to_pylist() == ROWS, type(rows)
+
+
+def test_rows_that_carry_types_need_no_schema(soup: tureen.Soup, tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "small": pa.array([1], pa.int16()),
+            "big": pa.array([1], pa.uint32()),
+            "word": pa.array(["x"]).dictionary_encode(),
+            "money": pa.array([Decimal("1.50")], pa.decimal128(9, 2)),
+            "at": pa.array([datetime(2026, 1, 1, tzinfo=UTC)], pa.timestamp("ms", tz="Europe/Berlin")),
+        }
+    )
+    parquet.write_table(table, tmp_path / "typed.parquet")
+    soup.create_table("typed", rows=tmp_path / "typed.parquet")
+    said = "`small` INT, `big` BIGINT, `word` STRING, `money` DECIMAL(9,2), `at` TIMESTAMP"
+    assert soup.tables()[0]["schema"] == said
+    assert soup.table("typed").to_pylist()[0]["at"] == datetime(2026, 1, 1, tzinfo=UTC)
+    frame = pd.DataFrame({"n": np.array([1], "int64"), "x": [0.5]})
+    soup.create_table("framed", rows=frame)
+    assert soup.tables()[1]["schema"] == "`n` BIGINT, `x` DOUBLE"
+    for rows, says in (
+        (ROWS, "do not say their types"),
+        (None, "do not say their types"),
+        (pa.table({"a": [[1]]}), "'a' is list"),
+        (pa.table({"a,b": [1]}), "'a,b' is no name"),
+        (pa.table({}), "at least one column"),
+    ):
+        with pytest.raises(InvalidSchema, match=says):
+            soup.create_table("untyped", rows=rows)
+
+
+def test_a_spark_dataframe(spark: SparkSession, soup: tureen.Soup) -> None:
+    frame = spark.sql("SELECT 'IBM' AS sym, 5 AS n, TIMESTAMP '2026-01-01 00:00:00' AS at")
+    soup.create_table("given", rows=frame)
+    soup.create_table("told", "SYM STRING, n BIGINT, at TIMESTAMP", frame)
+    wanted = ["IBM", 5, datetime(2026, 1, 1, tzinfo=UTC)]
+    assert [list(soup.table(name).to_pylist()[0].values()) for name in ("given", "told")] == [wanted, wanted]
+    with pytest.raises(InvalidRows, match="Spark DataFrame could not be read") as caught:
+        soup.replace_table("told", spark.sql("SELECT 'x' AS sym, 1 / 0 AS n"))
+    assert "DIVIDE_BY_ZERO" in (caught.value.detail or "")
+
+
+def test_a_csv_file_is_read_by_the_schema(soup: tureen.Soup, tmp_path: Path) -> None:
+    path = tmp_path / "all.csv"
+    path.write_bytes(
+        b"\xef\xbb\xbfB, i ,l,f,d,n,s,day,ts\r\n"
+        b'TRUE,-1,9223372036854775807,0.5,1e3,3.25,"a,\n""b""",2026-01-02,2026-01-02T03:04:05+01:00\r\n'
+        b"\r\n"
+        b'false,+7,1,NaN,-Infinity,1,"",2026-01-02,2026-01-02 03:04:05\r\n'
+        b",,,,,,,,"
+    )
+    soup.create_table("all", ALL, path)
+    first, second, third = soup.table("all").to_pylist()
+    moment = datetime(2026, 1, 2, 2, 4, 5, tzinfo=UTC)
+    assert list(first.values()) == [
+        *(True, -1, 2**63 - 1, 0.5, 1000.0, Decimal("3.25"), 'a,\n"b"', date(2026, 1, 2), moment),
+    ]
+    assert (second["s"], second["i"], second["d"]) == ("", 7, float("-inf"))
+    assert second["ts"].hour == 3
+    assert set(third.values()) == {None}
+
+
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [
+        ("b", "1"),
+        ("i", "2147483648"),
+        ("i", "1.5"),
+        ("i", "1_000"),
+        ("i", "x"),
+        ("l", "9223372036854775808"),
+        ("f", "1e39"),
+        ("d", "1_0"),
+        ("n", "3.255"),
+        ("n", "123456789.00"),
+        ("n", "NaN"),
+        ("day", "02/01/2026"),
+        ("ts", "yesterday"),
+    ],
+)
+def test_a_bad_value_of_a_csv_file_is_named_with_its_line(
+    soup: tureen.Soup, tmp_path: Path, column: str, text: str
+) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text(f'{column},s\n,"two\nlines"\n\n{text},x\n')
+    soup.create_table("t", ALL, [{"s": "before"}])
+    with pytest.raises(InvalidRows, match=rf"'bad.csv' line 5: column '{column}' is .*, not '{text}'"):
+        soup.replace_table("t", path)
+    assert [row["s"] for row in soup.table("t").to_pylist()] == ["before"]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "is empty"),
+        (b"\n\n", "is empty"),
+        (b"s,zz\n", "line 1: unknown column 'zz'"),
+        (b"s,i,S\n", "line 1: column 'S' is there twice"),
+        (b"s,i\nx,1\ny,2,3\n", "line 3: 3 fields, where the header has 2"),
+        (b's,i\n"x\ny",1\n\ny\n', "line 5: 1 fields, where the header has 2"),
+        (b's,i\n"x,1\ny,2\n', "a quote is not closed"),
+        (b"s,i\n\xff,1\n", "UTF-8"),
+    ],
+)
+def test_a_csv_file_that_is_none(soup: tureen.Soup, tmp_path: Path, content: bytes, says: str) -> None:
+    (tmp_path / "bad.csv").write_bytes(content)
+    with pytest.raises(InvalidRows, match=says):
+        soup.create_table("t", ALL, tmp_path / "bad.csv")
+    assert soup.tables() == []
+
+
+def test_bad_rows_change_nothing(soup: tureen.Soup, tmp_path: Path) -> None:
+    soup.create_table("t", SCHEMA, ROWS)
+    (tmp_path / "x.parquet").write_bytes(b"no parquet")
+    before = files(soup)
+    for rows, says in (
+        ([{"sym": "A"}, {"sym": 5}], "row 1: column 'sym' is STRING, not 5"),
+        ([{"name": "A"}], "unknown column 'name'"),
+        (pa.table({"sym": [1]}), "column 'sym' is STRING, not int64"),
+        ({"sym": "A"}, "rows came as dict"),
+        (7, "rows came as int"),
+        (b"x", "rows came as bytes"),
+        (tmp_path / "none.csv", "there is no file"),
+        (tmp_path / "x.parquet", "cannot be read"),
+        (str(tmp_path / "x.json"), "neither a .csv nor a .parquet"),
+        (tmp_path, "neither a .csv nor a .parquet"),
+    ):
+        with pytest.raises(InvalidRows, match=says):
+            soup.replace_table("t", rows)
+    assert soup.table("t").to_pylist() == ROWS
+    assert files(soup) == before
+
+
+def test_streams_and_tables_share_their_names(soup: tureen.Soup) -> None:
+    soup.create_table("companies", SCHEMA, ROWS)
+    catalog = Catalog(soup.path)
+    plain = Schema.parse("a INT")
+    with catalog.write() as tx:
+        create_stream(tx, "trades", plain, clock="wall", retain=None, source=None)
+    with pytest.raises(DuplicateName, match="there is a stream named 'Trades' already"):
+        soup.create_table("Trades", "a INT")
+    with pytest.raises(DuplicateName, match="there is a table named 'COMPANIES' already"):
+        soup.create_table("COMPANIES", "a INT")
+    with pytest.raises(DuplicateName, match="there is a table named 'Companies' already"), catalog.write() as tx:
+        create_stream(tx, "Companies", plain, clock="wall", retain=None, source=None)
+    with pytest.raises(UnknownTable, match="'trades' is a stream, not a table"):
+        soup.table("TRADES")
+    with pytest.raises(UnknownTable, match="'trades' is a stream"):
+        soup.drop_table("trades")
+    with pytest.raises(UnknownStream, match="'companies' is a table"), catalog.read() as tx:
+        find_stream(tx, "COMPANIES")
+    with pytest.raises(UnknownStream, match="'companies' is a table") as caught:
+        bind_query("SELECT *\nFROM companies", NamedStreams(catalog).describe)
+    assert "joins with tables are not supported yet" in str(caught.value)
+    assert caught.value.place is not None
+    assert (caught.value.place.line, caught.value.place.column) == (2, 6)
+    soup.drop_table("companies")
+    with catalog.write() as tx:
+        create_stream(tx, "Companies", plain, clock="wall", retain=None, source=None)
+    catalog.close()
+
+
+def test_two_that_make_the_same_table_make_one(soup: tureen.Soup) -> None:
+    soup.create_table("first", "a INT")
+    outcomes: list[str] = []
+    both = threading.Barrier(2)
+
+    def make(number: int) -> None:
+        both.wait()
+        try:
+            soup.create_table("t", "a INT", [{"a": number}])
+            outcomes.append(f"made {number}")
+        except DuplicateName:
+            outcomes.append("taken")
+
+    threads = [threading.Thread(target=make, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert "taken" in outcomes
+    (made,) = (text for text in outcomes if text != "taken")
+    assert soup.table("t").to_pylist() == [{"a": int(made.split()[1])}]
+
+
+def test_readers_see_one_content_whole_while_it_is_replaced_and_swept(soup: tureen.Soup) -> None:
+    soup.create_table("t", "n INT, place INT", rows_of(0))
+    held = soup.table("t")
+    catalog = Catalog(soup.path)
+    done = threading.Event()
+    seen: list[set[int]] = []
+    failures: list[BaseException] = []
+
+    def read() -> None:
+        with tureen.open(soup.path, mode="read") as reader:
+            while not done.is_set():
+                try:
+                    table = reader.table("t")
+                    assert table.num_rows == 500
+                    seen.append(set(table.column("n").to_pylist()))
+                except BaseException as error:
+                    failures.append(error)
+                    return
+
+    threads = [threading.Thread(target=read) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for number in range(1, 60):
+        soup.replace_table("t", rows_of(number))
+        sweep(catalog, grace=-1)
+    done.set()
+    for thread in threads:
+        thread.join()
+    catalog.close()
+    assert failures == []
+    assert all(len(numbers) == 1 for numbers in seen)
+    assert set(held.column("n").to_pylist()) == {0}, "a content that is held stays readable after it was swept"
+    assert soup.table("t").column("n").to_pylist() == [59] * 500
+    assert len(files(soup)) == 1
+
+
+def rows_of(number: int) -> pa.Table:
+    return pa.table({"n": pa.array([number] * 500, pa.int32()), "place": pa.array(range(500), pa.int32())})
+
+
+def test_a_reader_that_comes_too_late_looks_again(soup: tureen.Soup, monkeypatch: pytest.MonkeyPatch) -> None:
+    soup.create_table("t", "n INT, place INT", rows_of(1))
+    catalog = Catalog(soup.path)
+    real = tureen.dimensions.read_content  # type: ignore[attr-defined]
+
+    def late(root: Path, content: Any) -> pa.Table:
+        monkeypatch.setattr("tureen.dimensions.read_content", real)
+        soup.replace_table("t", rows_of(2))
+        sweep(catalog, grace=-1)
+        return real(root, content)
+
+    monkeypatch.setattr("tureen.dimensions.read_content", late)
+    assert soup.table("t").column("n").to_pylist() == [2] * 500
+    catalog.close()
+
+
+def test_the_sweeper_keeps_what_is_real_and_spares_what_readers_may_open(soup: tureen.Soup) -> None:
+    soup.create_table("t", SCHEMA, ROWS)
+    (old,) = files(soup)
+    soup.replace_table("t", ROWS)
+    catalog = Catalog(soup.path)
+    assert sweep(catalog, abandoned_after=-1) == 0
+    assert len(files(soup)) == 2
+    assert sweep(catalog, abandoned_after=-1, grace=-1) == 1
+    (kept,) = files(soup)
+    assert kept != old
+    assert soup.table("t").to_pylist() == ROWS
+    soup.drop_table("t")
+    assert sweep(catalog, abandoned_after=-1, grace=-1) == 1
+    assert files(soup) == []
+    catalog.close()
+
+
+def test_a_replacement_that_was_given_up_cannot_come_back(soup: tureen.Soup, monkeypatch: pytest.MonkeyPatch) -> None:
+    soup.create_table("t", SCHEMA, ROWS)
+    catalog = Catalog(soup.path)
+    monkeypatch.setattr(
+        "tureen.dimensions.crash_point",
+        lambda place: place == "table.before_commit" and sweep(catalog, abandoned_after=-1),
+    )
+    with pytest.raises(PotError, match="was given up"):
+        soup.replace_table("t", [])
+    monkeypatch.undo()
+    assert soup.table("t").to_pylist() == ROWS
+    with catalog.read() as tx:
+        (attempt,) = tx.execute(select(dead_attempts.c.attempt)).scalars()
+        with pytest.raises(PotError):
+            check_attempt(tx, attempt)
+    catalog.close()
+
+
+def test_a_replacement_of_a_table_that_is_dropped_meanwhile(soup: tureen.Soup, monkeypatch: pytest.MonkeyPatch) -> None:
+    soup.create_table("t", SCHEMA, ROWS)
+
+    def meanwhile(place: str) -> None:
+        if place == "table.before_commit":
+            monkeypatch.undo()
+            soup.drop_table("t")
+            soup.create_table("t", "other INT")
+
+    monkeypatch.setattr("tureen.dimensions.crash_point", meanwhile)
+    with pytest.raises(UnknownTable, match="was dropped meanwhile"):
+        soup.replace_table("t", [])
+    assert soup.table("t").column_names == ["other"]
+
+
+def test_a_new_content_is_on_the_disk_with_all_its_directories(
+    soup: tureen.Soup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    soup.create_table("first", "a INT")
+    synced: list[Path] = []
+    monkeypatch.setattr("tureen.pot.files.sync_directory", synced.append)
+    soup.create_table("second", "a INT")
+    (folder,) = (path.parent for path in files(soup) if path.parent in synced)
+    assert synced == [folder.parent, folder]
+    soup.replace_table("second", [{"a": 1}])
+    assert synced == [folder.parent, folder, folder]
+
+
+def test_a_pot_that_was_made_before_there_were_tables_opens(tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path, create=True)
+    with catalog.write() as tx:
+        dimensions.drop(tx)
+    catalog.close()
+    with tureen.open(tmp_path) as soup:
+        assert soup.tables() == []
+        soup.create_table("t", SCHEMA, ROWS)
+        assert soup.table("t").to_pylist() == ROWS
+
+
+@pytest.mark.parametrize("name", ["", " ", 5, "0123456789abcdef" * 2])
+def test_names_are_checked(soup: tureen.Soup, name: Any) -> None:
+    with pytest.raises(TureenError):
+        soup.create_table(name, "a INT")
+    with pytest.raises(InvalidSchema, match="came as int"):
+        soup.create_table("t", 5)  # type: ignore[arg-type]
+    assert soup.tables() == []

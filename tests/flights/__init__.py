@@ -1,0 +1,1 @@
+"""Aggregates and step windows over a year of real flights, beside DuckDB."""

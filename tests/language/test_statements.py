@@ -1,0 +1,194 @@
+"""Statements: what a text asks for, and what is said about texts that ask for nothing known."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tureen.errors import InvalidSchema, Place, SqlError, TureenError
+from tureen.language.statements import (
+    CreateStream,
+    CreateTable,
+    Describe,
+    Drop,
+    Explain,
+    Invoke,
+    Register,
+    Select,
+    Show,
+    Statement,
+    parse_statement,
+    placed,
+)
+from tureen.schema import Schema
+
+TRADES = Schema.parse("sym STRING, price DECIMAL(10,2), ts TIMESTAMP", time="ts")
+PLAIN = Schema.parse("a INT")
+MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
+SELECT = "SELECT a FROM s WHERE a > 1"
+
+
+@pytest.mark.parametrize(
+    ("text", "statement"),
+    [
+        ("CREATE STREAM s (a INT)", CreateStream("s", PLAIN)),
+        ("create stream if not exists `my s` (`a` int);", CreateStream("my s", PLAIN, if_not_exists=True)),
+        (
+            "CREATE STREAM t (sym STRING, price DECIMAL(10, 2), ts TIMESTAMP) TIME ts RETAIN 1 DAY CLOCK stream",
+            CreateStream("t", TRADES, retain="1 DAY", clock="stream"),
+        ),
+        (
+            "CREATE STREAM t (sym: text, price dec(10,2),\n ts timestamp)\n"
+            "CLOCK WALL RETAIN INTERVAL '90' MINUTE TIME TS",
+            CreateStream("t", TRADES, retain="INTERVAL '90' MINUTE"),
+        ),
+        ("CREATE STREAM s (a INT) RETAIN '1 day 12 hours'", CreateStream("s", PLAIN, retain="1 day 12 hours")),
+        ("CREATE STREAM s (a INT) FROM 'rate'", CreateStream("s", PLAIN, format="rate")),
+        (
+            "CREATE STREAM s (a INT) FROM 'kafka' OPTIONS (subscribe 'x', 'a b' = 'it''s', "
+            "c.d 5, e = -1.5, 'f' 'g', h true)",
+            CreateStream(
+                "s",
+                PLAIN,
+                format="kafka",
+                options=(("subscribe", "x"), ("a b", "it's"), ("c.d", "5"), ("e", "-1.5"), ("f", "g"), ("h", "true")),
+            ),
+        ),
+        ("CREATE STREAM s (a INT) FROM 'rate' OPTIONS () RETAIN 5", CreateStream("s", PLAIN, "5", format="rate")),
+        ("CREATE STREAM stream (a INT)", CreateStream("stream", PLAIN)),
+        ("CREATE STREAM if (a INT)", CreateStream("if", PLAIN)),
+        ("CREATE TABLE t (a INT)", CreateTable("t", PLAIN)),
+        ("CREATE TABLE IF NOT EXISTS t (a INT) FROM 'x.csv'", CreateTable("t", PLAIN, "x.csv", if_not_exists=True)),
+        ("CREATE TABLE t FROM 'x.parquet'", CreateTable("t", None, "x.parquet")),
+        ("DROP STREAM s", Drop("STREAM", "s")),
+        ("DROP TABLE IF EXISTS `order`", Drop("TABLE", "order", if_exists=True)),
+        ("/* /* */ */ drop query big -- gone\n;;", Drop("QUERY", "big")),
+        (f"REGISTER {SELECT};", Register(SELECT)),
+        (f"REGISTER QUERY `big one` AS -- why\n{SELECT} -- so\n ; ", Register(SELECT, "big one")),
+        ("REGISTER QUERY q AS SELECT a -- x\nFROM s", Register("SELECT a -- x\nFROM s", "q")),
+        ("INVOKE big", Invoke("big")),
+        ("INVOKE big AT TIMESTAMP '2026-01-01 00:00:00'", Invoke("big", MIDNIGHT)),
+        ("INVOKE big AT '2026-01-01T01:00:00+01:00'", Invoke("big", MIDNIGHT)),
+        ("INVOKE big AT DATE '2026-01-01'", Invoke("big", MIDNIGHT)),
+        ("SHOW STREAMS", Show("STREAMS")),
+        ("-- all of them\nshow tables", Show("TABLES")),
+        ("SHOW QUERIES -- now\n;", Show("QUERIES")),
+        ("EXPLAIN big", Explain("big", None)),
+        (f"EXPLAIN {SELECT}", Explain(None, SELECT)),
+        ("EXPLAIN `select`", Explain("select", None)),
+        ("DESCRIBE trades", Describe("trades")),
+        ("DESC TABLE trades", Describe("trades", "TABLE")),
+        ("DESCRIBE table", Describe("table")),
+        (f"  {SELECT} ;", Select(SELECT)),
+    ],
+)
+def test_a_statement(text: str, statement: Statement) -> None:
+    assert parse_statement(text) == statement
+
+
+@pytest.mark.parametrize(
+    "handle",
+    ["0" * 32, "0123456789abcdef" * 2, "00000e12000000000000000000000012", "1" * 31 + "d", "1e5f" * 8, "ABCDEF01" * 4],
+)
+def test_a_handle_may_look_like_a_number(handle: str) -> None:
+    assert parse_statement(f"INVOKE {handle} AT DATE '2026-01-01'") == Invoke(handle, MIDNIGHT)
+    assert parse_statement(f"DROP QUERY {handle}") == Drop("QUERY", handle)
+    assert parse_statement(f"EXPLAIN {handle};") == Explain(handle, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "says", "place", "hint"),
+    [
+        ("CRATE STREAM s (a INT)", "'CRATE' does not begin a statement", (1, 1), "did you mean CREATE STREAM?"),
+        ("DORP TABEL t", "'DORP'", (1, 1), "did you mean DROP TABLE?"),
+        ("\n  INVOK big", "'INVOK'", (2, 3), "did you mean INVOKE?"),
+        ("SLECT a FROM s", "'SLECT'", (1, 1), "did you mean SELECT?"),
+        ("VACUUM", "'VACUUM'", (1, 1), "statements begin with CREATE, DROP"),
+        ("INSERT INTO s VALUES (1)", "'INSERT'", (1, 1), "push"),
+        ("CREATE STREEM s (a INT)", "expected STREAM or TABLE, not 'STREEM'", (1, 8), "did you mean STREAM?"),
+        ("CREATE QUERY q AS SELECT 1", "not 'QUERY'", (1, 8), "REGISTER QUERY"),
+        ("CREATE", "not the end of the text", (1, 7), "CREATE STREAM"),
+        ("CREATE STREAM", "the name of a stream", (1, 14), None),
+        ("CREATE STREAM 's' (a INT)", "the name of a stream, not ''s''", (1, 15), "`s`"),
+        ("CREATE STREAM a.b (a INT)", "one part", (1, 17), "backticks"),
+        ("CREATE STREAM s", "the columns in parentheses", (1, 16), "sym STRING"),
+        ("CREATE STREAM s ()", "the name of a column", (1, 18), None),
+        ("CREATE STREAM s (a)", "the type of column 'a'", (1, 19), "STRING"),
+        ("CREATE STREAM s (a INT,\n b INTT)", "unknown type 'INTT'", (2, 4), "did you mean 'INT'?"),
+        ("CREATE STREAM s (a INT NOT NULL)", "a comma or a parenthesis, not 'NOT'", (1, 24), "nothing else"),
+        ("CREATE STREAM s (a INT, A INT)", "'A' is there twice", (1, 25), None),
+        ("CREATE STREAM s (_a INT)", "underscore", (1, 15), "own"),
+        ("CREATE STREAM s (a INT", "end of the text", (1, 23), None),
+        ("CREATE STREAM s (a INT) TIME b", "the time column 'b'", (1, 30), None),
+        ("CREATE STREAM s (a INT) TIME a", "is INT", (1, 30), "TIMESTAMP"),
+        ("CREATE STREAM s (a INT) RETAIN 1 DAY RETAIN 2 DAYS", "RETAIN is there twice", (1, 38), None),
+        ("CREATE STREAM s (a INT) RETAIN CLOCK wall", "a length of time", (1, 32), "RETAIN 1 DAY"),
+        ("CREATE STREAM s (a INT) RETAIN soon", "'soon' is not a length of time", (1, 32), "1 day"),
+        ("CREATE STREAM s (a INT) RETAIN 1 MONTH", "no fixed length", (1, 32), "days"),
+        ("CREATE STREAM s (a INT) CLOCK sundial", "STREAM or WALL", (1, 31), "replays"),
+        ("CREATE STREAM s (a INT) RETIAN 1 DAY", "not 'RETIAN'", (1, 25), "did you mean RETAIN?"),
+        ("CREATE STREAM s (a INT) FROM kafka", "a format in quotes", (1, 30), "'rate'"),
+        ("CREATE STREAM s (a INT) FROM 'rate' OPTIONS x", "options in parentheses", (1, 45), "OPTIONS ("),
+        ("CREATE STREAM s (a INT) FROM 'rate' OPTIONS (x)", "the value of option 'x'", (1, 47), "OPTIONS ("),
+        ("CREATE STREAM s (a INT) FROM 'rate' OPTIONS ('x', y 1)", "option 'x' has no value", (1, 46), "OPTIONS ("),
+        ("CREATE STREAM s (a INT) FROM 'rate' OPTIONS (x 1, X 2)", "option 'X' is there twice", (1, 51), None),
+        ("CREATE TABLE t (a INT) RETAIN 1 DAY", "a table has no RETAIN", (1, 24), "STREAM"),
+        ("CREATE TABLE t (a INT) FROM x.csv", "a file in quotes", (1, 29), "companies.csv"),
+        ("CREATE TABLE t", "the columns in parentheses", (1, 15), "sym STRING"),
+        ("DROP big", "STREAM or TABLE or QUERY", (1, 6), "DROP QUERY"),
+        ("REGISTER big AS SELECT 1", "QUERY or SELECT, not 'big'", (1, 10), "REGISTER [QUERY name AS]"),
+        ("REGISTER QUERY big SELECT 1", "expected AS", (1, 20), "REGISTER QUERY big AS"),
+        ("REGISTER QUERY big AS", "expected SELECT", (1, 22), None),
+        ("INVOKE", "the name of a query", (1, 7), None),
+        ("INVOKE big AT NOON", "a time, not 'NOON'", (1, 15), "TIMESTAMP '"),
+        ("INVOKE big AT TIMESTAMP 'noon'", "'noon' is not a TIMESTAMP", (1, 25), "TIMESTAMP '"),
+        ("SHOW STREMS", "STREAMS or TABLES or QUERIES", (1, 6), "did you mean STREAMS?"),
+        ("SHOW TABLES LIKE 'x'", "'LIKE' is not expected", (1, 13), None),
+        ("SHOW TABLES; SHOW STREAMS", "more than one statement", (1, 14), "one at a time"),
+        ("SHOW 'TABLES", "cannot be read", (1, 13), "not closed"),
+        ("EXPLAIN", "the name of a query", (1, 8), None),
+        ("", "no statement", None, "SHOW"),
+        (" -- nothing", "no statement", None, "SHOW"),
+    ],
+)
+def test_an_error(text: str, says: str, place: tuple[int, int] | None, hint: str | None) -> None:
+    with pytest.raises(TureenError) as caught:
+        parse_statement(text)
+    assert isinstance(caught.value, SqlError | InvalidSchema)
+    assert says in caught.value.message
+    assert caught.value.place == (Place(*place) if place else None)
+    assert hint is None or hint in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("prefix", ["REGISTER ", "EXPLAIN\n", "REGISTER QUERY q\n AS   ", "\n\n\t", ""])
+@pytest.mark.parametrize("inner", [Place(1, 1), Place(1, 8), Place(3, 2)])
+def test_a_place_in_a_query_is_found_in_the_whole_text(prefix: str, inner: Place) -> None:
+    query = "SELECT a,\n  b\n FROM s"
+    statement = parse_statement(prefix + query)
+    assert isinstance(statement, Register | Explain | Select)
+    assert statement.sql == query
+    error = SqlError("x", place=inner)
+    placed(error, statement.place)
+    # The same by blanking the prefix out, as a reader would count.
+    lines = (prefix + query).split("\n")
+    assert error.place is not None
+    assert (
+        lines[error.place.line - 1][error.place.column - 1 :] == query.split("\n")[inner.line - 1][inner.column - 1 :]
+    )
+
+
+TEXT = """CREATE DROP SHOW STREAM TABLE QUERY IF NOT EXISTS ( ) , a `b` INT DECIMAL 10 'x' FROM OPTIONS = . TIME RETAIN
+CLOCK 1 DAY INTERVAL REGISTER AS SELECT INVOKE AT TIMESTAMP EXPLAIN DESCRIBE ; -- /* */ 0e1 5L ' ` é"""
+WORDS = st.sampled_from([*TEXT.split(), "\n"])
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(WORDS, max_size=14).map(" ".join) | st.text(max_size=40))
+def test_any_text_is_a_statement_or_a_clear_error(text: str) -> None:
+    try:
+        parse_statement(text)
+    except TureenError as error:
+        assert isinstance(error, SqlError | InvalidSchema)  # noqa: PT017 - most texts raise, some do not

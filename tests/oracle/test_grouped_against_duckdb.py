@@ -1,0 +1,49 @@
+"""A second opinion on whole queries: DuckDB, over the types and forms where it agrees with Spark.
+
+It numbers rows too, so it judges steps of rows, and steps that are further apart than they are wide.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.oracle.judging import asking, ranked, same, told
+from tureen.errors import QueryFailed, Unsupported
+from tureen.schema import Kind, Schema, Type
+from tureen.testing import strategies
+from tureen.testing.judged import RANK
+
+TYPES = tuple(Type(kind) for kind in Kind if kind is not Kind.DECIMAL)
+Case = tuple[Schema, list[dict[str, Any]], list[strategies.Question]]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """A schema, a table, and queries over it."""
+    schema = draw(strategies.schemas(timed=True, types=TYPES))
+    rows = draw(strategies.rows(schema, min_size=3, max_size=25, tame=True))
+    return schema, rows, draw(st.lists(strategies.questions(schema, judge="duckdb"), min_size=5, max_size=5))
+
+
+@asking(40)
+@given(cases())
+def test_answers_are_those_of_duckdb(case: Case) -> None:
+    schema, rows, questions = case
+    oracle = told(schema, rows)
+    fields = schema.arrow.append(pa.field(RANK, pa.int64()))
+    with duckdb.connect(config={"threads": "1"}) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.execute("SET default_null_order = 'nulls_first_on_asc_last_on_desc'")
+        connection.register("s", pa.Table.from_pylist(ranked(schema, rows), schema=fields))
+        for question in questions:
+            try:
+                ours = oracle.register(question.text).invoke()
+                theirs = connection.sql(question.judged).to_arrow_table().to_pylist()
+            except (Unsupported, QueryFailed, duckdb.OutOfRangeException, duckdb.ConversionException):
+                continue
+            assert same(ours, theirs, question.ordered), f"{question.text}\n{question.judged}\n{ours}\n{theirs}"

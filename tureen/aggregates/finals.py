@@ -1,0 +1,113 @@
+"""From states to values: what an aggregate is, once its group is complete."""
+
+from __future__ import annotations
+
+from decimal import Context, Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tureen.aggregates.plan import Recipe
+from tureen.errors import QueryFailed
+from tureen.schema import FRACTIONAL, Kind, Type
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+_MAGNITUDE = np.int64(0x7FFF_FFFF_FFFF_FFFF)
+_WORD = 1 << 64
+
+EXACT = Context(prec=100)
+"""Decimals of 38 digits are moved without rounding."""
+
+_NONE: npt.NDArray[np.bool_] = np.zeros(1, np.bool_)
+
+
+def column_of(recipe: Recipe, ints: Ints, floats: Floats) -> pa.Array:
+    """The values of an aggregate for all groups, one row of states each."""
+    aggregate, counts = recipe.aggregate, ints[:, recipe.count]
+    empty = counts == 0
+    argument = aggregate.arguments[0].type if aggregate.arguments else aggregate.type
+    match aggregate.function:
+        case "count":
+            return _column(counts, _NONE, aggregate.type)
+        case "sum" if argument.kind in FRACTIONAL:
+            return _column(_sums(recipe, floats), empty, aggregate.type)
+        case "avg" if argument.kind in FRACTIONAL:
+            return _column(_sums(recipe, floats) / np.where(empty, 1, counts), empty, aggregate.type)
+        case "sum":
+            return _whole_sums(recipe, ints, empty)
+        case "avg":
+            totals = [low % _WORD + (high << 64) for low, high in ints[:, recipe.slot : recipe.slot + 2].tolist()]
+            return averages(totals, counts.tolist(), argument, aggregate.type)
+        case "min" | "max":
+            return values_of(ints[:, recipe.slot], empty, aggregate.type)
+    return _spreads(recipe, floats)
+
+
+def _sums(recipe: Recipe, floats: Floats) -> Floats:
+    """Sums of doubles with what rounding lost; where the sum is no number, nothing was."""
+    total, lost = floats[:, recipe.slot], floats[:, recipe.slot + 1]
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isfinite(total), total + lost, total)
+
+
+def _whole_sums(recipe: Recipe, ints: Ints, empty: npt.NDArray[np.bool_]) -> pa.Array:
+    words = np.ascontiguousarray(ints[:, recipe.slot : recipe.slot + 2])
+    if recipe.aggregate.type.kind is Kind.DECIMAL:
+        return _decimals(words, empty, recipe.aggregate.type)
+    if bool(np.any((words[:, 0] >> 63) != words[:, 1])):
+        raise QueryFailed("an aggregate raised", detail="the sum is beyond BIGINT")
+    return _column(words[:, 0], empty, recipe.aggregate.type)
+
+
+def averages(totals: list[int], counts: list[int], argument: Type, result: Type) -> pa.Array:
+    """Averages of DECIMALs, of which the sums are known without their point; halves are rounded away from zero."""
+    shift = 10 ** (result.scale - argument.scale)
+    found: list[Decimal | None] = []
+    for total, count in zip(totals, counts, strict=True):
+        if not count:
+            found.append(None)
+            continue
+        whole, rest = divmod(abs(total) * shift, count)
+        digits = whole + (2 * rest >= count)
+        if digits >= 10**result.precision:
+            raise QueryFailed("an aggregate raised", detail=f"the average is beyond {result.sql}")
+        found.append(Decimal(digits if total >= 0 else -digits).scaleb(-result.scale, EXACT))
+    return pa.array(found, result.arrow)
+
+
+def values_of(keys: Ints, empty: npt.NDArray[np.bool_], one: Type) -> pa.Array:
+    """The values that sort as these integers do; the inverse of `keys_of`."""
+    if one.kind in FRACTIONAL:
+        doubles = np.where(keys >= 0, keys, (keys - 1) ^ _MAGNITUDE).view(np.float64)
+        return _column(doubles.astype(np.float32) if one.kind is Kind.FLOAT else doubles, empty, one)
+    if one.kind is Kind.DECIMAL:
+        return _decimals(np.stack([keys, keys >> 63], axis=1), empty, one)
+    if one.kind is Kind.BOOLEAN:
+        return pa.array(keys == 1, mask=empty)
+    return _column(keys.astype(np.int32) if one.kind in (Kind.INT, Kind.DATE) else keys, empty, one)
+
+
+def _decimals(words: npt.NDArray[np.int64], empty: npt.NDArray[np.bool_], one: Type) -> pa.Array:
+    """DECIMALs from their lower and higher words."""
+    return _column(words, empty, one)
+
+
+def _column(values: npt.NDArray[Any], empty: npt.NDArray[np.bool_], one: Type) -> pa.Array:
+    """Numbers as a column of a type that stores them as they are; made by hand, since answers may be tiny."""
+    validity = pa.array(~empty).buffers()[1] if empty.any() else None
+    return pa.Array.from_buffers(one.arrow, len(values), [validity, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def _spreads(recipe: Recipe, floats: Floats) -> pa.Array:
+    rows, mean, squares = (floats[:, recipe.slot + place] for place in range(3))
+    function = recipe.aggregate.function
+    least = 1 if function.endswith("_samp") else 0
+    empty = rows <= least
+    with np.errstate(invalid="ignore"):
+        # Of one value nothing was squared yet, though it may be no number.
+        found = np.where(np.isfinite(mean), squares / np.where(empty, 1.0, rows - least), np.nan)
+        return _column(np.sqrt(found) if function.startswith("stddev") else found, empty, recipe.aggregate.type)

@@ -1,0 +1,228 @@
+"""A strip: the keys and arguments of one run's tuples, under a tree of partial aggregates.
+
+Its *hits* are the tuples of the run that satisfy the clause, in the run's order. The tree's leaves are chunks of hits;
+each node holds the states of the groups that occur under it, and no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tureen.aggregates import kernels
+from tureen.aggregates.groups import Codes
+from tureen.aggregates.plan import Form, Measure, Plan
+from tureen.stems.index import address_of, keys_of
+
+SMALLEST_CHUNK = 256
+"""The least hits of a leaf; a leaf has at least four times as many as the strip has groups."""
+
+
+Division = tuple[int, int]
+"""The length of panes, and where they are counted from."""
+
+
+class Entries(NamedTuple):
+    """Kept states: the place and the group of each, its integers and its doubles."""
+
+    places: npt.NDArray[np.int64]
+    codes: Codes
+    ints: npt.NDArray[np.int64]
+    floats: npt.NDArray[np.float64]
+
+    def take(self, which: slice | npt.NDArray[Any]) -> Entries:
+        """Some of them."""
+        return Entries(self.places[which], self.codes[which], self.ints[which], self.floats[which])
+
+
+class Columns:
+    """The measures of some tuples, where compiled loops find them."""
+
+    def __init__(self, measures: Sequence[Measure], values: Sequence[pa.Array]) -> None:
+        """Keep what each measure wants of its values."""
+        self._kept: list[npt.NDArray[np.generic]] = []
+        table = [self._entry(measure, value) for measure, value in zip(measures, values, strict=True)]
+        self.table = np.array(table, np.int64).reshape(len(measures), 2)
+        self.nbytes = sum(one.nbytes for one in self._kept)
+
+    def _entry(self, measure: Measure, value: pa.Array) -> tuple[int, int]:
+        present = 0
+        if value.null_count:
+            present = self._keep(value.is_valid().cast(pa.uint8()).to_numpy())
+        if measure.form is Form.PRESENCE:
+            return 0, present
+        if measure.form is Form.DOUBLE:
+            return self._keep(value.cast(pa.float64()).to_numpy(zero_copy_only=False).astype(np.float64)), present
+        return self._keep(np.ascontiguousarray(keys_of(value))), present
+
+    def _keep(self, values: npt.NDArray[np.generic]) -> int:
+        self._kept.append(values)
+        return address_of(values)
+
+
+def scratch_for(plan: Plan, groups: int) -> kernels.States:
+    """Room for the states of so many groups, none of them touched."""
+    return kernels.States(
+        np.zeros(groups, np.uint8),
+        np.empty(groups, np.int32),
+        np.empty((groups, plan.ints), np.int64),
+        np.empty((groups, plan.floats), np.float64),
+    )
+
+
+@dataclass(eq=False)
+class Strip:
+    """The hits of one run and their tree."""
+
+    plan: Plan
+    rows: npt.NDArray[np.int32] | None
+    """The row of each hit within the run; None where every row is one."""
+    codes: Codes
+    columns: Columns
+    chunk: int
+    levels: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.int64]
+    tree: Entries
+    by_time: dict[Division, Panes] = field(default_factory=dict)
+    by_row: dict[Division, Panes] = field(default_factory=dict)
+    """The panes that were asked for, cut from the axis of time and from that of rows."""
+
+    def __post_init__(self) -> None:
+        self.entry = np.array(
+            [
+                len(self.codes),
+                0 if self.rows is None else address_of(self.rows),
+                address_of(self.codes),
+                address_of(self.columns.table),
+                self.chunk,
+                len(self.levels) - 1,
+                address_of(self.levels),
+                address_of(self.starts),
+                address_of(self.tree.codes),
+                address_of(self.tree.ints),
+                address_of(self.tree.floats),
+            ],
+            np.int64,
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory it takes."""
+        rows = 0 if self.rows is None else self.rows.nbytes
+        panes = sum(one.nbytes for kept in (self.by_time, self.by_row) for one in kept.values())
+        return rows + self.codes.nbytes + self.columns.nbytes + sum(one.nbytes for one in self.tree) + panes
+
+    def hit_rows(self) -> npt.NDArray[np.int64]:
+        """The row of each hit."""
+        return np.arange(len(self.codes)) if self.rows is None else self.rows.astype(np.int64)
+
+    def hits_before(self, row: int) -> int:
+        """How many hits are in rows before that one."""
+        return int(kernels.hits_before(int(self.entry[kernels.PLACES]), len(self.codes), row))
+
+
+@dataclass(frozen=True, eq=False)
+class Panes:
+    """The states of a strip's groups pane by pane: the pieces of which steps are made."""
+
+    numbers: npt.NDArray[np.int64]
+    hits: npt.NDArray[np.int64]
+    """Where the hits of each pane begin, and where the last ends."""
+    starts: npt.NDArray[np.int64]
+    """Where the entries of each pane begin, and where the last ends."""
+    entries: Entries
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory it takes."""
+        return self.numbers.nbytes + self.hits.nbytes + self.starts.nbytes + sum(one.nbytes for one in self.entries)
+
+
+def make_strip(
+    plan: Plan, rows: npt.NDArray[np.int32] | None, codes: Codes, values: Sequence[pa.Array], groups: int
+) -> Strip:
+    """The strip of some hits, of which the groups and the values of all measures are known."""
+    columns = Columns(plan.measures, values)
+    occurring = len(np.unique(codes)) if groups > SMALLEST_CHUNK // 4 else groups
+    chunk = SMALLEST_CHUNK
+    while chunk < 4 * occurring:
+        chunk *= 2
+    scratch = scratch_for(plan, groups)
+    levels, starts = [0], [np.zeros(1, np.int64)]
+    parts: list[Entries] = []
+    nodes, offset = len(codes) // chunk, 0
+    below: tuple[npt.NDArray[np.int64], Entries] | None = None
+    while nodes > 0:
+        if below is None:
+            first = np.arange(nodes + 1, dtype=np.int64) * chunk
+            found = fold_hits(plan, columns, codes, first, np.arange(nodes), scratch)
+        else:
+            first = below[0][np.arange(nodes + 1) * kernels.FAN]
+            found = fold_entries(plan, below[1], first, np.arange(nodes), scratch)
+        parts.append(found[1])
+        starts.append(found[0][1:] + offset)
+        offset += len(found[1].codes)
+        levels.append(levels[-1] + nodes)
+        below = found
+        nodes //= kernels.FAN
+    tree = joined(plan, parts)
+    return Strip(plan, rows, codes, columns, chunk, np.array(levels, np.int64), np.concatenate(starts), tree)
+
+
+def fold_hits(
+    plan: Plan,
+    columns: Columns,
+    codes: Codes,
+    starts: npt.NDArray[np.int64],
+    places: npt.NDArray[np.int64],
+    scratch: kernels.States,
+) -> tuple[npt.NDArray[np.int64], Entries]:
+    """The states of the groups of each stretch of hits, and where each stretch's begin."""
+    out_start, lot = _room(plan, codes, starts, scratch)
+    kernels.fold_hits(plan.program, columns.table, codes, starts, scratch, lot, out_start)
+    return out_start, Entries(np.repeat(places, np.diff(out_start)), *lot)
+
+
+def fold_entries(
+    plan: Plan,
+    entries: Entries,
+    starts: npt.NDArray[np.int64],
+    places: npt.NDArray[np.int64],
+    scratch: kernels.States,
+) -> tuple[npt.NDArray[np.int64], Entries]:
+    """The states of the groups of each stretch of kept states, and where each stretch's begin."""
+    out_start, lot = _room(plan, entries.codes, starts, scratch)
+    source = kernels.Lot(entries.codes, entries.ints, entries.floats)
+    kernels.fold_lot(plan.program, source, starts, scratch, lot, out_start)
+    return out_start, Entries(np.repeat(places, np.diff(out_start)), *lot)
+
+
+def _room(
+    plan: Plan, codes: Codes, starts: npt.NDArray[np.int64], scratch: kernels.States
+) -> tuple[npt.NDArray[np.int64], kernels.Lot]:
+    """Room for the states of each stretch's groups, and for where each stretch's begin."""
+    size = kernels.count_entries(codes, starts, scratch.mark)
+    return np.empty(len(starts), np.int64), kernels.Lot(*_nothing(plan, size)[1:])
+
+
+def joined(plan: Plan, parts: Sequence[Entries]) -> Entries:
+    """Several lots of kept states as one."""
+    if not parts:
+        return _nothing(plan)
+    if len(parts) == 1:
+        return parts[0]
+    return Entries(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def _nothing(plan: Plan, size: int = 0) -> Entries:
+    return Entries(
+        np.empty(0, np.int64),
+        np.empty(size, np.int32),
+        np.empty((size, plan.ints), np.int64),
+        np.empty((size, plan.floats), np.float64),
+    )

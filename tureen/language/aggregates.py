@@ -1,0 +1,302 @@
+"""Aggregate functions: what they take, and the types that Spark gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from tureen.errors import SqlError, TypeMismatch, Unsupported, nearest
+from tureen.language.coerce import coerce, type_name
+from tureen.language.scope import Scope
+from tureen.language.tree import BIGINT, BOOLEAN, DOUBLE, INT, Call, Const, Expr, Lapse
+from tureen.language.types import MAX_PRECISION
+from tureen.schema import FRACTIONAL, NUMERIC, Kind, Type
+
+Bind = Callable[[exp.Expression], Expr]
+
+
+@dataclass(frozen=True, slots=True)
+class BoundAggregate:
+    """An aggregate over bound arguments; see `tureen.query.Aggregate`."""
+
+    function: str
+    arguments: tuple[Expr, ...]
+    type: Type
+    distinct: bool = False
+    parameters: tuple[float, ...] = ()
+
+
+# sqlglot's node -> the name here. Those that are only another spelling are rewritten in `bind_aggregate`.
+_NODES: dict[type[exp.Expression], str] = {
+    exp.Count: "count",
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+    exp.Min: "min",
+    exp.Max: "max",
+    exp.Stddev: "stddev_samp",
+    exp.StddevSamp: "stddev_samp",
+    exp.StddevPop: "stddev_pop",
+    exp.Variance: "var_samp",
+    exp.VariancePop: "var_pop",
+    exp.ApproxDistinct: "approx_count_distinct",
+    exp.ApproxQuantile: "approx_percentile",
+    exp.Quantile: "percentile",
+    exp.Median: "median",
+    exp.First: "first",
+    exp.FirstValue: "first",
+    exp.Last: "last",
+    exp.LastValue: "last",
+    exp.AnyValue: "first",
+    exp.ArgMax: "max_by",
+    exp.ArgMin: "min_by",
+    exp.CountIf: "count_if",
+    exp.LogicalAnd: "bool_and",
+    exp.LogicalOr: "bool_or",
+}
+_WORDS = {"mean": "avg", "std": "stddev_samp", "every": "bool_and", "some": "bool_or"}
+AGGREGATES = sorted(
+    {*_NODES.values(), *_WORDS, "stddev", "variance", "any_value", "first_value", "last_value", "percentile_approx"}
+)
+_WRAPPERS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+_MOMENTS = frozenset({"stddev_samp", "stddev_pop", "var_samp", "var_pop"})
+_ORDERED = frozenset({"first", "last", "max_by", "min_by"})
+
+
+def is_aggregate(node: exp.Expression) -> bool:
+    """Whether a node is a call of an aggregate function, in whatever wrapping."""
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() in _WORDS
+    return isinstance(node, (exp.AggFunc, *_WRAPPERS))
+
+
+def has_aggregate(node: exp.Expression) -> bool:
+    """Whether an aggregate is called somewhere in an expression."""
+    return any(isinstance(one, exp.Expression) and is_aggregate(one) for one in node.walk())
+
+
+def misplaced(scope: Scope, node: exp.Expression) -> SqlError:
+    """The error for an aggregate where there can be none."""
+    name = _name(scope, node)
+    if scope.clause == "WHERE":
+        hint = "WHERE looks at one row; put a condition on an aggregate into HAVING"
+    elif scope.clause == "GROUP BY":
+        hint = "group by columns, and put the aggregate into the select list"
+    else:
+        hint = "write one aggregate alone, without another inside"
+    return SqlError(
+        f"{name} cannot stand in {scope.clause}: it looks at many rows", hint=hint, place=scope.source.node(node)
+    )
+
+
+def bind_aggregate(scope: Scope, node: exp.Expression, bind: Bind, condition: Bind) -> BoundAggregate:
+    """An aggregate with its arguments bound; `condition` binds what stands in FILTER."""
+    where = ignores = None
+    call = node
+    while isinstance(call, _WRAPPERS):
+        if isinstance(call, exp.Filter):
+            where = condition(call.expression.this)
+        elif isinstance(call, exp.IgnoreNulls):
+            ignores = call
+        elif isinstance(call, exp.WithinGroup):
+            raise Unsupported(
+                "WITHIN GROUP is not supported", hint="write percentile(x, 0.5)", place=scope.source.node(node)
+            )
+        call = call.this
+    name = _WORDS.get(call.name.lower()) if isinstance(call, exp.Anonymous) else _NODES.get(type(call))
+    if name is None:
+        written = _name(scope, call)
+        raise Unsupported(
+            f"the aggregate {written} is not supported",
+            hint=nearest(written, AGGREGATES) or f"aggregates are {', '.join(AGGREGATES)}",
+            place=scope.source.node(node),
+        )
+    if ignores is not None and name not in ("first", "last"):
+        raise Unsupported(f"{name} takes no IGNORE NULLS", hint="leave it out", place=scope.source.node(node))
+    nodes, distinct = _operands(call)
+    arguments, parameters = _arguments(scope, call, name, nodes, bind)
+    found = _TYPED[name](scope, name, arguments) if name in _TYPED else _plain(scope, name, arguments)
+    if ignores is not None:
+        found = BoundAggregate(f"{name}_present", found.arguments, found.type)
+    if where is not None and found.function in ("first", "last"):
+        # A NULL counts as a value here, and one that is filtered away must not become one.
+        raise Unsupported(
+            f"{name} takes no FILTER", hint="write IGNORE NULLS after it, or use max_by", place=scope.source.node(node)
+        )
+    if where is not None:
+        found = _filtered(found, where)
+    if distinct and found.function in ("min", "max", *_ORDERED):
+        distinct = False
+    elif distinct and not found.arguments:
+        raise SqlError("COUNT(DISTINCT *) names no column", hint="name the columns", place=scope.source.node(node))
+    return BoundAggregate(found.function, found.arguments, found.type, distinct, parameters)
+
+
+def _operands(call: exp.Expression) -> tuple[list[exp.Expression], bool]:
+    """The arguments that are values, and whether DISTINCT stands before them."""
+    if isinstance(call, exp.Anonymous):
+        return list(call.expressions), False
+    if isinstance(call.this, exp.Distinct):
+        return list(call.this.expressions), True
+    second = call.args.get("expression") if isinstance(call, exp.ArgMax | exp.ArgMin) else None
+    return [one for one in (call.this, *call.args.get("expressions", ()), second) if one is not None], False
+
+
+def _arguments(
+    scope: Scope, call: exp.Expression, name: str, nodes: list[exp.Expression], bind: Bind
+) -> tuple[list[Expr], tuple[float, ...]]:
+    """The bound arguments, and the constants that come after them."""
+    if name == "count" and len(nodes) == 1 and isinstance(nodes[0], exp.Star):
+        return [], ()
+    wanted = {"max_by": 2, "min_by": 2}.get(name, 1)
+    if name != "count" and len(nodes) != wanted:
+        raise SqlError(f"{name} takes {wanted} argument{'s' * (wanted > 1)}", place=scope.source.node(call))
+    arguments = [bind(one) for one in nodes]
+    for one in arguments:
+        if isinstance(one, Lapse):
+            raise Unsupported("an interval cannot stand here", place=scope.source.place(one.at))
+    if name in ("approx_percentile", "percentile"):
+        return arguments, (_share(scope, call.args.get("quantile"), bind),)
+    if name == "median":
+        return arguments, (0.5,)
+    return arguments, ()
+
+
+def _share(scope: Scope, node: exp.Expression | None, bind: Bind) -> float:
+    """The percentage of a quantile: a constant from 0 to 1."""
+    bound = None if node is None or isinstance(node, exp.Array) else bind(node)
+    if isinstance(bound, Const) and bound.type is not None and bound.type.kind in NUMERIC and bound.value is not None:
+        share = coerce(scope.source, bound, DOUBLE)
+        if isinstance(share, Const) and isinstance(share.value, float) and 0 <= share.value <= 1:
+            return share.value
+    raise SqlError(
+        "the percentage is one constant from 0 to 1",
+        hint="such as 0.5 for the median",
+        place=scope.source.place(0) if node is None else scope.source.node(node),
+    )
+
+
+def _count(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:  # noqa: ARG001
+    if all(isinstance(one, Const) and one.value is not None for one in arguments):
+        return BoundAggregate(name, (), BIGINT)
+    typed = (Const(None, INT, one.at) if isinstance(one, Const) and one.type is None else one for one in arguments)
+    return BoundAggregate(name, tuple(typed), BIGINT)
+
+
+def _count_if(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
+    (condition,) = _booleans(scope, name, arguments)
+    one = Const(1, INT, condition.at)
+    return BoundAggregate("count", (_case(condition, one),), BIGINT)
+
+
+def _truth(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
+    # All are true where the least is, and some where the greatest is.
+    return BoundAggregate("min" if name == "bool_and" else "max", _booleans(scope, name, arguments), BOOLEAN)
+
+
+def _sum(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
+    one = _number(scope, name, arguments[0])
+    kind = one.type.kind if one.type is not None else Kind.DOUBLE
+    if kind is Kind.DECIMAL:
+        assert one.type is not None
+        extra = (10, 0) if name == "sum" else (4, 4)
+        precision, scale = one.type.precision + extra[0], one.type.scale + extra[1]
+        return BoundAggregate(
+            name, (one,), Type(Kind.DECIMAL, min(precision, MAX_PRECISION), min(scale, MAX_PRECISION))
+        )
+    if kind in FRACTIONAL or name == "avg":
+        return BoundAggregate(name, (coerce(scope.source, one, DOUBLE),), DOUBLE)
+    return BoundAggregate(name, (one,), BIGINT)
+
+
+def _moment(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
+    return BoundAggregate(name, (coerce(scope.source, _number(scope, name, arguments[0]), DOUBLE),), DOUBLE)
+
+
+def _distinct_count(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:  # noqa: ARG001
+    return BoundAggregate(name, tuple(arguments), BIGINT)
+
+
+def _quantile(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
+    one = arguments[0]
+    if name == "approx_percentile":
+        orderable = one.type is not None and one.type.kind in NUMERIC | {Kind.DATE, Kind.TIMESTAMP}
+        if orderable and one.type is not None:
+            return BoundAggregate(name, (one,), one.type)
+    return BoundAggregate(
+        "approx_percentile" if name == "approx_percentile" else "percentile",
+        (coerce(scope.source, _number(scope, name, one), DOUBLE),),
+        DOUBLE,
+    )
+
+
+def _plain(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
+    """MIN, MAX and those that give one of the values: the type is that of the value."""
+    kind = arguments[0].type
+    if kind is None:
+        raise TypeMismatch(
+            f"{name} of a NULL has no type", hint="write CAST(NULL AS …)", place=scope.source.place(arguments[0].at)
+        )
+    return BoundAggregate(name, tuple(arguments), kind)
+
+
+_TYPED: dict[str, Callable[[Scope, str, list[Expr]], BoundAggregate]] = {
+    "count": _count,
+    "count_if": _count_if,
+    "bool_and": _truth,
+    "bool_or": _truth,
+    "sum": _sum,
+    "avg": _sum,
+    **dict.fromkeys(_MOMENTS, _moment),
+    "approx_count_distinct": _distinct_count,
+    "approx_percentile": _quantile,
+    "percentile": _quantile,
+    "median": _quantile,
+}
+
+
+def _filtered(found: BoundAggregate, where: Expr) -> BoundAggregate:
+    """FILTER (WHERE …): where the condition does not hold, the arguments are NULL."""
+    arguments = found.arguments or (Const(1, INT, where.at),)
+    return BoundAggregate(found.function, tuple(_case(where, one) for one in arguments), found.type)
+
+
+def _case(condition: Expr, value: Expr) -> Expr:
+    kind = value.type or INT
+    return Call("case", (condition, value, Const(None, kind, value.at)), kind, value.at)
+
+
+def _number(scope: Scope, name: str, one: Expr) -> Expr:
+    if one.type is None and isinstance(one, Const):
+        return Const(None, DOUBLE, one.at)
+    if one.type is None or one.type.kind not in NUMERIC:
+        raise TypeMismatch(
+            f"{name} is over numbers, not {type_name(one)}",
+            hint="write CAST(… AS DOUBLE) around it",
+            place=scope.source.place(one.at),
+        )
+    return one
+
+
+def _booleans(scope: Scope, name: str, arguments: list[Expr]) -> tuple[Expr, ...]:
+    one = arguments[0]
+    if one.type is None and isinstance(one, Const):
+        one = Const(None, BOOLEAN, one.at)
+    if one.type != BOOLEAN:
+        raise TypeMismatch(
+            f"{name} is over conditions, not {type_name(one)}",
+            hint="compare it with something",
+            place=scope.source.place(one.at),
+        )
+    return (one,)
+
+
+def _name(scope: Scope, node: exp.Expression) -> str:
+    """The aggregate's name as it was written, or as sqlglot has it."""
+    while isinstance(node, _WRAPPERS):
+        node = node.this
+    raw = scope.source.raw(node)
+    if raw is not None and raw.isidentifier():
+        return raw
+    return node.name if isinstance(node, exp.Anonymous) else node.sql_name() if isinstance(node, exp.Func) else node.key

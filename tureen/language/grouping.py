@@ -1,0 +1,173 @@
+"""GROUP BY and HAVING: the keys, the aggregates, and what may be said of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from tureen.errors import SqlError, Unsupported
+from tureen.language.aggregates import BoundAggregate, bind_aggregate, has_aggregate
+from tureen.language.bind import bind, bind_condition
+from tureen.language.expressions import expression_of
+from tureen.language.outputs import beyond
+from tureen.language.scope import Scope
+from tureen.language.source import Source, offset_of
+from tureen.language.steps import is_step, known_of_steps, step_of
+from tureen.language.tree import Call, Expr, Ref
+from tureen.query import Aggregate, Expression, Grouping, aggregate_name, key_name
+from tureen.schema import Column
+from tureen.window import Steps
+
+_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
+
+
+@dataclass
+class Groups:
+    """The keys of a query and the aggregates that its clauses ask for, as they are met."""
+
+    source: Source
+    keys: list[Expr]
+    given: frozenset[str]
+    """Columns that a group has of itself: the start and the end of its step."""
+    aggregates: list[BoundAggregate] = field(default_factory=list)
+
+    def aggregate(self, scope: Scope, node: exp.Expression) -> Expr:
+        """The column that holds an aggregate; one that was asked for before is not computed twice."""
+        inner = replace(scope, clause="another aggregate", known={}, aggregate=None)
+        found = bind_aggregate(
+            inner, node, lambda one: bind(inner, one), lambda one: bind_condition(replace(inner, clause="FILTER"), one)
+        )
+        if found not in self.aggregates:
+            self.aggregates.append(found)
+        number = self.aggregates.index(found)
+        return Ref(Column(aggregate_name(number), found.type), offset_of(node))
+
+    def settle(self, expr: Expr) -> Expr:
+        """An expression over the columns of a group: keys are replaced by theirs, and nothing else may be left."""
+        for number, key in enumerate(self.keys):
+            if expr == key and key.type is not None:
+                return Ref(Column(key_name(number), key.type), expr.at)
+        if isinstance(expr, Ref) and not self._is_of_group(expr.column.name):
+            raise SqlError(
+                f"column '{expr.column.name}' is neither in GROUP BY nor in an aggregate",
+                hint=f"add it to GROUP BY, or write first({expr.column.name}) or max({expr.column.name})",
+                place=self.source.place(expr.at),
+            )
+        if isinstance(expr, Call):
+            return replace(expr, args=tuple(self.settle(one) for one in expr.args))
+        return expr
+
+    def _is_of_group(self, name: str) -> bool:
+        # No column of a stream starts with an underscore.
+        return name.startswith("_") or name in self.given
+
+    def grouping(self, having: Expr | None) -> Grouping:
+        """All of it as the query carries it."""
+        return Grouping(
+            tuple(expression_of(self.source, key) for key in self.keys),
+            tuple(self._aggregate(one) for one in self.aggregates),
+            None if having is None else expression_of(self.source, having),
+        )
+
+    def _aggregate(self, one: BoundAggregate) -> Aggregate:
+        arguments: tuple[Expression, ...] = tuple(expression_of(self.source, arg) for arg in one.arguments)
+        return Aggregate(one.function, arguments, one.type, one.distinct, one.parameters)
+
+
+def is_grouped(select: exp.Select) -> bool:
+    """Whether a query asks for groups rather than rows."""
+    if select.args.get("group") or select.args.get("having"):
+        return True
+    order = select.args.get("order")
+    return any(has_aggregate(one) for one in (*select.expressions, *(order.expressions if order else ())))
+
+
+def read_keys(scope: Scope, select: exp.Select, steps: Steps | None) -> tuple[list[Expr], Steps | None]:
+    """The keys of GROUP BY, and the steps: those that a bracket gave, or TUMBLE, HOP or window in GROUP BY."""
+    clause = select.args.get("group")
+    if clause is None:
+        return [], steps
+    _check_group(scope, clause)
+    nodes = list(select.expressions) if clause.args.get("all") else list(clause.expressions)
+    for node in nodes:
+        if is_step(node):
+            if steps is not None:
+                raise SqlError("the query has two step windows", hint="keep one of them", place=scope.source.node(node))
+            steps = step_of(scope, node)
+    inner = replace(scope, clause="GROUP BY", known={}, aggregate=None)
+    keys: list[Expr] = []
+    for node in nodes:
+        if is_step(node) or (clause.args.get("all") and has_aggregate(node)):
+            continue
+        meant = _meant(scope, node, select)
+        if steps is not None and _names_step(scope, meant):
+            continue
+        key = bind(inner, meant)
+        if key not in keys:
+            keys.append(key)
+    return keys, steps
+
+
+def _check_group(scope: Scope, clause: exp.Group) -> None:
+    for word in ("rollup", "cube", "grouping_sets", "totals"):
+        if clause.args.get(word):
+            raise _no_sets(scope, clause)
+    for node in clause.expressions:
+        if isinstance(node, _SETS):
+            raise _no_sets(scope, node)
+
+
+def _no_sets(scope: Scope, node: exp.Expression) -> Unsupported:
+    return Unsupported(
+        "ROLLUP, CUBE and GROUPING SETS are not supported",
+        hint="register one query for each grouping",
+        place=scope.source.node(node),
+    )
+
+
+def _names_step(scope: Scope, node: exp.Expression) -> bool:
+    """Whether an item of GROUP BY is the step itself, by which a query with steps is grouped anyhow."""
+    if not isinstance(node, exp.Column):
+        return False
+    name = f"{node.table}.{node.name}".lstrip(".").lower()
+    return name in known_of_steps() or (name == "window" and scope.schema.find(name) is None)
+
+
+def _meant(scope: Scope, node: exp.Expression, select: exp.Select) -> exp.Expression:
+    """What an item of GROUP BY stands for: an item of the select list by number or name, or itself."""
+    if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
+        number = int(node.name)
+        if not 1 <= number <= len(select.expressions):
+            raise beyond(scope, node, "GROUP BY", len(select.expressions))
+        return _inner(scope, select.expressions[number - 1], node)
+    if isinstance(node, exp.Column) and not node.table and scope.schema.find(node.name) is None:
+        for item in select.expressions:
+            if item.alias.lower() == node.name.lower():
+                return _inner(scope, item, node)
+    return _inner(scope, node, node) if isinstance(node, exp.Alias) else node
+
+
+def _inner(scope: Scope, item: exp.Expression, node: exp.Expression) -> exp.Expression:
+    if has_aggregate(item):
+        raise SqlError(
+            "GROUP BY names an aggregate of the select list",
+            hint="group by columns; a condition on an aggregate goes into HAVING",
+            place=scope.source.node(node),
+        )
+    inner = item.unalias()
+    assert isinstance(inner, exp.Expression)
+    return inner
+
+
+def read_having(scope: Scope, select: exp.Select, groups: Groups, named: Mapping[str, Expr]) -> Expr | None:
+    """The condition on groups; it may use the names of the select list."""
+    clause = select.args.get("having")
+    if clause is None:
+        return None
+    # A key goes before a name of the select list, and that before any other column.
+    keys = {key.column.name.lower() for key in groups.keys if isinstance(key, Ref)}
+    known = {name: expr for name, expr in named.items() if name not in keys}
+    inner = replace(scope, clause="HAVING", known={**scope.known, **known})
+    return groups.settle(bind_condition(inner, clause.this))

@@ -1,0 +1,67 @@
+"""DuckDB, for the parts that it does better: any expression over Arrow columns, in this process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tureen.errors import QueryFailed
+from tureen.window import to_micros
+
+_FIRST = to_micros(datetime.min.replace(tzinfo=UTC))
+_LAST = to_micros(datetime.max.replace(tzinfo=UTC))
+"""The instants that have a date here."""
+
+_local = threading.local()
+
+
+def _connection() -> Any:
+    """This thread's DuckDB, in memory, with one thread and no way out of the process."""
+    connection = getattr(_local, "connection", None)
+    if connection is None:
+        connection = duckdb.connect(":memory:", config={"threads": 1})
+        connection.execute("SET TimeZone = 'UTC'")
+        # Rewriting `a + 1 = 3` into `a = 2` would hide an overflow that must be raised.
+        connection.execute("SET disabled_optimizers = 'expression_rewriter'")
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+        _local.connection = connection
+    return connection
+
+
+def run(sql: str, tables: Mapping[str, pa.Table], what: str) -> pa.Table:
+    """The answer of a SELECT over Arrow tables; any error of DuckDB's is a QueryFailed that says what raised."""
+    connection = _connection()
+    for name, table in tables.items():
+        connection.register(name, table)
+    try:
+        return connection.sql(sql).to_arrow_table()
+    except duckdb.Error as error:
+        if isinstance(error, duckdb.InternalException | duckdb.FatalException):
+            # After either, this DuckDB answers nothing any more; the next expression gets a new one.
+            _local.connection = None
+        # The rest of DuckDB's text is advice for those who speak to it directly.
+        said = str(error).strip().partition("\n")[0].partition(". ")[0]
+        raise QueryFailed(f"{what} raised on some tuple", detail=said) from error
+    finally:
+        if _local.connection is connection:
+            for name in tables:
+                connection.unregister(name)
+
+
+def arrow_column(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    """A column of DuckDB's in the type it has here; DuckDB's plain timestamps are instants in UTC."""
+    whole = column.combine_chunks()
+    if pa.types.is_timestamp(kind):
+        micros = whole.cast(pa.timestamp("us", whole.type.tz)).cast(pa.int64())
+        ends = pc.min_max(micros).as_py()
+        if ends["min"] is not None and not _FIRST <= ends["min"] <= ends["max"] <= _LAST:
+            raise QueryFailed("an expression raised on some tuple", detail="a time is beyond the years 1 to 9999")
+        whole = micros
+    return whole.cast(kind)

@@ -1,0 +1,127 @@
+"""An open pot: what is made when it is first needed, from the catalog to the engine, and let go of at the end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from tureen.dimensions import Dimensions
+from tureen.errors import EngineFailed, PotLocked, TureenError
+from tureen.pipeline.engine import Engine
+from tureen.pot.catalog import Catalog, exists
+from tureen.pot.named import NamedStreams
+from tureen.results.invoke import Invoker
+
+MODES = ("auto", "read", "write")
+
+
+class Parts(NamedTuple):
+    """A catalog, and what works on it."""
+
+    catalog: Catalog
+    invoker: Invoker
+    streams: NamedStreams
+    tables: Dimensions
+
+
+class OpenPot:
+    """One pot of this process: read at once, changed by transactions, fed by an engine where that is needed."""
+
+    def __init__(self, path: Path, *, mode: str, master: str, clock: Callable[[], int]) -> None:
+        """Open the pot if it is there; with mode "write", take it."""
+        if mode not in MODES:
+            raise TureenError(f"unknown mode '{mode}'", hint=f"one of {', '.join(MODES)}")
+        self.path = path
+        self._mode, self._master, self._clock = mode, master, clock
+        self._lock = threading.RLock()
+        self._closed = False
+        self._parts: Parts | None = None
+        self.running: Engine | None = None
+        if exists(path):
+            self._open(create=False)
+        if mode == "write":
+            self.engine()
+
+    @property
+    def parts(self) -> Parts:
+        """What reading needs; raises where there is no pot."""
+        self._check_open()
+        if self._parts is None:
+            with self._lock:
+                if self._parts is None:
+                    return self._open(create=False)
+        return self._parts
+
+    @property
+    def catalog(self) -> Catalog:
+        """The pot's catalog."""
+        return self.parts.catalog
+
+    def is_there(self) -> bool:
+        """Whether there is a pot yet; another process may have made it since it was opened."""
+        return self._parts is not None or exists(self.path)
+
+    def own(self) -> Parts:
+        """The pot, made if there is none, for what changes it by a transaction alone: no lease, no Spark."""
+        with self._lock:
+            self._check_open()
+            if self._mode == "read":
+                raise TureenError("this pot is open for reading only", hint='open it with mode="write"')
+            if self._parts is not None:
+                return self._parts
+            try:
+                self.path.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise EngineFailed(f"cannot make the pot in '{self.path}'", detail=str(error)) from error
+            return self._open(create=True)
+
+    def engine(self) -> Engine:
+        """The engine, started if this is the first call that feeds the pot."""
+        if self.running is not None:
+            return self.running
+        with self._lock:
+            catalog = self.own().catalog
+            if self.running is None:
+                self.running = Engine(self.path, catalog, master=self._master, clock=self._clock)
+            return self.running
+
+    def help_along(self) -> None:
+        """Take the pot if nobody else feeds it: rows that a crash left in the inbox want an engine."""
+        if self.running is None and self._mode == "auto":
+            try:
+                self.engine()
+            except PotLocked:
+                return
+
+    def trouble(self) -> str | None:
+        """Why the engine does not run, if it is known."""
+        return None if self.running is None else self.running.error
+
+    def state(self) -> str:
+        """Either "running", "starting", or "none" where this process has no engine."""
+        if self.running is None:
+            return "none"
+        return "running" if self.running.ready.is_set() else "starting"
+
+    def close(self) -> None:
+        """Stop what runs for this pot and let go of it."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            if self.running is not None:
+                self.running.close()
+                self.running = None
+            if self._parts is not None:
+                self._parts.catalog.close()
+
+    def _open(self, *, create: bool) -> Parts:
+        catalog = Catalog(self.path, create=create)
+        self._parts = Parts(catalog, Invoker(catalog, self._clock), NamedStreams(catalog), Dimensions(catalog))
+        return self._parts
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise TureenError("this pot is closed")

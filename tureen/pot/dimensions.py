@@ -1,0 +1,123 @@
+"""Users' tables in the catalog: dimension data without time, whose whole content is one file.
+
+A content is written under `tables/<id>/` before the transaction that names it, as runs are. The one before goes to the
+garbage in the same transaction, so a reader finds the old content whole or the new one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, insert, select, update
+
+from tureen.errors import DuplicateName, UnknownTable, nearest
+from tureen.pot.catalog import micros_now, take_seq
+from tureen.pot.tables import dimensions, garbage, streams
+from tureen.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A finished file with all rows of a table."""
+
+    path: str
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """A table as the catalog has it at one moment."""
+
+    id: str
+    name: str
+    schema: Schema
+    content: Content
+    changed_seq: int
+    changed_at: int
+
+
+def create_dimension(tx: Connection, table_id: str, name: str, schema: Schema, content: Content) -> None:
+    """Add a table."""
+    check_free(tx, name)
+    seq = take_seq(tx)
+    values = {
+        "id": table_id,
+        "name": name,
+        "name_key": name.lower(),
+        "columns": schema.sql,
+        "created_seq": seq,
+    }
+    tx.execute(insert(dimensions).values({**values, **_content_values(seq, content)}))
+
+
+def replace_content(tx: Connection, table: Dimension, content: Content) -> None:
+    """Put a new content in the place of whatever the table holds now."""
+    old = tx.execute(select(dimensions.c.path).where(dimensions.c.id == table.id)).scalar()
+    if old is None:
+        raise UnknownTable(f"table '{table.name}' was dropped meanwhile")
+    tx.execute(update(dimensions).where(dimensions.c.id == table.id).values(_content_values(take_seq(tx), content)))
+    tx.execute(insert(garbage).values(path=old, since=micros_now()))
+
+
+def drop_dimension(tx: Connection, table: Dimension) -> None:
+    """Remove a table."""
+    take_seq(tx)
+    tx.execute(delete(dimensions).where(dimensions.c.id == table.id))
+    tx.execute(insert(garbage).values(path=table.content.path, since=micros_now()))
+
+
+def list_dimensions(tx: Connection) -> list[Dimension]:
+    """All tables, in order of creation."""
+    return [_dimension(row) for row in tx.execute(select(dimensions).order_by(dimensions.c.created_seq))]
+
+
+def find_dimension(tx: Connection, name: str) -> Dimension:
+    """The table of that name."""
+    row = tx.execute(select(dimensions).where(dimensions.c.name_key == name.lower())).first()
+    if row is None:
+        stream = _stream_named(tx, name)
+        if stream is not None:
+            raise UnknownTable(f"'{stream}' is a stream, not a table")
+        known = tx.execute(select(dimensions.c.name)).scalars().all()
+        raise UnknownTable(f"there is no table named '{name}'", hint=nearest(name, known))
+    return _dimension(row)
+
+
+def check_free(tx: Connection, name: str) -> None:
+    """Refuse a name that a table or a stream has: they share one space of names."""
+    if tx.execute(select(dimensions.c.id).where(dimensions.c.name_key == name.lower())).first():
+        raise DuplicateName(
+            f"there is a table named '{name}' already",
+            hint="replace its rows with replace_table, drop it, or take another name",
+        )
+    if _stream_named(tx, name) is not None:
+        raise DuplicateName(
+            f"there is a stream named '{name}' already", hint="streams and tables share their names: take another one"
+        )
+
+
+def _stream_named(tx: Connection, name: str) -> str | None:
+    return tx.execute(select(streams.c.name).where(streams.c.name_key == name.lower())).scalar()
+
+
+def _content_values(seq: int, content: Content) -> dict[str, Any]:
+    return {
+        "path": content.path,
+        "rows": content.rows,
+        "bytes": content.bytes,
+        "changed_seq": seq,
+        "changed_at": micros_now(),
+    }
+
+
+def _dimension(row: Row[Any]) -> Dimension:
+    return Dimension(
+        id=row.id,
+        name=row.name,
+        schema=Schema.parse(row.columns),
+        content=Content(row.path, row.rows, row.bytes),
+        changed_seq=row.changed_seq,
+        changed_at=row.changed_at,
+    )

@@ -1,0 +1,47 @@
+"""Streams by name, read again only when the catalog changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tureen.arguments import check_text
+from tureen.pot.catalog import Catalog, current_seq
+from tureen.pot.streams import Stream, find_stream
+from tureen.schema import Schema
+
+
+@dataclass(frozen=True)
+class Named:
+    """A stream, and the last commit when it was looked up."""
+
+    stream: Stream
+    seq: int
+
+
+class NamedStreams:
+    """What a push and a registration need of the catalog, mostly without asking it."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        """Look streams up in that catalog."""
+        self._catalog = catalog
+        self._token = -1
+        self._kept: dict[str, Named] = {}
+
+    def find(self, name: str) -> Named:
+        """The stream of that name."""
+        check_text(name, "a stream's name")
+        token = self._catalog.token()
+        if token != self._token:
+            self._token, self._kept = token, {}
+        kept = self._kept
+        found = kept.get(name.lower())
+        if found is None:
+            with self._catalog.read() as tx:
+                found = Named(find_stream(tx, name), current_seq(tx))
+            kept[name.lower()] = found
+        return found
+
+    def describe(self, name: str) -> tuple[str, Schema]:
+        """The stream's name as it was made, and its schema."""
+        stream = self.find(name).stream
+        return stream.name, stream.schema

@@ -1,0 +1,69 @@
+"""Finishing: from rows (of the window, or of groups) to the answer's own columns, order and number."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from tureen.aggregates.values import ROW, numbered
+from tureen.matching.duck import arrow_column, run
+from tureen.query import Order, Output, Query
+from tureen.schema import FRACTIONAL
+
+
+class Finish:
+    """The last step of a query, made ready once."""
+
+    def __init__(self, query: Query) -> None:
+        """Write the SQL that it takes, if it takes any."""
+        self._query = query
+        self._fields = pa.schema([(output.name, output.value.type.arrow) for output in query.outputs])
+        having = None if query.grouping is None else query.grouping.having
+        bare = all(output.value.column is not None for output in query.outputs)
+        # LIMIT and OFFSET alone cut the rows as they come.
+        self.sql = None if bare and having is None and not query.order and not query.distinct else _sql(query)
+
+    def __call__(self, rows: pa.Table) -> pa.Table:
+        """The answer's table from rows in the order they come in without ORDER BY."""
+        query = self._query
+        if self.sql is None:
+            limit = rows.num_rows if query.limit is None else query.limit
+            if query.offset or limit < rows.num_rows:
+                rows = rows.slice(query.offset, limit)
+            picked = [rows.column(output.value.column) for output in query.outputs]
+            return pa.Table.from_arrays(picked, schema=self._fields)
+        found = run(self.sql, {"rows": numbered(rows)}, "an expression")
+        columns = [arrow_column(found.column(place), field.type) for place, field in enumerate(self._fields)]
+        return pa.Table.from_arrays(columns, schema=self._fields)
+
+
+def _sql(query: Query) -> str:
+    having = None if query.grouping is None else query.grouping.having
+    items = [f"({_plain(query, output)}) AS out{number}" for number, output in enumerate(query.outputs)]
+    names = ", ".join(f"out{number}" for number in range(len(items)))
+    if query.distinct:
+        # Of equal rows the first one stays, and stays where it was.
+        sort = [_ordered(f"out{_place_of(query, order)}", order) for order in query.order]
+        after = f" GROUP BY {names} ORDER BY {', '.join([*sort, f'min({ROW})'])}"
+    else:
+        items += [f"({order.value.sql}) AS sort{number}" for number, order in enumerate(query.order)]
+        sort = [_ordered(f"sort{number}", order) for number, order in enumerate(query.order)]
+        after = f" ORDER BY {', '.join([*sort, ROW])}"
+    only = f" WHERE {having.sql}" if having is not None else ""
+    limit = "" if query.limit is None else f" LIMIT {query.limit}"
+    offset = f" OFFSET {query.offset}" if query.offset else ""
+    return f"SELECT {names} FROM (SELECT {', '.join(items)}, {ROW} FROM rows{only}){after}{limit}{offset}"
+
+
+def _plain(query: Query, output: Output) -> str:
+    """An output's SQL; where equal rows are one, -0.0 is 0.0."""
+    if query.distinct and output.value.type.kind in FRACTIONAL:
+        return f"{output.value.sql} + 0"
+    return output.value.sql
+
+
+def _place_of(query: Query, order: Order) -> int:
+    return next(number for number, output in enumerate(query.outputs) if output.value == order.value)
+
+
+def _ordered(name: str, order: Order) -> str:
+    return f"{name} {'DESC' if order.descending else 'ASC'} NULLS {'FIRST' if order.nulls_first else 'LAST'}"

@@ -1,0 +1,243 @@
+"""Groups of an answer: combined from the partial aggregates that are kept, or computed from the rows.
+
+The first costs the number of runs and of groups, not of tuples. The second is for aggregates that need all of their
+rows at once, and for windows in whose runs an expression raises on some other tuple.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tureen.aggregates import kernels
+from tureen.aggregates.distinct import put_together
+from tureen.aggregates.finals import column_of
+from tureen.aggregates.groups import Groups
+from tureen.aggregates.holistic import CODE, PLACE, holistic_columns
+from tureen.aggregates.kernels import States
+from tureen.aggregates.panes import changes, merged, pane_entries, panes_at, panes_of
+from tureen.aggregates.plan import Plan, plan_of
+from tureen.aggregates.strip import Columns, Entries, Strip, fold_hits, joined, scratch_for
+from tureen.aggregates.values import evaluate, numbered
+from tureen.errors import QueryFailed
+from tureen.matching import Selector
+from tureen.pot.queries import Registered
+from tureen.query import Grouping, aggregate_name, key_name
+from tureen.results.gather import gather
+from tureen.results.kept import Structure, TooManyValues
+from tureen.results.ranges import Range
+from tureen.results.segment import Hits
+from tureen.results.stepping import Stepping
+from tureen.results.view import StreamState
+
+
+@dataclass(frozen=True)
+class Plans:
+    """The two ways to the groups of a query."""
+
+    kept: Plan
+    rows: Plan
+
+    @classmethod
+    def of(cls, grouping: Grouping) -> Plans:
+        """Plan both."""
+        return cls(plan_of(grouping), plan_of(grouping, in_two_goes=False))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a stream: a query's tuples within some ranges, perhaps in steps."""
+
+    state: StreamState
+    registered: Registered
+    selector: Selector
+    ranges: Sequence[Range]
+    stepping: Stepping | None
+
+    @property
+    def held(self) -> int:
+        """How many tuples the window holds, whether they satisfy the query or not."""
+        if self.stepping is not None and self.stepping.numbering is not None:
+            first, last = self.stepping.numbers
+            return last - first
+        return sum(last - first for first, last in self.ranges)
+
+    def hits(self) -> list[Hits]:
+        """The query's tuples, segment by segment."""
+        found = [
+            segment.hits(self.registered, self.selector, first, last)
+            for segment, (first, last) in zip(self.state.segments, self.ranges, strict=True)
+            if last > first
+        ]
+        return [one for one in found if len(one.rows)]
+
+
+@dataclass(frozen=True)
+class Found:
+    """The groups of an answer: their keys and how these sort, their states, and aggregates that follow from none."""
+
+    keys: list[pa.Array]
+    ranks: npt.NDArray[np.int64]
+    entries: Entries
+    others: dict[int, pa.Array]
+
+
+def grouped(asked: Asked, plans: Plans, structure: Structure) -> pa.Table:
+    """One row per group (and step): its keys, its aggregates, and the step's start and end."""
+    if not plans.kept.from_rows:
+        try:
+            return _table(asked, plans.kept, _from_partials(asked, plans.kept, structure))
+        except TooManyValues:
+            pass
+        except QueryFailed:
+            # An expression raises on a tuple of some run, though perhaps on none of the window's.
+            pass
+    return _table(asked, plans.rows, _from_rows(asked, plans.rows))
+
+
+def _from_partials(asked: Asked, plan: Plan, structure: Structure) -> Found:
+    schema = asked.state.stream.schema
+    with structure.lock:
+        structure.keep_only(asked.state.segments)
+        strips = [
+            (place, structure.strip(segment, schema, asked.registered, asked.selector))
+            for place, (segment, (first, last)) in enumerate(zip(asked.state.segments, asked.ranges, strict=True))
+            if last > first
+        ]
+        groups = structure.groups
+        scratch = scratch_for(plan, len(groups))
+        if asked.stepping is None:
+            entries = _combined(asked, plan, strips, scratch)
+        else:
+            parts = [_pane_entries(asked, asked.stepping, place, strip, scratch) for place, strip in strips]
+            entries = merged(plan, [asked.stepping.spread(joined(plan, parts))], scratch)
+        if plan.distinct is None:
+            return Found(groups.columns(entries.codes), groups.ranks(entries.codes), entries, {})
+        outer, entries, columns = put_together(plan, plan.distinct, groups, entries)
+    others = dict(zip(plan.distinct.numbers, columns, strict=True))
+    return Found(outer.columns(entries.codes), outer.ranks(entries.codes), entries, others)
+
+
+def _combined(asked: Asked, plan: Plan, strips: Sequence[tuple[int, Strip]], scratch: States) -> Entries:
+    if not strips:
+        return joined(plan, [])
+    firsts, lasts = np.array([asked.ranges[place] for place, _ in strips], np.int64).T.copy()
+    table = np.stack([strip.entry for _, strip in strips])
+    count = kernels.combine(plan.program, table, firsts, lasts, scratch)
+    codes = scratch.touched[:count]
+    return Entries(np.zeros(count, np.int64), codes, scratch.ints[codes], scratch.floats[codes])
+
+
+def _pane_entries(asked: Asked, stepping: Stepping, place: int, strip: Strip, scratch: States) -> Entries:
+    segment, (first, last), numbering = asked.state.segments[place], asked.ranges[place], stepping.numbering
+    if numbering is None:
+        division = (stepping.pane, stepping.steps.origin)
+        panes = panes_at(
+            strip, strip.by_time, lambda: segment.times(0, segment.rows)[strip.hit_rows()], division, scratch
+        )
+    elif (base := numbering.base(place)) is not None:
+        panes = panes_at(strip, strip.by_row, strip.hit_rows, (stepping.pane, -base), scratch)
+    else:
+        panes = panes_of(strip, numbering.of(place, strip.hit_rows()) // stepping.pane, scratch)
+    return pane_entries(strip, panes, first, last, scratch)
+
+
+def _from_rows(asked: Asked, plan: Plan) -> Found:
+    schema = asked.state.stream.schema
+    hits = asked.hits()
+    arguments = [one for aggregate in plan.aggregates for one in aggregate.arguments]
+    names = {name for one in (*plan.keys, *arguments) for name in one.columns} | {schema.time_column}
+    rows = gather(schema, sorted(names), hits)
+    places = np.zeros(rows.num_rows, np.int64)
+    if asked.stepping is not None:
+        rows, places = _by_step(asked, asked.stepping, hits, rows)
+    groups = Groups([key.type for key in plan.keys])
+    values = evaluate([*plan.keys, *(measure.value for measure in plan.measures)], rows)
+    codes = groups.codes(values[: len(plan.keys)], rows.num_rows)
+    columns = Columns(plan.measures, values[len(plan.keys) :])
+    starts = changes(places)
+    scratch = scratch_for(plan, max(len(groups), 1))
+    _, entries = fold_hits(plan, columns, codes, starts, places[starts[:-1]], scratch)
+    others = _holistic(plan, rows, places, codes)
+    return Found(groups.columns(entries.codes), groups.ranks(entries.codes), entries, others)
+
+
+def _by_step(
+    asked: Asked, stepping: Stepping, hits: Sequence[Hits], rows: pa.Table
+) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+    """The rows once for every step they belong to, step by step."""
+    if stepping.numbering is None:
+        times = rows.column(asked.state.stream.schema.time_column).cast(pa.int64()).to_numpy()
+        panes = (times - stepping.steps.origin) // stepping.pane
+    else:
+        places = {id(segment): place for place, segment in enumerate(asked.state.segments)}
+        numbers = [stepping.numbering.of(places[id(hit.segment)], hit.positions()) for hit in hits]
+        # Rows are in time order, and so are their numbers.
+        panes = np.sort(np.concatenate([*numbers, np.empty(0, np.int64)])) // stepping.pane
+    at = np.arange(len(panes), dtype=np.int64)
+    # The row itself travels in place of a group.
+    found = stepping.spread(Entries(panes, at.astype(np.int32), at.reshape(-1, 1), np.empty((len(at), 0))))
+    order = np.argsort(found.places, kind="stable")
+    return rows.take(pa.array(found.ints[:, 0][order])), found.places[order]
+
+
+def _holistic(
+    plan: Plan, rows: pa.Table, places: npt.NDArray[np.int64], codes: npt.NDArray[np.int32]
+) -> dict[int, pa.Array]:
+    wanted = plan.from_rows
+    if not wanted or not rows.num_rows:
+        return {}
+    table = numbered(rows).append_column(PLACE, pa.array(places)).append_column(CODE, pa.array(codes))
+    found = holistic_columns([plan.aggregates[number] for number in wanted], table)
+    return dict(zip(wanted, found, strict=True))
+
+
+def _table(asked: Asked, plan: Plan, found: Found) -> pa.Table:
+    """Groups as a table, in order of their steps and then of their keys."""
+    entries = found.entries
+    if not len(entries.codes) and not found.keys and asked.stepping is None:
+        # Without GROUP BY there is one row, even over nothing.
+        return _nothing(plan)
+    found = _in_order(found)
+    entries = found.entries
+    columns = {key_name(number): key for number, key in enumerate(found.keys)}
+    for number, (recipe, aggregate) in enumerate(zip(plan.recipes, plan.aggregates, strict=True)):
+        if recipe is not None:
+            column = column_of(recipe, entries.ints, entries.floats)
+        elif number in found.others:
+            column = found.others[number]
+        else:
+            column = pa.nulls(0, aggregate.type.arrow)
+        columns[aggregate_name(number)] = column
+    if asked.stepping is not None:
+        columns |= asked.stepping.columns(entries.places)
+    return pa.Table.from_arrays(list(columns.values()), list(columns))
+
+
+def _in_order(found: Found) -> Found:
+    """The groups in order of their steps and then of their keys."""
+    if len(found.ranks) == 1:
+        return found
+    order = np.lexsort((found.ranks, found.entries.places))
+    picked = pa.array(order)
+    return Found(
+        [key.take(picked) for key in found.keys],
+        found.ranks[order],
+        found.entries.take(order),
+        {number: column.take(picked) for number, column in found.others.items()},
+    )
+
+
+def _nothing(plan: Plan) -> pa.Table:
+    """The one row of aggregates over no tuples: counts are 0, all else is NULL."""
+    counts = ("count", "approx_count_distinct")
+    return pa.table(
+        {
+            aggregate_name(number): pa.array([0 if one.function in counts else None], one.type.arrow)
+            for number, one in enumerate(plan.aggregates)
+        }
+    )

@@ -1,0 +1,107 @@
+"""Which steps an answer has, and which tuples they are made of.
+
+A *place* is where a tuple lies on the axis that steps are cut from: its time, or its number in the stream. Steps are
+put together from panes, pieces of that axis of which every step holds a whole number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import gcd
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tureen.aggregates.panes import spread
+from tureen.aggregates.strip import Entries
+from tureen.query import STEP_END, STEP_START
+from tureen.results.numbering import Numbering
+from tureen.results.ranges import Range, ranges_of
+from tureen.results.view import StreamState
+from tureen.window import Span, Steps
+
+Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Stepping:
+    """The steps of one invocation."""
+
+    steps: Steps
+    ranges: list[Range]
+    """The tuples of each segment that lie in a step."""
+    first: int | None
+    last: int | None
+    """The first and the last step that count; None where the tuples alone decide."""
+    numbering: Numbering | None
+    numbers: Range
+    """For steps of rows, the numbers of the tuples that the window holds."""
+
+    @property
+    def pane(self) -> int:
+        """The length of a pane."""
+        return gcd(self.steps.width, self.steps.slide)
+
+    def spread(self, entries: Entries) -> Entries:
+        """Entries by pane as entries by step, of the steps that count."""
+        found = spread(entries, self.steps.width // self.pane, self.steps.slide // self.pane)
+        wanted = np.ones(len(found.places), np.bool_)
+        if self.first is not None:
+            wanted &= found.places >= self.first
+        if self.last is not None:
+            wanted &= found.places <= self.last
+        return found if wanted.all() else found.take(wanted)
+
+    def columns(self, places: Places) -> dict[str, pa.Array]:
+        """The start and the end of some steps."""
+        starts = self.steps.origin + places * self.steps.slide
+        ends = starts + self.steps.width
+        if self.numbering is not None:
+            starts = self.numbering.times(np.maximum(starts, self.numbers[0]))
+            ends = self.numbering.times(np.minimum(ends, self.numbers[1]) - 1)
+        kind = pa.timestamp("us", tz="UTC")
+        return {STEP_START: pa.array(starts).cast(kind), STEP_END: pa.array(ends).cast(kind)}
+
+
+def steps_at(state: StreamState, steps: Steps, span: Span, now: int, horizon: int | None) -> Stepping:
+    """The steps of a stream at one NOW."""
+    return _by_number(state, steps, span, now, horizon) if steps.rows else _by_time(state, steps, span, now, horizon)
+
+
+def _by_time(state: StreamState, steps: Steps, span: Span, now: int, horizon: int | None) -> Stepping:
+    if steps.partial:
+        return Stepping(steps, ranges_of(state.segments, span, horizon), None, None, None, (0, 0))
+    lower = max((time for time in (span.begin, horizon) if time is not None), default=None)
+    upper = now if span.end is None else min(now, span.end + 1)
+    last = (upper - steps.width - steps.origin) // steps.slide
+    first = None if lower is None else -((steps.origin - lower) // steps.slide)
+    within = Span(
+        None if first is None else steps.origin + first * steps.slide,
+        steps.origin + last * steps.slide + steps.width - 1,
+    )
+    return Stepping(steps, ranges_of(state.segments, within, horizon), first, last, None, (0, 0))
+
+
+def _by_number(state: StreamState, steps: Steps, span: Span, now: int, horizon: int | None) -> Stepping:
+    stored = sum(segment.rows for segment in state.segments)
+    # Tuples that are no longer kept were numbered too; they came before all that are.
+    numbering = Numbering(state.segments, state.stream.next_id - stored)
+    if not steps.partial:
+        span = replace(span, end=now if span.end is None else min(now, span.end))
+    ranges = ranges_of(state.segments, span, horizon)
+    held = [
+        numbering.of(place, np.array([first, last - 1])) for place, (first, last) in enumerate(ranges) if last > first
+    ]
+    if not held:
+        return Stepping(steps, ranges, None, None, numbering, (0, 0))
+    low, high = min(int(one[0]) for one in held), max(int(one[1]) for one in held) + 1
+    if steps.partial:
+        return Stepping(steps, ranges, None, None, numbering, (low, high))
+    first, last = -(-low // steps.slide), (high - steps.width) // steps.slide
+    begin, end = first * steps.slide, last * steps.slide + steps.width
+    inner = [
+        (numbering.rows_before(place, begin), numbering.rows_before(place, max(begin, end)))
+        for place in range(len(state.segments))
+    ]
+    return Stepping(steps, inner, first, last, numbering, (low, high))

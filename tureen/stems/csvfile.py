@@ -1,0 +1,195 @@
+"""CSV files as typed rows: a header line names the columns, and a value that does not fit is named with its line.
+
+A field that is empty is NULL; one that is empty in quotes is the empty text.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pyarrow as pa
+from pyarrow import csv as arrow_csv
+
+from tureen.errors import InvalidRows, nearest
+from tureen.schema import Column, Kind, Schema
+from tureen.stems.casts import LARGEST_FLOAT
+
+_BLOCK_LIMIT = (1 << 31) - 1
+_WHOLE = re.compile(r"[+-]?\d{1,40}", re.ASCII)
+
+
+def read_csv(schema: Schema, path: Path) -> pa.Table:
+    """The rows of a CSV file in the types of a schema; columns of it that the file lacks are left out."""
+    return _File(path).table(schema)
+
+
+class _File:
+    """A CSV file in memory, so that the lines of an error are those that were read."""
+
+    def __init__(self, path: Path) -> None:
+        data = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
+        self.name = path.name
+        self.data = data if data.endswith(b"\n") else data + b"\n"
+        if self.data.count(b'"') % 2:
+            raise InvalidRows(f"'{self.name}': a quote is not closed", hint='inside quotes, write a quote twice: ""')
+        try:
+            reader = csv.reader(io.StringIO(self.data.decode(), newline=""))
+            self.header = [name.strip() for name in next((row for row in reader if row), [])]
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise InvalidRows(f"'{self.name}' cannot be read as CSV in UTF-8", detail=str(error)) from None
+        self.header_lines = reader.line_num
+        if not self.header:
+            raise InvalidRows(f"'{self.name}' is empty", hint="its first line names the columns")
+
+    def table(self, schema: Schema) -> pa.Table:
+        """All rows, typed."""
+        columns = self._columns(schema)
+        texts = self._texts()
+        arrays = [self._typed(column, texts.column(place)) for place, column in enumerate(columns)]
+        return pa.table(arrays, names=[column.name for column in columns])
+
+    def _columns(self, schema: Schema) -> list[Column]:
+        found: list[Column] = []
+        for name in self.header:
+            column = schema.find(name)
+            if column is None:
+                raise InvalidRows(
+                    f"'{self.name}' line {self.header_lines}: unknown column '{name}'",
+                    hint=nearest(name, schema.names) or "the first line of a CSV file names the columns",
+                )
+            if column in found:
+                raise InvalidRows(f"'{self.name}' line {self.header_lines}: column '{name}' is there twice")
+            found.append(column)
+        return found
+
+    def _texts(self) -> pa.Table:
+        uneven: list[Any] = []
+        names = [str(number) for number in range(len(self.header))]
+
+        def stop(row: Any) -> str:
+            uneven.append(row)
+            return "error"
+
+        try:
+            return arrow_csv.read_csv(
+                pa.BufferReader(self.data),
+                # One thread: only then are rows numbered. One block: no value is cut in two.
+                read_options=arrow_csv.ReadOptions(
+                    use_threads=False,
+                    block_size=min(len(self.data) + 1, _BLOCK_LIMIT),
+                    column_names=names,
+                    skip_rows=self.header_lines,
+                ),
+                parse_options=arrow_csv.ParseOptions(newlines_in_values=True, invalid_row_handler=stop),
+                convert_options=arrow_csv.ConvertOptions(
+                    column_types=dict.fromkeys(names, pa.string()),
+                    strings_can_be_null=True,
+                    quoted_strings_can_be_null=False,
+                    null_values=[""],
+                ),
+            )
+        except pa.ArrowException as error:
+            if not uneven:
+                raise InvalidRows(f"'{self.name}' cannot be read as CSV", detail=str(error)) from None
+            row = uneven[0]
+            raise InvalidRows(
+                f"'{self.name}' line {self._line(row.number - self.header_lines - 1)}: {row.actual_columns} fields, "
+                f"where the header has {row.expected_columns}",
+                hint="put a text with a comma in quotes",
+            ) from None
+
+    def _typed(self, column: Column, texts: pa.ChunkedArray) -> pa.Array:
+        parse = _PARSE[column.type.kind]
+        values: list[Any] = texts.to_pylist()
+        if parse is not None:
+            for row, text in enumerate(values):
+                try:
+                    values[row] = None if text is None else parse(text)
+                except (ValueError, InvalidOperation, OverflowError):
+                    self._refuse(column, row, text)
+        try:
+            return pa.array(values, column.type.arrow)
+        except (pa.ArrowException, OverflowError, ValueError):
+            for row, value in enumerate(values):
+                try:
+                    pa.array([value], column.type.arrow)
+                except (pa.ArrowException, OverflowError, ValueError):
+                    self._refuse(column, row, str(value))
+            raise
+
+    def _refuse(self, column: Column, row: int, text: str) -> NoReturn:
+        raise InvalidRows(
+            f"'{self.name}' line {self._line(row)}: column '{column.name}' is {column.type.sql}, not {text[:60]!r}",
+            detail="none of its rows were taken",
+        ) from None
+
+    def _line(self, wanted: int) -> int:
+        """The line where a row begins; found only when an error needs it, as rows may go over several lines."""
+        reader = csv.reader(io.StringIO(self.data.decode(), newline=""))
+        row, line = -2, 1
+        try:
+            for fields in reader:
+                row += bool(fields)
+                if row == wanted:
+                    break
+                line = reader.line_num + 1
+        except csv.Error:
+            # A field too long for this reader, though not for Arrow's: the line before it is near enough.
+            pass
+        return line
+
+
+def _no() -> NoReturn:
+    raise ValueError
+
+
+def _boolean(text: str) -> bool:
+    word = text.strip().lower()
+    return word == "true" if word in ("true", "false") else _no()
+
+
+def _integer(text: str) -> int:
+    return int(text) if _WHOLE.fullmatch(text.strip()) else _no()
+
+
+def _float(text: str) -> float:
+    return _no() if "_" in text else float(text)
+
+
+def _float32(text: str) -> float:
+    number = _float(text)
+    return _no() if math.isfinite(number) and abs(number) > LARGEST_FLOAT else number
+
+
+def _decimal(text: str) -> Decimal:
+    return _no() if "_" in text else Decimal(text.strip())
+
+
+def _date(text: str) -> date:
+    return date.fromisoformat(text.strip())
+
+
+def _timestamp(text: str) -> datetime:
+    moment = datetime.fromisoformat(text.strip())
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+_PARSE: dict[Kind, Callable[[str], Any] | None] = {
+    Kind.BOOLEAN: _boolean,
+    Kind.INT: _integer,
+    Kind.BIGINT: _integer,
+    Kind.FLOAT: _float32,
+    Kind.DOUBLE: _float,
+    Kind.DECIMAL: _decimal,
+    Kind.STRING: None,
+    Kind.DATE: _date,
+    Kind.TIMESTAMP: _timestamp,
+}

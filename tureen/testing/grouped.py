@@ -1,0 +1,86 @@
+"""GROUP BY, slowly: rows → (steps →) groups → aggregates → HAVING."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cmp_to_key
+from typing import Any
+
+from tureen.query import STEP_END, STEP_START, Grouping, Query, aggregate_name, key_name
+from tureen.schema import Kind, Type
+from tureen.testing.aggregates import aggregate
+from tureen.testing.evaluate import Row, Types, types_of, value_of
+from tureen.testing.steps import View, bounds_of, steps_of
+from tureen.testing.truth import matching
+from tureen.testing.values import compare, identity, merged
+
+
+@dataclass
+class Group:
+    """The values of its keys, and its rows by time and then arrival."""
+
+    keys: tuple[Any, ...]
+    rows: list[Row]
+
+
+def grouped_types(grouping: Grouping) -> Types:
+    """The columns of a grouped row."""
+    moment = Type(Kind.TIMESTAMP)
+    return {
+        **{key_name(number): key.type for number, key in enumerate(grouping.keys)},
+        **{aggregate_name(number): one.type for number, one in enumerate(grouping.aggregates)},
+        STEP_START: moment,
+        STEP_END: moment,
+    }
+
+
+def grouped_rows(query: Query, grouping: Grouping, view: View) -> list[Row]:
+    """The grouped rows of an answer, for which HAVING is TRUE: by step, and then by the keys."""
+    schema = view.stream.schema
+    found: list[Row] = []
+    if query.steps is None:
+        rows = matching(query.clause, [one.values for one in view.window], schema)
+        found += _rows_of(grouping, rows, types_of(schema), {}, always=not grouping.keys)
+    else:
+        for step in steps_of(query.steps, view):
+            start, end = bounds_of(step, query.steps)
+            rows = matching(query.clause, [one.values for one in step.tuples], schema)
+            found += _rows_of(grouping, rows, types_of(schema), {STEP_START: start, STEP_END: end}, always=False)
+    having, types = grouping.having, grouped_types(grouping)
+    return [row for row in found if having is None or value_of(having, row, types) is True]
+
+
+def _rows_of(grouping: Grouping, rows: Sequence[Row], types: Types, step: Row, *, always: bool) -> list[Row]:
+    """One row for each group; `always`: one even where there is no group."""
+    groups = _groups_of(grouping, rows, types)
+    if always and not groups:
+        groups = [Group((), [])]
+    return [_row_of(grouping, group, types, step) for group in groups]
+
+
+def _groups_of(grouping: Grouping, rows: Sequence[Row], types: Types) -> list[Group]:
+    """The groups in order of their keys, ascending with NULL first and NaN last."""
+    groups: dict[tuple[Any, ...], Group] = {}
+    for row in rows:
+        keys = tuple(merged(value_of(key, row, types)) for key in grouping.keys)
+        groups.setdefault(tuple(map(identity, keys)), Group(keys, [])).rows.append(row)
+
+    def order(left: Group, right: Group) -> int:
+        for one, other, key in zip(left.keys, right.keys, grouping.keys, strict=True):
+            if (sign := compare(one, other, key.type)) != 0:
+                return sign
+        return 0
+
+    return sorted(groups.values(), key=cmp_to_key(order))
+
+
+def _row_of(grouping: Grouping, group: Group, types: Types, step: Row) -> Row:
+    keys = {key_name(number): value for number, value in enumerate(group.keys)}
+    aggregates = {
+        aggregate_name(number): aggregate(
+            one, [tuple(value_of(argument, row, types) for argument in one.arguments) for row in group.rows]
+        )
+        for number, one in enumerate(grouping.aggregates)
+    }
+    return {**keys, **aggregates, **step}

@@ -1,0 +1,121 @@
+"""The same value in this language and in that of a judge: Spark or DuckDB, over a table that is all there is.
+
+The judge's table has one column more, the tuple's number by time and then arrival. What depends on the order of rows
+is said with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tureen.schema import INTEGRAL, Type
+
+Judge = Literal["spark", "duckdb"]
+"""Who gives the second opinion."""
+
+RANK = "_rank"
+"""The column of the judge's table: the tuple's number by time and then arrival."""
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A value: in this language, in the judge's, and what is known of it."""
+
+    own: str
+    judged: str
+    type: Type
+    exact: bool = True
+    """Whether any right evaluation gives the very same bits; sums of DOUBLE depend on their order."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """An aggregate before it is written down; what comes after `|` in its name stands after its parentheses."""
+
+    function: str
+    arguments: tuple[Formula, ...]
+    type: Type
+    distinct: bool = False
+    parameter: str = ""
+    where: str = ""
+    exact: bool = True
+
+    @property
+    def own(self) -> str:
+        """As this language writes it."""
+        name, _, after = self.function.partition("|")
+        inner = ", ".join([*(one.own for one in self.arguments), *([self.parameter] if self.parameter else [])])
+        text = f"{name}({'DISTINCT ' if self.distinct else ''}{inner or '*'})"
+        text += f" FILTER (WHERE {self.where})" if self.where else ""
+        return text + (f" {after}" if after else "")
+
+
+def judged(call: Call, judge: Judge | None) -> str:
+    """An aggregate as the judge writes it; as this language does, where there is no judge."""
+    if judge is None:
+        return call.own
+    arguments, name = [one.judged for one in call.arguments], call.function
+    wheres = [call.where] if call.where else []
+    if name.startswith(("first", "any_value", "last")):
+        wheres += [f"({arguments[0]}) IS NOT NULL"] if "IGNORE" in name else []
+        text = _first(arguments[0], judge) if name.startswith(("first", "any")) else _last(arguments[0], judge)
+    elif name in ("max_by", "min_by"):
+        wheres += [f"({arguments[1]}) IS NOT NULL"]
+        text = _by(name, arguments, judge)
+    elif judge == "spark":
+        text = _in_spark(call, arguments)
+    else:
+        text, more = _in_duckdb(call, arguments)
+        wheres += more
+    filtered = f" FILTER (WHERE {' AND '.join(f'({one})' for one in wheres)})" if wheres else ""
+    # DuckDB's sum of whole numbers is wider, and is brought back after the filter.
+    widens = judge == "duckdb" and name == "sum" and call.type.kind in INTEGRAL
+    return f"CAST({text}{filtered} AS BIGINT)" if widens else text + filtered
+
+
+def _first(value: str, judge: Judge) -> str:
+    return f"min_by({value}, {RANK})" if judge == "spark" else f"first({value} ORDER BY {RANK})"
+
+
+def _last(value: str, judge: Judge) -> str:
+    return f"max_by({value}, {RANK})" if judge == "spark" else f"last({value} ORDER BY {RANK})"
+
+
+def _by(name: str, arguments: list[str], judge: Judge) -> str:
+    """The earliest row of the greatest or least, which neither of them promises by itself."""
+    value, other = arguments
+    greatest = name == "max_by"
+    if judge == "spark":
+        return f"{name}({value}, struct({other}, {'-' if greatest else ''}{RANK}))"
+    return f"first({value} ORDER BY {other} {'DESC' if greatest else 'ASC'}, {RANK})"
+
+
+def _in_spark(call: Call, arguments: list[str]) -> str:
+    if call.function == "approx_count_distinct":
+        return f"count(DISTINCT {arguments[0]})"
+    inner = ", ".join([*arguments, *([call.parameter] if call.parameter else [])])
+    return f"{call.function}({'DISTINCT ' if call.distinct else ''}{inner or '*'})"
+
+
+def _in_duckdb(call: Call, arguments: list[str]) -> tuple[str, list[str]]:
+    """The aggregate, and conditions for its FILTER."""
+    distinct = "DISTINCT " if call.distinct else ""
+    match call.function:
+        case "count" if len(arguments) > 1:
+            pair = f"({', '.join(arguments)})"
+            return f"count({distinct}{pair})", [f"({one}) IS NOT NULL" for one in arguments]
+        case "count_if":
+            # DuckDB's own gives NULL where the filter leaves nothing.
+            return "count(*)", [arguments[0]]
+        case "approx_count_distinct":
+            return f"count(DISTINCT {arguments[0]})", []
+        case "approx_percentile":
+            return f"quantile_disc({arguments[0]}, {call.parameter})", []
+        case "percentile" | "median":
+            return f"quantile_cont(CAST({arguments[0]} AS DOUBLE), {call.parameter or 0.5})", []
+        case "every":
+            return f"bool_and({arguments[0]})", []
+        case "std":
+            return f"stddev({arguments[0]})", []
+    return f"{call.function}({distinct}{arguments[0] if arguments else '*'})", []

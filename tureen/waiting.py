@@ -1,0 +1,57 @@
+"""Waiting for positions: until a push is in, or until what an answer reflects is here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from tureen.errors import WaitTimeout
+from tureen.pot.catalog import Catalog
+from tureen.pot.position import Position
+from tureen.pot.status import has_come_to
+
+WAIT_SECONDS = 60.0
+"""How long `wait_for` waits if nothing else is said."""
+
+LOOK_AGAIN = 1.0
+
+Positions = str | list[str] | tuple[str, ...] | set[str]
+
+
+def wait_for(
+    catalog: Catalog,
+    position: Positions,
+    timeout: float | None,
+    *,
+    help_along: Callable[[], None],
+    trouble: Callable[[], str | None],
+) -> None:
+    """Wait until all of the positions have come.
+
+    `help_along` feeds the pot if nobody else does; `trouble` says why nothing comes, if that is known.
+    """
+    wanted = list(position) if isinstance(position, list | tuple | set) else [position]
+    deadline = time.monotonic() + (WAIT_SECONDS if timeout is None else timeout)
+    for one in wanted:
+        if not _comes(catalog, Position.parse(one), deadline, help_along):
+            raise WaitTimeout(
+                "what was waited for is not in yet",
+                detail=trouble(),
+                hint="give a longer timeout; status() tells how far the pipeline is",
+            )
+
+
+def _comes(catalog: Catalog, position: Position, deadline: float, help_along: Callable[[], None]) -> bool:
+    token, look_again = None, 0.0
+    while True:
+        found = catalog.token()
+        # Also where nothing happens: whoever fed the pot may have died.
+        if found != token or time.monotonic() > look_again:
+            token, look_again = found, time.monotonic() + LOOK_AGAIN
+            with catalog.read() as tx:
+                if has_come_to(tx, position):
+                    return True
+            help_along()
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.002)
