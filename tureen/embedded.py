@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -32,11 +32,12 @@ from tureen.pot.runs import rejected_rows
 from tureen.pot.status import describe_query, describe_stream, pot_status
 from tureen.pot.streams import create_stream, drop_stream, find_stream, list_streams
 from tureen.results.answer import Answer
+from tureen.results.changes import Change
 from tureen.schema import Schema
 from tureen.standing import StandingQuery
 from tureen.statements import Outcome, run_statement
 from tureen.stems.intake import content_digest, to_batch
-from tureen.waiting import Positions, wait_for
+from tureen.waiting import Positions, follow, wait_for
 from tureen.window import from_micros, to_micros
 
 MAX_PUSH_BYTES = 1 << 30
@@ -231,6 +232,20 @@ class Soup:
         moment = check_moment(now)
         return self._pot.parts.invoker.answer_once(
             check_text(sql, "a query's SQL"), None if moment is None else to_micros(moment)
+        )
+
+    def changes(self, handle: str, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:
+        """The rows that join the answer of that handle; see `StandingQuery.changes`."""
+        invoker, pot = self._pot.parts.invoker, self._pot
+        start = None if since is None else Position.parse(check_text(since, "a position"))
+        # What is wrong with the question is said now, and not when its first row is asked for.
+        news = follow(
+            pot.catalog, invoker.news(handle, start), lambda at: invoker.news(handle, at), timeout, pot.help_along
+        )
+        return (
+            Change(handle, row, found.position(place))
+            for found in news
+            for place, row in enumerate(found.rows.to_pylist())
         )
 
     def explain(self, handle: str) -> dict[str, Any]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Protocol
 
 from tureen.pot.queries import Registered
 from tureen.results.answer import Answer
+from tureen.results.changes import Change
 
 
 class Kitchen(Protocol):
@@ -14,6 +16,9 @@ class Kitchen(Protocol):
 
     def answer(self, handle: str, now: datetime | None, wait_for: str | None, timeout: float | None) -> Answer:
         """Invoke a query."""
+
+    def changes(self, handle: str, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:
+        """Follow a query."""
 
     def explain(self, handle: str) -> dict[str, Any]:
         """Tell how a query is answered."""
@@ -44,6 +49,14 @@ class StandingQuery:
     ) -> Answer:
         """The answer over the window at `now`, once `wait_for` is in."""
         return self._soup.answer(self.id, now, wait_for, timeout)
+
+    def changes(self, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:
+        """The rows that join the answer from now on, or since a position, as they come and in order of arrival.
+
+        The position is an answer's, or a change's: going on from there misses nothing and repeats nothing. It ends when
+        nothing came for `timeout` seconds, and never without one.
+        """
+        return self._soup.changes(self.id, since=since, timeout=timeout)
 
     def explain(self) -> dict[str, Any]:
         """How this query is answered."""

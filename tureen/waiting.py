@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from tureen.errors import WaitTimeout
 from tureen.pot.catalog import Catalog
 from tureen.pot.position import Position
 from tureen.pot.status import has_come_to
+from tureen.results.changes import News
 
 WAIT_SECONDS = 60.0
 """How long `wait_for` waits if nothing else is said."""
@@ -39,6 +40,39 @@ def wait_for(
                 detail=trouble(),
                 hint="give a longer timeout; status() tells how far the pipeline is",
             )
+
+
+def follow(
+    catalog: Catalog,
+    first: News,
+    after: Callable[[Position], News],
+    timeout: float | None,
+    help_along: Callable[[], None],
+) -> Iterator[News]:
+    """Some news, and all that come after them: for ever, or until nothing came for so many seconds."""
+    found = first
+    while True:
+        if len(found.ids):
+            yield found
+        token = catalog.token()
+        found = after(Position.parse(found.position()))
+        if not len(found.ids) and not _moves(catalog, token, timeout, help_along):
+            return
+
+
+def _moves(catalog: Catalog, token: int, timeout: float | None, help_along: Callable[[], None]) -> bool:
+    """Whether something is committed before the time is up."""
+    began = time.monotonic()
+    look_again = began + LOOK_AGAIN
+    while catalog.token() == token:
+        moment = time.monotonic()
+        if timeout is not None and moment - began > timeout:
+            return False
+        if moment > look_again:
+            look_again = moment + LOOK_AGAIN
+            help_along()
+        time.sleep(0.005)
+    return True
 
 
 def _comes(catalog: Catalog, position: Position, deadline: float, help_along: Callable[[], None]) -> bool:

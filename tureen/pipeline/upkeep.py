@@ -182,7 +182,7 @@ def seal(catalog: Catalog, stream: Stream, *, everything: bool = False) -> bool:
         return False
     try:
         tables = [
-            pa.Table.from_batches([block.columns for block in open_run(catalog.root / run.path, stream.schema).blocks])
+            open_run(catalog.root / run.path, stream.schema).table(stream.schema, run.first_id - chosen[0].first_id)
             for run in chosen
         ]
     except FileNotFoundError:

@@ -1,7 +1,8 @@
 """Positions: opaque strings that compare by age.
 
-An answer's position is the seq it reflects. A push's position is the seq that was current, the stream and the
-place in its inbox: it compares later than every answer that cannot hold it yet.
+An answer's position is the seq it reflects, with the stream and the tuple id that comes next in it: changes go on from
+there. A push's position is the seq that was current, the stream and the place in its inbox: it compares later than
+every answer that cannot hold it yet.
 """
 
 from __future__ import annotations
@@ -13,26 +14,30 @@ from tureen.errors import TureenError
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in the life of the pot; `stream` and `end` are set for a push.
+    """A place in the life of the pot; `end` is set for a push, `ids` for an answer and for a change.
 
-    >>> str(Position(7)) < str(Position(7, 1, 400)) < str(Position(8))
+    >>> str(Position(7, 1, 0, 90)) < str(Position(7, 1, 400)) < str(Position(8, 1, 0, 95))
     True
     """
 
     seq: int
     stream: int | None = None
     end: int = 0
+    ids: int | None = None
 
     def __str__(self) -> str:
         """The form that users see."""
         text = f"{self.seq:015d}"
-        return text if self.stream is None else f"{text}.{self.stream:06d}.{self.end:015d}"
+        if self.stream is None:
+            return text
+        text += f".{self.stream:06d}.{self.end:015d}"
+        return text if self.ids is None else f"{text}.{self.ids:015d}"
 
     @classmethod
     def parse(cls, text: str) -> Position:
         """Read a position that a push or an answer gave."""
         parts = str(text).split(".")
-        if len(parts) not in (1, 3) or not all(part.isdigit() and part.isascii() for part in parts):
+        if len(parts) not in (1, 3, 4) or not all(part.isdigit() and part.isascii() for part in parts):
             raise TureenError(f"'{text}' is not a position", hint="take the one that a push or an answer gave")
         numbers = [int(part) for part in parts]
         return cls(*numbers)

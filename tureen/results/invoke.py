@@ -7,12 +7,12 @@ evaluated from the index, and only the tail is scanned.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from tureen.errors import QueryFailed
+from tureen.errors import QueryFailed, TureenError
 from tureen.language import bind_query
 from tureen.matching import Selector
 from tureen.pot.catalog import Catalog, micros_now
@@ -22,6 +22,7 @@ from tureen.pot.streams import Stream, find_stream
 from tureen.predicate import dump_clause
 from tureen.query import Query
 from tureen.results.answer import Answer, Bounds
+from tureen.results.changes import News, check_has_changes, news
 from tureen.results.finish import Finish
 from tureen.results.gather import gather
 from tureen.results.grouped import Asked, Plans, grouped
@@ -31,6 +32,8 @@ from tureen.results.stepping import steps_at
 from tureen.results.view import Cache, StreamState, View
 from tureen.schema import Column, Schema
 from tureen.window import Span
+
+Found = TypeVar("Found")
 
 BOUND_QUERIES = 4096
 """How many queries a process keeps bound and ready."""
@@ -73,6 +76,26 @@ class Invoker:
         """The answer of a query that nobody registered, computed from the indexes."""
         return self._with_files(lambda: self._answer(*self._unregistered(sql), now))
 
+    def news(self, handle: str, since: Position | None) -> News:
+        """What joined a query's answer since a position; with none given, nothing yet."""
+        return self._with_files(lambda: self._news(handle, since))
+
+    def _news(self, handle: str, since: Position | None) -> News:
+        registered, state = self._look_up(handle)
+        _check_standing(registered)
+        ready = self._bound(registered, state.stream.schema)
+        check_has_changes(ready.query)
+        first = state.stream.next_id
+        if since is not None:
+            if since.ids is None or since.stream != state.stream.id:
+                raise TureenError(
+                    "changes go on from an answer's position, or from a change's, of the same stream",
+                    hint="invoke the query, and take the answer's position",
+                )
+            first = since.ids
+        found = news(state, ready.query, registered, ready.selector, first)
+        return replace(found, rows=ready.finish(found.rows))
+
     def schema_of(self, handle: str) -> Schema:
         """The columns of a query's answers."""
         self.view.refresh()
@@ -80,7 +103,7 @@ class Invoker:
         query = self._bound(registered, state.stream.schema).query
         return Schema(tuple(Column(output.name, output.value.type) for output in query.outputs))
 
-    def _with_files(self, answer: Callable[[], Answer]) -> Answer:
+    def _with_files(self, answer: Callable[[], Found]) -> Found:
         for _ in range(5):
             self.view.refresh()
             try:
@@ -107,7 +130,7 @@ class Invoker:
         return Answer(
             table=ready.finish(self._rows(asked, ready)),
             window=Bounds.of(span.begin, span.end if span.until is None else _sooner(span.end, span.until)),
-            position=str(Position(state.seq)),
+            position=str(Position(state.seq, state.stream.id, 0, state.stream.next_id)),
             complete=_complete(state, span, asked.held, horizon),
         )
 

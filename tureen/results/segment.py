@@ -40,6 +40,8 @@ class Segment:
 
     key: tuple[int, ...]
     """The runs it is of: two segments of one key hold the same tuples."""
+    first_id: int
+    """The least tuple id that it may hold."""
     rows: int
     min_time: int
     max_time: int
@@ -77,6 +79,11 @@ class Segment:
             here = blocks == block
             found[here] = run.times[block][rows[here] - starts[block]]
         return found
+
+    def ids_at(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The tuple ids of some tuples: where they stand in the stream's order of arrival."""
+        nth = self._open().nth
+        return self.first_id + (rows if nth is None else nth[rows].astype(np.int64))
 
     def publishes(self, query: Registered) -> bool:
         """Whether the query's cell is written, and not owed or lazy or a matter of scanning."""

@@ -138,6 +138,7 @@ class View:
     def _new_segment(self, run: Run, schema: Schema) -> Segment:
         return Segment(
             (run.id,),
+            run.first_id,
             run.rows,
             run.min_time,
             run.max_time,
@@ -151,11 +152,13 @@ class View:
         return self._tails.get(tuple(run.id for run in runs), lambda: self._join(runs, schema))
 
     def _join(self, runs: list[Run], schema: Schema) -> Segment:
-        batches = [block.columns for run in runs for block in self._open(run, schema).blocks]
-        tuples = sort_by_time(schema, pa.Table.from_batches(batches, schema.stored))
+        tables = [self._open(run, schema).table(schema, run.first_id - runs[0].first_id) for run in runs]
+        tuples = sort_by_time(schema, pa.concat_tables(tables))
         joined = in_memory(schema, tuples)
         key = tuple(run.id for run in runs)
-        return Segment(key, len(tuples.table), tuples.min_time, tuples.max_time, lambda: joined, list, None)
+        return Segment(
+            key, runs[0].first_id, len(tuples.table), tuples.min_time, tuples.max_time, lambda: joined, list, None
+        )
 
     def _open(self, run: Run, schema: Schema) -> OpenRun:
         opened: OpenRun = self._maps.get(run.path, lambda: open_run(self._path(run.path), schema))

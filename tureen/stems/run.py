@@ -1,7 +1,8 @@
 """Data runs as files: tuples in time order, cut into indexed blocks, with their cells behind them.
 
 ```
-Arrow IPC file   one record batch per block: the stored columns; `_perm_<column>` and `_rank_<column>` where indexed
+Arrow IPC file   one record batch per block: the stored columns; `_nth` where tuples were merged out of their order
+                 of arrival; `_perm_<column>` and `_rank_<column>` where indexed
 Arrow IPC file   one record batch per block: its cell (absent where the run was not matched)
 footer           where the first one ends, where the second one starts, its length, magic
 ```
@@ -25,6 +26,12 @@ from tureen.stems.index import BLOCK_ROWS, Block, ColumnIndex, index_block
 
 CELL_SCHEMA = pa.schema([("clause", pa.int64()), ("rows", pa.int32()), ("ids", pa.large_binary())])
 """A cell's columns: for each clause with a match in the block, how many rows and which."""
+
+NTH = "_nth"
+"""The column that says where a tuple stands in the run's order of arrival: its id, counted from the run's first.
+
+Where it is not there, tuples stand in that order.
+"""
 
 _FOOTER = struct.Struct("<qqq8s")
 _MAGIC = b"TURRUN01"
@@ -69,10 +76,11 @@ def cut(table: pa.Table) -> list[pa.RecordBatch]:
 def write_run(file: BinaryIO, schema: Schema, table: pa.Table, cell_of: CellOf | None, *, indexed: bool) -> None:
     """Write tuples in time order, with an index if wanted, and the cells that `cell_of` gives."""
     names = schema.names if indexed else []
-    stored = _file_schema(schema, names)
+    kept = schema.stored.names if is_in_order(table) else [*schema.stored.names, NTH]
+    stored = _file_schema(schema, kept, names)
     blocks: list[Block] = []
     with pa.ipc.new_file(pa.PythonFile(file, "w"), stored) as data:
-        for batch in cut(table.select(schema.stored.names)):
+        for batch in cut(table.select(kept)):
             index = index_block(batch, names)
             arrays = list(batch.columns)
             for name in names:
@@ -85,6 +93,13 @@ def write_run(file: BinaryIO, schema: Schema, table: pa.Table, cell_of: CellOf |
     if cell_of is not None:
         write_cells(file, blocks, cell_of)
     file.write(_FOOTER.pack(end, start, file.tell() - start, _MAGIC))
+
+
+def is_in_order(table: pa.Table) -> bool:
+    """Whether tuples stand in their order of arrival, without gaps."""
+    if NTH not in table.column_names:
+        return True
+    return bool(np.array_equal(table.column(NTH).to_numpy(), np.arange(len(table))))
 
 
 def write_cells(file: BinaryIO, blocks: Iterable[Block], cell_of: CellOf) -> None:
@@ -103,6 +118,8 @@ class OpenRun:
     """The times of each block's tuples."""
     cells: Sequence[pa.RecordBatch] = ()
     """The cells that were written with the run; none where it was not matched."""
+    nth: np.ndarray[Any, np.dtype[np.uint32]] | None = None
+    """Where each tuple stands in the order of arrival; None where it stands there already."""
     _addresses: dict[str, np.ndarray[Any, np.dtype[np.int64]] | None] = field(default_factory=dict)
 
     def numbers_at(self, name: str) -> np.ndarray[Any, np.dtype[np.int64]] | None:
@@ -112,10 +129,17 @@ class OpenRun:
             self._addresses[name] = np.array(places, np.int64) if all(places) else None
         return self._addresses[name]
 
+    def table(self, schema: Schema, first: int) -> pa.Table:
+        """The tuples with their numbers in order of arrival, counted from `first` on."""
+        columns = pa.Table.from_batches([block.columns for block in self.blocks], schema.stored)
+        nth = np.arange(len(columns)) if self.nth is None else self.nth.astype(np.int64)
+        return columns.append_column(NTH, pa.array((nth + first).astype(np.uint32)))
+
 
 def in_memory(schema: Schema, tuples: Sorted) -> OpenRun:
     """Tuples in time order, to be looked at like a run without index."""
-    return _run_of([Block(batch) for batch in cut(tuples.table)], schema, ())
+    nth = None if is_in_order(tuples.table) else tuples.table.column(NTH).to_numpy()
+    return _run_of([Block(batch) for batch in cut(tuples.table.select(schema.stored.names))], schema, (), nth)
 
 
 def open_run(path: Path, schema: Schema) -> OpenRun:
@@ -124,13 +148,21 @@ def open_run(path: Path, schema: Schema) -> OpenRun:
     end, start, length, magic = _FOOTER.unpack(buffer.slice(buffer.size - _FOOTER.size))
     if magic != _MAGIC:
         raise OSError(f"{path.name} is not a data run")
-    file = pa.ipc.open_file(pa.BufferReader(buffer.slice(0, end)))
-    blocks = [_block(file.get_batch(number), schema) for number in range(file.num_record_batches)]
-    return _run_of(blocks, schema, _batches(buffer.slice(start, length)) if length else ())
+    batches = _batches(buffer.slice(0, end))
+    nth = None
+    if batches and batches[0].schema.get_field_index(NTH) >= 0:
+        nth = np.concatenate([batch.column(NTH).to_numpy() for batch in batches])
+    blocks = [_block(batch, schema) for batch in batches]
+    return _run_of(blocks, schema, _batches(buffer.slice(start, length)) if length else (), nth)
 
 
-def _run_of(blocks: Sequence[Block], schema: Schema, cells: Sequence[pa.RecordBatch]) -> OpenRun:
-    return OpenRun(blocks, [times_of(block.columns.column(schema.time_column)) for block in blocks], cells)
+def _run_of(
+    blocks: Sequence[Block],
+    schema: Schema,
+    cells: Sequence[pa.RecordBatch],
+    nth: np.ndarray[Any, np.dtype[np.uint32]] | None,
+) -> OpenRun:
+    return OpenRun(blocks, [times_of(block.columns.column(schema.time_column)) for block in blocks], cells, nth)
 
 
 def open_cells(path: Path) -> Sequence[pa.RecordBatch]:
@@ -145,7 +177,7 @@ def _batches(buffer: pa.Buffer) -> Sequence[pa.RecordBatch]:
 
 def _block(batch: pa.RecordBatch, schema: Schema) -> Block:
     columns = batch.select(schema.stored.names)
-    if batch.num_columns == columns.num_columns:
+    if batch.schema.get_field_index(f"_perm_{schema.names[0]}") < 0:
         return Block(columns, None)
     index = {
         name: ColumnIndex(
@@ -158,8 +190,8 @@ def _block(batch: pa.RecordBatch, schema: Schema) -> Block:
     return Block(columns, index)
 
 
-def _file_schema(schema: Schema, names: Sequence[str]) -> pa.Schema:
-    fields = list(schema.stored)
+def _file_schema(schema: Schema, kept: Sequence[str], names: Sequence[str]) -> pa.Schema:
+    fields = [pa.field(NTH, pa.uint32()) if name == NTH else schema.stored.field(name) for name in kept]
     for name in names:
         fields += [pa.field(f"_perm_{name}", pa.uint16()), pa.field(f"_rank_{name}", pa.uint16())]
     return pa.schema(fields)

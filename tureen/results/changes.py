@@ -1,0 +1,91 @@
+"""Changes: the tuples that joined a query's answer since a position, in order of arrival."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tureen.errors import Unsupported
+from tureen.matching import Selector
+from tureen.pot.position import Position
+from tureen.pot.queries import Registered
+from tureen.query import Query
+from tureen.results.gather import gather_segment
+from tureen.results.segment import Segment
+from tureen.results.view import StreamState
+from tureen.window import At
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A row that joined the answer of a query; going on from its position gives the ones after it."""
+
+    query: str
+    row: dict[str, Any]
+    position: str
+
+
+@dataclass(frozen=True)
+class News:
+    """The tuples that came since a position: the columns that were asked for, and the id of each."""
+
+    rows: pa.Table
+    ids: npt.NDArray[np.int64]
+    state: StreamState
+
+    def position(self, place: int | None = None) -> str:
+        """Where to go on after the row at that place, or after all of them."""
+        ids = self.state.stream.next_id if place is None else int(self.ids[place]) + 1
+        return str(Position(self.state.seq, self.state.stream.id, 0, ids))
+
+
+def check_has_changes(query: Query) -> None:
+    """Raise for a query whose answer does not grow row by row."""
+    if query.grouping is not None or query.finishes:
+        raise Unsupported(
+            "a query with aggregates, DISTINCT, ORDER BY or LIMIT has no changes",
+            hint="invoke it, or ask for the changes of the rows themselves",
+        )
+
+
+def news(state: StreamState, query: Query, registered: Registered, selector: Selector, since: int) -> News:
+    """The query's tuples with an id from `since` on, in order of their ids.
+
+    The constant bounds of a window count. Relative ones do not: a row that joined the answer and has left it since
+    was a change nevertheless.
+    """
+    schema = state.stream.schema
+    names = query.columns or (schema.time_column,)
+    tables, numbers = [], []
+    # The ids of a segment end before the next one begins.
+    ends = [*(segment.first_id for segment in state.segments), state.stream.next_id][1:]
+    for segment, end in zip(state.segments, ends, strict=True):
+        if end <= since:
+            continue
+        first, last = _bounded(segment, query)
+        if last <= first:
+            continue
+        hits = segment.hits(registered, selector, first, last)
+        ids = segment.ids_at(hits.positions())
+        new = np.flatnonzero(ids >= since)
+        if len(new):
+            tables.append(gather_segment(schema, names, hits).take(pa.array(new)))
+            numbers.append(ids[new])
+    if not tables:
+        fields = pa.schema([schema.stored.field(name) for name in names])
+        return News(fields.empty_table(), np.empty(0, np.int64), state)
+    ids, rows = np.concatenate(numbers), pa.concat_tables(tables)
+    order = np.argsort(ids)
+    return News(rows.take(pa.array(order)), ids[order], state)
+
+
+def _bounded(segment: Segment, query: Query) -> tuple[int, int]:
+    """The rows of a segment that lie within the constant bounds of the query's window."""
+    begin, end = query.window.begin, query.window.end
+    first = segment.place(begin.micros, after=False) if isinstance(begin, At) else 0
+    last = segment.place(end.micros, after=True) if isinstance(end, At) else segment.rows
+    return first, last
