@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -23,20 +23,21 @@ from tureen.pot.position import Position
 from tureen.pot.queries import (
     Registered,
     Registration,
-    find_query,
     list_queries,
     register_together,
     unregister,
 )
 from tureen.pot.runs import rejected_rows
-from tureen.pot.status import describe_query, describe_stream, pot_status
+from tureen.pot.status import describe_query, describe_stream, describe_template, pot_status
 from tureen.pot.streams import create_stream, drop_stream, find_stream, list_streams
+from tureen.pot.templates import drop_member, find_standing
 from tureen.results.answer import Answer
 from tureen.results.changes import Change
 from tureen.schema import Schema
 from tureen.standing import StandingQuery
 from tureen.statements import Outcome, run_statement
 from tureen.stems.intake import content_digest, to_batch
+from tureen.templates import QueryTemplate
 from tureen.waiting import Positions, follow, wait_for
 from tureen.window import from_micros, to_micros
 
@@ -189,17 +190,44 @@ class Soup:
         engine.notice()
         return StandingQuery(self, handle, name, sql)
 
+    def register_many(self, sql: str, params: Any, *, name: str | None = None) -> QueryTemplate:
+        """Let a query stand for each row of parameters, written `:name` in the WHERE clause of the SQL.
+
+        `params` is a list of dicts, an Arrow table, or a pandas or polars DataFrame. The queries are kept as values and
+        evaluated when they are invoked, so that a million of them cost arriving tuples nothing.
+        """
+        handle = self._pot.own().templates.register(sql, params, name)
+        return QueryTemplate(self, handle, name, sql)
+
+    def template(self, handle_or_name: str) -> QueryTemplate:
+        """The template of that handle or name."""
+        found = self._pot.parts.templates.find(handle_or_name)
+        return QueryTemplate(self, found.id, found.name, found.sql)
+
+    def templates(self) -> list[dict[str, Any]]:
+        """The templates, in order of registration, with the number of their queries that stand."""
+        if not self._pot.is_there():
+            return []
+        return [describe_template(one, standing) for one, standing in self._pot.parts.templates.describe()]
+
+    def template_numbers(self, handle: str) -> Sequence[int]:
+        """The numbers of a template's queries that stand."""
+        return self._pot.parts.templates.numbers(handle)
+
+    def unregister_template(self, handle: str) -> None:
+        """Let all queries of a template stand no longer."""
+        self._pot.own().templates.drop(handle)
+
     def query(self, handle_or_name: str) -> StandingQuery:
         """The standing query of that handle or name."""
         check_text(handle_or_name, "a query's name")
         if not self._pot.is_there():
             raise UnknownQuery(f"there is no query '{handle_or_name}'")
-        with self._pot.catalog.read() as tx:
-            found = find_query(tx, handle_or_name)
+        found = self.registered(handle_or_name)
         return StandingQuery(self, found.id, found.name, found.sql)
 
     def queries(self) -> list[StandingQuery]:
-        """All standing queries, in order of registration."""
+        """The standing queries, in order of registration; those of templates are in their `QueryTemplate`."""
         if not self._pot.is_there():
             return []
         with self._pot.catalog.read() as tx:
@@ -216,8 +244,11 @@ class Soup:
         """Let the query of that handle stand no longer."""
         engine = self._pot.engine()
         with self._pot.catalog.write() as tx:
-            take_seq(tx)
-            unregister(tx, handle)
+            if "." in handle:
+                drop_member(tx, handle)
+            else:
+                take_seq(tx)
+                unregister(tx, handle)
         engine.notice()
 
     def answer(self, handle: str, now: datetime | None, wait_for: str | None, timeout: float | None) -> Answer:
@@ -248,6 +279,23 @@ class Soup:
             for place, row in enumerate(found.rows.to_pylist())
         )
 
+    def template_changes(self, handle: str, *, since: str | None, timeout: float | None) -> Iterator[Change]:
+        """The rows that join the answers of a template's queries; see `QueryTemplate.changes`."""
+        templates, pot = self._pot.parts.templates, self._pot
+        start = None if since is None else Position.parse(check_text(since, "a position"))
+        found = follow(
+            pot.catalog,
+            templates.matches(handle, start),
+            lambda at: templates.matches(handle, at),
+            timeout,
+            pot.help_along,
+        )
+        return (
+            Change(f"{handle}.{number}", row, some.position(place))
+            for some in found
+            for place, (number, row) in enumerate(zip(some.numbers.tolist(), some.news.rows.to_pylist(), strict=True))
+        )
+
     def explain(self, handle: str) -> dict[str, Any]:
         """How the query of that handle is answered."""
         return self._pot.parts.invoker.explain(handle)
@@ -259,7 +307,7 @@ class Soup:
     def registered(self, handle: str) -> Registered:
         """The query of that handle as the catalog has it now."""
         with self._pot.catalog.read() as tx:
-            return find_query(tx, handle)
+            return find_standing(tx, self.path, handle)
 
     def sql(self, text: str) -> Outcome:
         """Run one statement: CREATE, DROP, REGISTER, INVOKE, SHOW, DESCRIBE, EXPLAIN or SELECT (docs/statements.md)."""

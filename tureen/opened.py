@@ -13,6 +13,7 @@ from tureen.pipeline.engine import Engine
 from tureen.pot.catalog import Catalog, exists
 from tureen.pot.named import NamedStreams
 from tureen.results.invoke import Invoker
+from tureen.templates import Templates
 
 MODES = ("auto", "read", "write")
 
@@ -24,6 +25,7 @@ class Parts(NamedTuple):
     invoker: Invoker
     streams: NamedStreams
     tables: Dimensions
+    templates: Templates
 
 
 class OpenPot:
@@ -119,7 +121,8 @@ class OpenPot:
 
     def _open(self, *, create: bool) -> Parts:
         catalog = Catalog(self.path, create=create)
-        self._parts = Parts(catalog, Invoker(catalog, self._clock), NamedStreams(catalog), Dimensions(catalog))
+        invoker, streams = Invoker(catalog, self._clock), NamedStreams(catalog)
+        self._parts = Parts(catalog, invoker, streams, Dimensions(catalog), Templates(catalog, streams, invoker))
         return self._parts
 
     def _check_open(self) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from typing import Protocol, TypeVar
 
 from tureen.errors import WaitTimeout
 from tureen.pot.catalog import Catalog
 from tureen.pot.position import Position
 from tureen.pot.status import has_come_to
-from tureen.results.changes import News
 
 WAIT_SECONDS = 60.0
 """How long `wait_for` waits if nothing else is said."""
@@ -42,21 +42,34 @@ def wait_for(
             )
 
 
+class Coming(Protocol):
+    """What a look at a stream found: some rows, and where to go on."""
+
+    def __len__(self) -> int:
+        """How many rows."""
+
+    def position(self) -> str:
+        """Where to go on after all of them."""
+
+
+Some = TypeVar("Some", bound=Coming)
+
+
 def follow(
     catalog: Catalog,
-    first: News,
-    after: Callable[[Position], News],
+    first: Some,
+    after: Callable[[Position], Some],
     timeout: float | None,
     help_along: Callable[[], None],
-) -> Iterator[News]:
-    """Some news, and all that come after them: for ever, or until nothing came for so many seconds."""
+) -> Iterator[Some]:
+    """What a look found, and all that comes after it: for ever, or until nothing came for so many seconds."""
     found = first
     while True:
-        if len(found.ids):
+        if len(found):
             yield found
         token = catalog.token()
         found = after(Position.parse(found.position()))
-        if not len(found.ids) and not _moves(catalog, token, timeout, help_along):
+        if not len(found) and not _moves(catalog, token, timeout, help_along):
             return
 
 

@@ -102,7 +102,8 @@ def test_one_process_holds_the_lease_and_its_death_gives_it_back(tmp_path: Path)
 def test_a_position_is_checked() -> None:
     assert Position.parse(str(Position(3, 1, 99))) == Position(3, 1, 99)
     assert Position.parse(str(Position(3, 1, 0, 7))) == Position(3, 1, 0, 7)
-    for bad in ("", "x", "1.2", "1.2.3.4.5", "-1", "١"):
+    assert Position.parse(str(Position(3, 1, 0, 7, 2))) == Position(3, 1, 0, 7, 2)
+    for bad in ("", "x", "1.2", "1.2.3.4.5.6", "-1", "١"):
         with pytest.raises(TureenError, match="is not a position"):
             Position.parse(bad)
 

@@ -26,7 +26,7 @@ from tureen.language.source import Source
 from tureen.language.split import Parts, split, tokenize
 from tureen.language.steps import known_of_steps
 from tureen.predicate import Clause
-from tureen.query import STEP_END, STEP_START, Grouping, Order, Output, Query
+from tureen.query import STEP_END, STEP_START, Expression, Grouping, Order, Output, Query
 from tureen.schema import Schema
 from tureen.window import RowsBack, Steps, Window
 
@@ -43,6 +43,20 @@ def bind_query(text: str, lookup: Lookup) -> Query:
         return _bind_query(text, lookup)
     except RecursionError:
         raise SqlError("the query is nested too deeply", hint="use IN for long lists, and fewer parentheses") from None
+
+
+def bind_where(text: str, lookup: Lookup) -> Expression | None:
+    """The WHERE clause of a query alone, as an expression over one row; None where there is none."""
+    source = Source(text)
+    parts = split(source, tokenize(source))
+    select = _parse(source, parts.select)
+    table, names = stream_of(source, select)
+    where = select.args.get("where")
+    if where is None:
+        return None
+    stream, schema = lookup(table.name)
+    scope = Scope(source, schema, (*names, stream))
+    return expression_of(source, bind_condition(scope, where.this))
 
 
 def _bind_query(text: str, lookup: Lookup) -> Query:

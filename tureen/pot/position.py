@@ -16,6 +16,8 @@ from tureen.errors import TureenError
 class Position:
     """A place in the life of the pot; `end` is set for a push, `ids` for an answer and for a change.
 
+    `member` is set for a change of a template that is not the last of its tuple: the number of the query that is next.
+
     >>> str(Position(7, 1, 0, 90)) < str(Position(7, 1, 400)) < str(Position(8, 1, 0, 95))
     True
     """
@@ -24,6 +26,7 @@ class Position:
     stream: int | None = None
     end: int = 0
     ids: int | None = None
+    member: int = 0
 
     def __str__(self) -> str:
         """The form that users see."""
@@ -31,13 +34,15 @@ class Position:
         if self.stream is None:
             return text
         text += f".{self.stream:06d}.{self.end:015d}"
-        return text if self.ids is None else f"{text}.{self.ids:015d}"
+        if self.ids is not None:
+            text += f".{self.ids:015d}"
+        return f"{text}.{self.member:015d}" if self.member else text
 
     @classmethod
     def parse(cls, text: str) -> Position:
         """Read a position that a push or an answer gave."""
         parts = str(text).split(".")
-        if len(parts) not in (1, 3, 4) or not all(part.isdigit() and part.isascii() for part in parts):
+        if len(parts) not in (1, 3, 4, 5) or not all(part.isdigit() and part.isascii() for part in parts):
             raise TureenError(f"'{text}' is not a position", hint="take the one that a push or an answer gave")
         numbers = [int(part) for part in parts]
         return cls(*numbers)

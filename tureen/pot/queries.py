@@ -62,7 +62,7 @@ def register(tx: Connection, seq: int, wanted: Registration) -> str:
     ):
         raise UnknownStream("the stream of this query was dropped")
     if wanted.name is not None:
-        _check_free(tx, wanted.name)
+        check_free(tx, wanted.name)
     tx.execute(
         insert(queries).values(
             id=handle,
@@ -206,7 +206,8 @@ def _hold_clause(tx: Connection, seq: int, wanted: Registration) -> int:
     return int(row.id)
 
 
-def _check_free(tx: Connection, name: str) -> None:
+def check_free(tx: Connection, name: str) -> None:
+    """Raise where a query has that name."""
     if tx.execute(select(queries.c.id).where(queries.c.name_key == name.lower())).first():
         raise DuplicateName(
             f"there is a query named '{name}' already", hint="unregister it first, or take another name"

@@ -14,6 +14,7 @@ from tureen.pot.position import Position
 from tureen.pot.queries import Registered, count_queries, last_eager_seq
 from tureen.pot.runs import count_rejected, live_runs
 from tureen.pot.streams import Stream, list_streams, stream_by_id
+from tureen.pot.templates import Template, count_members
 from tureen.window import from_micros
 
 
@@ -23,7 +24,7 @@ def pot_status(tx: Connection, inbox_end: Callable[[int], int] | None) -> dict[s
     return {
         "streams": {stream.name: _stream_status(tx, stream, inbox_end) for stream in list_streams(tx)},
         "tables": {table.name: _table_status(table) for table in list_dimensions(tx)},
-        "queries": handles,
+        "queries": handles + count_members(tx),
         "clauses": clauses,
         "position": str(Position(current_seq(tx))),
     }
@@ -31,7 +32,7 @@ def pot_status(tx: Connection, inbox_end: Callable[[int], int] | None) -> dict[s
 
 def has_come_to(tx: Connection, position: Position) -> bool:
     """Whether what was pushed there is in, or the commit that an answer reflects is here."""
-    if position.stream is None:
+    if position.stream is None or position.ids is not None:
         return current_seq(tx) >= position.seq
     stream = stream_by_id(tx, position.stream)
     if stream is None:
@@ -48,6 +49,17 @@ def describe_stream(stream: Stream) -> dict[str, Any]:
         "clock": stream.clock,
         "retain_seconds": None if stream.retain is None else stream.retain / 1_000_000,
         "source": stream.source,
+    }
+
+
+def describe_template(template: Template, standing: int) -> dict[str, Any]:
+    """A template as it is now."""
+    return {
+        "id": template.id,
+        "name": template.name,
+        "sql": template.sql,
+        "queries": standing,
+        "registered_at": from_micros(template.registered_at),
     }
 
 

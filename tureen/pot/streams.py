@@ -16,6 +16,7 @@ from tureen.pot.tables import (
     clauses,
     dimensions,
     garbage,
+    gone_members,
     push_keys,
     queries,
     query_runs,
@@ -23,6 +24,7 @@ from tureen.pot.tables import (
     runs,
     sinks,
     streams,
+    templates,
 )
 from tureen.schema import Schema
 
@@ -94,7 +96,7 @@ def drop_stream(tx: Connection, stream: Stream) -> None:
     """Remove a stream with its runs and the queries over it."""
     take_seq(tx)
     now = micros_now()
-    for table in (runs, query_runs):
+    for table in (runs, query_runs, templates):
         for path in tx.execute(select(table.c.path).where(table.c.stream_id == stream.id)).scalars().all():
             if path is not None:
                 tx.execute(insert(garbage).values(path=path, since=now))
@@ -102,7 +104,9 @@ def drop_stream(tx: Connection, stream: Stream) -> None:
     for path in tx.execute(select(cells.c.path).where(cells.c.run_id.in_(held))).scalars().all():
         tx.execute(insert(garbage).values(path=path, since=now))
     tx.execute(delete(cells).where(cells.c.run_id.in_(held)))
-    for table in (runs, query_runs, queries, clauses, sinks, push_keys, rejected):
+    of_stream = select(templates.c.id).where(templates.c.stream_id == stream.id)
+    tx.execute(delete(gone_members).where(gone_members.c.template_id.in_(of_stream)))
+    for table in (templates, runs, query_runs, queries, clauses, sinks, push_keys, rejected):
         tx.execute(delete(table).where(table.c.stream_id == stream.id))
     tx.execute(update(streams).where(streams.c.id == stream.id).values(name_key=None))
 

@@ -16,7 +16,7 @@ from sqlalchemy.dialects.sqlite import insert
 from tureen.faults import crash_point
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.files import attempt_of
-from tureen.pot.tables import cells, dead_attempts, dimensions, garbage, query_runs, runs
+from tureen.pot.tables import cells, dead_attempts, dimensions, garbage, query_runs, runs, templates
 
 ABANDONED_AFTER = 3600.0
 """Seconds after which a file that no commit named is taken for abandoned."""
@@ -24,7 +24,7 @@ ABANDONED_AFTER = 3600.0
 GRACE = 600.0
 """Seconds for which a replaced file stays, for readers that are about to open it."""
 
-FOLDERS = ("streams", "queries", "tables")
+FOLDERS = ("streams", "queries", "tables", "templates")
 
 
 def sweep(catalog: Catalog, *, abandoned_after: float = ABANDONED_AFTER, grace: float = GRACE) -> int:
@@ -69,7 +69,7 @@ def _written(path: Path) -> float:
 
 def _named(tx: object) -> set[str]:
     named: set[str] = set()
-    for table in (runs, cells, query_runs, dimensions, garbage):
+    for table in (runs, cells, query_runs, dimensions, templates, garbage):
         named.update(tx.execute(select(table.c.path)).scalars())  # type: ignore[attr-defined]
     return named
 

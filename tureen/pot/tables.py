@@ -100,6 +100,29 @@ queries = Table(
     Column("registered_at", BigInteger, nullable=False),
 )
 
+templates = Table(
+    "templates",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("name", String),
+    Column("name_key", String, unique=True),
+    Column("sql", Text, nullable=False),
+    Column("stream_id", ForeignKey("streams.id"), nullable=False, index=True),
+    Column("columns", Text, nullable=False),
+    Column("path", String, nullable=False, unique=True),
+    Column("rows", BigInteger, nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("registered_at", BigInteger, nullable=False),
+)
+
+gone_members = Table(
+    "gone_members",
+    metadata,
+    # The queries of a template that were unregistered one by one.
+    Column("template_id", String, primary_key=True),
+    Column("number", BigInteger, primary_key=True),
+)
+
 runs = Table(
     "runs",
     metadata,

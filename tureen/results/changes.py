@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tureen.errors import Unsupported
+from tureen.errors import TureenError, Unsupported
 from tureen.matching import Selector
 from tureen.pot.position import Position
 from tureen.pot.queries import Registered
@@ -17,7 +18,7 @@ from tureen.query import Query
 from tureen.results.gather import gather_segment
 from tureen.results.segment import Segment
 from tureen.results.view import StreamState
-from tureen.window import At
+from tureen.window import At, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +38,29 @@ class News:
     ids: npt.NDArray[np.int64]
     state: StreamState
 
+    def __len__(self) -> int:
+        """How many."""
+        return len(self.ids)
+
     def position(self, place: int | None = None) -> str:
         """Where to go on after the row at that place, or after all of them."""
-        ids = self.state.stream.next_id if place is None else int(self.ids[place]) + 1
-        return str(Position(self.state.seq, self.state.stream.id, 0, ids))
+        return self.position_at(self.state.stream.next_id if place is None else int(self.ids[place]) + 1)
+
+    def position_at(self, ids: int, member: int = 0) -> str:
+        """The position before that id, or before a template's query of that number within it."""
+        return str(Position(self.state.seq, self.state.stream.id, 0, ids, member))
+
+
+def first_new(state: StreamState, since: Position | None) -> int:
+    """The first id that comes after a position; with none given, that of the next tuple to come."""
+    if since is None:
+        return state.stream.next_id
+    if since.ids is None or since.stream != state.stream.id:
+        raise TureenError(
+            "changes go on from an answer's position, or from a change's, of the same stream",
+            hint="invoke the query, and take the answer's position",
+        )
+    return since.ids
 
 
 def check_has_changes(query: Query) -> None:
@@ -52,21 +72,22 @@ def check_has_changes(query: Query) -> None:
         )
 
 
-def news(state: StreamState, query: Query, registered: Registered, selector: Selector, since: int) -> News:
-    """The query's tuples with an id from `since` on, in order of their ids.
+def news(
+    state: StreamState, names: Sequence[str], window: Window, registered: Registered, selector: Selector, since: int
+) -> News:
+    """Some columns of a query's tuples with an id from `since` on, in order of their ids.
 
     The constant bounds of a window count. Relative ones do not: a row that joined the answer and has left it since
     was a change nevertheless.
     """
     schema = state.stream.schema
-    names = query.columns or (schema.time_column,)
     tables, numbers = [], []
     # The ids of a segment end before the next one begins.
     ends = [*(segment.first_id for segment in state.segments), state.stream.next_id][1:]
     for segment, end in zip(state.segments, ends, strict=True):
         if end <= since:
             continue
-        first, last = _bounded(segment, query)
+        first, last = _bounded(segment, window)
         if last <= first:
             continue
         hits = segment.hits(registered, selector, first, last)
@@ -83,9 +104,9 @@ def news(state: StreamState, query: Query, registered: Registered, selector: Sel
     return News(rows.take(pa.array(order)), ids[order], state)
 
 
-def _bounded(segment: Segment, query: Query) -> tuple[int, int]:
-    """The rows of a segment that lie within the constant bounds of the query's window."""
-    begin, end = query.window.begin, query.window.end
+def _bounded(segment: Segment, window: Window) -> tuple[int, int]:
+    """The rows of a segment that lie within the constant bounds of a window."""
+    begin, end = window.begin, window.end
     first = segment.place(begin.micros, after=False) if isinstance(begin, At) else 0
     last = segment.place(end.micros, after=True) if isinstance(end, At) else segment.rows
     return first, last

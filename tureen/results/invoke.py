@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from tureen.errors import QueryFailed, TureenError
+from tureen.errors import QueryFailed
 from tureen.language import bind_query
 from tureen.matching import Selector
 from tureen.pot.catalog import Catalog, micros_now
@@ -20,13 +20,14 @@ from tureen.pot.position import Position
 from tureen.pot.queries import Registered
 from tureen.pot.streams import Stream, find_stream
 from tureen.predicate import dump_clause
-from tureen.query import Query
+from tureen.query import Expression, Query
 from tureen.results.answer import Answer, Bounds
-from tureen.results.changes import News, check_has_changes, news
+from tureen.results.changes import News, check_has_changes, first_new, news
 from tureen.results.finish import Finish
 from tureen.results.gather import gather
 from tureen.results.grouped import Asked, Plans, grouped
 from tureen.results.kept import Kept, Structure
+from tureen.results.matches import Matches, matches
 from tureen.results.ranges import ranges_of
 from tureen.results.stepping import steps_at
 from tureen.results.view import Cache, StreamState, View
@@ -85,16 +86,25 @@ class Invoker:
         _check_standing(registered)
         ready = self._bound(registered, state.stream.schema)
         check_has_changes(ready.query)
-        first = state.stream.next_id
-        if since is not None:
-            if since.ids is None or since.stream != state.stream.id:
-                raise TureenError(
-                    "changes go on from an answer's position, or from a change's, of the same stream",
-                    hint="invoke the query, and take the answer's position",
-                )
-            first = since.ids
-        found = news(state, ready.query, registered, ready.selector, first)
+        query, first = ready.query, first_new(state, since)
+        names = query.columns or (state.stream.schema.time_column,)
+        found = news(state, names, query.window, registered, ready.selector, first)
         return replace(found, rows=ready.finish(found.rows))
+
+    def matches(self, sql: str, condition: Expression | None, values: pa.Table, since: Position | None) -> Matches:
+        """What joined the answers of a template's queries, given one of them, their condition and their values."""
+        return self._with_files(lambda: self._matches(sql, condition, values, since))
+
+    def _matches(self, sql: str, condition: Expression | None, values: pa.Table, since: Position | None) -> Matches:
+        registered, state, ready = self._unregistered(sql)
+        check_has_changes(ready.query)
+        schema = state.stream.schema
+        asked = () if condition is None else (name for name in condition.columns if schema.find(name) is not None)
+        names = sorted({schema.time_column, *ready.query.columns, *asked})
+        every = Selector((), schema)
+        new = news(state, names, ready.query.window, registered, every, first_new(state, since))
+        found = matches(new, condition, values, since)
+        return replace(found, news=replace(found.news, rows=ready.finish(found.news.rows)))
 
     def schema_of(self, handle: str) -> Schema:
         """The columns of a query's answers."""

@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from tureen.errors import UnknownStream
 from tureen.pot.catalog import Catalog, current_seq
-from tureen.pot.queries import Registered, find_query
+from tureen.pot.queries import Registered
 from tureen.pot.runs import Run, live_runs
 from tureen.pot.streams import Stream, stream_by_id
+from tureen.pot.templates import find_standing
 from tureen.results.segment import Segment
 from tureen.schema import Schema
 from tureen.stems.run import OpenRun, in_memory, open_cells, open_run, sort_by_time
@@ -97,7 +98,7 @@ class View:
         seq, found = kept.get(handle_or_name, (-1, None))
         if found is None or seq < at_least:
             with self.catalog.read() as tx:
-                seq, found = current_seq(tx), find_query(tx, handle_or_name)
+                seq, found = current_seq(tx), find_standing(tx, self.catalog.root, handle_or_name)
             kept[handle_or_name] = (seq, found)
         return found
 

@@ -1,0 +1,239 @@
+"""Templates: one text and many rows of parameters answer as that many queries registered one by one."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tureen
+from tureen.errors import DuplicateName, InvalidRows, SqlError, TureenError, TypeMismatch, UnknownQuery, Unsupported
+from tureen.pot.catalog import Catalog
+from tureen.pot.named import NamedStreams
+from tureen.pot.position import Position
+from tureen.pot.streams import drop_stream, find_stream
+from tureen.pot.sweep import sweep
+from tureen.pot.templates import drop_member
+from tureen.results.matches import Matches
+from tureen.templates import Templates
+from tureen.testing.hand import HandTurned
+
+BASE = datetime(2026, 1, 1, tzinfo=UTC)
+SCHEMA = "sym STRING, price DOUBLE, qty BIGINT, net DECIMAL(10,2), day DATE, ok BOOLEAN, ts TIMESTAMP"
+SQL = "SELECT sym, price * 2 AS twice FROM s WHERE sym = :sym AND price > :p"
+
+
+class Pot:
+    """A pot turned by hand, and its templates."""
+
+    def __init__(self, root: Path) -> None:
+        self.hand = HandTurned(root)
+        self.hand.create_stream("s", SCHEMA, time="ts")
+        self.templates = Templates(self.hand.catalog, NamedStreams(self.hand.catalog), self.hand.invoker)
+
+    def matches(self, handle: str, since: str | None) -> Matches:
+        """What came for a template's queries since a position."""
+        return self.templates.matches(handle, None if since is None else Position.parse(since))
+
+
+@pytest.fixture
+def pot(tmp_path: Path) -> Iterator[Pot]:
+    """A pot with one stream."""
+    made = Pot(tmp_path)
+    yield made
+    made.hand.close()
+
+
+def _row(number: int, **values: Any) -> dict[str, Any]:
+    return {"sym": "a", "price": 1.0, "qty": 1, "ts": BASE + timedelta(seconds=number), **values}
+
+
+def _told(found: Matches) -> list[tuple[int, dict[str, Any]]]:
+    return list(zip(found.numbers.tolist(), found.news.rows.to_pylist(), strict=True))
+
+
+ODD_TEXTS = ["it's", 'say "so"', "back\\slash", "", "new\nline", "100%", "\U0001f600", ":p", "-- no comment", None]
+
+
+@pytest.mark.parametrize(
+    ("where", "values"),
+    [
+        ("sym = :x", ODD_TEXTS),
+        ("price <= :x", [0.0, -0.0, 1.5, math.nan, math.inf, -math.inf, 1e300, 5e-324, None]),
+        ("qty <> :x", [0, -1, 2**63 - 1, -(2**63), None]),
+        ("net >= :x", [Decimal("0.00"), Decimal("-1.50"), Decimal("99999999.99"), None]),
+        ("day < :x", [date(2024, 2, 29), date(1, 1, 1), date(9999, 12, 31), None]),
+        ("ts > :x", [BASE, BASE + timedelta(microseconds=1), datetime(1, 1, 1, tzinfo=UTC), None]),
+        ("ok = :x OR :x IS NULL", [True, False, None]),
+    ],
+)
+def test_each_row_of_parameters_is_a_query_of_its_own(pot: Pot, where: str, values: list[Any]) -> None:
+    sql = f"SELECT * FROM s WHERE {where}"
+    handle = pot.templates.register(sql, [{"x": value} for value in values], None)
+    since = pot.matches(handle, None).position()
+    rows = [
+        _row(number, sym=sym, price=price, qty=qty, net=net, day=day, ok=ok)
+        for number, (sym, price, qty, net, day, ok) in enumerate(
+            zip(
+                ODD_TEXTS,
+                [0.0, 1.5, math.nan, math.inf, -math.inf, None, 1e300, -1.0, 5e-324, 2.0],
+                [0, 1, -1, 2**63 - 1, None, -(2**63), 5, 6, 7, 8],
+                [Decimal("0.00"), None, Decimal("-1.50"), Decimal("99999999.99"), *[Decimal("1.00")] * 6],
+                [date(2024, 2, 29), None, date(1, 1, 1), date(9999, 12, 31), *[date(2026, 1, 1)] * 6],
+                [True, False, None, *[True] * 7],
+                strict=True,
+            )
+        )
+    ]
+    pot.hand.push("s", rows)
+    found: dict[int, list[dict[str, Any]]] = {}
+    for number, row in _told(pot.matches(handle, since)):
+        found.setdefault(number, []).append(row)
+    for number in range(len(values)):
+        answer = pot.hand.invoke(f"{handle}.{number}")
+        assert repr(answer.table.to_pylist()) == repr(found.get(number, []))
+    assert any(found.values())
+
+
+def test_changes_of_all_queries_in_order_from_every_position_on(pot: Pot) -> None:
+    params = [{"sym": sym, "p": p} for sym in "ab" for p in (0.0, 5.0)]
+    handle = pot.templates.register(SQL, params, "alerts")
+    start = pot.matches(handle, None).position()
+    pot.hand.push("s", [_row(2, price=9.0), _row(1, sym="b", price=3.0), _row(3, sym="c", price=9.0)])
+    pot.hand.push("s", [_row(0, price=1.0)])
+    everything = pot.matches(handle, start)
+    told = _told(everything)
+    # Within a push, ids follow time.
+    assert told == [
+        (2, {"sym": "b", "twice": 6.0}),
+        (0, {"sym": "a", "twice": 18.0}),
+        (1, {"sym": "a", "twice": 18.0}),
+        (0, {"sym": "a", "twice": 2.0}),
+    ]
+    pot.hand.seal(everything=True)
+    for place in range(len(told)):
+        assert _told(pot.matches(handle, everything.position(place))) == told[place + 1 :]
+    assert _told(pot.matches(handle, everything.position())) == []
+
+
+def test_unregistered_one_by_one_and_all_together(pot: Pot) -> None:
+    handle = pot.templates.register(SQL, [{"sym": "a", "p": float(p)} for p in range(5)], "alerts")
+    since = pot.matches(handle, None).position()
+    with pot.hand.catalog.write() as tx:
+        drop_member(tx, f"{handle}.1")
+    with pytest.raises(UnknownQuery), pot.hand.catalog.write() as tx:
+        drop_member(tx, f"{handle}.1")
+    pot.hand.push("s", [_row(0, price=3.5)])
+    assert [number for number, _ in _told(pot.matches(handle, since))] == [0, 2, 3]
+    assert pot.templates.numbers("alerts") == [0, 2, 3, 4]
+    assert pot.hand.invoke("alerts.0").table.num_rows == 1
+    for gone in ("alerts.1", "alerts.5", "alerts.x", f"{handle}.-1"):
+        with pytest.raises(UnknownQuery):
+            pot.hand.invoke(gone)
+    pot.templates.drop(handle)
+    with pytest.raises(UnknownQuery):
+        pot.hand.invoke(f"{handle}.0")
+    with pytest.raises(UnknownQuery, match="no template"):
+        pot.matches(handle, since)
+
+
+def test_a_dropped_stream_takes_its_templates_along(pot: Pot) -> None:
+    handle = pot.templates.register(SQL, [{"sym": "a", "p": 1.0}], None)
+    with pot.hand.catalog.write() as tx:
+        drop_stream(tx, find_stream(tx, "s"))
+    assert pot.templates.describe() == []
+    with pytest.raises(UnknownQuery):
+        pot.hand.invoke(f"{handle}.0")
+    sweep(pot.hand.catalog, abandoned_after=-1, grace=-1)
+    assert not [path for path in (pot.hand.catalog.root / "templates").rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize(
+    ("sql", "params", "kind", "says"),
+    [
+        (SQL, [{"sym": "a"}], TureenError, "no values for :p"),
+        (SQL, [{"sym": "a", "p": 1.0, "q": 2}], TureenError, "no parameter :q"),
+        (SQL, [], InvalidRows, "no row of parameters"),
+        (SQL, [{"sym": "a", "p": 1.0}, {"sym": 5, "p": 1.0}], InvalidRows, "do not make a table"),
+        (SQL, 5, InvalidRows, "came as int"),
+        ("SELECT * FROM s WHERE sym = 'a'", [{"x": 1}], SqlError, "no parameter"),
+        ("SELECT :x AS x FROM s WHERE sym = :x", [{"x": "a"}], SqlError, "before WHERE"),
+        ("SELECT * FROM s WHERE day = :x", [{"x": "2026-01-01"}], TypeMismatch, "STRING"),
+        ("SELECT * FROM s WHERE nope = :x", [{"x": "a"}], SqlError, "nope"),
+        ("SELECT * FROM s WHERE sym LIKE :x", [{"x": "a%"}], Unsupported, "constant"),
+    ],
+)
+def test_what_cannot_stand_changes_nothing(pot: Pot, sql: str, params: Any, kind: type[Exception], says: str) -> None:
+    with pytest.raises(kind, match=says):
+        pot.templates.register(sql, params, "bad")
+    assert pot.templates.describe() == []
+
+
+def test_a_name_is_given_once(pot: Pot) -> None:
+    pot.templates.register(SQL, [{"sym": "a", "p": 1.0}], "alerts")
+    with pytest.raises(DuplicateName):
+        pot.templates.register(SQL, [{"sym": "a", "p": 1.0}], "ALERTS")
+
+
+CODE = """
+import sys
+from pathlib import Path
+from tureen.pot.catalog import Catalog
+from tureen.pot.named import NamedStreams
+from tureen.results.invoke import Invoker
+from tureen.templates import Templates
+catalog = Catalog(Path(sys.argv[1]))
+templates = Templates(catalog, NamedStreams(catalog), Invoker(catalog))
+templates.register("SELECT * FROM s WHERE qty > :n", [{"n": number} for number in range(1000)], "many")
+"""
+
+
+@pytest.mark.parametrize("place", ["before_write", "before_commit", "in_commit", "after_commit"])
+def test_killed(pot: Pot, crash_dir: Path, place: str) -> None:
+    root = pot.hand.catalog.root
+    (crash_dir / f"template.{place}").touch()
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, str(root)],
+        env={**os.environ, "TUREEN_CRASH_DIR": str(crash_dir)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == -9, f"it did not die: {done.stderr}"
+    catalog = Catalog(root)
+    sweep(catalog, abandoned_after=-1, grace=-1)
+    standing = [count for _, count in pot.templates.describe()]
+    assert standing == ([1000] if place == "after_commit" else [])
+    files = [path for path in (root / "templates").rglob("*") if path.is_file()]
+    assert len(files) == len(standing)
+    catalog.close()
+
+
+def test_a_hundred_thousand_through_spark(soup: tureen.Soup) -> None:
+    soup.create_stream("many", "key INT, v DOUBLE, ts TIMESTAMP", time="ts")
+    params = pa.table({"key": pa.array(range(100_000), pa.int32()), "least": pa.array([0.5] * 100_000)})
+    before = soup.status()["queries"]
+    alerts = soup.register_many("SELECT key, v FROM many WHERE key = :key AND v > :least", params, name="many-alerts")
+    assert len(alerts) == 100_000
+    assert soup.status()["queries"] == before + 100_000
+    since = alerts[0].invoke().position
+    soup.push("many", [{"key": 7, "v": 0.9, "ts": BASE}, {"key": 8, "v": 0.1, "ts": BASE}])
+    change = next(alerts.changes(since=since))
+    assert (change.query, change.row) == (alerts[7].id, {"key": 7, "v": 0.9})
+    assert soup.query("many-alerts.7").invoke().table.to_pylist() == [{"key": 7, "v": 0.9}]
+    alerts[7].unregister()
+    assert len(alerts) == 99_999
+    assert [one.id for one in alerts[6:9]] == [f"{alerts.id}.{number}" for number in (6, 8, 9)]
+    assert soup.templates()[-1]["queries"] == 99_999
+    soup.template("many-alerts").unregister()
+    with pytest.raises(UnknownQuery):
+        soup.query(f"{alerts.id}.8")

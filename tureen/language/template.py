@@ -1,0 +1,91 @@
+"""Templates: one query text with `:parameters`, which stands for as many queries as there are rows of values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+
+from sqlglot.tokens import TokenType
+
+from tureen.errors import SqlError
+from tureen.language.moments import moment_text
+from tureen.language.source import Source
+from tureen.language.split import tokenize
+from tureen.schema import Kind, Type
+from tureen.window import to_micros
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateText:
+    """A text cut at its parameters: `pieces[0]`, the first parameter, `pieces[1]`, …, the last piece."""
+
+    pieces: tuple[str, ...]
+    names: tuple[str, ...]
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters, each once, in lower case and in order of their first appearance."""
+        return tuple(dict.fromkeys(name.lower() for name in self.names))
+
+    def fill(self, values: Mapping[str, str]) -> str:
+        """The query that the template is for some values, given by their names and as they are written in SQL.
+
+        >>> read_template("SELECT * FROM s WHERE a = :x AND b > :x").fill({"x": "5"})
+        'SELECT * FROM s WHERE a = 5 AND b > 5'
+        """
+        parts = [
+            piece
+            for name, piece in zip(self.names, self.pieces, strict=False)
+            for piece in (piece, values[name.lower()])
+        ]
+        return "".join([*parts, self.pieces[-1]])
+
+
+def read_template(text: str) -> TemplateText:
+    """Find the parameters of a text."""
+    source = Source(text)
+    tokens = tokenize(source)
+    pieces, names, end = [], [], 0
+    start = next((token.start for token in tokens if token.token_type is TokenType.WHERE), len(text))
+    for token, after in pairwise(tokens):
+        if token.token_type is TokenType.COLON and after.start == token.end + 1 and after.text.isidentifier():
+            if token.start < start:
+                raise SqlError(
+                    "a parameter stands before WHERE", hint="parameters are values in WHERE", place=source.token(token)
+                )
+            pieces.append(text[end : token.start])
+            names.append(after.text)
+            end = after.end + 1
+    if not names:
+        raise SqlError("the query has no parameter", hint="write :name where a row's value belongs, or use register")
+    return TemplateText((*pieces, text[end:]), tuple(names))
+
+
+def spell(value: Any, kind: Type) -> str:
+    """A value as it is written in SQL.
+
+    >>> spell("text", Type.parse("STRING")), spell(None, Type.parse("INT")), spell(2.5, Type.parse("DOUBLE"))
+    ("'text'", 'CAST(NULL AS INT)', '2.5D')
+    """
+    if value is None:
+        return f"CAST(NULL AS {kind.sql})"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+        return f"'{escaped}'"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, datetime):
+        return f"TIMESTAMP '{moment_text(to_micros(value))}'"
+    if isinstance(value, date):
+        return f"DATE '{value.isoformat()}'"
+    if isinstance(value, Decimal):
+        return f"CAST('{value}' AS {kind.sql})"
+    if isinstance(value, float):
+        text = "NaN" if math.isnan(value) else repr(value) if math.isfinite(value) else f"{value:+}inity"
+        return f"{text}D" if kind.kind is Kind.DOUBLE and math.isfinite(value) else f"CAST('{text}' AS {kind.sql})"
+    return f"{value}L" if kind.kind is Kind.BIGINT else str(value)

@@ -1,0 +1,193 @@
+"""Templates in the catalog: many queries of one shape, as one row and one file of values.
+
+The n-th row of the file makes the n-th query. Its handle is the template's with the number behind a dot, so that a
+million queries take a million rows of values and nothing else. Those that were unregistered one by one are noted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from sqlalchemy import Connection, Row, delete, func, insert, or_, select
+
+from tureen.errors import DuplicateName, UnknownQuery
+from tureen.language.template import read_template, spell
+from tureen.pot.catalog import micros_now, take_seq
+from tureen.pot.queries import Registered, check_free, find_query
+from tureen.pot.tables import garbage, gone_members, templates
+from tureen.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A template as the catalog has it."""
+
+    id: str
+    name: str | None
+    sql: str
+    stream_id: int
+    columns: Schema
+    path: str
+    rows: int
+    seq: int
+    registered_at: int
+
+    def values(self, root: Path) -> pa.Table:
+        """The values of all its queries, mapped and not copied."""
+        return _mapped(root / self.path)
+
+    def member(self, root: Path, number: int) -> Registered:
+        """Its n-th query, as if it had been registered by itself and were lazy."""
+        row = self.values(root).slice(number, 1).to_pylist()[0]
+        return Registered(
+            id=f"{self.id}.{number}",
+            name=None if self.name is None else f"{self.name}.{number}",
+            sql=read_template(self.sql).fill(spelt(self.columns, row)),
+            stream_id=self.stream_id,
+            clause_id=0,
+            eager=False,
+            seq=self.seq,
+            registered_at=self.registered_at,
+            clause_seq=0,
+            error=None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NewTemplate:
+    """A finished file of values that is about to be committed."""
+
+    id: str
+    name: str | None
+    sql: str
+    stream_id: int
+    columns: Schema
+    path: str
+    rows: int
+
+
+def spelt(columns: Schema, row: dict[str, Any]) -> dict[str, str]:
+    """A row of values as they are written in SQL, by their names in lower case."""
+    return {column.name.lower(): spell(row[column.name], column.type) for column in columns.columns}
+
+
+def add_template(tx: Connection, new: NewTemplate) -> None:
+    """Let all queries of a template stand."""
+    if new.name is not None:
+        check_free(tx, new.name)
+        check_free_template(tx, new.name)
+    tx.execute(
+        insert(templates).values(
+            id=new.id,
+            name=new.name,
+            name_key=None if new.name is None else new.name.lower(),
+            sql=new.sql,
+            stream_id=new.stream_id,
+            columns=new.columns.sql,
+            path=new.path,
+            rows=new.rows,
+            seq=take_seq(tx),
+            registered_at=micros_now(),
+        )
+    )
+
+
+def check_free_template(tx: Connection, name: str) -> None:
+    """Raise where a template has that name."""
+    if tx.execute(select(templates.c.id).where(templates.c.name_key == name.lower())).first():
+        raise DuplicateName(
+            f"there is a template named '{name}' already", hint="unregister it first, or take another name"
+        )
+
+
+def find_template(tx: Connection, handle_or_name: str) -> Template | None:
+    """The template of that handle or name, or None."""
+    same = or_(templates.c.id == handle_or_name, templates.c.name_key == handle_or_name.lower())
+    row = tx.execute(select(templates).where(same)).first()
+    return None if row is None else _template(row)
+
+
+def find_member(tx: Connection, root: Path, handle_or_name: str) -> Registered | None:
+    """The query of a template by its handle or name, or None."""
+    before, _, number = handle_or_name.rpartition(".")
+    if not before or not number.isascii() or not number.isdigit():
+        return None
+    template = find_template(tx, before)
+    if template is None or int(number) >= template.rows or int(number) in gone(tx, template.id):
+        return None
+    return template.member(root, int(number))
+
+
+def find_standing(tx: Connection, root: Path, handle_or_name: str) -> Registered:
+    """The query of that handle or name, whether it stands by itself or in a template."""
+    return find_member(tx, root, handle_or_name) or find_query(tx, handle_or_name)
+
+
+def list_templates(tx: Connection) -> list[Template]:
+    """All templates, in order of registration."""
+    return [_template(row) for row in tx.execute(select(templates).order_by(templates.c.seq))]
+
+
+def gone(tx: Connection, template_id: str) -> set[int]:
+    """The numbers of a template's queries that do not stand any more."""
+    found = tx.execute(select(gone_members.c.number).where(gone_members.c.template_id == template_id))
+    return set(found.scalars())
+
+
+def drop_member(tx: Connection, handle: str) -> None:
+    """Let one query of a template stand no longer."""
+    before, _, number = handle.rpartition(".")
+    template = find_template(tx, before)
+    if template is None or int(number) >= template.rows or int(number) in gone(tx, template.id):
+        raise UnknownQuery(f"there is no query '{handle}'", hint="it was unregistered before")
+    take_seq(tx)
+    tx.execute(insert(gone_members).values(template_id=template.id, number=int(number)))
+
+
+def drop_template(tx: Connection, template_id: str) -> None:
+    """Let all queries of a template stand no longer."""
+    row = tx.execute(delete(templates).where(templates.c.id == template_id).returning(templates.c.path)).first()
+    if row is None:
+        raise UnknownQuery(f"there is no template '{template_id}'", hint="it was unregistered before")
+    take_seq(tx)
+    tx.execute(delete(gone_members).where(gone_members.c.template_id == template_id))
+    tx.execute(insert(garbage).values(path=row.path, since=micros_now()))
+
+
+def count_members(tx: Connection) -> int:
+    """How many queries of templates stand."""
+    rows = tx.execute(select(func.coalesce(func.sum(templates.c.rows), 0))).scalar_one()
+    away = tx.execute(select(func.count()).select_from(gone_members)).scalar_one()
+    return int(rows) - int(away)
+
+
+def standing_numbers(tx: Connection, template: Template) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The numbers of a template's queries that stand, ascending."""
+    numbers = np.arange(template.rows, dtype=np.int64)
+    away = gone(tx, template.id)
+    return np.delete(numbers, sorted(away)) if away else numbers
+
+
+def _template(row: Row[Any]) -> Template:
+    return Template(
+        id=row.id,
+        name=row.name,
+        sql=row.sql,
+        stream_id=row.stream_id,
+        columns=Schema.parse(row.columns),
+        path=row.path,
+        rows=row.rows,
+        seq=row.seq,
+        registered_at=row.registered_at,
+    )
+
+
+@lru_cache(maxsize=64)
+def _mapped(path: Path) -> pa.Table:
+    with pa.memory_map(str(path)) as mapped:
+        return pa.ipc.open_file(mapped).read_all()

@@ -1,0 +1,193 @@
+"""Templates as their owners use them: many queries of one shape, registered, followed and let go of together."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol, overload
+
+import pyarrow as pa
+
+from tureen.arguments import check_name, check_text
+from tureen.errors import InvalidRows, TureenError, UnknownQuery, nearest
+from tureen.faults import crash_point
+from tureen.language import bind_query
+from tureen.language.query import bind_where
+from tureen.language.template import TemplateText, read_template
+from tureen.pot.catalog import Catalog, check_attempt
+from tureen.pot.files import durable_file, new_attempt
+from tureen.pot.named import NamedStreams
+from tureen.pot.position import Position
+from tureen.pot.templates import (
+    NewTemplate,
+    Template,
+    add_template,
+    drop_template,
+    find_template,
+    list_templates,
+    spelt,
+    standing_numbers,
+)
+from tureen.query import Expression
+from tureen.results.changes import Change
+from tureen.results.invoke import Invoker
+from tureen.results.matches import NUMBER, Matches
+from tureen.schema import Column, Schema
+from tureen.standing import Kitchen, StandingQuery
+from tureen.stems.tabular import content_of
+
+PARAMETER = "_p_"
+"""What the columns of values begin with, so that they are told from the stream's."""
+
+
+class Follows(Kitchen, Protocol):
+    """What a template needs of the soup that it belongs to."""
+
+    def query(self, handle_or_name: str) -> StandingQuery:
+        """The query of a handle."""
+
+    def template_numbers(self, handle: str) -> Sequence[int]:
+        """The numbers of a template's queries that stand."""
+
+    def template_changes(self, handle: str, *, since: str | None, timeout: float | None) -> Iterator[Change]:
+        """Follow all queries of a template."""
+
+    def unregister_template(self, handle: str) -> None:
+        """Let all queries of a template stand no longer."""
+
+
+class QueryTemplate(Sequence[StandingQuery]):
+    """The queries of one `register_many`: a sequence of handles, one for each row of parameters."""
+
+    def __init__(self, soup: Follows, handle: str, name: str | None, sql: str) -> None:
+        """Stand for the template of that handle."""
+        self._soup = soup
+        self.id, self.name, self.sql = handle, name, sql
+
+    def __len__(self) -> int:
+        """How many of its queries stand."""
+        return len(self._soup.template_numbers(self.id))
+
+    @overload
+    def __getitem__(self, place: int) -> StandingQuery: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[StandingQuery]: ...
+    def __getitem__(self, place: int | slice) -> StandingQuery | list[StandingQuery]:
+        """The n-th of the queries that stand, or some of them."""
+        numbers = self._soup.template_numbers(self.id)
+        if isinstance(place, slice):
+            return [self._soup.query(f"{self.id}.{number}") for number in numbers[place]]
+        return self._soup.query(f"{self.id}.{numbers[place]}")
+
+    def changes(self, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:
+        """Every row that joins the answer of one of the queries, from now on or since a position.
+
+        In order of arrival, and for one row in the order of the queries; see `StandingQuery.changes`.
+        """
+        return self._soup.template_changes(self.id, since=since, timeout=timeout)
+
+    def unregister(self) -> None:
+        """Let all of the queries stand no longer."""
+        self._soup.unregister_template(self.id)
+
+    def __repr__(self) -> str:
+        """Say which template it is."""
+        return f"<tureen.QueryTemplate {self.name or self.id!r}: {self.sql}>"
+
+
+class Templates:
+    """The templates of one pot."""
+
+    def __init__(self, catalog: Catalog, streams: NamedStreams, invoker: Invoker) -> None:
+        """Work on the templates of that catalog."""
+        self._catalog, self._streams, self._invoker = catalog, streams, invoker
+
+    def register(self, sql: str, params: Any, name: str | None) -> str:
+        """Let a query stand for each row of parameters; return the template's handle."""
+        text = read_template(check_text(sql, "a query's SQL"))
+        if name is not None:
+            check_name(name, "template")
+        columns, values = _values(text, params)
+        template_id, attempt = uuid.uuid4().hex, new_attempt()
+        path = f"templates/{template_id}/{attempt}-0.arrow"
+        first = text.fill(spelt(columns, values.slice(0, 1).to_pylist()[0]))
+        stream_id = self._streams.find(bind_query(first, self._streams.describe).stream).stream.id
+        self._condition(sql, columns)
+        crash_point("template.before_write")
+        with durable_file(self._catalog.root / path) as file, pa.ipc.new_file(file, values.schema) as writer:
+            writer.write_batch(values)
+        crash_point("template.before_commit")
+        with self._catalog.write() as tx:
+            check_attempt(tx, attempt)
+            add_template(tx, NewTemplate(template_id, name, sql, stream_id, columns, path, values.num_rows))
+            crash_point("template.in_commit")
+        crash_point("template.after_commit")
+        return template_id
+
+    def _condition(self, sql: str, columns: Schema) -> Expression | None:
+        """The WHERE clause over a row of the stream and a row of values."""
+        named = {column.name.lower(): f"`{PARAMETER}{column.name}`" for column in columns.columns}
+
+        def lookup(name: str) -> tuple[str, Schema]:
+            stream, schema = self._streams.describe(name)
+            more = (Column(f"{PARAMETER}{column.name}", column.type) for column in columns.columns)
+            return stream, Schema((*schema.columns, *more), schema.time)
+
+        return bind_where(read_template(sql).fill(named), lookup)
+
+    def find(self, handle_or_name: str) -> Template:
+        """The template of that handle or name."""
+        with self._catalog.read() as tx:
+            found = find_template(tx, check_text(handle_or_name, "a template's name"))
+            if found is None:
+                known = [one.name for one in list_templates(tx) if one.name is not None]
+                raise UnknownQuery(f"there is no template '{handle_or_name}'", hint=nearest(handle_or_name, known))
+        return found
+
+    def numbers(self, handle: str) -> Sequence[int]:
+        """The numbers of a template's queries that stand."""
+        template = self.find(handle)
+        with self._catalog.read() as tx:
+            found: list[int] = standing_numbers(tx, template).tolist()
+        return found
+
+    def drop(self, handle: str) -> None:
+        """Let all queries of a template stand no longer."""
+        with self._catalog.write() as tx:
+            drop_template(tx, handle)
+
+    def describe(self) -> list[tuple[Template, int]]:
+        """All templates, with the number of their queries that stand."""
+        with self._catalog.read() as tx:
+            return [(one, len(standing_numbers(tx, one))) for one in list_templates(tx)]
+
+    def matches(self, handle: str, since: Position | None) -> Matches:
+        """The rows that joined the answers of its queries since a position."""
+        template = self.find(handle)
+        condition = self._condition(template.sql, template.columns)
+        with self._catalog.read() as tx:
+            numbers = standing_numbers(tx, template)
+        values = template.values(self._catalog.root).rename_columns([PARAMETER + one for one in template.columns.names])
+        if len(numbers) < template.rows:
+            values = values.take(pa.array(numbers))
+        values = values.append_column(NUMBER, pa.array(numbers))
+        return self._invoker.matches(template.member(self._catalog.root, 0).sql, condition, values, since)
+
+
+def _values(text: TemplateText, params: Any) -> tuple[Schema, pa.RecordBatch]:
+    """The parameters as columns, in the template's own spelling."""
+    if isinstance(params, list | tuple) and all(isinstance(one, Mapping) for one in params):
+        try:
+            params = pa.Table.from_pylist(list(params))
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise InvalidRows("the parameters do not make a table", detail=str(error)) from None
+    if hasattr(params, "__len__") and not len(params):
+        raise InvalidRows("there is no row of parameters", hint="give one row for each query")
+    schema, batch = content_of(None, params)
+    given = {column.name.lower() for column in schema.columns}
+    missing = [name for name in text.parameters if name not in given]
+    extra = [name for name in given if name not in text.parameters]
+    if missing or extra:
+        what = f"no values for :{missing[0]}" if missing else f"the query has no parameter :{extra[0]}"
+        raise TureenError(what, hint=f"the parameters of the query are :{', :'.join(text.parameters)}")
+    return schema, batch
