@@ -8,11 +8,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import aggregates, cacq, freshness, invocation, peers, throughput
+from benchmarks import aggregates, alerts, cacq, freshness, invocation, peers, throughput
 from benchmarks.report import Report
 from tureen.pipeline.session import spark_session
 
-PARTS = ("throughput", "peers", "invoke", "aggregate", "cacq", "fresh")
+PARTS = ("throughput", "peers", "invoke", "aggregate", "alerts", "cacq", "fresh")
 
 
 def main() -> int:
@@ -33,6 +33,9 @@ def main() -> int:
         if "aggregate" in wanted:
             print("Aggregates", flush=True)
             aggregates.measure(root, report)
+        if "alerts" in wanted:
+            print("Alert rules", flush=True)
+            alerts.measure(root, report)
         if "cacq" in wanted:
             print("CACQ", flush=True)
             cacq.measure(report)
