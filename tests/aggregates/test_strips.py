@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from tureen.aggregates import kernels, strip
 from tureen.aggregates.finals import column_of
 from tureen.aggregates.groups import Groups
-from tureen.aggregates.panes import merged, pane_entries, panes_at, spread
+from tureen.aggregates.panes import changes, merged, pane_entries, panes_at, step_entries, steps_over
 from tureen.aggregates.plan import Plan, plan_of
 from tureen.aggregates.strip import Entries, Strip, joined, make_strip, scratch_for
+from tureen.errors import QueryFailed
 from tureen.query import Aggregate, Expression, Grouping
 from tureen.schema import Type
 
@@ -153,7 +154,9 @@ def test_steps_made_of_panes(seed: int, rows: int, width: int, slide: int, origi
         panes_at(one, one.by_time, lambda: times, (1, 0), scratch)
     panes = panes_at(one, one.by_time, lambda: times, (pane, origin), scratch)
     entries = pane_entries(one, panes, first, last, scratch)
-    steps = merged(PLAN, [spread(entries, width // pane, slide // pane)], scratch)
+    by_pane = merged(PLAN, [entries], scratch)
+    wanted = steps_over(by_pane.places[changes(by_pane.places)[:-1]], width // pane, slide // pane, -(10**9), 10**9)
+    steps = step_entries(PLAN, by_pane, wanted, width // pane, slide // pane, scratch)
     expected: dict[int, list[int]] = defaultdict(list)
     for hit in range(first, last):
         for step in range(-200, 200):
@@ -208,3 +211,10 @@ def test_groups_of_several_keys() -> None:
         [None, 1, 1],
         ["a", "a", None],
     ]
+
+
+def test_steps_without_end_are_refused() -> None:
+    panes = np.array([0, 10**12], np.int64)
+    with pytest.raises(QueryFailed, match="too many steps"):
+        steps_over(panes, 10**11, 1, -(1 << 60), 1 << 60)
+    assert steps_over(panes, 3, 2, -5, 5).tolist() == [-1, 0]

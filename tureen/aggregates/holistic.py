@@ -87,11 +87,6 @@ def _called(name: str) -> Callable[[Aggregate], str]:
     return lambda aggregate: f"{name}({_distinct(aggregate)}{_value(aggregate.arguments[0])})"
 
 
-def _distinct_count(aggregate: Aggregate) -> str:
-    # An exact count is within any error that may be allowed.
-    return f"count(DISTINCT {_value(aggregate.arguments[0])})"
-
-
 def _quantile(name: str) -> Callable[[Aggregate], str]:
     return lambda aggregate: f"{name}({_value(aggregate.arguments[0])}, {aggregate.parameters[0]!r}::DOUBLE)"
 
@@ -113,6 +108,9 @@ def _first(order: str, present: bool = False) -> Callable[[Aggregate], str]:
 def _by(order: str) -> Callable[[Aggregate], str]:
     def sql(aggregate: Aggregate) -> str:
         value, key = _picked(aggregate.arguments[0]), f"({aggregate.arguments[1].sql})"
+        if not aggregate.arguments[1].columns:
+            # DuckDB does not sort by a constant.
+            key = f"(CASE WHEN {ROW} >= 0 THEN {key} END)"
         return f"first({value} ORDER BY {key} {order}, {ROW}) FILTER (WHERE {key} IS NOT NULL)"
 
     return sql
@@ -128,7 +126,6 @@ _SQL: dict[str, Callable[[Aggregate], str]] = {
     "stddev_pop": _called("stddev_pop"),
     "var_samp": _called("var_samp"),
     "var_pop": _called("var_pop"),
-    "approx_count_distinct": _distinct_count,
     "approx_percentile": _quantile("quantile_disc"),
     "percentile": _quantile("quantile_cont"),
     "first": _first("ASC"),

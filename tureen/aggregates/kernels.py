@@ -301,15 +301,35 @@ def _combine_nodes(program: np.ndarray, strip: np.ndarray, first: Int, last: Int
     )
     level = 0
     while first < last:
-        inner, outer = -(-first // FAN), last // FAN
-        top = level + 1 == strip[LEVELS] or inner >= outer
-        for node in range(first, last):
-            if not top and inner * FAN <= node < outer * FAN:
-                continue
-            at = levels[level] + node
+        inner, outer = -(-first // FAN) * FAN, last // FAN * FAN
+        if level + 1 == strip[LEVELS] or inner >= outer:
+            inner = outer = last
+        for at in range(levels[level] + first, levels[level] + inner):
             count = _touch_all(program, states, lot.codes, starts[at], starts[at + 1], count)
             _merge(program, lot, starts[at], starts[at + 1], states)
-        if top:
+        for at in range(levels[level] + outer, levels[level] + last):
+            count = _touch_all(program, states, lot.codes, starts[at], starts[at + 1], count)
+            _merge(program, lot, starts[at], starts[at + 1], states)
+        if inner == last:
             break
-        first, last, level = inner, outer, level + 1
+        first, last, level = inner // FAN, outer // FAN, level + 1
     return count
+
+
+@compiled
+def fold_steps(
+    program: np.ndarray,
+    tree: np.ndarray,
+    firsts: np.ndarray,
+    lasts: np.ndarray,
+    states: States,
+    lot: Lot,
+    lot_start: np.ndarray,
+) -> None:
+    """The states of the groups of each step: of the nodes from `firsts` to before `lasts` of a tree's lowest level."""
+    done = 0
+    for step in range(firsts.size):
+        lot_start[step] = done
+        count = _combine_nodes(program, tree, firsts[step], lasts[step], states, 0)
+        done = _emit(states, count, lot, done)
+    lot_start[firsts.size] = done

@@ -8,13 +8,30 @@ made of a finer one that is there already, and only else from the hits.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tureen.aggregates import kernels
 from tureen.aggregates.kernels import States
 from tureen.aggregates.plan import Plan
-from tureen.aggregates.strip import Division, Entries, Panes, Strip, fold_entries, fold_hits, joined
+from tureen.aggregates.strip import (
+    Division,
+    Entries,
+    Panes,
+    Strip,
+    fold_entries,
+    fold_hits,
+    grow_tree,
+    joined,
+    room_for,
+    table_row,
+)
+from tureen.errors import QueryFailed
+
+MOST_STEPS = 1 << 24
+"""An answer has at most so many steps, and so many groups in them."""
 
 
 def panes_at(
@@ -83,18 +100,58 @@ def merged(plan: Plan, parts: Sequence[Entries], scratch: States) -> Entries:
     return fold_entries(plan, entries, starts, entries.places[starts[:-1]], scratch)[1]
 
 
-def spread(entries: Entries, width: int, slide: int) -> Entries:
-    """Entries by pane as entries by step: a pane is part of every step that covers it.
+def covering(panes: npt.NDArray[np.int64], width: int, slide: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """The first and the last step that cover each pane; step n covers those from `n * slide` to before `… + width`."""
+    return -((width - 1 - panes) // slide), panes // slide
 
-    Step n covers the panes from `n * slide` to before `n * slide + width`.
-    """
-    last = entries.places // slide
-    first = -((width - 1 - entries.places) // slide)
-    times = np.maximum(last - first + 1, 0)
-    source = np.repeat(np.arange(len(times)), times)
-    before = np.repeat(np.cumsum(times) - times, times)
-    steps = first[source] + (np.arange(len(source)) - before)
-    return entries.take(source)._replace(places=steps)
+
+def steps_over(panes: npt.NDArray[np.int64], width: int, slide: int, least: int, most: int) -> npt.NDArray[np.int64]:
+    """The steps from `least` to `most` that cover one of some panes, which ascend; each step once."""
+    first, last = covering(panes, width, slide)
+    first, last = np.maximum(first, least), np.minimum(last, most)
+    seen = np.maximum.accumulate(np.concatenate([[least - 1], last]))[:-1]
+    first = np.maximum(first, seen + 1)
+    return stretches(first, np.maximum(last - first + 1, 0))[1]
+
+
+def stretches(
+    firsts: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """So many numbers from each of `firsts` on, and to which of them each belongs; raises where there are too many."""
+    total = int(counts.sum())
+    if total > MOST_STEPS:
+        raise QueryFailed(
+            "the answer has too many steps",
+            detail=f"{total:,}, and at most {MOST_STEPS:,} are given",
+            hint="write a longer SLIDE, or BEGIN and END",
+        )
+    source = np.repeat(np.arange(len(counts)), counts)
+    return source, firsts[source] + np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def step_entries(
+    plan: Plan, entries: Entries, steps: npt.NDArray[np.int64], width: int, slide: int, scratch: States
+) -> Entries:
+    """The states of some steps, from those of panes in ascending order: by a tree over the panes."""
+    if width == slide == 1:
+        # Steps side by side are panes.
+        return entries.take((entries.places >= steps[0]) & (entries.places <= steps[-1])) if len(steps) else entries
+    starts = changes(entries.places)
+    panes = entries.places[starts[:-1]]
+    firsts = np.searchsorted(panes, steps * slide)
+    lasts = np.searchsorted(panes, steps * slide + width)
+    tree = grow_tree(plan, starts, entries, scratch)
+    room = int(np.minimum(starts[lasts] - starts[firsts], len(scratch.mark)).sum())
+    if room > MOST_STEPS:
+        raise QueryFailed(
+            "the answer has too many groups in too many steps",
+            detail=f"up to {room:,}, and at most {MOST_STEPS:,} are given",
+            hint="write a longer SLIDE, or BEGIN and END",
+        )
+    lot, ends = room_for(plan, room), np.empty(len(steps) + 1, np.int64)
+    kernels.fold_steps(plan.program, table_row(tree.addresses()), firsts, lasts, scratch, lot, ends)
+    found = Entries(np.empty(room, np.int64), *lot).take(slice(0, int(ends[-1])))
+    return found._replace(places=np.repeat(steps, np.diff(ends)))
 
 
 def _finer(kept: dict[Division, Panes], division: Division) -> Division | None:

@@ -74,7 +74,8 @@ class Plan:
     @property
     def shape(self) -> str:
         """What makes two plans the same: queries of one clause and one shape share their partial aggregates."""
-        return repr((self.keys, self.measures, self.program.tolist()))
+        values = None if self.distinct is None else self.distinct.values
+        return repr((self.keys, values, self.measures, self.program.tolist()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,22 +132,14 @@ def plan_of(grouping: Grouping, *, in_two_goes: bool = True) -> Plan:
 
 def _distinct(aggregates: tuple[Aggregate, ...]) -> Distinct | None:
     """The second go, if there is one for all aggregates of DISTINCT values."""
-    wanted = {place: one for place, one in enumerate(aggregates) if is_distinct(one)}
+    wanted = {place: one for place, one in enumerate(aggregates) if one.distinct}
     values = {one.arguments for one in wanted.values()}
     if len(values) != 1:
         return None
     # Once each value is there only once, DISTINCT says nothing any more.
-    plain = [
-        replace(one, distinct=False, function=one.function.removeprefix("approx_").removesuffix("_distinct"))
-        for one in wanted.values()
-    ]
-    plan = plan_of(Grouping((), tuple(plain)), in_two_goes=False)
+    plain = tuple(replace(one, distinct=False) for one in wanted.values())
+    plan = plan_of(Grouping((), plain), in_two_goes=False)
     return None if plan.from_rows else Distinct(tuple(wanted), values.pop(), plan)
-
-
-def is_distinct(aggregate: Aggregate) -> bool:
-    """Whether an aggregate looks at each value once."""
-    return aggregate.distinct or aggregate.function == "approx_count_distinct"
 
 
 def _recipe(program: _Program, aggregate: Aggregate) -> Recipe | None:

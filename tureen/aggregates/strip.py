@@ -75,6 +75,28 @@ def scratch_for(plan: Plan, groups: int) -> kernels.States:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Kept states level by level: the lowest are given, and a node of the next is of `FAN` nodes below."""
+
+    levels: npt.NDArray[np.int64]
+    """Where the nodes of each level begin, and where the last ends."""
+    starts: npt.NDArray[np.int64]
+    """Where the entries of each node begin, and where the last ends."""
+    entries: Entries
+
+    def addresses(self) -> dict[int, int]:
+        """Where compiled loops find it."""
+        return {
+            kernels.LEVELS: len(self.levels) - 1,
+            kernels.LEVEL_FIRST: address_of(self.levels),
+            kernels.NODE_START: address_of(self.starts),
+            kernels.NODE_CODES: address_of(self.entries.codes),
+            kernels.NODE_INTS: address_of(self.entries.ints),
+            kernels.NODE_FLOATS: address_of(self.entries.floats),
+        }
+
+
 @dataclass(eq=False)
 class Strip:
     """The hits of one run and their tree."""
@@ -85,29 +107,21 @@ class Strip:
     codes: Codes
     columns: Columns
     chunk: int
-    levels: npt.NDArray[np.int64]
-    starts: npt.NDArray[np.int64]
-    tree: Entries
+    tree: Tree
     by_time: dict[Division, Panes] = field(default_factory=dict)
     by_row: dict[Division, Panes] = field(default_factory=dict)
     """The panes that were asked for, cut from the axis of time and from that of rows."""
 
     def __post_init__(self) -> None:
-        self.entry = np.array(
-            [
-                len(self.codes),
-                0 if self.rows is None else address_of(self.rows),
-                address_of(self.codes),
-                address_of(self.columns.table),
-                self.chunk,
-                len(self.levels) - 1,
-                address_of(self.levels),
-                address_of(self.starts),
-                address_of(self.tree.codes),
-                address_of(self.tree.ints),
-                address_of(self.tree.floats),
-            ],
-            np.int64,
+        self.entry = table_row(
+            {
+                kernels.HITS: len(self.codes),
+                kernels.PLACES: 0 if self.rows is None else address_of(self.rows),
+                kernels.CODES: address_of(self.codes),
+                kernels.MEASURES: address_of(self.columns.table),
+                kernels.CHUNK: self.chunk,
+                **self.tree.addresses(),
+            }
         )
 
     @property
@@ -115,7 +129,7 @@ class Strip:
         """About how much memory it takes."""
         rows = 0 if self.rows is None else self.rows.nbytes
         panes = sum(one.nbytes for kept in (self.by_time, self.by_row) for one in kept.values())
-        return rows + self.codes.nbytes + self.columns.nbytes + sum(one.nbytes for one in self.tree) + panes
+        return rows + self.codes.nbytes + self.columns.nbytes + sum(one.nbytes for one in self.tree.entries) + panes
 
     def hit_rows(self) -> npt.NDArray[np.int64]:
         """The row of each hit."""
@@ -124,6 +138,14 @@ class Strip:
     def hits_before(self, row: int) -> int:
         """How many hits are in rows before that one."""
         return int(kernels.hits_before(int(self.entry[kernels.PLACES]), len(self.codes), row))
+
+
+def table_row(fields: dict[int, int]) -> npt.NDArray[np.int64]:
+    """The fields of a strip or a tree as compiled loops want them."""
+    row = np.zeros(kernels.FIELDS, np.int64)
+    for place, value in fields.items():
+        row[place] = value
+    return row
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,25 +175,25 @@ def make_strip(
     while chunk < 4 * occurring:
         chunk *= 2
     scratch = scratch_for(plan, groups)
-    levels, starts = [0], [np.zeros(1, np.int64)]
-    parts: list[Entries] = []
-    nodes, offset = len(codes) // chunk, 0
-    below: tuple[npt.NDArray[np.int64], Entries] | None = None
-    while nodes > 0:
-        if below is None:
-            first = np.arange(nodes + 1, dtype=np.int64) * chunk
-            found = fold_hits(plan, columns, codes, first, np.arange(nodes), scratch)
-        else:
-            first = below[0][np.arange(nodes + 1) * kernels.FAN]
-            found = fold_entries(plan, below[1], first, np.arange(nodes), scratch)
-        parts.append(found[1])
-        starts.append(found[0][1:] + offset)
-        offset += len(found[1].codes)
-        levels.append(levels[-1] + nodes)
-        below = found
-        nodes //= kernels.FAN
-    tree = joined(plan, parts)
-    return Strip(plan, rows, codes, columns, chunk, np.array(levels, np.int64), np.concatenate(starts), tree)
+    chunks = np.arange(len(codes) // chunk + 1, dtype=np.int64) * chunk
+    lowest = fold_hits(plan, columns, codes, chunks, chunks[:-1], scratch)
+    return Strip(plan, rows, codes, columns, chunk, grow_tree(plan, *lowest, scratch))
+
+
+def grow_tree(plan: Plan, starts: npt.NDArray[np.int64], entries: Entries, scratch: kernels.States) -> Tree:
+    """The tree over kept states, of which the lowest nodes begin at `starts`."""
+    levels, ends, parts = [0], [np.zeros(1, np.int64)], [entries]
+    offset = 0
+    while len(starts) > 1:
+        levels.append(levels[-1] + len(starts) - 1)
+        ends.append(starts[1:] + offset)
+        offset += len(parts[-1].codes)
+        above = starts[:: kernels.FAN]
+        if len(above) < 2:
+            break
+        starts, entries = fold_entries(plan, parts[-1], above, above[:-1], scratch)
+        parts.append(entries)
+    return Tree(np.array(levels, np.int64), np.concatenate(ends), joined(plan, parts))
 
 
 def fold_hits(
@@ -206,23 +228,20 @@ def _room(
     plan: Plan, codes: Codes, starts: npt.NDArray[np.int64], scratch: kernels.States
 ) -> tuple[npt.NDArray[np.int64], kernels.Lot]:
     """Room for the states of each stretch's groups, and for where each stretch's begin."""
-    size = kernels.count_entries(codes, starts, scratch.mark)
-    return np.empty(len(starts), np.int64), kernels.Lot(*_nothing(plan, size)[1:])
+    return np.empty(len(starts), np.int64), room_for(plan, kernels.count_entries(codes, starts, scratch.mark))
+
+
+def room_for(plan: Plan, size: int) -> kernels.Lot:
+    """Room for so many kept states."""
+    return kernels.Lot(
+        np.empty(size, np.int32), np.empty((size, plan.ints), np.int64), np.empty((size, plan.floats), np.float64)
+    )
 
 
 def joined(plan: Plan, parts: Sequence[Entries]) -> Entries:
     """Several lots of kept states as one."""
     if not parts:
-        return _nothing(plan)
+        return Entries(np.empty(0, np.int64), *room_for(plan, 0))
     if len(parts) == 1:
         return parts[0]
     return Entries(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-
-
-def _nothing(plan: Plan, size: int = 0) -> Entries:
-    return Entries(
-        np.empty(0, np.int64),
-        np.empty(size, np.int32),
-        np.empty((size, plan.ints), np.int64),
-        np.empty((size, plan.floats), np.float64),
-    )

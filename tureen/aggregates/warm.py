@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from tureen.aggregates import kernels
-from tureen.aggregates.panes import merged, pane_entries, panes_at, spread
+from tureen.aggregates.panes import merged, pane_entries, panes_at, step_entries
 from tureen.aggregates.plan import plan_of
 from tureen.aggregates.strip import SMALLEST_CHUNK, make_strip, scratch_for
 from tureen.query import Aggregate, Expression, Grouping
@@ -26,4 +26,5 @@ def warm_up() -> None:
     kernels.combine(plan.program, table, *bounds, scratch)
     scratch.mark[0] = 0
     panes = panes_at(strip, strip.by_row, strip.hit_rows, (rows, 0), scratch)
-    merged(plan, [spread(pane_entries(strip, panes, 0, rows, scratch), 1, 1)], scratch)
+    entries = merged(plan, [pane_entries(strip, panes, 0, rows, scratch)], scratch)
+    step_entries(plan, entries, np.zeros(1, np.int64), 2, 1, scratch)

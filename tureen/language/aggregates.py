@@ -126,6 +126,12 @@ def bind_aggregate(scope: Scope, node: exp.Expression, bind: Bind, condition: Bi
         )
     if where is not None:
         found = _filtered(found, where)
+    if found.function == "count" and nodes and not found.arguments and distinct:
+        # A constant is one value, however many rows have it.
+        found = BoundAggregate("count", tuple(arguments), BIGINT)
+    if name == "approx_count_distinct":
+        # An exact count is within any error that may be allowed.
+        return BoundAggregate("count", found.arguments, BIGINT, distinct=True)
     if distinct and found.function in ("min", "max", *_ORDERED):
         distinct = False
     elif distinct and not found.arguments:

@@ -19,16 +19,15 @@ from tureen.aggregates.finals import column_of
 from tureen.aggregates.groups import Groups
 from tureen.aggregates.holistic import CODE, PLACE, holistic_columns
 from tureen.aggregates.kernels import States
-from tureen.aggregates.panes import changes, merged, pane_entries, panes_at, panes_of
+from tureen.aggregates.panes import changes, merged, pane_entries, panes_at, panes_of, step_entries
 from tureen.aggregates.plan import Plan, plan_of
 from tureen.aggregates.strip import Columns, Entries, Strip, fold_hits, joined, scratch_for
 from tureen.aggregates.values import evaluate, numbered
-from tureen.errors import QueryFailed
 from tureen.matching import Selector
 from tureen.pot.queries import Registered
 from tureen.query import Grouping, aggregate_name, key_name
 from tureen.results.gather import gather
-from tureen.results.kept import Structure, TooManyValues
+from tureen.results.kept import Structure
 from tureen.results.ranges import Range
 from tureen.results.segment import Hits
 from tureen.results.stepping import Stepping
@@ -88,38 +87,40 @@ class Found:
 
 def grouped(asked: Asked, plans: Plans, structure: Structure) -> pa.Table:
     """One row per group (and step): its keys, its aggregates, and the step's start and end."""
-    if not plans.kept.from_rows:
-        try:
-            return _table(asked, plans.kept, _from_partials(asked, plans.kept, structure))
-        except TooManyValues:
-            pass
-        except QueryFailed:
-            # An expression raises on a tuple of some run, though perhaps on none of the window's.
-            pass
-    return _table(asked, plans.rows, _from_rows(asked, plans.rows))
+    found = None if plans.kept.from_rows else _from_partials(asked, plans.kept, structure)
+    if found is None:
+        return _table(asked, plans.rows, _from_rows(asked, plans.rows))
+    return _table(asked, plans.kept, found)
 
 
-def _from_partials(asked: Asked, plan: Plan, structure: Structure) -> Found:
-    schema = asked.state.stream.schema
+def _from_partials(asked: Asked, plan: Plan, structure: Structure) -> Found | None:
+    """The groups from what is kept; None where nothing can be."""
     with structure.lock:
-        structure.keep_only(asked.state.segments)
-        strips = [
-            (place, structure.strip(segment, schema, asked.registered, asked.selector))
-            for place, (segment, (first, last)) in enumerate(zip(asked.state.segments, asked.ranges, strict=True))
-            if last > first
-        ]
+        places = [place for place, (first, last) in enumerate(asked.ranges) if last > first]
+        strips = structure.strips(asked.state, places, asked.registered, asked.selector)
+        if strips is None:
+            return None
         groups = structure.groups
         scratch = scratch_for(plan, len(groups))
         if asked.stepping is None:
             entries = _combined(asked, plan, strips, scratch)
         else:
-            parts = [_pane_entries(asked, asked.stepping, place, strip, scratch) for place, strip in strips]
-            entries = merged(plan, [asked.stepping.spread(joined(plan, parts))], scratch)
+            entries = _stepped(asked, asked.stepping, plan, strips, scratch)
+            structure.account()
         if plan.distinct is None:
             return Found(groups.columns(entries.codes), groups.ranks(entries.codes), entries, {})
         outer, entries, columns = put_together(plan, plan.distinct, groups, entries)
     others = dict(zip(plan.distinct.numbers, columns, strict=True))
     return Found(outer.columns(entries.codes), outer.ranks(entries.codes), entries, others)
+
+
+def _stepped(
+    asked: Asked, stepping: Stepping, plan: Plan, strips: Sequence[tuple[int, Strip]], scratch: States
+) -> Entries:
+    parts = [_pane_entries(asked, stepping, place, strip, scratch) for place, strip in strips]
+    by_pane = merged(plan, parts, scratch)
+    steps = stepping.over(by_pane.places[changes(by_pane.places)[:-1]])
+    return step_entries(plan, by_pane, steps, *stepping.in_panes, scratch)
 
 
 def _combined(asked: Asked, plan: Plan, strips: Sequence[tuple[int, Strip]], scratch: States) -> Entries:
@@ -178,11 +179,9 @@ def _by_step(
         numbers = [stepping.numbering.of(places[id(hit.segment)], hit.positions()) for hit in hits]
         # Rows are in time order, and so are their numbers.
         panes = np.sort(np.concatenate([*numbers, np.empty(0, np.int64)])) // stepping.pane
-    at = np.arange(len(panes), dtype=np.int64)
-    # The row itself travels in place of a group.
-    found = stepping.spread(Entries(panes, at.astype(np.int32), at.reshape(-1, 1), np.empty((len(at), 0))))
-    order = np.argsort(found.places, kind="stable")
-    return rows.take(pa.array(found.ints[:, 0][order])), found.places[order]
+    source, steps = stepping.of_each(panes)
+    order = np.argsort(steps, kind="stable")
+    return rows.take(pa.array(source[order])), steps[order]
 
 
 def _holistic(
@@ -234,10 +233,9 @@ def _in_order(found: Found) -> Found:
 
 def _nothing(plan: Plan) -> pa.Table:
     """The one row of aggregates over no tuples: counts are 0, all else is NULL."""
-    counts = ("count", "approx_count_distinct")
     return pa.table(
         {
-            aggregate_name(number): pa.array([0 if one.function in counts else None], one.type.arrow)
+            aggregate_name(number): pa.array([0 if one.function == "count" else None], one.type.arrow)
             for number, one in enumerate(plan.aggregates)
         }
     )

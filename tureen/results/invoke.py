@@ -151,8 +151,10 @@ class Invoker:
         if plans is None:
             return gather(stream.schema, ready.query.columns or (stream.schema.time_column,), asked.hits())
         structure = self._kept.structure((stream.id, ready.shape), lambda: Structure(plans.kept))
+        before = structure.nbytes
         table = grouped(asked, plans, structure)
-        self._kept.trim(structure)
+        if structure.nbytes > before:
+            self._kept.trim()
         return table
 
     def now_of(self, stream: Stream) -> int:
@@ -183,7 +185,7 @@ class Invoker:
             "id": registered.id or None,
             "name": registered.name,
             "sql": registered.sql,
-            "state": registered.state,
+            "state": registered.state if registered.id else None,
             "error": registered.error,
             "stream": state.stream.name,
             "factors": [str(factor) for factor in ready.query.clause],
@@ -251,7 +253,13 @@ def _complete(state: StreamState, span: Span, held: int, horizon: int | None) ->
         return False
     if span.take is None:
         return True
-    return held + span.skip >= span.take or state.stream.next_id <= span.take
+    return held + span.skip >= span.take or _has_all(state, horizon)
+
+
+def _has_all(state: StreamState, horizon: int) -> bool:
+    """Whether every tuple that the stream ever took is still retained."""
+    kept = sum(segment.rows - segment.place(horizon, after=False) for segment in state.segments)
+    return kept == state.stream.next_id
 
 
 def _sooner(end: int | None, until: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
@@ -17,7 +17,11 @@ from tureen.matching import Selector
 from tureen.pot.queries import Registered
 from tureen.results.gather import gather_segment
 from tureen.results.segment import Segment
+from tureen.results.view import StreamState
 from tureen.schema import Schema
+
+Key = tuple[int, ...]
+"""What a segment is known by."""
 
 KEPT_BYTES = 1 << 29
 """About how many bytes of partial aggregates a process keeps; the least recently used go first."""
@@ -29,14 +33,10 @@ _MANY_GROUPS = 1 << 16
 """From so many groups on, those that no tuple has any more are worth forgetting."""
 
 
-class TooManyValues(Exception):
-    """Values that are counted once are nearly all different: keeping them would be keeping the rows."""
-
-
 class Structure:
     """The partial aggregates of one SELECT-FROM-WHERE: a strip for each segment, and the groups they share.
 
-    Use it only while holding its lock.
+    Use it only while holding its lock; its size alone may be looked at by anybody.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -44,46 +44,67 @@ class Structure:
         self.plan = plan
         self.lock = threading.Lock()
         self.groups = Groups([key.type for key in plan.keys])
-        self._strips: dict[tuple[int, ...], Strip] = {}
-        self._raised: dict[tuple[int, ...], QueryFailed] = {}
-        self.grew = False
-        """Whether something was made since this was last looked at."""
+        self.nbytes = 0
+        """About how much memory it takes."""
+        self._strips: dict[Key, Strip] = {}
+        self._hopeless: frozenset[Key] = frozenset()
+        """Segments of which nothing can be kept, since an expression raises there or values are too many."""
 
-    def strip(self, segment: Segment, schema: Schema, query: Registered, selector: Selector) -> Strip:
-        """The strip of a segment; raises QueryFailed where an expression raises on one of its tuples."""
-        if self.plan.distinct is not None and len(self.groups) > MOST_DISTINCT:
-            self._strips = {}
-            raise TooManyValues
-        found = self._strips.get(segment.key)
-        if found is None and segment.key not in self._raised:
-            try:
-                found = self._strips[segment.key] = self._make(segment, schema, query, selector)
-            except QueryFailed as error:
-                # Tuples do not change: it would raise again.
-                self._raised[segment.key] = error
-        if found is None:
-            raise self._raised[segment.key]
+    def strips(
+        self, state: StreamState, places: Sequence[int], query: Registered, selector: Selector
+    ) -> list[tuple[int, Strip]] | None:
+        """The strips of some segments; None where there is none of one of them.
+
+        An expression may raise on a tuple of a segment that is not in the window at all.
+        """
+        self._keep_only({segment.key for segment in state.segments})
+        found: list[tuple[int, Strip]] = []
+        for place in places:
+            segment = state.segments[place]
+            if segment.key not in self._strips and segment.key not in self._hopeless:
+                self._add(segment, state.stream.schema, query, selector)
+            if segment.key in self._hopeless:
+                return None
+            found.append((place, self._strips[segment.key]))
         return found
 
-    def keep_only(self, segments: Iterable[Segment]) -> None:
+    def account(self) -> None:
+        """Take stock of the memory that it takes."""
+        self.nbytes = 100 * len(self.groups) + sum(strip.nbytes for strip in self._strips.values())
+
+    def forget_panes(self) -> None:
+        """Let go of what can be made again most easily."""
+        for strip in self._strips.values():
+            strip.by_time.clear()
+            strip.by_row.clear()
+        self.account()
+
+    def _add(self, segment: Segment, schema: Schema, query: Registered, selector: Selector) -> None:
+        try:
+            self._strips[segment.key] = self._make(segment, schema, query, selector)
+        except QueryFailed:
+            # Tuples do not change: it would raise again.
+            self._hopeless |= {segment.key}
+        if self.plan.distinct is not None and len(self.groups) > MOST_DISTINCT:
+            # Keeping values that are nearly all different would be keeping the rows.
+            self._hopeless |= self._strips.keys()
+            self._forget()
+        self.account()
+
+    def _keep_only(self, live: set[Key]) -> None:
         """Forget what belongs to segments that are gone, and groups that no tuple has any more."""
-        live = {segment.key for segment in segments}
+        self._hopeless &= live
         if not self._strips.keys() <= live:
             self._strips = {key: strip for key, strip in self._strips.items() if key in live}
-        self._raised = {key: error for key, error in self._raised.items() if key in live}
-        # Where values are counted once, there being too many is worth remembering.
-        if self.plan.distinct is None and len(self.groups) > max(
-            _MANY_GROUPS, 2 * sum(len(strip.codes) for strip in self._strips.values())
-        ):
-            self.groups, self._strips = Groups([key.type for key in self.plan.keys]), {}
+            self.account()
+        if len(self.groups) > max(_MANY_GROUPS, 2 * sum(len(strip.codes) for strip in self._strips.values())):
+            self._forget()
 
-    @property
-    def nbytes(self) -> int:
-        """About how much memory it takes."""
-        return 100 * len(self.groups) + sum(strip.nbytes for strip in self._strips.values())
+    def _forget(self) -> None:
+        self.groups, self._strips = Groups([key.type for key in self.plan.keys]), {}
+        self.account()
 
     def _make(self, segment: Segment, schema: Schema, query: Registered, selector: Selector) -> Strip:
-        self.grew = True
         hits = segment.hits(query, selector, 0, segment.rows)
         values = [measure.value for measure in self.plan.measures]
         expressions = [*self.plan.keys, *values]
@@ -112,14 +133,15 @@ class Kept:
             self._structures.move_to_end(key)
             return found
 
-    def trim(self, used: Structure) -> None:
-        """Let go of the least recently used structures, if one that was used made all of them take too much."""
-        if not used.grew:
-            return
-        used.grew = False
+    def trim(self) -> None:
+        """Let go of something while all structures take too much: of panes, then of what was not used for longest."""
         with self._lock:
-            sizes = {key: structure.nbytes for key, structure in self._structures.items()}
-            total = sum(sizes.values())
-            while total > self._limit and len(self._structures) > 1:
-                key, _ = self._structures.popitem(last=False)
-                total -= sizes[key]
+            structures = list(self._structures.values())
+        if sum(one.nbytes for one in structures) <= self._limit:
+            return
+        for structure in structures:
+            with structure.lock:
+                structure.forget_panes()
+        with self._lock:
+            while sum(one.nbytes for one in self._structures.values()) > self._limit and len(self._structures) > 1:
+                self._structures.popitem(last=False)

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tureen.aggregates.panes import spread
-from tureen.aggregates.strip import Entries
+from tureen.aggregates.panes import covering, steps_over, stretches
 from tureen.query import STEP_END, STEP_START
 from tureen.results.numbering import Numbering
 from tureen.results.ranges import Range, ranges_of
@@ -22,6 +21,9 @@ from tureen.results.view import StreamState
 from tureen.window import Span, Steps
 
 Places = npt.NDArray[np.int64]
+
+EARLIEST, LATEST = -(1 << 60), 1 << 60
+"""No step is before or after these: where the tuples alone decide which steps there are."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +33,9 @@ class Stepping:
     steps: Steps
     ranges: list[Range]
     """The tuples of each segment that lie in a step."""
-    first: int | None
-    last: int | None
-    """The first and the last step that count; None where the tuples alone decide."""
+    first: int
+    last: int
+    """The first and the last step that count."""
     numbering: Numbering | None
     numbers: Range
     """For steps of rows, the numbers of the tuples that the window holds."""
@@ -43,15 +45,20 @@ class Stepping:
         """The length of a pane."""
         return gcd(self.steps.width, self.steps.slide)
 
-    def spread(self, entries: Entries) -> Entries:
-        """Entries by pane as entries by step, of the steps that count."""
-        found = spread(entries, self.steps.width // self.pane, self.steps.slide // self.pane)
-        wanted = np.ones(len(found.places), np.bool_)
-        if self.first is not None:
-            wanted &= found.places >= self.first
-        if self.last is not None:
-            wanted &= found.places <= self.last
-        return found if wanted.all() else found.take(wanted)
+    @property
+    def in_panes(self) -> tuple[int, int]:
+        """How many panes a step is wide, and how many it is from the next."""
+        return self.steps.width // self.pane, self.steps.slide // self.pane
+
+    def over(self, panes: Places) -> Places:
+        """The steps that count and cover one of some panes, which ascend; each step once."""
+        return steps_over(panes, *self.in_panes, self.first, self.last)
+
+    def of_each(self, panes: Places) -> tuple[Places, Places]:
+        """The steps that count and cover each of some panes, and the place of the pane that each is of."""
+        first, last = covering(panes, *self.in_panes)
+        first, last = np.maximum(first, self.first), np.minimum(last, self.last)
+        return stretches(first, np.maximum(last - first + 1, 0))
 
     def columns(self, places: Places) -> dict[str, pa.Array]:
         """The start and the end of some steps."""
@@ -71,13 +78,13 @@ def steps_at(state: StreamState, steps: Steps, span: Span, now: int, horizon: in
 
 def _by_time(state: StreamState, steps: Steps, span: Span, now: int, horizon: int | None) -> Stepping:
     if steps.partial:
-        return Stepping(steps, ranges_of(state.segments, span, horizon), None, None, None, (0, 0))
+        return Stepping(steps, ranges_of(state.segments, span, horizon), EARLIEST, LATEST, None, (0, 0))
     lower = max((time for time in (span.begin, horizon) if time is not None), default=None)
     upper = now if span.end is None else min(now, span.end + 1)
     last = (upper - steps.width - steps.origin) // steps.slide
-    first = None if lower is None else -((steps.origin - lower) // steps.slide)
+    first = EARLIEST if lower is None else -((steps.origin - lower) // steps.slide)
     within = Span(
-        None if first is None else steps.origin + first * steps.slide,
+        None if lower is None else steps.origin + first * steps.slide,
         steps.origin + last * steps.slide + steps.width - 1,
     )
     return Stepping(steps, ranges_of(state.segments, within, horizon), first, last, None, (0, 0))
@@ -94,10 +101,10 @@ def _by_number(state: StreamState, steps: Steps, span: Span, now: int, horizon: 
         numbering.of(place, np.array([first, last - 1])) for place, (first, last) in enumerate(ranges) if last > first
     ]
     if not held:
-        return Stepping(steps, ranges, None, None, numbering, (0, 0))
+        return Stepping(steps, ranges, EARLIEST, LATEST, numbering, (0, 0))
     low, high = min(int(one[0]) for one in held), max(int(one[1]) for one in held) + 1
     if steps.partial:
-        return Stepping(steps, ranges, None, None, numbering, (low, high))
+        return Stepping(steps, ranges, EARLIEST, LATEST, numbering, (low, high))
     first, last = -(-low // steps.slide), (high - steps.width) // steps.slide
     begin, end = first * steps.slide, last * steps.slide + steps.width
     inner = [

@@ -1,0 +1,157 @@
+"""What is kept of partial aggregates: bounded, forgotten in time, and safe when many ask at once."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tureen.errors import QueryFailed
+from tureen.results import kept
+from tureen.testing.hand import HandTurned
+from tureen.window import to_micros
+
+BASE = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Clock:
+    """A clock turned by hand."""
+
+    moment = BASE
+
+    def __call__(self) -> int:
+        """The moment in microseconds."""
+        return to_micros(self.moment)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """Stand at the beginning of 2026."""
+    return Clock()
+
+
+@pytest.fixture
+def hand(tmp_path: Path, clock: Clock) -> Iterator[HandTurned]:
+    """A pot turned by hand, with that clock."""
+    made = HandTurned(tmp_path, clock)
+    yield made
+    made.close()
+
+
+def _rows(first: int, count: int, every: float = 1.0) -> list[dict[str, Any]]:
+    return [{"i": number, "ts": BASE + timedelta(seconds=every * number)} for number in range(first, first + count)]
+
+
+def test_many_threads_ask_while_tuples_come_and_are_merged(hand: HandTurned, clock: Clock) -> None:
+    clock.moment = BASE + timedelta(days=1)
+    hand.create_stream("s", "i INT, ts TIMESTAMP", time="ts")
+    hand.push("s", _rows(0, 500))
+    errors: list[BaseException] = []
+    done = threading.Event()
+
+    def ask(text: str) -> None:
+        number = 0
+        try:
+            while not done.is_set():
+                number += 1
+                hand.invoker.answer_once(text.format(number % 37 + 1))
+        except BaseException as error:
+            errors.append(error)
+
+    texts = [
+        "SELECT window_start, sum(i) AS a FROM s [TUMBLE {0} SECONDS EMIT PARTIAL]",
+        "SELECT i % {0} AS k, count(*), avg(i) FROM s GROUP BY k",
+        "SELECT sum(i) AS a, count(DISTINCT i % {0}) FROM s WHERE i > {0}",
+        "SELECT window_start, count(*) FROM s [ROWS {0} SLIDE 3] WHERE i % 2 = 0",
+    ]
+    threads = [threading.Thread(target=ask, args=(text,)) for text in texts]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for number in range(500, 1500, 50):
+            hand.push("s", _rows(number, 50))
+            hand.seal(everything=number % 200 == 0)
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+        sys.setswitchinterval(before)
+    assert not errors
+    assert hand.invoker.answer_once("SELECT sum(i) AS a FROM s").table.to_pylist() == [{"a": sum(range(1500))}]
+
+
+def test_no_more_is_kept_than_the_limit(hand: HandTurned, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock.moment = BASE + timedelta(days=1)
+    hand.create_stream("s", "i INT, ts TIMESTAMP", time="ts")
+    hand.push("s", _rows(0, 5000))
+    monkeypatch.setattr(hand.invoker._kept, "_limit", 1 << 20)
+    for number in range(40):
+        start = f"2026-01-01 00:00:00.{number:06d}"
+        sql = f"SELECT window_start, sum(i), avg(i) FROM s [TUMBLE 2 SECONDS START AT TIMESTAMP '{start}'] LIMIT 1"
+        assert len(hand.invoker.answer_once(sql)) == 1
+        hand.invoker.answer_once(f"SELECT sum(i) FROM s WHERE i > {number}")
+        assert sum(one.nbytes for one in hand.invoker._kept._structures.values()) < 2 << 20
+
+
+def test_steps_that_overlap_much_are_combined_and_not_copied(hand: HandTurned, clock: Clock) -> None:
+    clock.moment = BASE + timedelta(days=10)
+    hand.create_stream("s", "i INT, ts TIMESTAMP", time="ts")
+    hand.push("s", _rows(0, 5000))
+    answer = hand.invoker.answer_once("SELECT window_start, sum(i) AS a FROM s [RANGE 1 HOUR SLIDE 1 SECOND]")
+    assert len(answer) == 3599 + 5000
+    whole = [row["a"] for row in answer if BASE <= row["window_start"] < BASE + timedelta(seconds=1400)]
+    assert whole == [sum(range(first, first + 3600)) for first in range(1400)]
+
+
+@pytest.mark.parametrize("item", ["count(*)", "median(i)"])
+def test_more_steps_than_an_answer_can_have(hand: HandTurned, clock: Clock, item: str) -> None:
+    clock.moment = BASE + timedelta(days=10)
+    hand.create_stream("s", "i INT, ts TIMESTAMP", time="ts")
+    hand.push("s", _rows(0, 4))
+    with pytest.raises(QueryFailed, match="too many steps"):
+        hand.invoker.answer_once(f"SELECT {item} AS a FROM s [RANGE 1 DAY SLIDE 1 MICROSECOND]")
+
+
+def test_many_distinct_values_are_counted_from_the_rows_while_they_are_there(
+    hand: HandTurned, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "MOST_DISTINCT", 100)
+    monkeypatch.setattr(kept, "_MANY_GROUPS", 10)
+    hand.create_stream("s", "i INT, ts TIMESTAMP", time="ts", retain="100 seconds")
+    query = hand.register("SELECT count(DISTINCT i) AS n FROM s")
+    hand.push("s", _rows(0, 300, 0.1))
+    clock.moment = BASE + timedelta(seconds=30)
+    assert hand.invoke(query).table.to_pylist() == [{"n": 300}]
+    (structure,) = hand.invoker._kept._structures.values()
+    assert not structure._strips
+    for first in range(2000, 2100, 20):
+        hand.push("s", _rows(first, 20))
+        clock.moment = BASE + timedelta(seconds=first + 20)
+        hand.expire()
+        assert hand.invoke(query).table.to_pylist() == [{"n": min(first + 20 - 2000, 100)}]
+    assert structure._strips
+
+
+def test_a_window_of_rows_is_complete_only_if_nothing_expired(hand: HandTurned, clock: Clock) -> None:
+    hand.create_stream("s", "i INT, ts TIMESTAMP", time="ts", retain="10 seconds")
+    hand.push("s", _rows(0, 5, 5.0))
+    clock.moment = BASE + timedelta(seconds=20)
+    complete = {
+        rows: hand.invoker.answer_once(f"SELECT i FROM s BEGIN NOW - {rows} ROWS END NOW").complete
+        for rows in (2, 3, 4, 5, 100)
+    }
+    assert complete == {2: True, 3: True, 4: False, 5: False, 100: False}
+
+
+def test_it_is_complete_where_all_that_ever_came_is_there(hand: HandTurned, clock: Clock) -> None:
+    hand.create_stream("s", "i INT, ts TIMESTAMP", time="ts", retain="1 day")
+    hand.push("s", _rows(0, 5))
+    clock.moment = BASE + timedelta(seconds=20)
+    assert hand.invoker.answer_once("SELECT i FROM s BEGIN NOW - 100 ROWS END NOW").complete
