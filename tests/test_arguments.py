@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
+import tureen
 from tureen.arguments import check_name, check_source, check_text
-from tureen.errors import InvalidSchema, QueryFailed, TureenError
+from tureen.errors import InvalidSchema, QueryFailed, TureenError, UnknownQuery, WaitTimeout
 from tureen.matching import duck, opaque
+from tureen.pot.catalog import Catalog
+from tureen.pot.streams import create_stream
+from tureen.pot.templates import drop_member
+from tureen.schema import Schema
 from tureen.window import Now, to_micros
 
 
@@ -19,6 +27,11 @@ def test_names(bad: Any) -> None:
     with pytest.raises(TureenError):
         check_name(bad, "query")
     assert check_name("my query", "query") == "my query"
+
+
+def test_a_bad_name_is_shown_in_quotes() -> None:
+    with pytest.raises(TureenError, match=r"^'x\\n' is no name for a query"):
+        check_name("x\n", "query")
 
 
 @pytest.mark.parametrize("bad", [5, b"x", None, "\udfff", "x" * (1 << 21)])
@@ -51,3 +64,98 @@ def test_an_error_that_ends_duckdb_ends_that_expression_alone() -> None:
         opaque.evaluate("upper(\"s\") = 'OK'", broken)
     assert duck._connection() is not before
     assert opaque.evaluate("upper(\"s\") = 'OK'", whole).to_pylist() == [True]
+
+
+@pytest.fixture
+def soup(tmp_path: Path) -> Iterator[tureen.Soup]:
+    """A pot with a stream and a template over it, which need no Spark."""
+    with tureen.open(tmp_path / "pot") as opened:
+        opened.create_table("t", "a INT")
+        catalog = Catalog(opened.path)
+        with catalog.write() as tx:
+            create_stream(tx, "s", Schema.parse("a INT, ts TIMESTAMP", "ts"), clock="wall", retain=None, source=None)
+        catalog.close()
+        opened.register_many("SELECT a FROM s WHERE a > :x", [{"x": 1}], name="many")
+        yield opened
+        assert opened.status()["engine"] == "none", "what is wrong is said before anything is started"
+
+
+HALF = "\ud800"
+
+
+@pytest.mark.parametrize("bad", [HALF, f"many.{HALF}", None, [], 5, b"x", float("nan")])
+def test_what_is_no_name(soup: tureen.Soup, bad: Any) -> None:
+    for call in (
+        soup.unregister,
+        soup.unregister_template,
+        soup.drop_stream,
+        soup.drop_table,
+        soup.table,
+        soup.rejected,
+        soup.explain,
+        soup.registered,
+        soup.query,
+        soup.template,
+        soup.template_numbers,
+        soup.changes,
+        lambda one: soup.answer(one, None, None, None),
+        lambda one: soup.template_changes(one, since=None, timeout=None),
+        lambda one: soup.replace_table(one, []),
+    ):
+        with pytest.raises(TureenError):
+            call(bad)
+
+
+@pytest.mark.parametrize("number", ["x", "²", "1", "-1", "", "1" * 5000])
+def test_what_is_no_number_of_a_query(soup: tureen.Soup, number: str) -> None:
+    handle = f"{soup.template('many').id}.{number}"
+    for call in (soup.query, soup.explain, soup.registered):
+        with pytest.raises(TureenError):
+            call(handle)
+    with soup._pot.catalog.write() as tx, pytest.raises(UnknownQuery):
+        drop_member(tx, handle)
+
+
+@pytest.mark.parametrize("bad", ["x", "", "1.2", "1" * 5000, "9" * 19, HALF, None])
+def test_what_is_no_position(soup: tureen.Soup, bad: Any) -> None:
+    with pytest.raises(TureenError):
+        soup.wait(bad, timeout=0)
+
+
+def test_no_time_at_all_is_no_now(soup: tureen.Soup) -> None:
+    query = soup.template("many")[0]
+    with pytest.raises(TureenError, match="NOW came as NaT"):
+        query.invoke(now=pd.NaT)
+    with pytest.raises(TureenError, match="NOW came as NaT"):
+        soup.answer_once("SELECT a FROM s", now=pd.NaT)
+    assert len(query.invoke(now=pd.Timestamp("2026-01-01"))) == 0
+
+
+@pytest.mark.parametrize("bad", ["x", "1", [], b"1", float("nan"), 10**400])
+def test_what_is_no_timeout(soup: tureen.Soup, bad: Any) -> None:
+    template = soup.template("many")
+    query = template[0]
+    at = query.invoke().position
+    for call in (
+        lambda: query.invoke(timeout=bad),
+        lambda: query.invoke(wait_for=at, timeout=bad),
+        lambda: soup.wait(at, timeout=bad),
+        lambda: query.changes(timeout=bad),
+        lambda: template.changes(timeout=bad),
+        lambda: soup.start(wait=bad),
+    ):
+        with pytest.raises(TureenError, match="timeout"):
+            call()
+
+
+def test_a_timeout_that_is_over_already(soup: tureen.Soup) -> None:
+    query = soup.template("many")[0]
+    assert list(query.changes(timeout=-1)) == []
+    with tureen.open(soup.path, mode="read") as reading, pytest.raises(WaitTimeout):
+        reading.wait("999999999999999", timeout=-1)
+
+
+@pytest.mark.parametrize("bad", [None, 5, b"x", HALF, "a\0b"])
+def test_what_is_no_path(bad: Any) -> None:
+    with pytest.raises(TureenError, match="path"):
+        tureen.open(bad)

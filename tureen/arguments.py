@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 import re
 from datetime import datetime
+from numbers import Real
+from pathlib import Path
 from typing import Any
 
 from tureen.errors import InvalidSchema, TureenError
@@ -34,7 +38,7 @@ def check_name(value: object, what: str) -> str:
     name = check_text(value, f"a {what}'s name")
     if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
         raise TureenError(
-            f"'{ascii(name)[1:40]}' is no name for a {what}",
+            f"'{ascii(name)[1:-1][:40]}' is no name for a {what}",
             hint=f"a name has 1 to {LONGEST_NAME} printable characters",
         )
     if _HANDLE.fullmatch(name):
@@ -65,9 +69,35 @@ def _keepable(schema: Schema) -> Schema:
 
 def check_moment(now: object) -> datetime | None:
     """Refuse a NOW that is no instant."""
-    if now is None or isinstance(now, datetime):
+    # NaT of pandas passes for a datetime, but has no year.
+    if now is None or (isinstance(now, datetime) and isinstance(now.year, int)):
         return now
     raise TureenError(f"NOW came as {type(now).__name__}", hint="give a datetime; without a zone it means UTC")
+
+
+def check_timeout(seconds: object) -> float | None:
+    """Refuse what is no number of seconds; None is up to whoever waits."""
+    if seconds is None:
+        return None
+    try:
+        found = float(seconds) if isinstance(seconds, Real) else math.nan
+    except OverflowError:
+        found = math.nan
+    if math.isnan(found):
+        raise TureenError("the timeout is no number of seconds", hint="give one such as 2.5, or None")
+    return found
+
+
+def check_path(path: object) -> Path:
+    """Refuse what no file system could take."""
+    try:
+        found = Path(path) if isinstance(path, str | os.PathLike) else None
+        whole = found is not None and b"\0" not in os.fsencode(found)
+    except (TypeError, UnicodeEncodeError):
+        whole = False
+    if found is None or not whole:
+        raise TureenError(f"{ascii(path)[:80]} is no path", hint="give the directory of the pot as a text or a Path")
+    return found
 
 
 def check_source(source: Any) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from tureen.arguments import check_name, check_schema, check_text
+from tureen.errors import InvalidRows
 from tureen.faults import crash_point
 from tureen.pot.catalog import Catalog, check_attempt
 from tureen.pot.dimensions import (
@@ -58,6 +59,8 @@ class Dimensions:
     def replace(self, name: str, rows: Any) -> None:
         """Put new rows in the place of all that a table holds, in one step."""
         table = self._find(name)
+        if rows is None:
+            raise InvalidRows("rows came as None", hint="give [] for none")
         _, batch = content_of(table.schema, rows)
         attempt = new_attempt()
         content = write_content(self._catalog.root, table.id, attempt, batch)

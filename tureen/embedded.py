@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -11,7 +12,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from tureen.arguments import check_moment, check_name, check_schema, check_source, check_text
+from tureen.arguments import (
+    check_moment,
+    check_name,
+    check_path,
+    check_schema,
+    check_source,
+    check_text,
+    check_timeout,
+)
 from tureen.errors import InvalidRows, InvalidSchema, TureenError, UnknownQuery, UnknownTable
 from tureen.language import bind_query, parse_duration
 from tureen.language.statements import parse_statement
@@ -57,7 +66,7 @@ def open(  # noqa: A001 - the name people expect
     `mode="auto"` opens for reading, and for writing at the first call that needs it; `"write"` takes the pot and starts
     Spark at once, in the background; `"read"` never does. `clock` gives NOW in microseconds, for tests.
     """
-    return Soup(Path(path), mode=mode, master=master, clock=clock)
+    return Soup(check_path(path), mode=mode, master=master, clock=clock)
 
 
 class Soup:
@@ -140,6 +149,7 @@ class Soup:
 
     def rejected(self, stream: str) -> list[dict[str, Any]]:
         """The rows of a stream that could not be taken, with the reason."""
+        check_text(stream, "a stream's name")
         with self._pot.catalog.read() as tx:
             found = rejected_rows(tx, find_stream(tx, stream).id)
         return [{**one, "rejected_at": from_micros(one["rejected_at"])} for one in found]
@@ -164,6 +174,7 @@ class Soup:
 
     def table(self, name: str) -> pa.Table:
         """All rows of a table."""
+        check_text(name, "a table's name")
         if not self._pot.is_there():
             raise UnknownTable(f"there is no table named '{name}'")
         return self._pot.parts.tables.read(name)
@@ -216,6 +227,7 @@ class Soup:
 
     def unregister_template(self, handle: str) -> None:
         """Let all queries of a template stand no longer."""
+        check_text(handle, "a handle")
         self._pot.own().templates.drop(handle)
 
     def query(self, handle_or_name: str) -> StandingQuery:
@@ -242,6 +254,7 @@ class Soup:
 
     def unregister(self, handle: str) -> None:
         """Let the query of that handle stand no longer."""
+        check_text(handle, "a handle")
         engine = self._pot.engine()
         with self._pot.catalog.write() as tx:
             if "." in handle:
@@ -253,9 +266,11 @@ class Soup:
 
     def answer(self, handle: str, now: datetime | None, wait_for: str | None, timeout: float | None) -> Answer:
         """Invoke the query of that handle; see `StandingQuery.invoke`."""
+        check_text(handle, "a handle")
+        check_timeout(timeout)
+        moment = check_moment(now)
         if wait_for is not None:
             self.wait(wait_for, timeout=timeout)
-        moment = check_moment(now)
         return self._pot.parts.invoker.invoke(handle, None if moment is None else to_micros(moment))
 
     def answer_once(self, sql: str, *, now: datetime | None = None) -> Answer:
@@ -267,6 +282,8 @@ class Soup:
 
     def changes(self, handle: str, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:
         """The rows that join the answer of that handle; see `StandingQuery.changes`."""
+        check_text(handle, "a handle")
+        timeout = check_timeout(timeout)
         invoker, pot = self._pot.parts.invoker, self._pot
         start = None if since is None else Position.parse(check_text(since, "a position"))
         # What is wrong with the question is said now, and not when its first row is asked for.
@@ -281,6 +298,7 @@ class Soup:
 
     def template_changes(self, handle: str, *, since: str | None, timeout: float | None) -> Iterator[Change]:
         """The rows that join the answers of a template's queries; see `QueryTemplate.changes`."""
+        timeout = check_timeout(timeout)
         templates, pot = self._pot.parts.templates, self._pot
         start = None if since is None else Position.parse(check_text(since, "a position"))
         found = follow(
@@ -298,6 +316,7 @@ class Soup:
 
     def explain(self, handle: str) -> dict[str, Any]:
         """How the query of that handle is answered."""
+        check_text(handle, "a handle")
         return self._pot.parts.invoker.explain(handle)
 
     def explain_once(self, sql: str) -> dict[str, Any]:
@@ -306,6 +325,7 @@ class Soup:
 
     def registered(self, handle: str) -> Registered:
         """The query of that handle as the catalog has it now."""
+        check_text(handle, "a handle")
         with self._pot.catalog.read() as tx:
             return find_standing(tx, self.path, handle)
 
@@ -317,7 +337,8 @@ class Soup:
 
     def wait(self, position: Positions, *, timeout: float | None = None) -> None:
         """Wait until a push is in, or until what an answer reflects is here; all of them if several are given."""
-        wait_for(self._pot.catalog, position, timeout, help_along=self._pot.help_along, trouble=self._pot.trouble)
+        seconds = check_timeout(timeout)
+        wait_for(self._pot.catalog, position, seconds, help_along=self._pot.help_along, trouble=self._pot.trouble)
 
     def status(self) -> dict[str, Any]:
         """What is there: rows, runs, tail, debts, queries, position, lag."""
@@ -332,9 +353,10 @@ class Soup:
 
     def start(self, *, wait: float | None = None) -> None:
         """Take the pot for writing and start Spark; with `wait`, be back when it runs or after so many seconds."""
+        seconds = check_timeout(wait)
         engine = self._pot.engine()
-        if wait is not None:
-            engine.wait_ready(wait)
+        if seconds is not None:
+            engine.wait_ready(min(seconds, threading.TIMEOUT_MAX))
 
     def settle(self) -> None:
         """Pay all debts and merge what can be merged, now instead of in the background."""

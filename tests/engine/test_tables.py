@@ -195,7 +195,11 @@ def test_a_csv_file_is_read_by_the_schema(soup: tureen.Soup, tmp_path: Path) -> 
         ("l", "9223372036854775808"),
         ("f", "1e39"),
         ("d", "1_0"),
+        ("d", "-1e400"),
         ("n", "3.255"),
+        ("n", "-7E-77"),
+        ("n", "1E-5000000"),
+        ("n", "1E5000000"),
         ("n", "123456789.00"),
         ("n", "NaN"),
         ("day", "02/01/2026"),
@@ -231,6 +235,16 @@ def test_a_csv_file_that_is_none(soup: tureen.Soup, tmp_path: Path, content: byt
     with pytest.raises(InvalidRows, match=says):
         soup.create_table("t", ALL, tmp_path / "bad.csv")
     assert soup.tables() == []
+
+
+def test_a_table_is_emptied_only_by_no_rows(soup: tureen.Soup) -> None:
+    soup.create_table("t", SCHEMA, ROWS)
+    with pytest.raises(InvalidRows, match="rows came as None") as caught:
+        soup.replace_table("t", None)
+    assert caught.value.hint == "give [] for none"
+    assert soup.table("t").to_pylist() == ROWS
+    soup.replace_table("t", [])
+    assert soup.table("t").num_rows == 0
 
 
 def test_bad_rows_change_nothing(soup: tureen.Soup, tmp_path: Path) -> None:

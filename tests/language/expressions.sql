@@ -8,6 +8,14 @@ abs(d)
 abs(f)
 abs(n)
 abs(m)
+n + NULL
+NULL - n
+n * NULL
+n / NULL
+NULL / n
+NULL / m
+n % NULL
+n DIV NULL
 sign(d)
 signum(i)
 sign(n)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tureen.errors import TureenError
 from tureen.language import bind_query, parse_duration
+from tureen.language.functions import NAMES
 from tureen.predicate import dump_clause, load_clause
 from tureen.schema import Schema
 
@@ -87,3 +88,23 @@ def test_mutations_of_right_queries(seed: int) -> None:
             cut = at + chance.choice([0, 0, 1, 5])
             text = text[:at] + chance.choice(["", chance.choice(WORDS), chr(chance.randrange(1, 300))]) + text[cut:]
         check(text)
+
+
+ARGUMENTS = ["b", "i", "l", "f", "d", "n", "s", "dt", "ts", "NULL", "1", "'x'", "INTERVAL '1' DAY"]
+
+
+@pytest.mark.parametrize("count", range(5))
+def test_any_arguments_of_any_function(count: int) -> None:
+    chance = random.Random(count)
+    for name in NAMES:
+        calls = [[one] * count for one in ARGUMENTS] if count else [[]]
+        calls += [chance.choices(ARGUMENTS, k=count) for _ in range(5 * (count > 1))]
+        for call in calls:
+            check(f"SELECT {name}({', '.join(call)}) AS q FROM x")
+
+
+@pytest.mark.parametrize("op", ["+", "-", "*", "/", "%", "DIV", "=", "<=>", "LIKE", "AND", "||", "&", "<<"])
+def test_any_operands(op: str) -> None:
+    for left in ARGUMENTS:
+        for right in ARGUMENTS:
+            check(f"SELECT {left} {op} {right} AS q FROM x")

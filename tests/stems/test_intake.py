@@ -65,6 +65,13 @@ def test_names_match_in_any_case_and_missing_ones_are_null() -> None:
         ("n", "3.25", Decimal("3.25")),
         ("n", 3.25, Decimal("3.25")),
         ("n", 3, Decimal("3.00")),
+        ("n", Decimal("3.250000"), Decimal("3.25")),
+        ("n", Decimal("1.2E+7"), Decimal("12000000.00")),
+        ("n", Decimal("0E-5000000"), Decimal("0.00")),
+        ("n", "0E+5000000", Decimal("0.00")),
+        ("l", Decimal("1E+3"), 1000),
+        ("l", Decimal("0E+5000000"), 0),
+        ("d", Decimal("Infinity"), float("inf")),
         ("f", "Infinity", float("inf")),
     ],
 )
@@ -88,6 +95,19 @@ def test_what_is_meant_is_taken(column: str, value: object, taken: object) -> No
         ("n", Decimal("3.255")),
         ("n", Decimal("123456789.00")),
         ("n", "abc"),
+        ("n", Decimal("1E-38")),
+        ("n", Decimal("-7E-77")),
+        ("n", "-7E-77"),
+        ("n", Decimal("1E-5000000")),
+        ("n", "1E-5000000"),
+        ("n", Decimal("1E+5000000")),
+        ("n", Decimal("NaN")),
+        ("n", "sNaN"),
+        ("n", Decimal("Infinity")),
+        ("i", Decimal("1E+5000000")),
+        ("l", Decimal("Infinity")),
+        ("d", Decimal("1E+5000000")),
+        ("f", Decimal("1E+5000000")),
         ("day", MOMENT),
         ("day", "02/01/2026"),
         ("ts", 5),
@@ -98,6 +118,12 @@ def test_what_is_meant_is_taken(column: str, value: object, taken: object) -> No
 def test_what_does_not_fit_is_named(column: str, value: object) -> None:
     with pytest.raises(InvalidRows, match=f"row 1: column '{column}' is"):
         to_batch(SCHEMA, [ROW, {**ROW, column: value}])
+
+
+@pytest.mark.parametrize("column", ["i", "l", "f", "d", "n"])
+def test_a_whole_number_too_long_to_be_shown_is_refused(column: str) -> None:
+    with pytest.raises(InvalidRows, match=f"row 0: column '{column}' is"):
+        to_batch(SCHEMA, [{**ROW, column: 10**5000}])
 
 
 def test_an_unknown_column_gets_the_nearest_name() -> None:

@@ -33,7 +33,8 @@ def combine(source: Source, op: str, left: Expr, right: Expr) -> Expr:
     for one in (left, right):
         if one.type is not None and one.type.kind is Kind.STRING and not isinstance(one, Const):
             raise _mismatch(source, op, left, right)
-    if target.kind is Kind.DECIMAL:
+    # NULL over anything is a DOUBLE.
+    if target.kind is Kind.DECIMAL and not (op == "/" and left.type is None):
         return _decimal(source, op, left, right)
     if op == "/":
         target = DOUBLE
@@ -58,7 +59,7 @@ def negate(source: Source, value: Expr) -> Expr:
 
 def _decimal(source: Source, op: str, left: Expr, right: Expr) -> Expr:
     """DECIMAL arithmetic, where 38 digits are enough to do it exactly."""
-    ours, theirs = _digits(left), _digits(right)
+    ours, theirs = _digits(left, right), _digits(right, left)
     scale = max(ours.scale, theirs.scale)
     whole = max(ours.precision - ours.scale, theirs.precision - theirs.scale)
     precision = whole + scale + 1
@@ -77,9 +78,11 @@ def _decimal(source: Source, op: str, left: Expr, right: Expr) -> Expr:
     return fold(source, Call(op, sides, result, left.at))
 
 
-def _digits(expr: Expr) -> Type:
-    """The DECIMAL type of a side; an integer literal has that of its own digits."""
-    assert expr.type is not None
+def _digits(expr: Expr, other: Expr) -> Type:
+    """The DECIMAL type of a side; an integer literal has that of its own digits, and NULL that of the other side."""
+    if expr.type is None:
+        assert other.type is not None
+        return as_decimal(other.type)
     if isinstance(expr, Const) and isinstance(expr.value, int) and expr.type.kind in INTEGRAL:
         return Type(Kind.DECIMAL, len(str(abs(expr.value))), 0)
     return as_decimal(expr.type)

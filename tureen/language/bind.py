@@ -196,7 +196,7 @@ def _like(scope: Scope, node: exp.Expression) -> Expr:
     value, pattern = bind(scope, node.this), bind(scope, node.expression)
     if not isinstance(pattern, Const):
         raise Unsupported("a pattern of LIKE is a constant", hint="write it out", place=scope.source.place(pattern.at))
-    if value.type is None or pattern.value is None:
+    if (value.type is None and isinstance(value, Const)) or pattern.value is None:
         return Const(None, BOOLEAN, value.at)
     if value.type != STRING or not isinstance(pattern.value, str):
         wrong = value if value.type != STRING else pattern

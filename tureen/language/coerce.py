@@ -26,6 +26,7 @@ def a_type(expr: Expr) -> str:
 
 def compare_type(source: Source, left: Expr, right: Expr) -> Type | None:
     """The type of a comparison of two; a number literal counts with its own digits."""
+    _check_intervals(source, [left, right])
     target = common_type(_literal_type(left, right), _literal_type(right, left))
     if target is None and left.type is not None and right.type is not None:
         raise _mismatch(source, left, right)
@@ -36,9 +37,8 @@ def compare_type(source: Source, left: Expr, right: Expr) -> Type | None:
 def common(source: Source, items: list[Expr]) -> Type | None:
     """The type that several values share, as in IN, CASE and COALESCE."""
     target: Type | None = None
+    _check_intervals(source, items)
     for i, one in enumerate(items):
-        if isinstance(one, Lapse):
-            raise Unsupported("an interval cannot stand here", place=source.place(one.at))
         merged = common_type(target, one.type)
         if merged is None and target is not None and one.type is not None:
             raise _mismatch(source, next(item for item in items[:i] if item.type is not None), one)
@@ -53,6 +53,7 @@ def coerce(source: Source, expr: Expr, target: Type) -> Expr:
         return expr
     if isinstance(expr, Const):
         return cast_const(source, expr, target)
+    _check_intervals(source, [expr])
     return Call("cast", (expr,), target, expr.at)
 
 
@@ -140,6 +141,13 @@ def _literal_type(expr: Expr, other: Expr) -> Type | None:
     ):
         return Type(Kind.DECIMAL, len(str(abs(expr.value))), 0)
     return expr.type
+
+
+def _check_intervals(source: Source, items: list[Expr]) -> None:
+    """An interval is only added to times, or taken from them."""
+    for one in items:
+        if isinstance(one, Lapse):
+            raise Unsupported("an interval cannot stand here", place=source.place(one.at))
 
 
 def _check_strings(source: Source, items: list[Expr]) -> None:

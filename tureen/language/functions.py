@@ -131,7 +131,12 @@ def _bound(source: Source, node: exp.Expression, name: str, bind: Bind) -> list[
         raise Unsupported(f"{name} is not supported with these arguments", place=source.node(node))
     # Where Spark's function takes a DATE, sqlglot wraps the argument.
     args = [node.args[key] for key in keys if node.args.get(key) is not None]
-    return [bind(_unwrapped(one)) for one in args]
+    return _there(bind, *map(_unwrapped, args))
+
+
+def _there(bind: Bind, *args: exp.Expression | None) -> list[Expr]:
+    """The arguments that were given, bound; how many there must be is seen later."""
+    return [bind(one) for one in args if one is not None]
 
 
 def _strange(node: exp.Expression) -> bool:
@@ -139,31 +144,32 @@ def _strange(node: exp.Expression) -> bool:
     return isinstance(node, exp.Initcap) and node.expression is not None and node.expression.name != " "
 
 
-def _unwrapped(node: exp.Expression) -> exp.Expression:
+def _unwrapped(node: exp.Expression | None) -> exp.Expression | None:
     """An argument as it was written: sqlglot wraps some in casts of its own."""
-    wrapped = isinstance(node, exp.TsOrDsToDate) and not node.args.get("safe")
-    return node.this if wrapped or isinstance(node, exp.TimeStrToTime) else node
+    if (isinstance(node, exp.TsOrDsToDate) and not node.args.get("safe")) or isinstance(node, exp.TimeStrToTime):
+        inner: exp.Expression | None = node.this
+        return inner
+    return node
 
 
 def _logarithm(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:  # noqa: ARG001
     """log2 and log10, which sqlglot makes a log with a base of."""
-    return [bind(node.expression)]
+    return _there(bind, node.args.get("expression"))
 
 
 def _locate(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:  # noqa: ARG001
-    args = [node.args.get("substr"), node.this, node.args.get("position")]
-    return [bind(one) for one in args if one is not None]
+    return _there(bind, node.args.get("substr"), node.args.get("this"), node.args.get("position"))
 
 
 def _instr(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:
     if node.args.get("position") or node.args.get("occurrence"):
         raise SqlError("instr takes 2 arguments", hint="use locate", place=source.node(node))
-    return [bind(node.this), bind(node.args["substr"])]
+    return _there(bind, node.args.get("this"), node.args.get("substr"))
 
 
 def _formatted(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:
     """A call with a pattern, which sqlglot rewrites; the one that was written is taken."""
-    args = [bind(_unwrapped(node.this))]
+    args = _there(bind, _unwrapped(node.args.get("this")))
     pattern = argument_text(source, node, 1)
     if pattern is not None:
         args.append(Const(pattern, STRING, offset_of(node)))
@@ -177,7 +183,7 @@ def _unix_timestamp(source: Source, node: exp.Expression, bind: Bind) -> list[Ex
         raise Unsupported(
             "unix_timestamp takes one DATE or TIMESTAMP", hint="cast a STRING first", place=source.node(node)
         )
-    return [bind(node.this)]
+    return _there(bind, node.args.get("this"))
 
 
 def _cut(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:
@@ -186,13 +192,13 @@ def _cut(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:
     unit = argument_text(source, node, 0 if first else 1)
     if unit is None:
         raise Unsupported("a unit is a constant", hint="such as 'HOUR'", place=source.node(node))
-    args: list[Expr] = [Const(unit, STRING, offset_of(node)), bind(_unwrapped(node.this))]
+    args: list[Expr] = [Const(unit, STRING, offset_of(node)), *_there(bind, _unwrapped(node.args.get("this")))]
     return args if first else args[::-1]
 
 
 def _with_unit(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:  # noqa: ARG001
     unit = node.args.get("unit")
-    args = [bind(_unwrapped(node.expression)), bind(_unwrapped(node.this))]
+    args = _there(bind, _unwrapped(node.args.get("expression")), _unwrapped(node.args.get("this")))
     return [Const(unit.name if unit is not None else "", STRING, offset_of(node)), *args]
 
 
@@ -230,7 +236,7 @@ def _call(source: Source, node: exp.Expression, name: str, function: Function, a
     if missing < 0 or missing > len(function.defaults):
         counts = range(len(function.params) - len(function.defaults), len(function.params) + 1)
         takes = " or ".join(map(str, counts))
-        raise SqlError(f"{name} takes {takes} arguments, not {len(args)}", place=source.node(node))
+        raise SqlError(f"{name} takes {takes} argument{'s' * (takes != '1')}, not {len(args)}", place=source.node(node))
     args = [*args, *function.defaults[len(function.defaults) - missing :]]
     sides = tuple(_brought(source, name, arg, param) for arg, param in zip(args, function.params, strict=True))
     try:

@@ -56,6 +56,8 @@ def _null_if(source: Source, left: Expr, right: Expr) -> Expr:
 
 
 def _nvl2(source: Source, node: exp.Expression, bind: Bind) -> Expr:
+    if node.args.get("false") is None:
+        raise SqlError("nvl2 takes 3 arguments, not 2", place=source.node(node))
     value, yes, no = bind(node.this), bind(node.args["true"]), bind(node.args["false"])
     target = common(source, [yes, no])
     if target is None:

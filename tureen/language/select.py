@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sqlglot import exp
-from sqlglot.tokens import Token
+from sqlglot.tokens import Token, TokenType
 
 from tureen.errors import SqlError, Unsupported
 from tureen.language.source import Source, offset_of
@@ -41,6 +41,12 @@ def check_select(source: Source, select: exp.Select, tokens: list[Token]) -> Non
         raise Unsupported(
             "DISTINCT ON is not supported", hint="use GROUP BY with first(…)", place=source.node(distinct)
         )
+    order = select.args.get("order")
+    if order is not None and any(isinstance(one.this, exp.Var) for one in order.expressions):
+        # The word has no place of its own in the tree.
+        last = max(place for place, one in enumerate(tokens) if one.token_type is TokenType.ORDER_BY)
+        every = next(one for one in tokens[last:] if one.text.upper() == "ALL")
+        raise Unsupported("ORDER BY ALL is not supported", hint="name the columns", place=source.token(every))
 
 
 def stream_of(source: Source, select: exp.Select) -> tuple[exp.Table, tuple[str, ...]]:

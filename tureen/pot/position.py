@@ -7,9 +7,12 @@ every answer that cannot hold it yet.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from tureen.errors import TureenError
+
+_NUMBER = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ class Position:
     def parse(cls, text: str) -> Position:
         """Read a position that a push or an answer gave."""
         parts = str(text).split(".")
-        if len(parts) not in (1, 3, 4, 5) or not all(part.isdigit() and part.isascii() for part in parts):
+        if len(parts) not in (1, 3, 4, 5) or not all(map(_NUMBER.fullmatch, parts)):
             raise TureenError(f"'{text}' is not a position", hint="take the one that a push or an answer gave")
         numbers = [int(part) for part in parts]
         return cls(*numbers)

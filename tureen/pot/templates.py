@@ -6,6 +6,7 @@ million queries take a million rows of values and nothing else. Those that were 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -21,6 +22,8 @@ from tureen.pot.catalog import micros_now, take_seq
 from tureen.pot.queries import Registered, check_free, find_query
 from tureen.pot.tables import garbage, gone_members, templates
 from tureen.schema import Schema
+
+_NUMBER = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +117,19 @@ def find_template(tx: Connection, handle_or_name: str) -> Template | None:
 
 def find_member(tx: Connection, root: Path, handle_or_name: str) -> Registered | None:
     """The query of a template by its handle or name, or None."""
-    before, _, number = handle_or_name.rpartition(".")
-    if not before or not number.isascii() or not number.isdigit():
+    found = _member(tx, handle_or_name)
+    return None if found is None else found[0].member(root, found[1])
+
+
+def _member(tx: Connection, handle_or_name: str) -> tuple[Template, int] | None:
+    """The template and the number that a handle or name means, where that query stands."""
+    before, _, digits = handle_or_name.rpartition(".")
+    if not before or not _NUMBER.fullmatch(digits):
         return None
-    template = find_template(tx, before)
-    if template is None or int(number) >= template.rows or int(number) in gone(tx, template.id):
+    template, number = find_template(tx, before), int(digits)
+    if template is None or number >= template.rows or number in gone(tx, template.id):
         return None
-    return template.member(root, int(number))
+    return template, number
 
 
 def find_standing(tx: Connection, root: Path, handle_or_name: str) -> Registered:
@@ -141,12 +150,11 @@ def gone(tx: Connection, template_id: str) -> set[int]:
 
 def drop_member(tx: Connection, handle: str) -> None:
     """Let one query of a template stand no longer."""
-    before, _, number = handle.rpartition(".")
-    template = find_template(tx, before)
-    if template is None or int(number) >= template.rows or int(number) in gone(tx, template.id):
+    found = _member(tx, handle)
+    if found is None:
         raise UnknownQuery(f"there is no query '{handle}'", hint="it was unregistered before")
     take_seq(tx)
-    tx.execute(insert(gone_members).values(template_id=template.id, number=int(number)))
+    tx.execute(insert(gone_members).values(template_id=found[0].id, number=found[1]))
 
 
 def drop_template(tx: Connection, template_id: str) -> None:

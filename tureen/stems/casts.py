@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
 from typing import Any
 
 import pyarrow as pa
@@ -11,8 +13,24 @@ import pyarrow.compute as pc
 from tureen.errors import InvalidRows
 from tureen.schema import Column, Kind
 
+LARGEST_DECIMAL = 38
+"""How many digits a DECIMAL can hold."""
+
 LARGEST_FLOAT = float.fromhex("0x1.fffffep+127")
 """What a FLOAT can hold; beyond it a number would silently become infinite."""
+
+
+def exactly(precision: int, scale: int) -> Callable[[Decimal], Decimal]:
+    """What brings a number to a scale, and raises an ArithmeticError where that would lose a digit.
+
+    Arrow is shown no other numbers: it takes those with a far exponent for zero, or crashes.
+
+    >>> exactly(5, 2)(Decimal("1E+1"))
+    Decimal('10.00')
+    """
+    context = Context(prec=precision, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation, Inexact])
+    unit = Decimal((0, (1,), -scale))
+    return lambda number: context.quantize(number, unit)
 
 
 def checked(column: Column, values: pa.Array) -> pa.Array:

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,8 +19,8 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from tureen.errors import InvalidRows, nearest
-from tureen.schema import Column, Kind, Schema
-from tureen.stems.casts import LARGEST_FLOAT
+from tureen.schema import Column, Kind, Schema, Type
+from tureen.stems.casts import LARGEST_FLOAT, exactly
 
 _BLOCK_LIMIT = (1 << 31) - 1
 _WHOLE = re.compile(r"[+-]?\d{1,40}", re.ASCII)
@@ -107,13 +107,13 @@ class _File:
             ) from None
 
     def _typed(self, column: Column, texts: pa.ChunkedArray) -> pa.Array:
-        parse = _PARSE[column.type.kind]
+        parse = _decimal(column.type) if column.type.kind is Kind.DECIMAL else _PARSE[column.type.kind]
         values: list[Any] = texts.to_pylist()
         if parse is not None:
             for row, text in enumerate(values):
                 try:
                     values[row] = None if text is None else parse(text)
-                except (ValueError, InvalidOperation, OverflowError):
+                except (ValueError, ArithmeticError):
                     self._refuse(column, row, text)
         try:
             return pa.array(values, column.type.arrow)
@@ -161,7 +161,9 @@ def _integer(text: str) -> int:
 
 
 def _float(text: str) -> float:
-    return _no() if "_" in text else float(text)
+    number = _no() if "_" in text else float(text)
+    # One that is meant to be infinite has no digits.
+    return _no() if math.isinf(number) and any(map(str.isdigit, text)) else number
 
 
 def _float32(text: str) -> float:
@@ -169,8 +171,9 @@ def _float32(text: str) -> float:
     return _no() if math.isfinite(number) and abs(number) > LARGEST_FLOAT else number
 
 
-def _decimal(text: str) -> Decimal:
-    return _no() if "_" in text else Decimal(text.strip())
+def _decimal(target: Type) -> Callable[[str], Decimal]:
+    exact = exactly(target.precision, target.scale)
+    return lambda text: _no() if "_" in text else exact(Decimal(text.strip()))
 
 
 def _date(text: str) -> date:
@@ -188,7 +191,6 @@ _PARSE: dict[Kind, Callable[[str], Any] | None] = {
     Kind.BIGINT: _integer,
     Kind.FLOAT: _float32,
     Kind.DOUBLE: _float,
-    Kind.DECIMAL: _decimal,
     Kind.STRING: None,
     Kind.DATE: _date,
     Kind.TIMESTAMP: _timestamp,

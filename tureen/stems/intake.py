@@ -6,15 +6,15 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tureen.errors import InvalidRows, nearest
-from tureen.schema import Column, Kind, Schema
-from tureen.stems.casts import LARGEST_FLOAT, cast_column, checked
+from tureen.schema import Column, Kind, Schema, Type
+from tureen.stems.casts import LARGEST_DECIMAL, LARGEST_FLOAT, cast_column, checked, exactly
 
 _RANGE = {Kind.INT: 1 << 31, Kind.BIGINT: 1 << 63}
 
@@ -125,7 +125,7 @@ def _array(column: Column, values: list[Any]) -> pa.Array:
     kind = column.type.kind
     plain = _PLAIN.get(kind)
     if plain is None or not set(map(type, values)) <= plain:
-        convert = _CONVERT[kind]
+        convert = _decimal(column.type) if kind is Kind.DECIMAL else _CONVERT[kind]
         values = [
             None if value is None else _converted(column, number, value, convert) for number, value in enumerate(values)
         ]
@@ -145,7 +145,7 @@ def _converted(column: Column, number: int, value: Any, convert: Callable[[Any],
         # numpy scalars know their Python value.
         value = value.item() if hasattr(value, "item") and not isinstance(value, str) else value
         result = convert(value)
-    except (ValueError, TypeError, InvalidOperation, OverflowError):
+    except (ValueError, TypeError, ArithmeticError):
         raise _unfit(column, number, value) from None
     limit = _RANGE.get(column.type.kind)
     if limit is not None and not -limit <= result < limit:
@@ -154,9 +154,13 @@ def _converted(column: Column, number: int, value: Any, convert: Callable[[Any],
 
 
 def _unfit(column: Column, number: int, value: Any) -> InvalidRows:
-    shown = repr(value)
+    try:
+        shown = repr(value)[:60]
+    except ValueError:
+        # Python writes no whole number of thousands of digits.
+        shown = "a number that long"
     return InvalidRows(
-        f"row {number}: column '{column.name}' is {column.type.sql}, not {shown[:60]}",
+        f"row {number}: column '{column.name}' is {column.type.sql}, not {shown}",
         detail="none of these rows were taken",
     )
 
@@ -170,14 +174,22 @@ def _boolean(value: Any) -> bool:
 def _integer(value: Any) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    if isinstance(value, float | Decimal) and value == int(value):
+    if isinstance(value, Decimal):
+        return int(_WHOLE(value))
+    if isinstance(value, float) and value == int(value):
         return int(value)
     raise TypeError
 
 
+_WHOLE = exactly(LARGEST_DECIMAL, 0)
+
+
 def _float(value: Any) -> float:
     if isinstance(value, float | int | Decimal) and not isinstance(value, bool):
-        return float(value)
+        number = float(value)
+        if math.isinf(number) and value != number:
+            raise OverflowError
+        return number
     # JSON has no other way to say these.
     if value in ("NaN", "Infinity", "-Infinity"):
         return float(value)
@@ -191,7 +203,12 @@ def _float32(value: Any) -> float:
     return number
 
 
-def _decimal(value: Any) -> Decimal:
+def _decimal(target: Type) -> Callable[[Any], Decimal]:
+    exact = exactly(target.precision, target.scale)
+    return lambda value: exact(_number(value))
+
+
+def _number(value: Any) -> Decimal:
     if isinstance(value, Decimal | int | str) and not isinstance(value, bool):
         return Decimal(value)
     if isinstance(value, float):
@@ -230,7 +247,6 @@ _CONVERT: dict[Kind, Callable[[Any], Any]] = {
     Kind.BIGINT: _integer,
     Kind.FLOAT: _float32,
     Kind.DOUBLE: _float,
-    Kind.DECIMAL: _decimal,
     Kind.STRING: _string,
     Kind.DATE: _date,
     Kind.TIMESTAMP: _timestamp,
