@@ -19,7 +19,7 @@ from tureen.aggregates.finals import column_of
 from tureen.aggregates.groups import Groups
 from tureen.aggregates.holistic import CODE, PLACE, holistic_columns
 from tureen.aggregates.kernels import States
-from tureen.aggregates.panes import changes, merged, pane_entries, panes_at, panes_of, step_entries
+from tureen.aggregates.panes import changes, merged, pane_entries, step_entries
 from tureen.aggregates.plan import Plan, plan_of
 from tureen.aggregates.strip import Columns, Entries, Strip, fold_hits, joined, scratch_for
 from tureen.aggregates.values import evaluate, numbered
@@ -60,9 +60,8 @@ class Asked:
     @property
     def held(self) -> int:
         """How many tuples the window holds, whether they satisfy the query or not."""
-        if self.stepping is not None and self.stepping.numbering is not None:
-            first, last = self.stepping.numbers
-            return last - first
+        if self.stepping is not None:
+            return self.stepping.held
         return sum(last - first for first, last in self.ranges)
 
     def hits(self) -> list[Hits]:
@@ -117,7 +116,10 @@ def _from_partials(asked: Asked, plan: Plan, structure: Structure) -> Found | No
 def _stepped(
     asked: Asked, stepping: Stepping, plan: Plan, strips: Sequence[tuple[int, Strip]], scratch: States
 ) -> Entries:
-    parts = [_pane_entries(asked, stepping, place, strip, scratch) for place, strip in strips]
+    parts = [
+        pane_entries(strip, stepping.axis.panes(strip, number, stepping.pane, scratch), *asked.ranges[number], scratch)
+        for number, strip in strips
+    ]
     by_pane = merged(plan, parts, scratch)
     steps = stepping.over(by_pane.places[changes(by_pane.places)[:-1]])
     return step_entries(plan, by_pane, steps, *stepping.in_panes, scratch)
@@ -133,20 +135,6 @@ def _combined(asked: Asked, plan: Plan, strips: Sequence[tuple[int, Strip]], scr
     return Entries(np.zeros(count, np.int64), codes, scratch.ints[codes], scratch.floats[codes])
 
 
-def _pane_entries(asked: Asked, stepping: Stepping, place: int, strip: Strip, scratch: States) -> Entries:
-    segment, (first, last), numbering = asked.state.segments[place], asked.ranges[place], stepping.numbering
-    if numbering is None:
-        division = (stepping.pane, stepping.steps.origin)
-        panes = panes_at(
-            strip, strip.by_time, lambda: segment.times(0, segment.rows)[strip.hit_rows()], division, scratch
-        )
-    elif (base := numbering.base(place)) is not None:
-        panes = panes_at(strip, strip.by_row, strip.hit_rows, (stepping.pane, -base), scratch)
-    else:
-        panes = panes_of(strip, numbering.of(place, strip.hit_rows()) // stepping.pane, scratch)
-    return pane_entries(strip, panes, first, last, scratch)
-
-
 def _from_rows(asked: Asked, plan: Plan) -> Found:
     schema = asked.state.stream.schema
     hits = asked.hits()
@@ -155,7 +143,10 @@ def _from_rows(asked: Asked, plan: Plan) -> Found:
     rows = gather(schema, sorted(names), hits)
     places = np.zeros(rows.num_rows, np.int64)
     if asked.stepping is not None:
-        rows, places = _by_step(asked, asked.stepping, hits, rows)
+        # Every row once for each step that it belongs to, step by step.
+        source, steps = asked.stepping.of_each(asked.stepping.axis.places(hits, rows))
+        order = np.argsort(steps, kind="stable")
+        rows, places = rows.take(pa.array(source[order])), steps[order]
     groups = Groups([key.type for key in plan.keys])
     values = evaluate([*plan.keys, *(measure.value for measure in plan.measures)], rows)
     codes = groups.codes(values[: len(plan.keys)], rows.num_rows)
@@ -165,23 +156,6 @@ def _from_rows(asked: Asked, plan: Plan) -> Found:
     _, entries = fold_hits(plan, columns, codes, starts, places[starts[:-1]], scratch)
     others = _holistic(plan, rows, places, codes)
     return Found(groups.columns(entries.codes), groups.ranks(entries.codes), entries, others)
-
-
-def _by_step(
-    asked: Asked, stepping: Stepping, hits: Sequence[Hits], rows: pa.Table
-) -> tuple[pa.Table, npt.NDArray[np.int64]]:
-    """The rows once for every step they belong to, step by step."""
-    if stepping.numbering is None:
-        times = rows.column(asked.state.stream.schema.time_column).cast(pa.int64()).to_numpy()
-        panes = (times - stepping.steps.origin) // stepping.pane
-    else:
-        places = {id(segment): place for place, segment in enumerate(asked.state.segments)}
-        numbers = [stepping.numbering.of(places[id(hit.segment)], hit.positions()) for hit in hits]
-        # Rows are in time order, and so are their numbers.
-        panes = np.sort(np.concatenate([*numbers, np.empty(0, np.int64)])) // stepping.pane
-    source, steps = stepping.of_each(panes)
-    order = np.argsort(steps, kind="stable")
-    return rows.take(pa.array(source[order])), steps[order]
 
 
 def _holistic(

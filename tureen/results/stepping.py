@@ -1,26 +1,24 @@
 """Which steps an answer has, and which tuples they are made of.
 
-A *place* is where a tuple lies on the axis that steps are cut from: its time, or its number in the stream. Steps are
-put together from panes, pieces of that axis of which every step holds a whole number.
+Steps are put together from panes, pieces of their axis of which every step holds a whole number.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.aggregates.panes import covering, steps_over, stretches
 from tureen.query import STEP_END, STEP_START
+from tureen.results.axis import Axis, Places, RowAxis, TimeAxis
 from tureen.results.numbering import Numbering
 from tureen.results.ranges import Range, ranges_of
 from tureen.results.view import StreamState
 from tureen.window import Span, Steps
-
-Places = npt.NDArray[np.int64]
 
 EARLIEST, LATEST = -(1 << 60), 1 << 60
 """No step is before or after these: where the tuples alone decide which steps there are."""
@@ -36,9 +34,9 @@ class Stepping:
     first: int
     last: int
     """The first and the last step that count."""
-    numbering: Numbering | None
-    numbers: Range
-    """For steps of rows, the numbers of the tuples that the window holds."""
+    axis: Axis
+    held: int
+    """How many tuples the window holds, in a step or not."""
 
     @property
     def pane(self) -> int:
@@ -54,21 +52,18 @@ class Stepping:
         """The steps that count and cover one of some panes, which ascend; each step once."""
         return steps_over(panes, *self.in_panes, self.first, self.last)
 
-    def of_each(self, panes: Places) -> tuple[Places, Places]:
-        """The steps that count and cover each of some panes, and the place of the pane that each is of."""
-        first, last = covering(panes, *self.in_panes)
+    def of_each(self, places: Places) -> tuple[Places, Places]:
+        """The steps that count and cover each of some places, and which of the places each is of."""
+        first, last = covering(places // self.pane, *self.in_panes)
         first, last = np.maximum(first, self.first), np.minimum(last, self.last)
         return stretches(first, np.maximum(last - first + 1, 0))
 
-    def columns(self, places: Places) -> dict[str, pa.Array]:
+    def columns(self, numbers: Places) -> dict[str, pa.Array]:
         """The start and the end of some steps."""
-        starts = self.steps.origin + places * self.steps.slide
-        ends = starts + self.steps.width
-        if self.numbering is not None:
-            starts = self.numbering.times(np.maximum(starts, self.numbers[0]))
-            ends = self.numbering.times(np.minimum(ends, self.numbers[1]) - 1)
+        starts = numbers * self.steps.slide
+        bounds = self.axis.bounds(starts, starts + self.steps.width)
         kind = pa.timestamp("us", tz="UTC")
-        return {STEP_START: pa.array(starts).cast(kind), STEP_END: pa.array(ends).cast(kind)}
+        return {name: pa.array(one).cast(kind) for name, one in zip((STEP_START, STEP_END), bounds, strict=True)}
 
 
 def steps_at(state: StreamState, steps: Steps, span: Span, now: int, horizon: int | None) -> Stepping:
@@ -77,8 +72,10 @@ def steps_at(state: StreamState, steps: Steps, span: Span, now: int, horizon: in
 
 
 def _by_time(state: StreamState, steps: Steps, span: Span, now: int, horizon: int | None) -> Stepping:
+    axis = TimeAxis(state, steps.origin)
+    ranges = ranges_of(state.segments, span, horizon)
     if steps.partial:
-        return Stepping(steps, ranges_of(state.segments, span, horizon), EARLIEST, LATEST, None, (0, 0))
+        return Stepping(steps, ranges, EARLIEST, LATEST, axis, _size(ranges))
     lower = max((time for time in (span.begin, horizon) if time is not None), default=None)
     upper = now if span.end is None else min(now, span.end + 1)
     last = (upper - steps.width - steps.origin) // steps.slide
@@ -87,7 +84,7 @@ def _by_time(state: StreamState, steps: Steps, span: Span, now: int, horizon: in
         None if lower is None else steps.origin + first * steps.slide,
         steps.origin + last * steps.slide + steps.width - 1,
     )
-    return Stepping(steps, ranges_of(state.segments, within, horizon), first, last, None, (0, 0))
+    return Stepping(steps, ranges_of(state.segments, within, horizon), first, last, axis, _size(ranges))
 
 
 def _by_number(state: StreamState, steps: Steps, span: Span, now: int, horizon: int | None) -> Stepping:
@@ -97,18 +94,22 @@ def _by_number(state: StreamState, steps: Steps, span: Span, now: int, horizon: 
     if not steps.partial:
         span = replace(span, end=now if span.end is None else min(now, span.end))
     ranges = ranges_of(state.segments, span, horizon)
-    held = [
-        numbering.of(place, np.array([first, last - 1])) for place, (first, last) in enumerate(ranges) if last > first
+    ends = [
+        numbering.of(number, np.array([first, last - 1])) for number, (first, last) in enumerate(ranges) if last > first
     ]
-    if not held:
-        return Stepping(steps, ranges, EARLIEST, LATEST, numbering, (0, 0))
-    low, high = min(int(one[0]) for one in held), max(int(one[1]) for one in held) + 1
+    low = min((int(one[0]) for one in ends), default=0)
+    high = max((int(one[1]) + 1 for one in ends), default=0)
+    axis = RowAxis(state, numbering, low, high)
     if steps.partial:
-        return Stepping(steps, ranges, EARLIEST, LATEST, numbering, (low, high))
+        return Stepping(steps, ranges, EARLIEST, LATEST, axis, _size(ranges))
     first, last = -(-low // steps.slide), (high - steps.width) // steps.slide
     begin, end = first * steps.slide, last * steps.slide + steps.width
     inner = [
-        (numbering.rows_before(place, begin), numbering.rows_before(place, max(begin, end)))
-        for place in range(len(state.segments))
+        (numbering.rows_before(number, begin), numbering.rows_before(number, max(begin, end)))
+        for number in range(len(state.segments))
     ]
-    return Stepping(steps, inner, first, last, numbering, (low, high))
+    return Stepping(steps, inner, first, last, axis, _size(ranges))
+
+
+def _size(ranges: Sequence[Range]) -> int:
+    return sum(last - first for first, last in ranges)
