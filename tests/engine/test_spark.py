@@ -17,13 +17,14 @@ import tureen
 from tureen.pipeline import engine
 from tureen.pipeline.streaming import Streaming
 from tureen.pipeline.upkeep import Debt, Payment
+from tureen.pot.position import Position
 
 
 def until_rows(query: tureen.StandingQuery, soup: tureen.Soup, wanted: int) -> tureen.Answer:
     """Follow the pot, commit by commit, until the query has so many rows."""
     answer = query.invoke()
     while len(answer) < wanted:
-        soup.wait(f"{int(answer.position) + 1:015d}", timeout=60)
+        soup.wait(str(Position(Position.parse(answer.position).seq + 1)), timeout=60)
         answer = query.invoke()
     return answer
 
