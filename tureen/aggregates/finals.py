@@ -28,7 +28,8 @@ _NONE: npt.NDArray[np.bool_] = np.zeros(1, np.bool_)
 def column_of(recipe: Recipe, ints: Ints, floats: Floats) -> pa.Array:
     """The values of an aggregate for all groups, one row of states each."""
     aggregate, counts = recipe.aggregate, ints[:, recipe.count]
-    empty = counts == 0
+    # Most groups have values: what is done for those that have none is then left out.
+    empty = _NONE if counts.all() else counts == 0
     argument = aggregate.arguments[0].type if aggregate.arguments else aggregate.type
     match aggregate.function:
         case "count":
@@ -36,7 +37,11 @@ def column_of(recipe: Recipe, ints: Ints, floats: Floats) -> pa.Array:
         case "sum" if argument.kind in FRACTIONAL:
             return _column(_sums(recipe, floats), empty, aggregate.type)
         case "avg" if argument.kind in FRACTIONAL:
-            return _column(_sums(recipe, floats) / np.where(empty, 1, counts), empty, aggregate.type)
+            return _column(
+                _sums(recipe, floats) / (counts if empty is _NONE else np.where(empty, 1, counts)),
+                empty,
+                aggregate.type,
+            )
         case "sum":
             return _whole_sums(recipe, ints, empty)
         case "avg":
@@ -50,6 +55,8 @@ def column_of(recipe: Recipe, ints: Ints, floats: Floats) -> pa.Array:
 def _sums(recipe: Recipe, floats: Floats) -> Floats:
     """Sums of doubles with what rounding lost; where the sum is no number, nothing was."""
     total, lost = floats[:, recipe.slot], floats[:, recipe.slot + 1]
+    if np.isfinite(total).all():
+        return total + lost
     with np.errstate(invalid="ignore"):
         return np.where(np.isfinite(total), total + lost, total)
 
@@ -58,7 +65,7 @@ def _whole_sums(recipe: Recipe, ints: Ints, empty: npt.NDArray[np.bool_]) -> pa.
     words = np.ascontiguousarray(ints[:, recipe.slot : recipe.slot + 2])
     if recipe.aggregate.type.kind is Kind.DECIMAL:
         return _decimals(words, empty, recipe.aggregate.type)
-    if bool(np.any((words[:, 0] >> 63) != words[:, 1])):
+    if ((words[:, 0] >> 63) != words[:, 1]).any():
         raise QueryFailed("an aggregate raised", detail="the sum is beyond BIGINT")
     return _column(words[:, 0], empty, recipe.aggregate.type)
 
@@ -87,7 +94,7 @@ def values_of(keys: Ints, empty: npt.NDArray[np.bool_], one: Type) -> pa.Array:
     if one.kind is Kind.DECIMAL:
         return _decimals(np.stack([keys, keys >> 63], axis=1), empty, one)
     if one.kind is Kind.BOOLEAN:
-        return pa.array(keys == 1, mask=empty)
+        return pa.array(keys == 1, mask=None if empty is _NONE else empty)
     return _column(keys.astype(np.int32) if one.kind in (Kind.INT, Kind.DATE) else keys, empty, one)
 
 
@@ -98,7 +105,7 @@ def _decimals(words: npt.NDArray[np.int64], empty: npt.NDArray[np.bool_], one: T
 
 def _column(values: npt.NDArray[Any], empty: npt.NDArray[np.bool_], one: Type) -> pa.Array:
     """Numbers as a column of a type that stores them as they are; made by hand, since answers may be tiny."""
-    validity = pa.array(~empty).buffers()[1] if empty.any() else None
+    validity = None if empty is _NONE or not empty.any() else pa.array(~empty).buffers()[1]
     return pa.Array.from_buffers(one.arrow, len(values), [validity, pa.py_buffer(np.ascontiguousarray(values))])
 
 

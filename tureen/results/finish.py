@@ -22,7 +22,7 @@ class Finish:
         # LIMIT and OFFSET alone cut the rows as they come.
         self.sql = None if bare and having is None and not query.order and not query.distinct else _sql(query)
 
-    def __call__(self, rows: pa.Table) -> pa.Table:
+    def __call__(self, rows: pa.Table | pa.RecordBatch) -> pa.Table:
         """The answer's table from rows in the order they come in without ORDER BY."""
         query = self._query
         if self.sql is None:
@@ -31,6 +31,8 @@ class Finish:
                 rows = rows.slice(query.offset, limit)
             picked = [rows.column(output.value.column) for output in query.outputs]
             return pa.Table.from_arrays(picked, schema=self._fields)
+        if isinstance(rows, pa.RecordBatch):
+            rows = pa.Table.from_batches([rows])
         found = run(self.sql, {"rows": numbered(rows)}, "an expression")
         columns = [arrow_column(found.column(place), field.type) for place, field in enumerate(self._fields)]
         return pa.Table.from_arrays(columns, schema=self._fields)

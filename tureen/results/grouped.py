@@ -84,12 +84,12 @@ class Found:
     others: dict[int, pa.Array]
 
 
-def grouped(asked: Asked, plans: Plans, structure: Structure) -> pa.Table:
+def grouped(asked: Asked, plans: Plans, structure: Structure) -> pa.RecordBatch:
     """One row per group (and step): its keys, its aggregates, and the step's start and end."""
     found = None if plans.kept.from_rows else _from_partials(asked, plans.kept, structure)
     if found is None:
-        return _table(asked, plans.rows, _from_rows(asked, plans.rows))
-    return _table(asked, plans.kept, found)
+        return _rows(asked, plans.rows, _from_rows(asked, plans.rows))
+    return _rows(asked, plans.kept, found)
 
 
 def _from_partials(asked: Asked, plan: Plan, structure: Structure) -> Found | None:
@@ -128,8 +128,9 @@ def _stepped(
 def _combined(asked: Asked, plan: Plan, strips: Sequence[tuple[int, Strip]], scratch: States) -> Entries:
     if not strips:
         return joined(plan, [])
-    firsts, lasts = np.array([asked.ranges[place] for place, _ in strips], np.int64).T.copy()
-    table = np.stack([strip.entry for _, strip in strips])
+    firsts = np.array([asked.ranges[place][0] for place, _ in strips], np.int64)
+    lasts = np.array([asked.ranges[place][1] for place, _ in strips], np.int64)
+    table = np.concatenate([strip.entry for _, strip in strips]).reshape(len(strips), -1)
     count = kernels.combine(plan.program, table, firsts, lasts, scratch)
     codes = scratch.touched[:count]
     return Entries(np.zeros(count, np.int64), codes, scratch.ints[codes], scratch.floats[codes])
@@ -169,8 +170,8 @@ def _holistic(
     return dict(zip(wanted, found, strict=True))
 
 
-def _table(asked: Asked, plan: Plan, found: Found) -> pa.Table:
-    """Groups as a table, in order of their steps and then of their keys."""
+def _rows(asked: Asked, plan: Plan, found: Found) -> pa.RecordBatch:
+    """Groups as rows, in order of their steps and then of their keys."""
     entries = found.entries
     if not len(entries.codes) and not found.keys and asked.stepping is None:
         # Without GROUP BY there is one row, even over nothing.
@@ -188,7 +189,7 @@ def _table(asked: Asked, plan: Plan, found: Found) -> pa.Table:
         columns[aggregate_name(number)] = column
     if asked.stepping is not None:
         columns |= asked.stepping.columns(entries.places)
-    return pa.Table.from_arrays(list(columns.values()), list(columns))
+    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
 
 def _in_order(found: Found) -> Found:
@@ -205,9 +206,9 @@ def _in_order(found: Found) -> Found:
     )
 
 
-def _nothing(plan: Plan) -> pa.Table:
+def _nothing(plan: Plan) -> pa.RecordBatch:
     """The one row of aggregates over no tuples: counts are 0, all else is NULL."""
-    return pa.table(
+    return pa.record_batch(
         {
             aggregate_name(number): pa.array([0 if one.function == "count" else None], one.type.arrow)
             for number, one in enumerate(plan.aggregates)

@@ -144,7 +144,7 @@ class Invoker:
             complete=_complete(state, span, asked.held, horizon),
         )
 
-    def _rows(self, asked: Asked, ready: Ready) -> pa.Table:
+    def _rows(self, asked: Asked, ready: Ready) -> pa.Table | pa.RecordBatch:
         """What the answer is made of: tuples of the window, or groups of them."""
         stream = asked.state.stream
         plans = ready.plans

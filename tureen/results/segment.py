@@ -50,6 +50,9 @@ class Segment:
     matched_seq: int | None
     """Up to which commit eager clauses were matched; None for a tail, which is scanned."""
     _cells: RunCells | None = field(default=None, init=False)
+    _ends: list[int] = field(default_factory=list, init=False)
+    _starts: list[int] = field(default_factory=list, init=False)
+    """The last time of each block and the number of tuples before it, once they were asked for."""
 
     def place(self, time: int, *, after: bool) -> int:
         """How many tuples come before that time; with `after`, before or at it."""
@@ -59,10 +62,11 @@ class Segment:
             return self.rows
         run = self._open()
         side: Any = "right" if after else "left"
-        ends = [int(times[-1]) for times in run.times]
-        number = (bisect_right if after else bisect_left)(ends, time)
-        before = sum(len(times) for times in run.times[:number])
-        return before + int(np.searchsorted(run.times[number], time, side=side))
+        if not self._ends:
+            self._ends = [int(times[-1]) for times in run.times]
+            self._starts = [0, *np.cumsum([len(times) for times in run.times]).tolist()]
+        number = (bisect_right if after else bisect_left)(self._ends, time)
+        return int(self._starts[number]) + int(run.times[number].searchsorted(time, side=side))
 
     def times(self, first: int, last: int) -> npt.NDArray[np.int64]:
         """The times of the tuples from `first` to before `last`."""
