@@ -47,7 +47,7 @@ from tureen.standing import StandingQuery
 from tureen.statements import Outcome, run_statement
 from tureen.stems.intake import content_digest, to_batch
 from tureen.templates import QueryTemplate
-from tureen.waiting import Positions, follow, wait_for
+from tureen.waiting import Positions, Some, follow, wait_for
 from tureen.window import from_micros, to_micros
 
 MAX_PUSH_BYTES = 1 << 30
@@ -283,36 +283,31 @@ class Soup:
     def changes(self, handle: str, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:
         """The rows that join the answer of that handle; see `StandingQuery.changes`."""
         check_text(handle, "a handle")
-        timeout = check_timeout(timeout)
-        invoker, pot = self._pot.parts.invoker, self._pot
-        start = None if since is None else Position.parse(check_text(since, "a position"))
-        # What is wrong with the question is said now, and not when its first row is asked for.
-        news = follow(
-            pot.catalog, invoker.news(handle, start), lambda at: invoker.news(handle, at), timeout, pot.help_along
-        )
+        invoker = self._pot.parts.invoker
+        found = self._follow(lambda at: invoker.news(handle, at), since, timeout)
         return (
-            Change(handle, row, found.position(place))
-            for found in news
-            for place, row in enumerate(found.rows.to_pylist())
+            Change(handle, row, some.position(place))
+            for some in found
+            for place, row in enumerate(some.rows.to_pylist())
         )
 
     def template_changes(self, handle: str, *, since: str | None, timeout: float | None) -> Iterator[Change]:
         """The rows that join the answers of a template's queries; see `QueryTemplate.changes`."""
-        timeout = check_timeout(timeout)
-        templates, pot = self._pot.parts.templates, self._pot
-        start = None if since is None else Position.parse(check_text(since, "a position"))
-        found = follow(
-            pot.catalog,
-            templates.matches(handle, start),
-            lambda at: templates.matches(handle, at),
-            timeout,
-            pot.help_along,
-        )
+        templates = self._pot.parts.templates
+        found = self._follow(lambda at: templates.matches(handle, at), since, timeout)
         return (
             Change(f"{handle}.{number}", row, some.position(place))
             for some in found
             for place, (number, row) in enumerate(zip(some.numbers.tolist(), some.news.rows.to_pylist(), strict=True))
         )
+
+    def _follow(
+        self, look: Callable[[Position | None], Some], since: str | None, timeout: float | None
+    ) -> Iterator[Some]:
+        """What looking gives from a position on; what is wrong with the question is said at the first look, now."""
+        seconds = check_timeout(timeout)
+        first = look(None if since is None else Position.parse(check_text(since, "a position")))
+        return follow(self._pot.catalog, first, look, seconds, self._pot.help_along)
 
     def explain(self, handle: str) -> dict[str, Any]:
         """How the query of that handle is answered."""

@@ -102,12 +102,6 @@ class Query:
     offset: int = 0
 
     @cached_property
-    def is_plain(self) -> bool:
-        """Whether the answer is columns of the window's rows as they are."""
-        bare = all(output.value.column is not None for output in self.outputs)
-        return bare and self.grouping is None and not self.finishes
-
-    @cached_property
     def finishes(self) -> bool:
         """Whether something is done with the rows as a whole: DISTINCT, ORDER BY, OFFSET or LIMIT."""
         return self.distinct or bool(self.order) or self.limit is not None or self.offset > 0

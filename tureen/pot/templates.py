@@ -127,9 +127,14 @@ def _member(tx: Connection, handle_or_name: str) -> tuple[Template, int] | None:
     if not before or not _NUMBER.fullmatch(digits):
         return None
     template, number = find_template(tx, before), int(digits)
-    if template is None or number >= template.rows or number in gone(tx, template.id):
+    if template is None or number >= template.rows or _is_gone(tx, template.id, number):
         return None
     return template, number
+
+
+def _is_gone(tx: Connection, template_id: str, number: int) -> bool:
+    same = (gone_members.c.template_id == template_id, gone_members.c.number == number)
+    return tx.execute(select(gone_members.c.number).where(*same)).first() is not None
 
 
 def find_standing(tx: Connection, root: Path, handle_or_name: str) -> Registered:

@@ -28,9 +28,9 @@ def aggregate(wanted: Aggregate, rows: Sequence[Arguments]) -> Any:
     if wanted.function in ("max_by", "min_by"):
         return _by_other(wanted, rows)
     present = [row for row in rows if all(value is not None for value in row)]
-    if wanted.distinct or wanted.function == "approx_count_distinct":
+    if wanted.distinct:
         present = list({tuple(map(identity, row)): row for row in reversed(present)}.values())[::-1]
-    if wanted.function in ("count", "approx_count_distinct"):
+    if wanted.function == "count":
         return len(present)
     if not present:
         return None
