@@ -9,9 +9,11 @@ from sqlalchemy import Connection
 
 from tureen.errors import UnknownStream
 from tureen.pot.catalog import current_seq
+from tureen.pot.clauses import last_eager_seq
 from tureen.pot.dimensions import Dimension, list_dimensions
 from tureen.pot.position import Position
-from tureen.pot.queries import Registered, count_queries, last_eager_seq
+from tureen.pot.queries import Registered, count_queries
+from tureen.pot.query_runs import live_query_runs
 from tureen.pot.runs import count_rejected, live_runs
 from tureen.pot.streams import Stream, list_streams, stream_by_id
 from tureen.pot.templates import Template, count_members
@@ -59,6 +61,8 @@ def describe_template(template: Template, standing: int) -> dict[str, Any]:
         "name": template.name,
         "sql": template.sql,
         "queries": standing,
+        "owner": template.owner,
+        "shared": template.shared,
         "registered_at": from_micros(template.registered_at),
     }
 
@@ -70,6 +74,8 @@ def describe_query(query: Registered) -> dict[str, Any]:
         "name": query.name,
         "sql": query.sql,
         "state": query.state,
+        "owner": query.owner,
+        "shared": query.shared,
         "registered_at": from_micros(query.registered_at),
     }
 
@@ -82,6 +88,7 @@ def _stream_status(tx: Connection, stream: Stream, inbox_end: Callable[[int], in
     runs = live_runs(tx, stream.id)
     tail = [run for run in runs if not run.indexed]
     newest = last_eager_seq(tx, stream.id)
+    compiled = live_query_runs(tx, stream.id)
     end = stream.taken if inbox_end is None else inbox_end(stream.id)
     return {
         "rows": sum(run.rows for run in runs),
@@ -89,6 +96,8 @@ def _stream_status(tx: Connection, stream: Stream, inbox_end: Callable[[int], in
         "runs": len(runs) - len(tail),
         "tail_runs": len(tail),
         "tail_rows": sum(run.rows for run in tail),
+        "query_runs": len(compiled),
+        "eager_clauses": sum(one.clauses - min(one.dead, one.clauses) for one in compiled),
         "cell_files": sum(len(run.cells) for run in runs),
         "debts": sum(1 for run in runs if run.indexed and run.matched_seq < newest),
         "rejected": count_rejected(tx, stream.id),
