@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -95,7 +95,7 @@ def test_a_soup_acts_for_several(soup: tureen.Soup) -> None:
     assert [one.id for one in ann.queries()] == [query.id]
     assert bob.queries() == []
     assert bob.templates() == []
-    hidden = (
+    hidden: tuple[Callable[[], object], ...] = (
         lambda: bob.query(query.id),
         lambda: bob.answer(query.id, None, None, None),
         lambda: bob.explain(query.id),
@@ -117,8 +117,8 @@ def test_a_soup_acts_for_several(soup: tureen.Soup) -> None:
     ann.share(rules.id)
     assert bob.query(query.id).invoke().table.to_pylist() == [{"a": 2}]
     assert bob.template(rules.id)[1].invoke().table.to_pylist() == [{"a": 2}]
-    for attempt in (hidden[4], hidden[5], hidden[10], hidden[11], hidden[12]):
+    for number in (4, 5, 10, 11, 12):
         with pytest.raises(UnknownQuery):
-            attempt()
+            pytest.fail(f"{number}: {hidden[number]()}")
     assert soup.query(query.id).invoke().table.num_rows == 1, "whoever has the pot sees all"
     soup.drop_stream("owned")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tureen.language.quick as quick
 from tureen.errors import TureenError
 from tureen.language import bind_query
 from tureen.language.quick import QuickBinder
@@ -22,50 +22,40 @@ def lookup(name: str) -> tuple[str, Schema]:
     return name.lower(), SCHEMA
 
 
+NUMBERS = [
+    "2147483647",
+    "-2147483648",
+    "2147483648",
+    "9223372036854775807",
+    "99999999999999999999",
+    "0",
+    "-0",
+    "0.0",
+    "-0.0",
+    "1.5",
+    "-2.25",
+    "1e3",
+    "5L",
+    "2.5D",
+    "1.0BD",
+    ".5",
+    "7.",
+    "1.23456789012345678901234567890123456789",
+]
 CONSTANTS = st.one_of(
     st.integers(-300, 300).map(str),
-    st.sampled_from(
-        [
-            "2147483647",
-            "-2147483648",
-            "2147483648",
-            "9223372036854775807",
-            "99999999999999999999",
-            "0",
-            "-0",
-            "0.0",
-            "-0.0",
-            "1.5",
-            "-2.25",
-            "1e3",
-            "5L",
-            "2.5D",
-            "1.0BD",
-            ".5",
-            "7.",
-            "1.23456789012345678901234567890123456789",
-        ]
-    ),
+    st.sampled_from(NUMBERS),
     st.text("ab'%\\ é", max_size=3).map(lambda text: "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"),
     st.sampled_from(["'2026-01-01'", "DATE '2026-01-01'", "TIMESTAMP '2026-01-01 00:00:00'", "NULL", "TRUE"]),
     st.floats(allow_nan=False, allow_infinity=False, width=32).map(lambda value: f"{value:.6f}"),
 )
 FACTORS = st.sampled_from(
-    [
-        "{c} = {}",
-        "{c} <> {}",
-        "{c} < {}",
-        "{c} >= {}",
-        "{} > {c}",
-        "{c} BETWEEN {} AND {}",
-        "{c} IN ({}, {})",
-        "{c} LIKE {}",
-        "NOT {c} = {}",
-        "{c} + {} > {}",
-        "({c} = {} OR {c} > {})",
-        "{c} IS NOT NULL",
-        "{} < {}",
-    ]
+    """
+{c} = {}; {c} <> {}; {c} < {}; {c} >= {}; {} > {c}; {c} BETWEEN {} AND {}; {c} IN ({}, {}); {c} LIKE {}; NOT {c} = {}
+{c} + {} > {}; ({c} = {} OR {c} > {}); {c} IS NOT NULL; {} < {}
+""".strip()
+    .replace("\n", "; ")
+    .split("; ")
 )
 
 
@@ -106,16 +96,12 @@ def test_a_known_shape_is_bound_as_in_full(shape: tuple[str, int], data: st.Data
         assert quickly(binder, filled) == bound(filled), filled
 
 
-def test_the_second_of_a_shape_is_not_parsed() -> None:
+def test_the_second_of_a_shape_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     binder = QuickBinder()
     text = "SELECT i FROM str WHERE s = '{}' AND d > {} AND i < -{} BEGIN NOW - 5 END NOW"
     binder.bind(text.format("x", 1.5, 2), lookup)
-    full = quick.bind_query
-    try:
-        quick.bind_query = None  # type: ignore[assignment]
-        found = binder.bind(text.format("it", 2.25, 77), lookup)
-    finally:
-        quick.bind_query = full
+    monkeypatch.setattr("tureen.language.quick.bind_query", None)
+    found = binder.bind(text.format("it", 2.25, 77), lookup)
     assert found.clause == bind_query(text.format("it", 2.25, 77), lookup).clause
 
 
