@@ -118,6 +118,26 @@ def _wide_below(data: Int, row: Int, high: Int, low: Int) -> Int:
 
 
 @compiled
+def below_cut(
+    kind: Int,
+    data: Int,
+    offsets: Int,
+    row: Int,
+    cut: Int,
+    high: np.ndarray,
+    low: np.ndarray,
+    text_start: np.ndarray,
+    text: np.ndarray,
+) -> Int:
+    """Whether a row, which is not NULL, has a key below the cut point."""
+    if kind == TEXT:
+        return _text_below(data, offsets, row, text, text_start[cut], text_start[cut + 1])
+    if kind == WIDE:
+        return _wide_below(data, row, high[cut], low[cut])
+    return key_at(kind, data, row) < high[cut]
+
+
+@compiled
 def cut_rank(
     column: np.ndarray,
     begin: Int,
@@ -146,14 +166,7 @@ def cut_rank(
                 continue
         else:
             probe = (first + last) >> 1
-        row = np.int64(perm[probe])
-        if kind == TEXT:
-            below = _text_below(data, offsets, row, text, text_start[cut], text_start[cut + 1])
-        elif kind == WIDE:
-            below = _wide_below(data, row, high[cut], low[cut])
-        else:
-            below = key_at(kind, data, row) < high[cut]
-        if below:
+        if below_cut(kind, data, offsets, np.int64(perm[probe]), cut, high, low, text_start, text):
             first = probe + 1
             if galloping:
                 last = probe + step
@@ -188,6 +201,29 @@ def cut_ranks(
             ranks[cut] = rank
         ranks[end - 2] = table[c, VALID]
         ranks[end - 1] = table[c, ROWS]
+
+
+@compiled
+def rank_cuts(
+    table: np.ndarray,
+    cuts: np.ndarray,
+    cut_start: np.ndarray,
+    high: np.ndarray,
+    low: np.ndarray,
+    text_start: np.ndarray,
+    text: np.ndarray,
+    ranks: np.ndarray,
+) -> None:
+    """The ranks of some cut points: of column `c` those in `cuts` from `cut_start[c]` on, ascending, with its edges."""
+    for c in range(table.shape[0]):
+        mine = cuts[cut_start[c] : cut_start[c + 1]]
+        rank = np.int64(0)
+        ranks[mine[0]] = 0
+        for i in range(1, mine.size - 2):
+            rank = cut_rank(table[c], rank, np.int64(mine[i]), high, low, text_start, text)
+            ranks[mine[i]] = rank
+        ranks[mine[mine.size - 2]] = table[c, VALID]
+        ranks[mine[mine.size - 1]] = table[c, ROWS]
 
 
 @compiled
