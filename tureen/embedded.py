@@ -222,6 +222,10 @@ class Soup:
         """The numbers of a template's queries that stand."""
         return self._pot.parts.templates.numbers(handle, self._owner)
 
+    def explain_template(self, handle: str) -> dict[str, Any]:
+        """How the queries of a template are matched; see `QueryTemplate.explain`."""
+        return self._pot.parts.templates.explain(handle, self._owner)
+
     def unregister_template(self, handle: str) -> None:
         """Let all queries of a template stand no longer."""
         check_text(handle, "a handle")
