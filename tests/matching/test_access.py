@@ -9,7 +9,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tureen.matching import Buffers, Cell, CellReader, Tuning, match_block
+from tureen.matching import Buffers, Cell, CellReader, Costs, Tuning, match_block
 from tureen.predicate import Clause
 from tureen.queries import QueryRun, compile_clauses
 from tureen.queries.access import AccessIndex
@@ -21,9 +21,10 @@ from .twin import Row, rows_of
 
 WAYS = {
     "as it comes": Tuning(),
-    "by key": Tuning(hot_share=1),
-    "visited": Tuning(hot_share=10**9),
-    "some hot": Tuning(hot_share=10),
+    "by key": Tuning(costs=Costs(search=0, pair=0)),
+    "hot": Tuning(costs=Costs(search=0, pair=10**9)),
+    "some hot": Tuning(costs=Costs(search=0, visit=10, pair=1)),
+    "visited": Tuning(costs=Costs(search=10**9)),
 }
 BUFFERS = {name: Buffers(tuning) for name, tuning in WAYS.items()}
 

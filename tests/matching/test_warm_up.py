@@ -12,7 +12,7 @@ from matching.material import SCHEMA, batch_of, random_clause, random_rows
 from matching.rules import random_rules
 from numba.core.dispatcher import Dispatcher
 import tureen.matching as matching
-from tureen.matching import access, bitmaps, decoding, kernels as clauses, prefixes, reading, scanning
+from tureen.matching import access, bitmaps, buckets, decoding, kernels as clauses, prefixes, reading, scanning
 from tureen.queries import QueryRun, compile_clauses
 from tureen.queries.access import AccessIndex
 from tureen.stems import kernels
@@ -20,14 +20,15 @@ from tureen.stems.index import Block, index_block
 
 loops = {
     one
-    for module in (access, bitmaps, decoding, clauses, prefixes, reading, scanning, kernels)
+    for module in (access, bitmaps, buckets, decoding, clauses, prefixes, reading, scanning, kernels)
     for one in vars(module).values()
     if isinstance(one, Dispatcher)
 }
 assert len(loops) > 20
 matching.warm_up()
 known = {one: list(one.signatures) for one in loops}
-buffers = matching.Buffers()
+ways = [matching.Costs(), matching.Costs(search=0), matching.Costs(search=0, pair=10), matching.Costs(search=10**9)]
+buffers = [matching.Buffers(matching.Tuning(costs=way)) for way in ways]
 for seed in range(30):
     rng = random.Random(seed)
     rows = random_rows(rng, rng.choice([0, 1, 70]))
@@ -38,7 +39,7 @@ for seed in range(30):
     run = replace(run, known_access=AccessIndex.of(run.arrays, run.encodings, rng.choice([1, 1000])))
     for block in (Block(batch, index_block(batch, SCHEMA.names)), Block(batch)):
         for one in (run, QueryRun.from_buffer(run.to_buffer())):
-            cell = matching.match_block(block, one, buffers)
+            cell = matching.match_block(block, one, buffers[seed % len(buffers)])
         reader = matching.CellReader(cell.batch, block.rows)
         for number, clause in enumerate(some):
             reader.rows_of(run.ids[number], 1, 5)

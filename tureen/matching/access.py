@@ -1,15 +1,14 @@
-"""Access predicates over a block, compiled: the buckets that its rows reach, and their members' matches.
-
-A block's rows are sorted by the access column and so are the buckets' keys, so one galloping merge finds which rows
-reach which bucket; it needs no hash table and treats texts as it treats numbers.
-"""
+"""Access predicates over a block, compiled: what matches in the buckets that its rows reach."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
 
 import numba
 import numpy as np
+from numba.core import cgutils, types
+from numba.extending import intrinsic
 
 from tureen.matching.bitmaps import SLACK, has_bit, sort_rows
 from tureen.stems.kernels import (
@@ -21,21 +20,15 @@ from tureen.stems.kernels import (
     ROWS,
     VALID,
     Int,
+    Keys,
     below_cut,
     compiled,
-    cut_rank,
     key_at,
     pointer,
 )
 
-
-class Keys(NamedTuple):
-    """The keys of a query run's cut points (see `Arrays`)."""
-
-    high: np.ndarray
-    low: np.ndarray
-    text_start: np.ndarray
-    text: np.ndarray
+AHEAD = 8
+"""How many buckets before it is scanned a bucket's members are asked for: they are hardly ever in a cache."""
 
 
 class Clauses(NamedTuple):
@@ -61,91 +54,60 @@ class Buckets(NamedTuple):
 
 
 class Staged(NamedTuple):
-    """Matches in the order in which they are found: clause, number of rows, and where in `ids` they begin."""
+    """Matches in the order in which they are found.
 
-    clause: np.ndarray
-    rows: np.ndarray
-    begin: np.ndarray
+    A mark has the position of a clause in its upper half, and in the lower the place in `ids` where the number of the
+    clause's rows stands, less one, and the rows after it. So marks sort by clause, and are read one after the other.
+    """
+
+    marks: np.ndarray
     ids: np.ndarray
 
 
 @compiled
-def _below(column: np.ndarray, row: Int, cut: Int, keys: Keys) -> Int:
-    return below_cut(
-        column[KIND], column[DATA], column[OFFSETS], row, cut, keys.high, keys.low, keys.text_start, keys.text
-    )
-
-
-@compiled
-def find_buckets(column: np.ndarray, keys: Keys, cuts: np.ndarray, hits: np.ndarray) -> Int:
-    """Which buckets the rows of a block reach, and with which ranks; give their number.
-
-    `cuts` are the cut points of one column's buckets. A row of `hits` becomes the number of a bucket among these, and
-    the first and the last (exclusive) rank of its rows. Both sides gallop: it costs what the shorter one costs.
-    """
-    valid = column[VALID]
-    perm = numba.carray(pointer(column[PERM]), max(valid, 1), np.uint16)
-    rank: Int = np.int64(0)
-    bucket: Int = np.int64(0)
-    found = np.int64(0)
-    while rank < valid and bucket < cuts.size:
-        row = np.int64(perm[rank])
-        if not _below(column, row, cuts[bucket] + 1, keys):
-            # The first bucket that does not end below the row, which is not this one.
-            first, step = bucket + 1, np.int64(1)
-            last = min(first, cuts.size)
-            while last < cuts.size and not _below(column, row, cuts[last] + 1, keys):
-                first = last + 1
-                last = min(last + step, cuts.size)
-                step *= 2
-            while first < last:
-                middle = (first + last) >> 1
-                if _below(column, row, cuts[middle] + 1, keys):
-                    last = middle
-                else:
-                    first = middle + 1
-            bucket = first
-            if bucket == cuts.size:
-                break
-        cut = np.int64(cuts[bucket])
-        rank = cut_rank(column, rank, cut, keys.high, keys.low, keys.text_start, keys.text)
-        end = cut_rank(column, rank, cut + 1, keys.high, keys.low, keys.text_start, keys.text)
-        if end > rank:
-            hits[found, 0], hits[found, 1], hits[found, 2] = bucket, rank, end
-            found += 1
-        rank = end
-        bucket += 1
-    return found
-
-
-@compiled
-def _stands_before(column: np.ndarray, row: Int, cut: Int, bottom: Int, top: Int, keys: Keys) -> Int:
+def _stands_before(kind: Int, data: Int, offsets: Int, row: Int, cut: Int, bottom: Int, top: Int, keys: Keys) -> Int:
     """Whether a row that is not NULL stands before a cut point, be it a key or an edge."""
     if cut >= top:
         return True
-    return cut > bottom and _below(column, row, cut, keys)
+    return cut > bottom and below_cut(kind, data, offsets, row, np.int64(cut), keys)
 
 
 @compiled
-def _lets_through(table: np.ndarray, keys: Keys, clauses: Clauses, factor: Int, row: Int) -> Int:
-    """Whether a row lies in one of a factor's ranges, which ascend; by keys, since their ranks are not known."""
-    number = clauses.factor_column[factor]
-    column = table[number]
-    bottom, top = clauses.cut_start[number], clauses.cut_start[number + 1] - 2
-    begin, end = clauses.factor_start[factor], clauses.factor_start[factor + 1]
-    if begin == end:
-        return False
-    if numba.carray(pointer(column[RANK]), column[ROWS], np.uint16)[row] >= column[VALID]:
-        return clauses.high[end - 1] > top
-    while end - begin > 1:
-        middle = (begin + end) >> 1
-        if _stands_before(column, row, clauses.low[middle], bottom, top, keys):
-            end = middle
-        else:
-            begin = middle
-    if _stands_before(column, row, clauses.low[begin], bottom, top, keys):
-        return False
-    return _stands_before(column, row, clauses.high[begin], bottom, top, keys)
+def _keep_ranges(
+    rows: np.ndarray,
+    count: Int,
+    column: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    bottom: Int,
+    top: Int,
+    keys: Keys,
+) -> Int:
+    """Keep those of the first `count` rows that lie in one of some ranges, which ascend.
+
+    It goes by keys, since nobody has looked for the ranks of these cut points.
+    """
+    kind, data, offsets, valid = column[KIND], column[DATA], column[OFFSETS], column[VALID]
+    rank = numba.carray(pointer(column[RANK]), column[ROWS], np.uint16)
+    left = np.int64(0)
+    for i in range(count if low.size else 0):
+        row = np.int64(rows[i])
+        rows[left] = rows[i]
+        if rank[row] >= valid:
+            left += np.int64(high[high.size - 1] > top)
+            continue
+        begin, end = 0, low.size
+        while end - begin > 1:
+            middle = (begin + end) >> 1
+            if _stands_before(kind, data, offsets, row, low[middle], bottom, top, keys):
+                end = middle
+            else:
+                begin = middle
+        left += np.int64(
+            not _stands_before(kind, data, offsets, row, low[begin], bottom, top, keys)
+            and _stands_before(kind, data, offsets, row, high[begin], bottom, top, keys)
+        )
+    return left
 
 
 @compiled
@@ -163,22 +125,40 @@ def _keep(
     known = clauses.factor_column.size
     for k in range(clauses.clause_start[clause], clauses.clause_start[clause + 1]):
         factor = clauses.clause_factor[k]
-        left = np.int64(0)
+        if count == 0:
+            break
         if factor >= known:
             words = derived[factor - known]
+            left = np.int64(0)
             for i in range(count):
                 rows[left] = rows[i]
                 left += np.int64(has_bit(words, np.int64(rows[i])))
-        else:
-            begin = clauses.factor_start[factor]
-            single = clauses.factor_start[factor + 1] - begin == 1
-            if single and clauses.low[begin] == cut and clauses.high[begin] == cut + 1:
-                continue
-            for i in range(count):
-                rows[left] = rows[i]
-                left += np.int64(_lets_through(table, keys, clauses, factor, np.int64(rows[i])))
-        count = left
+            count = left
+            continue
+        begin, end = clauses.factor_start[factor], clauses.factor_start[factor + 1]
+        if end - begin == 1 and clauses.low[begin] == cut and clauses.high[begin] == cut + 1:
+            continue
+        number = clauses.factor_column[factor]
+        bottom, top = clauses.cut_start[number], clauses.cut_start[number + 1] - 2
+        low, high = clauses.low[begin:end], clauses.high[begin:end]
+        count = _keep_ranges(rows, count, table[number], low, high, bottom, top, keys)
     return count
+
+
+def _prefetch(_context: Any, _address: Any) -> Any:
+    def code(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        number = cgutils.ir.IntType(32)
+        kind = cgutils.ir.FunctionType(cgutils.ir.VoidType(), [cgutils.voidptr_t, number, number, number])
+        call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        place = builder.inttoptr(arguments[0], cgutils.voidptr_t)
+        builder.call(call, [place, number(0), number(3), number(1)])
+        return cgutils.false_bit
+
+    return types.boolean(types.int64), code
+
+
+prefetch = cast(Callable[[Any], Any], intrinsic(_prefetch))
+"""Ask for the memory at an address before it is needed (in compiled code only)."""
 
 
 @compiled
@@ -228,13 +208,19 @@ def scan_buckets(
     marks = np.zeros((block_rows + 63) >> 6, np.uint64)
     following, member, done, used = state[0], state[1], state[2], state[3]
     ends = buckets.last.size > 0
+    ids = staged.ids
     while following < hits.shape[0]:
+        if following + AHEAD < hits.shape[0]:
+            ahead = np.int64(buckets.start[2 * (bucket_base + hits[following + AHEAD, 0])])
+            prefetch(buckets.first.ctypes.data + 8 * ahead)
+            prefetch(buckets.member.ctypes.data + 4 * ahead)
         bucket = bucket_base + hits[following, 0]
         count = hits[following, 2] - hits[following, 1]
         for i in range(count):
             rows[i] = perm[hits[following, 1] + i]
-        # Rows of one value ascend already; a bucket may hold several values.
-        sort_rows(rows, count, marks)
+        if count > 1:
+            # Rows of one value ascend already; a bucket may hold several values.
+            sort_rows(rows, count, marks)
         left, most = np.int64(0), np.int64(0)
         if residual >= 0:
             left, most = _gather(table[residual], flip, rows, count, some, values)
@@ -242,33 +228,33 @@ def scan_buckets(
         if member < 0:
             member = np.int64(buckets.start[2 * bucket])
         while member < end and (member < bare or (left > 0 and buckets.first[member] <= most)):
-            if done == staged.clause.size or used + count > staged.ids.size:
+            if done == staged.marks.size or used + count >= ids.size:
                 state[0], state[1], state[2], state[3] = following, member, done, used
                 return False
-            found = used
+            found = used + 1
             if member < bare:
                 for i in range(count):
-                    staged.ids[found] = rows[i]
+                    ids[found] = rows[i]
                     found += 1
             elif ends:
                 first, last = buckets.first[member], buckets.last[member]
                 for i in range(left):
-                    staged.ids[found] = some[i]
+                    ids[found] = some[i]
                     found += np.int64((values[i] >= first) & (values[i] <= last))
             else:
                 first = buckets.first[member]
                 for i in range(left):
-                    staged.ids[found] = some[i]
+                    ids[found] = some[i]
                     found += np.int64(values[i] >= first)
             clause = np.int64(buckets.member[member])
             if clause < 0:
                 clause = ~clause
+                here = ids[used + 1 :]
                 cut = buckets.cut[bucket]
-                found = used + _keep(staged.ids[used:], found - used, clause, cut, table, keys, clauses, derived)
-            if found > used:
-                staged.clause[done] = clause
-                staged.rows[done] = found - used
-                staged.begin[done] = used
+                found = used + 1 + _keep(here, found - used - 1, clause, cut, table, keys, clauses, derived)
+            if found > used + 1:
+                ids[used] = found - used - 2
+                staged.marks[done] = (clause << 32) | used
                 used = found
                 done += 1
             member += 1
@@ -279,28 +265,26 @@ def scan_buckets(
 
 
 @compiled
-def order_staged(clause: np.ndarray, count: Int, order: np.ndarray, spare: np.ndarray, most: Int) -> None:
-    """The order of the first `count` matches by their clauses, each below `most`: a radix sort of their places."""
+def sort_marks(marks: np.ndarray, spare: np.ndarray, count: Int, most: Int) -> None:
+    """Sort the first `count` marks by their clauses, whose positions are below `most`; a radix sort."""
     starts = np.empty(2048, np.int32)
-    for i in range(count):
-        order[i] = i
-    here, there = order, spare
-    shift = 0
-    while most >> shift:
+    here, there = marks, spare
+    shift = 32
+    while most >> (shift - 32):
         starts[:] = 0
         for i in range(count):
-            starts[(clause[i] >> shift) & 2047] += 1
+            starts[(here[i] >> shift) & 2047] += 1
         total = np.int32(0)
         for digit in range(2048):
             size = starts[digit]
             starts[digit] = total
             total += size
         for i in range(count):
-            mine = (clause[here[i]] >> shift) & 2047
+            mine = (here[i] >> shift) & 2047
             there[starts[mine]] = here[i]
             starts[mine] += 1
         here, there = there, here
         shift += 11
     # After an odd number of passes the answer lies in the spare array; copying onto itself is harmless.
     for i in range(count):
-        order[i] = here[i]
+        marks[i] = here[i]

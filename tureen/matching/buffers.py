@@ -1,27 +1,11 @@
-"""Memory that matching uses again and again, and the thresholds by which it works."""
+"""Memory that matching uses again and again."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-
-@dataclass(frozen=True, slots=True)
-class Tuning:
-    """The thresholds of matching: they decide what it costs, never what it gives.
-
-    `exact_bytes`: up to this size a column's prefix bitmaps stand at every cut point; beyond, at every
-    `coarse_slots`-th part of the block. `short_share`: a factor with at most one row in so many gives
-    candidates to check, instead of bitmaps to AND. `hot_share`: a key with more than one row in so many is hot,
-    and its clauses are visited as if no key reached them.
-    """
-
-    exact_bytes: int = 4 << 20
-    coarse_slots: int = 1024
-    short_share: int = 64
-    hot_share: int = 64
+from tureen.matching.tuning import Tuning
 
 
 class Buffers:

@@ -223,6 +223,42 @@ def _write(
 
 
 @compiled
+def _write_staged(
+    staged: Staged, waiting: Int, before: Int, ids: np.ndarray, output: Output, done: Int, words: np.ndarray, limit: Int
+) -> tuple[Int, Int]:
+    """Write the staged matches of clauses that stand before another, as far as there is room.
+
+    Gives the next of them, and the number of entries.
+    """
+    room = output.words.size - words.size
+    halves = output.words.view(np.uint16)
+    used = output.offset[done] >> 3
+    while waiting < staged.marks.size and used <= room:
+        clause, begin = staged.marks[waiting] >> 32, staged.marks[waiting] & 0xFFFF_FFFF
+        if clause >= before:
+            break
+        count = np.int64(staged.ids[begin]) + 1
+        if count <= limit:
+            size = (count + 3) >> 2
+            output.words[used + size - 1] = 0
+            for i in range(count):
+                halves[(used << 2) + i] = staged.ids[begin + 1 + i]
+            used += size
+        else:
+            bitmap = output.words[used : used + words.size]
+            bitmap[:] = 0
+            for i in range(count):
+                set_bit(bitmap, np.int64(staged.ids[begin + 1 + i]))
+            used += words.size
+        output.clause[done] = ids[clause]
+        output.rows[done] = count
+        done += 1
+        output.offset[done] = used << 3
+        waiting += 1
+    return waiting, done
+
+
+@compiled
 def _smallest(factors: np.ndarray, counts: np.ndarray) -> Int:
     """That of a clause's factors that has the fewest rows."""
     access = factors[0]
@@ -246,7 +282,6 @@ def match_clauses(
     derived: np.ndarray,
     settled: np.ndarray,
     staged: Staged,
-    order: np.ndarray,
     short: Int,
     block_rows: Int,
     output: Output,
@@ -254,7 +289,7 @@ def match_clauses(
     """Match the visited clauses with a block, and write them and the staged ones, until all are done or output is full.
 
     `state` has the numbers of visited clauses, of staged ones and of entries that are done. A clause whose `settled`
-    is not negative has its whole answer in that derived bitmap. `order` is the order of the staged clauses.
+    is not negative has its whole answer in that derived bitmap. All marks of the staged ones are there, in order.
     """
     width = derived.shape[1]
     limit = list_limit(block_rows)
@@ -263,17 +298,16 @@ def match_clauses(
     union = np.empty(width, np.uint64)
     marks = np.zeros(width, np.uint64)
     place, waiting, done = state[0], state[1], state[2]
-    while place < visited.size or waiting < order.size:
+    while True:
+        q = np.int64(visited[place]) if place < visited.size else np.int64(ids.size)
+        if waiting < staged.marks.size and (staged.marks[waiting] >> 32) < q:
+            waiting, done = _write_staged(staged, waiting, q, ids, output, done, words, limit)
         if (output.offset[done] >> 3) + width > output.words.size:
             state[0], state[1], state[2] = place, waiting, done
             return False
-        q = np.int64(visited[place]) if place < visited.size else np.int64(ids.size)
-        if waiting < order.size and staged.clause[order[waiting]] < q:
-            one = order[waiting]
-            found = staged.ids[staged.begin[one] :]
-            done = _write(output, done, ids[staged.clause[one]], np.int64(staged.rows[one]), True, found, words, limit)
-            waiting += 1
-            continue
+        if place == visited.size:
+            state[0], state[1], state[2] = place, waiting, done
+            return True
         place += 1
         answer = settled[q] if settled.size else -1
         factors = clause_factor[clause_start[q] : clause_start[q + 1]]
@@ -299,5 +333,3 @@ def match_clauses(
                 )
         if count:
             done = _write(output, done, ids[q], count, listed, rows, words, limit)
-    state[0], state[1], state[2] = place, waiting, done
-    return True

@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tureen.matching.access import Keys
 from tureen.matching.buffers import Buffers
 from tureen.matching.cell import Cell
 from tureen.matching.derived import derive
@@ -15,8 +14,8 @@ from tureen.matching.prefixes import Prefixes, fill_prefixes, plan_prefixes
 from tureen.matching.reach import reach, stage
 from tureen.matching.visits import Visits, visits_of, with_clauses
 from tureen.queries import QueryRun
-from tureen.stems.index import Block
-from tureen.stems.kernels import rank_cuts
+from tureen.stems.index import Block, address_of
+from tureen.stems.kernels import Keys, rank_cuts
 from tureen.stems.run import CELL_SCHEMA
 
 _EMPTY = pa.RecordBatch.from_arrays([pa.nulls(0, one.type) for one in CELL_SCHEMA], schema=CELL_SCHEMA)
@@ -33,17 +32,17 @@ def match_block(block: Block, run: QueryRun, buffers: Buffers) -> Cell:
     arrays = run.arrays
     width = (block.rows + 63) // 64
     table = block.table(run.names).entries
-    keys = Keys(arrays.high, arrays.low, arrays.text_start, arrays.text)
+    keys = Keys(*(address_of(one) for one in (arrays.high, arrays.low, arrays.text_start, arrays.text)))
     reached = reach(block, run, table, keys, buffers)
     visits = visits_of(run, reached.hot)
     ranks = buffers.take("ranks", len(arrays.high), np.int32)
-    rank_cuts(table, visits.cut, visits.cut_start, *keys, ranks)
+    rank_cuts(table, visits.cut, visits.cut_start, keys, ranks)
     ranges = Ranges(arrays.factor_column, arrays.factor_start, arrays.range_low, arrays.range_high, ranks)
     counts = buffers.take("counts", run.factors + len(run.derived_texts), np.int32)
     count_factors(ranges, visits.factor, counts)
     derived = derive(block, run, width, counts, ranks, buffers)
     prefixes = _prefixes(block, visits, width, table, ranks, buffers)
-    staged, order = stage(reached, run, table, keys, derived.words, buffers)
+    staged = stage(reached, run, table, keys, derived.words, buffers)
     visited = (
         with_clauses(visits.clause, np.flatnonzero(derived.settled >= 0)) if derived.settled.size else visits.clause
     )
@@ -68,7 +67,6 @@ def match_block(block: Block, run: QueryRun, buffers: Buffers) -> Cell:
         derived.words,
         derived.settled,
         staged,
-        order,
         block.rows // buffers.tuning.short_share,
         block.rows,
         output,

@@ -7,10 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tureen.matching.access import Buckets, Clauses, Keys, Staged, find_buckets, order_staged, scan_buckets
+from tureen.matching.access import Buckets, Clauses, Staged, scan_buckets, sort_marks
+from tureen.matching.buckets import find_buckets
 from tureen.matching.buffers import Buffers
 from tureen.queries import QueryRun
 from tureen.stems.index import Block
+from tureen.stems.kernels import Keys
+
+_NO_HITS: npt.NDArray[np.int64] = np.empty((0, 3), np.int64)
 
 
 class Reached(NamedTuple):
@@ -23,21 +27,28 @@ class Reached(NamedTuple):
 def reach(block: Block, run: QueryRun, table: npt.NDArray[np.int64], keys: Keys, buffers: Buffers) -> Reached:
     """Which buckets the block's rows reach, but for those whose key is hot: the clauses of these are visited.
 
-    A bucket costs its members times its rows, a visited clause costs about the same for any number of rows.
+    A bucket costs its members times its rows, a visited clause costs about the same for any number of rows. And where
+    a column's clauses are fewer than the rows that would look for their buckets, all of them are visited.
     """
-    access, most = run.access, block.rows // buffers.tuning.hot_share
+    access, tuning = run.access, buffers.tuning
+    most = tuning.most_rows(block.rows)
     found: list[npt.NDArray[np.int64]] = []
     hot: list[npt.NDArray[np.int32]] = []
     for number, column in enumerate(access.column.tolist()):
         first, last = access.column_start[number : number + 2].tolist()
+        begin, end = access.bucket_start[2 * first], access.bucket_start[2 * last]
+        if not tuning.looks_up(block.rows, int(end - begin)):
+            found.append(_NO_HITS)
+            hot.append(access.member[begin:end])
+            continue
         room = min(block.rows, last - first)
         hits: npt.NDArray[Any] = buffers.take(f"hits {number}", 3 * room, np.int64)[: 3 * room].reshape(room, 3)
-        count = find_buckets(table[column], keys, access.bucket_cut[first:last], hits)
-        hits = hits[:count]
+        hits = hits[: find_buckets(table[column], keys, access.bucket_cut[first:last], hits)]
         large = hits[:, 2] - hits[:, 1] > most
         if large.any():
-            for bucket in (first + hits[large, 0]).tolist():
-                hot.append(access.member[access.bucket_start[2 * bucket] : access.bucket_start[2 * bucket + 2]])
+            buckets = 2 * (first + hits[large, 0])
+            places = zip(access.bucket_start[buckets].tolist(), access.bucket_start[buckets + 2].tolist(), strict=True)
+            hot.extend(access.member[begin:end] for begin, end in places)
             hits = hits[~large]
         found.append(hits)
     if not hot:
@@ -53,8 +64,8 @@ def stage(
     keys: Keys,
     derived: npt.NDArray[Any],
     buffers: Buffers,
-) -> tuple[Staged, npt.NDArray[Any]]:
-    """The matches in the buckets that were reached, and their order by clause."""
+) -> Staged:
+    """The matches in the buckets that were reached, in the order of their clauses."""
     access, arrays = run.access, run.arrays
     buckets = Buckets(access.bucket_cut, access.bucket_start, access.member, access.first, access.last)
     clauses = Clauses(
@@ -67,9 +78,7 @@ def stage(
         arrays.clause_factor,
     )
     staged = Staged(
-        buffers.take("staged clause", 1 << 12, np.int32),
-        buffers.take("staged rows", 1 << 12, np.int32),
-        buffers.take("staged begin", 1 << 12, np.int64),
+        buffers.take("staged marks", 1 << 12, np.int64),
         buffers.take("staged ids", 1 << 16, np.uint16),
     )
     state = np.zeros(4, np.int64)
@@ -82,6 +91,5 @@ def stage(
         ):
             staged = Staged(*(buffers.grow(f"staged {name}") for name in Staged._fields))
     count = int(state[2])
-    order = buffers.take("staged order", count, np.int32)
-    order_staged(staged.clause, count, order, buffers.take("staged spare", count, np.int32), len(run))
-    return staged, order[:count]
+    sort_marks(staged.marks, buffers.take("staged spare", count, np.int64), count, len(run))
+    return staged._replace(marks=staged.marks[:count])
