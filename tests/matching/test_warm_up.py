@@ -12,7 +12,8 @@ from matching.material import SCHEMA, batch_of, random_clause, random_rows
 from matching.rules import random_rules
 from numba.core.dispatcher import Dispatcher
 import tureen.matching as matching
-from tureen.matching import access, bitmaps, buckets, decoding, kernels as clauses, prefixes, reading, scanning
+from tureen.matching import access, bitmaps, buckets, decoding, prefixes, reading, rowmajor, scanning
+from tureen.matching import kernels as clauses
 from tureen.queries import QueryRun, compile_clauses
 from tureen.queries.access import AccessIndex
 from tureen.stems import kernels
@@ -20,15 +21,15 @@ from tureen.stems.index import Block, index_block
 
 loops = {
     one
-    for module in (access, bitmaps, buckets, decoding, clauses, prefixes, reading, scanning, kernels)
+    for module in (access, bitmaps, buckets, decoding, clauses, prefixes, reading, rowmajor, scanning, kernels)
     for one in vars(module).values()
     if isinstance(one, Dispatcher)
 }
 assert len(loops) > 20
 matching.warm_up()
 known = {one: list(one.signatures) for one in loops}
-ways = [matching.Costs(), matching.Costs(search=0), matching.Costs(search=0, pair=10), matching.Costs(search=10**9)]
-buffers = [matching.Buffers(matching.Tuning(costs=way)) for way in ways]
+from matching.test_access import WAYS
+buffers = [matching.Buffers(tuning) for tuning in WAYS.values()]
 for seed in range(30):
     rng = random.Random(seed)
     rows = random_rows(rng, rng.choice([0, 1, 70]))

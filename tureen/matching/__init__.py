@@ -12,6 +12,7 @@ from tureen.matching.match import match_block
 from tureen.matching.select import Selector, select
 from tureen.matching.tuning import Costs, Tuning
 from tureen.matching.warm import warm_up
+from tureen.matching.ways import describe, way_of
 
 __all__ = [
     "Buffers",
@@ -21,8 +22,10 @@ __all__ = [
     "RunCells",
     "Selector",
     "Tuning",
+    "describe",
     "holds",
     "match_block",
     "select",
     "warm_up",
+    "way_of",
 ]

@@ -33,13 +33,18 @@ class Derived:
 
 
 def derive(
-    block: Block, run: QueryRun, width: int, counts: npt.NDArray[Any], ranks: npt.NDArray[Any], buffers: Buffers
+    block: Block,
+    run: QueryRun,
+    width: int,
+    counts: npt.NDArray[Any],
+    ranks: npt.NDArray[Any] | None,
+    buffers: Buffers,
 ) -> Derived:
     """The bitmaps of the derived factors, and their numbers of rows in `counts`.
 
     A factor is evaluated on the rows that some clause asks it about, as far as those are easily known. So it may raise
     on a row that no clause asks about: each clause that contains it is then evaluated on its own, on the rows that its
-    other factors let through, and its answer takes a bitmap of its own.
+    other factors let through, and its answer takes a bitmap of its own. Without `ranks` it is asked about all rows.
     """
     size = len(run.derived_texts)
     words = buffers.take("derived", size * width, np.uint64)[: size * width].reshape(size, width)
@@ -72,10 +77,13 @@ def derive(
 
 
 def _holds_where_asked(
-    block: Block, run: QueryRun, number: int, counts: npt.NDArray[Any], ranks: npt.NDArray[Any]
+    block: Block, run: QueryRun, number: int, counts: npt.NDArray[Any], ranks: npt.NDArray[Any] | None
 ) -> npt.NDArray[np.bool_]:
     """For which rows a derived factor holds, of those that the most selective of its partners let through."""
-    factor, partners, arrays = run.derived[number], run.partners[number], run.arrays
+    factor, arrays = run.derived[number], run.arrays
+    if ranks is None:
+        return holds(factor, block)
+    partners = run.partners[number]
     chosen = {min(some, key=lambda one: int(counts[one])) for some in partners or ()}
     if partners is None or 2 * sum(int(counts[one]) for one in chosen) > block.rows:
         return holds(factor, block)

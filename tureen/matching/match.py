@@ -12,7 +12,8 @@ from tureen.matching.derived import derive
 from tureen.matching.kernels import Output, Ranges, count_factors, match_clauses
 from tureen.matching.prefixes import Prefixes, fill_prefixes, plan_prefixes
 from tureen.matching.reach import reach, stage
-from tureen.matching.visits import Visits, visits_of, with_clauses
+from tureen.matching.visits import NO_VISITS, Visits, visits_of, with_clauses
+from tureen.matching.ways import most_by_row
 from tureen.queries import QueryRun
 from tureen.stems.index import Block, address_of
 from tureen.stems.kernels import Keys, rank_cuts
@@ -34,15 +35,19 @@ def match_block(block: Block, run: QueryRun, buffers: Buffers) -> Cell:
     table = block.table(run.names).entries
     keys = Keys(*(address_of(one) for one in (arrays.high, arrays.low, arrays.text_start, arrays.text)))
     reached = reach(block, run, table, keys, buffers)
-    visits = visits_of(run, reached.hot)
+    by_row = reached.hot is None and block.rows <= most_by_row(run, buffers.tuning)
+    # The bitmaps are made when the first block wants them.
+    lineage = run.lineage if by_row else None
+    visits = visits_of(run, reached.hot) if lineage is None else NO_VISITS
     ranks = buffers.take("ranks", len(arrays.high), np.int32)
-    rank_cuts(table, visits.cut, visits.cut_start, keys, ranks)
     ranges = Ranges(arrays.factor_column, arrays.factor_start, arrays.range_low, arrays.range_high, ranks)
     counts = buffers.take("counts", run.factors + len(run.derived_texts), np.int32)
-    count_factors(ranges, visits.factor, counts)
-    derived = derive(block, run, width, counts, ranks, buffers)
+    if lineage is None:
+        rank_cuts(table, visits.cut, visits.cut_start, keys, ranks)
+        count_factors(ranges, visits.factor, counts)
+    derived = derive(block, run, width, counts, ranks if lineage is None else None, buffers)
     prefixes = _prefixes(block, visits, width, table, ranks, buffers)
-    staged = stage(reached, run, table, keys, derived.words, buffers)
+    staged = stage(block.rows, reached, run, table, keys, derived.words, lineage, buffers)
     visited = (
         with_clauses(visits.clause, np.flatnonzero(derived.settled >= 0)) if derived.settled.size else visits.clause
     )
@@ -92,11 +97,14 @@ def _prefixes(
     most = min(visits.cut.size, columns * exact_slots) + columns * (block.rows // grain + 2)
     slot_rank = buffers.take("slot rank", most, np.int32)
     column_slot = buffers.take("column slot", columns + 1, np.int32)
-    slots = plan_prefixes(
-        visits.cut, visits.cut_start, ranks, block.rows, exact_slots, grain, floor, ceil, slot_rank, column_slot
-    )
+    slots = 0
+    if len(visits.clause):
+        slots = plan_prefixes(
+            visits.cut, visits.cut_start, ranks, block.rows, exact_slots, grain, floor, ceil, slot_rank, column_slot
+        )
     words = buffers.take("prefixes", slots * width, np.uint64)[: slots * width].reshape(slots, width)
-    fill_prefixes(table, slot_rank, column_slot, words)
+    if slots:
+        fill_prefixes(table, slot_rank, column_slot, words)
     return Prefixes(floor, ceil, slot_rank, words)
 
 

@@ -10,7 +10,10 @@ import numpy.typing as npt
 from tureen.matching.access import Buckets, Clauses, Staged, scan_buckets, sort_marks
 from tureen.matching.buckets import find_buckets
 from tureen.matching.buffers import Buffers
+from tureen.matching.rowmajor import find_stretches, match_rows
 from tureen.queries import QueryRun
+from tureen.queries.cuts import Encoding
+from tureen.queries.lineage import Lineage
 from tureen.stems.index import Block
 from tureen.stems.kernels import Keys
 
@@ -37,7 +40,8 @@ def reach(block: Block, run: QueryRun, table: npt.NDArray[np.int64], keys: Keys,
     for number, column in enumerate(access.column.tolist()):
         first, last = access.column_start[number : number + 2].tolist()
         begin, end = access.bucket_start[2 * first], access.bucket_start[2 * last]
-        if not tuning.looks_up(block.rows, int(end - begin)):
+        text = run.encodings[column] in (Encoding.TEXT, Encoding.WIDE)
+        if not tuning.looks_up(block.rows, last - first, int(end - begin), text):
             found.append(_NO_HITS)
             hot.append(access.member[begin:end])
             continue
@@ -58,14 +62,16 @@ def reach(block: Block, run: QueryRun, table: npt.NDArray[np.int64], keys: Keys,
 
 
 def stage(
+    block_rows: int,
     reached: Reached,
     run: QueryRun,
     table: npt.NDArray[np.int64],
     keys: Keys,
     derived: npt.NDArray[Any],
+    lineage: Lineage | None,
     buffers: Buffers,
 ) -> Staged:
-    """The matches in the buckets that were reached, in the order of their clauses."""
+    """The matches in the buckets that were reached and, where there is a lineage, of the visited clauses; in order."""
     access, arrays = run.access, run.arrays
     buckets = Buckets(access.bucket_cut, access.bucket_start, access.member, access.first, access.last)
     clauses = Clauses(
@@ -90,6 +96,15 @@ def stage(
             reached.hits[number], state, base, column, residual, flip, buckets, table, keys, clauses, derived, staged
         ):
             staged = Staged(*(buffers.grow(f"staged {name}") for name in Staged._fields))
-    count = int(state[2])
+    state = state[1:]
+    if lineage is not None:
+        found = buffers.take("stretches", block_rows * len(table), np.int32)
+        found = found[: block_rows * len(table)].reshape(block_rows, len(table))
+        find_stretches(table, access.cut, access.cut_start, keys, lineage.slot, found)
+        state[0] = 0
+        base = int(lineage.slot[-1])
+        while not match_rows(lineage.words, found, derived, base, access.visited, state, staged):
+            staged = Staged(*(buffers.grow(f"staged {name}") for name in Staged._fields))
+    count = int(state[1])
     sort_marks(staged.marks, buffers.take("staged spare", count, np.int64), count, len(run))
     return staged._replace(marks=staged.marks[:count])

@@ -26,6 +26,11 @@ class Visits:
     cut_start: npt.NDArray[Any]
 
 
+_NONE = read_only(np.empty(0, np.int32))
+NO_VISITS = Visits(_NONE, _NONE, _NONE, _NONE)
+"""What there is to visit where all clauses are matched in another way."""
+
+
 def visits_of(run: QueryRun, reached: npt.NDArray[Any] | None) -> Visits:
     """The clauses that no key reaches, with some that a key would reach."""
     known, arrays = run.access, run.arrays

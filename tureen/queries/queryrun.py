@@ -22,6 +22,7 @@ from tureen.predicate import Clause, Factor, IsNull, Predicate, Within, load_cla
 from tureen.queries.access import MOST_PARTNERS, AccessIndex
 from tureen.queries.arrays import Arrays, Typed, typed
 from tureen.queries.cuts import Cut, Edge, Encoding, interval_of
+from tureen.queries.lineage import Lineage
 
 VERSION = 2
 """The version of the file's format."""
@@ -46,6 +47,11 @@ class QueryRun:
     def access(self) -> AccessIndex:
         """Which clauses are reached by which key, and which are visited for every block."""
         return self.known_access or AccessIndex.of(self.arrays, self.encodings)
+
+    @cached_property
+    def lineage(self) -> Lineage | None:
+        """For blocks of a few rows, the visited clauses as bitmaps; None where they would take too much memory."""
+        return Lineage.of(self.arrays, self.access, len(self.derived_texts))
 
     @property
     def ids(self) -> npt.NDArray[np.int64]:
