@@ -11,7 +11,7 @@ from tureen.matching.cell import Cell
 from tureen.matching.derived import derive
 from tureen.matching.kernels import Output, Ranges, count_factors, match_clauses
 from tureen.matching.prefixes import Prefixes, fill_prefixes, plan_prefixes
-from tureen.matching.reach import reach, stage
+from tureen.matching.reach import reach, stage, with_keys_for
 from tureen.matching.visits import NO_VISITS, Visits, visits_of, with_clauses
 from tureen.matching.ways import most_by_row
 from tureen.queries import QueryRun
@@ -30,6 +30,7 @@ def match_block(block: Block, run: QueryRun, buffers: Buffers) -> Cell:
     """
     if block.rows == 0 or len(run) == 0:
         return Cell(_EMPTY)
+    run = with_keys_for(block.rows, run, buffers.tuning)
     arrays = run.arrays
     width = (block.rows + 63) // 64
     table = block.table(run.names).entries

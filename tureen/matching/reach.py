@@ -11,6 +11,7 @@ from tureen.matching.access import Buckets, Clauses, Staged, scan_buckets, sort_
 from tureen.matching.buckets import find_buckets
 from tureen.matching.buffers import Buffers
 from tureen.matching.rowmajor import find_stretches, match_rows
+from tureen.matching.tuning import Tuning
 from tureen.queries import QueryRun
 from tureen.queries.cuts import Encoding
 from tureen.queries.lineage import Lineage
@@ -27,6 +28,22 @@ class Reached(NamedTuple):
     hot: npt.NDArray[Any] | None
 
 
+def looks_up(rows: int, run: QueryRun, number: int, tuning: Tuning) -> bool:
+    """Whether so many rows look for their buckets in an access column, or its clauses are all visited."""
+    access = run.access
+    first, last = access.column_start[number : number + 2].tolist()
+    members = int(access.bucket_start[2 * last] - access.bucket_start[2 * first])
+    text = run.encodings[access.column[number]] in (Encoding.TEXT, Encoding.WIDE)
+    return tuning.looks_up(rows, last - first, members, text)
+
+
+def with_keys_for(rows: int, run: QueryRun, tuning: Tuning) -> QueryRun:
+    """The run for a block of so many rows: itself, or all of it to be visited if the rows look for no key."""
+    if any(looks_up(rows, run, number, tuning) for number in range(len(run.access.column))):
+        return run
+    return run.all_visited
+
+
 def reach(block: Block, run: QueryRun, table: npt.NDArray[np.int64], keys: Keys, buffers: Buffers) -> Reached:
     """Which buckets the block's rows reach, but for those whose key is hot: the clauses of these are visited.
 
@@ -39,11 +56,9 @@ def reach(block: Block, run: QueryRun, table: npt.NDArray[np.int64], keys: Keys,
     hot: list[npt.NDArray[np.int32]] = []
     for number, column in enumerate(access.column.tolist()):
         first, last = access.column_start[number : number + 2].tolist()
-        begin, end = access.bucket_start[2 * first], access.bucket_start[2 * last]
-        text = run.encodings[column] in (Encoding.TEXT, Encoding.WIDE)
-        if not tuning.looks_up(block.rows, last - first, int(end - begin), text):
+        if not looks_up(block.rows, run, number, tuning):
             found.append(_NO_HITS)
-            hot.append(access.member[begin:end])
+            hot.append(access.member[access.bucket_start[2 * first] : access.bucket_start[2 * last]])
             continue
         room = min(block.rows, last - first)
         hits: npt.NDArray[Any] = buffers.take(f"hits {number}", 3 * room, np.int64)[: 3 * room].reshape(room, 3)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,13 @@ class QueryRun:
     def access(self) -> AccessIndex:
         """Which clauses are reached by which key, and which are visited for every block."""
         return self.known_access or AccessIndex.of(self.arrays, self.encodings)
+
+    @cached_property
+    def all_visited(self) -> QueryRun:
+        """The same clauses, none of them reached by a key: for blocks with too many rows to look for their keys."""
+        if not len(self.access.column):
+            return self
+        return replace(self, known_access=AccessIndex.of(self.arrays, self.encodings, least_keys=len(self) + 1))
 
     @cached_property
     def lineage(self) -> Lineage | None:
