@@ -1,8 +1,8 @@
 """The Query SteM grows and shrinks: eager clauses become compiled query runs, which are merged as they get many.
 
 Query runs are stretches of clause numbers. New clauses are compiled and merged with the newest runs that are not
-larger, or with all as long as that is quick, so that there are few runs. A clause that is no longer eager stays in its run,
-where it costs matching a little, until the run is merged with another or so many have gone that it is written anew.
+larger, or with all as long as that is quick, so that there are few runs. A clause that is no longer eager stays in its
+run, where it costs matching a little, until the run is merged or so many have gone that it is written anew.
 """
 
 from __future__ import annotations
