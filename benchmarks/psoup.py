@@ -1,0 +1,201 @@
+"""PSoup's experiments: response times against windows and predicates, arrival rates against numbers of queries.
+
+* *Fig. 7a, b* (§5.2.2): response time by size of the window, for one to four equalities or interval predicates.
+* *Table 2* (§5.2.3): response time by number of interval predicates, over windows of 2^15 tuples.
+* *Fig. 9* (§5.2.4): arrival rate by number of queries of one to four interval predicates, windows of 1,000 tuples.
+* *Figs. 12 and 13* (§5.5): the same on traffic, windows of 1,000 and 10,000 tuples.
+
+NoMat evaluates at invocation from the indexes, PSoup-P keeps what satisfies the WHERE clause and applies the window at
+invocation, PSoup-C keeps the current window's results: `psoup_response` and `psoup_variants` say how. Everything that
+is timed was compared with numpy first. The paper ran in memory; here every batch that is taken in is written and
+fsynced. What stands here as the paper's is from its text and its Table 2, so mostly an order of magnitude.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.psoup_arrival import NAMES, Feed, arrival_rates
+from benchmarks.psoup_plot import draw_arrivals, draw_predicates, draw_responses
+from benchmarks.psoup_response import COMPLETE, NOMAT, PARTIAL, Curves, Pace, response_times
+from benchmarks.psoup_variants import C_LAZILY, C_SHARED, C_UNSHARED, P_SHARED, P_UNSHARED
+from benchmarks.psoup_workload import Workload, equalities, intervals, uniform
+from benchmarks.report import RESULTS, Report
+from benchmarks.traffic import traffic
+
+EQUALITIES, INTERVALS, TRAFFIC = "equalities", "intervals", "traffic"
+
+OF_RESPONSES: Mapping[tuple[str, str, str], str] = {
+    (EQUALITIES, NOMAT, PARTIAL): "10 to 100",
+    (EQUALITIES, PARTIAL, COMPLETE): "100",
+    (INTERVALS, NOMAT, PARTIAL): "10 to 100",
+    (INTERVALS, PARTIAL, COMPLETE): "comparable",
+    (TRAFFIC, NOMAT, PARTIAL): "the same trend",
+    (TRAFFIC, PARTIAL, COMPLETE): "the same trend",
+}
+"""What the paper finds of the ratio of two response times, by workload."""
+
+TABLE_2: Mapping[int, Mapping[str, float]] = {
+    1: {NOMAT: 0.3940, PARTIAL: 0.0465, COMPLETE: 0.0565},
+    2: {NOMAT: 0.4905, PARTIAL: 0.0240, COMPLETE: 0.0210},
+    4: {NOMAT: 0.8255, PARTIAL: 0.0130, COMPLETE: 0.0035},
+}
+"""The paper's milliseconds by number of interval predicates and variant."""
+
+OF_RATES: Mapping[tuple[str, str], str] = {
+    (P_SHARED, NOMAT): "not measured",
+    (P_SHARED, P_UNSHARED): "10 uniform, above 1 on traffic",
+    (P_SHARED, C_SHARED): "100 uniform, above 1 on traffic",
+    (P_SHARED, C_LAZILY): "no such variant",
+    (C_SHARED, C_UNSHARED): "about 1 uniform, above 1 on traffic",
+}
+"""What the paper finds of the ratio of two arrival rates."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The sizes of all experiments."""
+
+    queries: int
+    """How many queries are invoked."""
+    windows: Sequence[int]
+    fixed: int
+    """The window of Table 2."""
+    pace: Pace
+    counts: Sequence[int]
+    """How many queries tuples are matched with."""
+    small: int
+    large: int
+    """The windows while tuples arrive."""
+    feed: Feed
+
+
+WHOLE = Scale(
+    queries=128,
+    windows=[1 << power for power in (7, 9, 11, 13, 14, 15, 16, 17)],
+    fixed=1 << 15,
+    pace=Pace(first=1 << 17, batch=40_009, batches=3, rounds=4),
+    counts=[1 << power for power in (7, 9, 10, 11, 12)],
+    small=1_000,
+    large=10_000,
+    feed=Feed(1 << 16, 5),
+)
+QUICK = Scale(
+    queries=6,
+    windows=[128, 6_000],
+    fixed=2_048,
+    pace=Pace(first=5_000, batch=4_099, batches=2, rounds=1),
+    counts=[4, 24],
+    small=100,
+    large=6_000,
+    feed=Feed(4_500, 2),
+)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What was found, for plotting; times in milliseconds, rates in tuples per second."""
+
+    windows: Mapping[str, Curves]
+    """Response time by workload, variant and size of the window."""
+    predicates: Mapping[int, Mapping[str, float]]
+    """Response time by number of interval predicates and by variant."""
+    arrivals: Mapping[tuple[str, int], Curves]
+    """Arrival rate by workload and window, variant and number of queries."""
+
+
+def measure(root: Path, report: Report, *, quick: bool = False) -> Findings:
+    """Run all experiments; `quick` makes them small, so that they say nothing but that they work."""
+    scale = QUICK if quick else WHOLE
+    rows, most = scale.pace.rows, max(scale.counts)
+    windows = {
+        workload.name: _windows(root, workload, scale, report)
+        for workload in (
+            uniform(EQUALITIES, rows, equalities(scale.queries)),
+            uniform(INTERVALS, rows, intervals(scale.queries)),
+            traffic(TRAFFIC, rows, scale.queries),
+        )
+    }
+    predicates = {number: _predicates(root, number, scale, report) for number in TABLE_2}
+    synthetic = uniform(INTERVALS, scale.feed.rows, intervals(most))
+    trace = traffic(TRAFFIC, scale.feed.rows, most)
+    arrivals = {
+        (workload.name, size): _arrivals(root, workload, size, scale, report)
+        for workload, size in ((synthetic, scale.small), (trace, scale.small), (trace, scale.large))
+    }
+    return Findings(windows, predicates, arrivals)
+
+
+def plot(findings: Findings, folder: Path) -> None:
+    """Draw the paper's figures with what was found."""
+    synthetic = {name: curves for name, curves in findings.windows.items() if name != TRAFFIC}
+    draw_responses(folder / "psoup-response.svg", synthetic)
+    draw_responses(folder / "psoup-traffic-response.svg", {TRAFFIC: findings.windows[TRAFFIC]})
+    draw_predicates(folder / "psoup-predicates.svg", findings.predicates, TABLE_2)
+    for file, wanted in (("psoup-arrival.svg", INTERVALS), ("psoup-traffic-arrival.svg", TRAFFIC)):
+        panels = {
+            f"{name}, windows of {size:,} tuples": curves
+            for (name, size), curves in findings.arrivals.items()
+            if name == wanted
+        }
+        draw_arrivals(folder / file, panels)
+
+
+def _windows(root: Path, workload: Workload, scale: Scale, report: Report) -> Curves:
+    """Figs. 7a, 7b and 12."""
+    whole, rows = response_times(root / f"response-{workload.name}", workload, scale.windows, scale.pace)
+    for size in scale.windows:
+        for name, curve in whole.items():
+            report.add(f"response, {workload.name}, window of {size:,}, {name}", curve[size], "ms")
+    # The largest window of the paper's, and ours.
+    for size in scale.windows[-2:]:
+        for one, other in ((NOMAT, PARTIAL), (PARTIAL, COMPLETE)):
+            what = f"{one} / {other}, {workload.name}, window of {size:,}"
+            paper = OF_RESPONSES[workload.name, one, other]
+            report.add(f"{what} (paper: {paper})", whole[one][size] / whole[other][size], "times")
+            report.add(f"{what}, finding the rows alone", rows[one][size] / rows[other][size], "times")
+    return whole
+
+
+def _predicates(root: Path, number: int, scale: Scale, report: Report) -> dict[str, float]:
+    """A row of Table 2."""
+    name = f"{number} interval predicate{'s' if number > 1 else ''}"
+    workload = uniform(name, scale.pace.rows, intervals(scale.queries, predicates=number))
+    whole, rows = response_times(root / f"predicates-{number}", workload, [scale.fixed], scale.pace)
+    paper = TABLE_2[number]
+    for variant, curve in whole.items():
+        report.add(f"response, {name}, {variant} (paper: {paper[variant]})", curve[scale.fixed], "ms")
+    for one, other in ((NOMAT, PARTIAL), (NOMAT, COMPLETE), (PARTIAL, COMPLETE)):
+        ratio, alone = (curves[one][scale.fixed] / curves[other][scale.fixed] for curves in (whole, rows))
+        report.add(f"{one} / {other}, {name} (paper: {paper[one] / paper[other]:.2g})", ratio, "times")
+        report.add(f"{one} / {other}, {name}, finding the rows alone", alone, "times")
+    return {variant: curve[scale.fixed] for variant, curve in whole.items()}
+
+
+def _arrivals(root: Path, workload: Workload, window: int, scale: Scale, report: Report) -> Curves:
+    """Figs. 9, 13a and 13b."""
+    what = f"{workload.name}, window of {window:,}"
+    found = arrival_rates(root / f"arrival-{workload.name}-{window}", workload, window, scale.counts, scale.feed)
+    for count in scale.counts:
+        for name in NAMES:
+            report.add(f"arrival, {what}, {count:,} queries, {name}", found.rates[name][count], "tuples/s")
+    for count in (scale.counts[0], scale.counts[-1]):
+        for (one, other), paper in OF_RATES.items():
+            ratio = found.rates[one][count] / found.rates[other][count]
+            report.add(f"{one} / {other}, {what}, {count:,} queries (paper: {paper})", ratio, "times")
+    last = scale.counts[-1]
+    for name, unit in ((P_SHARED, f"bytes for {scale.feed.batch:,} tuples"), (C_SHARED, "bytes")):
+        report.add(f"results kept, {what}, {last:,} queries, {name}", found.bytes[name][last], unit)
+    return found.rates
+
+
+if __name__ == "__main__":
+    found_lines = Report()
+    with tempfile.TemporaryDirectory(prefix="tureen-psoup-") as made:
+        plot(measure(Path(made), found_lines, quick="quick" in sys.argv[1:]), RESULTS)
+    if "quick" not in sys.argv[1:]:
+        found_lines.write("psoup")

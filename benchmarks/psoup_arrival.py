@@ -1,0 +1,92 @@
+"""The rate at which tuples may arrive, by number of queries (§5.2.4, §5.5.2)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.psoup_response import Curves
+from benchmarks.psoup_variants import KEPT, NOMAT, WRITTEN, Variant
+from benchmarks.psoup_workload import Workload
+from tureen.stems.index import BLOCK_ROWS
+
+NAMES = (NOMAT, *WRITTEN, *KEPT)
+
+
+@dataclass(frozen=True)
+class Feed:
+    """How tuples arrive: the size of a batch, and in how many rounds each variant takes one."""
+
+    batch: int
+    rounds: int
+
+    @property
+    def rows(self) -> int:
+        """How many tuples arrive in all: one batch more, which is verified before anything is timed."""
+        return self.batch * (self.rounds + 1)
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What was found: tuples per second, and the bytes of a batch's results, by variant and number of queries."""
+
+    rates: Curves
+    bytes: Curves
+
+
+def arrival_rates(root: Path, workload: Workload, window: int, counts: Sequence[int], feed: Feed) -> Rates:
+    """Feed every variant the same batches as fast as it takes them; the best of the rounds, taken in turns."""
+    clauses = workload.clauses()
+    rates: Curves = {name: {} for name in NAMES}
+    sizes: Curves = {name: {} for name in NAMES}
+    for count in counts:
+        variants = [
+            Variant(name, root / f"{count}-{place}", workload, clauses[:count], window)
+            for place, name in enumerate(NAMES)
+        ]
+        best = dict.fromkeys(NAMES, float("inf"))
+        for number in range(feed.rounds + 1):
+            part = workload.table.slice(number * feed.batch, feed.batch).combine_chunks()
+            for variant in variants:
+                began = time.perf_counter()
+                variant.take(part)
+                if number:
+                    best[variant.name] = min(best[variant.name], time.perf_counter() - began)
+            if number in (0, feed.rounds):
+                verify(workload, window, variants, count, number * feed.batch, (number + 1) * feed.batch)
+                _weigh(variants, count, sizes)
+            for variant in variants:
+                variant.forget()
+        for name in NAMES:
+            rates[name][count] = feed.batch / best[name]
+    return Rates(rates, sizes)
+
+
+def verify(workload: Workload, window: int, variants: Sequence[Variant], count: int, first: int, last: int) -> None:
+    """Every variant that keeps results has numpy's, of the last batch (PSoup-P) or of the window (PSoup-C)."""
+    written = {variant.name: variant.written() for variant in variants if variant.name in WRITTEN}
+    kept = {variant.name: variant.kept for variant in variants if variant.kept is not None}
+    assert written
+    assert kept
+    for query, condition in enumerate(workload.conditions[:count]):
+        true = workload.truth(condition, last)
+        batch = true[np.searchsorted(true, first) :] - first
+        for name, cells in written.items():
+            rows, starts = cells.rows_of(query, 0, last - first)
+            blocks = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+            assert np.array_equal(rows + blocks * BLOCK_ROWS, batch), f"{name} gives wrong results for {condition}"
+        held = true[np.searchsorted(true, workload.begin(window, last)) :]
+        for name, results in kept.items():
+            assert np.array_equal(results.ids(query), held), f"{name} keeps wrong results for {condition}"
+
+
+def _weigh(variants: Sequence[Variant], count: int, sizes: Curves) -> None:
+    """The bytes of results: cells beyond the bare run's size, or four for each tuple that is kept."""
+    bare = next(variant.bytes for variant in variants if variant.name == NOMAT)
+    for variant in variants:
+        kept = variant.kept
+        sizes[variant.name][count] = variant.bytes - bare if kept is None else 4 * kept.results
