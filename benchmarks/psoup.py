@@ -39,6 +39,9 @@ OF_RESPONSES: Mapping[tuple[str, str, str], str] = {
 }
 """What the paper finds of the ratio of two response times, by workload."""
 
+PAPERS_LARGEST = 1 << 16
+"""The largest window of the paper."""
+
 TABLE_2: Mapping[int, Mapping[str, float]] = {
     1: {NOMAT: 0.3940, PARTIAL: 0.0465, COMPLETE: 0.0565},
     2: {NOMAT: 0.4905, PARTIAL: 0.0240, COMPLETE: 0.0210},
@@ -63,6 +66,8 @@ class Scale:
     queries: int
     """How many queries are invoked."""
     windows: Sequence[int]
+    wide: Sequence[int]
+    """Larger windows, for selective queries only."""
     fixed: int
     """The window of Table 2."""
     pace: Pace
@@ -77,8 +82,9 @@ class Scale:
 WHOLE = Scale(
     queries=128,
     windows=[1 << power for power in (7, 9, 11, 13, 14, 15, 16, 17)],
+    wide=[1 << 18, 1 << 20],
     fixed=1 << 15,
-    pace=Pace(first=1 << 17, batch=40_009, batches=3, rounds=4),
+    pace=Pace(batch=40_009, batches=2, rounds=5),
     counts=[1 << power for power in (7, 9, 10, 11, 12)],
     small=1_000,
     large=10_000,
@@ -86,9 +92,10 @@ WHOLE = Scale(
 )
 QUICK = Scale(
     queries=6,
-    windows=[128, 6_000],
-    fixed=2_048,
-    pace=Pace(first=5_000, batch=4_099, batches=2, rounds=1),
+    windows=[128, 4_500],
+    wide=[6_000],
+    fixed=4_500,
+    pace=Pace(batch=4_099, batches=2, rounds=1),
     counts=[4, 24],
     small=100,
     large=6_000,
@@ -111,13 +118,15 @@ class Findings:
 def measure(root: Path, report: Report, *, quick: bool = False) -> Findings:
     """Run all experiments; `quick` makes them small, so that they say nothing but that they work."""
     scale = QUICK if quick else WHOLE
-    rows, most = scale.pace.rows, max(scale.counts)
+    most, few = max(scale.counts), scale.queries
+    near, far = scale.windows, [*scale.windows, *scale.wide]
+    enough = scale.pace.rows(far)
     windows = {
-        workload.name: _windows(root, workload, scale, report)
-        for workload in (
-            uniform(EQUALITIES, rows, equalities(scale.queries)),
-            uniform(INTERVALS, rows, intervals(scale.queries)),
-            traffic(TRAFFIC, rows, scale.queries),
+        workload.name: _windows(root, workload, sizes, scale.pace, report)
+        for workload, sizes in (
+            (uniform(EQUALITIES, enough, equalities(few)), far),
+            (uniform(INTERVALS, scale.pace.rows(near), intervals(few)), near),
+            (traffic(TRAFFIC, enough, few), far),
         )
     }
     predicates = {number: _predicates(root, number, scale, report) for number in TABLE_2}
@@ -145,14 +154,13 @@ def plot(findings: Findings, folder: Path) -> None:
         draw_arrivals(folder / file, panels)
 
 
-def _windows(root: Path, workload: Workload, scale: Scale, report: Report) -> Curves:
+def _windows(root: Path, workload: Workload, sizes: Sequence[int], pace: Pace, report: Report) -> Curves:
     """Figs. 7a, 7b and 12."""
-    whole, rows = response_times(root / f"response-{workload.name}", workload, scale.windows, scale.pace)
-    for size in scale.windows:
+    whole, rows = response_times(root / f"response-{workload.name}", workload, sizes, pace)
+    for size in sizes:
         for name, curve in whole.items():
             report.add(f"response, {workload.name}, window of {size:,}, {name}", curve[size], "ms")
-    # The largest window of the paper's, and ours.
-    for size in scale.windows[-2:]:
+    for size in sorted({PAPERS_LARGEST, max(sizes)} & set(sizes)):
         for one, other in ((NOMAT, PARTIAL), (PARTIAL, COMPLETE)):
             what = f"{one} / {other}, {workload.name}, window of {size:,}"
             paper = OF_RESPONSES[workload.name, one, other]
@@ -164,7 +172,7 @@ def _windows(root: Path, workload: Workload, scale: Scale, report: Report) -> Cu
 def _predicates(root: Path, number: int, scale: Scale, report: Report) -> dict[str, float]:
     """A row of Table 2."""
     name = f"{number} interval predicate{'s' if number > 1 else ''}"
-    workload = uniform(name, scale.pace.rows, intervals(scale.queries, predicates=number))
+    workload = uniform(name, scale.pace.rows([scale.fixed]), intervals(scale.queries, predicates=number))
     whole, rows = response_times(root / f"predicates-{number}", workload, [scale.fixed], scale.pace)
     paper = TABLE_2[number]
     for variant, curve in whole.items():
@@ -186,7 +194,9 @@ def _arrivals(root: Path, workload: Workload, window: int, scale: Scale, report:
     for count in (scale.counts[0], scale.counts[-1]):
         for (one, other), paper in OF_RATES.items():
             ratio = found.rates[one][count] / found.rates[other][count]
+            used = found.by_processor[one][count] / found.by_processor[other][count]
             report.add(f"{one} / {other}, {what}, {count:,} queries (paper: {paper})", ratio, "times")
+            report.add(f"{one} / {other}, {what}, {count:,} queries, by processor time", used, "times")
     last = scale.counts[-1]
     for name, unit in ((P_SHARED, f"bytes for {scale.feed.batch:,} tuples"), (C_SHARED, "bytes")):
         report.add(f"results kept, {what}, {last:,} queries, {name}", found.bytes[name][last], unit)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from benchmarks.psoup_response import Curves
 from benchmarks.psoup_variants import KEPT, NOMAT, WRITTEN, Variant
@@ -32,38 +33,53 @@ class Feed:
 
 @dataclass(frozen=True)
 class Rates:
-    """What was found: tuples per second, and the bytes of a batch's results, by variant and number of queries."""
+    """What was found, by variant and number of queries."""
 
     rates: Curves
+    """Tuples per second."""
+    by_processor: Curves
+    """Tuples per second of processor time: without the disk, and whatever else the machine does."""
     bytes: Curves
+    """The size of a batch's results, or of those that are kept."""
 
 
 def arrival_rates(root: Path, workload: Workload, window: int, counts: Sequence[int], feed: Feed) -> Rates:
     """Feed every variant the same batches as fast as it takes them; the best of the rounds, taken in turns."""
     clauses = workload.clauses()
-    rates: Curves = {name: {} for name in NAMES}
-    sizes: Curves = {name: {} for name in NAMES}
+    found = Rates(_none(), _none(), _none())
     for count in counts:
         variants = [
             Variant(name, root / f"{count}-{place}", workload, clauses[:count], window)
             for place, name in enumerate(NAMES)
         ]
-        best = dict.fromkeys(NAMES, float("inf"))
         for number in range(feed.rounds + 1):
             part = workload.table.slice(number * feed.batch, feed.batch).combine_chunks()
             for variant in variants:
-                began = time.perf_counter()
-                variant.take(part)
+                taken = _timed(variant, part)
                 if number:
-                    best[variant.name] = min(best[variant.name], time.perf_counter() - began)
+                    _note(found, variant.name, count, feed.batch, taken)
             if number in (0, feed.rounds):
                 verify(workload, window, variants, count, number * feed.batch, (number + 1) * feed.batch)
-                _weigh(variants, count, sizes)
+                _weigh(variants, count, found.bytes)
             for variant in variants:
                 variant.forget()
-        for name in NAMES:
-            rates[name][count] = feed.batch / best[name]
-    return Rates(rates, sizes)
+    return found
+
+
+def _none() -> Curves:
+    return {name: {} for name in NAMES}
+
+
+def _timed(variant: Variant, part: pa.Table) -> tuple[float, float]:
+    """How long a batch takes by the clock, and by the processor."""
+    began, used = time.perf_counter(), time.process_time()
+    variant.take(part)
+    return time.perf_counter() - began, time.process_time() - used
+
+
+def _note(found: Rates, name: str, count: int, rows: int, taken: tuple[float, float]) -> None:
+    for curves, seconds in zip((found.rates, found.by_processor), taken, strict=True):
+        curves[name][count] = max(curves[name].get(count, 0.0), rows / seconds)
 
 
 def verify(workload: Workload, window: int, variants: Sequence[Variant], count: int, first: int, last: int) -> None:

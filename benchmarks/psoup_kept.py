@@ -7,7 +7,8 @@ is dropped first. When a batch is done, every query's ring holds exactly the win
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
@@ -18,11 +19,18 @@ from tureen.matching import Buffers, CellReader, Selector, match_block
 from tureen.matching.reading import entry_rows
 from tureen.queries import QueryRun
 from tureen.stems.index import Block
-from tureen.stems.kernels import Int, compiled, pointer
+from tureen.stems.kernels import Int, pointer
 from tureen.stems.run import CELL_SCHEMA, CellOf
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 NO_CELL = pa.RecordBatch.from_arrays([pa.nulls(0, one.type) for one in CELL_SCHEMA], schema=CELL_SCHEMA)
 """What is written with a run whose results are kept elsewhere."""
+
+
+def fresh(function: F) -> F:
+    """Compile a function anew in every process, which is safe whatever changed in the loops that it calls."""
+    return cast(F, numba.njit(nogil=True)(function))
 
 
 class Kept:
@@ -100,7 +108,7 @@ class Kept:
         return NO_CELL
 
 
-@compiled
+@fresh
 def window_begins(times: np.ndarray, before: Int, span: Int) -> np.ndarray:
     """For each tuple from `before` on, the first one that is no more than `span` older."""
     found = np.empty(times.size - before, np.int64)
@@ -112,7 +120,7 @@ def window_begins(times: np.ndarray, before: Int, span: Int) -> np.ndarray:
     return found
 
 
-@compiled
+@fresh
 def keep_rows(ring: np.ndarray, ends: np.ndarray, came: Int, rows: np.ndarray, oldest: np.ndarray) -> None:
     """Add a query's rows of a block, one by one, after dropping what left the window by then."""
     mask = ring.size - 1
@@ -126,7 +134,7 @@ def keep_rows(ring: np.ndarray, ends: np.ndarray, came: Int, rows: np.ndarray, o
     ends[0], ends[1] = first, last
 
 
-@compiled
+@fresh
 def keep_cell(
     places: tuple[int, ...],
     block_rows: Int,
@@ -145,7 +153,7 @@ def keep_cell(
         keep_rows(rings[clause], ends[clause], came, rows, oldest)
 
 
-@compiled
+@fresh
 def drop(rings: np.ndarray, ends: np.ndarray, limit: Int) -> None:
     """Drop every query's tuples before that one."""
     mask = rings.shape[1] - 1
@@ -156,7 +164,7 @@ def drop(rings: np.ndarray, ends: np.ndarray, limit: Int) -> None:
         ends[query, 0] = first
 
 
-@compiled
+@fresh
 def located(ring: np.ndarray, ends: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A ring's tuples as rows of blocks that begin at those tuples."""
     mask = ring.size - 1

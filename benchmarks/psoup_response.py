@@ -41,17 +41,18 @@ Curves = dict[str, dict[int, float]]
 
 @dataclass(frozen=True)
 class Pace:
-    """How a stream's tuples come: at first, then in so many batches; and how often everything is invoked after each."""
+    """How a stream's tuples come: what fills the largest window, then some batches, with everything invoked after each.
 
-    first: int
+    Everything is invoked in so many rounds, of which the best counts for each query.
+    """
+
     batch: int
     batches: int
     rounds: int
 
-    @property
-    def rows(self) -> int:
+    def rows(self, windows: Sequence[int]) -> int:
         """How many tuples come in all."""
-        return self.first + self.batch * self.batches
+        return max(windows) + self.batch * self.batches
 
 
 class Pot:
@@ -163,13 +164,13 @@ def response_times(root: Path, workload: Workload, windows: Sequence[int], pace:
     whole: list[Curves] = []
     rows: list[Curves] = []
     came = 0
-    for size in (pace.first, *[pace.batch] * pace.batches):
+    for size in (max(windows), *[pace.batch] * pace.batches):
         part = workload.table.slice(came, size)
         came += size
         for pot in (lazy, eager):
             pot.turned.push("s", part)
         complete.take()
-        if came == pace.first:
+        if came == max(windows):
             continue
         now = int(workload.times[came - 1])
         verify(workload, windows, answering, came)
@@ -209,17 +210,16 @@ def _check_paths(lazy: Pot, eager: Pot, now: int) -> None:
 
 
 def _in_turns(ways: Ways, windows: Sequence[int], queries: int, now: int, rounds: int) -> Curves:
-    """Milliseconds per query: the best of the rounds, in which all ways take turns."""
-    best = {name: dict.fromkeys(windows, float("inf")) for name in ways}
+    """Milliseconds of an invocation, of each query the best of the rounds, in which all ways take turns."""
+    best = {(name, size): np.full(queries, np.inf) for size in windows for name in ways}
     for _ in range(rounds):
-        for size in windows:
-            for name, answer in ways.items():
+        for (name, size), times in best.items():
+            answer = ways[name]
+            for query in range(queries):
                 began = time.perf_counter()
-                for query in range(queries):
-                    answer(size, query, now)
-                taken = (time.perf_counter() - began) * 1000 / queries
-                best[name][size] = min(best[name][size], taken)
-    return best
+                answer(size, query, now)
+                times[query] = min(times[query], time.perf_counter() - began)
+    return {name: {size: 1000 * float(best[name, size].mean()) for size in windows} for name in ways}
 
 
 def _mean(moments: Sequence[Curves]) -> Curves:

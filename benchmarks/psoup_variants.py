@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from benchmarks.psoup_kept import Kept
+from benchmarks.psoup_kept import Kept, fresh
 from benchmarks.psoup_workload import Workload
 from tureen.matching import RunCells, Selector
 from tureen.matching.bitmaps import list_limit, set_bit
@@ -31,7 +31,7 @@ from tureen.predicate import Clause
 from tureen.queries import QueryRun, compile_clauses
 from tureen.schema import Schema
 from tureen.stems.index import Block
-from tureen.stems.kernels import Int, compiled
+from tureen.stems.kernels import Int
 from tureen.stems.run import CELL_SCHEMA, CellOf, open_run, sort_by_time, write_run
 
 NOMAT = "NoMat"
@@ -128,7 +128,7 @@ def one_by_one(selectors: Sequence[Selector]) -> CellOf:
     return cell_of
 
 
-@compiled
+@fresh
 def put_rows(words: np.ndarray, used: Int, rows: np.ndarray, block_rows: Int) -> Int:
     """Write a container, a list or a bitmap, from the word `used` on; where the next one begins."""
     if rows.size > list_limit(block_rows):
