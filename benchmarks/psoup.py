@@ -13,18 +13,16 @@ fsynced. What stands here as the paper's is from its text and its Table 2, so mo
 
 from __future__ import annotations
 
-import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.plot import draw_curves
 from benchmarks.psoup_arrival import NAMES, Feed, arrival_rates
-from benchmarks.psoup_plot import draw_arrivals, draw_predicates, draw_responses
 from benchmarks.psoup_response import COMPLETE, NOMAT, PARTIAL, Curves, Pace, response_times
 from benchmarks.psoup_variants import C_LAZILY, C_SHARED, C_UNSHARED, P_SHARED, P_UNSHARED
 from benchmarks.psoup_workload import Workload, equalities, intervals, uniform
-from benchmarks.report import RESULTS, Report
+from benchmarks.report import Report
 from benchmarks.traffic import traffic
 
 EQUALITIES, INTERVALS, TRAFFIC = "equalities", "intervals", "traffic"
@@ -80,7 +78,7 @@ class Scale:
 
 
 WHOLE = Scale(
-    queries=128,
+    queries=64,
     windows=[1 << power for power in (7, 9, 11, 13, 14, 15, 16, 17)],
     wide=[1 << 18, 1 << 20],
     fixed=1 << 15,
@@ -91,15 +89,15 @@ WHOLE = Scale(
     feed=Feed(1 << 16, 5),
 )
 QUICK = Scale(
-    queries=6,
+    queries=3,
     windows=[128, 4_500],
     wide=[6_000],
     fixed=4_500,
-    pace=Pace(batch=4_099, batches=2, rounds=1),
-    counts=[4, 24],
+    pace=Pace(batch=4_099, batches=1, rounds=1),
+    counts=[4, 12],
     small=100,
     large=6_000,
-    feed=Feed(4_500, 2),
+    feed=Feed(4_500, 1),
 )
 
 
@@ -140,18 +138,24 @@ def measure(root: Path, report: Report, *, quick: bool = False) -> Findings:
 
 
 def plot(findings: Findings, folder: Path) -> None:
-    """Draw the paper's figures with what was found."""
-    synthetic = {name: curves for name, curves in findings.windows.items() if name != TRAFFIC}
-    draw_responses(folder / "psoup-response.svg", synthetic)
-    draw_responses(folder / "psoup-traffic-response.svg", {TRAFFIC: findings.windows[TRAFFIC]})
-    draw_predicates(folder / "psoup-predicates.svg", findings.predicates, TABLE_2)
-    for file, wanted in (("psoup-arrival.svg", INTERVALS), ("psoup-traffic-arrival.svg", TRAFFIC)):
-        panels = {
-            f"{name}, windows of {size:,} tuples": curves
-            for (name, size), curves in findings.arrivals.items()
-            if name == wanted
-        }
-        draw_arrivals(folder / file, panels)
+    """Draw the paper's figures with what was found; Table 2 beside what the paper has."""
+    for name, curves in findings.windows.items():
+        _draw(folder / f"psoup-response-{name}.svg", f"Response time, {name}", curves, "tuples in the window")
+    tables = {"": findings.predicates, ", in the paper": TABLE_2}
+    rows = {
+        variant + where: {number: row[variant] for number, row in table.items()}
+        for variant in (NOMAT, PARTIAL, COMPLETE)
+        for where, table in tables.items()
+    }
+    _draw(folder / "psoup-predicates.svg", "Response time by predicates", rows, "interval predicates")
+    for (name, size), curves in findings.arrivals.items():
+        title = f"Arrival rate, {name}, windows of {size:,} tuples"
+        _draw(folder / f"psoup-arrival-{name}-{size}.svg", title, curves, "queries", "tuples per second")
+
+
+def _draw(path: Path, title: str, curves: Curves, x: str, y: str = "ms per invocation") -> None:
+    points = {name: list(curve.items()) for name, curve in curves.items()}
+    draw_curves(path, title, points, x=x, y=y, base=2)
 
 
 def _windows(root: Path, workload: Workload, sizes: Sequence[int], pace: Pace, report: Report) -> Curves:
@@ -201,11 +205,3 @@ def _arrivals(root: Path, workload: Workload, window: int, scale: Scale, report:
     for name, unit in ((P_SHARED, f"bytes for {scale.feed.batch:,} tuples"), (C_SHARED, "bytes")):
         report.add(f"results kept, {what}, {last:,} queries, {name}", found.bytes[name][last], unit)
     return found.rates
-
-
-if __name__ == "__main__":
-    found_lines = Report()
-    with tempfile.TemporaryDirectory(prefix="tureen-psoup-") as made:
-        plot(measure(Path(made), found_lines, quick="quick" in sys.argv[1:]), RESULTS)
-    if "quick" not in sys.argv[1:]:
-        found_lines.write("psoup")

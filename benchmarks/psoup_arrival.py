@@ -88,14 +88,15 @@ def verify(workload: Workload, window: int, variants: Sequence[Variant], count: 
     kept = {variant.name: variant.kept for variant in variants if variant.kept is not None}
     assert written
     assert kept
+    begin = workload.begin(window, last)
     for query, condition in enumerate(workload.conditions[:count]):
-        true = workload.truth(condition, last)
+        true = workload.truth(condition, min(first, begin), last)
         batch = true[np.searchsorted(true, first) :] - first
         for name, cells in written.items():
             rows, starts = cells.rows_of(query, 0, last - first)
             blocks = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
             assert np.array_equal(rows + blocks * BLOCK_ROWS, batch), f"{name} gives wrong results for {condition}"
-        held = true[np.searchsorted(true, workload.begin(window, last)) :]
+        held = true[np.searchsorted(true, begin) :]
         for name, results in kept.items():
             assert np.array_equal(results.ids(query), held), f"{name} keeps wrong results for {condition}"
 

@@ -189,11 +189,11 @@ def verify(
     came: int,
 ) -> None:
     """Every answer of every way is numpy's, row by row."""
-    now = int(workload.times[came - 1])
+    now, begins = int(workload.times[came - 1]), {size: workload.begin(size, came) for size in windows}
     for number, condition in enumerate(workload.conditions):
-        true = workload.truth(condition, came)
-        for size in windows:
-            right = workload.table.take(pa.array(true[np.searchsorted(true, workload.begin(size, came)) :]))
+        true = workload.truth(condition, 0, came)
+        for size, begin in begins.items():
+            right = workload.table.take(pa.array(true[np.searchsorted(true, begin) :]))
             for name, answer in ways.items():
                 given = answer(size, number, now).table
                 assert given.equals(right.cast(given.schema)), f"{name}, window of {size}: wrong for {condition}"

@@ -23,7 +23,7 @@ import pyarrow as pa
 from benchmarks.psoup_kept import Kept, fresh
 from benchmarks.psoup_workload import Workload
 from tureen.matching import RunCells, Selector
-from tureen.matching.bitmaps import list_limit, set_bit
+from tureen.matching.bitmaps import list_limit
 from tureen.pipeline.arrival import write_tuples
 from tureen.pipeline.pinning import Pin
 from tureen.pot.files import durable_file
@@ -131,15 +131,15 @@ def one_by_one(selectors: Sequence[Selector]) -> CellOf:
 @fresh
 def put_rows(words: np.ndarray, used: Int, rows: np.ndarray, block_rows: Int) -> Int:
     """Write a container, a list or a bitmap, from the word `used` on; where the next one begins."""
-    if rows.size > list_limit(block_rows):
-        after = used + ((block_rows + 63) >> 6)
-        words[used:after] = 0
-        for row in rows:
-            set_bit(words[used:after], row)
-        return after
-    after = used + ((rows.size + 3) >> 2)
-    words[after - 1] = 0
-    words[used:after].view(np.uint16)[: rows.size] = rows
+    listed = rows.size <= list_limit(block_rows)
+    after = used + ((rows.size + 3) >> 2 if listed else (block_rows + 63) >> 6)
+    for place in range(used, after):
+        words[place] = 0
+    for place, row in enumerate(rows):
+        if listed:
+            words[used + (place >> 2)] |= np.uint64(row) << np.uint64((place & 3) << 4)
+        else:
+            words[used + (row >> 6)] |= np.uint64(1) << np.uint64(row & 63)
     return after
 
 

@@ -91,12 +91,12 @@ class Workload:
         """The conditions as the engine has them."""
         return [bind_query(self.sql(one, 1), lambda _: ("s", self.schema)).clause for one in self.conditions]
 
-    def truth(self, condition: Condition, last: int) -> npt.NDArray[np.int64]:
-        """Which of the first so many tuples satisfy a condition, by numpy alone."""
-        held = np.ones(last, np.bool_)
+    def truth(self, condition: Condition, first: int, last: int) -> npt.NDArray[np.int64]:
+        """Which tuples from `first` to before `last` satisfy a condition, by numpy alone."""
+        held = np.ones(last - first, np.bool_)
         for column, sign, constant in condition:
-            held &= _SIGNS[sign](self.values[column][:last], constant)
-        return np.flatnonzero(held)
+            held &= _SIGNS[sign](self.values[column][first:last], constant)
+        return np.flatnonzero(held) + first
 
     def begin(self, size: int, last: int) -> int:
         """The first tuple that a window of that size holds when so many tuples have come."""

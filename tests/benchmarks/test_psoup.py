@@ -33,7 +33,7 @@ def test_all_experiments_run_and_are_drawn(tmp_path: Path) -> None:
     assert all(line.value > 0 for line in report.lines)
     pytest.importorskip("matplotlib")
     psoup.plot(findings, tmp_path)
-    assert len(list(tmp_path.glob("psoup-*.svg"))) == 5
+    assert len(list(tmp_path.glob("psoup-*.svg"))) == 7
 
 
 @pytest.mark.parametrize("window", [1, 700, ROWS + 900])
@@ -78,7 +78,7 @@ def test_wrong_answers_are_noticed() -> None:
 
     def one_too_few(size: int, query: int, now: int) -> Answer:
         assert now == workload.times[-1]
-        true = workload.truth(workload.conditions[query], ROWS)
+        true = workload.truth(workload.conditions[query], 0, ROWS)
         held = true[true >= workload.begin(size, ROWS)]
         return Answer(workload.table.take(pa.array(held[1:])), Bounds(None, None), "", complete=True)
 
