@@ -127,8 +127,8 @@ def measure(root: Path, report: Report, *, quick: bool = False) -> Findings:
     """Run all experiments; `quick` makes them small, so that they say nothing but that they work."""
     scale = QUICK if quick else WHOLE
     report.note(
-        "Response times are those of whole answers. Finding the rows alone leaves out what all variants do alike: asking "
-        "the catalog whether something changed, and copying the tuples into an Arrow table."
+        "Response times are those of whole answers. Finding the rows alone leaves out what all variants do alike: "
+        "asking the catalog whether something changed, and copying the tuples into an Arrow table."
     )
     most, few = max(scale.counts), scale.queries
     near, far = scale.windows, [*scale.windows, *scale.wide]
