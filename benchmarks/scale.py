@@ -46,10 +46,10 @@ class Scale:
 
 FULL = Scale()
 QUICK = Scale(
-    rows_per_file=2_048,
-    files=4,
+    rows_per_file=16_384,
+    files=8,
     files_per_batch=2,
-    rows_per_small_file=1_024,
+    rows_per_small_file=8_192,
     rounds=1,
     few=4,
     some=8,
