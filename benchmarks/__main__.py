@@ -128,7 +128,7 @@ def main() -> int:
 def run(parts: list[str], report: Report, scale: Scale) -> None:
     """Run some parts; one that fails is reported, and the others go on."""
     root = Path(tempfile.mkdtemp(prefix="tureen-bench-"))
-    # Room for the peers, whose plans hold thousands of filters; ours does without.
+    # Room for a hundred streaming queries of Spark's own; ours does without.
     os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--driver-memory 4g pyspark-shell")
     spark = spark_session("local[2]")
     bench = Bench(spark, root, report, scale, QueryPots(root / "queries", report))

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from benchmarks.peers_flink import FlinkFailed, rate_of_flink
+from benchmarks.outside import GaveUp
+from benchmarks.peers_flink import rate_of_flink
 from benchmarks.peers_inprocess import PEERS, Peer, rate_of, verify
 from benchmarks.peers_spark import many_streams, one_job
 from benchmarks.plot import draw_curves
@@ -39,7 +40,7 @@ def measure(spark: SparkSession, root: Path, report: Report, ours: Rates, scale:
     def note(name: str, count: int, run: Callable[[], float]) -> None:
         try:
             rate = run()
-        except FlinkFailed as error:
+        except GaveUp as error:
             report.note(f"{name}, {count:,} queries: {error}")
             return
         except Exception as error:
@@ -55,7 +56,7 @@ def measure(spark: SparkSession, root: Path, report: Report, ours: Rates, scale:
             note(kind.name, count, lambda kind=kind, count=count: in_process(kind, count, scale))  # type: ignore[misc]
     note(STREAMS, scale.few, lambda: many_streams(spark, root, scale.few, scale.stream_rows))
     for count in counts:
-        note(JOB, count, lambda count=count: one_job(spark, root, count, scale.job_rows))  # type: ignore[misc]
+        note(JOB, count, lambda count=count: one_job(root, count, scale.job_rows, scale.job_seconds))  # type: ignore[misc]
     for count in counts:
         note(
             FLINK,
@@ -70,7 +71,8 @@ def in_process(kind: type[Peer], count: int, scale: Scale) -> float:
     wanted, table = conditions(count), tuples(scale.peer_rows, 997)
     peer = kind(wanted)
     verify(peer, wanted, table.slice(0, CHECKED_ROWS))
-    return rate_of(lambda rows: peer.run(table.slice(0, rows)), scale.peer_rows, scale.peer_seconds)
+    least = scale.peer_rows if kind.in_bulk else 1_024
+    return rate_of(lambda rows: peer.run(table.slice(0, rows)), least, scale.peer_rows, scale.peer_seconds)
 
 
 def _conclude(found: Mapping[str, Mapping[int, float]], report: Report, scale: Scale) -> None:

@@ -6,17 +6,16 @@ a process of its own.
 
 from __future__ import annotations
 
-import json
-import os
-import signal
 import subprocess
 import venv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow.csv as pcsv
 
+from benchmarks.outside import GaveUp, converse, last_line
 from benchmarks.peers_spark import slope
 from benchmarks.report import Report
 from benchmarks.workload import COLUMNS, conditions, truth, tuples
@@ -29,10 +28,6 @@ CHECKED = 64
 INSTALL_SECONDS = 900
 
 
-class FlinkFailed(Exception):
-    """Flink could not be installed, or its job did not come to an end; the message says why."""
-
-
 @dataclass(frozen=True)
 class Said:
     """What the job said before it ended or was stopped."""
@@ -43,9 +38,8 @@ class Said:
     running: tuple[float, ...] = ()
 
     @classmethod
-    def read(cls, text: str) -> Said:
-        """Collect the lines that are JSON objects."""
-        found = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    def of(cls, found: Sequence[Mapping[str, Any]]) -> Said:
+        """Collect what it said, an object for each thing."""
         return cls(
             next((one["version"] for one in found if "version" in one), ""),
             next((tuple(one["counts"]) for one in found if "counts" in one), ()),
@@ -64,9 +58,9 @@ def install(home: Path = HOME) -> Path:
         try:
             subprocess.run(pip, check=True, capture_output=True, text=True, timeout=INSTALL_SECONDS)
         except subprocess.CalledProcessError as error:
-            raise FlinkFailed(f"pip could not install it: {_last(error.stderr)}") from error
+            raise GaveUp(f"pip could not install it: {last_line(error.stderr)}") from error
         except subprocess.TimeoutExpired as error:
-            raise FlinkFailed(f"pip gave up after {INSTALL_SECONDS} s") from error
+            raise GaveUp(f"pip gave up after {INSTALL_SECONDS} s") from error
         (home / ".ready").touch()
     return python
 
@@ -80,7 +74,8 @@ def rate_of_flink(root: Path, count: int, sizes: tuple[int, int], seconds: float
     folders = [_files(root / f"flink-{count}-{rows}", rows) for rows in (smaller, larger)]
     few, checked = _files(root / f"flink-{count}-few", 1_000), wanted[:CHECKED]
     asked = {"few": few, "checked": checked, "files": folders, "wanted": wanted}
-    said = _run(python, asked, seconds)
+    # Isolated, so that it finds its own packages alone.
+    said = Said.of(converse([str(python), "-I", str(JOB)], asked, seconds))
     right = [int(truth(tuples(1_000, 999), where).sum()) for where in checked]
     if said.counts and list(said.counts) != right:
         raise AssertionError("Flink's own answers differ from numpy's")
@@ -88,30 +83,8 @@ def rate_of_flink(root: Path, count: int, sizes: tuple[int, int], seconds: float
     report.note(f"Flink {said.version}, {count:,} queries: {taken}")
     if len(said.running) < 2:
         stage = "running the job" if said.planned else "planning the job"
-        raise FlinkFailed(f"gave up after {seconds:.0f} s, {stage}")
+        raise GaveUp(f"gave up after {seconds:.0f} s, {stage}")
     return slope((smaller, larger), (said.running[0], said.running[1]))
-
-
-def _run(python: Path, asked: Mapping[str, Sequence[str]], seconds: float) -> Said:
-    """What the job says, until it ends or its time is up."""
-    # Isolated, so that it finds its own packages alone; in a session of its own, so that its JVM ends with it.
-    process = subprocess.Popen(
-        [str(python), "-I", str(JOB)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        told, errors = process.communicate(json.dumps(asked), timeout=seconds)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        told, _ = process.communicate()
-        return Said.read(told)
-    if process.returncode:
-        raise FlinkFailed(f"the job failed: {_last(errors)}")
-    return Said.read(told)
 
 
 def _files(folder: Path, rows: int) -> str:
@@ -126,7 +99,3 @@ def _files(folder: Path, rows: int) -> str:
 
 def _seconds(taken: Sequence[float]) -> str:
     return " and ".join(f"{one:.1f} s" for one in taken) or "no time that is known"
-
-
-def _last(text: str) -> str:
-    return next((line for line in reversed(text.splitlines()) if line.strip()), "it does not say why")

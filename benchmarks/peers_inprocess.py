@@ -22,6 +22,8 @@ class Peer(Protocol):
     """An engine that evaluates many conditions over a table of tuples."""
 
     name: str
+    in_bulk: bool
+    """Whether it is better given all rows at once, since it takes its time for a query however few they are."""
 
     def __init__(self, wanted: Sequence[str]) -> None:
         """Prepare for these conditions."""
@@ -37,6 +39,7 @@ class RangeJoin:
     """DuckDB: a join of the tuples with a table of the queries, by ranges."""
 
     name = "DuckDB, a range join of tuples and queries"
+    in_bulk = False
 
     def __init__(self, wanted: Sequence[str]) -> None:
         """Put the queries into a table: for each column the least and the largest value."""
@@ -71,6 +74,7 @@ class OneByOne:
     """DuckDB: a query for each standing query."""
 
     name = "DuckDB, a query for each"
+    in_bulk = True
 
     def __init__(self, wanted: Sequence[str]) -> None:
         """Keep the texts."""
@@ -99,6 +103,7 @@ class OneSelect:
     """polars: all predicates in one select, planned lazily."""
 
     name = "polars, all predicates in one select"
+    in_bulk = False
 
     def __init__(self, wanted: Sequence[str]) -> None:
         """Translate the conditions."""
@@ -175,10 +180,10 @@ def verify(peer: Peer, wanted: Sequence[str], table: pa.Table) -> None:
 
 
 def rate_of(
-    run: Callable[[int], None], most: int, seconds: float, clock: Callable[[], float] = time.perf_counter
+    run: Callable[[int], None], least: int, most: int, seconds: float, clock: Callable[[], float] = time.perf_counter
 ) -> float:
     """Rows per second of `run(rows)`, given four times more rows until it takes so many seconds or has the most."""
-    rows = min(1_024, most)
+    rows = min(least, most)
     while True:
         began = clock()
         run(rows)

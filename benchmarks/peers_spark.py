@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from benchmarks.outside import GaveUp, converse
 from benchmarks.workload import SCHEMA, conditions, truth, tuples
 
-CHECKED = 20
 
-
-def one_job(spark: SparkSession, root: Path, count: int, sizes: tuple[int, int]) -> float:
+def one_job(root: Path, count: int, sizes: tuple[int, int], seconds: float) -> float:
     """Rows per second of one job that says for each tuple which of the filters hold.
 
-    It is run over some rows and over more, and the rate is that of the difference: a plan with thousands of filters
-    takes seconds to make, which a job that stands would do once.
+    It is run over some rows, to warm up, and again, and over more, and the rate is that of the difference: a plan with
+    thousands of filters takes seconds to make, which a job that stands would do once.
     """
-    table = tuples(max(sizes), 999)
-    wanted = conditions(count)
-    array = ", ".join(f"IF({where}, {number}, NULL)" for number, where in enumerate(wanted))
-    column = f"array_compact(array({array})) AS matches"
-    few = root / f"few-{count}.parquet"
-    pq.write_table(table.slice(0, CHECKED), few)
-    for place, row in enumerate(spark.read.parquet(str(few)).selectExpr(column).collect()):
-        held = [number for number, where in enumerate(wanted) if truth(table.slice(place, 1), where)[0]]
-        assert row.matches == held, "Spark's own answer differs from numpy's"
-    seconds = []
-    for rows in sizes:
-        path = root / f"job-{count}-{rows}.parquet"
-        pq.write_table(table.slice(0, rows), path)
-        frame = spark.read.parquet(str(path)).repartition(2).selectExpr("*", column)
-        began = time.perf_counter()
-        frame.write.format("noop").mode("overwrite").save()
-        seconds.append(time.perf_counter() - began)
-    return slope(sizes, (seconds[0], seconds[1]))
+    # The rate falls faster than the number of queries grows; so that all take about as long:
+    smaller, larger = (max(100, int(rows * min(1.0, 128 / count))) for rows in sizes)
+    asked = {"folder": str(root), "count": count, "sizes": [smaller, smaller, larger]}
+    said = converse([sys.executable, "-m", "benchmarks.spark_job"], asked, seconds)
+    taken = [one["seconds"] for one in said if "seconds" in one]
+    if len(taken) < 3:
+        done = f"{len(taken)} of 3 runs done" if said else "planning the job"
+        raise GaveUp(f"gave up after {seconds:.0f} s, {done}")
+    return slope((smaller, larger), (taken[1], taken[2]))
 
 
 def slope(rows: tuple[int, int], seconds: tuple[float, float]) -> float:
