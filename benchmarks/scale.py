@@ -28,7 +28,7 @@ class Scale:
     """A peer that takes so long for some rows is not given more."""
     job_rows: tuple[int, int] = (20_000, 100_000)
     """Of 128 queries; fewer of more."""
-    job_seconds: float = 180.0
+    job_seconds: float = 240.0
     stream_rows: int = 100_000
     flink_rows: tuple[int, int] = (20_000, 200_000)
     flink_seconds: float = 120.0
