@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.ready-bench
 
-.PHONY: setup demo test cases check bench format clean
+.PHONY: setup demo test cases check bench bench-quick format clean
 
 setup: $(READY)
 
@@ -39,9 +39,12 @@ $(BENCH_READY): $(READY)
 bench: $(BENCH_READY)
 	$(BIN)/python -m benchmarks
 
+bench-quick: $(BENCH_READY)
+	$(BIN)/python -m benchmarks --quick
+
 format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-flink .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,59 +1,148 @@
-"""`make bench`: all measurements, or those named on the command line (see `PARTS`)."""
+"""`make bench`: all parts, or those named on the command line (see `PARTS`), in one process.
+
+`--quick` takes tiny sizes, to see that everything works; what it finds is written to a temporary folder and means
+nothing.
+"""
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import sys
 import tempfile
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks import aggregates, alerts, cacq, freshness, invocation, peers, throughput
-from benchmarks.report import Report
+from pyspark.sql import SparkSession
+
+from benchmarks import (
+    aggregates,
+    alerts,
+    cacq,
+    cacq_plots,
+    dense,
+    freshness,
+    invocation,
+    peers,
+    psoup,
+    throughput,
+)
+from benchmarks.pots import QueryPots
+from benchmarks.report import RESULTS, Report
+from benchmarks.scale import FULL, QUICK, Scale
 from tureen.pipeline.session import spark_session
 
-PARTS = ("throughput", "peers", "invoke", "aggregate", "alerts", "cacq", "fresh")
+
+@dataclass
+class Bench:
+    """What the parts of one run share."""
+
+    spark: SparkSession
+    root: Path
+    report: Report
+    scale: Scale
+    pots: QueryPots
+    rates: throughput.Rates = field(default_factory=dict)
+    """What `throughput` found, with which `peers` compares."""
+
+    def invoke(self) -> None:
+        """Invocation over a million rows."""
+        invocation.measure(self.root, self.report)
+
+    def aggregate(self) -> None:
+        """Aggregates over a million rows."""
+        aggregates.measure(self.root, self.report)
+
+    def cacq(self) -> None:
+        """CACQ's experiments."""
+        cacq_plots.plot(cacq.measure(self.report), self.report)
+
+    def psoup(self) -> None:
+        """PSoup's experiments."""
+        folder = self.root / "psoup"
+        folder.mkdir()
+        psoup.plot(psoup.measure(folder, self.report, quick=self.scale is QUICK), self.report.folder)
+        for plot in sorted(self.report.folder.glob("psoup-*.svg")):
+            self.report.plot(plot.name, plot.stem)
+
+    def fresh(self) -> None:
+        """From push to visible."""
+        freshness.measure(self.spark, self.root, self.report)
+
+    def throughput(self) -> None:
+        """Rows per second through Spark."""
+        self.rates = throughput.measure(self.spark, self.root / "throughput", self.report, self.pots, self.scale)
+
+    def peers(self) -> None:
+        """The same by others."""
+        peers.measure(self.spark, self.root / "peers", self.report, self.rates, self.scale)
+
+    def alerts(self) -> None:
+        """The ceiling of alert rules."""
+        alerts.measure(self.root, self.report, self.scale)
+
+    def dense(self) -> None:
+        """The ceiling of dense selections."""
+        dense.measure(self.root, self.report, self.pots, self.scale)
+
+
+PARTS: dict[str, Callable[[Bench], None]] = {
+    "invoke": Bench.invoke,
+    "aggregate": Bench.aggregate,
+    "cacq": Bench.cacq,
+    "psoup": Bench.psoup,
+    "fresh": Bench.fresh,
+    "throughput": Bench.throughput,
+    "peers": Bench.peers,
+    "alerts": Bench.alerts,
+    "dense": Bench.dense,
+}
+"""In the order in which they run."""
 
 
 def main() -> int:
     """Run the parts in one process, so that ratios are of one run."""
-    wanted = sys.argv[1:] or list(PARTS)
-    if not set(wanted) <= set(PARTS):
-        print(f"usage: python -m benchmarks [{'|'.join(PARTS)}] …", file=sys.stderr)
-        return 2
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure what Tureen reaches.")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"one of {', '.join(PARTS)}; all if none is named")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that everything works")
+    asked = parser.parse_args()
+    unknown = [part for part in asked.parts if part not in PARTS]
+    if unknown:
+        parser.error(f"there is no part {unknown[0]!r}; the parts are {', '.join(PARTS)}")
+    wanted = set(asked.parts or PARTS)
+    if "peers" in wanted:
+        wanted.add("throughput")
+    parts = [part for part in PARTS if part in wanted]
+    folder = Path(tempfile.mkdtemp(prefix="tureen-quick-")) if asked.quick else RESULTS
+    report = Report(folder, whole=parts == list(PARTS))
+    run(parts, report, QUICK if asked.quick else FULL)
+    name = "bench" if report.whole else "-".join(parts)
+    report.write(name)
+    print(f"written to {folder / name}.md")
+    return 0 if report.all_met() else 1
+
+
+def run(parts: list[str], report: Report, scale: Scale) -> None:
+    """Run some parts; one that fails is reported, and the others go on."""
     root = Path(tempfile.mkdtemp(prefix="tureen-bench-"))
-    report = Report()
-    # Room for the peers, whose plans hold a thousand filters; ours does without.
+    # Room for a hundred streaming queries of Spark's own; ours does without.
     os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--driver-memory 4g pyspark-shell")
     spark = spark_session("local[2]")
+    bench = Bench(spark, root, report, scale, QueryPots(root / "queries", report))
     try:
-        if "invoke" in wanted:
-            print("Invocation", flush=True)
-            invocation.measure(root, report)
-        if "aggregate" in wanted:
-            print("Aggregates", flush=True)
-            aggregates.measure(root, report)
-        if "alerts" in wanted:
-            print("Alert rules", flush=True)
-            alerts.measure(root, report)
-        if "cacq" in wanted:
-            print("CACQ", flush=True)
-            cacq.measure(report)
-        if "fresh" in wanted:
-            print("Freshness", flush=True)
-            freshness.measure(spark, root, report)
-        rates: dict[int, float] = {}
-        if "throughput" in wanted or "peers" in wanted:
-            print("Throughput", flush=True)
-            rates = throughput.measure(spark, root, report)
-        if "peers" in wanted:
-            print("Peers", flush=True)
-            peers.measure(spark, root / "peers", report, rates)
+        for part in parts:
+            report.begin(part)
+            try:
+                PARTS[part](bench)
+            except Exception as error:
+                traceback.print_exc()
+                report.fail(f"{part} failed: {type(error).__name__}: {error}")
     finally:
         spark.stop()
         shutil.rmtree(root, ignore_errors=True)
-    report.write("embedded" if wanted == list(PARTS) else "-".join(wanted))
-    return 0 if all(line.met != "NOT met" for line in report.lines) else 1
 
 
 if __name__ == "__main__":

@@ -1,73 +1,87 @@
-"""(b) The same work by Spark alone: one job with all filters, and one streaming query per standing query."""
+"""(b) The same selections by others, in the same run, on the same machine.
+
+All evaluate the queries of PSoup §5.2.1 over the same tuples, and their answers are compared with numpy's before
+anything is timed. Ours reads files through Spark, writes every tuple and every result to disk and commits them. DuckDB
+and polars have the tuples in memory and keep nothing; Spark's and Flink's jobs read files and keep nothing.
+"""
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import numpy as np
-import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from benchmarks.outside import GaveUp
+from benchmarks.peers_flink import rate_of_flink
+from benchmarks.peers_inprocess import PEERS, Peer, rate_of, verify
+from benchmarks.peers_spark import many_streams, one_job
+from benchmarks.plot import draw_curves
 from benchmarks.report import Report
-from benchmarks.workload import SCHEMA, conditions, truth, tuples
+from benchmarks.scale import Scale
+from benchmarks.throughput import Rates
+from benchmarks.workload import conditions, tuples
 
-JOB_ROWS = 20_000
-STREAM_ROWS = 100_000
-
-
-def one_job(spark: SparkSession, root: Path, count: int) -> float:
-    """Rows per second of one job that says for each tuple which of the filters hold."""
-    table = tuples(JOB_ROWS, 999)
-    path = root / f"job-{count}.parquet"
-    pq.write_table(table, path)
-    wanted = conditions(count)
-    array = ", ".join(f"IF({where}, {number}, NULL)" for number, where in enumerate(wanted))
-    few = root / f"few-{count}.parquet"
-    pq.write_table(table.slice(0, 50), few)
-    column = f"array_compact(array({array})) AS matches"
-    for place, row in enumerate(spark.read.parquet(str(few)).selectExpr(column).collect()):
-        held = [number for number, where in enumerate(wanted) if truth(table.slice(place, 1), where)[0]]
-        assert row.matches == held, "Spark's own answer differs from numpy's"
-    frame = spark.read.parquet(str(path)).repartition(2).selectExpr("*", column)
-    best = np.inf
-    for _ in range(2):
-        began = time.perf_counter()
-        frame.write.format("noop").mode("overwrite").save()
-        best = min(best, time.perf_counter() - began)
-    return JOB_ROWS / best
+CHECKED_ROWS = 500
+OURS = "Tureen, end to end through Spark"
+JOB = "Spark, one job with all filters"
+STREAMS = "Spark, a streaming query for each"
+FLINK = "Flink, a statement set with all filters"
 
 
-def many_streams(spark: SparkSession, root: Path, count: int) -> float:
-    """Rows per second when each of the queries is a Spark streaming query of its own."""
-    folder = root / "stream"
-    folder.mkdir()
-    pq.write_table(tuples(STREAM_ROWS, 998), folder / "one.parquet")
-    queries = []
-    began = time.perf_counter()
-    for number, where in enumerate(conditions(count)):
-        frame = spark.readStream.schema(SCHEMA).parquet(str(folder)).where(where)
-        queries.append(
-            frame.writeStream.format("noop")
-            .option("checkpointLocation", str(root / "checkpoints" / str(number)))
-            .trigger(availableNow=True)
-            .start()
+def measure(spark: SparkSession, root: Path, report: Report, ours: Rates, scale: Scale) -> None:
+    """Rows per second of everybody at several numbers of queries, and how much more ours is."""
+    if not ours:
+        raise RuntimeError("our own throughput was not measured")
+    root.mkdir(parents=True)
+    counts = (scale.few, scale.some, scale.many)
+    found: dict[str, dict[int, float]] = {OURS: {count: ours["materialised", count] for count in counts}}
+
+    def note(name: str, count: int, run: Callable[[], float]) -> None:
+        try:
+            rate = run()
+        except GaveUp as error:
+            report.note(f"{name}, {count:,} queries: {error}")
+            return
+        except Exception as error:
+            # The others are measured all the same.
+            report.fail(f"{name}, {count:,} queries: {type(error).__name__}: {str(error)[:200]}")
+            return
+        found.setdefault(name, {})[count] = rate
+        report.add(f"{name}, {count:,} queries", rate, "rows/s")
+        report.add(f"ours / that, {count:,} queries", ours["materialised", count] / rate, "times")
+
+    for count in counts:
+        for kind in PEERS:
+            note(kind.name, count, lambda kind=kind, count=count: in_process(kind, count, scale))  # type: ignore[misc]
+    note(STREAMS, scale.few, lambda: many_streams(spark, root, scale.few, scale.stream_rows))
+    for count in counts:
+        note(JOB, count, lambda count=count: one_job(root, count, scale.job_rows, scale.job_seconds))  # type: ignore[misc]
+    for count in counts:
+        note(
+            FLINK,
+            count,
+            lambda count=count: rate_of_flink(root, count, scale.flink_rows, scale.flink_seconds, report),  # type: ignore[misc]
         )
-    for query in queries:
-        query.awaitTermination()
-    seconds = time.perf_counter() - began
-    read = {sum(one["numInputRows"] for one in query.recentProgress) for query in queries}
-    # Spark reads nothing for a filter that it sees can never hold.
-    assert read <= {STREAM_ROWS, 0}, f"the streaming queries read {read} rows"
-    return STREAM_ROWS / seconds
+    _conclude(found, report, scale)
 
 
-def measure(spark: SparkSession, root: Path, report: Report, ours: dict[int, float]) -> None:
-    """Compare with our rate at the same number of queries, or at more where ours was measured at more."""
-    root.mkdir()
-    job = one_job(spark, root, 1024)
-    report.add("Spark, one job with 1,024 filters", job, "rows/s")
-    report.add("ours with 4,096 queries / that", ours[4096] / job, "times", ">= 50")
-    streams = many_streams(spark, root, 128)
-    report.add("Spark, 128 streaming queries", streams, "rows/s")
-    report.add("ours with 128 queries / that", ours[128] / streams, "times", ">= 50")
+def in_process(kind: type[Peer], count: int, scale: Scale) -> float:
+    """Rows per second of a peer in this process."""
+    wanted, table = conditions(count), tuples(scale.peer_rows, 997)
+    peer = kind(wanted)
+    verify(peer, wanted, table.slice(0, CHECKED_ROWS))
+    least = scale.peer_rows if kind.in_bulk else 1_024
+    return rate_of(lambda rows: peer.run(table.slice(0, rows)), least, scale.peer_rows, scale.peer_seconds)
+
+
+def _conclude(found: Mapping[str, Mapping[int, float]], report: Report, scale: Scale) -> None:
+    ours = found[OURS]
+    for key, name, count in (("one job", JOB, scale.many), ("streams", STREAMS, scale.few)):
+        if count in found.get(name, {}):
+            report.reach(key, ours[count] / found[name][count])
+        else:
+            report.miss(key, f"{name.lower()}, was not measured")
+    title = "Rows per second by number of standing queries"
+    curves = {name: sorted(rates.items()) for name, rates in found.items()}
+    draw_curves(report.plot("peers.svg", title), title, curves, x="standing queries", y="rows/s", base=2)

@@ -2,24 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any
+
+Curves = Mapping[str, Sequence[tuple[float, float]]]
+
+
+def draw(path: Path, title: str, paint: Callable[[Any], None], *, width: float = 7, height: float = 4) -> None:
+    """Draw one plot: `paint` gets the axes."""
+    # Looked for only when something is drawn: all measurements do without it.
+    matplotlib = import_module("matplotlib")
+    figure = import_module("matplotlib.figure").Figure(figsize=(width, height), layout="constrained")
+    axes = figure.add_subplot()
+    paint(axes)
+    axes.set_title(title)
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False, fontsize="small")
+    # Texts stay texts, and two runs of the same numbers give the same file.
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "tureen"}):
+        figure.savefig(path, format="svg", metadata={"Date": None})
 
 
 def draw_growth(path: Path, title: str, curves: Mapping[str, Sequence[tuple[int, float]]]) -> None:
     """Draw milliseconds over numbers of rows, which double from point to point."""
-    # Looked for only when something is drawn: all other measurements do without it.
-    matplotlib = import_module("matplotlib")
-    figure = import_module("matplotlib.figure").Figure(figsize=(7, 4), layout="constrained")
-    axes = figure.add_subplot()
-    for label, points in curves.items():
-        axes.plot([rows for rows, _ in points], [cost for _, cost in points], marker="o", markersize=4, label=label)
-    axes.set_xscale("log", base=2)
-    axes.set_ylim(bottom=0)
-    axes.set(title=title, xlabel="rows in the window", ylabel="ms, p50")
-    axes.grid(alpha=0.3)
-    axes.legend(frameon=False)
-    # Texts stay texts, and two runs of the same numbers give the same file.
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "tureen"}):
-        figure.savefig(path, format="svg", metadata={"Date": None})
+    draw_curves(path, title, curves, x="rows in the window", y="ms, p50", base=2, logarithmic=False)
+
+
+def draw_curves(
+    path: Path, title: str, curves: Curves, *, x: str, y: str, base: int | None = None, logarithmic: bool = True
+) -> None:
+    """Draw one curve for each label; with a `base`, its powers are equally far apart on the x axis."""
+
+    def paint(axes: Any) -> None:
+        for label, points in curves.items():
+            axes.plot(*zip(*points, strict=True), marker="o", markersize=4, label=label)
+        if base is not None:
+            axes.set_xscale("log", base=base)
+        if logarithmic:
+            axes.set_yscale("log")
+        else:
+            axes.set_ylim(bottom=0)
+        axes.set(xlabel=x, ylabel=y)
+
+    draw(path, title, paint)
+
+
+def draw_bars(path: Path, title: str, bars: Mapping[str, Mapping[str, float]], *, y: str) -> None:
+    """Draw a group of bars for each label, with a bar for each of its names."""
+    names = list(dict.fromkeys(name for group in bars.values() for name in group))
+    width = 0.8 / len(names)
+
+    def paint(axes: Any) -> None:
+        for place, name in enumerate(names):
+            heights = [group.get(name, 0.0) for group in bars.values()]
+            axes.bar([one + place * width for one in range(len(bars))], heights, width, label=name)
+        axes.set_xticks([one + 0.4 - width / 2 for one in range(len(bars))], list(bars))
+        axes.set_ylabel(y)
+
+    draw(path, title, paint)

@@ -1,11 +1,11 @@
-"""(a) Rows per second through the Spark pipeline, with no query and with many, results materialised."""
+"""(a) Rows per second through the Spark pipeline, with no query and with many, by how their results are kept."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,32 +13,33 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 import tureen
+from benchmarks.pots import STREAM, WAYS, QueryPots, Standing, ways
 from benchmarks.report import Report
-from benchmarks.workload import SCHEMA, conditions, register_all, truth, tuples
+from benchmarks.scale import Scale
+from benchmarks.workload import SCHEMA, truth, tuples
 
-ROWS_PER_FILE = 262_144
-FILES = 24
-FILES_PER_BATCH = 4
-ROUNDS = 3
+NONE = ("materialised", 0)
+Rates = Mapping[tuple[str, int], float]
+"""Rows per second by way and number of queries."""
 
 
-def write_files(folder: Path) -> pa.Table:
+def write_files(folder: Path, files: int, rows: int) -> pa.Table:
     """The tuples as Parquet files, and all of them as a table."""
-    folder.mkdir()
-    parts = [tuples(ROWS_PER_FILE, number) for number in range(FILES)]
+    folder.mkdir(parents=True)
+    parts = [tuples(rows, number) for number in range(files)]
     for number, part in enumerate(parts):
         pq.write_table(part, folder / f"{number:03}.parquet", compression="none")
     return pa.concat_tables(parts)
 
 
-def run(spark: SparkSession, soup: tureen.Soup, folder: Path, stream: str, checkpoint: Path) -> float:
+def run(spark: SparkSession, pot: Path, folder: Path, files_per_batch: int) -> float:
     """Send all files through `format("tureen")`; rows per second, without the first batch, which warms up."""
-    frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", FILES_PER_BATCH).parquet(str(folder))
+    frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", files_per_batch).parquet(str(folder))
     query = (
         frame.writeStream.format("tureen")
-        .option("pot", str(soup.path))
-        .option("stream", stream)
-        .option("checkpointLocation", str(checkpoint))
+        .option("pot", str(pot))
+        .option("stream", STREAM)
+        .option("checkpointLocation", str(pot / "benchmark"))
         .trigger(availableNow=True)
         .start()
     )
@@ -48,40 +49,99 @@ def run(spark: SparkSession, soup: tureen.Soup, folder: Path, stream: str, check
     return float(sum(one["numInputRows"] for one in batches) / seconds)
 
 
-def verify(wanted: Sequence[str], handles: Sequence[tureen.StandingQuery], table: pa.Table) -> None:
+def verify(soup: tureen.Soup, standing: Standing, table: pa.Table, *, published: bool) -> None:
     """Every 64th query (all where there are few) equals numpy's answer, row by row."""
-    step = max(1, len(wanted) // 64)
-    for where, handle in list(zip(wanted, handles, strict=True))[::step]:
-        assert handle.explain()["tuples_by_path"]["published"] == len(table), "a cell is owed"
-        answer = handle.invoke().table
+    step = max(1, len(standing.wanted) // 64)
+    for where, handle in list(zip(standing.wanted, standing.handles, strict=True))[::step]:
+        query = soup.query(handle)
+        if published:
+            assert query.explain()["tuples_by_path"]["published"] == len(table), "a cell is owed"
+        answer = query.invoke().table
         expected = table.filter(pa.array(truth(table, where)))
         assert answer.equals(expected.cast(answer.schema)), f"wrong answer for {where}"
 
 
-def measure(spark: SparkSession, root: Path, report: Report) -> dict[int, float]:
-    """Rows per second by number of queries: the best of several rounds, taken in turns."""
-    table = write_files(root / "files")
-    best: dict[int, float] = {}
-    for number in range(ROUNDS):
-        for count in (0, 128, 4096):
-            with tureen.open(root / f"pot-{number}-{count}", mode="write") as soup:
-                soup.start(wait=120)
-                soup.create_stream("r", SCHEMA, time="ts")
-                wanted = conditions(count)
-                handles = register_all(soup, "r", wanted)
-                soup.settle()
-                time.sleep(1.0)
-                # What earlier rounds wrote must not be flushed at this one's expense.
-                os.sync()
-                rate = run(spark, soup, root / "files", "r", root / f"checkpoint-{number}-{count}")
-                if number == 0:
-                    verify(wanted, handles, table)
-                best[count] = max(best.get(count, 0.0), rate)
-            shutil.rmtree(root / f"pot-{number}-{count}")
-            print(f"    round {number + 1}, {count} queries: {rate:,.0f} rows/s", flush=True)
-    report.add("rows/s through Spark, no query", best[0], "rows/s")
-    report.add("rows/s through Spark, 128 queries", best[128], "rows/s")
-    report.add("rows/s through Spark, 4,096 queries", best[4096], "rows/s")
-    report.add("128 queries / none", best[128] / best[0], "")
-    report.add("4,096 queries / none", best[4096] / best[0], "", ">= 0.5")
+def measure(spark: SparkSession, root: Path, report: Report, pots: QueryPots, scale: Scale) -> Rates:
+    """Rows per second of each case, and what follows from them."""
+    best = _all_cases(spark, root, report, pots, scale)
+    _report(best, report, scale)
     return best
+
+
+def _all_cases(
+    spark: SparkSession, root: Path, report: Report, pots: QueryPots, scale: Scale
+) -> dict[tuple[str, int], float]:
+    """Rows per second of each case: the best of several rounds, taken in turns."""
+    table = write_files(root / "files", scale.files, scale.rows_per_file)
+    small = write_files(root / "small", scale.files // 2, scale.rows_per_small_file)
+    cases = [NONE, ("materialised", scale.few), ("materialised", scale.some), ("materialised", scale.many)]
+    cases += [(way, count) for way in ways()[1:] for count in (scale.few, scale.many, scale.most)]
+    best: dict[tuple[str, int], float] = {}
+
+    def attempt(case: tuple[str, int], files: str, checked: pa.Table | None) -> float | None:
+        try:
+            rate = _once(spark, root, pots, case, files, checked, scale)
+        except Exception as error:
+            # The other cases are measured all the same.
+            report.fail(f"{case[1]:,} queries, {case[0]}: {type(error).__name__}: {error}")
+            return None
+        print(f"    {case[1]:,} queries, {case[0]}: {rate:,.0f} rows/s", flush=True)
+        return rate
+
+    for number in range(scale.rounds):
+        for case in list(cases):
+            rate = attempt(case, "files", table if number == 0 else None)
+            if rate is None:
+                cases.remove(case)
+                best.pop(case, None)
+            else:
+                best[case] = max(best.get(case, 0.0), rate)
+    # By far the slowest, and for information: once, on fewer rows.
+    last = ("materialised", scale.most)
+    rate = attempt(last, "small", small)
+    if rate is not None:
+        best[last] = rate
+    return best
+
+
+def _once(
+    spark: SparkSession,
+    root: Path,
+    pots: QueryPots,
+    case: tuple[str, int],
+    files: str,
+    checked: pa.Table | None,
+    scale: Scale,
+) -> float:
+    way, count = case
+    pot = root / "pot"
+    shutil.rmtree(pot, ignore_errors=True)
+    standing = pots.copy(way, count, pot)
+    with tureen.open(pot, mode="write") as soup:
+        soup.start(wait=120)
+        soup.settle()
+        time.sleep(1.0)
+        # What earlier rounds wrote must not be flushed at this one's expense.
+        os.sync()
+        rate = run(spark, pot, root / files, scale.files_per_batch)
+        if checked is not None:
+            verify(soup, standing, checked, published=way == "materialised")
+    return rate
+
+
+def _report(best: Rates, report: Report, scale: Scale) -> None:
+    nothing = best[NONE]
+    report.add("rows/s through Spark, no query", nothing, "rows/s")
+    for (way, count), rate in best.items():
+        if count:
+            report.add(f"rows/s through Spark, {count:,} queries, {way}", rate, "rows/s")
+            report.add(f"{count:,} queries, {way} / none", rate / nothing, "")
+    for way in WAYS:
+        if way not in ways():
+            for key in (way, f"growth {way}"):
+                report.miss(key, f"`register` does not know {way!r}")
+            continue
+        if (way, scale.many) in best:
+            report.reach(way, best[way, scale.many] / nothing)
+        if {(way, scale.few), (way, scale.most)} <= set(best):
+            report.reach(f"growth {way}", best[way, scale.few] / best[way, scale.most])

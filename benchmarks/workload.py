@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -47,15 +48,15 @@ def conditions(count: int, seed: int = 7) -> list[str]:
 
 
 def register_all(
-    soup: tureen.Soup, stream: str, wanted: Sequence[str], materialize: bool | str = True
+    soup: tureen.Soup, stream: str, wanted: Sequence[str], *, materialize: Any = True
 ) -> list[tureen.StandingQuery]:
     """Register one query for each condition; many at a time, so that they are committed together."""
-
-    def register(where: str) -> tureen.StandingQuery:
-        return soup.register(f"SELECT * FROM {stream} WHERE {where}", materialize=materialize)
-
-    with ThreadPoolExecutor(32) as pool:
-        return list(pool.map(register, wanted))
+    with ThreadPoolExecutor(256) as pool:
+        return list(
+            pool.map(
+                lambda where: soup.register(f"SELECT * FROM {stream} WHERE {where}", materialize=materialize), wanted
+            )
+        )
 
 
 def truth(table: pa.Table, where: str) -> np.ndarray:

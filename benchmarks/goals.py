@@ -1,0 +1,75 @@
+"""What Tureen must reach: each goal a figure of one run, and the parts of the benchmark that measure it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A figure to reach; `goal` and `must` are texts like ">= 0.8" about it, `must` the least that is acceptable."""
+
+    key: str
+    part: str
+    what: str
+    unit: str
+    goal: str
+    must: str = ""
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A goal with what was measured, or why it was not."""
+
+    goal: Goal
+    value: float | None
+    why: str = ""
+
+    @property
+    def met(self) -> str:
+        """Whether the goal is met, and if not by how much it is missed."""
+        if self.value is None:
+            return f"not measured: {self.why or 'no part of this run measures it'}"
+        said = verdict(self.value, self.goal.goal)
+        if self.goal.must and is_missed(said):
+            return f"{said}; must be {self.goal.must}: {verdict(self.value, self.goal.must)}"
+        return said
+
+
+def is_missed(said: str) -> bool:
+    """Whether a verdict says that a goal is not met."""
+    return said.startswith("NOT met")
+
+
+def verdict(value: float, goal: str) -> str:
+    """Say whether a value is as a text like ">= 0.8" or "<= 2" wants it, and if not by how much it is missed.
+
+    >>> verdict(0.9, ">= 0.8"), verdict(0.6, ">= 0.8"), verdict(3, "<= 2"), verdict(1, "")
+    ('met', 'NOT met, 25.0 % short', 'NOT met, 50.0 % over', '')
+    """
+    if not goal:
+        return ""
+    sign, limit = goal.split()[0], float(goal.split()[1].replace(",", ""))
+    if value >= limit if sign == ">=" else value <= limit:
+        return "met"
+    return f"NOT met, {100 * abs(value - limit) / limit:,.1f} % {'short' if sign == '>=' else 'over'}"
+
+
+GOALS = (
+    Goal("materialised", "throughput", "4,096 selections materialised / no query", "", ">= 0.8", ">= 0.7"),
+    Goal("lazy", "throughput", "4,096 selections lazy / no query", "", ">= 0.95", ">= 0.9"),
+    Goal("auto", "throughput", "4,096 selections, materialize='auto' / no query", "", ">= 0.95", ">= 0.9"),
+    Goal("one job", "peers", "4,096 selections / one Spark job with all 4,096 filters", "times", ">= 1,000", ">= 500"),
+    Goal("streams", "peers", "128 selections / a Spark streaming query for each", "times", ">= 150"),
+    Goal("rules", "alerts", "alert rules held, 10,000 rows/s, fresh within 2 s", "rules", ">= 1,000,000"),
+    Goal("dense materialised", "dense", "dense selections held so, materialised", "queries", ">= 65,536"),
+    Goal("dense lazy", "dense", "dense selections held so, lazy", "queries", ">= 65,536"),
+    Goal("dense auto", "dense", "dense selections held so, materialize='auto'", "queries", ">= 65,536"),
+    Goal("growth lazy", "throughput", "cost per tuple, 65,536 / 128 queries, lazy", "times", "<= 8"),
+    Goal("growth auto", "throughput", "cost per tuple, 65,536 / 128 queries, materialize='auto'", "times", "<= 8"),
+    Goal("growth materialised", "throughput", "the same, materialised, for information", "times", ""),
+    Goal("invoke ratio", "invoke", "DuckDB from scratch / invocation, selective, a million rows", "times", ">= 100"),
+    Goal("invoke", "invoke", "invocation in process, selective, a million rows, p50", "ms", "<= 0.1"),
+    Goal("http", "http", "invocation over HTTP, p50", "ms", "<= 1"),
+    Goal("visible", "fresh", "push to visible, one row / Spark's no-op sink", "times", "<= 2"),
+)

@@ -1,0 +1,67 @@
+"""The machine that a run was on, and how busy it was."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("pyspark", "pyarrow", "numpy", "numba", "duckdb", "polars")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def describe() -> dict[str, Any]:
+    """CPU, cores, memory, kernel, and the versions of what takes part."""
+    return {
+        "cpu": _cpu(),
+        "cores": os.cpu_count(),
+        "memory_gb": round(os.sysconf("SC_PHYS_PAGES") * PAGE / 1e9, 1),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "java": _java(),
+        **{name: _version(name) for name in PACKAGES},
+    }
+
+
+def load() -> list[float]:
+    """The load averages of the last 1, 5 and 15 minutes."""
+    return [round(one, 2) for one in os.getloadavg()]
+
+
+def resident() -> int:
+    """The bytes of memory that this process holds now."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
+
+
+def available() -> int:
+    """The bytes of memory that can be had."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _java() -> str:
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else "java"
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=True, timeout=30).stderr
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"unknown: {error}"
+    return said.splitlines()[0] if said else "unknown"
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.processor())

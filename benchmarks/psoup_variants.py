@@ -1,0 +1,152 @@
+"""The ways of taking a batch in that PSoup compares (§5.2.4), each over the engine's kernels and run writer.
+
+All of them write the same run: tuples in order of time, every column indexed, durable when `take` returns. They
+differ in who is matched with it and where the results go:
+
+* *NoMat* keeps none. The paper leaves it out, since queries cost it nothing; here it says what the rest costs.
+* *PSoup-P shared* is the engine itself: all clauses at once, their cells behind the tuples.
+* *PSoup-P unshared* evaluates each query alone (one compiled call, from the index that all queries use) and writes
+  the same cells.
+* *PSoup-C shared* and *unshared* match in the same two ways, and keep the current window's results in memory.
+* *PSoup-C shared, once a batch* is what batches make possible: results are current only between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from benchmarks.psoup_kept import Kept, fresh
+from benchmarks.psoup_workload import Workload
+from tureen.matching import RunCells, Selector
+from tureen.matching.bitmaps import list_limit
+from tureen.pipeline.arrival import write_tuples
+from tureen.pipeline.pinning import Pin
+from tureen.pot.files import durable_file
+from tureen.predicate import Clause
+from tureen.queries import QueryRun, compile_clauses
+from tureen.schema import Schema
+from tureen.stems.index import Block
+from tureen.stems.kernels import Int
+from tureen.stems.run import CELL_SCHEMA, CellOf, open_run, sort_by_time, write_run
+
+NOMAT = "NoMat"
+P_SHARED, P_UNSHARED = "PSoup-P shared", "PSoup-P unshared"
+C_SHARED, C_UNSHARED, C_LAZILY = "PSoup-C shared", "PSoup-C unshared", "PSoup-C shared, once a batch"
+WRITTEN = (P_SHARED, P_UNSHARED)
+KEPT = (C_SHARED, C_UNSHARED, C_LAZILY)
+
+Ids = npt.NDArray[np.int64]
+
+
+class Variant:
+    """One way of taking batches in; the last one's run stays until the next comes."""
+
+    def __init__(self, name: str, root: Path, workload: Workload, clauses: Sequence[Clause], window: int) -> None:
+        """Take tuples of that workload for the queries with those clauses, over windows of so many tuples."""
+        self.name = name
+        self.bytes = 0
+        """The size of the last run."""
+        self.kept: Kept | None = None
+        self._root = root
+        self._workload = workload
+        self._batches = 0
+        self._path: Path | None = None
+        self._cell_of: CellOf | None = None
+        schema = workload.schema
+        run = compile_clauses(range(len(clauses)), clauses, schema)
+        root.mkdir(parents=True)
+        (root / "queries").write_bytes(run.to_buffer())
+        self._pin = Pin(str(root), 1, schema, "queries" if name == P_SHARED else None, 1)
+        selectors = [Selector(clause, schema) for clause in clauses] if name in (P_UNSHARED, C_UNSHARED) else []
+        if name == P_UNSHARED:
+            self._cell_of = one_by_one(selectors)
+        elif name in KEPT:
+            self.kept = Kept(len(clauses), _most(workload, window), workload.span(window), lazily=name == C_LAZILY)
+            self._cell_of = _keeping(self.kept, run, selectors, workload.time)
+
+    def take(self, table: pa.Table) -> None:
+        """Take a batch in: when this returns it is on the disk, and its results are where they are kept."""
+        name = f"{self._batches}.run"
+        self._batches += 1
+        if self._cell_of is None:
+            self.bytes = write_tuples(self._pin, name, table).bytes
+        else:
+            self.bytes = store(self._root / name, self._workload.schema, table, self._cell_of)
+        self._path = self._root / name
+
+    def forget(self) -> None:
+        """Remove the last run, which costs no batch anything."""
+        if self._path is not None:
+            self._path.unlink()
+            self._path = None
+
+    def written(self) -> RunCells:
+        """The cells of the last run."""
+        assert self._path is not None
+        run = open_run(self._path, self._workload.schema)
+        return RunCells([run.cells], [block.rows for block in run.blocks])
+
+
+def store(path: Path, schema: Schema, table: pa.Table, cell_of: CellOf) -> int:
+    """What `write_tuples` does, with another way of matching; the size of the file."""
+    tuples = sort_by_time(schema, table)
+    with durable_file(path) as file:
+        write_run(file, schema, tuples.table, cell_of, indexed=True)
+        return file.tell()
+
+
+def one_by_one(selectors: Sequence[Selector]) -> CellOf:
+    """A matcher of blocks that evaluates each query alone, and gives the cell that the engine would."""
+    words: npt.NDArray[np.uint64] = np.empty(0, np.uint64)
+
+    def cell_of(block: Block) -> pa.RecordBatch:
+        nonlocal words
+        width = (block.rows + 63) // 64
+        if words.size < width * len(selectors):
+            words = np.empty(width * len(selectors), np.uint64)
+        clauses, counts, offsets, used = [], [], [0], 0
+        for query, selector in enumerate(selectors):
+            rows = selector.rows(block)
+            if len(rows):
+                used = put_rows(words, used, rows, block.rows)
+                clauses.append(query)
+                counts.append(len(rows))
+                offsets.append(8 * used)
+        ids = [None, pa.py_buffer(np.array(offsets, np.int64)), pa.py_buffer(words[:used])]
+        columns = [
+            pa.array(clauses, pa.int64()),
+            pa.array(counts, pa.int32()),
+            pa.Array.from_buffers(pa.large_binary(), len(clauses), ids),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=CELL_SCHEMA)
+
+    return cell_of
+
+
+@fresh
+def put_rows(words: np.ndarray, used: Int, rows: np.ndarray, block_rows: Int) -> Int:
+    """Write a container, a list or a bitmap, from the word `used` on; where the next one begins."""
+    listed = rows.size <= list_limit(block_rows)
+    after = used + ((rows.size + 3) >> 2 if listed else (block_rows + 63) >> 6)
+    for place in range(used, after):
+        words[place] = 0
+    for place, row in enumerate(rows):
+        if listed:
+            words[used + (place >> 2)] |= np.uint64(row) << np.uint64((place & 3) << 4)
+        else:
+            words[used + (row >> 6)] |= np.uint64(1) << np.uint64(row & 63)
+    return after
+
+
+def _keeping(kept: Kept, run: QueryRun, selectors: Sequence[Selector], time: str) -> CellOf:
+    return kept.unshared(selectors, time) if selectors else kept.shared(run, time)
+
+
+def _most(workload: Workload, window: int) -> int:
+    """The most tuples that a window holds: whole reports."""
+    return -(-window // workload.per_step) * workload.per_step

@@ -1,0 +1,139 @@
+"""What PSoup's experiments ask and of which tuples: conditions, windows counted in tuples, and numpy's answers.
+
+Uniform tuples and constants as in §5.2.1: values in [0, 255]; a constant is a multiple of 32 with probability 0.2, else
+anything in the range. An interval's size is uniform in [0, 255] (§5.2.2); its lower end is drawn again until the
+interval lies in the range.
+"""
+
+from __future__ import annotations
+
+import operator
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from benchmarks.workload import COLUMNS, SCHEMA, tuples
+from tureen.language import bind_query
+from tureen.predicate import Clause
+from tureen.schema import Schema
+from tureen.stems.run import times_of
+
+_SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "=": operator.eq,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<=": operator.le,
+}
+
+
+class Factor(NamedTuple):
+    """A column compared with a constant."""
+
+    column: str
+    sign: str
+    constant: float
+
+    def __str__(self) -> str:
+        """As SQL."""
+        return f"{self.column} {self.sign} {self.constant}"
+
+
+Condition = tuple[Factor, ...]
+"""Factors that must all hold."""
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """A stream's tuples, in order of time, and the conditions of the queries over it."""
+
+    name: str
+    columns: str
+    """The stream's schema, as in CREATE STREAM."""
+    time: str
+    table: pa.Table
+    conditions: Sequence[Condition]
+    step: int = 1
+    """Microseconds from one report to the next."""
+    per_step: int = 1
+    """Tuples of a report, which have one time."""
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The stream's schema, bound."""
+        return Schema.parse(self.columns, self.time)
+
+    @cached_property
+    def values(self) -> dict[str, npt.NDArray[Any]]:
+        """The columns as numpy has them."""
+        return {name: self.table.column(name).to_numpy() for name in self.table.column_names if name != self.time}
+
+    @cached_property
+    def times(self) -> npt.NDArray[np.int64]:
+        """The tuples' times in microseconds."""
+        return times_of(self.table.column(self.time))
+
+    def span(self, size: int) -> int:
+        """How far a window of so many tuples reaches back from NOW, in microseconds; in whole reports."""
+        return (-(-size // self.per_step) - 1) * self.step
+
+    def sql(self, condition: Condition, size: int) -> str:
+        """The query with that condition over a window of so many tuples."""
+        where = " AND ".join(map(str, condition))
+        return f"SELECT * FROM s WHERE {where} BEGIN NOW - {self.span(size) / 1e6:.6f} END NOW"
+
+    def clauses(self) -> list[Clause]:
+        """The conditions as the engine has them."""
+        return [bind_query(self.sql(one, 1), lambda _: ("s", self.schema)).clause for one in self.conditions]
+
+    def truth(self, condition: Condition, first: int, last: int) -> npt.NDArray[np.int64]:
+        """Which tuples from `first` to before `last` satisfy a condition, by numpy alone."""
+        held = np.ones(last - first, np.bool_)
+        for column, sign, constant in condition:
+            held &= _SIGNS[sign](self.values[column][first:last], constant)
+        return np.flatnonzero(held) + first
+
+    def begin(self, size: int, last: int) -> int:
+        """The first tuple that a window of that size holds when so many tuples have come."""
+        return int(np.searchsorted(self.times, self.times[last - 1] - self.span(size), side="left"))
+
+
+def uniform(name: str, rows: int, conditions: Sequence[Condition]) -> Workload:
+    """Conditions over four columns uniform in [0, 255], a tuple each microsecond."""
+    return Workload(name, SCHEMA, "ts", tuples(rows, 0), conditions)
+
+
+def equalities(count: int, seed: int = 7) -> list[Condition]:
+    """One to four equalities each."""
+    chance = random.Random(seed)
+    return [tuple(Factor(name, "=", _constant(chance)) for name in _columns(chance, None)) for _ in range(count)]
+
+
+def intervals(count: int, seed: int = 7, predicates: int | None = None) -> list[Condition]:
+    """One to four interval predicates each, or exactly so many."""
+    chance = random.Random(seed)
+    return [
+        tuple(factor for name in _columns(chance, predicates) for factor in _interval(name, chance))
+        for _ in range(count)
+    ]
+
+
+def _columns(chance: random.Random, count: int | None) -> list[str]:
+    return chance.sample(COLUMNS, chance.randint(1, len(COLUMNS)) if count is None else count)
+
+
+def _constant(chance: random.Random) -> int:
+    return chance.randrange(0, 256, 32) if chance.random() < 0.2 else chance.randrange(256)
+
+
+def _interval(column: str, chance: random.Random) -> tuple[Factor, Factor]:
+    size = chance.randint(0, 255)
+    low = _constant(chance)
+    while low + size > 255:
+        low = _constant(chance)
+    return Factor(column, ">=", low), Factor(column, "<=", low + size)

@@ -1,0 +1,74 @@
+"""How much of everything is measured: the whole, or so little that it only shows that everything works."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Sizes of the parts; those of `make bench` are the defaults."""
+
+    # Throughput
+    rows_per_file: int = 262_144
+    files: int = 24
+    files_per_batch: int = 4
+    """At least two batches: the first one warms up."""
+    rows_per_small_file: int = 32_768
+    """Results of 65,536 queries fill 8 KiB for each tuple, so there are fewer tuples where they are materialised."""
+    rounds: int = 3
+    few: int = 128
+    some: int = 1_024
+    many: int = 4_096
+    most: int = 65_536
+    # Peers
+    peer_rows: int = 262_144
+    """The most that a peer is given."""
+    peer_seconds: float = 2.0
+    """A peer that takes so long for some rows is not given more."""
+    job_rows: tuple[int, int] = (20_000, 100_000)
+    """Of 128 queries; fewer of more."""
+    job_seconds: float = 240.0
+    stream_rows: int = 100_000
+    flink_rows: tuple[int, int] = (20_000, 200_000)
+    flink_seconds: float = 120.0
+    # Ceilings
+    rate: int = 10_000
+    push_every: float = 0.1
+    warm_seconds: float = 3.0
+    seconds: float = 10.0
+    keys: int = 100_000
+    """The values of the key that an alert rule names one of."""
+    first_rules: int = 62_500
+    most_rules: int = 16_000_000
+    first_dense: int = 4_096
+    most_dense: int = 65_536
+    steps: int = 2
+
+
+FULL = Scale()
+QUICK = Scale(
+    rows_per_file=16_384,
+    files=8,
+    files_per_batch=2,
+    rows_per_small_file=8_192,
+    rounds=1,
+    few=4,
+    some=8,
+    many=16,
+    most=32,
+    peer_rows=4_096,
+    peer_seconds=0.2,
+    job_rows=(100, 200),
+    stream_rows=1_000,
+    flink_rows=(1_000, 2_000),
+    rate=1_000,
+    warm_seconds=0.5,
+    seconds=1.0,
+    keys=50,
+    first_rules=500,
+    most_rules=2_000,
+    first_dense=8,
+    most_dense=32,
+    steps=1,
+)

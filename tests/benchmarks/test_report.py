@@ -1,0 +1,110 @@
+"""The report: goals met or missed, and by how much; the page, the numbers, the plots."""
+
+from __future__ import annotations
+
+import doctest
+import json
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from benchmarks import goals, machine, peers_inprocess, peers_spark
+from benchmarks.__main__ import PARTS
+from benchmarks.cacq import Findings
+from benchmarks.cacq_plots import over_time, plot, turned
+from benchmarks.goals import GOALS, verdict
+from benchmarks.report import Report
+
+
+@pytest.mark.parametrize("module", [goals, peers_inprocess, peers_spark])
+def test_examples_are_true(module: ModuleType) -> None:
+    tried = doctest.testmod(module)
+    assert tried.attempted > 0
+    assert tried.failed == 0
+
+
+def test_a_goal_that_is_missed_says_by_how_much() -> None:
+    assert verdict(1_000_000, ">= 1,000,000") == "met"
+    assert verdict(750_000, ">= 1,000,000") == "NOT met, 25.0 % short"
+    assert verdict(2.5, "<= 2") == "NOT met, 25.0 % over"
+
+
+def test_every_goal_is_of_a_part_or_is_known_to_have_none() -> None:
+    assert {goal.part for goal in GOALS} - set(PARTS) == {"http"}
+    assert len({goal.key for goal in GOALS}) == len(GOALS)
+
+
+def test_the_page_begins_with_the_goals_and_has_the_rest_by_part(tmp_path: Path) -> None:
+    report = Report(tmp_path)
+    report.begin("throughput")
+    report.reach("materialised", 0.76)
+    report.miss("auto", "nobody knows it")
+    report.add("rows/s", 1234.5, "rows/s")
+    report.note("a remark")
+    report.write("some")
+    page = (tmp_path / "some.md").read_text()
+    assert "| >= 0.8 | >= 0.7 | 0.76 | NOT met, 5.0 % short; must be >= 0.7: met |" in page
+    assert "not measured: nobody knows it" in page
+    assert "| 4,096 selections lazy / no query | >= 0.95 | >= 0.9 |  | not measured: no part" in page
+    assert "Spark's no-op sink" not in page, "a goal of a part that did not run"
+    assert page.index("## Goals") < page.index("## throughput") < page.index("| rows/s | 1,234 rows/s |")
+    assert "* a remark" in page
+    assert not report.all_met()
+
+
+def test_a_whole_run_shows_all_goals(tmp_path: Path) -> None:
+    report = Report(tmp_path, whole=True)
+    report.begin("invoke")
+    assert [one.goal for one in report.goals] == list(GOALS)
+
+
+def test_the_numbers_are_kept_with_the_machine(tmp_path: Path) -> None:
+    report = Report(tmp_path)
+    report.begin("fresh")
+    report.reach("visible", 1.5)
+    report.add("delay", 0.25, "s", "<= 1")
+    report.write("fresh")
+    found = json.loads((tmp_path / "fresh.json").read_text())
+    assert found["goals"] == [{**vars(GOALS[-1]), "value": 1.5, "met": "met"}]
+    assert found["lines"] == [
+        {"what": "delay", "value": 0.25, "unit": "s", "goal": "<= 1", "part": "fresh", "met": "met"}
+    ]
+    assert {"cpu", "cores", "memory_gb", "kernel", "python", "java", "pyspark", "load_before", "load_after"} <= set(
+        found["machine"]
+    )
+    assert report.all_met()
+
+
+def test_what_fails_is_not_a_success() -> None:
+    report = Report()
+    report.fail("no such thing")
+    assert not report.all_met()
+
+
+def test_memory_is_known() -> None:
+    assert 0 < machine.resident() < machine.available()
+
+
+def test_cacq_is_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    report = Report(tmp_path)
+    report.begin("cacq")
+    rates = {1: {"shared": 10.0, "alone": 9.0}, 8: {"shared": 9.0, "alone": 1.0}}
+    found = Findings({"blocks": {"random": 3.0}}, {"tickets": [2.0, 3.0]}, {"apart": {"a": [0.5]}}, rates, rates)
+    plot(found, report)
+    report.write("cacq")
+    page = (tmp_path / "cacq.md").read_text()
+    assert sorted(one.name for one in tmp_path.glob("*.svg")) == [
+        "cacq-adaptation.svg",
+        "cacq-queries.svg",
+        "cacq-routing.svg",
+        "cacq-sources.svg",
+        "cacq-tickets-1.svg",
+    ]
+    assert all(f"({one.name})" in page for one in tmp_path.glob("*.svg"))
+
+
+def test_curves_are_turned_from_numbers_to_ways() -> None:
+    assert turned({1: {"a": 2.0}, 8: {"a": 3.0, "b": 4.0}}) == {"a": [(1, 2.0), (8, 3.0)], "b": [(8, 4.0)]}
+    assert over_time({"a": [0.5, 0.25]}) == {"a": [(256, 0.5), (512, 0.25)]}
