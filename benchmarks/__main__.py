@@ -23,6 +23,7 @@ from benchmarks import (
     alerts,
     cacq,
     cacq_plots,
+    churn,
     dense,
     freshness,
     invocation,
@@ -80,6 +81,10 @@ class Bench:
         """The same by others."""
         peers.measure(self.spark, self.root / "peers", self.report, self.rates, self.scale)
 
+    def churn(self) -> None:
+        """Queries that come and go."""
+        churn.measure(self.root, self.report, self.scale)
+
     def alerts(self) -> None:
         """The ceiling of alert rules."""
         alerts.measure(self.root, self.report, self.scale)
@@ -97,6 +102,7 @@ PARTS: dict[str, Callable[[Bench], None]] = {
     "fresh": Bench.fresh,
     "throughput": Bench.throughput,
     "peers": Bench.peers,
+    "churn": Bench.churn,
     "alerts": Bench.alerts,
     "dense": Bench.dense,
 }

@@ -65,6 +65,7 @@ GOALS = (
     Goal("dense materialised", "dense", "dense selections held so, materialised", "queries", ">= 65,536"),
     Goal("dense lazy", "dense", "dense selections held so, lazy", "queries", ">= 65,536"),
     Goal("dense auto", "dense", "dense selections held so, materialize='auto'", "queries", ">= 65,536"),
+    Goal("churn", "churn", "matching after thousands of queries came and went / compiled anew", "times", "<= 1.2"),
     Goal("growth lazy", "throughput", "cost per tuple, 65,536 / 128 queries, lazy", "times", "<= 8"),
     Goal("growth auto", "throughput", "cost per tuple, 65,536 / 128 queries, materialize='auto'", "times", "<= 8"),
     Goal("growth materialised", "throughput", "the same, materialised, for information", "times", ""),

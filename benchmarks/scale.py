@@ -32,6 +32,8 @@ class Scale:
     stream_rows: int = 100_000
     flink_rows: tuple[int, int] = (20_000, 200_000)
     flink_seconds: float = 120.0
+    # Queries that come and go
+    changes: int = 8_192
     # Ceilings
     rate: int = 10_000
     push_every: float = 0.1
@@ -62,6 +64,7 @@ QUICK = Scale(
     job_rows=(100, 200),
     stream_rows=1_000,
     flink_rows=(1_000, 2_000),
+    changes=256,
     rate=1_000,
     warm_seconds=0.5,
     seconds=1.0,

@@ -175,7 +175,7 @@ def test_large_debts_are_paid_by_a_spark_job(soup: tureen.Soup, monkeypatch: pyt
         return by_spark(self, debts)
 
     monkeypatch.setattr(Streaming, "pay", counted)
-    query = soup.register("SELECT a FROM owing WHERE a >= 4998 AND a < 5003")
+    query = soup.register("SELECT a FROM owing WHERE a >= 4998 AND a < 5003", materialize=True)
     assert [row["a"] for row in query.invoke()] == list(range(4998, 5003))
     soup.settle()
     assert sum(paid) >= 1
