@@ -20,9 +20,12 @@ from tureen.matching.reading import entry_rows
 from tureen.queries import QueryRun
 from tureen.stems.index import Block
 from tureen.stems.kernels import Int, pointer
-from tureen.stems.run import CELL_SCHEMA, CellOf
+from tureen.stems.run import CELL_SCHEMA
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+CellOf = Callable[[Block], pa.RecordBatch]
+"""Matches one block."""
 
 NO_CELL = pa.RecordBatch.from_arrays([pa.nulls(0, one.type) for one in CELL_SCHEMA], schema=CELL_SCHEMA)
 """What is written with a run whose results are kept elsewhere."""

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from benchmarks.psoup_kept import Kept
+from benchmarks.psoup_kept import CellOf, Kept
 from benchmarks.psoup_workload import Workload
 from tureen.language import bind_query
 from tureen.matching import Selector
@@ -29,7 +29,7 @@ from tureen.results.gather import gather
 from tureen.results.ranges import ranges_of
 from tureen.results.segment import Hits
 from tureen.results.view import StreamState
-from tureen.stems.run import CellOf, OpenRun, open_run
+from tureen.stems.run import OpenRun, open_run
 from tureen.testing.hand import HandTurned
 
 NOMAT, PARTIAL, COMPLETE = "NoMat", "PSoup-P", "PSoup-C"

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from benchmarks.psoup_kept import Kept, fresh
+from benchmarks.psoup_kept import CellOf, Kept, fresh
 from benchmarks.psoup_workload import Workload
 from tureen.matching import RunCells, Selector
 from tureen.matching.bitmaps import list_limit
@@ -32,7 +32,7 @@ from tureen.queries import QueryRun, compile_clauses
 from tureen.schema import Schema
 from tureen.stems.index import Block
 from tureen.stems.kernels import Int
-from tureen.stems.run import CELL_SCHEMA, CellOf, open_run, sort_by_time, write_run
+from tureen.stems.run import CELL_SCHEMA, open_run, sort_by_time, write_run
 
 NOMAT = "NoMat"
 P_SHARED, P_UNSHARED = "PSoup-P shared", "PSoup-P unshared"
@@ -61,7 +61,7 @@ class Variant:
         run = compile_clauses(range(len(clauses)), clauses, schema)
         root.mkdir(parents=True)
         (root / "queries").write_bytes(run.to_buffer())
-        self._pin = Pin(str(root), 1, schema, "queries" if name == P_SHARED else None, 1)
+        self._pin = Pin(str(root), 1, schema, ("queries",) if name == P_SHARED else (), 1)
         selectors = [Selector(clause, schema) for clause in clauses] if name in (P_UNSHARED, C_UNSHARED) else []
         if name == P_UNSHARED:
             self._cell_of = one_by_one(selectors)
@@ -89,14 +89,14 @@ class Variant:
         """The cells of the last run."""
         assert self._path is not None
         run = open_run(self._path, self._workload.schema)
-        return RunCells([run.cells], [block.rows for block in run.blocks])
+        return RunCells(run.cells, [block.rows for block in run.blocks])
 
 
 def store(path: Path, schema: Schema, table: pa.Table, cell_of: CellOf) -> int:
     """What `write_tuples` does, with another way of matching; the size of the file."""
     tuples = sort_by_time(schema, table)
     with durable_file(path) as file:
-        write_run(file, schema, tuples.table, cell_of, indexed=True)
+        write_run(file, schema, tuples.table, lambda block: [cell_of(block)], indexed=True)
         return file.tell()
 
 
