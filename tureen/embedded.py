@@ -40,13 +40,11 @@ from tureen.pot.runs import rejected_rows
 from tureen.pot.status import describe_query, describe_stream, describe_template, pot_status
 from tureen.pot.streams import create_stream, drop_stream, find_stream, list_streams
 from tureen.pot.templates import drop_member, find_standing
-from tureen.results.answer import Answer
-from tureen.results.changes import Change
+from tureen.results.answer import Answer, Change
 from tureen.schema import Schema
-from tureen.standing import StandingQuery
+from tureen.standing import QueryTemplate, StandingQuery
 from tureen.statements import Outcome, run_statement
 from tureen.stems.intake import content_digest, to_batch
-from tureen.templates import QueryTemplate
 from tureen.waiting import Positions, Some, follow, wait_for
 from tureen.window import from_micros, to_micros
 
