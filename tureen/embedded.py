@@ -22,6 +22,7 @@ from tureen.arguments import (
     check_timeout,
 )
 from tureen.errors import InvalidRows, InvalidSchema, TureenError, UnknownQuery, UnknownTable
+from tureen.feed import Feed, Followed, Look, look_at_query, look_at_template
 from tureen.language import bind_query, parse_duration
 from tureen.language.statements import parse_statement
 from tureen.opened import OpenPot
@@ -39,13 +40,13 @@ from tureen.pot.queries import (
 from tureen.pot.runs import rejected_rows
 from tureen.pot.status import describe_query, describe_stream, describe_template, pot_status
 from tureen.pot.streams import create_stream, drop_stream, find_stream, list_streams
-from tureen.pot.templates import drop_member, find_standing
+from tureen.pot.templates import drop_member, find_standing, list_templates
 from tureen.results.answer import Answer, Change
 from tureen.schema import Schema
 from tureen.standing import QueryTemplate, StandingQuery
 from tureen.statements import Outcome, run_statement
 from tureen.stems.intake import content_digest, to_batch
-from tureen.waiting import Positions, Some, follow, wait_for
+from tureen.waiting import Positions, follow, wait_for
 from tureen.window import from_micros, to_micros
 
 MAX_PUSH_BYTES = 1 << 30
@@ -280,32 +281,44 @@ class Soup:
 
     def changes(self, handle: str, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:
         """The rows that join the answer of that handle; see `StandingQuery.changes`."""
-        check_text(handle, "a handle")
-        invoker = self._pot.parts.invoker
-        found = self._follow(lambda at: invoker.news(handle, at), since, timeout)
-        return (
-            Change(handle, row, some.position(place))
-            for some in found
-            for place, row in enumerate(some.rows.to_pylist())
-        )
+        return self._follow(lambda at: self.look(handle, at), since, timeout)
 
     def template_changes(self, handle: str, *, since: str | None, timeout: float | None) -> Iterator[Change]:
         """The rows that join the answers of a template's queries; see `QueryTemplate.changes`."""
-        templates = self._pot.parts.templates
-        found = self._follow(lambda at: templates.matches(handle, at), since, timeout)
-        return (
-            Change(f"{handle}.{number}", row, some.position(place))
-            for some in found
-            for place, (number, row) in enumerate(zip(some.numbers.tolist(), some.news.rows.to_pylist(), strict=True))
-        )
+        return self._follow(lambda at: self.look_at_template(handle, at), since, timeout)
 
-    def _follow(
-        self, look: Callable[[Position | None], Some], since: str | None, timeout: float | None
-    ) -> Iterator[Some]:
+    def feed(self, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:
+        """Every row that joins the answer of any query or template that can be followed, in one go.
+
+        A change's position is the feed's own: going on from there misses nothing and repeats nothing.
+        """
+        return self._follow(self.look_at_all, since, timeout)
+
+    def look(self, handle: str, since: str | None) -> Look:
+        """What joined a query's answer since a position, without waiting."""
+        check_text(handle, "a handle")
+        return look_at_query(self._pot.parts.invoker, handle, since)
+
+    def look_at_template(self, handle: str, since: str | None) -> Look:
+        """What joined the answers of a template's queries since a position, without waiting."""
+        return look_at_template(self._pot.parts.templates, handle, since)
+
+    def look_at_all(self, since: str | None) -> Look:
+        """What joined any answer since a position of the feed, without waiting."""
+        parts = self._pot.parts
+        return Feed(parts.catalog, parts.invoker, parts.templates, self._followed).look(since)
+
+    def _followed(self) -> list[Followed]:
+        with self._pot.catalog.read() as tx:
+            singles = [Followed(one.id, one.stream_id, template=False) for one in list_queries(tx)]
+            return singles + [Followed(one.id, one.stream_id, template=True) for one in list_templates(tx)]
+
+    def _follow(self, look: Callable[[str | None], Look], since: str | None, timeout: float | None) -> Iterator[Change]:
         """What looking gives from a position on; what is wrong with the question is said at the first look, now."""
         seconds = check_timeout(timeout)
-        first = look(None if since is None else Position.parse(check_text(since, "a position")))
-        return follow(self._pot.catalog, first, look, seconds, self._pot.help_along)
+        first = look(since)
+        found = follow(self._pot.catalog, first, look, seconds, self._pot.help_along)
+        return (change for some in found for change in some)
 
     def explain(self, handle: str) -> dict[str, Any]:
         """How the query of that handle is answered."""

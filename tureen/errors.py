@@ -26,6 +26,7 @@ TureenError
     ├── Unreachable      there was no answer from the server
     ├── Unauthorized     no token, or one that is not known (any more)
     ├── Forbidden        the token may not do this
+    ├── UnknownToken     no token of that id
     ├── TooLarge         more bytes or rows than the server takes or gives at a time
     └── TooMany          more at a time than the server allows; it can be tried again later
 ```
@@ -221,6 +222,12 @@ class Forbidden(ServiceError):
     """The token is known, but may not do this."""
 
     code = "forbidden"
+
+
+class UnknownToken(ServiceError):
+    """There is no token of that id."""
+
+    code = "unknown_token"
 
 
 class TooLarge(ServiceError):
