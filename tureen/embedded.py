@@ -357,6 +357,17 @@ class Soup:
             found = pot_status(tx, ends)
         return {**found, "engine": self._pot.state(), "error": self._pot.trouble()}
 
+    def trouble(self) -> str | None:
+        """Why rows are not taken up and answered at the moment, or None where they are."""
+        state = self._pot.state()
+        found = self._pot.trouble()
+        return found or (None if state == "running" else "Spark is starting" if state == "starting" else "no engine")
+
+    def batches(self) -> list[dict[str, float]]:
+        """The last micro-batch of each of Spark's streaming queries: its seconds and its rows."""
+        engine = self._pot.running
+        return [] if engine is None else engine.batches()
+
     def start(self, *, wait: float | None = None) -> None:
         """Take the pot for writing and start Spark; with `wait`, be back when it runs or after so many seconds."""
         seconds = check_timeout(wait)

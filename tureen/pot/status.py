@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, func, select
 
 from tureen.errors import UnknownStream
 from tureen.pot.catalog import current_seq
@@ -14,20 +14,27 @@ from tureen.pot.position import Position
 from tureen.pot.queries import Registered, count_queries, last_eager_seq
 from tureen.pot.runs import count_rejected, live_runs
 from tureen.pot.streams import Stream, list_streams, stream_by_id
+from tureen.pot.tables import clauses, queries
 from tureen.pot.templates import Template, count_members
 from tureen.window import from_micros
 
 
 def pot_status(tx: Connection, inbox_end: Callable[[int], int] | None) -> dict[str, Any]:
     """Rows, runs, tails, debts and queries; with the inbox's ends, also how far it is behind."""
-    handles, clauses = count_queries(tx)
+    handles, distinct = count_queries(tx)
     return {
         "streams": {stream.name: _stream_status(tx, stream, inbox_end) for stream in list_streams(tx)},
         "tables": {table.name: _table_status(table) for table in list_dimensions(tx)},
         "queries": handles + count_members(tx),
-        "clauses": clauses,
+        "clauses": distinct,
         "position": str(Position(current_seq(tx))),
     }
+
+
+def count_failed(tx: Connection) -> int:
+    """How many queries raised on some tuple and were stopped."""
+    failed = select(func.count()).select_from(queries.join(clauses, queries.c.clause_id == clauses.c.id))
+    return int(tx.execute(failed.where(clauses.c.error.is_not(None))).scalar_one())
 
 
 def has_come_to(tx: Connection, position: Position) -> bool:
