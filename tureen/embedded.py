@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -23,24 +24,17 @@ from tureen.arguments import (
 )
 from tureen.errors import InvalidRows, InvalidSchema, TureenError, UnknownQuery, UnknownTable
 from tureen.feed import Feed, Followed, Look, look_at_query, look_at_template
-from tureen.language import bind_query, parse_duration
+from tureen.language import parse_duration
 from tureen.language.statements import parse_statement
 from tureen.opened import OpenPot
-from tureen.pot.catalog import micros_now, take_seq
-from tureen.pot.groups import GroupCommit
+from tureen.pot.catalog import micros_now
 from tureen.pot.log import Entry
 from tureen.pot.position import Position
-from tureen.pot.queries import (
-    Registered,
-    Registration,
-    list_queries,
-    register_together,
-    unregister,
-)
+from tureen.pot.queries import Registered, list_queries
 from tureen.pot.runs import rejected_rows
 from tureen.pot.status import describe_query, describe_stream, describe_template, pot_status
 from tureen.pot.streams import create_stream, drop_stream, find_stream, list_streams
-from tureen.pot.templates import drop_member, find_standing, list_templates
+from tureen.pot.templates import list_templates
 from tureen.results.answer import Answer, Change
 from tureen.schema import Schema
 from tureen.standing import QueryTemplate, StandingQuery
@@ -76,9 +70,18 @@ class Soup:
         self.path = path.absolute()
         self._clock = clock
         self._pot = OpenPot(self.path, mode=mode, master=master, clock=clock)
-        self._registrations: GroupCommit[Registration, str] = GroupCommit(
-            lambda wanted: register_together(self._pot.catalog, wanted)
-        )
+        self._owner: str | None = None
+
+    def acting_for(self, principal: str) -> Soup:
+        """The same pot as one of several people sees it.
+
+        They register under their own names, and find, follow and unregister only what is theirs; what others share
+        they may invoke and follow by its handle. Streams and tables are everybody's.
+        """
+        check_name(principal, "principal")
+        theirs = copy(self)
+        theirs._owner = principal
+        return theirs
 
     # Streams
 
@@ -184,19 +187,14 @@ class Soup:
 
     # Queries
 
-    def register(self, sql: str, *, name: str | None = None, materialize: bool = True) -> StandingQuery:
+    def register(self, sql: str, *, name: str | None = None, materialize: bool | str = "auto") -> StandingQuery:
         """Let a query stand; its handle answers from now on, over what came before as well.
 
-        `materialize=True` keeps its results ready at arrival; `False` evaluates it from the index when it is invoked.
+        `materialize=True` keeps its results ready at arrival; `False` evaluates it from the index when it is invoked;
+        `"auto"` does the one or the other, by what it costs and how often it is invoked.
         """
         engine = self._pot.engine()
-        check_text(sql, "a query's SQL")
-        if name is not None:
-            check_name(name, "query")
-        known = self._pot.parts.streams
-        query = bind_query(sql, known.describe)
-        stream = known.find(query.stream).stream
-        handle = self._registrations.submit(Registration(sql, stream.id, query.clause, bool(materialize), name))
+        handle = self._pot.parts.registry.register(sql, name, materialize, self._owner)
         engine.notice()
         return StandingQuery(self, handle, name, sql)
 
@@ -206,66 +204,71 @@ class Soup:
         `params` is a list of dicts, an Arrow table, or a pandas or polars DataFrame. The queries are kept as values and
         evaluated when they are invoked, so that a million of them cost arriving tuples nothing.
         """
-        handle = self._pot.own().templates.register(sql, params, name)
+        handle = self._pot.own().templates.register(sql, params, name, self._owner)
         return QueryTemplate(self, handle, name, sql)
 
     def template(self, handle_or_name: str) -> QueryTemplate:
         """The template of that handle or name."""
-        found = self._pot.parts.templates.find(handle_or_name)
+        found = self._pot.parts.templates.find(handle_or_name, self._owner)
         return QueryTemplate(self, found.id, found.name, found.sql)
 
     def templates(self) -> list[dict[str, Any]]:
         """The templates, in order of registration, with the number of their queries that stand."""
         if not self._pot.is_there():
             return []
-        return [describe_template(one, standing) for one, standing in self._pot.parts.templates.describe()]
+        return [describe_template(one, standing) for one, standing in self._pot.parts.templates.describe(self._owner)]
+
+    def describe_template(self, handle_or_name: str) -> dict[str, Any]:
+        """One template as it is now."""
+        templates = self._pot.parts.templates
+        found = templates.find(handle_or_name, self._owner)
+        return describe_template(found, len(templates.numbers(found.id, self._owner)))
 
     def template_numbers(self, handle: str) -> Sequence[int]:
         """The numbers of a template's queries that stand."""
-        return self._pot.parts.templates.numbers(handle)
+        return self._pot.parts.templates.numbers(handle, self._owner)
 
     def unregister_template(self, handle: str) -> None:
         """Let all queries of a template stand no longer."""
         check_text(handle, "a handle")
-        self._pot.own().templates.drop(handle)
+        self._pot.own().templates.drop(handle, self._owner)
 
     def query(self, handle_or_name: str) -> StandingQuery:
         """The standing query of that handle or name."""
-        check_text(handle_or_name, "a query's name")
         if not self._pot.is_there():
             raise UnknownQuery(f"there is no query '{handle_or_name}'")
         found = self.registered(handle_or_name)
         return StandingQuery(self, found.id, found.name, found.sql)
 
-    def queries(self) -> list[StandingQuery]:
-        """The standing queries, in order of registration; those of templates are in their `QueryTemplate`."""
-        if not self._pot.is_there():
-            return []
-        with self._pot.catalog.read() as tx:
-            return [StandingQuery(self, one.id, one.name, one.sql) for one in list_queries(tx)]
+    def queries(self, *, after: str | None = None, limit: int | None = None) -> list[StandingQuery]:
+        """The standing queries, in order of registration; those of templates are in their `QueryTemplate`.
 
-    def describe_queries(self) -> list[dict[str, Any]]:
-        """All standing queries as the catalog has them now, in order of registration."""
-        if not self._pot.is_there():
-            return []
-        with self._pot.catalog.read() as tx:
-            return [describe_query(one) for one in list_queries(tx)]
+        With a `limit`, so many at most; the `place` of the last of them, as `after`, gives the next.
+        """
+        found = self.registered_queries(after=after, limit=limit)
+        return [StandingQuery(self, one.id, one.name, one.sql, one.place) for one in found]
+
+    def describe_queries(self, *, after: str | None = None, limit: int | None = None) -> list[dict[str, Any]]:
+        """The same as the catalog has them now."""
+        return [describe_query(one) for one in self.registered_queries(after=after, limit=limit)]
+
+    def registered_queries(self, *, after: str | None = None, limit: int | None = None) -> list[Registered]:
+        """The same with all that the catalog knows of them."""
+        return self._pot.parts.registry.page(self._owner, after, limit) if self._pot.is_there() else []
+
+    def share(self, handle: str, shared: bool = True) -> None:
+        """Let others invoke and follow a query, or all of a template's, by its handle; or no longer."""
+        self._pot.own().registry.share(handle, shared, self._owner)
 
     def unregister(self, handle: str) -> None:
         """Let the query of that handle stand no longer."""
-        check_text(handle, "a handle")
         engine = self._pot.engine()
-        with self._pot.catalog.write() as tx:
-            if "." in handle:
-                drop_member(tx, handle)
-            else:
-                take_seq(tx)
-                unregister(tx, handle)
+        self._pot.parts.registry.unregister(handle, self._owner)
         engine.notice()
 
     def answer(self, handle: str, now: datetime | None, wait_for: str | None, timeout: float | None) -> Answer:
         """Invoke the query of that handle; see `StandingQuery.invoke`."""
-        check_text(handle, "a handle")
+        self._check_visible(handle)
         check_timeout(timeout)
         moment = check_moment(now)
         if wait_for is not None:
@@ -296,12 +299,12 @@ class Soup:
 
     def look(self, handle: str, since: str | None) -> Look:
         """What joined a query's answer since a position, without waiting."""
-        check_text(handle, "a handle")
+        self._check_visible(handle)
         return look_at_query(self._pot.parts.invoker, handle, since)
 
     def look_at_template(self, handle: str, since: str | None) -> Look:
         """What joined the answers of a template's queries since a position, without waiting."""
-        return look_at_template(self._pot.parts.templates, handle, since)
+        return look_at_template(self._pot.parts.templates, handle, since, self._owner)
 
     def look_at_all(self, since: str | None) -> Look:
         """What joined any answer since a position of the feed, without waiting."""
@@ -310,8 +313,9 @@ class Soup:
 
     def _followed(self) -> list[Followed]:
         with self._pot.catalog.read() as tx:
-            singles = [Followed(one.id, one.stream_id, template=False) for one in list_queries(tx)]
-            return singles + [Followed(one.id, one.stream_id, template=True) for one in list_templates(tx)]
+            singles = [Followed(one.id, one.stream_id, template=False) for one in list_queries(tx, self._owner)]
+            templates = list_templates(tx, self._owner)
+            return singles + [Followed(one.id, one.stream_id, template=True) for one in templates]
 
     def _follow(self, look: Callable[[str | None], Look], since: str | None, timeout: float | None) -> Iterator[Change]:
         """What looking gives from a position on; what is wrong with the question is said at the first look, now."""
@@ -322,7 +326,7 @@ class Soup:
 
     def explain(self, handle: str) -> dict[str, Any]:
         """How the query of that handle is answered."""
-        check_text(handle, "a handle")
+        self._check_visible(handle)
         return self._pot.parts.invoker.explain(handle)
 
     def explain_once(self, sql: str) -> dict[str, Any]:
@@ -331,9 +335,21 @@ class Soup:
 
     def registered(self, handle: str) -> Registered:
         """The query of that handle as the catalog has it now."""
+        return self._pot.parts.registry.find(handle, self._owner)
+
+    def _check_visible(self, handle: str) -> None:
+        """Refuse, as if it were not there, a query that is another's and not shared."""
         check_text(handle, "a handle")
-        with self._pot.catalog.read() as tx:
-            return find_standing(tx, self.path, handle)
+        if self._owner is not None:
+            invoker = self._pot.parts.invoker
+            invoker.view.refresh()
+            try:
+                found = invoker.view.query(handle)
+            except UnknownQuery:
+                # Without its hint, which names what others have.
+                raise UnknownQuery(f"there is no query '{handle}'") from None
+            if found.owner != self._owner and not found.shared:
+                raise UnknownQuery(f"there is no query '{handle}'")
 
     def sql(self, text: str) -> Outcome:
         """Run one statement: CREATE, DROP, REGISTER, INVOKE, SHOW, DESCRIBE, EXPLAIN or SELECT (docs/statements.md)."""

@@ -89,9 +89,9 @@ def look_at_query(invoker: Invoker, handle: str, since: str | None) -> QueryLook
     return QueryLook(handle, invoker.news(handle, _position(since)))
 
 
-def look_at_template(templates: Templates, handle: str, since: str | None) -> TemplateLook:
-    """What joined the answers of a template's queries since a position."""
-    return TemplateLook(handle, templates.matches(handle, _position(since)))
+def look_at_template(templates: Templates, handle: str, since: str | None, owner: str | None) -> TemplateLook:
+    """What joined the answers of a template's queries since a position, as their owner sees them."""
+    return TemplateLook(handle, templates.matches(handle, _position(since), owner))
 
 
 def _position(since: str | None) -> Position | None:

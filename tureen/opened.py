@@ -12,6 +12,7 @@ from tureen.errors import EngineFailed, PotLocked, TureenError
 from tureen.pipeline.engine import Engine
 from tureen.pot.catalog import Catalog, exists
 from tureen.pot.named import NamedStreams
+from tureen.registry import Registry
 from tureen.results.invoke import Invoker
 from tureen.templates import Templates
 
@@ -25,6 +26,7 @@ class Parts(NamedTuple):
     invoker: Invoker
     streams: NamedStreams
     tables: Dimensions
+    registry: Registry
     templates: Templates
 
 
@@ -84,9 +86,10 @@ class OpenPot:
         if self.running is not None:
             return self.running
         with self._lock:
-            catalog = self.own().catalog
+            parts = self.own()
             if self.running is None:
-                self.running = Engine(self.path, catalog, master=self._master, clock=self._clock)
+                watch = parts.invoker.watch
+                self.running = Engine(self.path, parts.catalog, watch, master=self._master, clock=self._clock)
             return self.running
 
     def help_along(self) -> None:
@@ -122,7 +125,8 @@ class OpenPot:
     def _open(self, *, create: bool) -> Parts:
         catalog = Catalog(self.path, create=create)
         invoker, streams = Invoker(catalog, self._clock), NamedStreams(catalog)
-        self._parts = Parts(catalog, invoker, streams, Dimensions(catalog), Templates(catalog, streams, invoker))
+        registry, templates = Registry(catalog, streams), Templates(catalog, streams, invoker)
+        self._parts = Parts(catalog, invoker, streams, Dimensions(catalog), registry, templates)
         return self._parts
 
     def _check_open(self) -> None:

@@ -62,12 +62,13 @@ class Kitchen(Protocol):
 class StandingQuery:
     """A handle: invoke it now, or come back."""
 
-    def __init__(self, soup: Kitchen, handle: str, name: str | None, sql: str) -> None:
-        """Stand for the query of that handle."""
+    def __init__(self, soup: Kitchen, handle: str, name: str | None, sql: str, place: str | None = None) -> None:
+        """Stand for the query of that handle; `place` is where it stands in a listing, if it comes from one."""
         self._soup = soup
         self.id = handle
         self.name = name
         self.sql = sql
+        self.place = place
 
     def invoke(
         self,

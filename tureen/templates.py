@@ -13,13 +13,14 @@ from tureen.errors import InvalidRows, TureenError, UnknownQuery, nearest
 from tureen.faults import crash_point
 from tureen.language import bind_query
 from tureen.language.query import bind_where
-from tureen.language.template import TemplateText, read_template
+from tureen.language.shapes import shape_of
+from tureen.language.template import PARAMETER, TemplateText, read_template, with_parameters
 from tureen.pot.catalog import Catalog, check_attempt
 from tureen.pot.files import durable_file, new_attempt
 from tureen.pot.named import NamedStreams
 from tureen.pot.position import Position
+from tureen.pot.queries import LOCAL
 from tureen.pot.templates import (
-    NewTemplate,
     Template,
     add_template,
     drop_template,
@@ -31,11 +32,8 @@ from tureen.pot.templates import (
 from tureen.query import Expression
 from tureen.results.invoke import Invoker
 from tureen.results.matches import NUMBER, Matches
-from tureen.schema import Column, Schema
+from tureen.schema import Schema
 from tureen.stems.tabular import content_of
-
-PARAMETER = "_p_"
-"""What the columns of values begin with, so that they are told from the stream's."""
 
 
 class Templates:
@@ -45,7 +43,7 @@ class Templates:
         """Work on the templates of that catalog."""
         self._catalog, self._streams, self._invoker = catalog, streams, invoker
 
-    def register(self, sql: str, params: Any, name: str | None) -> str:
+    def register(self, sql: str, params: Any, name: str | None, owner: str | None = None) -> str:
         """Let a query stand for each row of parameters; return the template's handle."""
         text = read_template(check_text(sql, "a query's SQL"))
         if name is not None:
@@ -62,7 +60,8 @@ class Templates:
         crash_point("template.before_commit")
         with self._catalog.write() as tx:
             check_attempt(tx, attempt)
-            add_template(tx, NewTemplate(template_id, name, sql, stream_id, columns, path, values.num_rows))
+            shape, whose = shape_of(sql).text, LOCAL if owner is None else owner
+            add_template(tx, Template(template_id, name, sql, shape, stream_id, columns, path, values.num_rows, whose))
             crash_point("template.in_commit")
         crash_point("template.after_commit")
         return template_id
@@ -70,43 +69,41 @@ class Templates:
     def _condition(self, sql: str, columns: Schema) -> Expression | None:
         """The WHERE clause over a row of the stream and a row of values."""
         named = {column.name.lower(): f"`{PARAMETER}{column.name}`" for column in columns.columns}
+        return bind_where(read_template(sql).fill(named), with_parameters(self._streams.describe, columns))
 
-        def lookup(name: str) -> tuple[str, Schema]:
-            stream, schema = self._streams.describe(name)
-            more = (Column(f"{PARAMETER}{column.name}", column.type) for column in columns.columns)
-            return stream, Schema((*schema.columns, *more), schema.time)
-
-        return bind_where(read_template(sql).fill(named), lookup)
-
-    def find(self, handle_or_name: str) -> Template:
+    def find(self, handle_or_name: str, owner: str | None = None) -> Template:
         """The template of that handle or name."""
         with self._catalog.read() as tx:
-            found = find_template(tx, check_text(handle_or_name, "a template's name"))
+            found = find_template(tx, check_text(handle_or_name, "a template's name"), owner)
             if found is None:
-                known = [one.name for one in list_templates(tx) if one.name is not None]
+                mine = list_templates(tx, LOCAL if owner is None else owner)
+                known = [one.name for one in mine if one.name is not None]
                 raise UnknownQuery(f"there is no template '{handle_or_name}'", hint=nearest(handle_or_name, known))
         return found
 
-    def numbers(self, handle: str) -> Sequence[int]:
+    def numbers(self, handle: str, owner: str | None = None) -> Sequence[int]:
         """The numbers of a template's queries that stand."""
-        template = self.find(handle)
+        template = self.find(handle, owner)
         with self._catalog.read() as tx:
             found: list[int] = standing_numbers(tx, template).tolist()
         return found
 
-    def drop(self, handle: str) -> None:
+    def drop(self, handle: str, owner: str | None = None) -> None:
         """Let all queries of a template stand no longer."""
         with self._catalog.write() as tx:
-            drop_template(tx, handle)
+            found = find_template(tx, handle, owner)
+            if found is None or owner not in (None, found.owner):
+                raise UnknownQuery(f"there is no template '{handle}'", hint="it was unregistered before")
+            drop_template(tx, found.id)
 
-    def describe(self) -> list[tuple[Template, int]]:
-        """All templates, with the number of their queries that stand."""
+    def describe(self, owner: str | None = None) -> list[tuple[Template, int]]:
+        """All templates, or an owner's, with the number of their queries that stand."""
         with self._catalog.read() as tx:
-            return [(one, len(standing_numbers(tx, one))) for one in list_templates(tx)]
+            return [(one, len(standing_numbers(tx, one))) for one in list_templates(tx, owner)]
 
-    def matches(self, handle: str, since: Position | None) -> Matches:
+    def matches(self, handle: str, since: Position | None, owner: str | None = None) -> Matches:
         """The rows that joined the answers of its queries since a position."""
-        template = self.find(handle)
+        template = self.find(handle, owner)
         condition = self._condition(template.sql, template.columns)
         with self._catalog.read() as tx:
             numbers = standing_numbers(tx, template)

@@ -12,7 +12,9 @@ from pathlib import Path
 from pyspark.sql.datasource import WriterCommitMessage
 
 from tureen.language import bind_query
-from tureen.pipeline import arrival, upkeep
+from tureen.language.shapes import shape_of
+from tureen.pipeline import arrival, compiling, upkeep
+from tureen.pipeline.debts import pay, pay_debts
 from tureen.pipeline.inbox_sink import InboxSink
 from tureen.pipeline.inbox_source import InboxReader
 from tureen.pot import log
@@ -54,7 +56,7 @@ def take(root: Path) -> None:
     reader.stop()
 
 
-LIMITS = ((arrival, "TAIL_ROWS", 10), (upkeep, "FAN", 4), (log, "SEGMENT_BYTES", 1))
+LIMITS = ((arrival, "TAIL_ROWS", 10), (upkeep, "FAN", 4), (compiling, "SMALL_RUN", 2), (log, "SEGMENT_BYTES", 1))
 """Small limits, so that few rows go through segments, tiers and indexes."""
 
 
@@ -73,12 +75,12 @@ def work(root: Path, pushes: int) -> Iterator[str]:
         yield f"pushed {number}"
         sql = f"SELECT id, a FROM s WHERE a <> {number % 7}"
         clause = bind_query(sql, lambda _: ("s", SCHEMA)).clause
-        (handle,) = register_together(catalog, [Registration(sql, stream.id, clause, eager=True)])
+        (handle,) = register_together(catalog, [Registration(sql, shape_of(sql).text, stream.id, clause, eager=True)])
         yield f"registered {handle} {number % 7}"
         take(root)
-        upkeep.compile_queries(catalog, stream)
+        compiling.compile_queries(catalog, stream)
         upkeep.seal(catalog, stream)
-        upkeep.pay_debts(catalog, stream, lambda debts: [upkeep.pay(debt) for debt in debts], 1 << 62)
+        pay_debts(catalog, stream, lambda debts: [pay(debt) for debt in debts], 1 << 62)
         inbox.trim()
         sweep(catalog, abandoned_after=3600, grace=0)
     inbox.close()

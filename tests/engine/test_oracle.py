@@ -18,11 +18,15 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import select
 
 import tureen
 from tests.oracle.judging import alike
 from tureen.errors import QueryFailed, Unsupported
-from tureen.pipeline import arrival, upkeep
+from tureen.pipeline import arrival, compiling, upkeep
+from tureen.pot.catalog import take_seq
+from tureen.pot.clauses import choose_clauses
+from tureen.pot.tables import clauses
 from tureen.predicate import AllOf, AnyOf, Predicate
 from tureen.query import Expression, Grouping, Query, aggregate_name
 from tureen.schema import FRACTIONAL, Kind, Schema
@@ -67,7 +71,7 @@ def scripts(draw: st.DrawFn, timed: bool | None = None, asking: bool = False) ->
     if asking:
         wheres = draw(st.lists(strategies.conditions(schema, depth=0), max_size=2))
         asked = strategies.questions(schema, tame, wheres=[None, None, *wheres])
-    register = st.tuples(st.just("register"), st.tuples(asked, st.booleans()))
+    register = st.tuples(st.just("register"), st.tuples(asked, st.sampled_from([True, False, None, None])))
     push = st.tuples(st.just("push"), st.tuples(rows, st.integers(1, 3)))
     step = st.one_of(
         push,
@@ -78,6 +82,7 @@ def scripts(draw: st.DrawFn, timed: bool | None = None, asking: bool = False) ->
         st.tuples(st.just("commit"), st.none()),
         st.tuples(st.just("unregister"), st.integers(0, 9)),
         st.tuples(st.just("tick"), st.integers(1, 4000)),
+        st.tuples(st.just("choose"), st.integers(0, 255)),
         st.tuples(st.sampled_from(["compile", "pay", "pay", "seal", "seal all", "expire"]), st.none()),
     )
     moments = st.integers(-7200, 7200).map(lambda seconds: START + seconds * SECOND)
@@ -144,6 +149,8 @@ class Run:
                 self.drop(self.standing[detail % len(self.standing)])
             case "tick":
                 self.now += detail * SECOND
+            case "choose":
+                self.choose(detail)
             case "compile":
                 self.engine.compile()
             case "pay":
@@ -152,6 +159,13 @@ class Run:
                 self.engine.seal(everything=name == "seal all")
             case "expire":
                 self.engine.expire()
+
+    def choose(self, bits: int) -> None:
+        """Keep some clauses ready and others not, whatever it costs."""
+        with self.engine.catalog.write() as tx:
+            known = tx.execute(select(clauses.c.id).order_by(clauses.c.id)).scalars().all()
+            eager = {clause for place, clause in enumerate(known) if bits >> place % 8 & 1}
+            choose_clauses(tx, take_seq(tx), eager, set(known) - eager)
 
     def arrived(self, rows: list[dict[str, Any]], at: int) -> None:
         """Let the oracle have what the engine has committed."""
@@ -283,6 +297,8 @@ def play(script: Script) -> None:
         patch.setattr(arrival, "TAIL_ROWS", script.tail_rows)
         patch.setattr(upkeep, "LONG_TAIL", 2 * script.tail_rows)
         patch.setattr(upkeep, "FAN", script.fan)
+        patch.setattr(compiling, "SMALL_RUN", script.fan - 1)
+        patch.setattr(compiling, "DEAD_SHARE", script.fan)
         run = Run(script, Path(root))
         try:
             run.play()
@@ -312,6 +328,10 @@ def test_the_steps_reach_every_path(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         engine.close()
 
 
+def _said(eager: bool | None) -> bool | str:
+    return "auto" if eager is None else eager
+
+
 def _path(engine: HandTurned, handle: str) -> str:
     paths = engine.invoker.explain(handle)["tuples_by_path"]
     return str(next(path for path, tuples in paths.items() if tuples))
@@ -334,7 +354,7 @@ def test_the_engine_on_spark_answers_as_the_oracle_does(soup: tureen.Soup, scrip
             elif name == "register":
                 with suppress(Unsupported):
                     twin = oracle.register(detail[0].text)
-                    standing.append((soup.register(detail[0].text, materialize=detail[1]), twin))
+                    standing.append((soup.register(detail[0].text, materialize=_said(detail[1])), twin))
             elif name == "unregister" and standing:
                 query, twin = standing.pop(detail % len(standing))
                 query.unregister()

@@ -15,8 +15,8 @@ from pyspark.sql.streaming import StreamingQuery
 
 import tureen
 from tureen.pipeline import engine
+from tureen.pipeline.debts import Debt, Payment
 from tureen.pipeline.streaming import Streaming
-from tureen.pipeline.upkeep import Debt, Payment
 from tureen.pot.position import Position
 
 

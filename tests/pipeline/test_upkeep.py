@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,11 @@ from typing import Any
 import pytest
 
 from tureen.errors import QueryFailed
-from tureen.pipeline import arrival, upkeep
+from tureen.pipeline import arrival, compiling, upkeep
+from tureen.pot.clauses import last_eager_seq
+from tureen.pot.query_runs import QueryRunRecord, live_query_runs
 from tureen.pot.runs import Run, live_runs
+from tureen.pot.streams import find_stream
 from tureen.pot.sweep import sweep
 from tureen.testing.hand import HandTurned
 
@@ -133,15 +137,66 @@ def _sized(rows: int, place: int) -> Run:
     return Run(place, 1, 1, f"{place}", rows, 0, 0, 0, rows >= 64, 0, rows, 0)
 
 
-def test_many_payments_become_one_file(soup: HandTurned) -> None:
-    soup.push("s", rows(*range(10)))
+def test_many_payments_become_few_files(soup: HandTurned) -> None:
+    soup.push("s", rows(*range(64)))
     handles = []
-    for limit in range(10):
+    for limit in range(20):
         handles.append(soup.register(f"SELECT a FROM s WHERE a < {limit}"))
         soup.pay()
+        (run,) = runs_of(soup)
+        assert len(run.cells) <= (limit + 1).bit_length()
+        assert [values(soup, handle) for handle in handles] == [list(range(end)) for end in range(limit + 1)]
+
+
+def test_a_stream_of_clauses_becomes_few_query_runs(soup: HandTurned, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "SMALL_RUN", 1)
+    handles = []
+    for limit in range(40):
+        handles.append(soup.register(f"SELECT a FROM s WHERE a < {limit}"))
+        soup.compile()
+        assert len(query_runs_of(soup)) <= (limit + 1).bit_length()
+    soup.push("s", rows(*range(64)))
     (run,) = runs_of(soup)
-    assert len(run.cells) <= upkeep.MANY_CELL_FILES
-    assert [values(soup, handle) for handle in handles] == [list(range(limit)) for limit in range(10)]
+    with soup.catalog.read() as tx:
+        assert run.matched_seq >= last_eager_seq(tx, run.stream_id), "a cell is owed"
+    assert [values(soup, handle) for handle in handles] == [list(range(limit)) for limit in range(40)]
+
+
+def test_a_worn_query_run_is_compiled_anew(soup: HandTurned) -> None:
+    handles = [soup.register(f"SELECT a FROM s WHERE a < {limit}") for limit in range(16)]
+    soup.compile()
+    (before,) = query_runs_of(soup)
+    soup.unregister(handles[3])
+    soup.compile()
+    assert query_runs_of(soup) == [replace(before, dead=1)], "one in sixteen is not worth it"
+    soup.unregister(handles[4])
+    soup.compile()
+    (after,) = query_runs_of(soup)
+    assert (after.clauses, after.dead) == (14, 0)
+    for handle in handles[:3] + handles[5:]:
+        soup.unregister(handle)
+    soup.compile()
+    assert query_runs_of(soup) == []
+
+
+def test_a_clause_that_is_eager_again_does_not_take_the_cells_of_before(soup: HandTurned) -> None:
+    first = soup.register("SELECT a FROM s WHERE a < 5")
+    lazy = soup.register("SELECT a FROM s WHERE a < 5", materialize=False)
+    soup.compile()
+    soup.push("s", rows(*range(64)))
+    soup.unregister(first)
+    soup.compile()
+    soup.push("s", rows(*range(64)))
+    soup.register("SELECT a FROM s WHERE a < 5")
+    assert values(soup, lazy) == sorted([*range(5), *range(5)])
+    soup.pay()
+    assert values(soup, lazy) == sorted([*range(5), *range(5)])
+    assert soup.invoker.explain(lazy)["tuples_by_path"]["published"] == 128
+
+
+def query_runs_of(soup: HandTurned) -> list[QueryRunRecord]:
+    with soup.catalog.read() as tx:
+        return live_query_runs(tx, find_stream(tx, "s").id)
 
 
 def test_a_window_that_ends_no_rows_ago_ends_now(soup: HandTurned) -> None:

@@ -13,7 +13,8 @@ from tureen.language.types import INT_BITS, as_decimal, keeps_every_value
 from tureen.predicate import EVERYTHING, NEVER, Compare, Interval, Key, Predicate, Within
 from tureen.schema import FRACTIONAL, INTEGRAL, Column, Kind, Type
 
-_FLIPPED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+FLIPPED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+"""What a comparison is with its sides exchanged."""
 
 
 def column_with_constant(op: str, left: Expr, right: Expr) -> Predicate | None:
@@ -34,6 +35,14 @@ def column_with_constant(op: str, left: Expr, right: Expr) -> Predicate | None:
             return None
         source = target
     return Within(left.column.name, _intervals(op, left.type, casts, right.value))
+
+
+def intervals_of(op: str, column: Type, key: Key) -> tuple[Interval, ...]:
+    """The keys of a column for which `column op key` holds, where they are compared in the column's own type.
+
+    A whole number is taken for the DOUBLE that it is where the column is one.
+    """
+    return _intervals(op, column, [], float(key) if column.kind is Kind.DOUBLE else key)
 
 
 def _intervals(op: str, column: Type, casts: list[Type], constant: Key) -> tuple[Interval, ...]:
@@ -117,7 +126,7 @@ def column_with_column(op: str, left: Expr, right: Expr) -> Predicate | None:
     if ours is None or theirs is None or (ours.offset and theirs.offset):
         return None
     if ours.offset or (not theirs.offset and ours.column.name > theirs.column.name):
-        ours, theirs, op = theirs, ours, _FLIPPED[op]
+        ours, theirs, op = theirs, ours, FLIPPED[op]
     assert left.type is not None
     domain = _domain(left.type, ours.column.type, theirs.column.type)
     if domain is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tureen.language.compare import column_with_column, column_with_constant
+from tureen.language.compare import FLIPPED, column_with_column, column_with_constant
 from tureen.language.intervals import complement, domain_of
 from tureen.language.patterns import plain_prefix, prefix_interval
 from tureen.language.render import render
@@ -146,6 +146,3 @@ def _compare(call: Call) -> Predicate:
     else:
         found = column_with_column(call.op, left, right)
     return found if found is not None else _opaque(call)
-
-
-FLIPPED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}

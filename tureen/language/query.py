@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import zip_longest
 
@@ -25,12 +24,10 @@ from tureen.language.select import check_select, stream_of
 from tureen.language.source import Source
 from tureen.language.split import Parts, split, tokenize
 from tureen.language.steps import known_of_steps
+from tureen.language.template import Lookup
 from tureen.predicate import Clause
 from tureen.query import STEP_END, STEP_START, Expression, Grouping, Order, Output, Query
-from tureen.schema import Schema
 from tureen.window import RowsBack, Steps, Window
-
-Lookup = Callable[[str], tuple[str, Schema]]
 
 
 def bind_query(text: str, lookup: Lookup) -> Query:
@@ -47,16 +44,22 @@ def bind_query(text: str, lookup: Lookup) -> Query:
 
 def bind_where(text: str, lookup: Lookup) -> Expression | None:
     """The WHERE clause of a query alone, as an expression over one row; None where there is none."""
-    source = Source(text)
-    parts = split(source, tokenize(source))
-    select = _parse(source, parts.select)
-    table, names = stream_of(source, select)
+    scope, select = _where(text, lookup)
     where = select.args.get("where")
-    if where is None:
-        return None
+    return None if where is None else expression_of(scope.source, bind_condition(scope, where.this))
+
+
+def bind_clause(text: str, lookup: Lookup) -> Clause:
+    """The WHERE clause of a query alone, in normal form."""
+    return _clause(*_where(text, lookup))
+
+
+def _where(text: str, lookup: Lookup) -> tuple[Scope, exp.Select]:
+    source = Source(text)
+    select = _parse(source, split(source, tokenize(source)).select)
+    table, names = stream_of(source, select)
     stream, schema = lookup(table.name)
-    scope = Scope(source, schema, (*names, stream))
-    return expression_of(source, bind_condition(scope, where.this))
+    return Scope(source, schema, (*names, stream)), select
 
 
 def _bind_query(text: str, lookup: Lookup) -> Query:

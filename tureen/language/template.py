@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -16,8 +16,15 @@ from tureen.errors import SqlError
 from tureen.language.moments import moment_text
 from tureen.language.source import Source
 from tureen.language.split import tokenize
-from tureen.schema import Kind, Type
+from tureen.schema import Column, Kind, Schema, Type
 from tureen.window import to_micros
+
+Lookup = Callable[[str], tuple[str, Schema]]
+"""A stream's name as it was made, and its schema, by the name in a query."""
+
+
+PARAMETER = "_p_"
+"""What columns of parameters begin with, so that they are told from the stream's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +71,17 @@ def read_template(text: str) -> TemplateText:
     if not names:
         raise SqlError("the query has no parameter", hint="write :name where a row's value belongs, or use register")
     return TemplateText((*pieces, text[end:]), tuple(names))
+
+
+def with_parameters(lookup: Lookup, columns: Schema) -> Lookup:
+    """A way to look streams up as if each had columns of parameters as well."""
+
+    def found(name: str) -> tuple[str, Schema]:
+        stream, schema = lookup(name)
+        more = (Column(f"{PARAMETER}{column.name}", column.type) for column in columns.columns)
+        return stream, Schema((*schema.columns, *more), schema.time)
+
+    return found
 
 
 def spell(value: Any, kind: Type) -> str:

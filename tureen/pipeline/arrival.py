@@ -6,6 +6,7 @@ the commit must know travels back in the new runs.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from tureen.pot.files import durable_file
 from tureen.pot.runs import NewRun
 from tureen.queries import QueryRun
 from tureen.stems.index import Block
-from tureen.stems.run import CellOf, sort_by_time, write_run
+from tureen.stems.run import CellsOf, sort_by_time, write_run
 
 TAIL_ROWS = 4096
 """A run below so many rows is left without index and cells; it is scanned at invocation."""
@@ -75,13 +76,14 @@ def write_tuples(pinned: Pin, name: str, table: pa.Table) -> NewRun:
     tuples = sort_by_time(pinned.schema, table)
     indexed = len(table) >= TAIL_ROWS
     failures: dict[int, str] = {}
-    cell_of = None
-    if indexed and pinned.queries is not None:
-        cell_of = matcher(load_queries(Path(pinned.root) / pinned.queries), failures)
-    path = Path(pinned.root) / name
+    root = Path(pinned.root)
+    cells_of = None
+    if indexed and pinned.queries:
+        cells_of = matcher([load_queries(root / path) for path in pinned.queries], failures)
+    path = root / name
     crash_point("run.before_write")
     with durable_file(path) as file:
-        write_run(file, pinned.schema, tuples.table, cell_of, indexed=indexed)
+        write_run(file, pinned.schema, tuples.table, cells_of, indexed=indexed)
         size = file.tell()
     crash_point("run.after_write")
     return NewRun(
@@ -96,18 +98,19 @@ def write_tuples(pinned: Pin, name: str, table: pa.Table) -> NewRun:
     )
 
 
-def matcher(queries: QueryRun, failures: dict[int, str]) -> CellOf:
-    """A function that matches blocks and notes the clauses that raised."""
+def matcher(queries: Sequence[QueryRun], failures: dict[int, str]) -> CellsOf:
+    """A function that matches blocks with query runs and notes the clauses that raised."""
 
-    def cell_of(block: Block) -> pa.RecordBatch:
-        cell = match_block(block, queries, _buffers())
-        failures.update(cell.failures)
-        return cell.batch
+    def cells_of(block: Block) -> Iterator[pa.RecordBatch]:
+        for run in queries:
+            cell = match_block(block, run, _buffers())
+            failures.update(cell.failures)
+            yield cell.batch
 
-    return cell_of
+    return cells_of
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)
 def load_queries(path: Path) -> QueryRun:
     """A compiled query run, mapped once per process."""
     return QueryRun.load(path)

@@ -15,12 +15,16 @@ from typing import TYPE_CHECKING
 
 from tureen.aggregates.warm import warm_up
 from tureen.errors import EngineFailed
-from tureen.pipeline.upkeep import Debt, Payment, compile_queries, expire, pay, pay_debts, seal
+from tureen.pipeline.choosing import Chooser
+from tureen.pipeline.compiling import compile_queries
+from tureen.pipeline.debts import Debt, Payment, pay, pay_debts
+from tureen.pipeline.upkeep import expire, seal
 from tureen.pot.catalog import Catalog
 from tureen.pot.inbox import Inbox
 from tureen.pot.lease import Lease
 from tureen.pot.streams import Stream, list_streams
 from tureen.pot.sweep import sweep
+from tureen.results.watch import Watch
 
 if TYPE_CHECKING:
     from tureen.pipeline.streaming import Streaming
@@ -33,6 +37,9 @@ LARGE_DEBT = 4_000_000_000
 LOOK_EVERY = 0.1
 SWEEP_EVERY = 30.0
 PAY_EVERY = 1.0
+REST = 4.0
+"""Between payments of debts, so many times the last one's length passes, so that they leave room for arrivals."""
+CHOOSE_EVERY = 5.0
 RESTART_AFTER = 0.5
 STEADY = 60.0
 
@@ -40,8 +47,8 @@ STEADY = 60.0
 class Engine:
     """Holds the lease, the inbox and the threads of one pot."""
 
-    def __init__(self, root: Path, catalog: Catalog, *, master: str, clock: Callable[[], int]) -> None:
-        """Take the lease and start; Spark comes up in the background."""
+    def __init__(self, root: Path, catalog: Catalog, watch: Watch, *, master: str, clock: Callable[[], int]) -> None:
+        """Take the lease and start; Spark comes up in the background. `watch` counts what invocations ask for."""
         self._lease = Lease(root)
         try:
             self.inbox = Inbox(root, catalog)
@@ -49,6 +56,7 @@ class Engine:
             self._lease.release()
             raise
         self.root, self._catalog, self._master, self._clock = root, catalog, master, clock
+        self._chooser = Chooser(catalog, watch)
         self._closing = threading.Event()
         self._wake = threading.Event()
         self._upkeep_lock = threading.Lock()
@@ -132,17 +140,23 @@ class Engine:
     # Upkeep
 
     def _run_upkeep(self) -> None:
-        token, swept, paid, owing = -1, 0.0, 0.0, False
+        token, swept, pay_at, owing, chose = -1, 0.0, 0.0, False, time.monotonic()
         while not self._closing.is_set():
             try:
                 now = time.monotonic()
                 found = self._catalog.token()
-                due = now - paid >= PAY_EVERY
+                due = now >= pay_at
                 if found != token or (owing and due):
-                    # Debts wait a little, so that registrations that come in a row are paid together.
+                    # Debts wait a little, so that registrations that come in a row are paid together, and the longer
+                    # the longer the last payment took: what is owed is evaluated meanwhile.
                     token, owing = found, not due
-                    paid = now if due else paid
                     self._upkeep(patient=not due)
+                    if due:
+                        took = time.monotonic() - now
+                        pay_at = now + took + max(PAY_EVERY, REST * took)
+                if now - chose >= CHOOSE_EVERY:
+                    self._chooser.choose(now - chose)
+                    chose = now
                 if now - swept >= SWEEP_EVERY:
                     swept = now
                     self._clean()

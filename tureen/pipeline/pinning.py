@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from tureen.pot.queries import compiled_queries
+from tureen.pot.query_runs import compiled_seq, live_query_runs
 from tureen.pot.streams import Stream
 from tureen.schema import Schema
 
@@ -19,12 +19,13 @@ class Pin:
     root: str
     stream_id: int
     schema: Schema
-    queries: str | None
-    """Where the compiled query run is, from the root; None where nothing is to be matched."""
+    queries: tuple[str, ...]
+    """Where the compiled query runs are, from the root, by ascending clause numbers."""
     queries_seq: int
+    """Up to which commit the eager clauses are in them."""
 
 
 def pin(tx: Connection, root: Path, stream: Stream) -> Pin:
     """Fix the version of the Query SteM that a batch is matched against."""
-    compiled = compiled_queries(tx, stream.id)
-    return Pin(str(root), stream.id, stream.schema, compiled.path, compiled.seq)
+    paths = tuple(one.path for one in live_query_runs(tx, stream.id))
+    return Pin(str(root), stream.id, stream.schema, paths, compiled_seq(tx, stream.id))

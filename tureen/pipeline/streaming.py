@@ -16,9 +16,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 
 from tureen.errors import InvalidSchema
+from tureen.pipeline.debts import Debt, Payment, pay
 from tureen.pipeline.formats import InboxDataSource
 from tureen.pipeline.session import alive, cores, make_active, spark_session
-from tureen.pipeline.upkeep import Debt, Payment, pay
 from tureen.pot.streams import Stream
 
 _FILE_FORMATS = frozenset({"json", "csv", "parquet", "orc", "avro", "xml"})

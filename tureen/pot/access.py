@@ -22,9 +22,6 @@ from tureen.pot.tables import tokens
 
 SCOPES = ("read", "write", "admin")
 
-LOCAL = "local"
-"""The principal of the first token, and of everybody where no tokens are asked for."""
-
 _TOKEN = re.compile(r"tureen_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")
 
 

@@ -23,7 +23,7 @@ from sqlalchemy.pool import QueuePool
 from tureen.errors import PotError, PotVersion, StorageFailed
 from tureen.pot.tables import counter, dead_attempts, meta, metadata
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """The version of the pot's layout; a pot of another version is refused, never guessed at."""
 
 _FILE = "catalog.sqlite"
@@ -63,7 +63,7 @@ class Catalog:
             if tx.execute(select(meta.c.value).where(meta.c.key == "format")).first() is None:
                 tx.execute(insert(meta).values(key="format", value=str(FORMAT_VERSION)))
                 tx.execute(insert(meta).values(key="pot", value=uuid.uuid4().hex))
-                tx.execute(insert(counter).values(id=1, seq=0))
+                tx.execute(insert(counter).values(id=1, seq=0, next_number=1))
 
     def _check_version(self) -> None:
         try:

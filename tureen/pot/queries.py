@@ -1,22 +1,30 @@
 """Standing queries and their clauses in the catalog.
 
-Queries that differ only in window, select list or name share one clause, counted by references.
+Queries that differ only in window, select list or name share one clause. Each query has an owner, who alone sees it
+unless it is shared; names are each owner's own.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, and_, delete, func, insert, or_, select, tuple_, update
 
-from tureen.errors import DuplicateName, UnknownQuery, UnknownStream, nearest
+from tureen.errors import DuplicateName, TureenError, UnknownQuery, UnknownStream, nearest
 from tureen.faults import crash_point
 from tureen.pot.catalog import Catalog, micros_now, take_seq
-from tureen.pot.tables import clauses, garbage, queries, query_runs, streams
-from tureen.predicate import Clause, dump_clause, load_clause
+from tureen.pot.clauses import hold_clause, let_go_of_clause
+from tureen.pot.tables import clauses, queries, streams
+from tureen.predicate import Clause
+
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+
+LOCAL = "local"
+"""Who owns what is registered without a service."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +32,13 @@ class Registration:
     """A query that is about to stand."""
 
     sql: str
+    shape: str
     stream_id: int
     clause: Clause
-    eager: bool
+    eager: bool | None = None
+    """Whether its results are to be kept ready; None leaves it to the engine."""
     name: str | None = None
+    owner: str = LOCAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +48,25 @@ class Registered:
     id: str
     name: str | None
     sql: str
+    shape: str
     stream_id: int
-    clause_id: int
-    eager: bool
     seq: int
     registered_at: int
-    clause_seq: int
-    error: str | None
+    owner: str
+    shared: bool = False
+    wanted: bool | None = False
+    """What was asked for at its registration: results kept ready, or not, or as the engine sees fit."""
+    clause_id: int = 0
+    number: int | None = None
+    """Its clause's number in cells, while the clause is eager."""
+    clause_seq: int = 0
+    """The commit by which its clause became eager."""
+    error: str | None = None
+
+    @property
+    def place(self) -> str:
+        """Where it stands in the order of registration: what a listing goes on from."""
+        return f"{self.seq:015d}.{self.id}"
 
     @property
     def state(self) -> str:
@@ -62,15 +85,18 @@ def register(tx: Connection, seq: int, wanted: Registration) -> str:
     ):
         raise UnknownStream("the stream of this query was dropped")
     if wanted.name is not None:
-        check_free(tx, wanted.name)
+        check_free(tx, wanted.owner, wanted.name)
     tx.execute(
         insert(queries).values(
             id=handle,
+            owner=wanted.owner,
+            shared=False,
             name=wanted.name,
             name_key=None if wanted.name is None else wanted.name.lower(),
             sql=wanted.sql,
+            shape=wanted.shape,
             stream_id=wanted.stream_id,
-            clause_id=_hold_clause(tx, seq, wanted),
+            clause_id=hold_clause(tx, seq, wanted.stream_id, wanted.clause, wanted.eager),
             eager=wanted.eager,
             seq=seq,
             registered_at=micros_now(),
@@ -81,14 +107,21 @@ def register(tx: Connection, seq: int, wanted: Registration) -> str:
 
 def register_together(catalog: Catalog, wanted: Sequence[Registration]) -> list[str | Exception]:
     """Commit registrations that came together in one transaction; one that fails does not stop the others."""
-    outcomes: list[str | Exception] = []
+    return commit_together(catalog, wanted, register)
+
+
+def commit_together(
+    catalog: Catalog, items: Sequence[Item], do: Callable[[Connection, int, Item], Outcome]
+) -> list[Outcome | Exception]:
+    """Do something for each of some items in one transaction; one that fails does not stop the others."""
+    outcomes: list[Outcome | Exception] = []
     crash_point("register.before_commit")
     with catalog.write() as tx:
         seq = take_seq(tx)
-        for one in wanted:
+        for one in items:
             try:
                 with tx.begin_nested():
-                    outcomes.append(register(tx, seq, one))
+                    outcomes.append(do(tx, seq, one))
             except Exception as error:
                 outcomes.append(error)
         crash_point("register.in_commit")
@@ -96,126 +129,68 @@ def register_together(catalog: Catalog, wanted: Sequence[Registration]) -> list[
     return outcomes
 
 
-def unregister(tx: Connection, handle: str) -> None:
-    """Remove a query and let go of its clause."""
-    row = tx.execute(delete(queries).where(queries.c.id == handle).returning(queries)).first()
+def unregister(tx: Connection, handle: str, owner: str | None = None) -> None:
+    """Remove a query, of that owner if one is given, and let go of its clause."""
+    mine = queries.c.id == handle if owner is None else and_(queries.c.id == handle, queries.c.owner == owner)
+    row = tx.execute(delete(queries).where(mine).returning(queries)).first()
     if row is None:
         raise UnknownQuery(f"there is no query '{handle}'", hint="it was unregistered before")
-    tx.execute(
-        update(clauses)
-        .where(clauses.c.id == row.clause_id)
-        .values(refs=clauses.c.refs - 1, eager_refs=clauses.c.eager_refs - int(row.eager))
-    )
-    tx.execute(delete(clauses).where(clauses.c.id == row.clause_id, clauses.c.refs == 0))
+    let_go_of_clause(tx, row.clause_id, row.eager)
 
 
-def find_query(tx: Connection, handle_or_name: str) -> Registered:
-    """The query of that handle or name."""
+def share(tx: Connection, handle: str, shared: bool, owner: str | None = None) -> None:
+    """Let others see a query, or no longer."""
+    mine = queries.c.id == handle if owner is None else and_(queries.c.id == handle, queries.c.owner == owner)
+    if tx.execute(update(queries).where(mine).values(shared=shared)).rowcount == 0:
+        raise UnknownQuery(f"there is no query '{handle}'")
+
+
+def find_query(tx: Connection, handle_or_name: str, owner: str | None = None) -> Registered:
+    """The query of that handle, or of that name of its owner; others' only by handle, and where they are shared."""
     key = str(handle_or_name)
-    row = tx.execute(_joined().where(or_(queries.c.id == key, queries.c.name_key == key.lower()))).first()
+    whose = LOCAL if owner is None else owner
+    by_handle = queries.c.id == key
+    if owner is not None:
+        by_handle &= or_(queries.c.owner == owner, queries.c.shared)
+    by_name = and_(queries.c.owner == whose, queries.c.name_key == key.lower())
+    row = tx.execute(_joined().where(or_(by_handle, by_name))).first()
     if row is None:
-        known = tx.execute(select(queries.c.name).where(queries.c.name.is_not(None)).limit(1000)).scalars()
+        mine = (queries.c.name.is_not(None), queries.c.owner == whose)
+        known = tx.execute(select(queries.c.name).where(*mine).limit(1000)).scalars()
         raise UnknownQuery(f"there is no query '{key}'", hint=nearest(key, [str(name) for name in known]))
     return _registered(row)
 
 
-def list_queries(tx: Connection) -> list[Registered]:
-    """All queries, in order of registration."""
-    return [_registered(row) for row in tx.execute(_joined().order_by(queries.c.seq, queries.c.id))]
+def list_queries(
+    tx: Connection, owner: str | None = None, after: str | None = None, limit: int | None = None
+) -> list[Registered]:
+    """Queries in order of registration: all or an owner's, from a `place` on, so many at most."""
+    found = _joined().order_by(queries.c.seq, queries.c.id)
+    if owner is not None:
+        found = found.where(queries.c.owner == owner)
+    if after is not None:
+        seq, _, handle = after.partition(".")
+        if not seq.isdigit() or not handle:
+            raise TureenError(f"'{after}' is no place in a list of queries", hint="take the one that a list gave")
+        found = found.where(tuple_(queries.c.seq, queries.c.id) > tuple_(int(seq), handle))
+    return [_registered(row) for row in tx.execute(found if limit is None else found.limit(limit))]
 
 
-def eager_clauses(tx: Connection, stream_id: int, after: int = -1) -> list[tuple[int, int, Clause]]:
-    """The (id, seq, clause) of a stream's live eager clauses that became eager after a commit."""
-    rows = tx.execute(
-        select(clauses.c.id, clauses.c.seq, clauses.c.text)
-        .where(
-            clauses.c.stream_id == stream_id,
-            clauses.c.eager_refs > 0,
-            clauses.c.error.is_(None),
-            clauses.c.seq > after,
-        )
-        .order_by(clauses.c.id)
-    )
-    return [(row.id, row.seq, load_clause(row.text)) for row in rows]
+def count_shape(tx: Connection, shape: str) -> int:
+    """How many queries of that shape were registered one by one."""
+    return int(tx.execute(select(func.count()).where(queries.c.shape == shape)).scalar_one())
 
 
-def last_eager_seq(tx: Connection, stream_id: int) -> int:
-    """The commit by which the stream's newest eager clause became one; 0 where there is none."""
-    found = tx.execute(
-        select(func.max(clauses.c.seq)).where(
-            clauses.c.stream_id == stream_id, clauses.c.eager_refs > 0, clauses.c.error.is_(None)
-        )
-    ).scalar()
-    return int(found or 0)
-
-
-def fail_clauses(tx: Connection, failures: dict[int, str]) -> None:
-    """Stop the clauses that raised, and keep their errors."""
-    for clause_id, error in failures.items():
-        tx.execute(update(clauses).where(clauses.c.id == clause_id, clauses.c.error.is_(None)).values(error=error))
-
-
-@dataclass(frozen=True, slots=True)
-class QueryRunRecord:
-    """Where the compiled Query SteM of a stream is, and up to which commit it goes."""
-
-    seq: int
-    path: str | None
-    clauses: int
-
-
-def compiled_queries(tx: Connection, stream_id: int) -> QueryRunRecord:
-    """The stream's newest compiled query run; with no path where it has no eager query."""
-    row = tx.execute(select(query_runs).where(query_runs.c.stream_id == stream_id)).first()
-    return QueryRunRecord(0, None, 0) if row is None else QueryRunRecord(row.seq, row.path, row.clauses)
-
-
-def publish_query_run(tx: Connection, stream_id: int, record: QueryRunRecord) -> None:
-    """Make a compiled query run the one that new data are matched against."""
-    old = compiled_queries(tx, stream_id)
-    if old.path is not None:
-        tx.execute(insert(garbage).values(path=old.path, since=micros_now()))
-    tx.execute(delete(query_runs).where(query_runs.c.stream_id == stream_id))
-    tx.execute(insert(query_runs).values(stream_id=stream_id, seq=record.seq, path=record.path, clauses=record.clauses))
-
-
-def _hold_clause(tx: Connection, seq: int, wanted: Registration) -> int:
-    """The id of the query's clause, made now or shared, with one more reference."""
-    text = dump_clause(wanted.clause)
-    same = (clauses.c.stream_id == wanted.stream_id, clauses.c.text == text)
-    row = tx.execute(select(clauses).where(*same)).first()
-    if row is None:
-        values: dict[str, Any] = {
-            "stream_id": wanted.stream_id,
-            "text": text,
-            "refs": 1,
-            "eager_refs": int(wanted.eager),
-            "seq": seq,
-        }
-        return int(tx.execute(insert(clauses).values(values).returning(clauses.c.id)).scalar_one())
-    becomes_eager = wanted.eager and row.eager_refs == 0
-    tx.execute(
-        update(clauses)
-        .where(clauses.c.id == row.id)
-        .values(
-            refs=row.refs + 1,
-            eager_refs=row.eager_refs + int(wanted.eager),
-            seq=seq if becomes_eager else row.seq,
-        )
-    )
-    return int(row.id)
-
-
-def check_free(tx: Connection, name: str) -> None:
-    """Raise where a query has that name."""
-    if tx.execute(select(queries.c.id).where(queries.c.name_key == name.lower())).first():
+def check_free(tx: Connection, owner: str, name: str) -> None:
+    """Raise where a query of that owner has that name."""
+    if tx.execute(select(queries.c.id).where(queries.c.owner == owner, queries.c.name_key == name.lower())).first():
         raise DuplicateName(
             f"there is a query named '{name}' already", hint="unregister it first, or take another name"
         )
 
 
 def _joined() -> Any:
-    return select(queries, clauses.c.seq.label("clause_seq"), clauses.c.error, clauses.c.eager_refs).join_from(
+    return select(queries, clauses.c.seq.label("clause_seq"), clauses.c.error, clauses.c.number).join_from(
         queries, clauses, queries.c.clause_id == clauses.c.id
     )
 
@@ -225,12 +200,16 @@ def _registered(row: Row[Any]) -> Registered:
         id=row.id,
         name=row.name,
         sql=row.sql,
+        shape=row.shape,
         stream_id=row.stream_id,
-        clause_id=row.clause_id,
-        # A lazy query whose clause is matched for another's sake uses what is there.
-        eager=row.eager_refs > 0,
         seq=row.seq,
         registered_at=row.registered_at,
+        owner=row.owner,
+        shared=row.shared,
+        wanted=row.eager,
+        clause_id=row.clause_id,
+        # A lazy query whose clause is matched for another's sake uses what is there.
+        number=row.number,
         clause_seq=row.clause_seq,
         error=row.error,
     )

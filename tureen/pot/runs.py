@@ -11,11 +11,21 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from tureen.errors import PotError
 from tureen.pot.catalog import micros_now
-from tureen.pot.queries import fail_clauses
+from tureen.pot.clauses import fail_clauses
 from tureen.pot.tables import cells, garbage, rejected, runs, sinks, streams
 
 KEEP_REJECTED = 10_000
 """How many rejected rows a stream keeps; the oldest go first."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellFile:
+    """Cells that were published for a run later: of so many clauses, which became eager after a commit."""
+
+    id: int
+    path: str
+    since: int
+    clauses: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +44,8 @@ class Run:
     matched_seq: int
     bytes: int
     written_at: int
-    cells: tuple[str, ...] = ()
+    cells: tuple[CellFile, ...] = ()
+    """The newest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +72,15 @@ class Rejected:
 
 def live_runs(tx: Connection, stream_id: int) -> list[Run]:
     """The stream's runs, in order of tuple id."""
-    extra: dict[int, list[str]] = {}
+    extra: dict[int, list[CellFile]] = {}
     found = tx.execute(
-        select(cells.c.run_id, cells.c.path)
+        select(cells)
         .join_from(cells, runs, cells.c.run_id == runs.c.id)
         .where(runs.c.stream_id == stream_id)
         .order_by(cells.c.id.desc())
     )
-    for run_id, path in found:
-        extra.setdefault(run_id, []).append(path)
+    for row in found:
+        extra.setdefault(row.run_id, []).append(CellFile(row.id, row.path, row.since, row.clauses))
     rows = tx.execute(select(runs).where(runs.c.stream_id == stream_id).order_by(runs.c.first_id))
     return [Run(**row._mapping, cells=tuple(extra.get(row.id, ()))) for row in rows]
 
@@ -101,30 +112,33 @@ def drop_runs(tx: Connection, old: Sequence[Run]) -> None:
     _discard(tx, [run.path for run in old] + extra)
 
 
-def publish_cells(
-    tx: Connection,
-    run: Run,
-    path: str,
-    size: int,
-    matched_seq: int,
-    failures: dict[int, str],
-    *,
-    all_of_it: bool,
-) -> bool:
-    """Pay a run's debts up to a commit; False where the run is gone or another payment was quicker.
+@dataclass(frozen=True, slots=True)
+class NewCells:
+    """A finished file of cells that is about to be committed.
 
-    `all_of_it` says that the file holds every eager clause's cell, so the earlier files go.
+    It holds `clauses` clauses, all that became eager after the commit `since` and up to `matched_seq`, and so takes the
+    place of the files `absorbed`.
     """
-    paid = tx.execute(
-        update(runs).where(runs.c.id == run.id, runs.c.matched_seq == run.matched_seq).values(matched_seq=matched_seq)
-    )
-    if paid.rowcount == 0:
+
+    path: str
+    bytes: int
+    since: int
+    matched_seq: int
+    clauses: int
+    absorbed: tuple[CellFile, ...]
+    failures: dict[int, str]
+
+
+def publish_cells(tx: Connection, run: Run, new: NewCells) -> bool:
+    """Pay a run's debts up to a commit; False where the run is gone or another payment was quicker."""
+    same = (runs.c.id == run.id, runs.c.matched_seq == run.matched_seq)
+    if tx.execute(update(runs).where(*same).values(matched_seq=new.matched_seq)).rowcount == 0:
         return False
-    if all_of_it:
-        _discard(tx, list(tx.execute(select(cells.c.path).where(cells.c.run_id == run.id)).scalars()))
-        tx.execute(delete(cells).where(cells.c.run_id == run.id))
-    tx.execute(insert(cells).values(run_id=run.id, path=path, bytes=size))
-    fail_clauses(tx, failures)
+    _discard(tx, [one.path for one in new.absorbed])
+    tx.execute(delete(cells).where(cells.c.id.in_([one.id for one in new.absorbed])))
+    values = {"run_id": run.id, "path": new.path, "bytes": new.bytes, "since": new.since, "clauses": new.clauses}
+    tx.execute(insert(cells).values(values))
+    fail_clauses(tx, new.failures)
     return True
 
 

@@ -9,12 +9,14 @@ from sqlalchemy import Connection, func, select
 
 from tureen.errors import UnknownStream
 from tureen.pot.catalog import current_seq
+from tureen.pot.clauses import last_eager_seq
 from tureen.pot.dimensions import Dimension, list_dimensions
 from tureen.pot.position import Position
-from tureen.pot.queries import Registered, count_queries, last_eager_seq
+from tureen.pot.queries import Registered, count_queries
+from tureen.pot.query_runs import live_query_runs
 from tureen.pot.runs import count_rejected, live_runs
 from tureen.pot.streams import Stream, list_streams, stream_by_id
-from tureen.pot.tables import clauses, queries
+from tureen.pot.tables import clauses, queries, templates
 from tureen.pot.templates import Template, count_members
 from tureen.window import from_micros
 
@@ -35,6 +37,13 @@ def count_failed(tx: Connection) -> int:
     """How many queries raised on some tuple and were stopped."""
     failed = select(func.count()).select_from(queries.join(clauses, queries.c.clause_id == clauses.c.id))
     return int(tx.execute(failed.where(clauses.c.error.is_not(None))).scalar_one())
+
+
+def count_owned(tx: Connection, owner: str) -> int:
+    """How many queries somebody has, those of templates included."""
+    singles = tx.execute(select(func.count()).where(queries.c.owner == owner)).scalar_one()
+    rows = select(func.coalesce(func.sum(templates.c.rows), 0)).where(templates.c.owner == owner)
+    return int(singles) + int(tx.execute(rows).scalar_one())
 
 
 def has_come_to(tx: Connection, position: Position) -> bool:
@@ -66,6 +75,8 @@ def describe_template(template: Template, standing: int) -> dict[str, Any]:
         "name": template.name,
         "sql": template.sql,
         "queries": standing,
+        "owner": template.owner,
+        "shared": template.shared,
         "registered_at": from_micros(template.registered_at),
     }
 
@@ -77,6 +88,8 @@ def describe_query(query: Registered) -> dict[str, Any]:
         "name": query.name,
         "sql": query.sql,
         "state": query.state,
+        "owner": query.owner,
+        "shared": query.shared,
         "registered_at": from_micros(query.registered_at),
     }
 
@@ -89,6 +102,7 @@ def _stream_status(tx: Connection, stream: Stream, inbox_end: Callable[[int], in
     runs = live_runs(tx, stream.id)
     tail = [run for run in runs if not run.indexed]
     newest = last_eager_seq(tx, stream.id)
+    compiled = live_query_runs(tx, stream.id)
     end = stream.taken if inbox_end is None else inbox_end(stream.id)
     return {
         "rows": sum(run.rows for run in runs),
@@ -96,6 +110,8 @@ def _stream_status(tx: Connection, stream: Stream, inbox_end: Callable[[int], in
         "runs": len(runs) - len(tail),
         "tail_runs": len(tail),
         "tail_rows": sum(run.rows for run in tail),
+        "query_runs": len(compiled),
+        "eager_clauses": sum(one.clauses - min(one.dead, one.clauses) for one in compiled),
         "cell_files": sum(len(run.cells) for run in runs),
         "debts": sum(1 for run in runs if run.indexed and run.matched_seq < newest),
         "rejected": count_rejected(tx, stream.id),

@@ -2,6 +2,8 @@
 
 Every commit takes the next `seq`. A run's `matched_seq` says up to which commit the eager clauses
 have been matched with it: a clause with a larger seq is *owed* by that run (docs/decisions/0001).
+A clause has a `number` while it is eager: query runs are stretches of numbers, and cells name them
+(docs/decisions/0014).
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    UniqueConstraint,
 )
 
 metadata = MetaData()
@@ -33,6 +36,8 @@ counter = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("seq", BigInteger, nullable=False),
+    # The number that the next eager clause takes; no number is ever used again.
+    Column("next_number", BigInteger, nullable=False),
 )
 
 streams = Table(
@@ -51,6 +56,8 @@ streams = Table(
     Column("last_time", BigInteger),
     # How far the stream's inbox has been taken into runs.
     Column("taken", BigInteger, nullable=False, default=0),
+    # Up to which commit the eager clauses are in compiled query runs.
+    Column("compiled_seq", BigInteger, nullable=False, default=0),
     sqlite_autoincrement=True,
 )
 
@@ -76,12 +83,19 @@ clauses = Table(
     Column("id", Integer, primary_key=True),
     Column("stream_id", ForeignKey("streams.id"), nullable=False),
     Column("text", Text, nullable=False),
+    # How many queries have it; of these, how many want it eager, and how many leave it to the engine.
     Column("refs", Integer, nullable=False),
     Column("eager_refs", Integer, nullable=False),
-    # The commit by which the clause became eager; meaningful while eager_refs > 0.
+    Column("auto_refs", Integer, nullable=False),
+    # Whether the engine chose to keep its results ready.
+    Column("chosen", Boolean, nullable=False, default=False),
+    # Its number in query runs and cells; there while it is eager, and another one each time that it becomes so.
+    Column("number", BigInteger),
+    # The commit by which it became eager; meaningful while it has a number.
     Column("seq", BigInteger, nullable=False),
     Column("error", Text),
     Index("clauses_by_text", "stream_id", "text", unique=True),
+    Index("clauses_by_number", "number", unique=True),
     Index("clauses_by_seq", "stream_id", "seq"),
     sqlite_autoincrement=True,
 )
@@ -90,29 +104,41 @@ queries = Table(
     "queries",
     metadata,
     Column("id", String, primary_key=True),
+    # Whose it is; names are each owner's own.
+    Column("owner", String, nullable=False),
+    Column("shared", Boolean, nullable=False, default=False),
     Column("name", String),
-    Column("name_key", String, unique=True),
+    Column("name_key", String),
     Column("sql", Text, nullable=False),
+    # The text without its constants, by which queries of one shape are counted.
+    Column("shape", String, nullable=False, index=True),
     Column("stream_id", ForeignKey("streams.id"), nullable=False, index=True),
     Column("clause_id", ForeignKey("clauses.id"), nullable=False),
-    Column("eager", Boolean, nullable=False),
+    # Whether its results are to be kept ready; NULL leaves it to the engine.
+    Column("eager", Boolean),
     Column("seq", BigInteger, nullable=False),
     Column("registered_at", BigInteger, nullable=False),
+    UniqueConstraint("owner", "name_key"),
+    Index("queries_in_order", "seq", "id"),
 )
 
 templates = Table(
     "templates",
     metadata,
     Column("id", String, primary_key=True),
+    Column("owner", String, nullable=False),
+    Column("shared", Boolean, nullable=False, default=False),
     Column("name", String),
-    Column("name_key", String, unique=True),
+    Column("name_key", String),
     Column("sql", Text, nullable=False),
+    Column("shape", String, nullable=False, index=True),
     Column("stream_id", ForeignKey("streams.id"), nullable=False, index=True),
     Column("columns", Text, nullable=False),
     Column("path", String, nullable=False, unique=True),
     Column("rows", BigInteger, nullable=False),
     Column("seq", BigInteger, nullable=False),
     Column("registered_at", BigInteger, nullable=False),
+    UniqueConstraint("owner", "name_key"),
 )
 
 gone_members = Table(
@@ -149,16 +175,26 @@ cells = Table(
     Column("run_id", ForeignKey("runs.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("path", String, nullable=False, unique=True),
     Column("bytes", BigInteger, nullable=False),
+    # It holds the clauses that became eager after `since`, up to where the next file begins: how many they were.
+    Column("since", BigInteger, nullable=False),
+    Column("clauses", Integer, nullable=False),
     sqlite_autoincrement=True,
 )
 
 query_runs = Table(
     "query_runs",
     metadata,
-    Column("stream_id", ForeignKey("streams.id"), primary_key=True),
-    Column("seq", BigInteger, nullable=False),
-    Column("path", String),
+    Column("id", Integer, primary_key=True),
+    Column("stream_id", ForeignKey("streams.id"), nullable=False),
+    Column("path", String, nullable=False, unique=True),
+    # The clauses with numbers from `first` to `last` that were eager when it was compiled: how many, and how many
+    # of them are no longer so.
+    Column("first", BigInteger, nullable=False),
+    Column("last", BigInteger, nullable=False),
     Column("clauses", Integer, nullable=False),
+    Column("dead", Integer, nullable=False, default=0),
+    Index("query_runs_of_stream", "stream_id", "first"),
+    sqlite_autoincrement=True,
 )
 
 sinks = Table(

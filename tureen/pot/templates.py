@@ -7,6 +7,7 @@ million queries take a million rows of values and nothing else. Those that were 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -14,12 +15,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from sqlalchemy import Connection, Row, delete, func, insert, or_, select
+from sqlalchemy import Connection, Row, and_, delete, func, insert, or_, select, update
 
 from tureen.errors import DuplicateName, UnknownQuery
 from tureen.language.template import read_template, spell
-from tureen.pot.catalog import micros_now, take_seq
-from tureen.pot.queries import Registered, check_free, find_query
+from tureen.pot.catalog import Catalog, micros_now, take_seq
+from tureen.pot.queries import LOCAL, Registered, check_free, commit_together, find_query, unregister
 from tureen.pot.tables import garbage, gone_members, templates
 from tureen.schema import Schema
 
@@ -33,12 +34,15 @@ class Template:
     id: str
     name: str | None
     sql: str
+    shape: str
     stream_id: int
     columns: Schema
     path: str
     rows: int
-    seq: int
-    registered_at: int
+    owner: str = LOCAL
+    shared: bool = False
+    seq: int = 0
+    registered_at: int = 0
 
     def values(self, root: Path) -> pa.Table:
         """The values of all its queries, mapped and not copied."""
@@ -51,27 +55,13 @@ class Template:
             id=f"{self.id}.{number}",
             name=None if self.name is None else f"{self.name}.{number}",
             sql=read_template(self.sql).fill(spelt(self.columns, row)),
+            shape=self.shape,
             stream_id=self.stream_id,
-            clause_id=0,
-            eager=False,
             seq=self.seq,
             registered_at=self.registered_at,
-            clause_seq=0,
-            error=None,
+            owner=self.owner,
+            shared=self.shared,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class NewTemplate:
-    """A finished file of values that is about to be committed."""
-
-    id: str
-    name: str | None
-    sql: str
-    stream_id: int
-    columns: Schema
-    path: str
-    rows: int
 
 
 def spelt(columns: Schema, row: dict[str, Any]) -> dict[str, str]:
@@ -79,17 +69,20 @@ def spelt(columns: Schema, row: dict[str, Any]) -> dict[str, str]:
     return {column.name.lower(): spell(row[column.name], column.type) for column in columns.columns}
 
 
-def add_template(tx: Connection, new: NewTemplate) -> None:
-    """Let all queries of a template stand."""
+def add_template(tx: Connection, new: Template) -> None:
+    """Let all queries of a template stand; its file of values is finished."""
     if new.name is not None:
-        check_free(tx, new.name)
-        check_free_template(tx, new.name)
+        check_free(tx, new.owner, new.name)
+        check_free_template(tx, new.owner, new.name)
     tx.execute(
         insert(templates).values(
             id=new.id,
+            owner=new.owner,
+            shared=new.shared,
             name=new.name,
             name_key=None if new.name is None else new.name.lower(),
             sql=new.sql,
+            shape=new.shape,
             stream_id=new.stream_id,
             columns=new.columns.sql,
             path=new.path,
@@ -100,33 +93,38 @@ def add_template(tx: Connection, new: NewTemplate) -> None:
     )
 
 
-def check_free_template(tx: Connection, name: str) -> None:
-    """Raise where a template has that name."""
-    if tx.execute(select(templates.c.id).where(templates.c.name_key == name.lower())).first():
+def check_free_template(tx: Connection, owner: str, name: str) -> None:
+    """Raise where a template of that owner has that name."""
+    same = (templates.c.owner == owner, templates.c.name_key == name.lower())
+    if tx.execute(select(templates.c.id).where(*same)).first():
         raise DuplicateName(
             f"there is a template named '{name}' already", hint="unregister it first, or take another name"
         )
 
 
-def find_template(tx: Connection, handle_or_name: str) -> Template | None:
-    """The template of that handle or name, or None."""
-    same = or_(templates.c.id == handle_or_name, templates.c.name_key == handle_or_name.lower())
-    row = tx.execute(select(templates).where(same)).first()
+def find_template(tx: Connection, handle_or_name: str, owner: str | None = None) -> Template | None:
+    """The template of that handle, or of that name of its owner, or None; others' only where they are shared."""
+    whose = LOCAL if owner is None else owner
+    by_handle = templates.c.id == handle_or_name
+    if owner is not None:
+        by_handle &= or_(templates.c.owner == owner, templates.c.shared)
+    by_name = and_(templates.c.owner == whose, templates.c.name_key == handle_or_name.lower())
+    row = tx.execute(select(templates).where(or_(by_handle, by_name))).first()
     return None if row is None else _template(row)
 
 
-def find_member(tx: Connection, root: Path, handle_or_name: str) -> Registered | None:
+def find_member(tx: Connection, root: Path, handle_or_name: str, owner: str | None = None) -> Registered | None:
     """The query of a template by its handle or name, or None."""
-    found = _member(tx, handle_or_name)
+    found = _member(tx, handle_or_name, owner)
     return None if found is None else found[0].member(root, found[1])
 
 
-def _member(tx: Connection, handle_or_name: str) -> tuple[Template, int] | None:
+def _member(tx: Connection, handle_or_name: str, owner: str | None) -> tuple[Template, int] | None:
     """The template and the number that a handle or name means, where that query stands."""
     before, _, digits = handle_or_name.rpartition(".")
     if not before or not _NUMBER.fullmatch(digits):
         return None
-    template, number = find_template(tx, before), int(digits)
+    template, number = find_template(tx, before, owner), int(digits)
     if template is None or number >= template.rows or _is_gone(tx, template.id, number):
         return None
     return template, number
@@ -137,14 +135,22 @@ def _is_gone(tx: Connection, template_id: str, number: int) -> bool:
     return tx.execute(select(gone_members.c.number).where(*same)).first() is not None
 
 
-def find_standing(tx: Connection, root: Path, handle_or_name: str) -> Registered:
+def find_standing(tx: Connection, root: Path, handle_or_name: str, owner: str | None = None) -> Registered:
     """The query of that handle or name, whether it stands by itself or in a template."""
-    return find_member(tx, root, handle_or_name) or find_query(tx, handle_or_name)
+    return find_member(tx, root, handle_or_name, owner) or find_query(tx, handle_or_name, owner)
 
 
-def list_templates(tx: Connection) -> list[Template]:
-    """All templates, in order of registration."""
-    return [_template(row) for row in tx.execute(select(templates).order_by(templates.c.seq))]
+def list_templates(tx: Connection, owner: str | None = None) -> list[Template]:
+    """All templates, or an owner's, in order of registration."""
+    found = select(templates).order_by(templates.c.seq)
+    if owner is not None:
+        found = found.where(templates.c.owner == owner)
+    return [_template(row) for row in tx.execute(found)]
+
+
+def share_template(tx: Connection, template_id: str, shared: bool) -> None:
+    """Let others see a template and its queries, or no longer."""
+    tx.execute(update(templates).where(templates.c.id == template_id).values(shared=shared))
 
 
 def gone(tx: Connection, template_id: str) -> set[int]:
@@ -153,13 +159,21 @@ def gone(tx: Connection, template_id: str) -> set[int]:
     return set(found.scalars())
 
 
-def drop_member(tx: Connection, handle: str) -> None:
+def drop_member(tx: Connection, handle: str, owner: str | None = None) -> None:
     """Let one query of a template stand no longer."""
-    found = _member(tx, handle)
-    if found is None:
+    found = _member(tx, handle, owner)
+    if found is None or owner not in (None, found[0].owner):
         raise UnknownQuery(f"there is no query '{handle}'", hint="it was unregistered before")
-    take_seq(tx)
     tx.execute(insert(gone_members).values(template_id=found[0].id, number=found[1]))
+
+
+def unregister_together(catalog: Catalog, handles: Sequence[tuple[str, str | None]]) -> list[Exception | None]:
+    """Unregister queries, each by its handle and owner, in one transaction; one that fails does not stop the others."""
+
+    def one(tx: Connection, _seq: int, wanted: tuple[str, str | None]) -> None:
+        (drop_member if "." in wanted[0] else unregister)(tx, *wanted)
+
+    return commit_together(catalog, handles, one)
 
 
 def drop_template(tx: Connection, template_id: str) -> None:
@@ -170,6 +184,12 @@ def drop_template(tx: Connection, template_id: str) -> None:
     take_seq(tx)
     tx.execute(delete(gone_members).where(gone_members.c.template_id == template_id))
     tx.execute(insert(garbage).values(path=row.path, since=micros_now()))
+
+
+def count_members_of_shape(tx: Connection, shape: str) -> int:
+    """How many queries of that shape are in templates, whether they still stand or not."""
+    rows = select(func.coalesce(func.sum(templates.c.rows), 0)).where(templates.c.shape == shape)
+    return int(tx.execute(rows).scalar_one())
 
 
 def count_members(tx: Connection) -> int:
@@ -191,10 +211,13 @@ def _template(row: Row[Any]) -> Template:
         id=row.id,
         name=row.name,
         sql=row.sql,
+        shape=row.shape,
         stream_id=row.stream_id,
         columns=Schema.parse(row.columns),
         path=row.path,
         rows=row.rows,
+        owner=row.owner,
+        shared=row.shared,
         seq=row.seq,
         registered_at=row.registered_at,
     )

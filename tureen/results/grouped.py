@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from time import perf_counter_ns
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,7 @@ from tureen.results.ranges import Range
 from tureen.results.segment import Hits
 from tureen.results.stepping import Stepping
 from tureen.results.view import StreamState
+from tureen.results.watch import Watch
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Asked:
     selector: Selector
     ranges: Sequence[Range]
     stepping: Stepping | None
+    watch: Watch
 
     @property
     def held(self) -> int:
@@ -66,12 +69,27 @@ class Asked:
 
     def hits(self) -> list[Hits]:
         """The query's tuples, segment by segment."""
+        began = perf_counter_ns()
         found = [
             segment.hits(self.registered, self.selector, first, last)
             for segment, (first, last) in zip(self.state.segments, self.ranges, strict=True)
             if last > first
         ]
+        if self.registered.clause_id:
+            self._note(found, perf_counter_ns() - began)
         return [one for one in found if len(one.rows)]
+
+    def _note(self, found: list[Hits], nanoseconds: int) -> None:
+        """Let whoever decides what to keep ready know what was asked for; a tail is scanned in any case."""
+        indexed = sum(
+            last - first
+            for segment, (first, last) in zip(self.state.segments, self.ranges, strict=True)
+            if segment.matched_seq is not None
+        )
+        if indexed:
+            query = self.registered
+            hits = sum(len(one.rows) for one in found)
+            self.watch.note(query.clause_id, query.stream_id, indexed, hits, nanoseconds, kept=query.number is not None)
 
 
 @dataclass(frozen=True)

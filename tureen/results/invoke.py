@@ -14,11 +14,13 @@ import pyarrow as pa
 
 from tureen.errors import QueryFailed
 from tureen.language import bind_query
+from tureen.language.shapes import shape_of
 from tureen.matching import Selector
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.position import Position
-from tureen.pot.queries import Registered
+from tureen.pot.queries import LOCAL, Registered, count_shape
 from tureen.pot.streams import Stream, find_stream
+from tureen.pot.templates import count_members_of_shape
 from tureen.predicate import dump_clause
 from tureen.query import Expression, Query
 from tureen.results.answer import Answer, Bounds
@@ -31,6 +33,7 @@ from tureen.results.matches import Matches, matches
 from tureen.results.ranges import ranges_of
 from tureen.results.stepping import steps_at
 from tureen.results.view import Cache, StreamState, View
+from tureen.results.watch import Watch
 from tureen.schema import Column, Schema
 from tureen.window import Span
 
@@ -68,6 +71,7 @@ class Invoker:
         self._clock = clock
         self._ready: Cache[Ready] = Cache(BOUND_QUERIES)
         self._kept = Kept()
+        self.watch = Watch()
 
     def invoke(self, handle: str, now: int | None = None) -> Answer:
         """The answer of a query at `now`, or at the stream's own NOW."""
@@ -136,7 +140,7 @@ class Invoker:
         if query.steps is not None:
             stepping = steps_at(state, query.steps, span, moment, horizon)
         ranges = ranges_of(state.segments, span, horizon) if stepping is None else stepping.ranges
-        asked = Asked(state, registered, ready.selector, ranges, stepping)
+        asked = Asked(state, registered, ready.selector, ranges, stepping, self.watch)
         return Answer(
             table=ready.finish(self._rows(asked, ready)),
             window=Bounds.of(span.begin, span.end if span.until is None else _sooner(span.end, span.until)),
@@ -189,12 +193,21 @@ class Invoker:
             "error": registered.error,
             "stream": state.stream.name,
             "factors": [str(factor) for factor in ready.query.clause],
-            "materialized": registered.eager,
+            "materialize": "auto" if registered.wanted is None else registered.wanted,
+            "materialized": registered.number is not None,
+            "why": _why(registered, self.watch),
             "clause": registered.clause_id,
+            "shape": self._shape(registered),
             "aggregates": _aggregates(ready),
             "tuples_by_path": paths,
             "runs_in_window": sum(1 for first, last in ranges if last > first),
         }
+
+    def _shape(self, registered: Registered) -> dict[str, Any]:
+        """The text without its constants, and how many queries have it."""
+        shape = registered.shape or shape_of(registered.sql).text
+        with self.view.catalog.read() as tx:
+            return {"text": shape, "queries": count_shape(tx, shape) + count_members_of_shape(tx, shape)}
 
     def _look_up(self, handle: str) -> tuple[Registered, StreamState]:
         state = self.view.stream(self.view.query(handle).stream_id)
@@ -212,9 +225,8 @@ class Invoker:
             query = bind_query(sql, lookup)
         stream = found[-1]
         registered = Registered(
-            id="", name=None, sql=sql, stream_id=stream.id, clause_id=0, eager=False, seq=0, registered_at=0,
-            clause_seq=0, error=None,
-        )  # fmt: skip
+            id="", name=None, sql=sql, shape="", stream_id=stream.id, seq=0, registered_at=0, owner=LOCAL
+        )
         return registered, self.view.stream(stream.id), Ready.of(query, stream.schema)
 
     def _bound(self, registered: Registered, schema: Schema) -> Ready:
@@ -222,6 +234,20 @@ class Invoker:
             return Ready.of(bind_query(registered.sql, lambda name: (name, schema)), schema)
 
         return self._ready.get(registered.id, make)
+
+
+def _why(registered: Registered, watch: Watch) -> str:
+    """Why a query's results are kept ready or not."""
+    if not registered.clause_id:
+        return "evaluated when asked for, from the index"
+    if registered.wanted is None:
+        nothing_known = "kept ready" if registered.number is not None else "evaluated when asked for"
+        return watch.reasons.get(registered.clause_id, f"{nothing_known}: it was not asked for lately")
+    if registered.wanted:
+        return "kept ready, as it was registered"
+    if registered.number is not None:
+        return "kept ready for the sake of another query with the same condition"
+    return "evaluated when asked for, as it was registered"
 
 
 def _aggregates(ready: Ready) -> dict[str, Any] | None:
@@ -269,6 +295,6 @@ def _sooner(end: int | None, until: int) -> int:
 def _path(matched_seq: int | None, registered: Registered) -> str:
     if matched_seq is None:
         return "tail"
-    if not registered.eager:
+    if registered.number is None:
         return "lazy"
     return "published" if registered.clause_seq <= matched_seq else "owed"

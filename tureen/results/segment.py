@@ -91,20 +91,20 @@ class Segment:
 
     def publishes(self, query: Registered) -> bool:
         """Whether the query's cell is written, and not owed or lazy or a matter of scanning."""
-        return query.eager and self.matched_seq is not None and query.clause_seq <= self.matched_seq
+        return query.number is not None and self.matched_seq is not None and query.clause_seq <= self.matched_seq
 
     def hits(self, query: Registered, selector: Selector, first: int, last: int) -> Hits:
         """The query's tuples among those from `first` to before `last`."""
         run = self._open()
-        if self.publishes(query):
-            rows, starts = self._published(run).rows_of(query.clause_id, first, last)
+        if query.number is not None and self.publishes(query):
+            rows, starts = self._published(run).rows_of(query.number, first, last)
         else:
             rows, starts = _selected(run, selector, first, last)
         return Hits(self, run, rows, starts)
 
     def _published(self, run: OpenRun) -> RunCells:
         if self._cells is None:
-            files = [*self._later_cells(), *([run.cells] if run.cells else [])]
+            files = [*self._later_cells(), *run.cells]
             self._cells = RunCells(files, [block.rows for block in run.blocks])
         return self._cells
 

@@ -144,7 +144,7 @@ class View:
             run.min_time,
             run.max_time,
             lambda: self._open(run, schema),
-            lambda: [self._cells(path) for path in run.cells],
+            lambda: [self._cells(one.path) for one in run.cells],
             run.matched_seq,
         )
 

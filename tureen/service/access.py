@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -14,13 +15,16 @@ from fastapi.security.base import SecurityBase
 from starlette.requests import HTTPConnection
 
 from tureen.errors import Forbidden, TooMany, Unauthorized
-from tureen.pot.access import LOCAL, Token, list_tokens, note_use, split_token
+from tureen.pot.access import Token, list_tokens, note_use, split_token
 from tureen.pot.catalog import Catalog, micros_now
+from tureen.pot.queries import LOCAL
 from tureen.service.settings import is_loopback
 
 if TYPE_CHECKING:
     from tureen.embedded import Soup
     from tureen.service.state import Service
+
+_HANDLE = re.compile(r"[0-9a-f]{32}(\.[0-9]{1,18})?")
 
 NOTE_EVERY = 60.0
 """How often it is noted in the catalog when tokens were last used, in seconds."""
@@ -38,6 +42,10 @@ class Caller:
     def soup(self) -> Soup:
         """The pot as this principal sees it."""
         return self.service.acting_for(self.principal)
+
+    def handle(self, handle_or_name: str) -> str:
+        """The handle that a handle or one of the principal's names means; a handle needs no look-up."""
+        return handle_or_name if _HANDLE.fullmatch(handle_or_name) else self.soup.query(handle_or_name).id
 
     def may(self, scope: str) -> bool:
         """Whether the token has that scope; an admin's has all."""

@@ -15,8 +15,9 @@ from tureen.embedded import Soup
 from tureen.embedded import open as open_pot
 from tureen.errors import TureenError
 from tureen.pipeline.session import stop_session
-from tureen.pot.access import LOCAL, count_tokens, create_token
+from tureen.pot.access import count_tokens, create_token
 from tureen.pot.catalog import Catalog, micros_now
+from tureen.pot.queries import LOCAL
 from tureen.service.app import make_app
 from tureen.service.logs import set_up
 from tureen.service.settings import Settings
@@ -35,7 +36,7 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._service = service
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - as uvicorn calls it
         """Stop taking requests, and let those that wait go."""
         # Uvicorn's own would raise the signal again at the end, and the process would not end well.
         self._service.stop_following()

@@ -85,7 +85,7 @@ class NewQuery(Given):
 
     sql: Text
     name: Name | None = None
-    materialize: bool = True
+    materialize: bool | Literal["auto"] = "auto"
     params: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=10_000)] | None = None
 
 
@@ -103,6 +103,7 @@ class Query(Shown):
     sql: str
     state: Literal["standing", "failed"]
     registered_at: datetime
+    owner: str
     shared: bool
     template: str | None
 
@@ -162,6 +163,7 @@ class Template(Shown):
     sql: str
     queries: int
     registered_at: datetime
+    owner: str
     shared: bool
 
 

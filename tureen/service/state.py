@@ -11,8 +11,7 @@ from typing import TypeVar
 from tureen.embedded import Soup
 from tureen.errors import TooMany
 from tureen.pot.catalog import Catalog
-from tureen.pot.queries import count_queries
-from tureen.pot.templates import count_members
+from tureen.pot.status import count_owned
 from tureen.service.access import Gate, Slots
 from tureen.service.metrics import Freshness, Gauges, Metrics
 from tureen.service.rendering import Rendered
@@ -71,7 +70,7 @@ class Service:
         """Refuse so many more queries of a principal where they are too many."""
         most = self.settings.max_queries
         with self.catalog.read() as tx:
-            have = count_queries(tx)[0] + count_members(tx)
+            have = count_owned(tx, principal)
         if have + more > most:
             raise TooMany(f"a principal has at most {most:,} queries", hint="unregister some")
 

@@ -3,7 +3,7 @@
 ```
 Arrow IPC file   one record batch per block: the stored columns; `_nth` where tuples were merged out of their order
                  of arrival; `_perm_<column>` and `_rank_<column>` where indexed
-Arrow IPC file   one record batch per block: its cell (absent where the run was not matched)
+Arrow IPC file   for each block a record batch per query run: its cells (absent where the run was not matched)
 footer           where the first one ends, where the second one starts, its length, magic
 ```
 
@@ -36,8 +36,8 @@ Where it is not there, tuples stand in that order.
 _FOOTER = struct.Struct("<qqq8s")
 _MAGIC = b"TURRUN01"
 
-CellOf = Callable[[Block], pa.RecordBatch]
-"""Matches one block; the batch is written before the next call, so its buffers may be reused."""
+CellsOf = Callable[[Block], Iterable[pa.RecordBatch]]
+"""Matches one block with each query run in turn; a batch is written before the next is made, in the same buffers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,8 @@ def cut(table: pa.Table) -> list[pa.RecordBatch]:
     ]
 
 
-def write_run(file: BinaryIO, schema: Schema, table: pa.Table, cell_of: CellOf | None, *, indexed: bool) -> None:
-    """Write tuples in time order, with an index if wanted, and the cells that `cell_of` gives."""
+def write_run(file: BinaryIO, schema: Schema, table: pa.Table, cells_of: CellsOf | None, *, indexed: bool) -> None:
+    """Write tuples in time order, with an index if wanted, and the cells that `cells_of` gives."""
     names = schema.names if indexed else []
     kept = schema.stored.names if is_in_order(table) else [*schema.stored.names, NTH]
     stored = _file_schema(schema, kept, names)
@@ -90,8 +90,8 @@ def write_run(file: BinaryIO, schema: Schema, table: pa.Table, cell_of: CellOf |
     end = file.tell()
     file.write(bytes(-end % 64))
     start = file.tell()
-    if cell_of is not None:
-        write_cells(file, blocks, cell_of)
+    if cells_of is not None:
+        write_cells(file, blocks, cells_of)
     file.write(_FOOTER.pack(end, start, file.tell() - start, _MAGIC))
 
 
@@ -102,11 +102,12 @@ def is_in_order(table: pa.Table) -> bool:
     return bool(np.array_equal(table.column(NTH).to_numpy(), np.arange(len(table))))
 
 
-def write_cells(file: BinaryIO, blocks: Iterable[Block], cell_of: CellOf) -> None:
-    """Write one record batch per block: its cell."""
+def write_cells(file: BinaryIO, blocks: Iterable[Block], cells_of: CellsOf) -> None:
+    """Write the cells of each block."""
     with pa.ipc.new_file(pa.PythonFile(file, "w"), CELL_SCHEMA) as cells:
         for block in blocks:
-            cells.write_batch(cell_of(block))
+            for batch in cells_of(block):
+                cells.write_batch(batch)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +117,8 @@ class OpenRun:
     blocks: Sequence[Block]
     times: Sequence[np.ndarray[Any, np.dtype[np.int64]]]
     """The times of each block's tuples."""
-    cells: Sequence[pa.RecordBatch] = ()
-    """The cells that were written with the run; none where it was not matched."""
+    cells: Sequence[Sequence[pa.RecordBatch]] = ()
+    """The cells that were written with the run: for each query run one per block; none where it was not matched."""
     nth: np.ndarray[Any, np.dtype[np.uint32]] | None = None
     """Where each tuple stands in the order of arrival; None where it stands there already."""
     _addresses: dict[str, np.ndarray[Any, np.dtype[np.int64]] | None] = field(default_factory=dict)
@@ -153,13 +154,15 @@ def open_run(path: Path, schema: Schema) -> OpenRun:
     if batches and batches[0].schema.get_field_index(NTH) >= 0:
         nth = np.concatenate([batch.column(NTH).to_numpy() for batch in batches])
     blocks = [_block(batch, schema) for batch in batches]
-    return _run_of(blocks, schema, _batches(buffer.slice(start, length)) if length else (), nth)
+    cells = _batches(buffer.slice(start, length)) if length else []
+    queries = len(cells) // len(blocks)
+    return _run_of(blocks, schema, [cells[number::queries] for number in range(queries)], nth)
 
 
 def _run_of(
     blocks: Sequence[Block],
     schema: Schema,
-    cells: Sequence[pa.RecordBatch],
+    cells: Sequence[Sequence[pa.RecordBatch]],
     nth: np.ndarray[Any, np.dtype[np.uint32]] | None,
 ) -> OpenRun:
     return OpenRun(blocks, [times_of(block.columns.column(schema.time_column)) for block in blocks], cells, nth)

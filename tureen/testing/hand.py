@@ -14,8 +14,12 @@ from typing import Any
 import pyarrow as pa
 
 from tureen.language import bind_query, parse_duration
+from tureen.language.shapes import shape_of
 from tureen.pipeline import upkeep
 from tureen.pipeline.arrival import Arrivals
+from tureen.pipeline.choosing import Chooser
+from tureen.pipeline.compiling import compile_queries
+from tureen.pipeline.debts import pay, pay_debts
 from tureen.pipeline.pinning import pin
 from tureen.pot.catalog import Catalog, check_attempt, micros_now, take_seq
 from tureen.pot.files import new_attempt
@@ -46,6 +50,7 @@ class HandTurned:
         self.catalog = Catalog(root, create=True)
         self._clock = clock
         self.invoker = Invoker(self.catalog, clock)
+        self._chooser = Chooser(self.catalog, self.invoker.watch)
 
     def create_stream(
         self, name: str, schema: str, time: str | None = None, clock: str = "wall", retain: str | None = None
@@ -82,12 +87,12 @@ class HandTurned:
         """A whole batch, from rows to commit."""
         self.commit(self.begin(name, rows, parts))
 
-    def register(self, sql: str, *, materialize: bool = True, name: str | None = None) -> str:
-        """Let a query stand and return its handle."""
+    def register(self, sql: str, *, materialize: bool | None = True, name: str | None = None) -> str:
+        """Let a query stand and return its handle; None leaves it to `choose` whether its results are kept."""
         with self.catalog.write() as tx:
             query = bind_query(sql, lambda wanted: _named(find_stream(tx, wanted)))
             stream = find_stream(tx, query.stream)
-            wanted = Registration(sql, stream.id, query.clause, eager=materialize, name=name)
+            wanted = Registration(sql, shape_of(sql).text, stream.id, query.clause, eager=materialize, name=name)
             return register(tx, take_seq(tx), wanted)
 
     def unregister(self, handle: str) -> None:
@@ -99,12 +104,16 @@ class HandTurned:
     def compile(self) -> None:
         """Compile what was registered, for the next batches."""
         for stream in self._streams():
-            upkeep.compile_queries(self.catalog, stream)
+            compile_queries(self.catalog, stream)
 
     def pay(self) -> None:
         """Pay all debts."""
         for stream in self._streams():
-            upkeep.pay_debts(self.catalog, stream, lambda debts: [upkeep.pay(debt) for debt in debts], 1 << 62)
+            pay_debts(self.catalog, stream, lambda debts: [pay(debt) for debt in debts], 1 << 62)
+
+    def choose(self, seconds: float) -> bool:
+        """Decide again which clauses are kept ready, as if so many seconds had passed."""
+        return self._chooser.choose(seconds)
 
     def seal(self, *, everything: bool = False) -> None:
         """Merge what there is to merge; `everything` whatever its size."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Query
 from fastapi.exceptions import RequestValidationError
-from pydantic import AfterValidator, BaseModel, ValidationError, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -34,15 +34,18 @@ Seconds = Annotated[float | None, Query(ge=0, le=86_400, allow_inf_nan=False, de
 Since = Annotated[str | None, Query(max_length=1 << 20, description="the position to go on from")]
 
 
-def _moment(text: str) -> datetime:
+def _moment(text: object) -> datetime:
     try:
-        return datetime.fromisoformat(text.upper())
+        return datetime.fromisoformat(str(text).upper())
     except ValueError:
         raise ValueError("a time is written as in 2026-01-01T12:00:00Z") from None
 
 
 Moment = Annotated[
-    str, AfterValidator(_moment), WithJsonSchema({"type": "string", "format": "date-time"}), Query(description="a time")
+    datetime,
+    BeforeValidator(_moment),
+    WithJsonSchema({"type": "string", "format": "date-time"}),
+    Query(description="a time"),
 ]
 
 _ERRORS = {
@@ -137,6 +140,7 @@ def shown_query(query: Registered) -> dict[str, Any]:
         "sql": query.sql,
         "state": query.state,
         "registered_at": from_micros(query.registered_at),
+        "owner": query.owner,
         "shared": query.shared,
         "template": template if dot else None,
     }

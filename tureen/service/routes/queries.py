@@ -50,7 +50,7 @@ async def register_query(caller: Writer, wanted: shapes.NewQuery) -> Response:
     soup, service = caller.soup, caller.service
 
     def register() -> Any:
-        service.check_room(caller.principal, len(wanted.params or [1]))
+        service.check_room(caller.principal, 1 if wanted.params is None else len(wanted.params))
         if wanted.params is None:
             query = soup.register(wanted.sql, name=wanted.name, materialize=wanted.materialize)
             return shown_query(soup.registered(query.id))
@@ -69,9 +69,9 @@ async def list_queries(caller: Reader, limit: Limit = 100, after: After = None) 
     soup = caller.soup
 
     def look() -> dict[str, Any]:
-        found = soup.queries(after=after, limit=limit + 1)
-        some = [shown_query(soup.registered(one.id)) for one in found[:limit]]
-        return {"queries": some, "next": some[-1]["id"] if len(found) > limit else None}
+        found = soup.registered_queries(after=after, limit=limit + 1)
+        some = [shown_query(one) for one in found[:limit]]
+        return {"queries": some, "next": found[limit - 1].place if len(found) > limit else None}
 
     return reply(await asyncio.to_thread(look))
 
@@ -90,9 +90,9 @@ async def share_query(caller: Writer, handle: str, wanted: shapes.Sharing) -> Re
     soup = caller.soup
 
     def share() -> dict[str, Any]:
-        found = soup.query(handle)
-        soup.share(found.id, wanted.shared)
-        return shown_query(soup.registered(found.id))
+        found = caller.handle(handle)
+        soup.share(found, wanted.shared)
+        return shown_query(soup.registered(found))
 
     return reply(await asyncio.to_thread(share))
 
@@ -103,7 +103,7 @@ async def share_query(caller: Writer, handle: str, wanted: shapes.Sharing) -> Re
 async def drop_query(caller: Writer, handle: str) -> Response:
     """Let a query stand no longer."""
     soup = caller.soup
-    await asyncio.to_thread(lambda: soup.unregister(soup.query(handle).id))
+    await asyncio.to_thread(lambda: soup.unregister(caller.handle(handle)))
     return Response(status_code=204)
 
 
@@ -128,7 +128,7 @@ async def invoke_query(
         await service.wait(caller.principal, wait_for, timeout)
 
     def invoke() -> Rendered:
-        answer = soup.answer(handle, now, None, None)
+        answer = soup.answer(caller.handle(handle), now, None, None)
         service.metrics.answered.inc(len(answer))
         return render(answer, wanted)
 
@@ -140,7 +140,7 @@ async def invoke_query(
 )
 async def explain_query(caller: Reader, handle: str) -> Response:
     """How a query is answered."""
-    return reply(await asyncio.to_thread(caller.soup.explain, handle))
+    return reply(await asyncio.to_thread(lambda: caller.soup.explain(caller.handle(handle))))
 
 
 @router.get("/v1/queries/{handle}/changes", responses={**EVENTS, **problems(404, 409, 429)}, summary="Follow a query")
@@ -154,7 +154,8 @@ async def follow_query(
 ) -> Response:
     """The rows that join a query's answer, as they come."""
     soup = caller.soup
-    return await follow(request, caller, lambda at: soup.look(handle, at), last or since, timeout)
+    found = await asyncio.to_thread(caller.handle, handle)
+    return await follow(request, caller, lambda at: soup.look(found, at), last or since, timeout)
 
 
 @router.get("/v1/changes", responses={**EVENTS, **problems(429)}, summary="Follow all queries")

@@ -56,6 +56,7 @@ async def create_table(
 
     def create() -> dict[str, Any]:
         rows: Any
+        types: str | None
         if kind == JSON:
             wanted = checked(shapes.NewTable, body)
             called, types, rows = wanted.name, wanted.schema_, wanted.rows

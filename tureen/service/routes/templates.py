@@ -51,7 +51,7 @@ async def register_template(
     name: Annotated[str | None, Query(description="a name, where the body has the parameters alone")] = None,
     schema: Annotated[str | None, Query(description="the parameters' types, where the body is CSV")] = None,
 ) -> Response:
-    """Let a query stand for each row; the parameters come within a JSON body, or as rows with the rest in the address."""
+    """Let a query stand for each row; they come within a JSON body, or as rows with the rest in the address."""
     kind, body = await read_rows(request)
     soup, service = caller.soup, caller.service
 

@@ -1,0 +1,124 @@
+"""Owners: each sees what is theirs, and what others share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import tureen
+from tureen.errors import DuplicateName, TureenError, UnknownQuery
+from tureen.pot.catalog import Catalog
+from tureen.pot.named import NamedStreams
+from tureen.pot.streams import create_stream
+from tureen.registry import Registry
+from tureen.schema import Schema
+
+SQL = "SELECT a FROM s WHERE a > {}"
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[Registry]:
+    catalog = Catalog(tmp_path, create=True)
+    with catalog.write() as tx:
+        create_stream(tx, "s", Schema.parse("a INT"), clock="wall", retain=None, source=None)
+    yield Registry(catalog, NamedStreams(catalog))
+    catalog.close()
+
+
+def test_names_are_each_owners_own(registry: Registry) -> None:
+    ann = registry.register(SQL.format(1), "big", "auto", "ann")
+    bob = registry.register(SQL.format(2), "big", "auto", "bob")
+    assert (registry.find("BIG", "ann").id, registry.find("big", "bob").id) == (ann, bob)
+    with pytest.raises(DuplicateName):
+        registry.register(SQL.format(3), "Big", "auto", "ann")
+    with pytest.raises(UnknownQuery):
+        registry.find("big", None)  # whoever has the pot finds others' by their handles
+    assert registry.find(ann, None).owner == "ann"
+
+
+def test_what_is_another_owners_is_not_there(registry: Registry) -> None:
+    ann = registry.register(SQL.format(1), "secret", "auto", "ann")
+    with pytest.raises(UnknownQuery) as found:
+        registry.find(ann, "bob")
+    with pytest.raises(UnknownQuery) as missing:
+        registry.find("0" * 32, "bob")
+    assert str(found.value).replace(ann, "") == str(missing.value).replace("0" * 32, "")
+    assert "secret" not in str(found.value), "hints name only what is one's own"
+    for attempt in (registry.unregister, lambda handle, owner: registry.share(handle, True, owner)):
+        with pytest.raises(UnknownQuery):
+            attempt(ann, "bob")
+    assert registry.page("bob", None, None) == []
+
+
+def test_what_is_shared_is_found_by_its_handle_and_changed_by_its_owner_alone(registry: Registry) -> None:
+    ann = registry.register(SQL.format(1), "open", "auto", "ann")
+    registry.share(ann, True, "ann")
+    assert registry.find(ann, "bob").sql == SQL.format(1)
+    with pytest.raises(UnknownQuery):
+        registry.find("open", "bob")
+    for attempt in (registry.unregister, lambda handle, owner: registry.share(handle, False, owner)):
+        with pytest.raises(UnknownQuery):
+            attempt(ann, "bob")
+    registry.share(ann, False, "ann")
+    with pytest.raises(UnknownQuery):
+        registry.find(ann, "bob")
+
+
+def test_queries_are_listed_page_by_page(registry: Registry) -> None:
+    handles = [registry.register(SQL.format(number), None, "auto", "ann") for number in range(7)]
+    registry.register(SQL.format(9), None, "auto", "bob")
+    found, after = [], None
+    while page := registry.page("ann", after, 3):
+        assert len(page) <= 3
+        found += [one.id for one in page]
+        after = page[-1].place
+        # What goes meanwhile does not make the next page skip or repeat anything.
+        registry.unregister(page[-1].id, "ann")
+    assert found == handles
+    for wrong in ("nonsense", "12"):
+        with pytest.raises(TureenError, match="no place"):
+            registry.page("ann", wrong, 3)
+    with pytest.raises(TureenError, match="limit"):
+        registry.page("ann", None, 0)
+
+
+def test_a_soup_acts_for_several(soup: tureen.Soup) -> None:
+    soup.create_stream("owned", "a INT")
+    ann, bob = soup.acting_for("ann"), soup.acting_for("bob")
+    query = ann.register("SELECT a FROM owned WHERE a > 1", name="mine")
+    rules = ann.register_many("SELECT a FROM owned WHERE a = :a", [{"a": 1}, {"a": 2}], name="rules")
+    at = soup.push("owned", [{"a": 1}, {"a": 2}])
+    soup.wait(at)
+    assert query.invoke().table.num_rows == 1
+    assert [one.id for one in ann.queries()] == [query.id]
+    assert bob.queries() == []
+    assert bob.templates() == []
+    hidden: tuple[Callable[[], object], ...] = (
+        lambda: bob.query(query.id),
+        lambda: bob.answer(query.id, None, None, None),
+        lambda: bob.explain(query.id),
+        lambda: bob.changes(query.id),
+        lambda: bob.unregister(query.id),
+        lambda: bob.share(query.id),
+        lambda: bob.template(rules.id),
+        lambda: bob.query(f"{rules.id}.0"),
+        lambda: bob.answer(f"{rules.id}.0", None, None, None),
+        lambda: bob.template_changes(rules.id, since=None, timeout=0),
+        lambda: bob.unregister(f"{rules.id}.0"),
+        lambda: bob.unregister_template(rules.id),
+        lambda: bob.share(rules.id),
+    )
+    for number, attempt in enumerate(hidden):
+        with pytest.raises(UnknownQuery):
+            pytest.fail(f"{number}: {attempt()}")
+    ann.share(query.id)
+    ann.share(rules.id)
+    assert bob.query(query.id).invoke().table.to_pylist() == [{"a": 2}]
+    assert bob.template(rules.id)[1].invoke().table.to_pylist() == [{"a": 2}]
+    for number in (4, 5, 10, 11, 12):
+        with pytest.raises(UnknownQuery):
+            pytest.fail(f"{number}: {hidden[number]()}")
+    assert soup.query(query.id).invoke().table.num_rows == 1, "whoever has the pot sees all"
+    soup.drop_stream("owned")

@@ -1,0 +1,127 @@
+"""Queries of a known shape are bound without parsing, to the same clause."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tureen.errors import TureenError
+from tureen.language import bind_query
+from tureen.language.quick import QuickBinder
+from tureen.language.shapes import shape_of
+from tureen.predicate import Clause
+from tureen.schema import Schema
+
+SCHEMA = Schema.parse(
+    "i INT, l BIGINT, d DOUBLE, f FLOAT, s STRING, n DECIMAL(9,2), b BOOLEAN, day DATE, ts TIMESTAMP", "ts"
+)
+
+
+def lookup(name: str) -> tuple[str, Schema]:
+    return name.lower(), SCHEMA
+
+
+NUMBERS = [
+    "2147483647",
+    "-2147483648",
+    "2147483648",
+    "9223372036854775807",
+    "99999999999999999999",
+    "0",
+    "-0",
+    "0.0",
+    "-0.0",
+    "1.5",
+    "-2.25",
+    "1e3",
+    "5L",
+    "2.5D",
+    "1.0BD",
+    ".5",
+    "7.",
+    "1.23456789012345678901234567890123456789",
+]
+CONSTANTS = st.one_of(
+    st.integers(-300, 300).map(str),
+    st.sampled_from(NUMBERS),
+    st.text("ab'%\\ é", max_size=3).map(lambda text: "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"),
+    st.sampled_from(["'2026-01-01'", "DATE '2026-01-01'", "TIMESTAMP '2026-01-01 00:00:00'", "NULL", "TRUE"]),
+    st.floats(allow_nan=False, allow_infinity=False, width=32).map(lambda value: f"{value:.6f}"),
+)
+FACTORS = st.sampled_from(
+    """
+{c} = {}; {c} <> {}; {c} < {}; {c} >= {}; {} > {c}; {c} BETWEEN {} AND {}; {c} IN ({}, {}); {c} LIKE {}; NOT {c} = {}
+{c} + {} > {}; ({c} = {} OR {c} > {}); {c} IS NOT NULL; {} < {}
+""".strip()
+    .replace("\n", "; ")
+    .split("; ")
+)
+
+
+@st.composite
+def shapes(draw: st.DrawFn) -> tuple[str, int]:
+    """A query with places for constants, and how many they are."""
+    count = draw(st.integers(1, 3))
+    parts = [
+        draw(FACTORS).replace("{c}", draw(st.sampled_from(["i", "l", "d", "f", "s", "n", "day"]))) for _ in range(count)
+    ]
+    text = "SELECT i FROM str WHERE " + " AND ".join(parts)
+    return text + draw(st.sampled_from(["", " BEGIN NOW - 5 END NOW", " ORDER BY i LIMIT 3"])), text.count("{}")
+
+
+def bound(text: str) -> tuple[str, Clause] | str:
+    try:
+        query = bind_query(text, lookup)
+    except TureenError as error:
+        return type(error).__name__
+    return query.stream, query.clause
+
+
+def quickly(binder: QuickBinder, text: str) -> tuple[str, Clause] | str:
+    try:
+        found = binder.bind(text, lookup)
+    except TureenError as error:
+        return type(error).__name__
+    return found.stream, found.clause
+
+
+@settings(max_examples=300, deadline=None)
+@given(shapes(), st.data())
+def test_a_known_shape_is_bound_as_in_full(shape: tuple[str, int], data: st.DataObject) -> None:
+    text, places = shape
+    binder = QuickBinder()
+    for _ in range(4):
+        filled = text.format(*[data.draw(CONSTANTS) for _ in range(places)])
+        assert quickly(binder, filled) == bound(filled), filled
+
+
+def test_the_second_of_a_shape_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    binder = QuickBinder()
+    text = "SELECT i FROM str WHERE s = '{}' AND d > {} AND i < -{} BEGIN NOW - 5 END NOW"
+    binder.bind(text.format("x", 1.5, 2), lookup)
+    monkeypatch.setattr("tureen.language.quick.bind_query", None)
+    found = binder.bind(text.format("it", 2.25, 77), lookup)
+    assert found.clause == bind_query(text.format("it", 2.25, 77), lookup).clause
+
+
+def test_a_stream_that_was_made_anew_is_looked_at_anew() -> None:
+    binder = QuickBinder()
+    other = Schema.parse("s STRING, d BIGINT")
+    text = "SELECT s FROM str WHERE d > 2"
+    binder.bind(text, lookup)
+    found = binder.bind(text, lambda name: (name, other))
+    assert found.clause == bind_query(text, lambda name: (name, other)).clause
+    assert found.clause != binder.bind(text, lookup).clause
+
+
+def test_shapes_differ_in_nothing_but_constants() -> None:
+    one = shape_of("select I from str where s = 'a' and d > -1 begin now - 5 end now")
+    assert one.text == shape_of("SELECT i  FROM str WHERE s='bcd' AND d > 22.5 BEGIN NOW - 5 END NOW").text
+    assert one.text == shape_of("SELECT i FROM str WHERE s = :name AND d > :limit BEGIN NOW - 5 END NOW").text
+    for other in (
+        "SELECT i FROM str WHERE s = 'a' AND d > 1 BEGIN NOW - 6 END NOW",
+        "SELECT i FROM str WHERE s = 'a' AND d >= 1 BEGIN NOW - 5 END NOW",
+        "SELECT `I` FROM str WHERE s = 'a' AND d > 1 BEGIN NOW - 5 END NOW",
+    ):
+        assert shape_of(other).text != one.text

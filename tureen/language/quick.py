@@ -1,0 +1,170 @@
+"""Binding a query of a known shape: its clause follows from the constants alone, without parsing.
+
+What is learnt of a shape comes from binding it once with columns in the place of its constants: where every constant is
+compared with one column of its own kind, as in `sym = 'IBM' AND price > 100`, the clause of any other constants is
+those comparisons with the new ones. Other shapes are bound in full each time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from sqlglot.tokens import TokenType
+
+from tureen.errors import TureenError
+from tureen.language.compare import FLIPPED, intervals_of
+from tureen.language.normal import clause_of
+from tureen.language.query import bind_clause, bind_query
+from tureen.language.shapes import Literal, Shape, shape_of
+from tureen.language.template import PARAMETER, Lookup, with_parameters
+from tureen.language.types import integer_range
+from tureen.predicate import AllOf, Clause, Compare, Key, Predicate, Within, columns_of
+from tureen.schema import Column, Kind, Schema, Type
+
+KNOWN_SHAPES = 4096
+"""How many shapes a process remembers."""
+
+_DIGITS = frozenset("0123456789")
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What registering a query needs to know of it."""
+
+    stream: str
+    clause: Clause
+    shape: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """A comparison of a column with the constant of some place."""
+
+    column: Column
+    op: str
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A shape whose clause follows from its constants."""
+
+    table: str
+    stream: str
+    schema: Schema
+    fixed: tuple[Predicate, ...]
+    slots: tuple[_Slot, ...]
+
+    def clause(self, values: tuple[Key, ...]) -> Clause:
+        parts = [
+            Within(slot.column.name, intervals_of(slot.op, slot.column.type, values[slot.place])) for slot in self.slots
+        ]
+        return clause_of(self.schema, AllOf((*self.fixed, *parts)))
+
+
+class QuickBinder:
+    """Binds queries, those of shapes that were seen before without parsing them."""
+
+    def __init__(self) -> None:
+        """Know nothing yet."""
+        self._known: OrderedDict[tuple[object, ...], _Known | None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def bind(self, text: str, lookup: Lookup) -> Bound:
+        """The stream, the clause and the shape of a query; raises as binding it in full does."""
+        shape = shape_of(text)
+        values = tuple(_value(literal) for literal in shape.literals)
+        kinds = tuple(None if value is None else value[0] for value in values)
+        key = (shape.text, *kinds)
+        known = self._known.get(key)
+        if known is not None:
+            stream, schema = lookup(known.table)
+            if (stream, schema) == (known.stream, known.schema):
+                return Bound(stream, known.clause(tuple(value[1] for value in values if value)), shape.text)
+        query = bind_query(text, lookup)
+        if known is None and key not in self._known:
+            self._keep(key, None if None in kinds else _learn(text, shape, query.stream, kinds, lookup))
+        elif known is not None:
+            self._keep(key, _learn(text, shape, query.stream, kinds, lookup))
+        return Bound(query.stream, query.clause, shape.text)
+
+    def _keep(self, key: tuple[object, ...], known: _Known | None) -> None:
+        with self._lock:
+            self._known[key] = known
+            while len(self._known) > KNOWN_SHAPES:
+                self._known.popitem(last=False)
+
+
+def _value(literal: Literal) -> tuple[Kind, Key] | None:
+    """The kind and the key of a plain constant: a text, a small whole number or one with a point; None for others."""
+    last = literal.tokens[-1]
+    if last.token_type is TokenType.STRING:
+        return (Kind.STRING, last.text) if len(literal.tokens) == 1 else None
+    whole, point, rest = last.text.partition(".")
+    if not set(whole + rest) <= _DIGITS or not whole:
+        return None
+    negative = len(literal.tokens) == 2
+    if point:
+        # A DECIMAL, which is compared with a DOUBLE as a DOUBLE; of that, zero has no sign.
+        number = float(last.text)
+        short = len(whole) + len(rest) <= 38 and number
+        return (Kind.DECIMAL, -number if negative else number) if short and rest else None
+    small = int(whole) if len(whole) <= 10 else 1 << 40
+    value = -small if negative else small
+    least, greatest = integer_range(Kind.INT)
+    return (Kind.INT, value) if least <= value <= greatest else None
+
+
+_TYPES = {Kind.STRING: Type(Kind.STRING), Kind.INT: Type(Kind.INT), Kind.DECIMAL: Type(Kind.DECIMAL, 10, 2)}
+_COMPARED = {
+    Kind.STRING: (Kind.STRING,),
+    Kind.INT: (Kind.INT, Kind.BIGINT, Kind.DOUBLE),
+    Kind.DECIMAL: (Kind.DOUBLE,),
+}
+
+
+def _learn(text: str, shape: Shape, stream: str, kinds: tuple[Kind | None, ...], lookup: Lookup) -> _Known | None:
+    """What the clause is made of, or None where it does not follow from the constants."""
+    names = [f"c{place}" for place in range(len(kinds))]
+    columns = Schema(tuple(Column(name, _TYPES[kind]) for name, kind in zip(names, kinds, strict=True) if kind))
+    written, end = [], 0
+    for name, literal in zip(names, shape.literals, strict=True):
+        written += [text[end : literal.start], f"`{PARAMETER}{name}`"]
+        end = literal.end
+    tables: list[str] = []
+
+    def noted(name: str) -> tuple[str, Schema]:
+        tables.append(name)
+        return lookup(name)
+
+    try:
+        clause = bind_clause("".join([*written, text[end:]]), with_parameters(noted, columns))
+    except TureenError:
+        return None
+    places = {f"{PARAMETER}{name}": place for place, name in enumerate(names)}
+    schema = lookup(tables[-1])[1]
+    fixed, slots = [], []
+    for factor in clause:
+        if not columns_of(factor) & places.keys():
+            fixed.append(factor)
+            continue
+        slot = _slot(factor, places, schema, kinds)
+        if slot is None:
+            return None
+        slots.append(slot)
+    return _Known(tables[-1], stream, schema, tuple(fixed), tuple(slots))
+
+
+def _slot(factor: Predicate, places: dict[str, int], schema: Schema, kinds: tuple[Kind | None, ...]) -> _Slot | None:
+    if not isinstance(factor, Compare) or factor.offset:
+        return None
+    name, op, constant = factor.left, factor.op, factor.right
+    if name in places:
+        name, op, constant = constant, FLIPPED[op], name
+    column = schema.find(name)
+    kind = kinds[places[constant]] if constant in places else None
+    if column is None or kind is None or column.type.kind not in _COMPARED[kind]:
+        return None
+    return _Slot(column, op, places[constant])

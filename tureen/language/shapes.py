@@ -1,0 +1,101 @@
+"""Shapes: a query's text without the constants of its WHERE clause. Queries that differ only there have one shape.
+
+A template's parameters stand where such constants do, so a query that is registered by itself has the shape of the
+template that it could have been a row of.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot.tokens import Token, TokenType
+
+from tureen.language.source import Source
+from tureen.language.split import tokenize
+
+_ENDS = frozenset({TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.BEGIN})
+_LITERALS = frozenset({TokenType.NUMBER, TokenType.STRING})
+_TYPED = frozenset({TokenType.DATE, TokenType.TIMESTAMP})
+_SIGNED_AFTER = frozenset(
+    {
+        TokenType.EQ,
+        TokenType.NEQ,
+        TokenType.LT,
+        TokenType.LTE,
+        TokenType.GT,
+        TokenType.GTE,
+        TokenType.AND,
+        TokenType.BETWEEN,
+        TokenType.COMMA,
+        TokenType.L_PAREN,
+    }
+)
+_QUOTES = '`"'
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant in the text: its tokens, from a sign or a type's name to the number or string itself."""
+
+    tokens: tuple[Token, ...]
+
+    @property
+    def start(self) -> int:
+        """Where it begins in the text."""
+        return int(self.tokens[0].start)
+
+    @property
+    def end(self) -> int:
+        """Where it ends in the text, after its last character."""
+        return int(self.tokens[-1].end) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A query's text with `?` for the constants of its WHERE clause, and those constants."""
+
+    text: str
+    literals: tuple[Literal, ...]
+
+
+def shape_of(text: str) -> Shape:
+    """The shape of a query, or of a template.
+
+    >>> shape_of("SELECT * FROM s WHERE A = 'x' AND b > -2.5").text
+    'select * from s where a = ? and b > ?'
+    >>> shape_of("select * from s where a = :name and b > :p").text
+    'select * from s where a = ? and b > ?'
+    """
+    source = Source(text)
+    tokens = tokenize(source)
+    words: list[str] = []
+    literals: list[Literal] = []
+    inside, place = False, 0
+    while place < len(tokens):
+        token = tokens[place]
+        inside = token.token_type is TokenType.WHERE or (inside and token.token_type not in _ENDS)
+        size = _literal(tokens, place) if inside else 0
+        if size:
+            literals.append(Literal(tuple(tokens[place : place + size])))
+        elif inside and token.token_type is TokenType.COLON and place + 1 < len(tokens):
+            size = 2  # a parameter
+        words.append("?" if size else _word(source, token))
+        place += max(size, 1)
+    return Shape(" ".join(words), tuple(literals))
+
+
+def _literal(tokens: list[Token], place: int) -> int:
+    """Of how many tokens the constant that begins here is; 0 where none does."""
+    kind = tokens[place].token_type
+    if kind in _LITERALS:
+        return 1
+    after = tokens[place + 1].token_type if place + 1 < len(tokens) else None
+    if kind in _TYPED and after is TokenType.STRING:
+        return 2
+    signed = kind is TokenType.DASH and after is TokenType.NUMBER and tokens[place - 1].token_type in _SIGNED_AFTER
+    return 2 if signed else 0
+
+
+def _word(source: Source, token: Token) -> str:
+    raw = source.text[token.start : token.end + 1]
+    return raw if token.token_type is TokenType.STRING or raw[:1] in _QUOTES else raw.lower()

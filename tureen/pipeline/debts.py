@@ -1,0 +1,134 @@
+"""New queries × old data: the cells that runs owe to clauses which became eager after them.
+
+A run's payments are files of cells, each of a stretch of commits. A payment takes in the newest files that are not
+larger than itself, so that a run has few files however often clauses come.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tureen.faults import crash_point
+from tureen.pipeline.arrival import matcher
+from tureen.pipeline.compiling import write_query_run
+from tureen.pot.catalog import Catalog, check_attempt, current_seq, take_seq
+from tureen.pot.clauses import eager_clauses, last_eager_seq
+from tureen.pot.files import durable_file, new_attempt
+from tureen.pot.runs import CellFile, NewCells, Run, live_runs, publish_cells
+from tureen.pot.streams import Stream
+from tureen.queries import QueryRun
+from tureen.schema import Schema
+from tureen.stems.run import open_run, write_cells
+
+matching = threading.Lock()
+"""Matching in this process goes one at a time: it uses all of a core and one set of buffers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Debt:
+    """A run, the clauses that it has not been matched with, and the commit that pays up to."""
+
+    root: str
+    schema: Schema
+    run: Run
+    queries: str
+    """The compiled clauses that are owed, from the root."""
+    clauses: int
+    since: int
+    """The clauses are those that became eager after this commit."""
+    absorbed: tuple[CellFile, ...]
+    """Files with some of these clauses, which the payment takes the place of."""
+    seq: int
+    attempt: str
+
+
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """The cells of a debt, written and not yet committed."""
+
+    debt: Debt
+    cells: NewCells
+
+
+Payer = Callable[[list[Debt]], list[Payment]]
+
+
+def find_debts(catalog: Catalog, stream: Stream) -> tuple[list[Debt], int]:
+    """What the stream's runs owe, and how large it is in tuples × clauses."""
+    with catalog.read() as tx:
+        newest = last_eager_seq(tx, stream.id)
+        owing = [run for run in live_runs(tx, stream.id) if run.indexed and run.matched_seq < newest]
+        if not owing:
+            return [], 0
+        least = min(run.cells[-1].since if run.cells else run.matched_seq for run in owing)
+        clauses = eager_clauses(tx, stream.id, after=least)
+        seq = current_seq(tx)
+    seqs = [one.seq for one in clauses]
+    attempt = new_attempt()
+    compiled: dict[int, str] = {}
+    debts, size = [], 0
+    for run in owing:
+        absorbed = choose_absorbed(run, len(seqs) - bisect_right(seqs, run.matched_seq))
+        since = absorbed[-1].since if absorbed else run.matched_seq
+        owed = clauses[bisect_right(seqs, since) :]
+        if since not in compiled:
+            compiled[since] = f"queries/{attempt}-{stream.id}-{len(compiled)}.owed"
+            write_query_run(catalog.root / compiled[since], stream.schema, owed)
+        size += run.rows * len(owed)
+        debts.append(
+            Debt(str(catalog.root), stream.schema, run, compiled[since], len(owed), since, absorbed, seq, attempt)
+        )
+    return debts, size
+
+
+def choose_absorbed(run: Run, owed: int) -> tuple[CellFile, ...]:
+    """The newest files of a run that a payment of so many clauses should take in: those that are not larger."""
+    size, taken = owed, 0
+    while taken < len(run.cells) and run.cells[taken].clauses <= size:
+        size += run.cells[taken].clauses
+        taken += 1
+    return run.cells[:taken]
+
+
+def pay(debt: Debt) -> Payment:
+    """Write the owed cells of one run."""
+    root = Path(debt.root)
+    queries = QueryRun.load(root / debt.queries)
+    failures: dict[int, str] = {}
+    name = f"streams/{debt.run.stream_id}/{debt.attempt}-{debt.run.id}.cells"
+    blocks = open_run(root / debt.run.path, debt.schema).blocks
+    crash_point("debt.before_write")
+    with matching, durable_file(root / name) as file:
+        write_cells(file, blocks, matcher([queries], failures))
+        size = file.tell()
+    crash_point("debt.after_write")
+    return Payment(debt, NewCells(name, size, debt.since, debt.seq, debt.clauses, debt.absorbed, failures))
+
+
+def pay_debts(catalog: Catalog, stream: Stream, pay_large: Payer, large: int) -> int:
+    """Pay what the stream's runs owe, here or, from a size on, by `pay_large`; return how many runs."""
+    debts, size = find_debts(catalog, stream)
+    if not debts:
+        return 0
+    try:
+        payments = [pay(debt) for debt in debts] if size < large else pay_large(debts)
+    except FileNotFoundError:
+        return 0  # a run was merged away meanwhile: what it owed went with it
+    with catalog.write() as tx:
+        check_attempt(tx, debts[0].attempt)
+        take_seq(tx)
+        for payment in payments:
+            publish_cells(tx, payment.debt.run, payment.cells)
+        crash_point("debt.before_commit")
+    crash_point("debt.after_commit")
+    _remove(catalog.root, {debt.queries for debt in debts})
+    return len(payments)
+
+
+def _remove(root: Path, paths: Sequence[str] | set[str]) -> None:
+    for path in paths:
+        (root / path).unlink(missing_ok=True)

@@ -1,0 +1,141 @@
+"""Clauses in the catalog: the WHERE conditions of standing queries, each once, counted by references.
+
+A clause is *eager* while it has a number: some query wants its results ready, or the engine chose to keep them. It
+takes a new number each time that it becomes so, so numbers ascend with the commits, and the cells of an earlier time,
+which may lack some runs, are never taken for those of a later one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, select, update
+
+from tureen.pot.tables import clauses, counter, query_runs
+from tureen.predicate import Clause, dump_clause, load_clause
+
+
+@dataclass(frozen=True, slots=True)
+class Eager:
+    """An eager clause: its number, the commit by which it became eager, and what it says."""
+
+    number: int
+    seq: int
+    clause: Clause
+
+
+def hold_clause(tx: Connection, seq: int, stream_id: int, clause: Clause, eager: bool | None) -> int:
+    """The id of a clause, made now or shared, with one more reference; `eager` is None where the engine may choose."""
+    text = dump_clause(clause)
+    row = tx.execute(select(clauses).where(clauses.c.stream_id == stream_id, clauses.c.text == text)).first()
+    if row is None:
+        values = {
+            "stream_id": stream_id,
+            "text": text,
+            "refs": 1,
+            "eager_refs": int(eager is True),
+            "auto_refs": int(eager is None),
+            "chosen": False,
+            "number": _next_number(tx) if eager else None,
+            "seq": seq,
+        }
+        return int(tx.execute(insert(clauses).values(values).returning(clauses.c.id)).scalar_one())
+    counted = {"refs": row.refs + 1, "eager_refs": row.eager_refs + (eager is True)}
+    tx.execute(
+        update(clauses).where(clauses.c.id == row.id).values(counted | {"auto_refs": row.auto_refs + (eager is None)})
+    )
+    if eager and row.number is None and row.error is None:
+        _become_eager(tx, seq, row.id)
+    return int(row.id)
+
+
+def let_go_of_clause(tx: Connection, clause_id: int, eager: bool | None) -> None:
+    """Take one reference away; the clause goes with its last."""
+    row = tx.execute(
+        update(clauses)
+        .where(clauses.c.id == clause_id)
+        .values(
+            refs=clauses.c.refs - 1,
+            eager_refs=clauses.c.eager_refs - int(eager is True),
+            auto_refs=clauses.c.auto_refs - int(eager is None),
+        )
+        .returning(clauses)
+    ).one()
+    if row.refs == 0 or (row.eager_refs == 0 and not (row.chosen and row.auto_refs)):
+        _become_lazy(tx, row.stream_id, row.id, row.number)
+    if row.refs == 0:
+        tx.execute(delete(clauses).where(clauses.c.id == clause_id))
+
+
+def choose_clauses(tx: Connection, seq: int, eager: Collection[int], lazy: Collection[int]) -> None:
+    """Do what the engine chose for clauses whose queries leave it the choice; those that changed meanwhile stay."""
+    for clause_id in eager:
+        wanted = (clauses.c.id == clause_id, clauses.c.auto_refs > 0, clauses.c.error.is_(None))
+        row = tx.execute(update(clauses).where(*wanted).values(chosen=True).returning(clauses)).first()
+        if row is not None and row.number is None:
+            _become_eager(tx, seq, row.id)
+    for clause_id in lazy:
+        row = tx.execute(
+            update(clauses).where(clauses.c.id == clause_id).values(chosen=False).returning(clauses)
+        ).first()
+        if row is not None and row.eager_refs == 0:
+            _become_lazy(tx, row.stream_id, row.id, row.number)
+
+
+def fail_clauses(tx: Connection, failures: Mapping[int, str]) -> None:
+    """Stop the clauses of these numbers, which raised, and keep their errors."""
+    for number, error in failures.items():
+        row = tx.execute(select(clauses).where(clauses.c.number == number)).first()
+        if row is None:
+            continue
+        tx.execute(update(clauses).where(clauses.c.id == row.id).values(error=error, number=None))
+        # It would raise again with every batch, so what holds it is compiled anew at once.
+        tx.execute(update(query_runs).where(_holds(row.stream_id, number)).values(dead=query_runs.c.clauses))
+
+
+def eager_clauses(
+    tx: Connection, stream_id: int, *, after: int = -1, numbers: tuple[int, int] | None = None
+) -> list[Eager]:
+    """A stream's eager clauses by number: those that became eager after a commit, or those of some numbers."""
+    wanted = [clauses.c.stream_id == stream_id, clauses.c.number.is_not(None), clauses.c.seq > after]
+    if numbers is not None:
+        wanted.append(clauses.c.number.between(*numbers))
+    found = tx.execute(
+        select(clauses.c.number, clauses.c.seq, clauses.c.text).where(*wanted).order_by(clauses.c.number)
+    )
+    return [Eager(row.number, row.seq, load_clause(row.text)) for row in found]
+
+
+def last_eager_seq(tx: Connection, stream_id: int) -> int:
+    """The commit by which the stream's newest eager clause became one; 0 where there is none."""
+    eager = (clauses.c.stream_id == stream_id, clauses.c.number.is_not(None))
+    return int(tx.execute(select(func.max(clauses.c.seq)).where(*eager)).scalar() or 0)
+
+
+def chosen_clauses(tx: Connection, stream_id: int) -> set[int]:
+    """The clauses whose results the engine chose to keep ready."""
+    kept = (clauses.c.stream_id == stream_id, clauses.c.chosen, clauses.c.number.is_not(None))
+    return set(tx.execute(select(clauses.c.id).where(*kept)).scalars())
+
+
+def _become_eager(tx: Connection, seq: int, clause_id: int) -> None:
+    values = {"number": _next_number(tx), "seq": seq}
+    tx.execute(update(clauses).where(clauses.c.id == clause_id).values(values))
+
+
+def _become_lazy(tx: Connection, stream_id: int, clause_id: int, number: int | None) -> None:
+    if number is None:
+        return
+    tx.execute(update(clauses).where(clauses.c.id == clause_id).values(number=None, chosen=False))
+    tx.execute(update(query_runs).where(_holds(stream_id, number)).values(dead=query_runs.c.dead + 1))
+
+
+def _holds(stream_id: int, number: int) -> ColumnElement[bool]:
+    """The query run that has a number."""
+    return and_(query_runs.c.stream_id == stream_id, query_runs.c.first <= number, query_runs.c.last >= number)
+
+
+def _next_number(tx: Connection) -> int:
+    taken = update(counter).values(next_number=counter.c.next_number + 1).returning(counter.c.next_number)
+    return int(tx.execute(taken).scalar_one()) - 1

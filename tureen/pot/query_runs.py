@@ -1,0 +1,57 @@
+"""Compiled query runs in the catalog: the Query SteM of a stream, as stretches of clause numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from tureen.errors import PotError
+from tureen.pot.catalog import micros_now
+from tureen.pot.tables import garbage, query_runs, streams
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRunRecord:
+    """A compiled query run: where it is, which numbers it has, how many clauses, and how many of them are gone."""
+
+    path: str
+    first: int
+    last: int
+    clauses: int
+    dead: int = 0
+    id: int = 0
+
+
+def live_query_runs(tx: Connection, stream_id: int) -> list[QueryRunRecord]:
+    """The query runs of a stream, by ascending numbers."""
+    found = tx.execute(select(query_runs).where(query_runs.c.stream_id == stream_id).order_by(query_runs.c.first))
+    return [QueryRunRecord(row.path, row.first, row.last, row.clauses, row.dead, row.id) for row in found]
+
+
+def compiled_seq(tx: Connection, stream_id: int) -> int:
+    """Up to which commit the stream's eager clauses are in its query runs."""
+    return int(tx.execute(select(streams.c.compiled_seq).where(streams.c.id == stream_id)).scalar() or 0)
+
+
+def publish_query_run(
+    tx: Connection, stream_id: int, old: Sequence[QueryRunRecord], new: QueryRunRecord | None, seq: int
+) -> None:
+    """Put a query run in the place of others, if any, for new data to be matched against; `seq` is how far it goes.
+
+    Clauses of the old ones that went while the new one was compiled are dead in it. Raises, and so rolls back, where
+    an old one is gone already.
+    """
+    died = 0
+    for one in old:
+        gone = delete(query_runs).where(query_runs.c.id == one.id).returning(query_runs.c.dead)
+        dead = tx.execute(gone).scalar()
+        if dead is None:
+            raise PotError("a query run was replaced or dropped meanwhile")
+        died += dead - one.dead
+        tx.execute(insert(garbage).values(path=one.path, since=micros_now()))
+    if new is not None:
+        values = {"path": new.path, "first": new.first, "last": new.last, "clauses": new.clauses, "dead": died}
+        tx.execute(insert(query_runs).values(stream_id=stream_id, **values))
+    tx.execute(update(streams).where(streams.c.id == stream_id).values(compiled_seq=seq))

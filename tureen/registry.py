@@ -1,0 +1,74 @@
+"""The registry: standing queries are registered, found, shared, listed and let go of, each for its owner."""
+
+from __future__ import annotations
+
+from tureen.arguments import check_name, check_text
+from tureen.errors import TureenError, UnknownQuery
+from tureen.language.quick import QuickBinder
+from tureen.pot.catalog import Catalog, take_seq
+from tureen.pot.groups import GroupCommit
+from tureen.pot.named import NamedStreams
+from tureen.pot.queries import LOCAL, Registered, Registration, list_queries, register_together, share
+from tureen.pot.templates import find_standing, find_template, share_template, unregister_together
+
+MATERIALIZE = {True: True, False: False, "auto": None}
+"""What may be said of a query's results, and how the catalog keeps it."""
+
+
+class Registry:
+    """The standing queries of one pot. An owner of None is whoever has the pot itself, and sees all of them."""
+
+    def __init__(self, catalog: Catalog, streams: NamedStreams) -> None:
+        """Register in that catalog; those who come together are committed together."""
+        self._catalog, self._streams = catalog, streams
+        self._binder = QuickBinder()
+        self._coming: GroupCommit[Registration, str] = GroupCommit(lambda some: register_together(catalog, some))
+        self._going: GroupCommit[tuple[str, str | None], None] = GroupCommit(
+            lambda some: unregister_together(catalog, some)
+        )
+
+    def register(self, sql: str, name: str | None, materialize: bool | str, owner: str | None) -> str:
+        """Let a query stand and return its handle."""
+        check_text(sql, "a query's SQL")
+        if name is not None:
+            check_name(name, "query")
+        if not isinstance(materialize, bool | str) or materialize not in MATERIALIZE:
+            raise TureenError(
+                f"materialize is {ascii(materialize)[:40]}", hint="True, False, or 'auto' to leave it to the engine"
+            )
+        bound = self._binder.bind(sql, self._streams.describe)
+        stream = self._streams.find(bound.stream).stream
+        eager = MATERIALIZE[materialize]
+        return self._coming.submit(
+            Registration(sql, bound.shape, stream.id, bound.clause, eager, name, LOCAL if owner is None else owner)
+        )
+
+    def unregister(self, handle: str, owner: str | None) -> None:
+        """Let a query stand no longer."""
+        self._going.submit((check_text(handle, "a handle"), owner))
+
+    def find(self, handle_or_name: str, owner: str | None) -> Registered:
+        """The query of a handle or name, as the catalog has it now."""
+        check_text(handle_or_name, "a query's name")
+        with self._catalog.read() as tx:
+            return find_standing(tx, self._catalog.root, handle_or_name, owner)
+
+    def page(self, owner: str | None, after: str | None, limit: int | None) -> list[Registered]:
+        """Queries in order of registration, from a `place` on."""
+        if limit is not None and (not isinstance(limit, int) or limit < 1):
+            raise TureenError(f"a limit of {ascii(limit)[:40]}", hint="give a number from 1 on")
+        after = None if after is None else check_text(after, "a place in a list")
+        with self._catalog.read() as tx:
+            return list_queries(tx, owner, after, limit)
+
+    def share(self, handle: str, shared: bool, owner: str | None) -> None:
+        """Let everybody see a query or a template, by its handle, or no longer."""
+        with self._catalog.write() as tx:
+            template = find_template(tx, check_text(handle, "a handle"), owner)
+            take_seq(tx)
+            if template is None:
+                share(tx, handle, bool(shared), owner)
+            elif owner in (None, template.owner):
+                share_template(tx, template.id, bool(shared))
+            else:
+                raise UnknownQuery(f"there is no query '{handle}'")
