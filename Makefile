@@ -18,7 +18,7 @@ $(READY): pyproject.toml scripts/ensure-python scripts/ensure-java
 	@touch $(READY)
 
 demo: setup
-	$(BIN)/python -m tureen.demo
+	$(BIN)/tureen demo
 
 test: setup
 	$(BIN)/python -m pytest

@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 
 from tureen.arguments import check_moment, check_text, check_timeout
-from tureen.errors import TureenError
+from tureen.errors import TureenError, UnknownQuery
 from tureen.results.answer import Answer, Change
 from tureen.schema import Schema
 from tureen.service.client_events import Following
-from tureen.service.client_listed import ListedQuery, MemberNumbers, pages, segment
+from tureen.service.client_listed import ListedQuery, MemberNumbers, listed, pages, segment
 from tureen.service.client_retry import PATIENCE
 from tureen.service.client_rows import Pushes, Tables, parameter_table
 from tureen.service.client_statements import Outcome, run
@@ -49,11 +49,11 @@ class Client:
         check_text(url, "the address of a server")
         if token is not None:
             check_text(token, "a token")
-        self._transport = Transport(url, token, timeout=timeout, patience=patience)
-        self._pushes = Pushes(self._transport)
-        self._tables = Tables(self._transport)
-        self._types = RowTypes(self._transport)
-        self.url = str(self._transport.url)
+        self.transport = Transport(url, token, timeout=timeout, patience=patience)
+        self._pushes = Pushes(self.transport)
+        self._tables = Tables(self.transport)
+        self._types = RowTypes(self.transport)
+        self.url = str(self.transport.url)
 
     # Streams
 
@@ -80,7 +80,7 @@ class Client:
 
     def streams(self) -> list[dict[str, Any]]:
         """The streams, in order of creation."""
-        return list(pages(self._transport, "/v1/streams", "streams"))
+        return list(pages(self.transport, "/v1/streams", "streams"))
 
     def push(self, stream: str, rows: Any, *, key: str | None = None) -> str:
         """Add rows to a stream; they are durable when this returns. Returns their position.
@@ -93,7 +93,7 @@ class Client:
     def rejected(self, stream: str) -> list[dict[str, Any]]:
         """The rows of a stream that could not be taken, with the reason."""
         path = f"/v1/streams/{segment(check_text(stream, 'a stream’s name'))}/rejected"
-        return [dated(one) for one in pages(self._transport, path, "rejected")]
+        return [dated(one) for one in pages(self.transport, path, "rejected")]
 
     # Tables
 
@@ -115,17 +115,17 @@ class Client:
 
     def tables(self) -> list[dict[str, Any]]:
         """The tables, in order of creation."""
-        return [dated(one) for one in pages(self._transport, "/v1/tables", "tables")]
+        return [dated(one) for one in pages(self.transport, "/v1/tables", "tables")]
 
     # Queries
 
-    def register(self, sql: str, *, name: str | None = None, materialize: bool = True) -> StandingQuery:
+    def register(self, sql: str, *, name: str | None = None, materialize: bool | str = "auto") -> StandingQuery:
         """Let a query stand; its handle answers from now on, over what came before as well.
 
-        `materialize=True` keeps its results ready at arrival; `False` evaluates it from the index when it is invoked.
+        `materialize=True` keeps its results ready at arrival; `False` evaluates it from the index when it is invoked;
+        `"auto"` does the one or the other, by what it costs and how often it is invoked.
         """
-        check_text(sql, "a query's SQL")
-        wanted = {"sql": sql, "materialize": bool(materialize)}
+        wanted = {"sql": check_text(sql, "a query's SQL"), "materialize": materialize}
         told = self._post("/v1/queries", wanted if name is None else {**wanted, "name": name})
         return StandingQuery(self, told["id"], told["name"], told["sql"])
 
@@ -139,7 +139,7 @@ class Client:
             wanted["name"] = check_text(name, "a template's name")
         content = arrow_bytes(parameter_table(params))
         request = Request("POST", "/v1/templates", wanted, content=content, headers={"Content-Type": ARROW})
-        return self._handle(self._transport.send(request).json())
+        return self._handle(self.transport.send(request).json())
 
     def template(self, handle_or_name: str) -> QueryTemplate:
         """The template of that handle or name."""
@@ -147,11 +147,11 @@ class Client:
 
     def templates(self) -> list[dict[str, Any]]:
         """The templates, in order of registration, with the number of their queries that stand."""
-        return [dated(one) for one in pages(self._transport, "/v1/templates", "templates")]
+        return [dated(one) for one in pages(self.transport, "/v1/templates", "templates")]
 
     def template_numbers(self, handle: str) -> Sequence[int]:
         """The numbers of a template's queries that stand, fetched as far as they are looked at."""
-        return MemberNumbers(self._transport, handle)
+        return MemberNumbers(self.transport, handle)
 
     def unregister_template(self, handle: str) -> None:
         """Let all queries of a template stand no longer."""
@@ -162,13 +162,25 @@ class Client:
         found = self.registered(check_text(handle_or_name, "a query's name"))
         return StandingQuery(self, found.id, found.name, found.sql)
 
-    def queries(self) -> list[StandingQuery]:
-        """The standing queries, in order of registration; those of templates are in their `QueryTemplate`."""
-        return [StandingQuery(self, one["id"], one["name"], one["sql"]) for one in self.describe_queries()]
+    def queries(self, *, after: str | None = None, limit: int | None = None) -> list[StandingQuery]:
+        """The standing queries, in order of registration; those of templates are in their `QueryTemplate`.
 
-    def describe_queries(self) -> list[dict[str, Any]]:
-        """All standing queries as the catalog has them now, in order of registration."""
-        return [dated(one) for one in pages(self._transport, "/v1/queries", "queries")]
+        With a `limit`, so many at most; the `place` of the last of them, as `after`, gives the next.
+        """
+        found = listed(self.transport, "/v1/queries", "queries", after, limit)
+        return [StandingQuery(self, one["id"], one["name"], one["sql"], one["place"]) for one in found]
+
+    def describe_queries(self, *, after: str | None = None, limit: int | None = None) -> list[dict[str, Any]]:
+        """The same as the catalog has them now."""
+        return [dated(one) for one in listed(self.transport, "/v1/queries", "queries", after, limit)]
+
+    def share(self, handle: str, shared: bool = True) -> None:
+        """Let others invoke and follow a query, or all of a template's, by its handle; or no longer."""
+        name = segment(check_text(handle, "a handle"))
+        try:
+            self.transport.send(Request("PATCH", f"/v1/queries/{name}", json={"shared": shared}))
+        except UnknownQuery:
+            self.transport.send(Request("PATCH", f"/v1/templates/{name}", json={"shared": shared}))
 
     def unregister(self, handle: str) -> None:
         """Let the query of that handle stand no longer."""
@@ -185,13 +197,13 @@ class Client:
             params["wait_for"] = wait_for
             params["timeout"] = max(0.0, WAIT_SECONDS if seconds is None else seconds)
         path = f"/v1/queries/{segment(check_text(handle, 'a handle'))}/result"
-        return answer_of(self._transport.send(_arrow("GET", path, params=params, waits=params.get("timeout", 0.0))))
+        return answer_of(self.transport.send(_arrow("GET", path, params=params, waits=params.get("timeout", 0.0))))
 
     def answer_once(self, sql: str, *, now: datetime | None = None) -> Answer:
         """The answer of a query that does not stand."""
         if now is not None:
             raise TureenError("a server answers a query that does not stand at its own NOW", hint="register it first")
-        return answer_of(self._transport.send(_arrow("POST", "/v1/sql", json={"sql": sql}, repeatable=True)))
+        return answer_of(self.transport.send(_arrow("POST", "/v1/sql", json={"sql": sql}, repeatable=True)))
 
     def changes(self, handle: str, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:
         """The rows that join the answer of that handle; see `StandingQuery.changes`.
@@ -219,7 +231,7 @@ class Client:
     def explain_once(self, sql: str) -> dict[str, Any]:
         """How a query that does not stand would be answered."""
         request = Request("POST", "/v1/sql", json={"sql": f"EXPLAIN {sql}"}, repeatable=True)
-        found: dict[str, Any] = self._transport.send(request).json()["object"]
+        found: dict[str, Any] = self.transport.send(request).json()["object"]
         return found
 
     def registered(self, handle: str) -> ListedQuery:
@@ -231,7 +243,7 @@ class Client:
 
         The file of `CREATE TABLE … FROM 'file'` is one of this process.
         """
-        return run(self, self._transport, check_text(text, "a statement"))
+        return run(self, self.transport, check_text(text, "a statement"))
 
     # The pot
 
@@ -241,7 +253,7 @@ class Client:
         seconds = check_timeout(timeout)
         waits = max(0.0, WAIT_SECONDS if seconds is None else seconds)
         if wanted:
-            self._transport.send(Request("GET", "/v1/wait", {"position": wanted, "timeout": waits}, waits=waits))
+            self.transport.send(Request("GET", "/v1/wait", {"position": wanted, "timeout": waits}, waits=waits))
 
     def status(self) -> dict[str, Any]:
         """What is there: rows, runs, tail, debts, queries, position, lag."""
@@ -250,7 +262,7 @@ class Client:
 
     def close(self) -> None:
         """Let go of the connections; the server goes on."""
-        self._transport.close()
+        self.transport.close()
 
     def __enter__(self) -> Client:
         """Use the server in a block that lets go of it."""
@@ -272,16 +284,16 @@ class Client:
     def _follow(self, path: str, since: str | None, timeout: float | None) -> Iterator[Change]:
         if since is not None:
             check_text(since, "a position")
-        return Following(self._transport, path, since, check_timeout(timeout), self._types.read).changes()
+        return Following(self.transport, path, since, check_timeout(timeout), self._types.read).changes()
 
     def _get(self, path: str) -> Any:
-        return self._transport.send(Request("GET", path)).json()
+        return self.transport.send(Request("GET", path)).json()
 
     def _post(self, path: str, body: Any) -> Any:
-        return self._transport.send(Request("POST", path, json=body)).json()
+        return self.transport.send(Request("POST", path, json=body)).json()
 
     def _delete(self, path: str) -> None:
-        self._transport.send(Request("DELETE", path))
+        self.transport.send(Request("DELETE", path))
 
 
 def _arrow(method: str, path: str, **more: Any) -> Request:

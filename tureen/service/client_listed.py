@@ -28,9 +28,18 @@ def segment(name: str) -> str:
     return quote(name, safe="")
 
 
-def pages(transport: Transport, path: str, key: str, *, size: int = PAGE) -> Iterator[dict[str, Any]]:
+def listed(transport: Transport, path: str, key: str, after: str | None, limit: int | None) -> list[dict[str, Any]]:
+    """Entries of a list from a place on, so many at most."""
+    if limit is None:
+        return list(pages(transport, path, key, after=after))
+    return list(islice(pages(transport, path, key, size=max(1, min(limit, PAGE)), after=after), max(0, limit)))
+
+
+def pages(
+    transport: Transport, path: str, key: str, *, size: int = PAGE, after: str | None = None
+) -> Iterator[dict[str, Any]]:
     """The entries of a list, fetched as far as they are looked at."""
-    params: dict[str, Any] = {"limit": size}
+    params: dict[str, Any] = {"limit": size} if after is None else {"limit": size, "after": after}
     while True:
         told = transport.send(Request("GET", path, params)).json()
         yield from told[key]

@@ -106,6 +106,7 @@ class Query(Shown):
     owner: str
     shared: bool
     template: str | None
+    place: str
 
 
 class Queries(Shown):

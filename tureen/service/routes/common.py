@@ -143,6 +143,7 @@ def shown_query(query: Registered) -> dict[str, Any]:
         "owner": query.owner,
         "shared": query.shared,
         "template": template if dot else None,
+        "place": query.place,
     }
 
 
