@@ -16,12 +16,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 from tureen.demo import ALERTS, BLOCK_TRADES, LATE_COMER, ROWS_PER_BATCH, RULES, SCHEMA, rules, trades
 from tureen.errors import EngineFailed, TureenError
 from tureen.service.cli_output import csv_lines
 from tureen.service.client import Client, connect
 
-BATCHES = 40
+EVERY = 0.25
+"""How many seconds are between two batches of trades."""
+
+READY_SECONDS = 180.0
+"""For how long a server may take until it is ready; on a busy machine Spark takes its time."""
+
 PAUSE = 0.8
 """For how many seconds a reader may look at a step."""
 
@@ -54,16 +61,10 @@ class _Tour:
         self._say("A stream is made, and a query over it: before there is any data.")
         self._command("stream", "create", "trades", SCHEMA, "--time", "ts", "--retain", "1 day")
         self._command("query", "register", BLOCK_TRADES, "--name", "block_trades")
+        self._until_ready(url)
         self._say(f"Trades stream in now, {ROWS_PER_BATCH:,} at a time. The query is followed as they come:")
-        feeding = threading.Thread(target=self._feed, daemon=True)
-        feeding.start()
-        self._command("query", "follow", "block_trades", "--count", "4")
-        self._say(f"While they do, {RULES:,} rules for alerts are registered from a file: one query for each row.")
-        chance = random.Random(3)
-        Path("rules.csv").write_text("".join(csv_lines(["sym", "low", "high", "qty"], list(rules(chance)))))
-        self._command("template", "register", ALERTS, "rules.csv", "--name", "alerts")
-        self._command("template", "follow", "alerts", "--count", "4")
-        feeding.join()
+        with self._feeding():
+            self._during()
         self._say("A query that is registered after the data sees them all the same:")
         self._command("query", "register", LATE_COMER, "--name", "late_comer")
         self._command("query", "invoke", "late_comer")
@@ -77,13 +78,46 @@ class _Tour:
         self._command("status")
         self._next(url)
 
-    def _feed(self) -> None:
-        some = trades(random.Random(7))
-        began = time.perf_counter()
-        for number in range(BATCHES):
-            at = self._soup.push("trades", next(some))
-            time.sleep(max(0.0, began + number * 0.25 - time.perf_counter()))
-        self._soup.wait(at, timeout=60)
+    def _during(self) -> None:
+        """What happens while trades come."""
+        self._command("query", "follow", "block_trades", "--count", "4")
+        self._say(f"While they do, {RULES:,} rules for alerts are registered from a file: one query for each row.")
+        chance = random.Random(3)
+        Path("rules.csv").write_text("".join(csv_lines(["sym", "low", "high", "qty"], list(rules(chance)))))
+        self._command("template", "register", ALERTS, "rules.csv", "--name", "alerts")
+        self._command("template", "follow", "alerts", "--count", "4")
+
+    @contextmanager
+    def _feeding(self) -> Iterator[None]:
+        """Trades come as long as the block lasts, and all of them are in at its end."""
+        enough = threading.Event()
+        last: list[str] = []
+
+        def feed() -> None:
+            some = trades(random.Random(7))
+            while not enough.wait(EVERY):
+                last.append(self._soup.push("trades", next(some)))
+
+        feeding = threading.Thread(target=feed, daemon=True)
+        feeding.start()
+        try:
+            yield
+        finally:
+            enough.set()
+            feeding.join()
+        self._soup.wait(last[-1:], timeout=READY_SECONDS)
+
+    def _until_ready(self, url: str) -> None:
+        """Wait for Spark, once; rows could be pushed before that, but nothing would come out."""
+        self._say("Spark is still starting (some seconds, once). Rows would be taken already; the tour waits.")
+        print(_cyan(f"$ curl {url}/healthz"), flush=True)
+        deadline = time.monotonic() + READY_SECONDS
+        while True:
+            told = httpx.get(f"{url}/healthz", timeout=READY_SECONDS)
+            if told.is_success or time.monotonic() > deadline:
+                print(told.text)
+                return
+            time.sleep(0.2)
 
     def _time(self) -> None:
         query = self._soup.query("block_trades")

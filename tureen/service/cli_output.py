@@ -127,7 +127,7 @@ def _table(names: Sequence[str], rows: Sequence[Row], out: IO[str], *, header: b
     console = Console(file=out, width=width, highlight=False, soft_wrap=False)
     table = Table(box=box.ROUNDED if out.isatty() else box.ASCII2, show_header=header, header_style="bold")
     for name in names:
-        numbers = any(_is_number(row.get(name)) for row in rows)
+        numbers = header and any(_is_number(row.get(name)) for row in rows)
         table.add_column(Text(name), justify="right" if numbers else "left", overflow="fold")
     for row in rows:
         cells = (row.get(name) for name in names)
