@@ -45,7 +45,9 @@ def _write(change: Change, output: Format, *, first: bool) -> None:
                 print(csv_fields(["query", *change.row]))
             line = csv_fields([change.query, *change.row.values()])
         case Format.TABLE:
-            line = "  ".join(
+            # Of a template's queries, which one it is: the number of its row of parameters.
+            _, dot, number = change.query.partition(".")
+            line = (f"#{number}  " if dot else "") + "  ".join(
                 f"{name}={'NULL' if value is None else text_of(value)}" for name, value in change.row.items()
             )
     print(line, flush=True)
