@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 _HANDLE = re.compile(r"[0-9a-f]{32}(\.[0-9]{1,18})?")
 
+CALLER = "tureen.caller"
+"""Where a request keeps who sent it."""
+
 NOTE_EVERY = 60.0
 """How often it is noted in the catalog when tokens were last used, in seconds."""
 
@@ -128,9 +131,10 @@ class Needs(SecurityBase):
 
     async def __call__(self, request: HTTPConnection) -> Caller:
         """The caller of a request, if it may."""
-        service: Service = request.app.state.service
-        caller = service.gate.admit(request, service)
-        request.scope["tureen.principal"] = caller.principal
+        caller: Caller | None = request.scope.get(CALLER)
+        if caller is None:
+            service: Service = request.app.state.service
+            caller = service.gate.admit(request, service)
         caller.check(*self.scopes)
         return caller
 

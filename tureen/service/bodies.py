@@ -10,7 +10,7 @@ import orjson
 import pyarrow as pa
 from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.types import Message, Receive
+from starlette.types import Message, Receive, Scope
 
 from tureen.errors import InvalidRows, InvalidSchema, TooLarge
 from tureen.schema import Schema
@@ -26,20 +26,29 @@ LINES = ("application/x-ndjson", "application/jsonl", "application/ndjson", "app
 ROW_TYPES = (JSON, *LINES, CSV, ARROW)
 """The media types that rows may come in."""
 
+PLAIN_BYTES = 16 << 20
+"""The most bytes of a body that has no rows; they are read in the loop, where all others wait."""
+
+_WITH_ROWS = ("rows", "tables", "templates")
+
 _GZIP = zlib.MAX_WBITS | 16
 
 
-def bounded(receive: Receive, headers: Headers, settings: Settings) -> Receive:
+def bounded(receive: Receive, scope: Scope, settings: Settings) -> Receive:
     """The same body, refused where it is too large, and unpacked where it is packed."""
+    headers, rows = Headers(scope=scope), scope["path"].rpartition("/")[2] in _WITH_ROWS
+    sent, unpacked = settings.max_body_bytes, settings.max_unpacked_bytes
+    if not rows:
+        sent, unpacked = min(sent, PLAIN_BYTES), min(unpacked, PLAIN_BYTES)
     packing = headers.get("content-encoding", "identity").strip().lower() or "identity"
     if packing not in ("identity", "gzip", "x-gzip"):
         raise Refusal(415, f"bodies packed by '{packing[:40]}' are not understood", hint="send it plain or as gzip")
     length = headers.get("content-length", "0")
-    if length.isdecimal() and int(length) > settings.max_body_bytes:
-        raise _too_large("body", settings.max_body_bytes)
+    if length.isdecimal() and int(length) > sent:
+        raise _too_large("body", sent)
     if packing == "identity":
-        return _Counted(receive, min(settings.max_body_bytes, settings.max_unpacked_bytes))
-    return _Unpacked(_Counted(receive, settings.max_body_bytes), settings.max_unpacked_bytes)
+        return _Counted(receive, min(sent, unpacked))
+    return _Unpacked(_Counted(receive, sent), unpacked)
 
 
 class _Counted:

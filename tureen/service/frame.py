@@ -10,8 +10,11 @@ from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tureen.errors import TureenError
+from tureen.service.access import CALLER
 from tureen.service.bodies import bounded
 from tureen.service.logs import REQUESTS
 from tureen.service.problems import problem
@@ -49,9 +52,13 @@ class Frame:
             await send(message)
 
         try:
-            await self._app(scope, bounded(receive, headers, self._service.settings), answer)
+            if scope["path"].startswith("/v1/"):
+                # Before anything of the body is read, and before it is said what there is.
+                scope[CALLER] = self._service.gate.admit(HTTPConnection(scope), self._service)
+                scope["tureen.principal"] = scope[CALLER].principal
+            await self._app(scope, bounded(receive, scope, self._service.settings), answer)
         except Exception as error:
-            if not isinstance(error, HTTPException):
+            if not isinstance(error, HTTPException | TureenError):
                 logging.getLogger("tureen").exception("request %s failed", request_id)
             if not status:
                 await problem(error, request_id)(scope, receive, answer)

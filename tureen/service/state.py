@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
 
 from tureen.embedded import Soup
 from tureen.errors import TooMany
@@ -21,7 +20,11 @@ from tureen.service.watching import Watcher, arrived
 WORKERS = 64
 """The most pushes, registrations and looks that are worked on at a time."""
 
-Found = TypeVar("Found")
+QUICK = 0.001
+"""An answer that took fewer seconds the last time is computed without going to a thread."""
+
+REMEMBERED = 100_000
+"""Of how many handles it is remembered how long they took."""
 
 
 class Service:
@@ -41,6 +44,7 @@ class Service:
         self._invokers = ThreadPoolExecutor(settings.invoke_threads, "tureen-invoke")
         self._workers = ThreadPoolExecutor(WORKERS, "tureen-work")
         self._acting: dict[str, Soup] = {}
+        self._took: dict[str, float] = {}
 
     async def start(self) -> None:
         """Begin to watch, in the running loop."""
@@ -74,11 +78,22 @@ class Service:
         if have + more > most:
             raise TooMany(f"a principal has at most {most:,} queries", hint="unregister some")
 
-    async def invoke(self, principal: str, compute: Callable[[], Rendered]) -> Rendered:
-        """Compute an answer, in a thread of the few that do that."""
+    async def invoke(self, principal: str, compute: Callable[[], Rendered], handle: str = "") -> Rendered:
+        """Compute an answer: in a thread of the few that do that, or at once where it took no time the last time.
+
+        Going to a thread and back takes longer than a small answer, and keeps large ones from making all others wait.
+        """
         began = time.perf_counter()
         with self.invoking.one(principal):
-            found = await asyncio.get_running_loop().run_in_executor(self._invokers, compute)
+            if self._took.get(handle, QUICK) < QUICK:
+                found = compute()
+                took = time.perf_counter() - began
+            else:
+                found, took = await asyncio.get_running_loop().run_in_executor(self._invokers, _timed, compute)
+        if handle:
+            if len(self._took) >= REMEMBERED:
+                self._took.clear()
+            self._took[handle] = took
         self.metrics.invocations.observe(time.perf_counter() - began)
         return found
 
@@ -99,3 +114,9 @@ class Service:
             "tureen_invocations_running": self.invoking.total,
             "tureen_oldest_push_seconds": self.freshness.oldest,
         }
+
+
+def _timed(compute: Callable[[], Rendered]) -> tuple[Rendered, float]:
+    began = time.perf_counter()
+    found = compute()
+    return found, time.perf_counter() - began

@@ -21,6 +21,9 @@ from tureen.waiting import WAIT_SECONDS
 LOOK_EVERY = 0.01
 """How often the catalog is asked whether it changed, in seconds; asking takes microseconds."""
 
+SOON = 0.005
+"""So many seconds before its time, something is due: the loop's clock is not finer."""
+
 EVENTS_AT_A_TIME = 512
 """How many events are written before others get a turn."""
 
@@ -132,10 +135,11 @@ class Following:
                 quiet = time.monotonic()
             else:
                 left = heartbeat if timeout is None else min(heartbeat, quiet + timeout - time.monotonic())
-                if left <= 0:
+                if left <= SOON:
                     return
                 if not await self._watcher.moves(self._version, left):
-                    yield b": still here\n\n"
+                    if left == heartbeat:
+                        yield b": still here\n\n"
                     continue
             self._version = self._watcher.version
             try:

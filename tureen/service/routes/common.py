@@ -147,6 +147,15 @@ def shown_query(query: Registered) -> dict[str, Any]:
     }
 
 
+def shown_plan(caller: Caller, plan: Mapping[str, Any]) -> dict[str, Any]:
+    """How a query is answered, without what tells of others' queries; an admin sees all of it."""
+    if caller.may("admin"):
+        return dict(plan)
+    shape = plan.get("shape")
+    more = {"shape": {"text": shape["text"]}} if isinstance(shape, dict) and "text" in shape else {}
+    return {**{key: value for key, value in plan.items() if key not in ("clause", "shape")}, **more}
+
+
 Model = TypeVar("Model", bound=BaseModel)
 
 

@@ -28,12 +28,15 @@ from tureen.service.routes.common import (
     problems,
     reply,
     sent,
+    shown_plan,
     shown_query,
     wanted_of,
 )
 from tureen.service.watching import Following
 
 router = APIRouter(tags=["queries"])
+
+RESULT = "/v1/queries/{handle}/result"
 
 LastEvent = Annotated[str | None, Header(alias="Last-Event-ID", max_length=1 << 20)]
 
@@ -108,7 +111,7 @@ async def drop_query(caller: Writer, handle: str) -> Response:
 
 
 @router.get(
-    "/v1/queries/{handle}/result",
+    RESULT,
     responses={**answers(shapes.Result), 304: {"description": "As before."}, **problems(404, 406, 408, 409, 429)},
     summary="Invoke a query",
 )
@@ -132,7 +135,7 @@ async def invoke_query(
         service.metrics.answered.inc(len(answer))
         return render(answer, wanted)
 
-    return sent(await service.invoke(caller.principal, invoke))
+    return sent(await service.invoke(caller.principal, invoke, handle))
 
 
 @router.get(
@@ -140,7 +143,8 @@ async def invoke_query(
 )
 async def explain_query(caller: Reader, handle: str) -> Response:
     """How a query is answered."""
-    return reply(await asyncio.to_thread(lambda: caller.soup.explain(caller.handle(handle))))
+    found = await asyncio.to_thread(lambda: caller.soup.explain(caller.handle(handle)))
+    return reply(shown_plan(caller, found))
 
 
 @router.get("/v1/queries/{handle}/changes", responses={**EVENTS, **problems(404, 409, 429)}, summary="Follow a query")

@@ -16,7 +16,7 @@ from tureen.service.access import Caller
 from tureen.service.bodies import JSON
 from tureen.service.problems import encode
 from tureen.service.rendering import Rendered, render
-from tureen.service.routes.common import Anyone, answers, problems, sent, shown_query, wanted_of
+from tureen.service.routes.common import Anyone, answers, problems, sent, shown_plan, shown_query, wanted_of
 from tureen.service.routes.streams import shown_stream
 from tureen.standing import StandingQuery
 from tureen.statements import run_statement
@@ -66,5 +66,5 @@ def _shown(caller: Caller, outcome: Any) -> dict[str, Any]:
         case list():
             return {"kind": "rows", "rows": [shown_stream(caller, one) for one in outcome]}
         case dict():
-            return {"kind": "object", "object": shown_stream(caller, outcome)}
+            return {"kind": "object", "object": shown_plan(caller, shown_stream(caller, outcome))}
     return {"kind": "none"}
