@@ -125,7 +125,7 @@ class Client:
         `materialize=True` keeps its results ready at arrival; `False` evaluates it from the index when it is invoked;
         `"auto"` does the one or the other, by what it costs and how often it is invoked.
         """
-        wanted = {"sql": check_text(sql, "a query's SQL"), "materialize": materialize}
+        wanted = {"sql": _said(sql, "a query's SQL"), "materialize": materialize}
         told = self._post("/v1/queries", wanted if name is None else {**wanted, "name": name})
         return StandingQuery(self, told["id"], told["name"], told["sql"])
 
@@ -134,7 +134,7 @@ class Client:
 
         `params` is a list of dicts, an Arrow table, or a pandas or polars DataFrame; it travels as Arrow.
         """
-        wanted = {"sql": check_text(sql, "a query's SQL")}
+        wanted = {"sql": _said(sql, "a query's SQL")}
         if name is not None:
             wanted["name"] = check_text(name, "a template's name")
         content = arrow_bytes(parameter_table(params))
@@ -148,6 +148,10 @@ class Client:
     def templates(self) -> list[dict[str, Any]]:
         """The templates, in order of registration, with the number of their queries that stand."""
         return [dated(one) for one in pages(self.transport, "/v1/templates", "templates")]
+
+    def describe_template(self, handle_or_name: str) -> dict[str, Any]:
+        """One template, as `templates` lists it."""
+        return dated(self._get(f"/v1/templates/{segment(check_text(handle_or_name, 'a template’s name'))}"))
 
     def template_numbers(self, handle: str) -> Sequence[int]:
         """The numbers of a template's queries that stand, fetched as far as they are looked at."""
@@ -243,7 +247,7 @@ class Client:
 
         The file of `CREATE TABLE … FROM 'file'` is one of this process.
         """
-        return run(self, self.transport, check_text(text, "a statement"))
+        return run(self, self.transport, _said(text, "a statement"))
 
     # The pot
 
@@ -294,6 +298,11 @@ class Client:
 
     def _delete(self, path: str) -> None:
         self.transport.send(Request("DELETE", path))
+
+
+def _said(text: str, what: str) -> str:
+    """A text for the server to read; for one with nothing in it, a blank, so that it is the parser that says so."""
+    return check_text(text, what) or " "
 
 
 def _arrow(method: str, path: str, **more: Any) -> Request:
