@@ -8,11 +8,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import aggregates, alerts, cacq, freshness, invocation, peers, throughput
+from benchmarks import aggregates, alerts, cacq, freshness, invocation, peers, service, throughput
 from benchmarks.report import Report
 from tureen.pipeline.session import spark_session
 
-PARTS = ("throughput", "peers", "invoke", "aggregate", "alerts", "cacq", "fresh")
+PARTS = ("throughput", "peers", "invoke", "aggregate", "alerts", "cacq", "fresh", "service")
 
 
 def main() -> int:
@@ -42,6 +42,9 @@ def main() -> int:
         if "fresh" in wanted:
             print("Freshness", flush=True)
             freshness.measure(spark, root, report)
+        if "service" in wanted:
+            print("Service", flush=True)
+            service.measure(root, report)
         rates: dict[int, float] = {}
         if "throughput" in wanted or "peers" in wanted:
             print("Throughput", flush=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -57,12 +58,18 @@ _RESULT = re.compile(queries.RESULT.replace("{handle}", "([0-9a-f.]{32,51})"))
 _READS = Needs("read")
 
 
-def bare_app(service: Service) -> FastAPI:
-    """The routes alone, without what is around every request."""
+def description() -> dict[str, Any]:
+    """The routes as OpenAPI describes them; needs no server."""
+    return bare_app(None).openapi()
+
+
+def bare_app(service: Service | None) -> FastAPI:
+    """The routes alone, without what is around every request; without a service, to be described only."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        await service.start()
+        if service is not None:
+            await service.start()
         yield
 
     app = FastAPI(

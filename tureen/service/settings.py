@@ -111,7 +111,11 @@ def parser() -> argparse.ArgumentParser:
         flag = f"--{one.name.replace('_', '-')}"
         said = f"{one.metadata['help']} [{one.default}]"
         if one.type == "bool":
-            found.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=said)
+            # Not argparse's own pairs of flags, for which --no-auth would mean that `auth` is off.
+            found.add_argument(flag, dest=one.name, action="store_const", const=True, help=said)
+            if one.default:
+                off = f"--no-{one.name.replace('_', '-')}"
+                found.add_argument(off, dest=one.name, action="store_const", const=False, help="the opposite")
         else:
             found.add_argument(flag, help=said)
     return found

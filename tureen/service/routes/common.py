@@ -85,8 +85,17 @@ def answers(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
     return {200: {"model": model, "description": "The answer.", "content": {CSV: text, ARROW: binary}}}
 
 
+_EVENT = {
+    "type": "object",
+    "required": ["event", "data"],
+    "properties": {
+        "id": {"type": "string", "description": "the position after it"},
+        "event": {"type": "string", "enum": ["position", "change", "error"]},
+        "data": {"type": "string", "description": "JSON"},
+    },
+}
 EVENTS: dict[int | str, dict[str, Any]] = {
-    200: {"description": "Server-sent events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
+    200: {"description": "Server-sent events.", "content": {"text/event-stream": {"schema": _EVENT}}}
 }
 
 
