@@ -20,7 +20,7 @@ from tureen.service.cli_serve import serve
 from tureen.service.cli_streams import streams, tables
 from tureen.service.cli_target import AnySoup, Output, on_soup, reporting
 from tureen.service.cli_templates import templates
-from tureen.service.cli_tokens import tokens
+from tureen.service.cli_tokens import token_commands
 
 app = typer.Typer(
     name="tureen",
@@ -115,7 +115,7 @@ def status(soup: AnySoup, output: Output = Format.TABLE) -> None:
         show_object({**rest, "tables": len(found["tables"])}, output)
 
 
-app.add_typer(tokens, name="token")
+app.add_typer(token_commands, name="token")
 
 
 @app.command()

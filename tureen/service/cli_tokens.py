@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -10,14 +12,14 @@ import typer
 from tureen.service.cli_output import Format, show_object, show_rows
 from tureen.service.cli_target import Output, Pot, Token, Url, reporting, target_of
 
-tokens = typer.Typer(
+token_commands = typer.Typer(
     no_args_is_help=True, help="Tokens: create, list, revoke. Works on --pot while a server runs, too."
 )
 
 COLUMNS = ("id", "principal", "scopes", "note", "created_at", "expires_at", "last_used_at")
 
 
-@tokens.command("create")
+@token_commands.command("create")
 @reporting
 def create(
     principal: Annotated[str, typer.Argument(help="Who it is for; queries belong to the principal.")],
@@ -32,7 +34,8 @@ def create(
     output: Output = Format.TABLE,
 ) -> None:
     """Make a token and print it; it cannot be shown again."""
-    made = _tokens(url, token, pot).create(principal, scope or ["read"], expires_in, note)
+    with _tokens(url, token, pot) as tokens:
+        made = tokens.create(principal, scope or ["read"], expires_in, note)
     if output is Format.TABLE:
         print(f"token {made['id']} of {principal}: {', '.join(made['scopes'])}; it is shown once", file=sys.stderr)
         print(made["token"])
@@ -40,15 +43,16 @@ def create(
         show_object(made, output)
 
 
-@tokens.command("list")
+@token_commands.command("list")
 @reporting
 def list_tokens(url: Url = None, token: Token = None, pot: Pot = None, output: Output = Format.TABLE) -> None:
     """List the tokens, without what is secret."""
-    found = _tokens(url, token, pot).list()
+    with _tokens(url, token, pot) as tokens:
+        found = tokens.list()
     show_rows([{**one, "scopes": ", ".join(one["scopes"])} for one in found], output, columns=COLUMNS)
 
 
-@tokens.command("revoke")
+@token_commands.command("revoke")
 @reporting
 def revoke(
     token_id: Annotated[str, typer.Argument(metavar="ID", help="The id of the token, as `list` shows it.")],
@@ -57,19 +61,23 @@ def revoke(
     pot: Pot = None,
 ) -> None:
     """Let a token open nothing any more."""
-    _tokens(url, token, pot).revoke(token_id)
+    with _tokens(url, token, pot) as tokens:
+        tokens.revoke(token_id)
     print(f"token {token_id} opens nothing any more", file=sys.stderr)
 
 
-def _tokens(url: str | None, token: str | None, pot: str | None) -> Any:
+@contextmanager
+def _tokens(url: str | None, token: str | None, pot: str | None) -> Iterator[Any]:
     """The tokens of a pot of this machine, or those of a server."""
     target = target_of(url, token, pot)
     # They bring the catalog or the client, which help does without.
     if target.pot:
         from tureen.service.cli_pot_tokens import PotTokens  # noqa: PLC0415
 
-        return PotTokens(target.pot)
+        yield PotTokens(target.pot)
+        return
     from tureen.service.client import connect  # noqa: PLC0415
     from tureen.service.client_tokens import Tokens  # noqa: PLC0415
 
-    return Tokens(connect(target.url, target.token).transport)
+    with connect(target.url, target.token) as client:
+        yield Tokens(client.transport)
