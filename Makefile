@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.ready-bench
 
-.PHONY: setup demo test cases check bench format clean
+.PHONY: setup demo test cases reference check bench format clean
 
 setup: $(READY)
 
@@ -25,6 +25,9 @@ test: setup
 
 cases: setup
 	$(BIN)/python -m tests.cases.regenerate
+
+reference: setup
+	$(BIN)/python -m tureen.service.cli_reference docs/cli.md
 
 check: setup
 	$(BIN)/ruff check .

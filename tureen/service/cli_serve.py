@@ -8,6 +8,8 @@ from typing import Any
 
 import typer
 
+from tureen.errors import TureenError
+from tureen.service.cli_errors import tell
 from tureen.service.cli_target import reporting
 from tureen.service.settings import PREFIX, Settings, load
 
@@ -21,7 +23,11 @@ def _serve(**given: Any) -> None:
     the file.
     """
     config = given.pop("config")
-    settings = load(given, config=config)
+    try:
+        settings = load(given, config=config)
+    except TureenError as error:
+        tell(error)
+        raise typer.Exit(2) from None
     # It brings Spark and the web framework.
     from tureen.service.serve import serve as run  # noqa: PLC0415
 
