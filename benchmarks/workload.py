@@ -46,10 +46,16 @@ def conditions(count: int, seed: int = 7) -> list[str]:
     ]
 
 
-def register_all(soup: tureen.Soup, stream: str, wanted: Sequence[str]) -> list[tureen.StandingQuery]:
+def register_all(
+    soup: tureen.Soup, stream: str, wanted: Sequence[str], materialize: bool | str = True
+) -> list[tureen.StandingQuery]:
     """Register one query for each condition; many at a time, so that they are committed together."""
+
+    def register(where: str) -> tureen.StandingQuery:
+        return soup.register(f"SELECT * FROM {stream} WHERE {where}", materialize=materialize)
+
     with ThreadPoolExecutor(32) as pool:
-        return list(pool.map(lambda where: soup.register(f"SELECT * FROM {stream} WHERE {where}"), wanted))
+        return list(pool.map(register, wanted))
 
 
 def truth(table: pa.Table, where: str) -> np.ndarray:

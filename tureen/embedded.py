@@ -23,18 +23,17 @@ from tureen.arguments import (
     check_timeout,
 )
 from tureen.errors import InvalidRows, InvalidSchema, TureenError, UnknownQuery, UnknownTable
-from tureen.feed import Feed, Followed, Look, look_at_query, look_at_template
+from tureen.feed import Look, Looks
 from tureen.language import parse_duration
 from tureen.language.statements import parse_statement
 from tureen.opened import OpenPot
 from tureen.pot.catalog import micros_now
 from tureen.pot.log import Entry
 from tureen.pot.position import Position
-from tureen.pot.queries import Registered, list_queries
+from tureen.pot.queries import Registered
 from tureen.pot.runs import rejected_rows
 from tureen.pot.status import describe_query, describe_stream, describe_template, pot_status
 from tureen.pot.streams import create_stream, drop_stream, find_stream, list_streams
-from tureen.pot.templates import list_templates
 from tureen.results.answer import Answer, Change
 from tureen.schema import Schema
 from tureen.standing import QueryTemplate, StandingQuery
@@ -228,6 +227,10 @@ class Soup:
         """The numbers of a template's queries that stand."""
         return self._pot.parts.templates.numbers(handle, self._owner)
 
+    def explain_template(self, handle: str) -> dict[str, Any]:
+        """How the queries of a template are matched; see `QueryTemplate.explain`."""
+        return self._pot.parts.templates.explain(handle, self._owner)
+
     def unregister_template(self, handle: str) -> None:
         """Let all queries of a template stand no longer."""
         check_text(handle, "a handle")
@@ -284,38 +287,24 @@ class Soup:
 
     def changes(self, handle: str, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:
         """The rows that join the answer of that handle; see `StandingQuery.changes`."""
-        return self._follow(lambda at: self.look(handle, at), since, timeout)
+        return self._follow(lambda at: self.looks.query(handle, at), since, timeout)
 
     def template_changes(self, handle: str, *, since: str | None, timeout: float | None) -> Iterator[Change]:
         """The rows that join the answers of a template's queries; see `QueryTemplate.changes`."""
-        return self._follow(lambda at: self.look_at_template(handle, at), since, timeout)
+        return self._follow(lambda at: self.looks.template(handle, at), since, timeout)
 
     def feed(self, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:
         """Every row that joins the answer of any query or template that can be followed, in one go.
 
         A change's position is the feed's own: going on from there misses nothing and repeats nothing.
         """
-        return self._follow(self.look_at_all, since, timeout)
+        return self._follow(self.looks.all, since, timeout)
 
-    def look(self, handle: str, since: str | None) -> Look:
-        """What joined a query's answer since a position, without waiting."""
-        self._check_visible(handle)
-        return look_at_query(self._pot.parts.invoker, handle, since)
-
-    def look_at_template(self, handle: str, since: str | None) -> Look:
-        """What joined the answers of a template's queries since a position, without waiting."""
-        return look_at_template(self._pot.parts.templates, handle, since, self._owner)
-
-    def look_at_all(self, since: str | None) -> Look:
-        """What joined any answer since a position of the feed, without waiting."""
+    @property
+    def looks(self) -> Looks:
+        """What joined answers since a position, without waiting."""
         parts = self._pot.parts
-        return Feed(parts.catalog, parts.invoker, parts.templates, self._followed).look(since)
-
-    def _followed(self) -> list[Followed]:
-        with self._pot.catalog.read() as tx:
-            singles = [Followed(one.id, one.stream_id, template=False) for one in list_queries(tx, self._owner)]
-            templates = list_templates(tx, self._owner)
-            return singles + [Followed(one.id, one.stream_id, template=True) for one in templates]
+        return Looks(parts.catalog, parts.invoker, parts.templates, self._owner, self._check_visible)
 
     def _follow(self, look: Callable[[str | None], Look], since: str | None, timeout: float | None) -> Iterator[Change]:
         """What looking gives from a position on; what is wrong with the question is said at the first look, now."""

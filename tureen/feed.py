@@ -15,7 +15,9 @@ from tureen.arguments import check_text
 from tureen.errors import QueryFailed, TureenError, UnknownQuery, UnknownStream, Unsupported
 from tureen.pot.catalog import Catalog, current_seq
 from tureen.pot.position import Position
+from tureen.pot.queries import list_queries
 from tureen.pot.streams import list_streams
+from tureen.pot.templates import list_templates
 from tureen.results.answer import Change
 from tureen.results.changes import News
 from tureen.results.invoke import Invoker
@@ -82,16 +84,6 @@ class TemplateLook:
             rows = self.found.news.rows.slice(start, SLICE).to_pylist()
             for place, row in enumerate(rows, start):
                 yield Change(f"{self.handle}.{self.found.numbers[place]}", row, self.found.position(place))
-
-
-def look_at_query(invoker: Invoker, handle: str, since: str | None) -> QueryLook:
-    """What joined a query's answer since a position; with none given, nothing yet."""
-    return QueryLook(handle, invoker.news(handle, _position(since)))
-
-
-def look_at_template(templates: Templates, handle: str, since: str | None, owner: str | None) -> TemplateLook:
-    """What joined the answers of a template's queries since a position, as their owner sees them."""
-    return TemplateLook(handle, templates.matches(handle, _position(since), owner))
 
 
 def _position(since: str | None) -> Position | None:
@@ -198,17 +190,32 @@ class Followed(NamedTuple):
     template: bool
 
 
-class Feed:
-    """Looks at all queries that somebody has, each time as they are then."""
+class Looks:
+    """Looks at answers as one owner sees them; an owner of None sees all."""
 
     def __init__(
-        self, catalog: Catalog, invoker: Invoker, templates: Templates, followed: Callable[[], list[Followed]]
+        self,
+        catalog: Catalog,
+        invoker: Invoker,
+        templates: Templates,
+        owner: str | None,
+        check: Callable[[str], None],
     ) -> None:
-        """Follow what `followed` gives."""
-        self._catalog, self._invoker, self._templates, self._followed = catalog, invoker, templates, followed
+        """Look at what is in that pot; `check` refuses the handle of a query that the owner does not see."""
+        self._catalog, self._invoker, self._templates = catalog, invoker, templates
+        self._owner, self._check = owner, check
 
-    def look(self, since: str | None) -> FeedLook:
-        """What joined any of the answers since a position; with none given, nothing yet."""
+    def query(self, handle: str, since: str | None) -> QueryLook:
+        """What joined a query's answer since a position; with none given, nothing yet."""
+        self._check(handle)
+        return QueryLook(handle, self._invoker.news(handle, _position(since)))
+
+    def template(self, handle: str, since: str | None) -> TemplateLook:
+        """What joined the answers of a template's queries since a position."""
+        return TemplateLook(handle, self._templates.matches(handle, _position(since), self._owner))
+
+    def all(self, since: str | None) -> FeedLook:
+        """What joined any of the owner's answers since a position of a feed; with none given, nothing yet."""
         at = None if since is None else FeedPosition.parse(check_text(since, "a position"))
         with self._catalog.read() as tx:
             seq, ends = current_seq(tx), {stream.id: stream.next_id for stream in list_streams(tx)}
@@ -227,6 +234,13 @@ class Feed:
         for rows in told.values():
             rows.sort(key=lambda row: (row.ids, row.key))
         return FeedLook(seq, before, after, told)
+
+    def _followed(self) -> list[Followed]:
+        """What the owner has, as it is now."""
+        with self._catalog.read() as tx:
+            singles = [Followed(one.id, one.stream_id, template=False) for one in list_queries(tx, self._owner)]
+            templates = list_templates(tx, self._owner)
+        return singles + [Followed(one.id, one.stream_id, template=True) for one in templates]
 
     def _of(self, one: Followed, since: Mark, end: int) -> Iterator[Told]:
         """What joined the answers of a query or a template, up to the tuple where this look ends."""

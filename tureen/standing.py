@@ -123,6 +123,9 @@ class Follows(Kitchen, Protocol):
     def template_changes(self, handle: str, *, since: str | None, timeout: float | None) -> Iterator[Change]:
         """Follow all queries of a template."""
 
+    def explain_template(self, handle: str) -> dict[str, Any]:
+        """Tell how the queries of a template are matched."""
+
     def unregister_template(self, handle: str) -> None:
         """Let all queries of a template stand no longer."""
 
@@ -156,6 +159,10 @@ class QueryTemplate(Sequence[StandingQuery]):
         In order of arrival, and for one row in the order of the queries; see `StandingQuery.changes`.
         """
         return self._soup.template_changes(self.id, since=since, timeout=timeout)
+
+    def explain(self) -> dict[str, Any]:
+        """How the queries are matched with new rows."""
+        return self._soup.explain_template(self.id)
 
     def unregister(self) -> None:
         """Let all of the queries stand no longer."""

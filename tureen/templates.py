@@ -6,34 +6,44 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from tureen.arguments import check_name, check_text
 from tureen.errors import InvalidRows, TureenError, UnknownQuery, nearest
 from tureen.faults import crash_point
 from tureen.language import bind_query
-from tureen.language.query import bind_where
+from tureen.language.query import bind_clause, bind_where
 from tureen.language.shapes import shape_of
-from tureen.language.template import PARAMETER, TemplateText, read_template, with_parameters
+from tureen.language.slots import slots_of
+from tureen.language.template import PARAMETER, Lookup, TemplateText, read_template, with_parameters
 from tureen.pot.catalog import Catalog, check_attempt
 from tureen.pot.files import durable_file, new_attempt
 from tureen.pot.named import NamedStreams
 from tureen.pot.position import Position
 from tureen.pot.queries import LOCAL
+from tureen.pot.status import describe_template
 from tureen.pot.templates import (
     Template,
     add_template,
     drop_template,
     find_template,
+    gone,
     list_templates,
     spelt,
     standing_numbers,
 )
+from tureen.queries.tabular import can_compile, compile_table
 from tureen.query import Expression
 from tureen.results.invoke import Invoker
-from tureen.results.matches import NUMBER, Matches
+from tureen.results.matches import Matches
+from tureen.results.pairing import NUMBER, Indexed, Joined, Pairing
+from tureen.results.view import Cache
 from tureen.schema import Schema
 from tureen.stems.tabular import content_of
+
+PAIRINGS = 64
+"""Of how many templates a process keeps the index of their values."""
 
 
 class Templates:
@@ -42,6 +52,7 @@ class Templates:
     def __init__(self, catalog: Catalog, streams: NamedStreams, invoker: Invoker) -> None:
         """Work on the templates of that catalog."""
         self._catalog, self._streams, self._invoker = catalog, streams, invoker
+        self._pairings: Cache[Pairing] = Cache(PAIRINGS)
 
     def register(self, sql: str, params: Any, name: str | None, owner: str | None = None) -> str:
         """Let a query stand for each row of parameters; return the template's handle."""
@@ -68,8 +79,12 @@ class Templates:
 
     def _condition(self, sql: str, columns: Schema) -> Expression | None:
         """The WHERE clause over a row of the stream and a row of values."""
+        return bind_where(*self._with_columns(sql, columns))
+
+    def _with_columns(self, sql: str, columns: Schema) -> tuple[str, Lookup]:
+        """The query with columns for parameters, and a way to look streams up that have them."""
         named = {column.name.lower(): f"`{PARAMETER}{column.name}`" for column in columns.columns}
-        return bind_where(read_template(sql).fill(named), with_parameters(self._streams.describe, columns))
+        return read_template(sql).fill(named), with_parameters(self._streams.describe, columns)
 
     def find(self, handle_or_name: str, owner: str | None = None) -> Template:
         """The template of that handle or name."""
@@ -104,14 +119,34 @@ class Templates:
     def matches(self, handle: str, since: Position | None, owner: str | None = None) -> Matches:
         """The rows that joined the answers of its queries since a position."""
         template = self.find(handle, owner)
-        condition = self._condition(template.sql, template.columns)
         with self._catalog.read() as tx:
-            numbers = standing_numbers(tx, template)
-        values = template.values(self._catalog.root).rename_columns([PARAMETER + one for one in template.columns.names])
-        if len(numbers) < template.rows:
-            values = values.take(pa.array(numbers))
-        values = values.append_column(NUMBER, pa.array(numbers))
-        return self._invoker.matches(template.member(self._catalog.root, 0).sql, condition, values, since)
+            away = np.array(sorted(gone(tx, template.id)), np.int64)
+        member = template.member(self._catalog.root, 0)
+        return self._invoker.matches(member, self._pairing(template), away, since)
+
+    def explain(self, handle: str, owner: str | None = None) -> dict[str, Any]:
+        """How a template's queries are matched with new rows."""
+        template = self.find(handle, owner)
+        about = describe_template(template, len(self.numbers(handle, owner)))
+        return {**about, "shape": template.shape, "matching": self._pairing(template).describe()}
+
+    def _pairing(self, template: Template) -> Pairing:
+        return self._pairings.get(template.id, lambda: self._make_pairing(template))
+
+    def _make_pairing(self, template: Template) -> Pairing:
+        columns, values = template.columns, template.values(self._catalog.root)
+        named = [PARAMETER + name for name in columns.names]
+        condition = self._condition(template.sql, columns)
+        _, schema = self._streams.describe_id(template.stream_id)
+        clause = bind_clause(*self._with_columns(template.sql, columns))
+        numbers = np.arange(template.rows, dtype=np.int64)
+        values = values.rename_columns(named)
+        found = slots_of(clause, named)
+        if found is not None and can_compile(found[0], schema.stored, values):
+            return Indexed(compile_table(found[0], schema.stored, values, numbers), found[1])
+        asked = () if condition is None else condition.columns
+        looked_at = [name for name in asked if schema.find(name) is not None]
+        return Joined(condition, values.append_column(NUMBER, pa.array(numbers)), looked_at)
 
 
 def _values(text: TemplateText, params: Any) -> tuple[Schema, pa.RecordBatch]:

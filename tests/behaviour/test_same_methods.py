@@ -12,9 +12,6 @@ import tureen
 OWN = {
     "acting_for",
     "batches",
-    "look",
-    "look_at_all",
-    "look_at_template",
     "registered_queries",
     "settle",
     "start",

@@ -82,10 +82,10 @@ def test_without_a_time_column_the_arrival_counts(soup: tureen.Soup) -> None:
 
 def test_a_large_push_is_indexed_and_a_new_stream_needs_no_restart(soup: tureen.Soup) -> None:
     soup.create_stream("large", "a BIGINT")
-    eager = soup.register("SELECT a FROM large WHERE a < 10")
+    eager = soup.register("SELECT a FROM large WHERE a < 10", materialize=True)
     at = soup.push("large", pa.table({"a": pa.array(range(200_000), pa.int64())}))
     assert [row["a"] for row in eager.invoke(wait_for=at)] == list(range(10))
-    late = soup.register("SELECT a FROM large WHERE a BETWEEN 5 AND 14")
+    late = soup.register("SELECT a FROM large WHERE a BETWEEN 5 AND 14", materialize=True)
     lazy = soup.register("SELECT a FROM large WHERE a IN (1, 199999)", materialize=False)
     assert [row["a"] for row in late.invoke()] == list(range(5, 15))
     assert [row["a"] for row in lazy.invoke()] == [1, 199_999]

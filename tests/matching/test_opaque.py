@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from tureen.matching import duck, match_block, opaque
+from tureen.matching.buffers import Buffers
 from tureen.matching.cell import CellReader
-from tureen.matching.match import Buffers
 from tureen.predicate import Clause, Interval, Opaque, Within
 from tureen.queries import compile_clauses
 from tureen.stems.index import Block

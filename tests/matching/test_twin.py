@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tureen.errors import QueryFailed
-from tureen.matching import Buffers, CellReader, Selector, Tuning, holds, match_block, select
+from tureen.matching import Buffers, CellReader, Costs, Selector, Tuning, holds, match_block, select
 from tureen.predicate import AllOf, Clause
 from tureen.queries import QueryRun, compile_clauses
 from tureen.stems.index import Block, index_block
@@ -18,12 +18,14 @@ from tureen.stems.index import Block, index_block
 from .material import SCALES, SCHEMA, batch_of, random_clause, random_derived, random_rows, random_within
 from .twin import key, order_key, rows_of, true_for
 
+COLUMN_MAJOR = Costs(lineage=10**9)
 TUNINGS = [
     Tuning(),
-    Tuning(exact_bytes=0, coarse_slots=5),
-    Tuning(exact_bytes=0, coarse_slots=5, short_share=10**9),
-    Tuning(short_share=1),
-    Tuning(short_share=10**9),
+    Tuning(costs=COLUMN_MAJOR),
+    Tuning(costs=COLUMN_MAJOR, exact_bytes=0, coarse_slots=5),
+    Tuning(costs=COLUMN_MAJOR, exact_bytes=0, coarse_slots=5, short_share=10**9),
+    Tuning(costs=COLUMN_MAJOR, short_share=1),
+    Tuning(costs=COLUMN_MAJOR, short_share=10**9),
 ]
 SIZES = st.sampled_from([0, 1, 2, 7, 63, 64, 65, 130, 300])
 SEEDS = st.integers(0, 2**32)

@@ -120,7 +120,7 @@ def test_a_feed_is_followed_in_python(served: Running) -> None:
     soup = served.soup.acting_for("a follower")
     soup.create_stream("followed", "id BIGINT")
     query = soup.register("SELECT id FROM followed")
-    start = next(iter([soup.look_at_all(None).position()]))
+    start = soup.looks.all(None).position()
     soup.wait(soup.push("followed", [{"id": 1}, {"id": 2}]))
     found = list(soup.feed(since=start, timeout=0))
     assert [(change.query, change.row) for change in found] == [(query.id, {"id": 1}), (query.id, {"id": 2})]

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from sqlglot.tokens import TokenType
 
 from tureen.errors import TureenError
-from tureen.language.compare import FLIPPED, intervals_of
+from tureen.language.compare import intervals_of
 from tureen.language.normal import clause_of
 from tureen.language.query import bind_clause, bind_query
 from tureen.language.shapes import Literal, Shape, shape_of
+from tureen.language.slots import slots_of
 from tureen.language.template import PARAMETER, Lookup, with_parameters
 from tureen.language.types import integer_range
-from tureen.predicate import AllOf, Clause, Compare, Key, Predicate, Within, columns_of
+from tureen.predicate import AllOf, Clause, Key, Within
 from tureen.schema import Column, Kind, Schema, Type
 
 KNOWN_SHAPES = 4096
@@ -39,7 +40,7 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
-class _Slot:
+class _Filled:
     """A comparison of a column with the constant of some place."""
 
     column: Column
@@ -54,8 +55,8 @@ class _Known:
     table: str
     stream: str
     schema: Schema
-    fixed: tuple[Predicate, ...]
-    slots: tuple[_Slot, ...]
+    fixed: Clause
+    slots: tuple[_Filled, ...]
 
     def clause(self, values: tuple[Key, ...]) -> Clause:
         parts = [
@@ -84,10 +85,8 @@ class QuickBinder:
             if (stream, schema) == (known.stream, known.schema):
                 return Bound(stream, known.clause(tuple(value[1] for value in values if value)), shape.text)
         query = bind_query(text, lookup)
-        if known is None and key not in self._known:
+        if known is not None or key not in self._known:
             self._keep(key, None if None in kinds else _learn(text, shape, query.stream, kinds, lookup))
-        elif known is not None:
-            self._keep(key, _learn(text, shape, query.stream, kinds, lookup))
         return Bound(query.stream, query.clause, shape.text)
 
     def _keep(self, key: tuple[object, ...], known: _Known | None) -> None:
@@ -143,28 +142,15 @@ def _learn(text: str, shape: Shape, stream: str, kinds: tuple[Kind | None, ...],
         clause = bind_clause("".join([*written, text[end:]]), with_parameters(noted, columns))
     except TureenError:
         return None
-    places = {f"{PARAMETER}{name}": place for place, name in enumerate(names)}
     schema = lookup(tables[-1])[1]
-    fixed, slots = [], []
-    for factor in clause:
-        if not columns_of(factor) & places.keys():
-            fixed.append(factor)
-            continue
-        slot = _slot(factor, places, schema, kinds)
-        if slot is None:
+    places = {f"{PARAMETER}{name}": place for place, name in enumerate(names)}
+    found = slots_of(clause, places)
+    if found is None:
+        return None
+    slots = []
+    for slot in found[0]:
+        column, kind = schema.find(slot.column), kinds[places[slot.values]]
+        if column is None or kind is None or column.type.kind not in _COMPARED[kind]:
             return None
-        slots.append(slot)
-    return _Known(tables[-1], stream, schema, tuple(fixed), tuple(slots))
-
-
-def _slot(factor: Predicate, places: dict[str, int], schema: Schema, kinds: tuple[Kind | None, ...]) -> _Slot | None:
-    if not isinstance(factor, Compare) or factor.offset:
-        return None
-    name, op, constant = factor.left, factor.op, factor.right
-    if name in places:
-        name, op, constant = constant, FLIPPED[op], name
-    column = schema.find(name)
-    kind = kinds[places[constant]] if constant in places else None
-    if column is None or kind is None or column.type.kind not in _COMPARED[kind]:
-        return None
-    return _Slot(column, op, places[constant])
+        slots.append(_Filled(column, slot.op, places[slot.values]))
+    return _Known(tables[-1], stream, schema, found[1], tuple(slots))

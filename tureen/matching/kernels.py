@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from tureen.matching.access import Staged
 from tureen.matching.bitmaps import (
     SLACK,
     count_bits,
@@ -46,13 +47,19 @@ class Output(NamedTuple):
 
 
 @compiled
-def count_factors(ranges: Ranges, counts: np.ndarray) -> None:
-    """The exact number of rows of each factor, known from the ranks of its cut points alone."""
-    for factor in range(ranges.column.size):
-        total = 0
-        for i in range(ranges.start[factor], ranges.start[factor + 1]):
-            total += max(0, ranges.ranks[ranges.high[i]] - ranges.ranks[ranges.low[i]])
-        counts[factor] = total
+def count_factor(ranges: Ranges, factor: Int) -> Int:
+    """The exact number of rows of a factor, known from the ranks of its cut points alone."""
+    total = 0
+    for i in range(ranges.start[factor], ranges.start[factor + 1]):
+        total += max(0, ranges.ranks[ranges.high[i]] - ranges.ranks[ranges.low[i]])
+    return total
+
+
+@compiled
+def count_factors(ranges: Ranges, factors: np.ndarray, counts: np.ndarray) -> None:
+    """The numbers of rows of some factors."""
+    for i in range(factors.size):
+        counts[factors[i]] = count_factor(ranges, factors[i])
 
 
 @compiled
@@ -188,8 +195,83 @@ def _and_clause(
 
 
 @compiled
+def _write(
+    output: Output, done: Int, clause: Int, count: Int, listed: bool, rows: np.ndarray, words: np.ndarray, limit: Int
+) -> Int:
+    """Write an entry, whose rows are listed in ascending order or are a bitmap; give the number of entries."""
+    used = output.offset[done] >> 3
+    if count <= limit:
+        if not listed:
+            list_bits(words, rows)
+        halves = output.words.view(np.uint16)
+        size = (count + 3) >> 2
+        output.words[used + size - 1] = 0
+        for i in range(count):
+            halves[(used << 2) + i] = rows[i]
+        used += size
+    else:
+        if listed:
+            words[:] = 0
+            for i in range(count):
+                set_bit(words, np.int64(rows[i]))
+        output.words[used : used + words.size] = words
+        used += words.size
+    output.clause[done] = clause
+    output.rows[done] = count
+    output.offset[done + 1] = used << 3
+    return done + 1
+
+
+@compiled
+def _write_staged(
+    staged: Staged, waiting: Int, before: Int, ids: np.ndarray, output: Output, done: Int, words: np.ndarray, limit: Int
+) -> tuple[Int, Int]:
+    """Write the staged matches of clauses that stand before another, as far as there is room.
+
+    Gives the next of them, and the number of entries.
+    """
+    room = output.words.size - words.size
+    halves = output.words.view(np.uint16)
+    used = output.offset[done] >> 3
+    while waiting < staged.marks.size and used <= room:
+        clause, begin = staged.marks[waiting] >> 32, staged.marks[waiting] & 0xFFFF_FFFF
+        if clause >= before:
+            break
+        count = np.int64(staged.ids[begin]) + 1
+        if count <= limit:
+            size = (count + 3) >> 2
+            output.words[used + size - 1] = 0
+            for i in range(count):
+                halves[(used << 2) + i] = staged.ids[begin + 1 + i]
+            used += size
+        else:
+            bitmap = output.words[used : used + words.size]
+            bitmap[:] = 0
+            for i in range(count):
+                set_bit(bitmap, np.int64(staged.ids[begin + 1 + i]))
+            used += words.size
+        output.clause[done] = ids[clause]
+        output.rows[done] = count
+        done += 1
+        output.offset[done] = used << 3
+        waiting += 1
+    return waiting, done
+
+
+@compiled
+def _smallest(factors: np.ndarray, counts: np.ndarray) -> Int:
+    """That of a clause's factors that has the fewest rows."""
+    access = factors[0]
+    for k in range(1, factors.size):
+        if counts[factors[k]] < counts[access]:
+            access = factors[k]
+    return access
+
+
+@compiled
 def match_clauses(
-    start: Int,
+    state: np.ndarray,
+    visited: np.ndarray,
     ids: np.ndarray,
     clause_start: np.ndarray,
     clause_factor: np.ndarray,
@@ -199,27 +281,34 @@ def match_clauses(
     prefixes: Prefixes,
     derived: np.ndarray,
     settled: np.ndarray,
-    block_rows: Int,
+    staged: Staged,
     short: Int,
+    block_rows: Int,
     output: Output,
-    done: Int,
-) -> tuple[Int, Int]:
-    """Match clauses from `start` on with a block, until all are done or the output is full.
+) -> bool:
+    """Match the visited clauses with a block, and write them and the staged ones, until all are done or output is full.
 
-    Gives the next clause and the number of entries written. A clause whose `settled` is not negative has its
-    whole answer in that derived bitmap.
+    `state` has the numbers of visited clauses, of staged ones and of entries that are done. A clause whose `settled`
+    is not negative has its whole answer in that derived bitmap. All marks of the staged ones are there, in order.
     """
     width = derived.shape[1]
     limit = list_limit(block_rows)
-    halves = output.words.view(np.uint16)
     rows = np.empty(block_rows + SLACK, np.uint16)
     words = np.empty(width, np.uint64)
     union = np.empty(width, np.uint64)
     marks = np.zeros(width, np.uint64)
-    used = output.offset[done] >> 3
-    for q in range(start, ids.size):
-        if used + width > output.words.size:
-            return q, done
+    place, waiting, done = state[0], state[1], state[2]
+    while True:
+        q = np.int64(visited[place]) if place < visited.size else np.int64(ids.size)
+        if waiting < staged.marks.size and (staged.marks[waiting] >> 32) < q:
+            waiting, done = _write_staged(staged, waiting, q, ids, output, done, words, limit)
+        if (output.offset[done] >> 3) + width > output.words.size:
+            state[0], state[1], state[2] = place, waiting, done
+            return False
+        if place == visited.size:
+            state[0], state[1], state[2] = place, waiting, done
+            return True
+        place += 1
         answer = settled[q] if settled.size else -1
         factors = clause_factor[clause_start[q] : clause_start[q + 1]]
         listed = False
@@ -230,40 +319,17 @@ def match_clauses(
             fill_bits(words, block_rows)
             count = np.int64(block_rows)
         else:
-            access = factors[0]
-            for k in range(1, factors.size):
-                if counts[factors[k]] < counts[access]:
-                    access = factors[k]
+            access = _smallest(factors, counts)
             if counts[access] == 0:
                 continue
             listed = access < ranges.column.size and counts[access] <= short
             if listed:
                 count = np.int64(_candidates(table, ranges, access, factors, derived, rows))
+                if count <= limit:
+                    sort_rows(rows, count, marks)
             else:
                 count = np.int64(
                     _and_clause(words, table, ranges, factors, counts, prefixes, derived, union, block_rows)
                 )
-        if count == 0:
-            continue
-        if count <= limit:
-            if listed:
-                sort_rows(rows, count, marks)
-            else:
-                list_bits(words, rows)
-            size = (count + 3) >> 2
-            output.words[used + size - 1] = 0
-            for i in range(count):
-                halves[(used << 2) + i] = rows[i]
-            used += size
-        else:
-            if listed:
-                words[:] = 0
-                for i in range(count):
-                    set_bit(words, np.int64(rows[i]))
-            output.words[used : used + width] = words
-            used += width
-        output.clause[done] = ids[q]
-        output.rows[done] = count
-        done += 1
-        output.offset[done] = used << 3
-    return ids.size, done
+        if count:
+            done = _write(output, done, ids[q], count, listed, rows, words, limit)

@@ -28,6 +28,7 @@ class Prefixes(NamedTuple):
 
 @compiled
 def plan_prefixes(
+    cuts: np.ndarray,
     cut_start: np.ndarray,
     ranks: np.ndarray,
     block_rows: Int,
@@ -40,20 +41,21 @@ def plan_prefixes(
 ) -> Int:
     """Decide at which ranks each column gets a prefix bitmap; give the number of bitmaps.
 
+    Column `c` has the cut points `cuts[cut_start[c] : cut_start[c + 1]]`, ascending, with its edges.
     Where a column's cut points fall on few ranks, at each of them (`floor` and `ceil` of a cut point are the
     same slot); otherwise at every `grain`-th rank, and a cut point lies between two slots.
     """
     slot = 0
     for c in range(cut_start.size - 1):
         column_slot[c] = slot
-        begin, end = cut_start[c], cut_start[c + 1]
+        mine = cuts[cut_start[c] : cut_start[c + 1]]
         distinct = 1
-        for cut in range(begin + 1, end):
-            if ranks[cut] != ranks[cut - 1]:
+        for i in range(1, mine.size):
+            if ranks[mine[i]] != ranks[mine[i - 1]]:
                 distinct += 1
         if distinct <= exact_slots:
             slot_rank[slot] = 0
-            for cut in range(begin, end):
+            for cut in mine:
                 if ranks[cut] != slot_rank[slot]:
                     slot += 1
                     slot_rank[slot] = ranks[cut]
@@ -64,7 +66,7 @@ def plan_prefixes(
             last = (block_rows + grain - 1) // grain
             for step in range(last + 1):
                 slot_rank[slot + step] = min(step * grain, block_rows)
-            for cut in range(begin, end):
+            for cut in mine:
                 rank = ranks[cut]
                 floor[cut] = slot + (last if rank == block_rows else rank // grain)
                 ceil[cut] = slot + (rank + grain - 1) // grain

@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from tureen.matching.bitmaps import SLACK, sort_rows
 from tureen.matching.decoding import list_mask
-from tureen.matching.kernels import Ranges, count_factors, in_factor, keep_factor, list_factor
-from tureen.queries.queryrun import Arrays
+from tureen.matching.kernels import Ranges, count_factor, in_factor, keep_factor, list_factor
+from tureen.queries.arrays import Arrays
 from tureen.stems.index import address_of
 from tureen.stems.kernels import FIELDS, RANK, Int, compiled, cut_ranks, pointer
 
@@ -84,9 +84,9 @@ def select_rows(table_at: Int, program_at: Int, block_rows: Int, first: Int, las
     cut_ranks(table, cut_start, high, low, text_start, text, ranks)
     ranges = Ranges(_ints(program, 5), _ints(program, 6), _ints(program, 7), _ints(program, 8), ranks)
     counts = np.empty(ranges.column.size, np.int32)
-    count_factors(ranges, counts)
     access = 0
     for factor in range(counts.size):
+        counts[factor] = count_factor(ranges, factor)
         if counts[factor] == 0:
             return np.empty(0, np.uint16)
         if counts[factor] < counts[access]:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from tureen.matching.buffers import Buffers
 from tureen.matching.cell import CellReader, RunCells
-from tureen.matching.match import Buffers, match_block
+from tureen.matching.evaluate import holds
+from tureen.matching.match import match_block
 from tureen.matching.select import select
+from tureen.matching.tuning import Costs, Tuning
 from tureen.predicate import AnyOf, Clause, Interval, IsNull, Within
 from tureen.queries import compile_clauses
+from tureen.queries.access import LEAST_KEYS
 from tureen.stems.index import Block, index_block
 
 
@@ -29,7 +33,10 @@ def warm_up() -> None:
     columns = [pa.nulls(3, kind) for kind in kinds.values()]
     batch = pa.RecordBatch.from_arrays(columns, names=list(kinds))
     block = Block(batch, index_block(batch, batch.schema.names))
+    # As many keys as make a column one whose keys reach clauses.
+    rules: list[Clause] = [(Within("number", (Interval(key, key),)),) for key in range(LEAST_KEYS)]
     clauses: list[Clause] = [
+        *rules,
         (Within("number", (Interval(low=1),)), Within("text", (Interval("a", "b"),))),
         (Within("double", (Interval(0.5, 0.5), Interval(1.5, 1.5))), IsNull("flag")),
         (Within("wide", (Interval(high=2),)),),
@@ -37,10 +44,13 @@ def warm_up() -> None:
         (),
     ]
     run = compile_clauses(range(len(clauses)), clauses, batch.schema)
-    cell = match_block(block, run, Buffers()).batch
+    match_block(block, run, Buffers())
+    cell = match_block(block, run, Buffers(Tuning(costs=Costs(lineage=10**9)))).batch
     reader = CellReader(cell, block.rows)
     RunCells([[cell]], [block.rows]).rows_of(0, 0, block.rows)
     for number, clause in enumerate(clauses):
         select(block, clause)
+        for factor in clause:
+            holds(factor, block)
         reader.rows_of(number)
         reader.count_of(number)

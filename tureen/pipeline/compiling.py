@@ -1,9 +1,8 @@
 """The Query SteM grows and shrinks: eager clauses become compiled query runs, which are merged as they get many.
 
-Query runs are stretches of clause numbers. New clauses become a run of their own, together with the newest runs that
-are not larger, so that there are few runs and a clause is compiled again only into a run twice as large. A clause that
-is no longer eager stays in its run, where it costs matching a little, until so many have gone that the run is compiled
-anew.
+Query runs are stretches of clause numbers. New clauses are compiled and merged with the newest runs that are not
+larger, or with all as long as that is quick, so that there are few runs. A clause that is no longer eager stays in its run,
+where it costs matching a little, until the run is merged with another or so many have gone that it is written anew.
 """
 
 from __future__ import annotations
@@ -11,39 +10,40 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from tureen.faults import crash_point
 from tureen.pot.catalog import Catalog, check_attempt, current_seq
-from tureen.pot.clauses import Eager, eager_clauses
+from tureen.pot.clauses import Eager, eager_clauses, eager_numbers
 from tureen.pot.files import durable_file, new_attempt
 from tureen.pot.query_runs import QueryRunRecord, compiled_seq, live_query_runs, publish_query_run
 from tureen.pot.streams import Stream, stream_by_id
-from tureen.queries import compile_clauses
+from tureen.queries import QueryRun, compile_clauses
+from tureen.queries.merging import merge_runs
 from tureen.schema import Schema
 
-SMALL_RUN = 1024
-"""Query runs of so many clauses together are always one."""
+SMALL_RUN = 65_536
+"""Query runs of so many clauses together are always one: merging them takes some hundredths of a second."""
 
 DEAD_SHARE = 8
-"""A query run is compiled anew when one in so many of its clauses has gone."""
+"""A query run is written anew when one in so many of its clauses has gone."""
 
 
 def compile_queries(catalog: Catalog, stream: Stream) -> bool:
-    """Compile what became eager since the last time, or a run of which much has gone; True if something was done."""
+    """Compile what became eager since the last time, or renew a run of which much has gone; True if it did."""
     with catalog.read() as tx:
         done, seq = compiled_seq(tx, stream.id), current_seq(tx)
-        runs, new = live_query_runs(tx, stream.id), eager_clauses(tx, stream.id, after=done)
-        old = choose_runs(runs, len(new))
+        new = eager_clauses(tx, stream.id, after=done)
+        old = choose_runs(live_query_runs(tx, stream.id), len(new))
         if not old and not new:
             return False
-        wanted = new
-        if old:
-            last = new[-1].number if new else old[-1].last
-            wanted = eager_clauses(tx, stream.id, numbers=(old[0].first, last))
+        live = eager_numbers(tx, stream.id, old[0].first) if any(run.dead for run in old) else None
+    merged = _merged([catalog.root / run.path for run in old], stream.schema, new, live)
     attempt, record = new_attempt(), None
-    if wanted:
+    if len(merged):
         path = f"queries/{attempt}-{stream.id}.queries"
-        write_query_run(catalog.root / path, stream.schema, wanted)
-        record = QueryRunRecord(path, wanted[0].number, wanted[-1].number, len(wanted))
+        write_query_run(catalog.root / path, merged)
+        record = QueryRunRecord(path, int(merged.ids[0]), int(merged.ids[-1]), len(merged))
     crash_point("compile.before_commit")
     with catalog.write() as tx:
         check_attempt(tx, attempt)
@@ -52,8 +52,15 @@ def compile_queries(catalog: Catalog, stream: Stream) -> bool:
     return True
 
 
+def _merged(old: Sequence[Path], schema: Schema, new: Sequence[Eager], live: Sequence[int] | None) -> QueryRun:
+    compiled = compile_eager(schema, new)
+    if not old:
+        return compiled
+    return merge_runs([*map(QueryRun.load, old), compiled], None if live is None else np.array(live, np.int64))
+
+
 def choose_runs(runs: Sequence[QueryRunRecord], new: int) -> list[QueryRunRecord]:
-    """The neighbouring runs to compile anew: with new clauses the newest that are not larger, else a worn one."""
+    """The neighbouring runs to write anew: with new clauses the newest that are not larger, else a worn one."""
     if not new:
         worn = [run for run in runs if run.dead and run.dead * DEAD_SHARE >= run.clauses]
         return worn[:1]
@@ -64,8 +71,12 @@ def choose_runs(runs: Sequence[QueryRunRecord], new: int) -> list[QueryRunRecord
     return list(runs[first:])
 
 
-def write_query_run(path: Path, schema: Schema, clauses: Sequence[Eager]) -> None:
-    """Compile clauses and write them as one durable file."""
-    compiled = compile_clauses([one.number for one in clauses], [one.clause for one in clauses], schema)
+def compile_eager(schema: Schema, clauses: Sequence[Eager]) -> QueryRun:
+    """A query run of eager clauses, by their numbers."""
+    return compile_clauses([one.number for one in clauses], [one.clause for one in clauses], schema)
+
+
+def write_query_run(path: Path, run: QueryRun) -> None:
+    """Write a query run as one durable file."""
     with durable_file(path) as file:
-        file.write(compiled.to_buffer())
+        file.write(run.to_buffer())

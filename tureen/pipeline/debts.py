@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tureen.faults import crash_point
 from tureen.pipeline.arrival import matcher
-from tureen.pipeline.compiling import write_query_run
+from tureen.pipeline.compiling import compile_eager, write_query_run
 from tureen.pot.catalog import Catalog, check_attempt, current_seq, take_seq
 from tureen.pot.clauses import eager_clauses, last_eager_seq
 from tureen.pot.files import durable_file, new_attempt
@@ -77,7 +77,7 @@ def find_debts(catalog: Catalog, stream: Stream) -> tuple[list[Debt], int]:
         owed = clauses[bisect_right(seqs, since) :]
         if since not in compiled:
             compiled[since] = f"queries/{attempt}-{stream.id}-{len(compiled)}.owed"
-            write_query_run(catalog.root / compiled[since], stream.schema, owed)
+            write_query_run(catalog.root / compiled[since], compile_eager(stream.schema, owed))
         size += run.rows * len(owed)
         debts.append(
             Debt(str(catalog.root), stream.schema, run, compiled[since], len(owed), since, absorbed, seq, attempt)

@@ -38,7 +38,7 @@ LOOK_EVERY = 0.1
 SWEEP_EVERY = 30.0
 PAY_EVERY = 1.0
 REST = 4.0
-"""Between payments of debts, so many times the last one's length passes, so that they leave room for arrivals."""
+"""Between two times of compiling and paying passes so many times the length of the last, to leave room for arrivals."""
 CHOOSE_EVERY = 5.0
 RESTART_AFTER = 0.5
 STEADY = 60.0
@@ -147,8 +147,8 @@ class Engine:
                 found = self._catalog.token()
                 due = now >= pay_at
                 if found != token or (owing and due):
-                    # Debts wait a little, so that registrations that come in a row are paid together, and the longer
-                    # the longer the last payment took: what is owed is evaluated meanwhile.
+                    # New clauses wait a little, so that those that come in a row are compiled and paid together, and
+                    # the longer the longer the last time took: what is owed is evaluated meanwhile.
                     token, owing = found, not due
                     self._upkeep(patient=not due)
                     if due:
@@ -168,7 +168,7 @@ class Engine:
             self._wake.clear()
 
     def _upkeep(self, *, patient: bool) -> bool:
-        """One round over all streams; True if something was done. `patient` leaves debts for later."""
+        """One round over all streams; True if something was done. `patient` leaves new clauses for later."""
         did = False
         with self._upkeep_lock:
             for stream in self._streams():
@@ -183,14 +183,17 @@ class Engine:
         return did
 
     def _steps(self, stream: Stream, *, patient: bool) -> list[Callable[[], object]]:
-        steps: list[Callable[[], object]] = [
-            lambda: compile_queries(self._catalog, stream),
+        merge: list[Callable[[], object]] = [
             lambda: seal(self._catalog, stream),
             lambda: expire(self._catalog, stream, self._clock()),
         ]
-        if not patient:
-            steps.append(lambda: pay_debts(self._catalog, stream, self._pay_by_spark, LARGE_DEBT))
-        return steps
+        if patient:
+            return merge
+        return [
+            lambda: compile_queries(self._catalog, stream),
+            *merge,
+            lambda: pay_debts(self._catalog, stream, self._pay_by_spark, LARGE_DEBT),
+        ]
 
     def _clean(self) -> None:
         self.inbox.trim()

@@ -94,17 +94,17 @@ def fail_clauses(tx: Connection, failures: Mapping[int, str]) -> None:
         tx.execute(update(query_runs).where(_holds(row.stream_id, number)).values(dead=query_runs.c.clauses))
 
 
-def eager_clauses(
-    tx: Connection, stream_id: int, *, after: int = -1, numbers: tuple[int, int] | None = None
-) -> list[Eager]:
-    """A stream's eager clauses by number: those that became eager after a commit, or those of some numbers."""
-    wanted = [clauses.c.stream_id == stream_id, clauses.c.number.is_not(None), clauses.c.seq > after]
-    if numbers is not None:
-        wanted.append(clauses.c.number.between(*numbers))
-    found = tx.execute(
-        select(clauses.c.number, clauses.c.seq, clauses.c.text).where(*wanted).order_by(clauses.c.number)
-    )
+def eager_clauses(tx: Connection, stream_id: int, *, after: int = -1) -> list[Eager]:
+    """A stream's eager clauses by number, or those that became eager after a commit."""
+    eager = (clauses.c.stream_id == stream_id, clauses.c.number.is_not(None), clauses.c.seq > after)
+    found = tx.execute(select(clauses.c.number, clauses.c.seq, clauses.c.text).where(*eager).order_by(clauses.c.number))
     return [Eager(row.number, row.seq, load_clause(row.text)) for row in found]
+
+
+def eager_numbers(tx: Connection, stream_id: int, first: int) -> list[int]:
+    """The numbers of a stream's eager clauses from one on."""
+    eager = (clauses.c.stream_id == stream_id, clauses.c.number >= first)
+    return list(tx.execute(select(clauses.c.number).where(*eager)).scalars())
 
 
 def last_eager_seq(tx: Connection, stream_id: int) -> int:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tureen.arguments import check_text
+from tureen.errors import UnknownStream
 from tureen.pot.catalog import Catalog, current_seq
-from tureen.pot.streams import Stream, find_stream
+from tureen.pot.streams import Stream, find_stream, stream_by_id
 from tureen.schema import Schema
 
 
@@ -40,6 +41,14 @@ class NamedStreams:
                 found = Named(find_stream(tx, name), current_seq(tx))
             kept[name.lower()] = found
         return found
+
+    def describe_id(self, stream_id: int) -> tuple[str, Schema]:
+        """The same of the stream of an id."""
+        with self._catalog.read() as tx:
+            stream = stream_by_id(tx, stream_id)
+        if stream is None:
+            raise UnknownStream("the stream was dropped")
+        return stream.name, stream.schema
 
     def describe(self, name: str) -> tuple[str, Schema]:
         """The stream's name as it was made, and its schema."""

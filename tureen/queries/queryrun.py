@@ -8,83 +8,57 @@ evaluated once per block, whatever the number of clauses that contain them.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.predicate import Clause, Factor, IsNull, Predicate, Within, load_clause
+from tureen.queries.access import MOST_PARTNERS, AccessIndex
+from tureen.queries.arrays import Arrays, Typed, typed
 from tureen.queries.cuts import Cut, Edge, Encoding, interval_of
+from tureen.queries.lineage import Lineage
 
-VERSION = 1
+VERSION = 2
 """The version of the file's format."""
 
-MOST_PARTNERS = 256
-"""A derived factor of more clauses than these is evaluated for all tuples: most of them ask for most."""
-
-Ints = npt.NDArray[np.int32]
-
-
-@dataclass(frozen=True, eq=False)
-class Arrays:
-    """The arrays of a query run, all read-only.
-
-    Column `c` has the cut points `cut_start[c]` to `cut_start[c + 1]`: bottom, then its keys ascending, then
-    top and end. A key is `high` where it fits in 64 bits, `high` and `low` (lower word) for a wide DECIMAL,
-    or the bytes of `text` from `text_start[cut]` to the next. Factor `f` looks at column `factor_column[f]`
-    and is the union of the ranges `factor_start[f]` to `factor_start[f + 1]`, each from cut point `range_low`
-    to cut point `range_high`. Clause `q` has the factors `clause_factor[clause_start[q] : clause_start[q + 1]]`,
-    where numbers past the last factor are those of the derived ones.
-    """
-
-    ids: npt.NDArray[np.int64]
-    cut_start: Ints
-    high: npt.NDArray[np.int64]
-    low: npt.NDArray[np.uint64]
-    text_start: npt.NDArray[np.int64]
-    text: npt.NDArray[np.uint8]
-    factor_column: Ints
-    factor_start: Ints
-    range_low: Ints
-    range_high: Ints
-    clause_start: Ints
-    clause_factor: Ints
-
-    types: ClassVar[dict[str, Any]] = {
-        "ids": np.int64,
-        "high": np.int64,
-        "low": np.uint64,
-        "text_start": np.int64,
-        "text": np.uint8,
-    }
-
-    @classmethod
-    def of(cls, parts: Mapping[str, Any]) -> Arrays:
-        """Take each array in its type, and let nobody write to it.
-
-        Compiled code is made per kind of array; were some of them writable it would be made twice.
-        """
-        arrays = {}
-        for one in fields(cls):
-            array = np.ascontiguousarray(parts[one.name], cls.types.get(one.name, np.int32)).view()
-            array.flags.writeable = False
-            arrays[one.name] = array
-        return cls(**arrays)
+_ACCESS = "access "
 
 
 @dataclass(frozen=True, eq=False)
 class QueryRun:
-    """Compiled clauses: the names and encodings of the columns they use, the arrays, the derived factors."""
+    """Compiled clauses: the names and encodings of the columns they use, the arrays, the derived factors.
+
+    Which clauses are reached by a key follows from the arrays; who has worked it out before may say it.
+    """
 
     names: tuple[str, ...]
     encodings: tuple[Encoding, ...]
     arrays: Arrays
     derived_texts: Sequence[str]
+    known_access: AccessIndex | None = None
+
+    @cached_property
+    def access(self) -> AccessIndex:
+        """Which clauses are reached by which key, and which are visited for every block."""
+        return self.known_access or AccessIndex.of(self.arrays, self.encodings)
+
+    @cached_property
+    def all_visited(self) -> QueryRun:
+        """The same clauses, none of them reached by a key: for blocks with too many rows to look for their keys."""
+        if not len(self.access.column):
+            return self
+        return replace(self, known_access=AccessIndex.of(self.arrays, self.encodings, least_keys=len(self) + 1))
+
+    @cached_property
+    def lineage(self) -> Lineage | None:
+        """For blocks of a few rows, the visited clauses as bitmaps; None where they would take too much memory."""
+        return Lineage.of(self.arrays, self.access, len(self.derived_texts))
 
     @property
     def ids(self) -> npt.NDArray[np.int64]:
@@ -174,7 +148,7 @@ class QueryRun:
             "names": list(self.names),
             "encodings": [int(encoding) for encoding in self.encodings],
         }
-        columns = {one.name: _one_list(pa.array(getattr(self.arrays, one.name))) for one in fields(Arrays)}
+        columns = _lists(self.arrays, "") | _lists(self.access, _ACCESS)
         columns["derived"] = _one_list(pa.array(list(self.derived_texts), pa.string()))
         batch = pa.record_batch(columns).replace_schema_metadata({"query run": json.dumps(about)})
         sink = pa.BufferOutputStream()
@@ -189,10 +163,11 @@ class QueryRun:
         about = json.loads(batch.schema.metadata[b"query run"])
         if about["version"] != VERSION:
             raise ValueError(f"a query run of version {about['version']}; this is version {VERSION}")
-        parts = {one.name: _numbers(batch.column(one.name).values, one.name) for one in fields(Arrays)}
+        arrays = typed(Arrays, _parts(batch, Arrays, ""))
+        access = typed(AccessIndex, _parts(batch, AccessIndex, _ACCESS))
         texts = batch.column("derived").values.to_pylist()
         encodings = tuple(Encoding(number) for number in about["encodings"])
-        return cls(tuple(about["names"]), encodings, Arrays.of(parts), texts)
+        return cls(tuple(about["names"]), encodings, arrays, texts, access)
 
     def save(self, path: str | Path) -> None:
         """Write the run as one file; making it durable is for the caller."""
@@ -205,12 +180,19 @@ class QueryRun:
             return cls.from_buffer(source.read_buffer())
 
 
-def _numbers(values: pa.Array, name: str) -> npt.NDArray[Any]:
-    """The numbers of an array where they lie. `to_numpy` would import pandas where it is installed."""
-    kind = Arrays.types.get(name, np.int32)
-    buffer = values.buffers()[1]
-    return np.frombuffer(buffer, kind, len(values)) if len(values) else np.empty(0, kind)
+def _lists(arrays: Typed, prefix: str) -> dict[str, pa.LargeListArray]:
+    return {prefix + name: _one_list(pa.array(array)) for name, array in vars(arrays).items()}
 
 
 def _one_list(values: pa.Array) -> pa.LargeListArray:
     return pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
+
+
+def _parts(batch: pa.RecordBatch, kind: type[Typed], prefix: str) -> dict[str, npt.NDArray[Any]]:
+    """The numbers of all arrays where they lie. `to_numpy` would import pandas where it is installed."""
+    parts = {}
+    for one in fields(kind):  # type: ignore[arg-type]
+        values = batch.column(prefix + one.name).values
+        buffer = values.buffers()[1] if len(values) else b""
+        parts[one.name] = np.frombuffer(buffer, kind.types.get(one.name, np.int32), len(values))
+    return parts

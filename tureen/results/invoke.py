@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.errors import QueryFailed
@@ -22,7 +24,7 @@ from tureen.pot.queries import LOCAL, Registered, count_shape
 from tureen.pot.streams import Stream, find_stream
 from tureen.pot.templates import count_members_of_shape
 from tureen.predicate import dump_clause
-from tureen.query import Expression, Query
+from tureen.query import Query
 from tureen.results.answer import Answer, Bounds
 from tureen.results.changes import News, check_has_changes, first_new, news
 from tureen.results.finish import Finish
@@ -30,6 +32,7 @@ from tureen.results.gather import gather
 from tureen.results.grouped import Asked, Plans, grouped
 from tureen.results.kept import Kept, Structure
 from tureen.results.matches import Matches, matches
+from tureen.results.pairing import Pairing
 from tureen.results.ranges import ranges_of
 from tureen.results.stepping import steps_at
 from tureen.results.view import Cache, StreamState, View
@@ -95,19 +98,23 @@ class Invoker:
         found = news(state, names, query.window, registered, ready.selector, first)
         return replace(found, rows=ready.finish(found.rows))
 
-    def matches(self, sql: str, condition: Expression | None, values: pa.Table, since: Position | None) -> Matches:
-        """What joined the answers of a template's queries, given one of them, their condition and their values."""
-        return self._with_files(lambda: self._matches(sql, condition, values, since))
+    def matches(
+        self, member: Registered, pairing: Pairing, gone: npt.NDArray[np.int64], since: Position | None
+    ) -> Matches:
+        """What joined the answers of a template's queries but those that are gone, given one of them."""
+        return self._with_files(lambda: self._matches(member, pairing, gone, since))
 
-    def _matches(self, sql: str, condition: Expression | None, values: pa.Table, since: Position | None) -> Matches:
-        registered, state, ready = self._unregistered(sql)
-        check_has_changes(ready.query)
+    def _matches(
+        self, member: Registered, pairing: Pairing, gone: npt.NDArray[np.int64], since: Position | None
+    ) -> Matches:
+        state = self.view.stream(member.stream_id)
         schema = state.stream.schema
-        asked = () if condition is None else (name for name in condition.columns if schema.find(name) is not None)
-        names = sorted({schema.time_column, *ready.query.columns, *asked})
-        every = Selector((), schema)
-        new = news(state, names, ready.query.window, registered, every, first_new(state, since))
-        found = matches(new, condition, values, since)
+        ready = self._bound(member, schema)
+        check_has_changes(ready.query)
+        names = sorted({schema.time_column, *ready.query.columns, *pairing.columns})
+        common = Selector(pairing.common, schema)
+        new = news(state, names, ready.query.window, member, common, first_new(state, since))
+        found = matches(new, pairing, gone, since)
         return replace(found, news=replace(found.news, rows=ready.finish(found.news.rows)))
 
     def schema_of(self, handle: str) -> Schema:

@@ -1,9 +1,4 @@
-"""Matches of a template: which new tuples satisfy which of its queries, all queries at once.
-
-Queries of one shape are rows of values, so that matching them is a join of tuples and values on the template's
-WHERE clause. DuckDB finds its equalities and hashes them, which is CACQ's and PSoup's index of queries (grouped
-filters) for as many queries as there are.
-"""
+"""Matches of a template: which new tuples satisfy which of its queries, all queries at once."""
 
 from __future__ import annotations
 
@@ -13,17 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tureen.aggregates.values import ROW, numbered
-from tureen.matching.duck import run
 from tureen.pot.position import Position
-from tureen.query import Expression
 from tureen.results.changes import News
-
-NUMBER = "_number"
-"""The column that says which query of the template some values make."""
-
-BATCH = 1 << 16
-"""How many tuples are joined with the values at a time."""
+from tureen.results.pairing import Pairing
 
 
 @dataclass(frozen=True)
@@ -44,17 +31,12 @@ class Matches:
         return self.news.position_at(int(self.news.ids[place]), int(self.numbers[place]) + 1)
 
 
-def matches(news: News, condition: Expression | None, values: pa.Table, since: Position | None) -> Matches:
-    """The queries that each new row satisfies; a row appears once for each of them."""
-    rows, queries = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    only = "" if condition is None else f" WHERE {condition.sql}"
-    sql = f"SELECT {ROW}, {NUMBER} FROM rows, queries{only} ORDER BY {ROW}, {NUMBER}"
-    table = numbered(news.rows)
-    for start in range(0, table.num_rows, BATCH):
-        found = run(sql, {"rows": table.slice(start, BATCH), "queries": values}, "the condition")
-        rows.append(found.column(0).to_numpy())
-        queries.append(found.column(1).to_numpy())
-    at, numbers = np.concatenate(rows), np.concatenate(queries)
+def matches(news: News, pairing: Pairing, gone: npt.NDArray[np.int64], since: Position | None) -> Matches:
+    """The queries that each new row satisfies, but for those that are gone; a row appears once for each of them."""
+    at, numbers = pairing.pairs(news.rows)
+    if len(gone):
+        left = ~np.isin(numbers, gone)
+        at, numbers = at[left], numbers[left]
     if since is not None and since.member:
         # The first tuple was given to some of the queries already.
         left = (news.ids[at] != since.ids) | (numbers >= since.member)

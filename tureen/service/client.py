@@ -232,6 +232,11 @@ class Client:
         found: dict[str, Any] = self._get(f"/v1/queries/{segment(check_text(handle, 'a handle'))}/explain")
         return found
 
+    def explain_template(self, handle: str) -> dict[str, Any]:
+        """How the queries of a template are matched with new rows."""
+        found: dict[str, Any] = self._get(f"/v1/templates/{segment(check_text(handle, 'a handle'))}/explain")
+        return found
+
     def explain_once(self, sql: str) -> dict[str, Any]:
         """How a query that does not stand would be answered."""
         request = Request("POST", "/v1/sql", json={"sql": f"EXPLAIN {sql}"}, repeatable=True)

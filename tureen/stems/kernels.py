@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numba
 import numpy as np
@@ -70,6 +70,18 @@ pointer = cast(Callable[[int], Any], intrinsic(_pointer))
 """The pointer that an address stands for (in compiled code only)."""
 
 
+class Keys(NamedTuple):
+    """Where the keys of a query run's cut points lie (see its arrays).
+
+    Loops call each other with these and not with arrays: an array is seven numbers, all of them handed over.
+    """
+
+    high: Int
+    low: Int
+    text_start: Int
+    text: Int
+
+
 @compiled
 def ordered(bits: Int) -> Int:
     """The bits of a double as an integer that sorts as Spark sorts doubles: NaN largest, -0.0 as 0.0."""
@@ -98,15 +110,16 @@ def key_at(kind: Int, data: Int, row: Int) -> Int:
 
 
 @compiled
-def _text_below(data: Int, offsets: Int, row: Int, cut: np.ndarray, begin: Int, end: Int) -> Int:
+def _text_below(data: Int, offsets: Int, row: Int, cut_at: Int, size: Int) -> Int:
     bounds = numba.carray(pointer(offsets), _MOST + 1, np.int32)
     start = np.int64(bounds[row])
     length = np.int64(bounds[row + 1]) - start
     value = numba.carray(pointer(data + start), max(length, 1), np.uint8)
-    for i in range(min(length, end - begin)):
-        if value[i] != cut[begin + i]:
-            return bool(value[i] < cut[begin + i])
-    return length < end - begin
+    cut = numba.carray(pointer(cut_at), max(size, 1), np.uint8)
+    for i in range(min(length, size)):
+        if value[i] != cut[i]:
+            return bool(value[i] < cut[i])
+    return length < size
 
 
 @compiled
@@ -118,23 +131,25 @@ def _wide_below(data: Int, row: Int, high: Int, low: Int) -> Int:
 
 
 @compiled
-def cut_rank(
-    column: np.ndarray,
-    begin: Int,
-    cut: Int,
-    high: np.ndarray,
-    low: np.ndarray,
-    text_start: np.ndarray,
-    text: np.ndarray,
-) -> Int:
+def below_cut(kind: Int, data: Int, offsets: Int, row: Int, cut: Int, keys: Keys) -> Int:
+    """Whether a row, which is not NULL, has a key below the cut point."""
+    if kind == TEXT:
+        bounds = numba.carray(pointer(keys.text_start), cut + 2, np.int64)
+        return _text_below(data, offsets, row, keys.text + bounds[cut], bounds[cut + 1] - bounds[cut])
+    high = numba.carray(pointer(keys.high), cut + 1, np.int64)[cut]
+    if kind == WIDE:
+        return _wide_below(data, row, high, numba.carray(pointer(keys.low), cut + 1, np.uint64)[cut])
+    return key_at(kind, data, row) < high
+
+
+@compiled
+def cut_rank(kind: Int, data: Int, offsets: Int, perm_at: Int, valid: Int, begin: Int, cut: Int, keys: Keys) -> Int:
     """How many rows have a key below the cut point, if at least `begin` have.
 
     Cut points come in ascending order, so all but the first gallop from where the last one fell: few cut
     points cost a binary search each, many cost one merge.
     """
-    kind, data, offsets = column[KIND], column[DATA], column[OFFSETS]
-    valid = column[VALID]
-    perm = numba.carray(pointer(column[PERM]), _MOST, np.uint16)
+    perm = numba.carray(pointer(perm_at), _MOST, np.uint16)
     galloping = begin > 0
     first, last, step = begin, begin if galloping else valid, np.int64(1)
     while galloping or first < last:
@@ -146,14 +161,7 @@ def cut_rank(
                 continue
         else:
             probe = (first + last) >> 1
-        row = np.int64(perm[probe])
-        if kind == TEXT:
-            below = _text_below(data, offsets, row, text, text_start[cut], text_start[cut + 1])
-        elif kind == WIDE:
-            below = _wide_below(data, row, high[cut], low[cut])
-        else:
-            below = key_at(kind, data, row) < high[cut]
-        if below:
+        if below_cut(kind, data, offsets, np.int64(perm[probe]), cut, keys):
             first = probe + 1
             if galloping:
                 last = probe + step
@@ -179,15 +187,34 @@ def cut_ranks(
     A column's first cut point stands before every row, its last but one after the last row that is not
     NULL, and its last after all rows.
     """
+    keys = Keys(high.ctypes.data, low.ctypes.data, text_start.ctypes.data, text.ctypes.data)
     for c in range(table.shape[0]):
+        kind, data, offsets = table[c, KIND], table[c, DATA], table[c, OFFSETS]
+        perm, valid = table[c, PERM], table[c, VALID]
         begin, end = cut_start[c], cut_start[c + 1]
         rank = np.int64(0)
         ranks[begin] = 0
         for cut in range(begin + 1, end - 2):
-            rank = cut_rank(table[c], rank, cut, high, low, text_start, text)
+            rank = cut_rank(kind, data, offsets, perm, valid, rank, np.int64(cut), keys)
             ranks[cut] = rank
         ranks[end - 2] = table[c, VALID]
         ranks[end - 1] = table[c, ROWS]
+
+
+@compiled
+def rank_cuts(table: np.ndarray, cuts: np.ndarray, cut_start: np.ndarray, keys: Keys, ranks: np.ndarray) -> None:
+    """The ranks of some cut points: of column `c` those in `cuts` from `cut_start[c]` on, ascending, with its edges."""
+    for c in range(table.shape[0]):
+        kind, data, offsets = table[c, KIND], table[c, DATA], table[c, OFFSETS]
+        perm, valid = table[c, PERM], table[c, VALID]
+        mine = cuts[cut_start[c] : cut_start[c + 1]]
+        rank = np.int64(0)
+        ranks[mine[0]] = 0
+        for i in range(1, mine.size - 2):
+            rank = cut_rank(kind, data, offsets, perm, valid, rank, np.int64(mine[i]), keys)
+            ranks[mine[i]] = rank
+        ranks[mine[mine.size - 2]] = table[c, VALID]
+        ranks[mine[mine.size - 1]] = table[c, ROWS]
 
 
 @compiled

@@ -159,7 +159,7 @@ async def follow_query(
     """The rows that join a query's answer, as they come."""
     soup = caller.soup
     found = await asyncio.to_thread(caller.handle, handle)
-    return await follow(request, caller, lambda at: soup.look(found, at), last or since, timeout)
+    return await follow(request, caller, lambda at: soup.looks.query(found, at), last or since, timeout)
 
 
 @router.get("/v1/changes", responses={**EVENTS, **problems(429)}, summary="Follow all queries")
@@ -171,7 +171,7 @@ async def follow_all(
     timeout: Seconds = None,
 ) -> Response:
     """The rows that join the answer of any of the principal's queries and templates, as they come."""
-    return await follow(request, caller, caller.soup.look_at_all, last or since, timeout)
+    return await follow(request, caller, caller.soup.looks.all, last or since, timeout)
 
 
 async def follow(

@@ -29,6 +29,7 @@ from tureen.service.routes.common import (
     problems,
     reply,
     rows_body,
+    shown_plan,
     shown_query,
 )
 from tureen.service.routes.queries import LastEvent, follow
@@ -143,6 +144,19 @@ async def list_members(caller: Reader, handle: str, limit: Limit = 100, after: A
 
 
 @router.get(
+    "/v1/templates/{handle}/explain",
+    response_model=dict[str, Any],
+    responses=problems(404),
+    summary="Explain a template",
+)
+async def explain_template(caller: Reader, handle: str) -> Response:
+    """How the queries of a template are matched with new rows."""
+    soup = caller.soup
+    found = await asyncio.to_thread(lambda: soup.explain_template(soup.template(handle).id))
+    return reply(shown_plan(caller, found))
+
+
+@router.get(
     "/v1/templates/{handle}/changes", responses={**EVENTS, **problems(404, 409, 429)}, summary="Follow a template"
 )
 async def follow_template(
@@ -156,7 +170,7 @@ async def follow_template(
     """The rows that join the answer of any query of a template, as they come."""
     soup = caller.soup
     found = await asyncio.to_thread(soup.template, handle)
-    return await follow(request, caller, lambda at: soup.look_at_template(found.id, at), last or since, timeout)
+    return await follow(request, caller, lambda at: soup.looks.template(found.id, at), last or since, timeout)
 
 
 def shown_template(soup: Soup, handle: str) -> dict[str, Any]:

@@ -1,0 +1,128 @@
+"""Clauses that a key reaches give what they give when they are visited, and what the plain twin gives."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tureen.matching import Buffers, Cell, CellReader, Costs, Tuning, describe, match_block, way_of
+from tureen.predicate import Clause, Interval, Within
+from tureen.queries import QueryRun, compile_clauses
+from tureen.queries.access import AccessIndex
+from tureen.queries.lineage import Lineage
+from tureen.stems.index import Block, index_block
+
+from .material import SCALES, SCHEMA, batch_of, random_clause, random_rows
+from .rules import random_rules
+from .twin import Row, rows_of
+
+COLUMN_MAJOR = Costs(row=0, search=0, search_text=0, lineage=10**9)
+WAYS = {
+    "as it comes": Tuning(),
+    "by key": Tuning(costs=replace(COLUMN_MAJOR, pair=0)),
+    "hot": Tuning(costs=replace(COLUMN_MAJOR, pair=10**9)),
+    "some hot": Tuning(costs=replace(COLUMN_MAJOR, visit=10, bitmap=0, word=0, late=0)),
+    "visited": Tuning(costs=replace(COLUMN_MAJOR, row=10**9)),
+    "by key and by row": Tuning(costs=replace(COLUMN_MAJOR, pair=0, lineage=0, stretch=0)),
+}
+BUFFERS = {name: Buffers(tuning) for name, tuning in WAYS.items()}
+
+
+def with_keys(run: QueryRun, least_keys: int) -> QueryRun:
+    return replace(run, known_access=AccessIndex.of(run.arrays, run.encodings, least_keys))
+
+
+def check(cell: Cell, ids: Sequence[int], clauses: Sequence[Clause], rows: Sequence[Row]) -> None:
+    cell.batch.validate(full=True)
+    reader = CellReader(cell.batch, len(rows))
+    expected = {number: rows_of(clause, rows, SCALES) for number, clause in zip(ids, clauses, strict=True)}
+    assert set(cell.failures) == {number for number, found in expected.items() if found is None}
+    assert reader.clauses.tolist() == [number for number, found in expected.items() if found]
+    for number, found in expected.items():
+        assert reader.rows_of(number).tolist() == (found or []), clauses[ids.index(number)]
+        assert reader.count_of(number) == len(found or [])
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    size=st.sampled_from([1, 2, 7, 64, 65, 130, 300]),
+    count=st.sampled_from([1, 10, 60]),
+    way=st.sampled_from(sorted(WAYS)),
+    least_keys=st.sampled_from([1, 4, 1000]),
+)
+def test_every_way_gives_what_the_twin_gives(seed: int, size: int, count: int, way: str, least_keys: int) -> None:
+    rng = random.Random(seed)
+    rows = random_rows(rng, size)
+    batch = batch_of(rows, padding=rng.choice([0, 3]))
+    block = Block(batch, index_block(batch, SCHEMA.names))
+    clauses = [*random_rules(rng, rows, count), *(random_clause(rng, rows) for _ in range(rng.choice([0, 10])))]
+    rng.shuffle(clauses)
+    ids = sorted(rng.sample(range(10**12), len(clauses)))
+    run = with_keys(compile_clauses(ids, clauses, SCHEMA), least_keys)
+    if rng.random() < 0.5:
+        run = QueryRun.from_buffer(run.to_buffer())
+    check(match_block(block, run, BUFFERS[way]), ids, clauses, rows)
+
+
+def rules(count: int) -> list[Clause]:
+    return [
+        (Within("i", (Interval(key, key),)), Within("d", (Interval(low=key / count, low_open=True),)))
+        for key in range(count)
+    ]
+
+
+def test_what_a_key_reaches_is_described() -> None:
+    visited: list[Clause] = [(Within("d", (Interval(high=0.5),)),), (Within("s", (Interval("a", "a"),)),)]
+    run = compile_clauses(range(102), [*rules(100), *visited], SCHEMA)
+    assert describe(run)["by_key"] == [{"column": "i", "keys": 100, "clauses": 100, "residual": "d"}]
+    assert describe(run)["visited"] == 2
+    assert describe(run)["by_row_up_to"] < describe(compile_clauses(range(9000), [()] * 9000, SCHEMA))["by_row_up_to"]
+    assert [way_of(run, position) for position in (0, 57, 99, 100, 101)] == ["i", "i", "i", None, None]
+    few = compile_clauses(range(5), rules(5), SCHEMA)
+    assert describe(few) == {"by_key": [], "visited": 5, "by_row_up_to": describe(few)["by_row_up_to"]}
+    assert way_of(few, 3) is None
+
+
+def test_a_clause_is_reached_by_the_column_with_the_most_keys() -> None:
+    clauses: list[Clause] = [
+        (Within("j", (Interval(number % 20, number % 20),)), Within("i", (Interval(number, number),)))
+        for number in range(60)
+    ]
+    clauses.append((Within("j", (Interval(3, 3),)), Within("d", (Interval(high=1.0),))))
+    run = compile_clauses(range(61), clauses, SCHEMA)
+    assert [(one["column"], one["clauses"]) for one in describe(run)["by_key"]] == [("i", 60), ("j", 1)]
+
+
+def test_bitmaps_of_clauses_are_made_up_to_a_size() -> None:
+    run = compile_clauses(range(5), rules(5), SCHEMA)
+    assert run.lineage is not None
+    assert Lineage.of(run.arrays, run.access, 0, run.lineage.words.nbytes) is not None
+    assert Lineage.of(run.arrays, run.access, 0, run.lineage.words.nbytes - 1) is None
+
+
+@pytest.mark.parametrize("way", sorted(WAYS))
+def test_a_block_at_full_size_with_hot_keys(way: str) -> None:
+    """Half of the rows have one key; its rules have bitmaps, the others lists."""
+    rng = np.random.default_rng(7)
+    rows = 5000
+    key = np.where(rng.random(rows) < 0.5, 7, rng.integers(0, 500, rows)).astype(np.int32)
+    value = rng.random(rows)
+    batch = pa.RecordBatch.from_arrays([pa.array(key), pa.array(value)], names=["i", "d"])
+    block = Block(batch, index_block(batch, ["i", "d"]))
+    clauses = [*rules(500), *(rule for rule in rules(8)[7:] for _ in range(3))]
+    run = compile_clauses(range(0, 3 * len(clauses), 3), clauses, SCHEMA)
+    reader = CellReader(match_block(block, run, BUFFERS[way]).batch, rows)
+    for number, (_, over) in enumerate(clauses):
+        assert isinstance(over, Within)
+        limit = over.intervals[0].low
+        assert isinstance(limit, float)
+        wanted = np.flatnonzero((key == (number if number < 500 else 7)) & (value > limit))
+        assert np.array_equal(reader.rows_of(3 * number), wanted)

@@ -1,0 +1,51 @@
+"""Which clauses are matched column-major in a block, and the cut points and factors that this needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tureen.queries import QueryRun
+from tureen.queries.access import cuts_of
+from tureen.queries.arrays import read_only, spread
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Visits:
+    """The clauses to visit, in ascending order, the range factors they use, and the cut points of those.
+
+    The cut points of column `c` are `cut[cut_start[c] : cut_start[c + 1]]`, ascending, with its edges.
+    """
+
+    clause: npt.NDArray[Any]
+    factor: npt.NDArray[Any]
+    cut: npt.NDArray[Any]
+    cut_start: npt.NDArray[Any]
+
+
+_NONE = read_only(np.empty(0, np.int32))
+NO_VISITS = Visits(_NONE, _NONE, _NONE, _NONE)
+"""What there is to visit where all clauses are matched in another way."""
+
+
+def visits_of(run: QueryRun, reached: npt.NDArray[Any] | None) -> Visits:
+    """The clauses that no key reaches, with some that a key would reach."""
+    known, arrays = run.access, run.arrays
+    if reached is None:
+        return Visits(known.visited, known.factor, known.cut, known.cut_start)
+    used = arrays.clause_factor[spread(arrays.clause_start, reached)]
+    marked = np.zeros(run.factors, np.bool_)
+    marked[known.factor] = True
+    marked[used[used < run.factors]] = True
+    factor = np.flatnonzero(marked).astype(np.int32)
+    cut = cuts_of(arrays, factor).astype(np.int32)
+    start = np.searchsorted(cut, arrays.cut_start).astype(np.int32)
+    return Visits(with_clauses(known.visited, reached), read_only(factor), read_only(cut), read_only(start))
+
+
+def with_clauses(visited: npt.NDArray[Any], more: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Clauses and some more, each once, in ascending order."""
+    return read_only(np.union1d(visited, more).astype(np.int32))

@@ -1,0 +1,112 @@
+"""Which rows satisfy which queries of a template: by an index of the values, or by a join with them.
+
+Queries of one shape are rows of values. Where each is a conjunction of comparisons of columns with values, they are
+compiled into a query run like clauses of their own, which is matched with new rows as it is at arrival. Any other
+condition is a join of rows and values, which DuckDB does.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tureen.aggregates.values import ROW, numbered
+from tureen.matching import Buffers, match_block
+from tureen.matching.duck import run
+from tureen.matching.pairs import pairs_of
+from tureen.predicate import Clause
+from tureen.queries import QueryRun
+from tureen.query import Expression
+from tureen.stems.index import Block
+from tureen.stems.run import cut
+
+NUMBER = "_number"
+"""The column that says which query of the template some values make."""
+
+BATCH = 1 << 16
+"""How many rows are joined with the values at a time."""
+
+Numbers = npt.NDArray[np.int64]
+
+
+class Pairing(Protocol):
+    """A way to find the queries of a template that rows satisfy."""
+
+    @property
+    def common(self) -> Clause:
+        """Factors that all of the queries have, and that the rows satisfy already."""
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The stream's columns that it looks at."""
+
+    def pairs(self, rows: pa.Table) -> tuple[Numbers, Numbers]:
+        """Rows, by their place, and the numbers of queries that they satisfy; ordered by both."""
+
+    def describe(self) -> dict[str, Any]:
+        """How it is done, for people."""
+
+
+@dataclass(frozen=True, eq=False)
+class Indexed:
+    """Values compiled into a query run."""
+
+    queries: QueryRun
+    common: Clause
+    _buffers: Buffers = field(default_factory=Buffers)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The stream's columns that it looks at."""
+        return self.queries.names
+
+    def pairs(self, rows: pa.Table) -> tuple[Numbers, Numbers]:
+        """Match the rows block by block; see `Pairing`."""
+        places, numbers, start = [np.empty(0, np.int64)], [np.empty(0, np.int64)], 0
+        if not len(self.queries):
+            return places[0], numbers[0]
+        for batch in cut(rows.select(list(self.queries.names))):
+            with self._lock:
+                found, queries = pairs_of(match_block(Block(batch), self.queries, self._buffers).batch, batch.num_rows)
+            places.append(found + start)
+            numbers.append(queries)
+            start += batch.num_rows
+        return np.concatenate(places), np.concatenate(numbers)
+
+    def describe(self) -> dict[str, Any]:
+        """How it is done, for people."""
+        return {"way": "an index of the values", "columns": list(self.columns)}
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """Values joined with the rows on the template's WHERE clause."""
+
+    condition: Expression | None
+    values: pa.Table
+    """The values of each query, and its NUMBER."""
+    columns: Sequence[str]
+    common: Clause = ()
+
+    def pairs(self, rows: pa.Table) -> tuple[Numbers, Numbers]:
+        """Join; see `Pairing`."""
+        places, numbers = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        only = "" if self.condition is None else f" WHERE {self.condition.sql}"
+        sql = f"SELECT {ROW}, {NUMBER} FROM rows, queries{only} ORDER BY {ROW}, {NUMBER}"
+        table = numbered(rows)
+        for start in range(0, table.num_rows, BATCH):
+            found = run(sql, {"rows": table.slice(start, BATCH), "queries": self.values}, "the condition")
+            places.append(found.column(0).to_numpy())
+            numbers.append(found.column(1).to_numpy())
+        return np.concatenate(places), np.concatenate(numbers)
+
+    def describe(self) -> dict[str, Any]:
+        """How it is done, for people."""
+        return {"way": "a join of rows and values", "columns": list(self.columns)}
