@@ -42,7 +42,8 @@ def test_from_a_stream_to_an_answer(cli: Cli, stream: str) -> None:
     ]
     told = cli("query", "invoke", handle, "-o", "json").json()
     assert told["rows"] == [{"sym": "B", "price": 2.5}]
-    assert {"window", "position", "complete", "columns"} <= told.keys()
+    assert told["columns"] == [{"name": "sym", "type": "STRING"}, {"name": "price", "type": "DOUBLE"}]
+    assert {"window", "position", "complete"} <= told.keys()
     assert cli("query", "invoke", handle, "--output", "csv").out == "sym,price\nB,2.5\n"
     assert cli("query", "invoke", handle, "--now", "2020-01-01T00:00:00", "-o", "csv").code == 0
     assert handle in [one["id"] for one in cli("query", "list", "-o", "json").json()]

@@ -68,9 +68,12 @@ def show_answer(answer: Answer, output: Format, *, to: IO[str] | None = None) ->
         if output is Format.TABLE and not answer.complete:
             print("The window reaches beyond what the stream retains.", file=out)
         return
+    # It knows Arrow, which `tureen --help` does without.
+    from tureen.service.client_values import type_name  # noqa: PLC0415
+
     begin, end = answer.window
     told = {
-        "columns": [{"name": field.name, "type": str(field.type)} for field in answer.table.schema],
+        "columns": [{"name": field.name, "type": type_name(field.type)} for field in answer.table.schema],
         "rows": rows,
         "window": {"begin": begin, "end": end},
         "position": answer.position,

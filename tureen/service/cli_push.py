@@ -91,7 +91,7 @@ def _schema(soup: AnySoup, stream: str) -> Schema:
 
 def _say(stream: str, rows: int, position: str | None, seconds: float, output: Format) -> None:
     if output is Format.TABLE:
-        print(f"{rows:,} rows pushed to {stream} in {seconds:.1f} s", file=sys.stderr)
+        print(f"{rows:,} row{'' if rows == 1 else 's'} pushed to {stream} in {seconds:.1f} s", file=sys.stderr)
         if position is not None:
             print(position)
     else:
