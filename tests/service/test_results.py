@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import socket
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -84,6 +85,27 @@ def test_limits_and_large_answers(http: httpx.Client, stream: str) -> None:
     assert packed.json()["rows"] == whole.json()["rows"]
     tag = whole.headers["etag"]
     assert http.get(path, headers={"If-None-Match": tag}).status_code == 304
+
+
+def test_a_client_that_does_not_read_keeps_nobody_waiting(served: Running, http: httpx.Client, stream: str) -> None:
+    handle = register(http, f"SELECT id, sym FROM {stream}")
+    rows = "id,sym,ts\n" + "".join(f"{number},{'x' * 100},2026-01-01\n" for number in range(60_000))
+    pushed = http.post(f"/v1/streams/{stream}/rows", content=rows, headers={"Content-Type": "text/csv"}).json()
+    assert http.get("/v1/wait", params={"position": pushed["position"]}).status_code == 200
+    head = f"GET /v1/queries/{handle}/result HTTP/1.1", "Host: x", f"Authorization: Bearer {served.tokens['read']}"
+    asked = "\r\n".join(head) + "\r\n\r\n"
+    port = int(served.url.rpartition(":")[2])
+    # More than there are threads for invocations.
+    slow = [socket.create_connection(("127.0.0.1", port)) for _ in range(served.service.settings.invoke_threads + 4)]
+    try:
+        for one in slow:
+            one.sendall(asked.encode())
+        assert slow[0].recv(12) == b"HTTP/1.1 200"
+        assert http.get(f"/v1/queries/{handle}/result?limit=1").status_code == 200
+        assert len(http.get(f"/v1/queries/{handle}/result").json()["rows"]) == 60_000
+    finally:
+        for one in slow:
+            one.close()
 
 
 def test_a_tag_covers_the_rows_and_not_the_clock(http: httpx.Client, stream: str, push: Push) -> None:
