@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.ready-bench
 
-.PHONY: setup demo test cases check bench bench-quick format clean
+.PHONY: setup demo test cases reference check bench bench-quick format clean
 
 setup: $(READY)
 
@@ -18,13 +18,16 @@ $(READY): pyproject.toml scripts/ensure-python scripts/ensure-java
 	@touch $(READY)
 
 demo: setup
-	$(BIN)/python -m tureen.demo
+	$(BIN)/tureen demo
 
 test: setup
 	$(BIN)/python -m pytest
 
 cases: setup
 	$(BIN)/python -m tests.cases.regenerate
+
+reference: setup
+	$(BIN)/python -m tureen.service.cli_reference docs/cli.md
 
 check: setup
 	$(BIN)/ruff check .

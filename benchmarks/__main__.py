@@ -29,6 +29,7 @@ from benchmarks import (
     invocation,
     peers,
     psoup,
+    service,
     throughput,
 )
 from benchmarks.pots import QueryPots
@@ -93,6 +94,10 @@ class Bench:
         """The ceiling of dense selections."""
         dense.measure(self.root, self.report, self.pots, self.scale)
 
+    def service(self) -> None:
+        """The service under load."""
+        service.measure(self.root, self.report)
+
 
 PARTS: dict[str, Callable[[Bench], None]] = {
     "invoke": Bench.invoke,
@@ -105,6 +110,7 @@ PARTS: dict[str, Callable[[Bench], None]] = {
     "churn": Bench.churn,
     "alerts": Bench.alerts,
     "dense": Bench.dense,
+    "service": Bench.service,
 }
 """In the order in which they run."""
 

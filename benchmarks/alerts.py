@@ -25,7 +25,7 @@ from benchmarks import machine
 from benchmarks.ceiling import LIMIT, NEVER, Freshness, Pace, walk
 from benchmarks.report import Report
 from benchmarks.scale import Scale
-from tureen.results.changes import Change
+from tureen.results.answer import Change
 
 FULL = 1_000_000
 CHECKED = 2_000

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tureen.errors import TureenError
 
 if TYPE_CHECKING:
     from tureen.embedded import Soup, open
-    from tureen.results.answer import Answer
-    from tureen.standing import StandingQuery
+    from tureen.results.answer import Answer, Change
+    from tureen.service.client import Client, connect
+    from tureen.standing import QueryTemplate, StandingQuery
 
-__all__ = ["Answer", "Soup", "StandingQuery", "TureenError", "open"]
+__all__ = ["Answer", "Change", "Client", "QueryTemplate", "Soup", "StandingQuery", "TureenError", "connect", "open"]
+
+_WHERE = {
+    "Answer": "tureen.results.answer",
+    "Change": "tureen.results.answer",
+    "Client": "tureen.service.client",
+    "QueryTemplate": "tureen.standing",
+    "Soup": "tureen.embedded",
+    "StandingQuery": "tureen.standing",
+    "connect": "tureen.service.client",
+    "open": "tureen.embedded",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Import the embedded engine when it is first used: Spark's workers do without it."""
-    if name not in __all__:
+    """Import what a name stands for when it is first used: Spark's workers need no engine, a client no kernels."""
+    if name not in _WHERE:
         raise AttributeError(f"module 'tureen' has no attribute '{name}'")
-    from tureen import embedded  # noqa: PLC0415
-
-    return getattr(embedded, name)
+    return getattr(import_module(_WHERE[name]), name)

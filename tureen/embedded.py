@@ -23,6 +23,7 @@ from tureen.arguments import (
     check_timeout,
 )
 from tureen.errors import InvalidRows, InvalidSchema, TureenError, UnknownQuery, UnknownTable
+from tureen.feed import Look, Looks
 from tureen.language import parse_duration
 from tureen.language.statements import parse_statement
 from tureen.opened import OpenPot
@@ -33,14 +34,12 @@ from tureen.pot.queries import Registered
 from tureen.pot.runs import rejected_rows
 from tureen.pot.status import describe_query, describe_stream, describe_template, pot_status
 from tureen.pot.streams import create_stream, drop_stream, find_stream, list_streams
-from tureen.results.answer import Answer
-from tureen.results.changes import Change
+from tureen.results.answer import Answer, Change
 from tureen.schema import Schema
-from tureen.standing import StandingQuery
+from tureen.standing import QueryTemplate, StandingQuery
 from tureen.statements import Outcome, run_statement
 from tureen.stems.intake import content_digest, to_batch
-from tureen.templates import QueryTemplate
-from tureen.waiting import Positions, Some, follow, wait_for
+from tureen.waiting import Positions, follow, wait_for
 from tureen.window import from_micros, to_micros
 
 MAX_PUSH_BYTES = 1 << 30
@@ -218,6 +217,12 @@ class Soup:
             return []
         return [describe_template(one, standing) for one, standing in self._pot.parts.templates.describe(self._owner)]
 
+    def describe_template(self, handle_or_name: str) -> dict[str, Any]:
+        """One template as it is now."""
+        templates = self._pot.parts.templates
+        found = templates.find(handle_or_name, self._owner)
+        return describe_template(found, len(templates.numbers(found.id, self._owner)))
+
     def template_numbers(self, handle: str) -> Sequence[int]:
         """The numbers of a template's queries that stand."""
         return self._pot.parts.templates.numbers(handle, self._owner)
@@ -243,16 +248,16 @@ class Soup:
 
         With a `limit`, so many at most; the `place` of the last of them, as `after`, gives the next.
         """
-        if not self._pot.is_there():
-            return []
-        found = self._pot.parts.registry.page(self._owner, after, limit)
+        found = self.registered_queries(after=after, limit=limit)
         return [StandingQuery(self, one.id, one.name, one.sql, one.place) for one in found]
 
     def describe_queries(self, *, after: str | None = None, limit: int | None = None) -> list[dict[str, Any]]:
         """The same as the catalog has them now."""
-        if not self._pot.is_there():
-            return []
-        return [describe_query(one) for one in self._pot.parts.registry.page(self._owner, after, limit)]
+        return [describe_query(one) for one in self.registered_queries(after=after, limit=limit)]
+
+    def registered_queries(self, *, after: str | None = None, limit: int | None = None) -> list[Registered]:
+        """The same with all that the catalog knows of them."""
+        return self._pot.parts.registry.page(self._owner, after, limit) if self._pot.is_there() else []
 
     def share(self, handle: str, shared: bool = True) -> None:
         """Let others invoke and follow a query, or all of a template's, by its handle; or no longer."""
@@ -282,32 +287,31 @@ class Soup:
 
     def changes(self, handle: str, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:
         """The rows that join the answer of that handle; see `StandingQuery.changes`."""
-        self._check_visible(handle)
-        invoker = self._pot.parts.invoker
-        found = self._follow(lambda at: invoker.news(handle, at), since, timeout)
-        return (
-            Change(handle, row, some.position(place))
-            for some in found
-            for place, row in enumerate(some.rows.to_pylist())
-        )
+        return self._follow(lambda at: self.looks.query(handle, at), since, timeout)
 
     def template_changes(self, handle: str, *, since: str | None, timeout: float | None) -> Iterator[Change]:
         """The rows that join the answers of a template's queries; see `QueryTemplate.changes`."""
-        templates = self._pot.parts.templates
-        found = self._follow(lambda at: templates.matches(handle, at, self._owner), since, timeout)
-        return (
-            Change(f"{handle}.{number}", row, some.position(place))
-            for some in found
-            for place, (number, row) in enumerate(zip(some.numbers.tolist(), some.news.rows.to_pylist(), strict=True))
-        )
+        return self._follow(lambda at: self.looks.template(handle, at), since, timeout)
 
-    def _follow(
-        self, look: Callable[[Position | None], Some], since: str | None, timeout: float | None
-    ) -> Iterator[Some]:
+    def feed(self, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:
+        """Every row that joins the answer of any query or template that can be followed, in one go.
+
+        A change's position is the feed's own: going on from there misses nothing and repeats nothing.
+        """
+        return self._follow(self.looks.all, since, timeout)
+
+    @property
+    def looks(self) -> Looks:
+        """What joined answers since a position, without waiting."""
+        parts = self._pot.parts
+        return Looks(parts.catalog, parts.invoker, parts.templates, self._owner, self._check_visible)
+
+    def _follow(self, look: Callable[[str | None], Look], since: str | None, timeout: float | None) -> Iterator[Change]:
         """What looking gives from a position on; what is wrong with the question is said at the first look, now."""
         seconds = check_timeout(timeout)
-        first = look(None if since is None else Position.parse(check_text(since, "a position")))
-        return follow(self._pot.catalog, first, look, seconds, self._pot.help_along)
+        first = look(since)
+        found = follow(self._pot.catalog, first, look, seconds, self._pot.help_along)
+        return (change for some in found for change in some)
 
     def explain(self, handle: str) -> dict[str, Any]:
         """How the query of that handle is answered."""
@@ -328,7 +332,11 @@ class Soup:
         if self._owner is not None:
             invoker = self._pot.parts.invoker
             invoker.view.refresh()
-            found = invoker.view.query(handle)
+            try:
+                found = invoker.view.query(handle)
+            except UnknownQuery:
+                # Without its hint, which names what others have.
+                raise UnknownQuery(f"there is no query '{handle}'") from None
             if found.owner != self._owner and not found.shared:
                 raise UnknownQuery(f"there is no query '{handle}'")
 
@@ -353,6 +361,17 @@ class Soup:
         with self._pot.catalog.read() as tx:
             found = pot_status(tx, ends)
         return {**found, "engine": self._pot.state(), "error": self._pot.trouble()}
+
+    def trouble(self) -> str | None:
+        """Why rows are not taken up and answered at the moment, or None where they are."""
+        state = self._pot.state()
+        found = self._pot.trouble()
+        return found or (None if state == "running" else "Spark is starting" if state == "starting" else "no engine")
+
+    def batches(self) -> list[dict[str, float]]:
+        """The last micro-batch of each of Spark's streaming queries: its seconds and its rows."""
+        engine = self._pot.running
+        return [] if engine is None else engine.batches()
 
     def start(self, *, wait: float | None = None) -> None:
         """Take the pot for writing and start Spark; with `wait`, be back when it runs or after so many seconds."""

@@ -21,7 +21,14 @@ TureenError
 │   ├── PotLocked        another process writes to it
 │   ├── PotVersion       made by another version of the format
 │   └── StorageFailed    the disk is full, or a write did not become durable
-└── EngineFailed         Spark could not be started, or the pipeline stopped
+├── EngineFailed         Spark could not be started, or the pipeline stopped
+└── ServiceError         a server refused a request for a reason of its own
+    ├── Unreachable      there was no answer from the server
+    ├── Unauthorized     no token, or one that is not known (any more)
+    ├── Forbidden        the token may not do this
+    ├── UnknownToken     no token of that id
+    ├── TooLarge         more bytes or rows than the server takes or gives at a time
+    └── TooMany          more at a time than the server allows; it can be tried again later
 ```
 """
 
@@ -191,6 +198,48 @@ class EngineFailed(TureenError):
     """Spark could not be started, or the pipeline stopped."""
 
     code = "engine_failed"
+
+
+class ServiceError(TureenError):
+    """A server refused a request for a reason that an embedded pot does not have."""
+
+    code = "service"
+
+
+class Unreachable(ServiceError):
+    """There was no answer from the server."""
+
+    code = "unreachable"
+
+
+class Unauthorized(ServiceError):
+    """The request came without a token, or with one that is wrong, expired or revoked."""
+
+    code = "unauthorized"
+
+
+class Forbidden(ServiceError):
+    """The token is known, but may not do this."""
+
+    code = "forbidden"
+
+
+class UnknownToken(ServiceError):
+    """There is no token of that id."""
+
+    code = "unknown_token"
+
+
+class TooLarge(ServiceError):
+    """More bytes or rows than the server takes or gives at a time."""
+
+    code = "too_large"
+
+
+class TooMany(ServiceError):
+    """More queries, invocations or followers at a time than the server allows."""
+
+    code = "too_many"
 
 
 def article(noun: str) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol, overload
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,79 +35,15 @@ from tureen.pot.templates import (
 )
 from tureen.queries.tabular import can_compile, compile_table
 from tureen.query import Expression
-from tureen.results.changes import Change
 from tureen.results.invoke import Invoker
 from tureen.results.matches import Matches
 from tureen.results.pairing import NUMBER, Indexed, Joined, Pairing
 from tureen.results.view import Cache
 from tureen.schema import Schema
-from tureen.standing import Kitchen, StandingQuery
 from tureen.stems.tabular import content_of
 
 PAIRINGS = 64
 """Of how many templates a process keeps the index of their values."""
-
-
-class Follows(Kitchen, Protocol):
-    """What a template needs of the soup that it belongs to."""
-
-    def query(self, handle_or_name: str) -> StandingQuery:
-        """The query of a handle."""
-
-    def template_numbers(self, handle: str) -> Sequence[int]:
-        """The numbers of a template's queries that stand."""
-
-    def template_changes(self, handle: str, *, since: str | None, timeout: float | None) -> Iterator[Change]:
-        """Follow all queries of a template."""
-
-    def explain_template(self, handle: str) -> dict[str, Any]:
-        """Tell how the queries of a template are matched."""
-
-    def unregister_template(self, handle: str) -> None:
-        """Let all queries of a template stand no longer."""
-
-
-class QueryTemplate(Sequence[StandingQuery]):
-    """The queries of one `register_many`: a sequence of handles, one for each row of parameters."""
-
-    def __init__(self, soup: Follows, handle: str, name: str | None, sql: str) -> None:
-        """Stand for the template of that handle."""
-        self._soup = soup
-        self.id, self.name, self.sql = handle, name, sql
-
-    def __len__(self) -> int:
-        """How many of its queries stand."""
-        return len(self._soup.template_numbers(self.id))
-
-    @overload
-    def __getitem__(self, place: int) -> StandingQuery: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[StandingQuery]: ...
-    def __getitem__(self, place: int | slice) -> StandingQuery | list[StandingQuery]:
-        """The n-th of the queries that stand, or some of them."""
-        numbers = self._soup.template_numbers(self.id)
-        if isinstance(place, slice):
-            return [self._soup.query(f"{self.id}.{number}") for number in numbers[place]]
-        return self._soup.query(f"{self.id}.{numbers[place]}")
-
-    def changes(self, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:
-        """Every row that joins the answer of one of the queries, from now on or since a position.
-
-        In order of arrival, and for one row in the order of the queries; see `StandingQuery.changes`.
-        """
-        return self._soup.template_changes(self.id, since=since, timeout=timeout)
-
-    def explain(self) -> dict[str, Any]:
-        """How the queries are matched with new rows."""
-        return self._soup.explain_template(self.id)
-
-    def unregister(self) -> None:
-        """Let all of the queries stand no longer."""
-        self._soup.unregister_template(self.id)
-
-    def __repr__(self) -> str:
-        """Say which template it is."""
-        return f"<tureen.QueryTemplate {self.name or self.id!r}: {self.sql}>"
 
 
 class Templates:

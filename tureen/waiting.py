@@ -58,7 +58,7 @@ Some = TypeVar("Some", bound=Coming)
 def follow(
     catalog: Catalog,
     first: Some,
-    after: Callable[[Position], Some],
+    after: Callable[[str], Some],
     timeout: float | None,
     help_along: Callable[[], None],
 ) -> Iterator[Some]:
@@ -68,7 +68,7 @@ def follow(
         if len(found):
             yield found
         token = catalog.token()
-        found = after(Position.parse(found.position()))
+        found = after(found.position())
         if not len(found) and not _moves(catalog, token, timeout, help_along):
             return
 

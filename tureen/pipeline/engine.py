@@ -128,6 +128,10 @@ class Engine:
         if not self.ready.wait(seconds):
             raise EngineFailed("Spark is not up yet", detail=self.error)
 
+    def batches(self) -> list[dict[str, float]]:
+        """The last micro-batch of each streaming query: its seconds and its rows."""
+        return [] if self._streaming is None else self._streaming.batches()
+
     def _pay_by_spark(self, debts: list[Debt]) -> list[Payment]:
         if self._streaming is None or not self._streaming.usable():
             return [pay(debt) for debt in debts]

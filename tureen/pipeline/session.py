@@ -63,6 +63,14 @@ def spark_session(master: str) -> SparkSession:
             raise EngineFailed("Spark could not be started", detail=str(error)) from error
 
 
+def stop_session() -> None:
+    """Stop the process's session, if it has one: for a process that ends, and wants to end well."""
+    with _starting:
+        active = SparkSession._instantiatedSession
+        if active is not None and alive(active):
+            active.stop()
+
+
 def alive(session: SparkSession) -> bool:
     """Whether the session's JVM answers and its context is not stopped."""
     try:

@@ -58,6 +58,18 @@ class Streaming:
         """Whether Spark lives."""
         return alive(self._spark)
 
+    def batches(self) -> list[dict[str, float]]:
+        """The last micro-batch of each query that runs: its seconds and its rows."""
+        found = []
+        for query in list(self._running.values()):
+            # A query that stops while it is asked is not asked about.
+            with suppress(Exception):
+                last = query.lastProgress
+                if last is not None:
+                    seconds = last["durationMs"].get("triggerExecution", 0) / 1000
+                    found.append({"seconds": seconds, "rows": float(max(0, last["numInputRows"]))})
+        return found
+
     def align(self, streams: Sequence[Stream]) -> None:
         """Run what the streams want and nothing else."""
         wanted: dict[int, Stream | None] = {stream.id: stream for stream in streams if stream.source is not None}

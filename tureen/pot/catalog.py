@@ -28,6 +28,8 @@ FORMAT_VERSION = 2
 
 _FILE = "catalog.sqlite"
 
+_SEQ = select(counter.c.seq)
+
 
 def micros_now() -> int:
     """The wall clock in microseconds since the epoch."""
@@ -135,7 +137,7 @@ def exists(root: Path) -> bool:
 
 def current_seq(tx: Connection) -> int:
     """The seq of the last commit that this transaction sees."""
-    return int(tx.execute(select(counter.c.seq)).scalar_one())
+    return int(tx.execute(_SEQ).scalar_one())
 
 
 def take_seq(tx: Connection) -> int:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, and_, delete, func, insert, or_, select, tuple_, update
+from sqlalchemy import Connection, Row, and_, bindparam, delete, func, insert, or_, select, tuple_, update
 
 from tureen.errors import DuplicateName, TureenError, UnknownQuery, UnknownStream, nearest
 from tureen.faults import crash_point
@@ -148,6 +149,10 @@ def share(tx: Connection, handle: str, shared: bool, owner: str | None = None) -
 def find_query(tx: Connection, handle_or_name: str, owner: str | None = None) -> Registered:
     """The query of that handle, or of that name of its owner; others' only by handle, and where they are shared."""
     key = str(handle_or_name)
+    # The statement of every invocation after a commit, made once: making it takes longer than running it.
+    row = tx.execute(_by_handle(), {"handle": key}).first()
+    if row is not None and (owner is None or row.owner == owner or row.shared):
+        return _registered(row)
     whose = LOCAL if owner is None else owner
     by_handle = queries.c.id == key
     if owner is not None:
@@ -193,6 +198,11 @@ def _joined() -> Any:
     return select(queries, clauses.c.seq.label("clause_seq"), clauses.c.error, clauses.c.number).join_from(
         queries, clauses, queries.c.clause_id == clauses.c.id
     )
+
+
+@cache
+def _by_handle() -> Any:
+    return _joined().where(queries.c.id == bindparam("handle"))
 
 
 def _registered(row: Row[Any]) -> Registered:

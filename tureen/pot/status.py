@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, func, select
 
 from tureen.errors import UnknownStream
 from tureen.pot.catalog import current_seq
@@ -16,20 +16,34 @@ from tureen.pot.queries import Registered, count_queries
 from tureen.pot.query_runs import live_query_runs
 from tureen.pot.runs import count_rejected, live_runs
 from tureen.pot.streams import Stream, list_streams, stream_by_id
+from tureen.pot.tables import clauses, queries, templates
 from tureen.pot.templates import Template, count_members
 from tureen.window import from_micros
 
 
 def pot_status(tx: Connection, inbox_end: Callable[[int], int] | None) -> dict[str, Any]:
     """Rows, runs, tails, debts and queries; with the inbox's ends, also how far it is behind."""
-    handles, clauses = count_queries(tx)
+    handles, distinct = count_queries(tx)
     return {
         "streams": {stream.name: _stream_status(tx, stream, inbox_end) for stream in list_streams(tx)},
         "tables": {table.name: _table_status(table) for table in list_dimensions(tx)},
         "queries": handles + count_members(tx),
-        "clauses": clauses,
+        "clauses": distinct,
         "position": str(Position(current_seq(tx))),
     }
+
+
+def count_failed(tx: Connection) -> int:
+    """How many queries raised on some tuple and were stopped."""
+    failed = select(func.count()).select_from(queries.join(clauses, queries.c.clause_id == clauses.c.id))
+    return int(tx.execute(failed.where(clauses.c.error.is_not(None))).scalar_one())
+
+
+def count_owned(tx: Connection, owner: str) -> int:
+    """How many queries somebody has, those of templates included."""
+    singles = tx.execute(select(func.count()).where(queries.c.owner == owner)).scalar_one()
+    rows = select(func.coalesce(func.sum(templates.c.rows), 0)).where(templates.c.owner == owner)
+    return int(singles) + int(tx.execute(rows).scalar_one())
 
 
 def has_come_to(tx: Connection, position: Position) -> bool:

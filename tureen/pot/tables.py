@@ -226,6 +226,20 @@ rejected = Table(
     sqlite_autoincrement=True,
 )
 
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("principal", String, nullable=False),
+    Column("scopes", String, nullable=False),
+    Column("note", Text),
+    # The SHA-256 of the secret, which itself is nowhere.
+    Column("digest", String, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger),
+    Column("last_used_at", BigInteger),
+)
+
 dead_attempts = Table(
     "dead_attempts",
     metadata,

@@ -1,4 +1,4 @@
-"""An answer: rows, and what they are the answer to."""
+"""An answer: rows, and what they are the answer to; and a change, a row that joined one."""
 
 from __future__ import annotations
 
@@ -45,6 +45,15 @@ class Answer:
     def to_pandas(self) -> Any:
         """The rows as a pandas DataFrame."""
         return self.table.to_pandas()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A row that joined the answer of a query; going on from its position gives the ones after it."""
+
+    query: str
+    row: dict[str, Any]
+    position: str
 
 
 def _moment(micros: int | None) -> datetime | None:

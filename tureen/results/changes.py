@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,15 +18,6 @@ from tureen.results.gather import gather_segment
 from tureen.results.segment import Segment
 from tureen.results.view import StreamState
 from tureen.window import At, Window
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A row that joined the answer of a query; going on from its position gives the ones after it."""
-
-    query: str
-    row: dict[str, Any]
-    position: str
 
 
 @dataclass(frozen=True)

@@ -28,15 +28,20 @@ _WHOLE = re.compile(r"[+-]?\d{1,40}", re.ASCII)
 
 def read_csv(schema: Schema, path: Path) -> pa.Table:
     """The rows of a CSV file in the types of a schema; columns of it that the file lacks are left out."""
-    return _File(path).table(schema)
+    return read_csv_bytes(schema, path.read_bytes(), path.name)
+
+
+def read_csv_bytes(schema: Schema, data: bytes, name: str) -> pa.Table:
+    """The rows of a CSV text, as `read_csv` gives them; `name` is what errors call it."""
+    return _File(name, data).table(schema)
 
 
 class _File:
     """A CSV file in memory, so that the lines of an error are those that were read."""
 
-    def __init__(self, path: Path) -> None:
-        data = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
-        self.name = path.name
+    def __init__(self, name: str, data: bytes) -> None:
+        data = data.removeprefix(b"\xef\xbb\xbf")
+        self.name = name
         self.data = data if data.endswith(b"\n") else data + b"\n"
         if self.data.count(b'"') % 2:
             raise InvalidRows(f"'{self.name}': a quote is not closed", hint='inside quotes, write a quote twice: ""')

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -48,15 +49,17 @@ def to_batch(schema: Schema, rows: Any) -> pa.RecordBatch:
     return _checked_time(schema, _from_table(schema, table))
 
 
-_ZERO = {
-    column.type.arrow.id: pa.scalar(value, column.type.arrow)
-    for column, value in zip(
-        Schema.parse("a BOOLEAN, b INT, c BIGINT, d FLOAT, e DOUBLE, f STRING, g DATE, h TIMESTAMP").columns,
-        (False, 0, 0, 0.0, 0.0, "", date(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)),
-        strict=True,
-    )
-}
-"""A value of each type to stand in for NULL; any will do, as long as it is always the same."""
+@cache
+def _zeros() -> dict[int, pa.Scalar]:
+    """A value of each type to stand in for NULL; any will do, as long as it is always the same.
+
+    Made when first needed: Arrow looks for pandas when it makes the first scalar, which takes long.
+    """
+    columns = Schema.parse("a BOOLEAN, b INT, c BIGINT, d FLOAT, e DOUBLE, f STRING, g DATE, h TIMESTAMP").columns
+    values = (False, 0, 0, 0.0, 0.0, "", date(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC))
+    return {
+        column.type.arrow.id: pa.scalar(value, column.type.arrow) for column, value in zip(columns, values, strict=True)
+    }
 
 
 def content_digest(batch: pa.RecordBatch) -> bytes:
@@ -65,7 +68,7 @@ def content_digest(batch: pa.RecordBatch) -> bytes:
     for column in batch.columns:
         valid = column.is_valid()
         decimal = pa.types.is_decimal(column.type)
-        zero = pa.scalar(Decimal(0), column.type) if decimal else _ZERO[column.type.id]
+        zero = pa.scalar(Decimal(0), column.type) if decimal else _zeros()[column.type.id]
         arrays += [valid, pc.if_else(valid, column, zero)]
     whole = pa.record_batch(arrays, names=[str(number) for number in range(len(arrays))])
     return hashlib.blake2b(whole.serialize(), digest_size=16).digest()

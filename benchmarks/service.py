@@ -1,0 +1,224 @@
+"""(h) The service under load: 64 clients invoke over 1,000 queries while 10,000 rows/s arrive, all over HTTP.
+
+The server is a process of its own; so are the clients, which are plain sockets, so that what is measured is the server.
+A response counts when all of it is there. Freshness is the time from a push's acknowledgement to its commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import re
+import secrets
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.report import Report
+
+CLIENTS = 64
+QUERIES = 1_000
+RATE = 10_000
+PUSH_EVERY = 0.1
+SECONDS = float(os.environ.get("TUREEN_BENCH_SECONDS", "60"))
+"""How long the load lasts."""
+
+PAUSE = float(os.environ.get("TUREEN_BENCH_PAUSE", "0.1"))
+"""How long a client waits before it asks again; 0 asks as fast as it can."""
+
+SCHEMA = "a INT, b INT, c INT, d INT, ts TIMESTAMP"
+WINDOW = "BEGIN NOW - 10 SECONDS END NOW"
+ARROW = "application/vnd.apache.arrow.stream"
+
+
+class Load:
+    """What the clients saw."""
+
+    def __init__(self) -> None:
+        """Nothing yet."""
+        self.took: list[float] = []
+        self.statuses: dict[int, int] = {}
+        self.fresh: list[float] = []
+        self.rows = 0
+        self.late = 0.0
+
+
+@contextmanager
+def serving(pot: Path) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
+    """A server in a process of its own: the process, its address, a token."""
+    command = [sys.executable, "-m", "tureen.service", "--pot", str(pot), "--port", "0", "--master", "local[2]"]
+    process = subprocess.Popen([*command, "--log-level", "warning"], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        url = process.stdout.readline().rpartition(" ")[2].strip()
+        process.stdout.readline()
+        yield process, url, process.stdout.readline().strip()
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def measure(root: Path, report: Report) -> None:
+    """Serve, register, load, and look at what came of it."""
+    with serving(root / "service") as (process, url, token):
+        headers = {"Authorization": f"Bearer {token}"}
+        with httpx.Client(base_url=url, headers=headers, timeout=120) as http:
+            while http.get("/healthz").status_code != 200:
+                time.sleep(0.2)
+            http.post("/v1/streams", json={"name": "s", "schema": SCHEMA, "time": "ts", "retain": "5 minutes"})
+            began = time.perf_counter()
+            handles = [_register(http, number) for number in range(QUERIES)]
+            report.add(f"register {QUERIES:,} queries, one after another", time.perf_counter() - began, "s")
+            _alone(http, url, token, handles, report)
+            before = _memory(process.pid)
+            load = asyncio.run(_load(url, token, handles))
+            after = _memory(process.pid)
+            _report(report, load, before, after)
+            health = http.get("/healthz").status_code
+            failed = http.get("/metrics").text
+    assert health == 200, "it is not well after the load"
+    assert not re.search(r'route="/v1[^}]*status="5\d\d"', failed), "the server had mistakes"
+
+
+def _register(http: httpx.Client, number: int) -> str:
+    # Selective, as people's alerts are: of the 100,000 rows in the window, some 25.
+    low = number // 256 * 16
+    sql = f"SELECT a, b, ts FROM s WHERE a = {number % 256} AND b BETWEEN {low} AND {low + 15} {WINDOW}"
+    return str(http.post("/v1/queries", json={"sql": sql}).json()["id"])
+
+
+def _alone(http: httpx.Client, url: str, token: str, handles: list[str], report: Report) -> None:
+    """One client and a quiet server: what an invocation takes at least."""
+    at = http.post("/v1/streams/s/rows", content=_batch(1_000), headers={"Content-Type": ARROW}).json()["position"]
+    http.get("/v1/wait", params={"position": at, "timeout": 120})
+    took: list[float] = []
+
+    async def ask() -> None:
+        load = Load()
+        await _client(url, token, handles[:50], load, time.perf_counter() + 3, 0.0)
+        took.extend(load.took)
+
+    asyncio.run(ask())
+    report.add("one client, small answers, p50", 1000 * statistics.median(took), "ms", "<= 1")
+
+
+def _report(report: Report, load: Load, before: int, after: int) -> None:
+    errors = sum(count for status, count in load.statuses.items() if status != 200)
+    cuts = statistics.quantiles(load.took, n=100)
+    report.add("rows arrived", load.rows / SECONDS, "rows/s")
+    report.add("invocations", len(load.took) / SECONDS, "per second")
+    report.add("errors", errors, "", "<= 0")
+    report.add("invocation, p50", 1000 * cuts[49], "ms")
+    report.add("invocation, p99", 1000 * cuts[98], "ms", "<= 50")
+    report.add("from a push to its commit, p50", statistics.median(load.fresh), "s")
+    report.add("from a push to its commit, p99", statistics.quantiles(load.fresh, n=100)[98], "s", "<= 2")
+    report.add("memory of the server's process at the start", before / 1e6, "MB")
+    report.add("memory of the server's process at the end", after / 1e6, "MB")
+
+
+async def _load(url: str, token: str, handles: list[str]) -> Load:
+    """All clients, the one that pushes, and the one that watches how fresh things are."""
+    load, until = Load(), time.perf_counter() + SECONDS
+    pushed: asyncio.Queue[tuple[str, float]] = asyncio.Queue()
+    clients = [_client(url, token, handles[place::CLIENTS], load, until, PAUSE) for place in range(CLIENTS)]
+    await asyncio.gather(_push(url, token, load, until, pushed), _watch(url, token, load, until, pushed), *clients)
+    return load
+
+
+class Socket:
+    """One connection that asks and reads, with as little of its own as can be."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str) -> None:
+        """Use that connection."""
+        self._reader, self._writer, self._token = reader, writer, token
+
+    @classmethod
+    async def open(cls, url: str, token: str) -> Socket:
+        """Connect."""
+        host, _, port = url.removeprefix("http://").partition(":")
+        return cls(*await asyncio.open_connection(host, int(port), limit=1 << 24), token)
+
+    async def ask(self, method: str, path: str, body: bytes = b"", kind: str = "application/json") -> tuple[int, bytes]:
+        """Send a request and read the whole answer."""
+        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self._token}\r\n"
+        if body:
+            head += f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
+        self._writer.write(head.encode() + b"\r\n" + body)
+        top = await self._reader.readuntil(b"\r\n\r\n")
+        status = int(top[9:12])
+        length = re.search(rb"content-length: (\d+)", top)
+        if length is not None:
+            return status, await self._reader.readexactly(int(length.group(1)))
+        return status, await self._chunks()
+
+    async def _chunks(self) -> bytes:
+        found = b""
+        while size := int(await self._reader.readuntil(b"\r\n"), 16):
+            found += (await self._reader.readexactly(size + 2))[:-2]
+        await self._reader.readuntil(b"\r\n")
+        return found
+
+
+async def _client(url: str, token: str, handles: list[str], load: Load, until: float, pause: float) -> None:
+    socket, number = await Socket.open(url, token), secrets.randbelow(len(handles))
+    await asyncio.sleep(pause * secrets.randbelow(100) / 100)
+    while time.perf_counter() < until:
+        number += 1
+        began = time.perf_counter()
+        status, _ = await socket.ask("GET", f"/v1/queries/{handles[number % len(handles)]}/result")
+        load.took.append(time.perf_counter() - began)
+        load.statuses[status] = load.statuses.get(status, 0) + 1
+        await asyncio.sleep(pause)
+
+
+async def _push(url: str, token: str, load: Load, until: float, pushed: asyncio.Queue[tuple[str, float]]) -> None:
+    socket, count = await Socket.open(url, token), int(RATE * PUSH_EVERY)
+    due = time.perf_counter()
+    while time.perf_counter() < until:
+        status, body = await socket.ask("POST", "/v1/streams/s/rows", _batch(count), ARROW)
+        load.statuses[200 if status == 202 else status] = load.statuses.get(status, 0) + 1
+        load.rows += count
+        pushed.put_nowait((json.loads(body)["position"], time.perf_counter()))
+        due += PUSH_EVERY
+        await asyncio.sleep(max(0.0, due - time.perf_counter()))
+
+
+async def _watch(url: str, token: str, load: Load, until: float, pushed: asyncio.Queue[tuple[str, float]]) -> None:
+    """Wait for one push after another: how old each is when it is in."""
+    socket = await Socket.open(url, token)
+    while time.perf_counter() < until:
+        try:
+            position, at = await asyncio.wait_for(pushed.get(), 1)
+        except TimeoutError:
+            continue
+        status, _ = await socket.ask("GET", f"/v1/wait?position={position}&timeout=60")
+        load.statuses[status] = load.statuses.get(status, 0) + 1
+        load.fresh.append(time.perf_counter() - at)
+
+
+def _batch(count: int) -> bytes:
+    chance = np.random.default_rng()
+    columns: dict[str, Any] = {name: pa.array(chance.integers(0, 256, count, dtype=np.int32)) for name in "abcd"}
+    columns["ts"] = pa.array(np.full(count, time.time_ns() // 1000), pa.timestamp("us", tz="UTC"))
+    sink = io.BytesIO()
+    table = pa.table(columns)
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def _memory(pid: int) -> int:
+    """The resident bytes of a process."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")

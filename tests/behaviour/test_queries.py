@@ -1,0 +1,167 @@
+"""Standing queries, opened and connected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.behaviour.conftest import BASE, AnySoup, rows
+from tureen.errors import (
+    DuplicateName,
+    Place,
+    QueryFailed,
+    SqlError,
+    TureenError,
+    TypeMismatch,
+    UnknownColumn,
+    UnknownQuery,
+    UnknownStream,
+    Unsupported,
+    WaitTimeout,
+)
+
+Names = Callable[[str], str]
+
+
+def test_before_and_after_the_data(soup: AnySoup, trades: str) -> None:
+    sql = f"SELECT sym, price FROM {trades} WHERE price > 100 BEGIN NOW - 10 SECONDS END NOW"
+    before = soup.register(sql)
+    at = soup.push(trades, rows(("A", 120.5, 3), ("B", 99.0, 1)))
+    after = soup.register(sql, materialize=False)
+    now = BASE + timedelta(seconds=5)
+    for query in (before, after):
+        answer = query.invoke(now=now, wait_for=at, timeout=30)
+        assert answer.table.to_pylist() == list(answer) == [{"sym": "A", "price": 120.5}]
+        assert (len(answer), answer.complete) == (1, True)
+        assert answer.window == (now - timedelta(seconds=10), now)
+        assert query.invoke(now=now.replace(tzinfo=None)).table.equals(answer.table)
+        assert len(query.invoke(now=BASE + timedelta(hours=1))) == 0
+        assert answer.position <= query.invoke().position
+    assert answer.to_pandas()["price"].tolist() == [120.5]
+
+
+def test_found_listed_and_let_go_of(soup: AnySoup, trades: str, fresh: Names) -> None:
+    name = fresh("big")
+    query = soup.register(f"SELECT * FROM {trades}", name=name)
+    assert (query.name, query.sql, query.state) == (name, f"SELECT * FROM {trades}", "standing")
+    for found in (soup.query(name), soup.query(name.upper()), soup.query(query.id)):
+        assert (found.id, found.name, found.sql) == (query.id, name, query.sql)
+    assert query.id in [one.id for one in soup.queries()]
+    described = next(one for one in soup.describe_queries() if one["id"] == query.id)
+    assert isinstance(described["registered_at"], datetime)
+    assert soup.registered(query.id).registered_at == described["registered_at"].timestamp() * 1_000_000
+    with pytest.raises(DuplicateName):
+        soup.register(f"SELECT * FROM {trades}", name=name)
+    query.unregister()
+    for gone in (lambda: soup.query(name), lambda: soup.query(query.id), query.invoke, query.unregister):
+        with pytest.raises(UnknownQuery):
+            gone()
+
+
+def test_listed_in_pages(soup: AnySoup, trades: str) -> None:
+    made = [soup.register(f"SELECT * FROM {trades} WHERE qty > {number}").id for number in range(5)]
+    seen: list[str] = []
+    place = None
+    while some := soup.queries(after=place, limit=2):
+        assert len(some) <= 2
+        seen += [one.id for one in some]
+        place = some[-1].place
+    assert [one for one in seen if one in made] == made
+    assert len(seen) == len(set(seen)) == len(soup.queries())
+    assert [one["id"] for one in soup.describe_queries(limit=3)] == seen[:3]
+
+
+@pytest.mark.parametrize(
+    ("select", "kind", "place", "hint"),
+    [
+        ("SELECT prize FROM {s}", UnknownColumn, Place(1, 8), "did you mean 'price'?"),
+        ("SELECT sym\nFROM {s}\nWHERE sym > 1.5 AND", SqlError, Place(3, 17), None),
+        ("SELECT sym FROM {s} WHERE sym = DATE '2026-01-01'", TypeMismatch, None, None),
+        ("SELECT sym FROM nowhere", UnknownStream, None, None),
+        ("SELECT sym FROM {s} ORDER BY (SELECT 1)", Unsupported, None, None),
+    ],
+)
+def test_errors_of_the_text(
+    soup: AnySoup, trades: str, select: str, kind: type[TureenError], place: Place | None, hint: str | None
+) -> None:
+    with pytest.raises(TureenError) as raised:
+        soup.register(select.format(s=trades))
+    assert isinstance(raised.value, kind)
+    assert type(raised.value).code == raised.value.code
+    if place is not None:
+        assert raised.value.place == place
+    if hint is not None:
+        assert raised.value.hint == hint
+
+
+def test_a_query_that_raises_is_stopped(soup: AnySoup, trades: str) -> None:
+    query = soup.register(f"SELECT 1 / (qty - 7) AS x FROM {trades}")
+    soup.push(trades, rows(("A", 1.0, 1)))
+    at = soup.push(trades, rows(("A", 1.0, 7)))
+    with pytest.raises(QueryFailed):
+        query.invoke(wait_for=at)
+
+
+def test_explained(soup: AnySoup, trades: str) -> None:
+    query = soup.register(f"SELECT sym FROM {trades} WHERE qty > 5")
+    found = query.explain()
+    assert (found["id"], found["stream"]) == (query.id, trades)
+    assert "qty" in found["factors"][0]
+    once = soup.explain_once(f"SELECT sym FROM {trades} WHERE qty > 5")
+    assert (once["id"], once["factors"]) == (None, found["factors"])
+
+
+def test_answered_once(soup: AnySoup, trades: str) -> None:
+    soup.wait(soup.push(trades, rows(("A", 1.0, 1), ("B", 2.0, 2))))
+    assert soup.answer_once(f"SELECT sym FROM {trades} WHERE qty > 1").table.to_pylist() == [{"sym": "B"}]
+
+
+def test_waiting(soup: AnySoup, trades: str) -> None:
+    query = soup.register(f"SELECT * FROM {trades}")
+    at = soup.push(trades, rows(("A", 1.0, 1)))
+    soup.wait(at)
+    soup.wait({at, query.invoke().position}, timeout=5)
+    never = "999999999999999"
+    with pytest.raises(WaitTimeout):
+        soup.wait(never, timeout=0)
+    with pytest.raises(WaitTimeout):
+        query.invoke(wait_for=never, timeout=0)
+    with pytest.raises(TureenError, match="not a position"):
+        soup.wait("yesterday")
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda soup: soup.register(5), "came as int"),
+        (lambda soup: soup.query(None), "came as NoneType"),
+        (lambda soup: soup.query(""), "no query|no name"),
+        (lambda soup: soup.wait("1", timeout="soon"), "no number of seconds"),
+        (lambda soup: soup.answer("x", "now", None, None), "NOW came as str"),
+        (lambda soup: soup.push("x", [], key=5), "came as int"),
+    ],
+)
+def test_odd_arguments(soup: AnySoup, call: Callable[[Any], object], says: str) -> None:
+    with pytest.raises(TureenError, match=says):
+        call(soup)
+
+
+def test_shared_and_not(soup: AnySoup, trades: str) -> None:
+    query = soup.register(f"SELECT * FROM {trades}")
+    soup.share(query.id)
+    soup.share(query.id, False)
+    alerts = soup.register_many(f"SELECT * FROM {trades} WHERE qty > :n", [{"n": 1}])
+    soup.share(alerts.id)
+    with pytest.raises(UnknownQuery):
+        soup.share("nothing")
+
+
+def test_status(soup: AnySoup, trades: str) -> None:
+    soup.wait(soup.push(trades, rows(("A", 1.0, 1))))
+    found = soup.status()
+    assert found["streams"][trades]["rows"] == 1
+    assert found["queries"] > 0
+    assert found["engine"] == "running"

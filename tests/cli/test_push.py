@@ -1,0 +1,145 @@
+"""Files of every format, in chunks that may be sent again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from tests.cli.conftest import Cli
+
+ROWS: list[dict[str, Any]] = [
+    {"sym": f"s{number}", "price": number / 2, "qty": number, "ts": f"2026-01-01T00:00:{number:02}Z"}
+    for number in range(10)
+]
+
+
+def _table() -> pa.Table:
+    return pa.Table.from_pylist(ROWS).set_column(
+        3, "ts", pa.array([row["ts"] for row in ROWS]).cast(pa.timestamp("us", "UTC"))
+    )
+
+
+def _csv(path: Path) -> None:
+    path.write_text("sym,price,qty,ts\n" + "".join(",".join(map(str, row.values())) + "\n" for row in ROWS))
+
+
+def _json(path: Path) -> None:
+    path.write_text(pa_json(ROWS))
+
+
+def pa_json(rows: list[dict[str, Any]]) -> str:
+    return "[" + ",\n".join(str(row).replace("'", '"') for row in rows) + "]"
+
+
+def _lines(path: Path) -> None:
+    path.write_text("\n".join(str(row).replace("'", '"') for row in ROWS))
+
+
+def _arrow_file(path: Path) -> None:
+    with pa.ipc.new_file(str(path), _table().schema) as writer:
+        writer.write_table(_table(), max_chunksize=4)
+
+
+def _arrow_stream(path: Path) -> None:
+    with pa.ipc.new_stream(str(path), _table().schema) as writer:
+        writer.write_table(_table())
+
+
+def _parquet(path: Path) -> None:
+    parquet.write_table(_table(), path)
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("a.csv", _csv),
+        ("a.json", _json),
+        ("a.ndjson", _lines),
+        ("a.jsonl", _lines),
+        ("a.parquet", _parquet),
+        ("a.arrow", _arrow_file),
+        ("a.arrows", _arrow_stream),
+    ],
+)
+def test_every_format_in_chunks_and_once(
+    cli: Cli, stream: str, tmp_path: Path, name: str, write: Callable[[Path], None]
+) -> None:
+    path = tmp_path / name
+    write(path)
+    query = cli("query", "register", f"SELECT * FROM {stream}").out.strip()
+    for _ in range(2):
+        # The second time nothing is added: the chunks have the keys of the first.
+        done = cli("push", stream, str(path), "--chunk", "3", "--wait", "-o", "json")
+        assert done.code == 0, done.err
+        assert done.json()["rows"] == 10
+    found = cli("query", "invoke", query, "-o", "json").json()["rows"]
+    assert [row["qty"] for row in found] == list(range(10))
+    assert found[9]["ts"] == "2026-01-01T00:00:09+00:00"
+
+
+def test_a_file_is_added_again_when_asked_for_or_changed(cli: Cli, stream: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    _csv(path)
+    query = cli("query", "register", f"SELECT count(*) AS n FROM {stream}").out.strip()
+
+    def count() -> int:
+        return int(cli("query", "invoke", query, "-o", "json").json()["rows"][0]["n"])
+
+    cli("push", stream, str(path), "--wait")
+    cli("push", stream, str(path), "--wait", "--again")
+    assert count() == 20
+    os.utime(path, ns=(1, 1))
+    cli("push", stream, str(path), "--wait")
+    assert count() == 30
+    cli("push", stream, str(path), "--wait", "--key", "mine")
+    cli("push", stream, str(path), "--wait", "--key", "mine")
+    assert count() == 40
+
+
+def test_standard_input_is_new_each_time(cli: Cli, stream: str) -> None:
+    text = "sym,qty,ts\nA,1,2026-01-01 00:00:00\n"
+    for _ in range(2):
+        assert cli("push", stream, "-", "--format", "csv", "--wait", stdin=text).code == 0
+    query = cli("query", "register", f"SELECT sym FROM {stream}").out.strip()
+    assert cli("query", "invoke", query, "-o", "csv").out == "sym\nA\nA\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("sym,qty,ts\n" + "A,1,2026-01-01\n" * 5 + '"B\nC",x,2026-01-01\n', "line 7: column 'qty' is INT, not 'x'"),
+        ("sym,qty,ts\n" + "A,1,2026-01-01\n" * 5 + "A,1\n", "line 7: 2 fields"),
+        ("sym,prize\nA,1\n", "did you mean 'price'?"),
+        ("sym,qty,ts\nA,1,\n", "ts"),
+        ("", "is empty"),
+    ],
+)
+def test_what_does_not_fit_is_named_with_its_line(cli: Cli, stream: str, tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    done = cli("push", stream, str(path), "--chunk", "2")
+    assert done.code == 1
+    assert says in done.err
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("a.json", "[{", "cannot be read"),
+        ("a.ndjson", '{"sym": "A"}\n{\n', "line 2 is not JSON"),
+        ("a.parquet", "text", "cannot be read"),
+        ("a.arrow", "text", "cannot be read"),
+        ("a.txt", "text", "does not say its format"),
+    ],
+)
+def test_what_cannot_be_read(cli: Cli, stream: str, tmp_path: Path, name: str, text: str, says: str) -> None:
+    (tmp_path / name).write_text(text)
+    done = cli("push", stream, str(tmp_path / name))
+    assert done.code == 1
+    assert says in done.err

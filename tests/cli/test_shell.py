@@ -1,0 +1,156 @@
+"""The shell: from a pipe, from `-c`, and typed at a terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli
+from tests.service.running import Running
+from tureen.service.shell_names import KEYWORDS, Name, offered
+from tureen.service.shell_split import is_complete, split
+
+
+def test_from_a_pipe(cli: Cli, stream: str) -> None:
+    done = cli(
+        "sql",
+        "-o",
+        "csv",
+        stdin=f"""-- a comment; with a semicolon
+        REGISTER QUERY p_{stream} AS
+          SELECT sym FROM {stream} WHERE sym <> 'a;b';
+\\d {stream}
+        SHOW STREAMS; INVOKE p_{stream}
+        """,
+    )
+    assert done.code == 0, done.err
+    assert f"p_{stream}" in done.out
+    assert "kind,name,schema" in done.out
+    assert done.out.endswith("sym\n")
+
+
+def test_one_statement(cli: Cli, stream: str) -> None:
+    assert cli("sql", "-c", f"SELECT count(*) AS n FROM {stream}", "-o", "json").json()["rows"] == [{"n": 0}]
+    failed = cli("sql", "-c", f"SELECT sym FROM {stream}; SELECT prize FROM {stream}; SHOW STREAMS")
+    assert failed.code == 1
+    assert failed.err.splitlines()[1:3] == [f"  SELECT prize FROM {stream}", "         ^"]
+    assert "TIMESTAMP" not in failed.out
+
+
+def test_commands(cli: Cli, stream: str) -> None:
+    done = cli("sql", stdin=f"\\?\n\\d\n\\d {stream}\n\\o json\nSHOW TABLES;\n\\timing\n\\q\nSHOW NONSENSE;")
+    assert done.code == 0, done.err
+    for part in ("\\follow QUERY", "Streams", stream, "| ts     | TIMESTAMP |"):
+        assert part in done.out
+    for wrong in ("\\nope", "\\o xml", "\\i nowhere.sql", "\\d nothing"):
+        assert cli("sql", stdin=wrong).code == 1
+
+
+def test_statements_are_cut_where_they_end() -> None:
+    assert split("a; 'x;''y'; `q;r` /* ; */ -- ;\n; \"z;\\\";\" ;").statements == (
+        "a",
+        "'x;''y'",
+        "`q;r` /* ; */ -- ;",
+        '"z;\\";"',
+    )
+    assert split(" ; ; -- only\n;").statements == ()
+    for text in ("SELECT 1", "SELECT ';", "SELECT 1; SELECT", "/* ;", "SELECT `a;"):
+        assert not is_complete(text)
+    for text in ("", " \n", "SELECT 1;", "SELECT 1; -- done", "\\d"):
+        assert is_complete(text)
+
+
+def test_what_is_offered() -> None:
+    names = [Name("trades", "stream"), Name("track", "column"), Name("trail", "query"), Name("tree", "table")]
+
+    def texts(before: str) -> list[str]:
+        word = re.split(r"\s", before)[-1]
+        return [one.text for one in offered(before, word, names)]
+
+    assert texts("SELECT * FROM tr") == ["trades", "tree"]
+    assert texts("INVOKE tr") == ["trail"]
+    assert texts("\\d tr") == ["trades", "trail", "tree"]
+    assert texts("SELECT tr") == ["trades", "track", "tree", "true"]
+    assert texts("SELECT TR")[-1] == "TRUE"
+    assert texts("sel") == ["select"]
+    assert len(set(KEYWORDS)) == len(KEYWORDS)
+
+
+class Terminal:
+    """A shell at a terminal of its own."""
+
+    def __init__(self, env: dict[str, str]) -> None:
+        """Start it."""
+        self._near, far = pty.openpty()
+        termios.tcsetwinsize(far, (40, 120))
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tureen.service.cli", "sql"], stdin=far, stdout=far, stderr=far, env=env
+        )
+        os.close(far)
+        self.seen = ""
+
+    def type(self, text: str) -> None:
+        """Press keys."""
+        os.write(self._near, text.encode())
+
+    def until(self, part: str, seconds: float = 60) -> str:
+        """What is on the screen up to a text that must come, without colours and movements of the cursor."""
+        deadline = time.monotonic() + seconds
+        while part not in self.seen:
+            ready, _, _ = select.select([self._near], [], [], 1.0)
+            if ready:
+                data = os.read(self._near, 1 << 16).decode(errors="replace")
+                if "\x1b[6n" in data:
+                    # It asks where the cursor is.
+                    os.write(self._near, b"\x1b[1;1R")
+                self.seen += re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", data)
+            assert time.monotonic() < deadline, f"no {part!r} in {self.seen!r}"
+        found, _, self.seen = self.seen.partition(part)
+        return found + part
+
+
+@pytest.fixture
+def env(served_pot: Running, tmp_path: Path) -> dict[str, str]:
+    """The surroundings of a terminal."""
+    return {
+        **os.environ,
+        "TUREEN_URL": served_pot.url,
+        "TUREEN_TOKEN": served_pot.tokens["admin"],
+        "TUREEN_HISTORY": str(tmp_path / "history"),
+        "TERM": "xterm",
+    }
+
+
+def test_typed_at_a_terminal(env: dict[str, str], stream: str) -> None:
+    shell = Terminal(env)
+    shell.until("tureen>")
+    shell.type(f"SELECT sym,\r  prize FROM {stream};\r")
+    shell.until("...>")
+    shell.until("error: no column 'prize'")
+    shell.until("line 2:   prize FROM")
+    shell.until("did you mean 'price'?")
+    # A name is completed, and the statement runs.
+    shell.until("tureen>")
+    shell.type(f"DESCRIBE {stream[:-1]}\t")
+    shell.until(stream)
+    shell.type(";\r")
+    shell.until("TIMESTAMP")
+    shell.until(" ms")
+    # Ctrl-C throws a line away, Ctrl-D leaves.
+    shell.until("tureen>")
+    shell.type("SELECT nonsense\x03")
+    shell.until("tureen>")
+    shell.type("\\q\r")
+    assert shell.process.wait(30) == 0
+    kept = Path(env["TUREEN_HISTORY"])
+    assert f"+  prize FROM {stream};" in kept.read_text()
+    assert kept.stat().st_mode & 0o077 == 0

@@ -1,0 +1,237 @@
+"""Who may do what: every route and every kind of caller, by what docs/http.md says."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import pytest
+
+import tureen
+from tests.service.running import PRINCIPALS, Running, running
+from tureen.service.app import description
+
+ROOT = Path(__file__).parents[2]
+_CALL = re.compile(r"^\| (`(?:GET|POST|PUT|PATCH|DELETE) /[^|]*?) \| ([^|]+?) \|", re.MULTILINE)
+
+
+def documented() -> dict[tuple[str, str], str]:
+    """The scope of each (method, path) as the page has it."""
+    found = {}
+    for calls, scope in _CALL.findall((ROOT / "docs" / "http.md").read_text()):
+        for call in re.findall(r"`([^`]+)`", calls):
+            method, _, path = call.partition(" ")
+            path = (
+                path.partition("?")[0].replace("{id or name}", "{handle}").replace("/tokens/{id}", "/tokens/{token_id}")
+            )
+            found[method, path] = scope
+    return found
+
+
+def routes() -> list[tuple[str, str]]:
+    return [(method.upper(), path) for path, methods in description()["paths"].items() for method in methods]
+
+
+def test_every_route_is_documented_and_the_other_way_round() -> None:
+    described = {*routes(), ("GET", "/docs"), ("GET", "/openapi.json")}
+    assert set(documented()) == described
+
+
+def allowed(scope: str, kind: str) -> bool:
+    has = set(PRINCIPALS[kind][1])
+    return "admin" in has or scope == "by the statement" or any(one in has for one in scope.split(" or "))
+
+
+BODIES = {
+    ("POST", "/v1/queries"): {"sql": "SELECT 1 FROM nowhere"},
+    ("POST", "/v1/streams"): {"name": "", "schema": ""},
+    ("POST", "/v1/sql"): {"sql": "nonsense"},
+}
+
+
+def ask(client: httpx.Client, method: str, path: str) -> int:
+    """The status of a request that comes to nothing, whoever is allowed to send it."""
+    address = path.format(name="nowhere", handle="nobody", token_id="none")
+    params = {"timeout": "0.01", "position": "nonsense"}
+    answer = client.request(method, address, params=params, json=BODIES.get((method, path), {"no": "body"}))
+    assert answer.status_code != 500, answer.text
+    return answer.status_code
+
+
+@pytest.mark.parametrize("kind", [None, "wrong", *PRINCIPALS])
+def test_every_route_for_every_caller(served: Running, kind: str | None) -> None:
+    scopes = documented()
+    token = "tureen_0123456789abcdef_" + 43 * "x" if kind == "wrong" else kind
+    with served.client(token) as client:
+        for method, path in routes():
+            scope, status = scopes[method, path], ask(client, method, path)
+            if scope == "–":
+                expected = status not in (401, 403)
+            elif kind in (None, "wrong"):
+                expected = status == 401
+            elif allowed(scope, str(kind)):
+                expected = status not in (401, 403)
+            else:
+                # A body without the right shape may be refused first; it tells nothing.
+                expected = status in (403, 422)
+            assert expected, (method, path, scope, kind, status)
+
+
+def test_scopes_that_bodies_of_the_right_shape_need(served: Running) -> None:
+    with served.client("read") as reader, served.client("write") as writer:
+        for method, path, body in (
+            ("POST", "/v1/streams", {"name": "never", "schema": "a INT"}),
+            ("POST", "/v1/queries", {"sql": "SELECT a FROM never"}),
+            ("PATCH", "/v1/queries/x", {"shared": True}),
+            ("PATCH", "/v1/templates/x", {"shared": True}),
+            ("POST", "/v1/tokens", {"principal": "me", "scopes": ["admin"]}),
+        ):
+            assert reader.request(method, path, json=body).status_code == 403, path
+        source = {"name": "never", "schema": "value BIGINT", "source": {"format": "rate", "options": {}}}
+        assert writer.post("/v1/streams", json=source).status_code == 403
+        assert writer.post("/v1/tokens", json={"principal": "me"}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("sql", "scope"),
+    [
+        ("SHOW STREAMS", "read"),
+        ("SELECT a FROM nowhere", "read"),
+        ("EXPLAIN SELECT a FROM nowhere", "read"),
+        ("INVOKE nobody", "read"),
+        ("DESCRIBE nowhere", "read"),
+        ("REGISTER SELECT a FROM nowhere", "write"),
+        ("DROP QUERY nobody", "write"),
+        ("CREATE STREAM `` (a INT)", "write"),
+        ("DROP STREAM nowhere", "admin"),
+        ("DROP TABLE nowhere", "admin"),
+        ("CREATE STREAM r (value BIGINT) FROM 'nothing' OPTIONS ()", "admin"),
+    ],
+)
+def test_statements_need_the_scope_of_their_route(served: Running, sql: str, scope: str) -> None:
+    for kind in ("read", "write", "both"):
+        with served.client(kind) as client:
+            answer = client.post("/v1/sql", json={"sql": sql})
+        refused = answer.status_code == 403
+        assert refused != allowed(scope, kind) or answer.json()["error"]["code"] == "sql", (kind, answer.text)
+
+
+def test_what_is_anothers_is_not_there(served: Running, http: httpx.Client, stream: str) -> None:
+    sql = f"SELECT id FROM {stream} WHERE sym = 'secret'"
+    query = http.post("/v1/queries", json={"sql": sql, "name": f"secret of {stream}"}).json()
+    template = http.post(
+        "/v1/templates", json={"sql": f"SELECT id FROM {stream} WHERE id = :n", "params": [{"n": 1}], "name": stream}
+    ).json()
+    with served.client("other") as theirs:
+        for name in (query["id"], query["name"], f"{template['id']}.0"):
+            for method, path in (
+                ("GET", ""),
+                ("DELETE", ""),
+                ("GET", "/result"),
+                ("GET", "/result?limit=1"),
+                ("GET", "/explain"),
+                ("GET", "/changes"),
+            ):
+                answer = theirs.request(method, f"/v1/queries/{name}{path}")
+                assert answer.status_code == 404, (method, name, path)
+                assert "secret" not in answer.text.replace(query["name"], "")
+            assert theirs.patch(f"/v1/queries/{name}", json={"shared": True}).status_code == 404
+        for name in (template["id"], stream):
+            for method, path in (("GET", ""), ("DELETE", ""), ("GET", "/queries"), ("GET", "/changes")):
+                assert theirs.request(method, f"/v1/templates/{name}{path}").status_code == 404, (method, name, path)
+            assert theirs.patch(f"/v1/templates/{name}", json={"shared": True}).status_code == 404
+        listed = theirs.get("/v1/queries?limit=1000").text + theirs.get("/v1/templates").text
+        shown = theirs.post("/v1/sql", json={"sql": "SHOW QUERIES"}).text
+        assert query["id"] not in listed + shown
+        assert template["id"] not in listed
+        for statement in (f"INVOKE `{query['id']}`", f"EXPLAIN `{query['id']}`", f"DROP QUERY `{query['id']}`"):
+            assert theirs.post("/v1/sql", json={"sql": statement}).status_code in (400, 404), statement
+        near = theirs.get(f"/v1/queries/{query['name']}x").json()["error"]
+        assert "hint" not in near, "the names of others are no hint"
+        # The name is free for somebody else.
+        mine = theirs.post("/v1/queries", json={"sql": f"SELECT id FROM {stream}", "name": query["name"]})
+        assert mine.status_code == 201
+        assert theirs.get(f"/v1/queries/{query['name']}").json()["id"] == mine.json()["id"] != query["id"]
+        assert theirs.get(f"/v1/queries/{query['name']}/result").status_code == 200
+        explained = theirs.get(f"/v1/queries/{query['name']}/explain").json()
+        assert "clause" not in explained
+        assert explained["shape"].keys() == {"text"}
+    assert http.get(f"/v1/queries/{query['name']}").json()["id"] == query["id"]
+
+
+def test_what_is_shared_is_read_by_its_handle_alone(served: Running, http: httpx.Client, stream: str) -> None:
+    query = http.post("/v1/queries", json={"sql": f"SELECT id FROM {stream}", "name": f"shared {stream}"}).json()
+    assert http.patch(f"/v1/queries/{query['id']}", json={"shared": True}).json()["shared"] is True
+    with served.client("other") as theirs:
+        assert theirs.get(f"/v1/queries/{query['id']}/result").status_code == 200
+        assert theirs.get(f"/v1/queries/{query['id']}").json()["owner"] == "local"
+        assert theirs.get(f"/v1/queries/{query['name']}").status_code == 404
+        assert theirs.delete(f"/v1/queries/{query['id']}").status_code == 404
+        assert theirs.patch(f"/v1/queries/{query['id']}", json={"shared": False}).status_code == 404
+        assert query["id"] not in theirs.get("/v1/queries").text
+        assert http.patch(f"/v1/queries/{query['name']}", json={"shared": False}).json()["shared"] is False
+        assert theirs.get(f"/v1/queries/{query['id']}/result").status_code == 404
+
+
+def catalog_text(pot: Path) -> str:
+    """All that the catalog holds, through SQLite: a process that opens the file itself undoes SQLite's locks."""
+    with closing(sqlite3.connect(pot / "catalog.sqlite")) as found:
+        return "\n".join(found.iterdump())
+
+
+def test_tokens_are_made_listed_and_revoked(served: Running, http: httpx.Client) -> None:
+    body = {"principal": "ana", "scopes": ["read", "write"], "expires_in": "30 days", "note": "notebook"}
+    made = http.post("/v1/tokens", json=body).json()
+    listed = http.get("/v1/tokens").json()["tokens"]
+    (same,) = [one for one in listed if one["id"] == made["id"]]
+    assert same["scopes"] == ["read", "write"]
+    assert made["token"] not in str(listed)
+    assert made["token"].partition("_")[2].partition("_")[2] not in catalog_text(served.soup.path)
+    with served.client(made["token"]) as client:
+        assert client.get("/v1/streams").status_code == 200
+        used = [one for one in http.get("/v1/tokens").json()["tokens"] if one["id"] == made["id"]]
+        assert used[0]["last_used_at"] is not None
+        assert http.delete(f"/v1/tokens/{made['id']}").status_code == 204
+        assert client.get("/v1/streams").status_code == 401
+    assert http.delete(f"/v1/tokens/{made['id']}").status_code == 404
+    short = http.post("/v1/tokens", json={"principal": "ana", "expires_in": "0 seconds"})
+    if short.status_code == 201:
+        with served.client(short.json()["token"]) as client:
+            assert client.get("/v1/streams").status_code == 401
+
+
+def test_limits_of_a_principal(served: Running) -> None:
+    limits = {"max_queries": 1, "max_push_rows": 2, "max_result_rows": 1, "max_followers": 0, "max_invocations": 0}
+    soup = served.soup.acting_for("small")
+    soup.create_stream("small", "id BIGINT")
+    with running(served.soup, **limits) as small, small.client("other") as client:
+        assert client.post("/v1/streams/small/rows", json=[{"id": 1}] * 3).status_code == 413
+        at = client.post("/v1/streams/small/rows", json=[{"id": 1}] * 2).json()["position"]
+        two = {"sql": "SELECT id FROM small WHERE id > :n", "params": [{"n": 0}, {"n": 1}]}
+        refused = client.post("/v1/templates", json=two)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (429, "too_many")
+        assert refused.headers["retry-after"] == "1"
+        handle = soup.acting_for("somebody else").register("SELECT id FROM small").id
+        served.soup.wait(at)
+        assert client.get(f"/v1/queries/{handle}/changes").status_code == 429
+        assert client.get(f"/v1/queries/{handle}/result").status_code == 429
+        small.service.invoking._most = 1
+        refused = client.get(f"/v1/queries/{handle}/result")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (413, "too_large")
+        assert client.get(f"/v1/queries/{handle}/result?limit=1").status_code == 200
+
+
+def test_without_tokens_only_the_loopback_address_is_answered_to(served: Running) -> None:
+    with running(served.soup, no_auth=True, open_metrics=True) as loose, loose.client(None) as client:
+        assert client.get("/v1/streams").status_code == 200
+        assert client.get("/metrics").status_code == 200
+        assert client.get("/v1/streams", headers={"Host": "evil.example"}).status_code == 403
+        assert client.get("/v1/streams", headers={"Host": "localhost:1"}).status_code == 200
+
+
+def test_another_server_of_the_same_pot_is_refused(served: Running) -> None:
+    with pytest.raises(tureen.TureenError, match="is being written"):
+        tureen.open(served.soup.path, mode="write")

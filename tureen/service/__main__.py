@@ -1,0 +1,23 @@
+"""`python -m tureen.service`: a server by its flags alone."""
+
+from __future__ import annotations
+
+import sys
+
+from tureen.errors import TureenError
+from tureen.service.serve import serve
+from tureen.service.settings import from_flags
+
+
+def main() -> int:
+    """Serve until told to stop."""
+    try:
+        settings = from_flags(sys.argv[1:])
+    except TureenError as error:
+        print(f"tureen: {error}", file=sys.stderr)
+        return 2
+    return serve(settings)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,53 @@
+"""Changes as they come, one line each."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tureen.service.cli_output import Format, csv_fields, text_of
+
+if TYPE_CHECKING:
+    from tureen.results.answer import Change
+
+Since = Annotated[str | None, typer.Option(help="Begin after this position, which an answer or a change gave.")]
+Timeout = Annotated[float | None, typer.Option(help="End when nothing came for so many seconds.")]
+Count = Annotated[int | None, typer.Option("--count", "-n", min=1, help="End after so many changes.")]
+
+
+def follow_changes(changes: Iterator[Change], output: Format, count: int | None) -> None:
+    """Write changes as they come; the position after the last one goes to stderr, to go on from."""
+    last = None
+    try:
+        for number, change in enumerate(islice(changes, count)):
+            last = change
+            _write(change, output, first=number == 0)
+    finally:
+        if last is not None and output is not Format.JSON:
+            print(f"go on with --since {last.position}", file=sys.stderr)
+
+
+def _write(change: Change, output: Format, *, first: bool) -> None:
+    # It knows Arrow, which `tureen --help` does without.
+    from tureen.service.client_values import json_text  # noqa: PLC0415
+
+    match output:
+        case Format.JSON:
+            told = json.loads(json_text({"query": change.query, "row": change.row, "position": change.position}))
+            line = json.dumps(told, ensure_ascii=False)
+        case Format.CSV:
+            if first:
+                print(csv_fields(["query", *change.row]))
+            line = csv_fields([change.query, *change.row.values()])
+        case Format.TABLE:
+            # Of a template's queries, which one it is: the number of its row of parameters.
+            _, dot, number = change.query.partition(".")
+            line = (f"#{number}  " if dot else "") + "  ".join(
+                f"{name}={'NULL' if value is None else text_of(value)}" for name, value in change.row.items()
+            )
+    print(line, flush=True)

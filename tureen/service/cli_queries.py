@@ -1,0 +1,115 @@
+"""`tureen query …`: let queries stand, ask and follow them."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tureen.errors import TureenError
+from tureen.service.cli_errors import pointing_into
+from tureen.service.cli_following import Count, Since, Timeout, follow_changes
+from tureen.service.cli_output import Format, show_answer, show_object, show_rows
+from tureen.service.cli_target import AnySoup, Output, on_soup
+
+queries = typer.Typer(no_args_is_help=True, help="Standing queries: register, list, invoke, explain, follow, drop.")
+
+Handle = Annotated[str, typer.Argument(metavar="QUERY", help="The query's name or handle.")]
+Sql = Annotated[str | None, typer.Argument(help="The SELECT; - reads it from standard input.")]
+SqlFile = Annotated[Path | None, typer.Option("--file", "-f", help="A file with the SELECT.")]
+
+COLUMNS = ("id", "name", "sql", "state", "registered_at")
+
+
+def sql_text(sql: str | None, file: Path | None) -> str:
+    """The SQL that was given, or that a file or standard input holds."""
+    if (sql is None) == (file is None):
+        raise typer.BadParameter("give the SQL, or a file with it", param_hint="SQL")
+    if file is not None:
+        try:
+            return file.read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise TureenError(f"'{file}' cannot be read", detail=str(error)) from None
+    return sys.stdin.read() if sql == "-" else str(sql)
+
+
+@queries.command("register")
+@on_soup
+def register(
+    soup: AnySoup,
+    sql: Sql = None,
+    name: Annotated[str | None, typer.Option(help="A name for it.")] = None,
+    file: SqlFile = None,
+    lazy: Annotated[bool, typer.Option("--lazy", help="Evaluate it when invoked, and keep no results ready.")] = False,
+    output: Output = Format.TABLE,
+) -> None:
+    """Let a query stand; its handle is printed."""
+    text = sql_text(sql, file)
+    with pointing_into(text):
+        query = soup.register(text, name=name, materialize=not lazy)
+    if output is Format.TABLE:
+        print(query.id)
+    else:
+        show_object({"id": query.id, "name": query.name, "sql": query.sql}, output)
+
+
+@queries.command("list")
+@on_soup
+def list_queries(soup: AnySoup, output: Output = Format.TABLE) -> None:
+    """List the standing queries that were registered one by one."""
+    show_rows([{name: one[name] for name in COLUMNS} for one in soup.describe_queries()], output, columns=COLUMNS)
+
+
+@queries.command("invoke")
+@on_soup
+def invoke(
+    soup: AnySoup,
+    query: Handle,
+    now: Annotated[
+        datetime | None,
+        typer.Option(
+            formats=["%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d"],
+            help="The moment that NOW is, in UTC unless it has a zone.",
+        ),
+    ] = None,
+    wait_for: Annotated[str | None, typer.Option(help="Answer when this position is in.")] = None,
+    timeout: Annotated[float | None, typer.Option(help="For how many seconds to wait for it.")] = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Answer a query over its window as it is now."""
+    show_answer(soup.query(query).invoke(now=now, wait_for=wait_for, timeout=timeout), output)
+
+
+@queries.command("explain")
+@on_soup
+def explain(soup: AnySoup, query: Handle, output: Output = Format.TABLE) -> None:
+    """Tell how a query is answered."""
+    show_object(soup.query(query).explain(), output)
+
+
+@queries.command("drop")
+@on_soup
+def drop(
+    soup: AnySoup, query: Annotated[list[str], typer.Argument(metavar="QUERY…", help="Names or handles.")]
+) -> None:
+    """Let queries stand no longer."""
+    for one in query:
+        soup.query(one).unregister()
+        print(f"query {one} stands no longer", file=sys.stderr)
+
+
+@queries.command("follow")
+@on_soup
+def follow(
+    soup: AnySoup,
+    query: Handle,
+    since: Since = None,
+    timeout: Timeout = None,
+    count: Count = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Print every row that joins a query's answer, as it comes; Ctrl-C ends it."""
+    follow_changes(soup.query(query).changes(since=since, timeout=timeout), output, count)

@@ -1,0 +1,116 @@
+"""Where a command works: on a server, or on a pot of this machine; and how what comes out is written."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tureen.service.cli_errors import reported
+from tureen.service.cli_output import Format
+
+if TYPE_CHECKING:
+    from tureen.embedded import Soup
+    from tureen.service.client import Client
+
+    AnySoup = Soup | Client
+else:
+    # The command line starts without the engine and without the client.
+    AnySoup = Any
+
+DEFAULT_URL = "http://127.0.0.1:7707"
+"""Where `tureen serve` listens unless told otherwise."""
+
+Url = Annotated[
+    str | None,
+    typer.Option("--url", metavar="URL", help=f"The server (TUREEN_URL; {DEFAULT_URL} if nothing is said)."),
+]
+Token = Annotated[str | None, typer.Option("--token", metavar="TEXT", help="The token for it (TUREEN_TOKEN).")]
+Pot = Annotated[
+    str | None, typer.Option("--pot", metavar="DIR", help="A pot of this machine instead of a server (TUREEN_POT).")
+]
+Output = Annotated[Format, typer.Option("-o", "--output", help="How to write what comes out.")]
+
+_TARGET = {"url": Url, "token": Token, "pot": Pot}
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a command works on: a pot of this machine, or else a server."""
+
+    pot: str | None
+    url: str
+    token: str | None
+
+
+def target_of(url: str | None, token: str | None, pot: str | None, environ: Mapping[str, str] = os.environ) -> Target:
+    """What the options name, or else the environment, or else the usual server.
+
+    >>> target_of(None, None, None, {"TUREEN_URL": "http://tureen:7707", "TUREEN_TOKEN": "x"})
+    Target(pot=None, url='http://tureen:7707', token='x')
+    >>> target_of(None, None, "./pot", {"TUREEN_URL": "http://tureen:7707"}).pot
+    './pot'
+    """
+    if url and pot:
+        raise typer.BadParameter("a command works on a server or on a pot, not on both", param_hint="--url, --pot")
+    if not url and not pot:
+        url = environ.get("TUREEN_URL")
+        pot = None if url else environ.get("TUREEN_POT")
+    return Target(pot, url or DEFAULT_URL, token or environ.get("TUREEN_TOKEN"))
+
+
+def open_target(target: Target) -> AnySoup:
+    """The soup to work on."""
+    # Imported here, so that help and usage errors come at once.
+    if target.pot:
+        from tureen.embedded import open  # noqa: PLC0415
+
+        return open(target.pot)
+    from tureen.service.client import connect  # noqa: PLC0415
+
+    return connect(target.url, target.token)
+
+
+def on_soup(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that takes `soup` the options that name one, open it, and report what goes wrong."""
+    return _adapted(command, _TARGET, _with_soup)
+
+
+def reporting(command: Callable[..., None]) -> Callable[..., None]:
+    """Report what goes wrong in a command that opens nothing by itself."""
+    return _adapted(command, {}, lambda inner, given: inner(**given))
+
+
+def _with_soup(command: Callable[..., None], given: dict[str, Any]) -> None:
+    target = target_of(*(given.pop(name) for name in _TARGET))
+    with open_target(target) as soup:
+        command(soup, **given)
+
+
+def _adapted(
+    command: Callable[..., None],
+    more: Mapping[str, Any],
+    run: Callable[[Callable[..., None], dict[str, Any]], None],
+) -> Callable[..., None]:
+    """A command with more options than its function has parameters."""
+    signature = inspect.signature(command, eval_str=True)
+    own = [one for one in signature.parameters.values() if one.name != "soup"]
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        for name, kind in more.items()
+    ]
+
+    @functools.wraps(command)
+    def adapted(**given: Any) -> None:
+        with reported():
+            run(command, given)
+
+    keyword = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
+    adapted.__signature__ = signature.replace(parameters=[*keyword, *added])  # type: ignore[attr-defined]
+    adapted.__annotations__ = {one.name: one.annotation for one in [*keyword, *added]}
+    return adapted

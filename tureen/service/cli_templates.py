@@ -1,0 +1,87 @@
+"""`tureen template …`: many queries of one shape, from a file of parameters."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Annotated
+
+import typer
+
+from tureen.service.cli_errors import pointing_into
+from tureen.service.cli_following import Count, Since, Timeout, follow_changes
+from tureen.service.cli_kinds import FileKind, kind_of
+from tureen.service.cli_output import Format, show_object, show_rows
+from tureen.service.cli_progress import Progress
+from tureen.service.cli_queries import sql_text
+from tureen.service.cli_target import AnySoup, Output, on_soup
+
+templates = typer.Typer(no_args_is_help=True, help="Templates: a query for each row of parameters.")
+
+Handle = Annotated[str, typer.Argument(metavar="TEMPLATE", help="The template's name or handle.")]
+
+
+@templates.command("register")
+@on_soup
+def register(
+    soup: AnySoup,
+    sql: Annotated[
+        str, typer.Argument(help="The SELECT, with parameters such as :sym in its WHERE; - for standard input.")
+    ],
+    params: Annotated[str, typer.Argument(help="A file with the parameters, a row for each query.")],
+    name: Annotated[str | None, typer.Option(help="A name for it.")] = None,
+    kind: Annotated[FileKind | None, typer.Option("--format", help="How the parameters are written.")] = None,
+    schema: Annotated[
+        str | None,
+        typer.Option(help='Their types, as in "sym STRING, least DOUBLE"; those of CSV are guessed if not said.'),
+    ] = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Let a query stand for each row of parameters; the template's handle is printed."""
+    # They bring Arrow, which help does without.
+    from tureen.schema import Schema  # noqa: PLC0415
+    from tureen.service.cli_files import read_table  # noqa: PLC0415
+
+    text = sql_text(sql, None)
+    began = time.perf_counter()
+    with Progress("reading the parameters", None) as progress:
+        rows = read_table(params, kind_of(params, kind), None if schema is None else Schema.parse(schema))
+        progress.note(f"registering {rows.num_rows:,} queries")
+        with pointing_into(text):
+            template = soup.register_many(text, rows, name=name)
+    if output is Format.TABLE:
+        print(f"{rows.num_rows:,} queries stand after {time.perf_counter() - began:.1f} s", file=sys.stderr)
+        print(template.id)
+    else:
+        told = {"id": template.id, "name": template.name, "sql": template.sql, "queries": rows.num_rows}
+        show_object(told, output)
+
+
+@templates.command("list")
+@on_soup
+def list_templates(soup: AnySoup, output: Output = Format.TABLE) -> None:
+    """List the templates."""
+    columns = ("id", "name", "sql", "queries", "registered_at")
+    show_rows([{name: one[name] for name in columns} for one in soup.templates()], output, columns=columns)
+
+
+@templates.command("drop")
+@on_soup
+def drop(soup: AnySoup, template: Handle) -> None:
+    """Let all queries of a template stand no longer."""
+    soup.template(template).unregister()
+    print(f"the queries of template {template} stand no longer", file=sys.stderr)
+
+
+@templates.command("follow")
+@on_soup
+def follow(
+    soup: AnySoup,
+    template: Handle,
+    since: Since = None,
+    timeout: Timeout = None,
+    count: Count = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Print every row that joins the answer of one of the queries, as it comes; Ctrl-C ends it."""
+    follow_changes(soup.template(template).changes(since=since, timeout=timeout), output, count)

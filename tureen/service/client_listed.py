@@ -1,0 +1,103 @@
+"""Lists of a server, page by page; and what their entries stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, overload
+from urllib.parse import quote
+
+from tureen.errors import TureenError
+from tureen.service.client_transport import Request, Transport
+from tureen.service.client_values import moment
+from tureen.window import to_micros
+
+PAGE = 1_000
+"""How many entries of a list are asked for at a time."""
+
+
+def segment(name: str) -> str:
+    """A name as one segment of a path.
+
+    >>> segment("a/b c")
+    'a%2Fb%20c'
+    """
+    if name in ("", ".", ".."):
+        raise TureenError(f"'{name}' is no name", hint="give the name, or the handle")
+    return quote(name, safe="")
+
+
+def listed(transport: Transport, path: str, key: str, after: str | None, limit: int | None) -> list[dict[str, Any]]:
+    """Entries of a list from a place on, so many at most."""
+    if limit is None:
+        return list(pages(transport, path, key, after=after))
+    return list(islice(pages(transport, path, key, size=max(1, min(limit, PAGE)), after=after), max(0, limit)))
+
+
+def pages(
+    transport: Transport, path: str, key: str, *, size: int = PAGE, after: str | None = None
+) -> Iterator[dict[str, Any]]:
+    """The entries of a list, fetched as far as they are looked at."""
+    params: dict[str, Any] = {"limit": size} if after is None else {"limit": size, "after": after}
+    while True:
+        told = transport.send(Request("GET", path, params)).json()
+        yield from told[key]
+        if told["next"] is None:
+            return
+        params = {"limit": size, "after": told["next"]}
+
+
+@dataclass(frozen=True, slots=True)
+class ListedQuery:
+    """A standing query as a server's catalog has it."""
+
+    id: str
+    name: str | None
+    sql: str
+    state: str
+    registered_at: int
+    error: str | None
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> ListedQuery:
+        """The query that a server told of."""
+        at = to_micros(moment(told["registered_at"]))
+        return cls(told["id"], told["name"], told["sql"], told["state"], at, told.get("error"))
+
+
+class MemberNumbers(Sequence[int]):
+    """The numbers of a template's queries that stand, fetched as far as they are looked at."""
+
+    def __init__(self, transport: Transport, template: str) -> None:
+        """Look at the template of that handle."""
+        self._transport = transport
+        self._path = f"/v1/templates/{segment(template)}"
+
+    def __len__(self) -> int:
+        """How many stand."""
+        return int(self._transport.send(Request("GET", self._path)).json()["queries"])
+
+    @overload
+    def __getitem__(self, place: int) -> int: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[int]: ...
+    def __getitem__(self, place: int | slice) -> int | Sequence[int]:
+        """The n-th of them, or some."""
+        if isinstance(place, slice):
+            places = range(*place.indices(len(self)))
+            found = list(islice(self, max(places, default=-1) + 1))
+            return [found[one] for one in places if one < len(found)]
+        wanted = place + len(self) if place < 0 else place
+        number = next(islice(self._from_page(wanted + 1), wanted, None), None) if wanted >= 0 else None
+        if number is None:
+            raise IndexError(f"the template has no query at {place}")
+        return number
+
+    def __iter__(self) -> Iterator[int]:
+        """All of them."""
+        return self._from_page(PAGE)
+
+    def _from_page(self, size: int) -> Iterator[int]:
+        for one in pages(self._transport, f"{self._path}/queries", "queries", size=min(size, PAGE)):
+            yield int(one["id"].rpartition(".")[2])

@@ -1,0 +1,72 @@
+"""The server itself: is it well, how far is it, what does it count, what can it do."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from tureen.service import shapes
+from tureen.service.access import Needs
+from tureen.service.problems import Refusal
+from tureen.service.reference import reference
+from tureen.service.routes.common import Anyone, Reader, Seconds, problems, reply
+from tureen.service.state import Service
+
+router = APIRouter(tags=["server"])
+
+
+@router.get("/v1/status", response_model=dict[str, Any], responses=problems(), summary="Show how far things are")
+async def status(caller: Reader) -> Response:
+    """Streams with their rows, runs, tails, debts and lag; tables; how many queries; the engine."""
+    return reply(await asyncio.to_thread(caller.soup.status))
+
+
+@router.get("/v1/wait", response_model=shapes.Waited, responses=problems(404, 408, 429), summary="Wait for a position")
+async def wait(
+    caller: Anyone,
+    position: Annotated[list[str], Query(min_length=1, max_length=100, description="what must be in")],
+    timeout: Seconds = None,
+) -> Response:
+    """Answer when what was pushed is in."""
+    await caller.service.wait(caller.principal, position, timeout)
+    return reply({"position": max(position)})
+
+
+@router.get(
+    "/metrics",
+    responses={200: {"description": "Prometheus' text.", "content": {"text/plain": {}}}, **problems()},
+    response_class=Response,
+    summary="Count",
+)
+async def metrics(request: Request) -> Response:
+    """Sums over all streams, queries and principals."""
+    service: Service = request.app.state.service
+    if not service.settings.open_metrics:
+        await Needs("read")(request)
+    return Response(await asyncio.to_thread(service.metrics.text), media_type=CONTENT_TYPE_LATEST)
+
+
+@router.get(
+    "/healthz",
+    response_model=shapes.Health,
+    responses={503: {"model": shapes.Problem, "description": "Not ready, and why."}},
+    summary="Tell whether rows can be taken and answered",
+)
+async def healthz(request: Request) -> Response:
+    """Whether the server is ready."""
+    service: Service = request.app.state.service
+    trouble = "the server stops" if service.watcher.closing else service.soup.trouble()
+    if trouble is not None:
+        raise Refusal(503, "not ready", detail=trouble)
+    return reply({"status": "ok"})
+
+
+@router.get("/docs", response_class=HTMLResponse, include_in_schema=False)
+async def docs(request: Request) -> Response:
+    """The description of all routes, as a page without scripts."""
+    return HTMLResponse(reference(request.app.openapi()))

@@ -1,0 +1,122 @@
+"""What a running server holds: the pot, who may enter, who waits, and what is counted."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from tureen.embedded import Soup
+from tureen.errors import TooMany
+from tureen.pot.catalog import Catalog
+from tureen.pot.status import count_owned
+from tureen.service.access import Gate, Slots
+from tureen.service.metrics import Freshness, Gauges, Metrics
+from tureen.service.rendering import Rendered
+from tureen.service.settings import Settings
+from tureen.service.watching import Watcher, arrived
+
+WORKERS = 64
+"""The most pushes, registrations and looks that are worked on at a time."""
+
+QUICK = 0.001
+"""An answer that took fewer seconds the last time is computed without going to a thread."""
+
+REMEMBERED = 100_000
+"""Of how many handles it is remembered how long they took."""
+
+
+class Service:
+    """One server's state; its methods are called in the loop."""
+
+    def __init__(self, soup: Soup, settings: Settings) -> None:
+        """Serve that pot."""
+        self.soup, self.settings = soup, settings
+        self.catalog = Catalog(soup.path)
+        self.gate = Gate(self.catalog, open_to_all=settings.no_auth)
+        self.invoking = Slots("invocations", settings.max_invocations)
+        self.following = Slots("followers", settings.max_followers)
+        self.metrics = Metrics()
+        self.freshness = Freshness(self.catalog, self.metrics.freshness)
+        self.metrics.registry.register(Gauges(soup.status, soup.batches, self.catalog, self._counts))
+        self.watcher = Watcher(self.catalog, self._committed)
+        self._invokers = ThreadPoolExecutor(settings.invoke_threads, "tureen-invoke")
+        self._workers = ThreadPoolExecutor(WORKERS, "tureen-work")
+        self._acting: dict[str, Soup] = {}
+        self._took: dict[str, float] = {}
+
+    async def start(self) -> None:
+        """Begin to watch, in the running loop."""
+        asyncio.get_running_loop().set_default_executor(self._workers)
+        self.watcher.start()
+
+    def stop_following(self) -> None:
+        """Let all followers and waiting requests go: the server stops."""
+        self.watcher.close()
+
+    def close(self) -> None:
+        """Let go of everything but the soup, which belongs to whoever opened it."""
+        self.watcher.close()
+        self._invokers.shutdown(wait=True, cancel_futures=True)
+        self._workers.shutdown(wait=True, cancel_futures=True)
+        self.gate.note_use(at_once=True)
+        self.catalog.close()
+
+    def acting_for(self, principal: str) -> Soup:
+        """The pot as a principal sees it."""
+        found = self._acting.get(principal)
+        if found is None:
+            found = self._acting[principal] = self.soup.acting_for(principal)
+        return found
+
+    def check_room(self, principal: str, more: int) -> None:
+        """Refuse so many more queries of a principal where they are too many."""
+        most = self.settings.max_queries
+        with self.catalog.read() as tx:
+            have = count_owned(tx, principal)
+        if have + more > most:
+            raise TooMany(f"a principal has at most {most:,} queries", hint="unregister some")
+
+    async def invoke(self, principal: str, compute: Callable[[], Rendered], handle: str = "") -> Rendered:
+        """Compute an answer: in a thread of the few that do that, or at once where it took no time the last time.
+
+        Going to a thread and back takes longer than a small answer, and keeps large ones from making all others wait.
+        """
+        began = time.perf_counter()
+        with self.invoking.one(principal):
+            if self._took.get(handle, QUICK) < QUICK:
+                found = compute()
+                took = time.perf_counter() - began
+            else:
+                found, took = await asyncio.get_running_loop().run_in_executor(self._invokers, _timed, compute)
+        if handle:
+            if len(self._took) >= REMEMBERED:
+                self._took.clear()
+            self._took[handle] = took
+        self.metrics.invocations.observe(time.perf_counter() - began)
+        return found
+
+    async def wait(self, principal: str, positions: Sequence[str], timeout: float | None) -> None:
+        """Wait until all of the positions have come."""
+        with self.following.one(principal):
+            await arrived(self.watcher, self.catalog, positions, timeout, self.soup.trouble)
+
+    def _committed(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self.freshness.waits:
+            loop.run_in_executor(self._workers, self.freshness.committed)
+        loop.run_in_executor(self._workers, self.gate.note_use)
+
+    def _counts(self) -> dict[str, float]:
+        return {
+            "tureen_followers": self.following.total,
+            "tureen_invocations_running": self.invoking.total,
+            "tureen_oldest_push_seconds": self.freshness.oldest,
+        }
+
+
+def _timed(compute: Callable[[], Rendered]) -> tuple[Rendered, float]:
+    began = time.perf_counter()
+    found = compute()
+    return found, time.perf_counter() - began
