@@ -13,7 +13,8 @@ from tureen.queries.arrays import Arrays
 from tureen.stems.index import address_of
 from tureen.stems.kernels import FIELDS, RANK, Int, compiled, cut_ranks, pointer
 
-_SCAN_SHARE = 4
+_SCAN_SHARE = 16
+"""A scan costs less than candidates if the smallest factor has more than one row in so many."""
 
 
 def program_of(arrays: Arrays) -> npt.NDArray[np.int64]:
