@@ -110,16 +110,17 @@ def test_bitmaps_of_clauses_are_made_up_to_a_size() -> None:
 
 @pytest.mark.parametrize("way", sorted(WAYS))
 def test_a_block_at_full_size_with_hot_keys(way: str) -> None:
-    """Half of the rows have one key; its rules have bitmaps, the others lists."""
+    """Half of the rows have one key; its rules have bitmaps, and more matches than there is room for at first."""
     rng = np.random.default_rng(7)
     rows = 5000
     key = np.where(rng.random(rows) < 0.5, 7, rng.integers(0, 500, rows)).astype(np.int32)
     value = rng.random(rows)
     batch = pa.RecordBatch.from_arrays([pa.array(key), pa.array(value)], names=["i", "d"])
     block = Block(batch, index_block(batch, ["i", "d"]))
-    clauses = [*rules(500), *(rule for rule in rules(8)[7:] for _ in range(3))]
+    clauses = [*rules(500), *((Within("i", (Interval(7, 7),)), over) for _, over in rules(100))]
     run = compile_clauses(range(0, 3 * len(clauses), 3), clauses, SCHEMA)
-    reader = CellReader(match_block(block, run, BUFFERS[way]).batch, rows)
+    reader = CellReader(match_block(block, run, Buffers(WAYS[way])).batch, rows)
+    assert np.all(np.diff(reader.clauses) > 0)
     for number, (_, over) in enumerate(clauses):
         assert isinstance(over, Within)
         limit = over.intervals[0].low
