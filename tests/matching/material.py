@@ -97,6 +97,7 @@ def random_within(rng: random.Random, rows: Sequence[Row], name: str | None = No
                     (Interval(high=one, high_open=True),),
                     (Interval(high=one, high_open=True), Interval(low=one, low_open=True)),
                     (Interval(one, one, low_open=True),),
+                    (Interval(one, one, low_open=True, high_open=True),),
                 ]
             ),
         )

@@ -163,22 +163,50 @@ prefetch = cast(Callable[[Any], Any], intrinsic(_prefetch))
 
 @compiled
 def _gather(
-    column: np.ndarray, flip: Int, rows: np.ndarray, count: Int, some: np.ndarray, values: np.ndarray
+    table: np.ndarray,
+    residual: Int,
+    flip: Int,
+    rows: np.ndarray,
+    count: Int,
+    marks: np.ndarray,
+    some: np.ndarray,
+    values: np.ndarray,
 ) -> tuple[Int, Int]:
-    """The rows that are not NULL in a column, and their values; give their number and the largest value."""
-    kind, data, valid = column[KIND], column[DATA], column[VALID]
-    rank = numba.carray(pointer(column[RANK]), column[ROWS], np.uint16)
+    """Sort a bucket's rows, and pick those that are not NULL in the residual's column, with their values.
+
+    Gives their number and the largest value.
+    """
     most = np.int64(-(2**63))
     left = np.int64(0)
+    if count > 1:
+        # Rows of one value ascend already; a bucket may hold several values.
+        sort_rows(rows, count, marks)
+    if residual < 0:
+        return left, most
+    kind, data, valid, size = (
+        table[residual, KIND],
+        table[residual, DATA],
+        table[residual, VALID],
+        table[residual, ROWS],
+    )
+    rank = numba.carray(pointer(table[residual, RANK]), size, np.uint16)
     for i in range(count):
         row = np.int64(rows[i])
-        if valid == column[ROWS] or rank[row] < valid:
+        if valid == size or rank[row] < valid:
             value = key_at(kind, data, row) ^ flip
             some[left] = rows[i]
             values[left] = value
             most = max(most, value)
             left += 1
     return left, most
+
+
+@compiled
+def _ask_ahead(bucket: Int, buckets: Buckets) -> None:
+    """Have the first members of a bucket brought nearer."""
+    place = np.int64(buckets.start[2 * bucket])
+    prefetch(buckets.first.ctypes.data + 8 * place)
+    prefetch(buckets.member.ctypes.data + 4 * place)
 
 
 @compiled
@@ -196,7 +224,7 @@ def scan_buckets(
     derived: np.ndarray,
     staged: Staged,
 ) -> bool:
-    """Stage the matches of the buckets that are hit, until all are done or there is no more room.
+    """Stage the matches in buckets, until all are done (True) or there is no more room.
 
     `state` has the next hit, its next member (or -1), the number of matches and of ids so far.
     """
@@ -211,19 +239,12 @@ def scan_buckets(
     ids = staged.ids
     while following < hits.shape[0]:
         if following + AHEAD < hits.shape[0]:
-            ahead = np.int64(buckets.start[2 * (bucket_base + hits[following + AHEAD, 0])])
-            prefetch(buckets.first.ctypes.data + 8 * ahead)
-            prefetch(buckets.member.ctypes.data + 4 * ahead)
+            _ask_ahead(bucket_base + hits[following + AHEAD, 0], buckets)
         bucket = bucket_base + hits[following, 0]
         count = hits[following, 2] - hits[following, 1]
         for i in range(count):
             rows[i] = perm[hits[following, 1] + i]
-        if count > 1:
-            # Rows of one value ascend already; a bucket may hold several values.
-            sort_rows(rows, count, marks)
-        left, most = np.int64(0), np.int64(0)
-        if residual >= 0:
-            left, most = _gather(table[residual], flip, rows, count, some, values)
+        left, most = _gather(table, residual, flip, rows, count, marks, some, values)
         bare, end = buckets.start[2 * bucket + 1], buckets.start[2 * bucket + 2]
         if member < 0:
             member = np.int64(buckets.start[2 * bucket])
@@ -233,9 +254,8 @@ def scan_buckets(
                 return False
             found = used + 1
             if member < bare:
-                for i in range(count):
-                    ids[found] = rows[i]
-                    found += 1
+                ids[found : found + count] = rows[:count]
+                found += count
             elif ends:
                 first, last = buckets.first[member], buckets.last[member]
                 for i in range(left):
@@ -249,8 +269,7 @@ def scan_buckets(
             clause = np.int64(buckets.member[member])
             if clause < 0:
                 clause = ~clause
-                here = ids[used + 1 :]
-                cut = buckets.cut[bucket]
+                here, cut = ids[used + 1 :], buckets.cut[bucket]
                 found = used + 1 + _keep(here, found - used - 1, clause, cut, table, keys, clauses, derived)
             if found > used + 1:
                 ids[used] = found - used - 2
@@ -258,8 +277,7 @@ def scan_buckets(
                 used = found
                 done += 1
             member += 1
-        member = np.int64(-1)
-        following += 1
+        member, following = np.int64(-1), following + 1
     state[0], state[1], state[2], state[3] = following, member, done, used
     return True
 

@@ -49,9 +49,8 @@ def match_block(block: Block, run: QueryRun, buffers: Buffers) -> Cell:
     derived = derive(block, run, width, counts, ranks if lineage is None else None, buffers)
     prefixes = _prefixes(block, visits, width, table, ranks, buffers)
     staged = stage(block.rows, reached, run, table, keys, derived.words, lineage, buffers)
-    visited = (
-        with_clauses(visits.clause, np.flatnonzero(derived.settled >= 0)) if derived.settled.size else visits.clause
-    )
+    settled = np.flatnonzero(derived.settled >= 0)
+    visited = with_clauses(visits.clause, settled) if len(settled) else visits.clause
     output = Output(
         buffers.take("clause", len(run), np.int64),
         buffers.take("rows", len(run), np.int32),
