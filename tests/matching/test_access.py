@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tureen.matching import Buffers, Cell, CellReader, Costs, Tuning, describe, match_block, way_of
-from tureen.predicate import Clause, Interval, Within
+from tureen.predicate import Clause, Interval, Like, Within
 from tureen.queries import QueryRun, compile_clauses
 from tureen.queries.access import AccessIndex
 from tureen.queries.lineage import Lineage
@@ -127,3 +127,12 @@ def test_a_block_at_full_size_with_hot_keys(way: str) -> None:
         assert isinstance(limit, float)
         wanted = np.flatnonzero((key == (number if number < 500 else 7)) & (value > limit))
         assert np.array_equal(reader.rows_of(3 * number), wanted)
+
+
+@pytest.mark.parametrize("way", sorted(WAYS))
+def test_clauses_that_look_at_no_column(way: str) -> None:
+    block = Block(batch_of(random_rows(random.Random(1), 3)))
+    run = compile_clauses([4, 5, 9], [(), (Like("s", "%"), Like("s", "a%", negated=True)), ()], SCHEMA)
+    reader = CellReader(match_block(block, run, Buffers(WAYS[way])).batch, 3)
+    assert [number for number in reader.clauses.tolist() if number != 5] == [4, 9]
+    assert reader.rows_of(9).tolist() == [0, 1, 2]
