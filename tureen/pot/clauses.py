@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, func, insert, select, update
 
 from tureen.pot.tables import clauses, counter, query_runs
 from tureen.predicate import Clause, dump_clause, load_clause
@@ -28,7 +28,7 @@ class Eager:
 def hold_clause(tx: Connection, seq: int, stream_id: int, clause: Clause, eager: bool | None) -> int:
     """The id of a clause, made now or shared, with one more reference; `eager` is None where the engine may choose."""
     text = dump_clause(clause)
-    row = tx.execute(select(clauses).where(clauses.c.stream_id == stream_id, clauses.c.text == text)).first()
+    row = tx.execute(_FIND, {"stream": stream_id, "wanted": text}).first()
     if row is None:
         values = {
             "stream_id": stream_id,
@@ -40,11 +40,8 @@ def hold_clause(tx: Connection, seq: int, stream_id: int, clause: Clause, eager:
             "number": _next_number(tx) if eager else None,
             "seq": seq,
         }
-        return int(tx.execute(insert(clauses).values(values).returning(clauses.c.id)).scalar_one())
-    counted = {"refs": row.refs + 1, "eager_refs": row.eager_refs + (eager is True)}
-    tx.execute(
-        update(clauses).where(clauses.c.id == row.id).values(counted | {"auto_refs": row.auto_refs + (eager is None)})
-    )
+        return int(tx.execute(_ADD, values).scalar_one())
+    tx.execute(_COUNT, {"clause": row.id, "one": 1, "eager": int(eager is True), "auto": int(eager is None)})
     if eager and row.number is None and row.error is None:
         _become_eager(tx, seq, row.id)
     return int(row.id)
@@ -52,20 +49,29 @@ def hold_clause(tx: Connection, seq: int, stream_id: int, clause: Clause, eager:
 
 def let_go_of_clause(tx: Connection, clause_id: int, eager: bool | None) -> None:
     """Take one reference away; the clause goes with its last."""
-    row = tx.execute(
-        update(clauses)
-        .where(clauses.c.id == clause_id)
-        .values(
-            refs=clauses.c.refs - 1,
-            eager_refs=clauses.c.eager_refs - int(eager is True),
-            auto_refs=clauses.c.auto_refs - int(eager is None),
-        )
-        .returning(clauses)
-    ).one()
+    less = {"clause": clause_id, "one": -1, "eager": -int(eager is True), "auto": -int(eager is None)}
+    row = tx.execute(_COUNT, less).one()
     if row.refs == 0 or (row.eager_refs == 0 and not (row.chosen and row.auto_refs)):
         _become_lazy(tx, row.stream_id, row.id, row.number)
     if row.refs == 0:
-        tx.execute(delete(clauses).where(clauses.c.id == clause_id))
+        tx.execute(_REMOVE, {"clause": clause_id})
+
+
+# Statements of every registration, made once: making one takes longer than running it.
+_FIND = select(clauses).where(clauses.c.stream_id == bindparam("stream"), clauses.c.text == bindparam("wanted"))
+_ADD = insert(clauses).returning(clauses.c.id)
+_REMOVE = delete(clauses).where(clauses.c.id == bindparam("clause"))
+_COUNT = (
+    update(clauses)
+    .where(clauses.c.id == bindparam("clause"))
+    .values(
+        refs=clauses.c.refs + bindparam("one"),
+        eager_refs=clauses.c.eager_refs + bindparam("eager"),
+        auto_refs=clauses.c.auto_refs + bindparam("auto"),
+    )
+    .returning(clauses)
+)
+_NEXT = update(counter).values(next_number=counter.c.next_number + 1).returning(counter.c.next_number)
 
 
 def choose_clauses(tx: Connection, seq: int, eager: Collection[int], lazy: Collection[int]) -> None:
@@ -137,5 +143,4 @@ def _holds(stream_id: int, number: int) -> ColumnElement[bool]:
 
 
 def _next_number(tx: Connection) -> int:
-    taken = update(counter).values(next_number=counter.c.next_number + 1).returning(counter.c.next_number)
-    return int(tx.execute(taken).scalar_one()) - 1
+    return int(tx.execute(_NEXT).scalar_one()) - 1

@@ -78,32 +78,36 @@ class Registered:
 def register(tx: Connection, seq: int, wanted: Registration) -> str:
     """Add a query and return its handle; what it owes follows from its seq."""
     handle = uuid.uuid4().hex
-    if (
-        tx.execute(
-            select(streams.c.id).where(streams.c.id == wanted.stream_id, streams.c.name_key.is_not(None))
-        ).first()
-        is None
-    ):
+    if tx.execute(_STREAM, {"stream": wanted.stream_id}).first() is None:
         raise UnknownStream("the stream of this query was dropped")
     if wanted.name is not None:
         check_free(tx, wanted.owner, wanted.name)
-    tx.execute(
-        insert(queries).values(
-            id=handle,
-            owner=wanted.owner,
-            shared=False,
-            name=wanted.name,
-            name_key=None if wanted.name is None else wanted.name.lower(),
-            sql=wanted.sql,
-            shape=wanted.shape,
-            stream_id=wanted.stream_id,
-            clause_id=hold_clause(tx, seq, wanted.stream_id, wanted.clause, wanted.eager),
-            eager=wanted.eager,
-            seq=seq,
-            registered_at=micros_now(),
-        )
-    )
+    values = {
+        "id": handle,
+        "owner": wanted.owner,
+        "shared": False,
+        "name": wanted.name,
+        "name_key": None if wanted.name is None else wanted.name.lower(),
+        "sql": wanted.sql,
+        "shape": wanted.shape,
+        "stream_id": wanted.stream_id,
+        "clause_id": hold_clause(tx, seq, wanted.stream_id, wanted.clause, wanted.eager),
+        "eager": wanted.eager,
+        "seq": seq,
+        "registered_at": micros_now(),
+    }
+    tx.execute(_ADD, values)
     return handle
+
+
+# Registering a query is these statements. They are made once: making one takes longer than running it.
+_STREAM = select(streams.c.id).where(streams.c.id == bindparam("stream"), streams.c.name_key.is_not(None))
+_ADD = insert(queries)
+_REMOVE = (
+    delete(queries)
+    .where(queries.c.id == bindparam("handle"), or_(bindparam("anyone"), queries.c.owner == bindparam("whose")))
+    .returning(queries.c.clause_id, queries.c.eager)
+)
 
 
 def register_together(catalog: Catalog, wanted: Sequence[Registration]) -> list[str | Exception]:
@@ -114,16 +118,18 @@ def register_together(catalog: Catalog, wanted: Sequence[Registration]) -> list[
 def commit_together(
     catalog: Catalog, items: Sequence[Item], do: Callable[[Connection, int, Item], Outcome]
 ) -> list[Outcome | Exception]:
-    """Do something for each of some items in one transaction; one that fails does not stop the others."""
+    """Do something for each of some items in one transaction.
+
+    One that is refused, before anything was changed for it, does not stop the others.
+    """
     outcomes: list[Outcome | Exception] = []
     crash_point("register.before_commit")
     with catalog.write() as tx:
         seq = take_seq(tx)
         for one in items:
             try:
-                with tx.begin_nested():
-                    outcomes.append(do(tx, seq, one))
-            except Exception as error:
+                outcomes.append(do(tx, seq, one))
+            except TureenError as error:
                 outcomes.append(error)
         crash_point("register.in_commit")
     crash_point("register.after_commit")
@@ -132,8 +138,7 @@ def commit_together(
 
 def unregister(tx: Connection, handle: str, owner: str | None = None) -> None:
     """Remove a query, of that owner if one is given, and let go of its clause."""
-    mine = queries.c.id == handle if owner is None else and_(queries.c.id == handle, queries.c.owner == owner)
-    row = tx.execute(delete(queries).where(mine).returning(queries)).first()
+    row = tx.execute(_REMOVE, {"handle": handle, "anyone": owner is None, "whose": owner or ""}).first()
     if row is None:
         raise UnknownQuery(f"there is no query '{handle}'", hint="it was unregistered before")
     let_go_of_clause(tx, row.clause_id, row.eager)
