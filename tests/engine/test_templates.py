@@ -184,6 +184,24 @@ def test_a_name_is_given_once(pot: Pot) -> None:
         pot.templates.register(SQL, [{"sym": "a", "p": 1.0}], "ALERTS")
 
 
+def test_a_template_and_a_single_query_say_how_they_are_matched(pot: Pot) -> None:
+    handle = pot.templates.register(SQL, [{"sym": f"s{number}", "p": 0.5 * number} for number in range(40)], "alerts")
+    about = pot.templates.explain(handle)
+    key = {"column": "sym", "keys": 40, "clauses": 40, "residual": "price"}
+    assert (about["queries"], about["matching"]["by_key"], about["matching"]["visited"]) == (40, [key], 0)
+    alone = pot.hand.register(SQL.replace(":sym", "'a'").replace(":p", "1.5"))
+    shape = pot.hand.invoker.explain(alone)["shape"]
+    assert shape == {"text": about["shape"], "queries": 41}, "it joins the template's shape"
+    assert "once it is compiled" in pot.hand.invoker.explain(alone)["access"]["way"]
+    for number in range(20):
+        pot.hand.register(f"SELECT sym FROM s WHERE sym = 'k{number}' AND price > {number}")
+    visited = pot.hand.register("SELECT sym FROM s WHERE price > 3")
+    pot.hand.compile()
+    assert pot.hand.invoker.explain(alone)["access"]["way"] == "reached by the key of its equality on 'sym'"
+    about = pot.hand.invoker.explain(visited)["access"]
+    assert (about["way"], about["clauses"], about["visited"]) == ("visited for every block", 22, 1)
+
+
 CODE = """
 import sys
 from pathlib import Path

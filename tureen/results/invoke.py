@@ -17,13 +17,15 @@ import pyarrow as pa
 from tureen.errors import QueryFailed
 from tureen.language import bind_query
 from tureen.language.shapes import shape_of
-from tureen.matching import Selector
+from tureen.matching import Selector, describe, way_of
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.position import Position
 from tureen.pot.queries import LOCAL, Registered, count_shape
+from tureen.pot.query_runs import live_query_runs
 from tureen.pot.streams import Stream, find_stream
 from tureen.pot.templates import count_members_of_shape
 from tureen.predicate import dump_clause
+from tureen.queries import QueryRun
 from tureen.query import Query
 from tureen.results.answer import Answer, Bounds
 from tureen.results.changes import News, check_has_changes, first_new, news
@@ -205,10 +207,26 @@ class Invoker:
             "why": _why(registered, self.watch),
             "clause": registered.clause_id,
             "shape": self._shape(registered),
+            "access": self._access(registered),
             "aggregates": _aggregates(ready),
             "tuples_by_path": paths,
             "runs_in_window": sum(1 for first, last in ranges if last > first),
         }
+
+    def _access(self, registered: Registered) -> dict[str, Any]:
+        """How the query's clause is matched with arriving tuples: by key or visited, and with how many others."""
+        if registered.number is None:
+            return {"way": "evaluated from the index of each run, or by a scan of its tail"}
+        with self.view.catalog.read() as tx:
+            runs = live_query_runs(tx, registered.stream_id)
+        path = next((one.path for one in runs if one.first <= registered.number <= one.last), None)
+        if path is None:
+            return {"way": "matched with arriving tuples once it is compiled"}
+        run = QueryRun.load(self.view.catalog.root / path)
+        position = int(np.searchsorted(run.ids, registered.number))
+        key = way_of(run, position) if position < len(run) and run.ids[position] == registered.number else None
+        way = "visited for every block" if key is None else f"reached by the key of its equality on '{key}'"
+        return {"way": way, "clauses": len(run), **describe(run)}
 
     def _shape(self, registered: Registered) -> dict[str, Any]:
         """The text without its constants, and how many queries have it."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.aggregates.values import ROW, numbered
-from tureen.matching import Buffers, match_block
+from tureen.matching import Buffers, describe, match_block
 from tureen.matching.duck import run
 from tureen.matching.pairs import pairs_of
 from tureen.predicate import Clause
@@ -82,7 +82,7 @@ class Indexed:
 
     def describe(self) -> dict[str, Any]:
         """How it is done, for people."""
-        return {"way": "an index of the values", "columns": list(self.columns)}
+        return {"way": "an index of the values", "columns": list(self.columns), **describe(self.queries)}
 
 
 @dataclass(frozen=True, eq=False)
