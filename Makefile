@@ -21,7 +21,7 @@ demo: setup
 	$(BIN)/tureen demo
 
 test: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 cases: setup
 	$(BIN)/python -m tests.cases.regenerate
