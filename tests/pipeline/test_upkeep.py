@@ -13,7 +13,7 @@ import pytest
 from tureen.errors import QueryFailed
 from tureen.pipeline import arrival, compiling, upkeep
 from tureen.pot.clauses import last_eager_seq
-from tureen.pot.query_runs import QueryRunRecord, live_query_runs
+from tureen.pot.query_runs import QueryRunRecord, live_query_runs, renew_query_runs
 from tureen.pot.runs import Run, live_runs
 from tureen.pot.streams import find_stream
 from tureen.pot.sweep import sweep
@@ -192,6 +192,22 @@ def test_a_clause_that_is_eager_again_does_not_take_the_cells_of_before(soup: Ha
     soup.pay()
     assert values(soup, lazy) == sorted([*range(5), *range(5)])
     assert soup.invoker.explain(lazy)["tuples_by_path"]["published"] == 128
+
+
+def test_query_runs_of_another_version_are_compiled_again(soup: HandTurned) -> None:
+    query = soup.register("SELECT a FROM s WHERE a < 5")
+    soup.compile()
+    with soup.catalog.write() as tx:
+        assert renew_query_runs(tx, 1), "those of the test's own version are as if of another"
+        assert not renew_query_runs(tx, 1)
+    assert query_runs_of(soup) == []
+    soup.push("s", rows(*range(8)))
+    assert values(soup, query) == [0, 1, 2, 3, 4]
+    soup.compile()
+    soup.pay()
+    assert len(query_runs_of(soup)) == 1
+    soup.push("s", rows(*range(8)))
+    assert soup.invoker.explain(query)["tuples_by_path"]["published"] == 16
 
 
 def query_runs_of(soup: HandTurned) -> list[QueryRunRecord]:

@@ -22,8 +22,10 @@ from tureen.pipeline.upkeep import expire, seal
 from tureen.pot.catalog import Catalog
 from tureen.pot.inbox import Inbox
 from tureen.pot.lease import Lease
+from tureen.pot.query_runs import renew_query_runs
 from tureen.pot.streams import Stream, list_streams
 from tureen.pot.sweep import sweep
+from tureen.queries.queryrun import VERSION
 from tureen.results.watch import Watch
 
 if TYPE_CHECKING:
@@ -51,6 +53,8 @@ class Engine:
         """Take the lease and start; Spark comes up in the background. `watch` counts what invocations ask for."""
         self._lease = Lease(root)
         try:
+            with catalog.write() as tx:
+                renew_query_runs(tx, VERSION)
             self.inbox = Inbox(root, catalog)
         except BaseException:
             self._lease.release()

@@ -9,7 +9,9 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from tureen.errors import PotError
 from tureen.pot.catalog import micros_now
-from tureen.pot.tables import garbage, query_runs, streams
+from tureen.pot.tables import garbage, meta, query_runs, streams
+
+_VERSION = "query runs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +57,21 @@ def publish_query_run(
         values = {"path": new.path, "first": new.first, "last": new.last, "clauses": new.clauses, "dead": died}
         tx.execute(insert(query_runs).values(stream_id=stream_id, **values))
     tx.execute(update(streams).where(streams.c.id == stream_id).values(compiled_seq=seq))
+
+
+def renew_query_runs(tx: Connection, version: int) -> bool:
+    """Let go of all query runs that were written in another version of their format; True if there were some.
+
+    They follow from the clauses, so they are compiled again.
+    """
+    known = tx.execute(select(meta.c.value).where(meta.c.key == _VERSION)).scalar()
+    if known == str(version):
+        return False
+    tx.execute(delete(meta).where(meta.c.key == _VERSION))
+    tx.execute(insert(meta).values(key=_VERSION, value=str(version)))
+    paths = list(tx.execute(select(query_runs.c.path)).scalars())
+    for path in paths:
+        tx.execute(insert(garbage).values(path=path, since=micros_now()))
+    tx.execute(delete(query_runs))
+    tx.execute(update(streams).values(compiled_seq=0))
+    return bool(paths)
