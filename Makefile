@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.ready-bench
 
-.PHONY: setup demo test cases reference check bench bench-quick format clean
+.PHONY: setup demo serve test cases reference check bench bench-quick format clean
 
 setup: $(READY)
 
@@ -19,6 +19,9 @@ $(READY): pyproject.toml scripts/ensure-python scripts/ensure-java
 
 demo: setup
 	$(BIN)/tureen demo
+
+serve: setup
+	$(BIN)/python -m tureen.service
 
 test: setup
 	$(BIN)/python -m pytest -n 2 --dist loadfile

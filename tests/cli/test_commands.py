@@ -160,6 +160,24 @@ def test_on_a_pot_of_this_machine(cli: Cli, served_pot: Running, stream: str) ->
     assert "process" in refused.err
 
 
+def test_a_pot_without_a_server_from_beginning_to_end(tmp_path: Path) -> None:
+    env = {**os.environ, "TUREEN_POT": str(tmp_path / "pot")}
+    env.pop("TUREEN_URL", None)
+
+    def tureen_(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "tureen.service.cli", *words], capture_output=True, text=True, env=env, check=False
+        )
+        # It ends well although Spark is still starting, in a process of its own.
+        assert (done.returncode, "Fatal" in done.stderr) == (0, False), done.stderr
+        return done.stdout
+
+    tureen_("stream", "create", "s", "n INT")
+    handle = tureen_("query", "register", "SELECT n FROM s WHERE n > 1").strip()
+    assert handle in tureen_("query", "list", "-o", "csv")
+    assert tureen_("query", "invoke", handle, "-o", "csv") == "n\n"
+
+
 def test_csv_can_be_read_back(cli: Cli, stream: str) -> None:
     handle = cli("query", "register", f"SELECT * FROM {stream}").out.strip()
     lines(stream, cli, ('A, \\"B\\"', 1.0, 1))

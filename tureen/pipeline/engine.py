@@ -73,8 +73,9 @@ class Engine:
         ]
         for thread in self._threads:
             thread.start()
-        # While Spark starts there is time to load what the first invocation of an aggregate would wait for.
-        threading.Thread(target=warm_up, name="tureen-warm-up", daemon=True).start()
+        # While Spark starts there is time to load what the first invocation of an aggregate would wait for. It is no
+        # daemon: a process that ends while machine code is loaded would be aborted.
+        threading.Thread(target=warm_up, name="tureen-warm-up").start()
 
     def notice(self) -> None:
         """Look at the catalog now: something was registered, created or dropped."""

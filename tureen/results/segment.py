@@ -63,8 +63,9 @@ class Segment:
         run = self._open()
         side: Any = "right" if after else "left"
         if not self._ends:
-            self._ends = [int(times[-1]) for times in run.times]
+            # The ends come last: other threads take them for the sign that both are there.
             self._starts = [0, *np.cumsum([len(times) for times in run.times]).tolist()]
+            self._ends = [int(times[-1]) for times in run.times]
         number = (bisect_right if after else bisect_left)(self._ends, time)
         return int(self._starts[number]) + int(run.times[number].searchsorted(time, side=side))
 

@@ -6,6 +6,7 @@ imported by the commands that need it, so that help, completion and usage errors
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -145,8 +146,14 @@ def run(words: Sequence[str]) -> int:
 
 
 def main() -> None:
-    """Run the command line of this process."""
-    app()
+    """Run the command line of this process, and end it."""
+    code = run(sys.argv[1:])
+    if "tureen.embedded" in sys.modules and "tureen.service.serve" not in sys.modules:
+        # The pot is closed. What its engine still warms up in the background is not wanted any more.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

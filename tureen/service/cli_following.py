@@ -27,6 +27,9 @@ def follow_changes(changes: Iterator[Change], output: Format, count: int | None)
         for number, change in enumerate(islice(changes, count)):
             last = change
             _write(change, output, first=number == 0)
+    except KeyboardInterrupt:
+        # The usual way to end it.
+        print(file=sys.stderr)
     finally:
         if last is not None and output is not Format.JSON:
             print(f"go on with --since {last.position}", file=sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import re
 import secrets
@@ -29,6 +30,7 @@ class Frame:
     def __init__(self, app: ASGIApp, service: Service) -> None:
         """Stand around that application."""
         self._app, self._service = app, service
+        self._start, self._numbers = secrets.token_hex(4), itertools.count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -38,7 +40,7 @@ class Frame:
         began = time.perf_counter()
         headers = Headers(scope=scope)
         given = headers.get("x-request-id", "")
-        request_id = given if _ID.fullmatch(given) else secrets.token_hex(8)
+        request_id = given if _ID.fullmatch(given) else f"{self._start}-{next(self._numbers):x}"
         scope["tureen.request"] = request_id
         status = 0
 

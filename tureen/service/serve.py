@@ -27,6 +27,9 @@ log = logging.getLogger("tureen")
 
 BACKLOG = 2048
 
+SWITCH_AFTER = 0.0005
+"""For how many seconds a thread may keep the interpreter while another waits for it; Python's own is ten times that."""
+
 
 class Server(uvicorn.Server):
     """Uvicorn's server, which tells followers when it is asked to stop: they would never go by themselves."""
@@ -47,6 +50,8 @@ class Server(uvicorn.Server):
 def serve(settings: Settings) -> int:
     """Serve a pot until the process is told to stop; the exit code is 0, or 1 where it could not start."""
     set_up(settings.log, settings.log_level)
+    # Every look at the catalog lets go of the interpreter, and gets it back when whoever took it is asked to stop.
+    sys.setswitchinterval(SWITCH_AFTER)
     try:
         address = bind(settings)
     except TureenError as error:
@@ -117,6 +122,7 @@ def make_server(soup: Soup, settings: Settings) -> tuple[Server, Service]:
         make_app(service),
         log_config=None,
         access_log=False,
+        proxy_headers=False,
         server_header=False,
         date_header=False,
         lifespan="on",
