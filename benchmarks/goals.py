@@ -71,6 +71,6 @@ GOALS = (
     Goal("growth materialised", "throughput", "the same, materialised, for information", "times", ""),
     Goal("invoke ratio", "invoke", "DuckDB from scratch / invocation, selective, a million rows", "times", ">= 100"),
     Goal("invoke", "invoke", "invocation in process, selective, a million rows, p50", "ms", "<= 0.1"),
-    Goal("http", "http", "invocation over HTTP, p50", "ms", "<= 1"),
+    Goal("http", "service", "invocation over HTTP, p50", "ms", "<= 1"),
     Goal("visible", "fresh", "push to visible, one row / Spark's no-op sink", "times", "<= 2"),
 )
