@@ -265,6 +265,7 @@ class Soup:
 
     def unregister(self, handle: str) -> None:
         """Let the query of that handle stand no longer."""
+        check_text(handle, "a handle")
         engine = self._pot.engine()
         self._pot.parts.registry.unregister(handle, self._owner)
         engine.notice()

@@ -45,7 +45,7 @@ class Registry:
 
     def unregister(self, handle: str, owner: str | None) -> None:
         """Let a query stand no longer."""
-        self._going.submit((check_text(handle, "a handle"), owner))
+        self._going.submit((handle, owner))
 
     def find(self, handle_or_name: str, owner: str | None) -> Registered:
         """The query of a handle or name, as the catalog has it now."""

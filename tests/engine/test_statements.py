@@ -206,6 +206,8 @@ def test_a_session(soup: tureen.Soup) -> None:
         "name": "my q",
         "sql": handle.sql,
         "state": "standing",
+        "owner": "local",
+        "shared": False,
         "registered_at": shown["registered_at"],
     }
     assert now - timedelta(minutes=1) < shown["registered_at"] <= datetime.now(UTC)
