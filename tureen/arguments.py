@@ -18,6 +18,7 @@ LONGEST_NAME = 255
 LONGEST_TEXT = 1 << 20
 
 _HANDLE = re.compile(r"[0-9a-f]{32}", re.IGNORECASE)
+_NUMBERED = re.compile(r"\.[0-9]+$")
 
 
 def check_text(value: object, what: str) -> str:
@@ -41,6 +42,8 @@ def check_name(value: object, what: str) -> str:
             f"'{ascii(name)[1:-1][:40]}' is no name for a {what}",
             hint=f"a name has 1 to {LONGEST_NAME} printable characters",
         )
+    if what in ("query", "template") and _NUMBERED.search(name):
+        raise TureenError(f"'{name}' ends like a query of a template", hint="leave out the dot and the number")
     if _HANDLE.fullmatch(name):
         raise TureenError(f"'{name}' looks like a handle", hint="take a name that people can read")
     return name

@@ -338,7 +338,7 @@ class Soup:
             except UnknownQuery:
                 # Without its hint, which names what others have.
                 raise UnknownQuery(f"there is no query '{handle}'") from None
-            if found.owner != self._owner and not found.shared:
+            if found.id != handle or (found.owner != self._owner and not found.shared):
                 raise UnknownQuery(f"there is no query '{handle}'")
 
     def sql(self, text: str) -> Outcome:

@@ -55,7 +55,7 @@ class Registry:
 
     def page(self, owner: str | None, after: str | None, limit: int | None) -> list[Registered]:
         """Queries in order of registration, from a `place` on."""
-        if limit is not None and (not isinstance(limit, int) or limit < 1):
+        if limit is not None and (type(limit) is not int or not 1 <= limit < 1 << 62):
             raise TureenError(f"a limit of {ascii(limit)[:40]}", hint="give a number from 1 on")
         after = None if after is None else check_text(after, "a place in a list")
         with self._catalog.read() as tx:
@@ -63,12 +63,14 @@ class Registry:
 
     def share(self, handle: str, shared: bool, owner: str | None) -> None:
         """Let everybody see a query or a template, by its handle, or no longer."""
+        if not isinstance(shared, bool):
+            raise TureenError(f"shared is {ascii(shared)[:40]}", hint="True or False")
         with self._catalog.write() as tx:
             template = find_template(tx, check_text(handle, "a handle"), owner)
             take_seq(tx)
             if template is None:
-                share(tx, handle, bool(shared), owner)
+                share(tx, handle, shared, owner)
             elif owner in (None, template.owner):
-                share_template(tx, template.id, bool(shared))
+                share_template(tx, template.id, shared)
             else:
                 raise UnknownQuery(f"there is no query '{handle}'")

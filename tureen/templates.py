@@ -142,7 +142,7 @@ class Templates:
         numbers = np.arange(template.rows, dtype=np.int64)
         values = values.rename_columns(named)
         found = slots_of(clause, named)
-        if found is not None and can_compile(found[0], schema.stored, values):
+        if found is not None and found[0] and can_compile(found[0], schema.stored, values):
             return Indexed(compile_table(found[0], schema.stored, values, numbers), found[1])
         asked = () if condition is None else condition.columns
         looked_at = [name for name in asked if schema.find(name) is not None]
@@ -154,7 +154,7 @@ def _values(text: TemplateText, params: Any) -> tuple[Schema, pa.RecordBatch]:
     if isinstance(params, list | tuple) and all(isinstance(one, Mapping) for one in params):
         try:
             params = pa.Table.from_pylist(list(params))
-        except (pa.ArrowException, TypeError, ValueError) as error:
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise InvalidRows("the parameters do not make a table", detail=str(error)) from None
     if hasattr(params, "__len__") and not len(params):
         raise InvalidRows("there is no row of parameters", hint="give one row for each query")

@@ -63,23 +63,24 @@ def follow(
     help_along: Callable[[], None],
 ) -> Iterator[Some]:
     """What a look found, and all that comes after it: for ever, or until nothing came for so many seconds."""
-    found = first
+    found, last = first, time.monotonic()
     while True:
         if len(found):
             yield found
+            last = time.monotonic()
         token = catalog.token()
         found = after(found.position())
-        if not len(found) and not _moves(catalog, token, timeout, help_along):
+        deadline = None if timeout is None else last + timeout
+        if not len(found) and not _moves(catalog, token, deadline, help_along):
             return
 
 
-def _moves(catalog: Catalog, token: int, timeout: float | None, help_along: Callable[[], None]) -> bool:
-    """Whether something is committed before the time is up."""
-    began = time.monotonic()
-    look_again = began + LOOK_AGAIN
-    while catalog.token() == token:
+def _moves(catalog: Catalog, token: int, deadline: float | None, help_along: Callable[[], None]) -> bool:
+    """Whether something is committed before the time is up; what others commit does not give more time."""
+    look_again = time.monotonic() + LOOK_AGAIN
+    while catalog.token() == token or (deadline is not None and time.monotonic() > deadline):
         moment = time.monotonic()
-        if timeout is not None and moment - began > timeout:
+        if deadline is not None and moment > deadline:
             return False
         if moment > look_again:
             look_again = moment + LOOK_AGAIN

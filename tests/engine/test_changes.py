@@ -16,7 +16,9 @@ import tureen
 from tureen.errors import SqlError, TureenError, Unsupported
 from tureen.pipeline import arrival, upkeep
 from tureen.pot.position import Position
+from tureen.results.changes import News
 from tureen.testing.hand import HandTurned
+from tureen.waiting import follow
 
 BASE = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -144,3 +146,18 @@ def test_followed_through_spark(soup: tureen.Soup) -> None:
     soup.wait(at)
     assert [change.row["n"] for change in big.changes(since=first.position, timeout=0)] == [60, 70]
     assert list(big.changes(timeout=0)) == []
+
+
+def test_what_others_commit_gives_a_follower_no_more_time(hand: HandTurned) -> None:
+    """It ends a while after the last row, although something is committed all the time."""
+    query = hand.register("SELECT n FROM s")
+    looks: list[str] = []
+
+    def look(position: str) -> News:
+        hand.unregister(hand.register(f"SELECT n FROM s WHERE n > {len(looks)}"))
+        looks.append(position)
+        return hand.invoker.news(query, Position.parse(position))
+
+    first = hand.invoker.news(query, None)
+    assert list(follow(hand.catalog, first, look, 0.3, lambda: None)) == []
+    assert len(looks) > 1

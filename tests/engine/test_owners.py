@@ -13,7 +13,9 @@ from tureen.pot.catalog import Catalog
 from tureen.pot.named import NamedStreams
 from tureen.pot.streams import create_stream
 from tureen.registry import Registry
+from tureen.results.invoke import Invoker
 from tureen.schema import Schema
+from tureen.templates import Templates
 
 SQL = "SELECT a FROM s WHERE a > {}"
 
@@ -82,6 +84,30 @@ def test_queries_are_listed_page_by_page(registry: Registry) -> None:
             registry.page("ann", wrong, 3)
     with pytest.raises(TureenError, match="limit"):
         registry.page("ann", None, 0)
+
+
+def test_queries_and_templates_share_their_names(registry: Registry) -> None:
+    templates = Templates(registry._catalog, registry._streams, Invoker(registry._catalog))
+    handle = templates.register("SELECT a FROM s WHERE a > :k", [{"k": 1}, {"k": 2}], "x")
+    with pytest.raises(DuplicateName):
+        registry.register(SQL.format(1), "X", "auto", None)
+    registry.register(SQL.format(1), "y", "auto", None)
+    with pytest.raises(DuplicateName):
+        templates.register("SELECT a FROM s WHERE a > :k", [{"k": 1}], "Y")
+    for name in ("x.1", f"{handle}.0", "z.17"):
+        with pytest.raises(TureenError, match="ends like"):
+            registry.register(SQL.format(1), name, "auto", None)
+    with pytest.raises(UnknownQuery):
+        registry.unregister("x.1", None)
+    registry.unregister(f"{handle}.1", None)
+    with pytest.raises(UnknownQuery):
+        registry.find("x.1", None)
+
+
+@pytest.mark.parametrize(("after", "limit"), [("²._", 1), ("9" * 30 + ".x", 1), (None, 2**63), (None, True)])
+def test_odd_pages_are_refused(registry: Registry, after: str | None, limit: int) -> None:
+    with pytest.raises(TureenError):
+        registry.page(None, after, limit)
 
 
 def test_a_soup_acts_for_several(soup: tureen.Soup) -> None:

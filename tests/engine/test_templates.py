@@ -16,7 +16,16 @@ import pyarrow as pa
 import pytest
 
 import tureen
-from tureen.errors import DuplicateName, InvalidRows, SqlError, TureenError, TypeMismatch, UnknownQuery, Unsupported
+from tureen.errors import (
+    DuplicateName,
+    InvalidRows,
+    QueryFailed,
+    SqlError,
+    TureenError,
+    TypeMismatch,
+    UnknownQuery,
+    Unsupported,
+)
 from tureen.pot.catalog import Catalog
 from tureen.pot.named import NamedStreams
 from tureen.pot.position import Position
@@ -166,7 +175,12 @@ def test_a_dropped_stream_takes_its_templates_along(pot: Pot) -> None:
         (SQL, [{"sym": "a", "p": 1.0}, {"sym": 5, "p": 1.0}], InvalidRows, "do not make a table"),
         (SQL, 5, InvalidRows, "came as int"),
         ("SELECT * FROM s WHERE sym = 'a'", [{"x": 1}], SqlError, "no parameter"),
-        ("SELECT :x AS x FROM s WHERE sym = :x", [{"x": "a"}], SqlError, "before WHERE"),
+        ("SELECT :x AS x FROM s WHERE sym = :x", [{"x": "a"}], SqlError, "before the WHERE"),
+        ("SELECT * FROM s WHERE qty > :x BEGIN NOW - :x END NOW", [{"x": 1}], SqlError, "after the WHERE"),
+        ("SELECT * FROM s WHERE qty > :x BEGIN TIMESTAMP '2026-01-01 00:00:00' END :x", [{"x": 1}], SqlError, "after"),
+        ("SELECT * FROM s WHERE qty > :x ORDER BY qty LIMIT :x", [{"x": 1}], SqlError, "after the WHERE"),
+        ("SELECT sym FROM s WHERE qty > :x GROUP BY sym HAVING count(*) > :x", [{"x": 1}], SqlError, "after the"),
+        (SQL, [{"sym": "a", "p": 2**70}], InvalidRows, "do not make a table"),
         ("SELECT * FROM s WHERE day = :x", [{"x": "2026-01-01"}], TypeMismatch, "STRING"),
         ("SELECT * FROM s WHERE nope = :x", [{"x": "a"}], SqlError, "nope"),
         ("SELECT * FROM s WHERE sym LIKE :x", [{"x": "a%"}], Unsupported, "constant"),
@@ -176,6 +190,32 @@ def test_what_cannot_stand_changes_nothing(pot: Pot, sql: str, params: Any, kind
     with pytest.raises(kind, match=says):
         pot.templates.register(sql, params, "bad")
     assert pot.templates.describe() == []
+
+
+def test_a_minus_before_a_negative_value_is_no_comment(pot: Pot) -> None:
+    handle = pot.templates.register("SELECT qty FROM s WHERE qty\n-:x\n> 3", [{"x": 1}, {"x": -5}], None)
+    since = pot.matches(handle, None).position()
+    pot.hand.push("s", [_row(number, qty=number) for number in range(10)])
+    numbers = [number for number, _ in _told(pot.matches(handle, since))]
+    for number in (0, 1):
+        assert len(pot.hand.invoke(f"{handle}.{number}")) == numbers.count(number) > 0
+
+
+@pytest.mark.parametrize("where", ["qty > :k OR TRUE", "qty > :k AND 1 = 2", "qty = :k AND qty > 5 AND qty < 3"])
+def test_a_condition_that_is_constant_is_followed_too(pot: Pot, where: str) -> None:
+    handle = pot.templates.register(f"SELECT qty FROM s WHERE {where}", [{"k": 1}, {"k": 2}], None)
+    since = pot.matches(handle, None).position()
+    pot.hand.push("s", [_row(0, qty=7)])
+    assert len(_told(pot.matches(handle, since))) == (2 if "TRUE" in where else 0)
+
+
+def test_a_query_that_raises_does_not_stop_the_others(pot: Pot) -> None:
+    handle = pot.templates.register("SELECT qty FROM s WHERE qty / :p > 1", [{"p": p} for p in (1, 2, 0, 3)], None)
+    since = pot.matches(handle, None).position()
+    pot.hand.push("s", [_row(0, qty=5), _row(1, qty=1)])
+    assert [number for number, _ in _told(pot.matches(handle, since))] == [0, 1, 3]
+    with pytest.raises(QueryFailed):
+        pot.hand.invoke(f"{handle}.2")
 
 
 def test_a_name_is_given_once(pot: Pot) -> None:

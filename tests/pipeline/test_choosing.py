@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tureen.errors import QueryFailed
 from tureen.pipeline import arrival, choosing
 from tureen.testing.hand import HandTurned
 
@@ -85,7 +86,7 @@ def test_who_says_what_is_wanted_gets_it(soup: HandTurned) -> None:
     lazy = soup.register("SELECT a FROM s WHERE a > 60", materialize=False)
     for handle in (eager, lazy):
         ask(soup, handle)
-    soup.choose(5)
+    assert not soup.choose(5), "there is nothing to choose"
     assert soup.invoker.explain(eager)["materialized"] is True
     assert soup.invoker.explain(lazy)["materialized"] is False
     for _ in range(40):
@@ -118,3 +119,24 @@ def test_the_last_query_of_a_chosen_clause_takes_the_choice_along(soup: HandTurn
     soup.unregister(auto)
     assert soup.invoker.explain(other)["materialized"] is False
     assert values(soup, other) == [0, 1, 2, 3, 4]
+
+
+def test_what_the_engine_chose_never_makes_a_query_fail(soup: HandTurned) -> None:
+    """The tuple that raises lies outside of the window: a lazy query does not see it, and a chosen one must not."""
+    sql = "SELECT a FROM s WHERE 10 / a > 2 BEGIN TIMESTAMP '2026-01-01 00:00:01' END NOW"
+    auto, lazy = soup.register(sql, materialize=None), soup.register(sql, materialize=False)
+    assert values(soup, auto) == [1, 2, 3, 4]
+    ask(soup, auto)
+    assert soup.choose(5)
+    soup.compile()
+    soup.pay()
+    for handle in (auto, lazy):
+        assert values(soup, handle) == [1, 2, 3, 4]
+        assert soup.invoker.explain(handle)["materialized"] is False
+    ask(soup, auto)
+    assert not soup.choose(5), "it is not chosen again"
+    eager = soup.register(sql, materialize=True)
+    soup.pay()
+    with pytest.raises(QueryFailed):
+        values(soup, eager)
+    assert values(soup, auto) == values(soup, lazy) == [1, 2, 3, 4]

@@ -194,6 +194,23 @@ def test_a_clause_that_is_eager_again_does_not_take_the_cells_of_before(soup: Ha
     assert soup.invoker.explain(lazy)["tuples_by_path"]["published"] == 128
 
 
+def test_clauses_that_go_while_they_are_compiled_are_dead(soup: HandTurned, monkeypatch: pytest.MonkeyPatch) -> None:
+    handles = [soup.register(f"SELECT a FROM s WHERE a < {limit}") for limit in range(16)]
+
+    def meanwhile(_place: str) -> None:
+        for handle in handles[:8]:
+            soup.unregister(handle)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(compiling, "crash_point", meanwhile)
+        soup.compile()
+    (worn,) = query_runs_of(soup)
+    assert (worn.clauses, worn.dead) == (16, 8)
+    soup.compile()
+    (anew,) = query_runs_of(soup)
+    assert (anew.clauses, anew.dead) == (8, 0)
+
+
 def test_query_runs_of_another_version_are_compiled_again(soup: HandTurned) -> None:
     query = soup.register("SELECT a FROM s WHERE a < 5")
     soup.compile()

@@ -124,6 +124,19 @@ def split(source: Source, tokens: list[Token]) -> Parts:
     return Parts(kept[: marks[0]], brackets, partial, begin, end)
 
 
+def where_of(source: Source, tokens: list[Token]) -> tuple[int, int]:
+    """Where a query's WHERE clause begins in the text, and where it ends; past the end where there is none."""
+    end = len(source.text)
+    start = next((token.start for token in tokens if token.token_type is TokenType.WHERE), end)
+    depth, marks = 0, {tokens[mark].start for mark in _window_words(source, tokens)}
+    for token in tokens:
+        depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
+        after = token.token_type in _CLAUSES and token.token_type is not TokenType.WHERE and depth == 0
+        if token.start > start and (after or token.start in marks):
+            return start, int(token.start)
+    return start, end
+
+
 def _without_semicolon(source: Source, tokens: list[Token]) -> list[Token]:
     first = next((i for i, one in enumerate(tokens) if one.token_type is TokenType.SEMICOLON), len(tokens))
     for token in tokens[first:]:

@@ -15,7 +15,7 @@ from sqlglot.tokens import TokenType
 from tureen.errors import SqlError
 from tureen.language.moments import moment_text
 from tureen.language.source import Source
-from tureen.language.split import tokenize
+from tureen.language.split import tokenize, where_of
 from tureen.schema import Column, Kind, Schema, Type
 from tureen.window import to_micros
 
@@ -45,12 +45,12 @@ class TemplateText:
         >>> read_template("SELECT * FROM s WHERE a = :x AND b > :x").fill({"x": "5"})
         'SELECT * FROM s WHERE a = 5 AND b > 5'
         """
-        parts = [
-            piece
-            for name, piece in zip(self.names, self.pieces, strict=False)
-            for piece in (piece, values[name.lower()])
-        ]
-        return "".join([*parts, self.pieces[-1]])
+        written = ""
+        for name, piece in zip(self.names, self.pieces, strict=False):
+            value = values[name.lower()]
+            # Two minuses side by side would begin a comment.
+            written += piece + (" " if piece.endswith("-") and value.startswith("-") else "") + value
+        return written + self.pieces[-1]
 
 
 def read_template(text: str) -> TemplateText:
@@ -58,12 +58,15 @@ def read_template(text: str) -> TemplateText:
     source = Source(text)
     tokens = tokenize(source)
     pieces, names, end = [], [], 0
-    start = next((token.start for token in tokens if token.token_type is TokenType.WHERE), len(text))
+    first, last = where_of(source, tokens)
     for token, after in pairwise(tokens):
         if token.token_type is TokenType.COLON and after.start == token.end + 1 and after.text.isidentifier():
-            if token.start < start:
+            if not first < token.start < last:
+                what = "before" if token.start < first else "after"
                 raise SqlError(
-                    "a parameter stands before WHERE", hint="parameters are values in WHERE", place=source.token(token)
+                    f"a parameter stands {what} the WHERE clause",
+                    hint="parameters are values in WHERE",
+                    place=source.token(token),
                 )
             pieces.append(text[end : token.start])
             names.append(after.text)

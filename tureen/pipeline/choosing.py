@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from tureen.eddy.materialising import Budget, Demand, Prices, saved, spent, worth_keeping
 from tureen.faults import crash_point
 from tureen.pot.catalog import Catalog, take_seq
-from tureen.pot.clauses import choose_clauses, chosen_clauses
+from tureen.pot.clauses import choosable, choose_clauses, chosen_clauses
 from tureen.pot.runs import live_runs
 from tureen.pot.streams import Stream, list_streams
 from tureen.results.watch import Pace, Watch
@@ -102,7 +102,8 @@ class Chooser:
         tide = self._tides.setdefault(stream.id, _Tide(stream.next_id))
         tide.arrived += stream.next_id - tide.last_id
         tide.last_id = stream.next_id
-        mine = {clause: rate for clause, rate in self._rates.items() if rate.stream == stream.id}
+        asked = {clause: rate for clause, rate in self._rates.items() if rate.stream == stream.id}
+        mine = {clause: asked[clause] for clause in choosable(tx, asked.keys())}
         if not mine and not kept:
             return []
         held = sum(run.rows for run in live_runs(tx, stream.id))

@@ -37,6 +37,7 @@ def hold_clause(tx: Connection, seq: int, stream_id: int, clause: Clause, eager:
             "eager_refs": int(eager is True),
             "auto_refs": int(eager is None),
             "chosen": False,
+            "raised": False,
             "number": _next_number(tx) if eager else None,
             "seq": seq,
         }
@@ -77,7 +78,7 @@ _NEXT = update(counter).values(next_number=counter.c.next_number + 1).returning(
 def choose_clauses(tx: Connection, seq: int, eager: Collection[int], lazy: Collection[int]) -> None:
     """Do what the engine chose for clauses whose queries leave it the choice; those that changed meanwhile stay."""
     for clause_id in eager:
-        wanted = (clauses.c.id == clause_id, clauses.c.auto_refs > 0, clauses.c.error.is_(None))
+        wanted = (clauses.c.id == clause_id, clauses.c.auto_refs > 0, ~clauses.c.raised)
         row = tx.execute(update(clauses).where(*wanted).values(chosen=True).returning(clauses)).first()
         if row is not None and row.number is None:
             _become_eager(tx, seq, row.id)
@@ -90,12 +91,18 @@ def choose_clauses(tx: Connection, seq: int, eager: Collection[int], lazy: Colle
 
 
 def fail_clauses(tx: Connection, failures: Mapping[int, str]) -> None:
-    """Stop the clauses of these numbers, which raised, and keep their errors."""
+    """Stop the clauses of these numbers, which raised.
+
+    Where some query asked for results at arrival, the error is kept: such queries have failed. Where the engine chose,
+    its choice must not change an answer: the clause is lazy again, for good, and raises only if the window holds the
+    tuple.
+    """
     for number, error in failures.items():
         row = tx.execute(select(clauses).where(clauses.c.number == number)).first()
         if row is None:
             continue
-        tx.execute(update(clauses).where(clauses.c.id == row.id).values(error=error, number=None))
+        stopped = {"number": None, "chosen": False, "raised": True, "error": error if row.eager_refs else None}
+        tx.execute(update(clauses).where(clauses.c.id == row.id).values(stopped))
         # It would raise again with every batch, so what holds it is compiled anew at once.
         tx.execute(update(query_runs).where(_holds(row.stream_id, number)).values(dead=query_runs.c.clauses))
 
@@ -123,6 +130,21 @@ def chosen_clauses(tx: Connection, stream_id: int) -> set[int]:
     """The clauses whose results the engine chose to keep ready."""
     kept = (clauses.c.stream_id == stream_id, clauses.c.chosen, clauses.c.number.is_not(None))
     return set(tx.execute(select(clauses.c.id).where(*kept)).scalars())
+
+
+def choosable(tx: Connection, wanted: Collection[int]) -> set[int]:
+    """Those of some clauses whose queries leave the choice to the engine, and that never raised."""
+    found: set[int] = set()
+    ids = sorted(wanted)
+    for start in range(0, len(ids), _AT_A_TIME):
+        some = clauses.c.id.in_(ids[start : start + _AT_A_TIME])
+        free = (clauses.c.auto_refs > 0, clauses.c.eager_refs == 0, ~clauses.c.raised)
+        found.update(tx.execute(select(clauses.c.id).where(some, *free)).scalars())
+    return found
+
+
+_AT_A_TIME = 10_000
+"""How many values a statement may have, and some room."""
 
 
 def _become_eager(tx: Connection, seq: int, clause_id: int) -> None:

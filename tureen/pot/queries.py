@@ -6,6 +6,7 @@ unless it is shared; names are each owner's own.
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,11 +19,13 @@ from tureen.errors import DuplicateName, TureenError, UnknownQuery, UnknownStrea
 from tureen.faults import crash_point
 from tureen.pot.catalog import Catalog, micros_now, take_seq
 from tureen.pot.clauses import hold_clause, let_go_of_clause
-from tureen.pot.tables import clauses, queries, streams
+from tureen.pot.tables import clauses, queries, streams, templates
 from tureen.predicate import Clause
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
+
+_SEQ = re.compile(r"[0-9]{1,18}")
 
 LOCAL = "local"
 """Who owns what is registered without a service."""
@@ -180,7 +183,7 @@ def list_queries(
         found = found.where(queries.c.owner == owner)
     if after is not None:
         seq, _, handle = after.partition(".")
-        if not seq.isdigit() or not handle:
+        if not _SEQ.fullmatch(seq) or not handle:
             raise TureenError(f"'{after}' is no place in a list of queries", hint="take the one that a list gave")
         found = found.where(tuple_(queries.c.seq, queries.c.id) > tuple_(int(seq), handle))
     return [_registered(row) for row in tx.execute(found if limit is None else found.limit(limit))]
@@ -192,11 +195,13 @@ def count_shape(tx: Connection, shape: str) -> int:
 
 
 def check_free(tx: Connection, owner: str, name: str) -> None:
-    """Raise where a query of that owner has that name."""
-    if tx.execute(select(queries.c.id).where(queries.c.owner == owner, queries.c.name_key == name.lower())).first():
-        raise DuplicateName(
-            f"there is a query named '{name}' already", hint="unregister it first, or take another name"
-        )
+    """Raise where a query or a template of that owner has that name."""
+    for table, what in ((queries, "query"), (templates, "template")):
+        same = (table.c.owner == owner, table.c.name_key == name.lower())
+        if tx.execute(select(table.c.id).where(*same)).first():
+            raise DuplicateName(
+                f"there is a {what} named '{name}' already", hint="unregister it first, or take another name"
+            )
 
 
 def _joined() -> Any:
@@ -226,7 +231,8 @@ def _registered(row: Row[Any]) -> Registered:
         # A lazy query whose clause is matched for another's sake uses what is there.
         number=row.number,
         clause_seq=row.clause_seq,
-        error=row.error,
+        # Who did not ask for results at arrival is answered from the index, whatever became of those.
+        error=row.error if row.eager else None,
     )
 
 

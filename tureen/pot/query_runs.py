@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from tureen.errors import PotError
 from tureen.pot.catalog import micros_now
-from tureen.pot.tables import garbage, meta, query_runs, streams
+from tureen.pot.tables import clauses, garbage, meta, query_runs, streams
 
 _VERSION = "query runs"
 
@@ -42,20 +42,17 @@ def publish_query_run(
 ) -> None:
     """Put a query run in the place of others, if any, for new data to be matched against; `seq` is how far it goes.
 
-    Clauses of the old ones that went while the new one was compiled are dead in it. Raises, and so rolls back, where
-    an old one is gone already.
+    Clauses that went while it was compiled are dead in it. Raises, and so rolls back, where an old one is gone already.
     """
-    died = 0
     for one in old:
-        gone = delete(query_runs).where(query_runs.c.id == one.id).returning(query_runs.c.dead)
-        dead = tx.execute(gone).scalar()
-        if dead is None:
+        if tx.execute(delete(query_runs).where(query_runs.c.id == one.id)).rowcount == 0:
             raise PotError("a query run was replaced or dropped meanwhile")
-        died += dead - one.dead
         tx.execute(insert(garbage).values(path=one.path, since=micros_now()))
     if new is not None:
-        values = {"path": new.path, "first": new.first, "last": new.last, "clauses": new.clauses, "dead": died}
-        tx.execute(insert(query_runs).values(stream_id=stream_id, **values))
+        eager = (clauses.c.stream_id == stream_id, clauses.c.number.between(new.first, new.last))
+        live = int(tx.execute(select(func.count()).where(*eager)).scalar_one())
+        values = {"path": new.path, "first": new.first, "last": new.last, "clauses": new.clauses}
+        tx.execute(insert(query_runs).values(stream_id=stream_id, dead=new.clauses - live, **values))
     tx.execute(update(streams).where(streams.c.id == stream_id).values(compiled_seq=seq))
 
 

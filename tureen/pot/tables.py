@@ -87,8 +87,9 @@ clauses = Table(
     Column("refs", Integer, nullable=False),
     Column("eager_refs", Integer, nullable=False),
     Column("auto_refs", Integer, nullable=False),
-    # Whether the engine chose to keep its results ready.
+    # Whether the engine chose to keep its results ready, and whether it may: not what raised on some tuple.
     Column("chosen", Boolean, nullable=False, default=False),
+    Column("raised", Boolean, nullable=False, default=False),
     # Its number in query runs and cells; there while it is eager, and another one each time that it becomes so.
     Column("number", BigInteger),
     # The commit by which it became eager; meaningful while it has a number.

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from sqlalchemy import Connection, Row, and_, delete, func, insert, or_, select, update
 
-from tureen.errors import DuplicateName, UnknownQuery
+from tureen.errors import UnknownQuery
 from tureen.language.template import read_template, spell
 from tureen.pot.catalog import Catalog, micros_now, take_seq
 from tureen.pot.queries import LOCAL, Registered, check_free, commit_together, find_query, unregister
@@ -73,7 +73,6 @@ def add_template(tx: Connection, new: Template) -> None:
     """Let all queries of a template stand; its file of values is finished."""
     if new.name is not None:
         check_free(tx, new.owner, new.name)
-        check_free_template(tx, new.owner, new.name)
     tx.execute(
         insert(templates).values(
             id=new.id,
@@ -91,15 +90,6 @@ def add_template(tx: Connection, new: Template) -> None:
             registered_at=micros_now(),
         )
     )
-
-
-def check_free_template(tx: Connection, owner: str, name: str) -> None:
-    """Raise where a template of that owner has that name."""
-    same = (templates.c.owner == owner, templates.c.name_key == name.lower())
-    if tx.execute(select(templates.c.id).where(*same)).first():
-        raise DuplicateName(
-            f"there is a template named '{name}' already", hint="unregister it first, or take another name"
-        )
 
 
 def find_template(tx: Connection, handle_or_name: str, owner: str | None = None) -> Template | None:
@@ -162,7 +152,8 @@ def gone(tx: Connection, template_id: str) -> set[int]:
 def drop_member(tx: Connection, handle: str, owner: str | None = None) -> None:
     """Let one query of a template stand no longer."""
     found = _member(tx, handle, owner)
-    if found is None or owner not in (None, found[0].owner):
+    # By its handle alone: a name may be another query's tomorrow.
+    if found is None or owner not in (None, found[0].owner) or not handle.startswith(found[0].id):
         raise UnknownQuery(f"there is no query '{handle}'", hint="it was unregistered before")
     tx.execute(insert(gone_members).values(template_id=found[0].id, number=found[1]))
 

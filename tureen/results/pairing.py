@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.aggregates.values import ROW, numbered
+from tureen.errors import QueryFailed
 from tureen.matching import Buffers, describe, match_block
 from tureen.matching.duck import run
 from tureen.matching.pairs import pairs_of
@@ -31,6 +32,9 @@ NUMBER = "_number"
 
 BATCH = 1 << 16
 """How many rows are joined with the values at a time."""
+
+MOST_RAISING = 64
+"""Queries of a template that may raise on a batch of rows; beyond, following the template fails."""
 
 Numbers = npt.NDArray[np.int64]
 
@@ -97,15 +101,27 @@ class Joined:
 
     def pairs(self, rows: pa.Table) -> tuple[Numbers, Numbers]:
         """Join; see `Pairing`."""
-        places, numbers = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        only = "" if self.condition is None else f" WHERE {self.condition.sql}"
-        sql = f"SELECT {ROW}, {NUMBER} FROM rows, queries{only} ORDER BY {ROW}, {NUMBER}"
+        found = [np.empty((2, 0), np.int64)]
         table = numbered(rows)
         for start in range(0, table.num_rows, BATCH):
-            found = run(sql, {"rows": table.slice(start, BATCH), "queries": self.values}, "the condition")
-            places.append(found.column(0).to_numpy())
-            numbers.append(found.column(1).to_numpy())
-        return np.concatenate(places), np.concatenate(numbers)
+            some = np.concatenate(self._join(table.slice(start, BATCH), self.values, [MOST_RAISING]), axis=1)
+            found.append(some[:, np.lexsort((some[1], some[0]))])
+        places, numbers = np.concatenate(found, axis=1)
+        return places, numbers
+
+    def _join(self, rows: pa.Table, values: pa.Table, patience: list[int]) -> list[Numbers]:
+        """The pairs of some queries; one that raises on some row has none, and does not stop the others."""
+        only = "" if self.condition is None else f" WHERE {self.condition.sql}"
+        try:
+            pairs = run(f"SELECT {ROW}, {NUMBER} FROM rows, queries{only}", {"rows": rows, "queries": values}, "it")
+        except QueryFailed:
+            patience[0] -= len(values) == 1
+            if patience[0] < 0:
+                raise
+            half = len(values) // 2
+            parts = [values.slice(0, half), values.slice(half)] if half else []
+            return [np.empty((2, 0), np.int64), *(pair for part in parts for pair in self._join(rows, part, patience))]
+        return [np.stack([pairs.column(place).to_numpy().astype(np.int64) for place in (0, 1)])]
 
     def describe(self) -> dict[str, Any]:
         """How it is done, for people."""

@@ -160,9 +160,19 @@ def shown_plan(caller: Caller, plan: Mapping[str, Any]) -> dict[str, Any]:
     """How a query is answered, without what tells of others' queries; an admin sees all of it."""
     if caller.may("admin"):
         return dict(plan)
+    shown = {key: value for key, value in plan.items() if key not in _OF_OTHERS}
     shape = plan.get("shape")
-    more = {"shape": {"text": shape["text"]}} if isinstance(shape, dict) and "text" in shape else {}
-    return {**{key: value for key, value in plan.items() if key not in ("clause", "shape")}, **more}
+    if isinstance(shape, dict):
+        shown["shape"] = {"text": shape["text"]}
+    paths = plan.get("tuples_by_path")
+    if isinstance(paths, dict):
+        # Whether results are there already may be another's doing, who asks for the same.
+        shown["tuples_by_path"] = {"indexed": sum(paths.values()) - paths["tail"], "tail": paths["tail"]}
+    return shown
+
+
+_OF_OTHERS = frozenset({"clause", "access", "materialized", "why"})
+"""What follows from all queries of a stream, and not from one alone."""
 
 
 Model = TypeVar("Model", bound=BaseModel)
