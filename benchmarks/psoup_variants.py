@@ -13,7 +13,7 @@ differ in who is matched with it and where the results go:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from benchmarks.psoup_kept import CellOf, Kept, fresh
 from benchmarks.psoup_workload import Workload
-from tureen.matching import RunCells, Selector
+from tureen.matching import RunCells, Selector, select
 from tureen.matching.bitmaps import list_limit
 from tureen.pipeline.arrival import write_tuples
 from tureen.pipeline.pinning import Pin
@@ -30,7 +30,7 @@ from tureen.pot.files import durable_file
 from tureen.predicate import Clause
 from tureen.queries import QueryRun, compile_clauses
 from tureen.schema import Schema
-from tureen.stems.index import Block
+from tureen.stems.index import BLOCK_ROWS, Block
 from tureen.stems.kernels import Int
 from tureen.stems.run import CELL_SCHEMA, open_run, sort_by_time, write_run
 
@@ -54,6 +54,7 @@ class Variant:
         self.kept: Kept | None = None
         self._root = root
         self._workload = workload
+        self._clauses = clauses
         self._batches = 0
         self._path: Path | None = None
         self._cell_of: CellOf | None = None
@@ -85,11 +86,22 @@ class Variant:
             self._path.unlink()
             self._path = None
 
-    def written(self) -> RunCells:
-        """The cells of the last run."""
+    def written(self) -> Callable[[int], Ids]:
+        """The rows of each query in the last run: from its cells, or where these say so from its index."""
         assert self._path is not None
         run = open_run(self._path, self._workload.schema)
-        return RunCells(run.cells, [block.rows for block in run.blocks])
+        sizes = [block.rows for block in run.blocks]
+        cells = RunCells(run.cells, sizes)
+
+        def rows(query: int) -> Ids:
+            found = cells.rows_of(query, 0, sum(sizes))
+            if found is None:
+                parts = [select(block, self._clauses[query]) for block in run.blocks]
+                found = np.concatenate(parts), np.cumsum([0, *map(len, parts)])
+            blocks = np.repeat(np.arange(len(sizes)), np.diff(found[1]))
+            return np.asarray(found[0] + blocks * BLOCK_ROWS, np.int64)
+
+        return rows
 
 
 def store(path: Path, schema: Schema, table: pa.Table, cell_of: CellOf) -> int:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tureen.errors import QueryFailed
-from tureen.matching import Buffers, CellReader, RunCells, match_block, select
+from tureen.matching import Buffers, CellReader, RunCells, Tuning, match_block, select
 from tureen.matching.bitmaps import list_limit
 from tureen.predicate import Clause, Compare, Interval, Opaque, Within
 from tureen.queries import compile_clauses
@@ -159,9 +159,36 @@ def test_a_runs_cells_are_read_as_its_blocks_are(bounds: tuple[int, int]) -> Non
     for files in ([first_file], [later_file, first_file]):
         cells = RunCells(files, sizes)
         for number, clause in enumerate(clauses, 1):
-            rows, starts = cells.rows_of(number, *bounds)
+            found = cells.rows_of(number, *bounds)
+            assert found is not None
+            rows, starts = found
             begin = 0
             for place, block in enumerate(blocks):
                 wanted = select(block, clause, bounds[0] - begin, bounds[1] - begin)
                 assert rows[starts[place] : starts[place + 1]].tolist() == wanted.tolist()
                 begin += sizes[place]
+
+
+def test_of_dense_clauses_of_one_range_only_the_number_of_rows_is_written() -> None:
+    sizes = [65_536, 9_000]
+    blocks = [make_block(size, seed) for seed, size in enumerate(sizes)]
+    dense, sparse, two = under(0.5), under(0.1), (*under(0.5), Within("a", (Interval(high=50),)))
+    run = compile_clauses([1, 2, 3, 4], [dense, sparse, two, ()], SCHEMA)
+    files = [match_block(block, run, Buffers(Tuning(dense_share=8))).batch for block in blocks]
+    whole = [match_block(block, run, Buffers()).batch for block in blocks]
+    for block, batch, other in zip(blocks, files, whole, strict=True):
+        ours, theirs = CellReader(batch, block.rows), CellReader(other, block.rows)
+        assert ours.clauses.tolist() == theirs.clauses.tolist()
+        assert [ours.count_of(number) for number in range(5)] == [theirs.count_of(number) for number in range(5)]
+        assert [ours.is_left_out(number) for number in range(6)] == [False, True, *[False] * 4]
+        with pytest.raises(LookupError):
+            ours.rows_of(1)
+        for number in (2, 3, 4):
+            assert ours.rows_of(number).tolist() == theirs.rows_of(number).tolist()
+    cells, plain = RunCells([files], sizes), RunCells([whole], sizes)
+    assert cells.rows_of(1, 0, sum(sizes)) is None
+    for number in (2, 3, 4):
+        found, other = cells.rows_of(number, 10, 70_000), plain.rows_of(number, 10, 70_000)
+        assert found is not None
+        assert other is not None
+        assert [part.tolist() for part in found] == [part.tolist() for part in other]

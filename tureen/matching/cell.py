@@ -2,7 +2,8 @@
 
 Only clauses with a match have an entry: the clause's id, its number of rows, and a container. The container is
 a list of uint16 row ids where the rows are few and a bitmap where they are many; which, follows from the two
-numbers of rows alone (`list_limit`). Containers are padded to whole 64-bit words.
+numbers of rows alone (`list_limit`). Containers are padded to whole 64-bit words. An entry may have none, where the
+index of the block gives its rows about as quickly (`Tuning.dense_share`).
 """
 
 from __future__ import annotations
@@ -59,11 +60,21 @@ class CellReader:
         return numbers_of(self._batch.column(0), np.int64)
 
     def rows_of(self, clause_id: int, first: int = 0, last: int | None = None) -> npt.NDArray[np.uint16]:
-        """The clause's rows in [first, last), ascending; none if it has no entry."""
+        """The clause's rows in [first, last), ascending; none if it has no entry.
+
+        Raises LookupError where its container was left out.
+        """
+        if self.is_left_out(clause_id):
+            raise LookupError("the rows are to be had from the index")
         end = self.block_rows if last is None else int(last)
         # Plain integers: any other kind would have the loop compiled for it.
         wanted = (int(clause_id), int(first), end)
         return reading.entry_rows(*self._places, self._entries, self.block_rows, *wanted)
+
+    def is_left_out(self, clause_id: int) -> bool:
+        """Whether the clause has an entry, but its rows are to be had from the index."""
+        place = (self._places[0], self._places[2], self._entries, int(clause_id))
+        return bool(self._entries and reading.is_left_out(*place))
 
     def count_of(self, clause_id: int) -> int:
         """The number of the clause's rows in the whole block."""
@@ -80,9 +91,13 @@ class RunCells:
         readers = [[CellReader(batch, size).places for batch, size in zip(file, sizes, strict=True)] for file in files]
         self._cells = np.array(readers, np.int64).reshape(len(files), len(sizes), 5)
 
-    def rows_of(self, clause_id: int, first: int, last: int) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.int64]]:
+    def rows_of(
+        self, clause_id: int, first: int, last: int
+    ) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.int64]] | None:
         """The clause's rows among the run's tuples from `first` to before `last`.
 
-        They are numbered within their block; the second array says where each block's rows begin.
+        They are numbered within their block; the second array says where each block's rows begin. None where some
+        container was left out, and the rows are to be had from the index.
         """
-        return reading.run_rows(self._cells, self._sizes, int(clause_id), int(first), int(last))
+        rows, starts = reading.run_rows(self._cells, self._sizes, int(clause_id), int(first), int(last))
+        return None if starts[0] < 0 else (rows, starts)

@@ -283,13 +283,15 @@ def match_clauses(
     settled: np.ndarray,
     staged: Staged,
     short: Int,
+    dense: Int,
     block_rows: Int,
     output: Output,
 ) -> bool:
     """Match the visited clauses with a block, and write them and the staged ones, until all are done or output is full.
 
     `state` has the numbers of visited clauses, of staged ones and of entries that are done. A clause whose `settled`
-    is not negative has its whole answer in that derived bitmap. All marks of the staged ones are there, in order.
+    is not negative has its whole answer in that derived bitmap. All marks of the staged ones are there, in order. A
+    clause of one range with more than `dense` rows has an entry without a container.
     """
     width = derived.shape[1]
     limit = list_limit(block_rows)
@@ -321,6 +323,12 @@ def match_clauses(
         else:
             access = _smallest(factors, counts)
             if counts[access] == 0:
+                continue
+            if factors.size == 1 and access < ranges.column.size and counts[access] > dense:
+                output.clause[done] = ids[q]
+                output.rows[done] = counts[access]
+                done += 1
+                output.offset[done] = output.offset[done - 1]
                 continue
             listed = access < ranges.column.size and counts[access] <= short
             if listed:

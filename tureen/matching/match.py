@@ -73,6 +73,7 @@ def match_block(block: Block, run: QueryRun, buffers: Buffers) -> Cell:
         derived.settled,
         staged,
         block.rows // buffers.tuning.short_share,
+        block.rows // buffers.tuning.dense_share if buffers.tuning.dense_share else block.rows,
         block.rows,
         output,
     ):

@@ -72,18 +72,31 @@ def entry_count(clause_at: Int, rows_at: Int, entries: Int, clause: Int) -> Int:
 
 
 @compiled
+def is_left_out(clause_at: Int, offset_at: Int, entries: Int, clause: Int) -> bool:
+    """Whether a clause has an entry without a container."""
+    entry = _find(numba.carray(pointer(clause_at), entries, np.int64), clause)
+    offsets = numba.carray(pointer(offset_at), entries + 1, np.int64)
+    return bool(entry >= 0 and offsets[entry] == offsets[entry + 1])
+
+
+@compiled
 def run_rows(cells: np.ndarray, sizes: np.ndarray, clause: Int, first: Int, last: Int) -> tuple[np.ndarray, np.ndarray]:
     """A clause's rows in a run's blocks: the rows within each block one after the other, and where each block's begin.
 
     `cells[file, block]` has the four addresses of a cell and its number of entries, the newest file first;
-    `first` and `last` count the tuples of the run.
+    `first` and `last` count the tuples of the run. The first start is -1 where a container was left out, for the rows
+    to be had from the index.
     """
     blocks = sizes.size
     starts = np.zeros(blocks + 1, np.int64)
     total, begin = np.int64(0), np.int64(0)
     for block in range(blocks):
         if first < begin + sizes[block] and last > begin:
-            total += _held(cells, block, clause)[1]
+            file, count = _held(cells, block, clause)
+            total += count
+            if count and is_left_out(cells[file, block, 0], cells[file, block, 2], cells[file, block, 4], clause):
+                starts[0] = -1
+                return np.empty(0, np.uint16), starts
         begin += sizes[block]
     found = np.empty(total, np.uint16)
     filled, begin = np.int64(0), np.int64(0)

@@ -34,12 +34,15 @@ class Tuning:
 
     `exact_bytes`: up to this size a column's prefix bitmaps stand at every cut point; beyond, at every
     `coarse_slots`-th part of the block. `short_share`: a factor with at most one row in so many gives
-    candidates to check, instead of bitmaps to AND. `costs` decide between the ways to a clause.
+    candidates to check, instead of bitmaps to AND. `costs` decide between the ways to a clause. `dense_share`: the
+    entry of a clause of one range with more than one row in so many has no container, because the index of the block
+    gives its rows for about the same; 0 writes all of them.
     """
 
     exact_bytes: int = 4 << 20
     coarse_slots: int = 1024
     short_share: int = 64
+    dense_share: int = 0
     costs: Costs = field(default_factory=Costs)
 
     def looks_up(self, rows: int, keys: int, members: int, text: bool) -> bool:

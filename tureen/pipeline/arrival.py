@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from tureen.faults import crash_point
-from tureen.matching import Buffers, match_block
+from tureen.matching import Buffers, Tuning, match_block
 from tureen.pipeline.pinning import Pin
 from tureen.pot.files import durable_file
 from tureen.pot.runs import NewRun
@@ -23,6 +23,9 @@ from tureen.stems.run import CellsOf, sort_by_time, write_run
 
 TAIL_ROWS = 4096
 """A run below so many rows is left without index and cells; it is scanned at invocation."""
+
+DENSE_SHARE = 8
+"""Of a clause of one range with more than one row in so many, the index keeps the results, and no cell does."""
 
 MAX_RUN_ROWS = 1 << 20
 """A run is closed at so many rows, which bounds a task's memory."""
@@ -119,4 +122,4 @@ def load_queries(path: Path) -> QueryRun:
 @lru_cache(maxsize=1)
 def _buffers() -> Buffers:
     # Fresh pages cost more than the matching itself, so a process keeps one set of output buffers.
-    return Buffers()
+    return Buffers(Tuning(dense_share=DENSE_SHARE))

@@ -97,10 +97,10 @@ class Segment:
     def hits(self, query: Registered, selector: Selector, first: int, last: int) -> Hits:
         """The query's tuples among those from `first` to before `last`."""
         run = self._open()
+        found = None
         if query.number is not None and self.publishes(query):
-            rows, starts = self._published(run).rows_of(query.number, first, last)
-        else:
-            rows, starts = _selected(run, selector, first, last)
+            found = self._published(run).rows_of(query.number, first, last)
+        rows, starts = found or _selected(run, selector, first, last)
         return Hits(self, run, rows, starts)
 
     def _published(self, run: OpenRun) -> RunCells:
