@@ -37,10 +37,10 @@ def check_text(value: object, what: str) -> str:
 def check_name(value: object, what: str) -> str:
     """Refuse names that nobody could use again."""
     name = check_text(value, f"a {what}'s name")
-    if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
+    if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable() or "/" in name:
         raise TureenError(
             f"'{ascii(name)[1:-1][:40]}' is no name for a {what}",
-            hint=f"a name has 1 to {LONGEST_NAME} printable characters",
+            hint=f"a name has 1 to {LONGEST_NAME} printable characters, and no slash, as it stands in addresses",
         )
     if what in ("query", "template") and _NUMBERED.search(name):
         raise TureenError(f"'{name}' ends like a query of a template", hint="leave out the dot and the number")

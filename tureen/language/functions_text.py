@@ -11,13 +11,16 @@ LONGEST_TEXT = 10_000
 """The most characters that lpad, rpad, repeat and space make: one query shall not fill the memory of all."""
 
 _TOO_LONG = f"error('a text of more than {LONGEST_TEXT} characters')"
+_NO_LONGER = f"(CASE WHEN {{}} > {LONGEST_TEXT} THEN {LONGEST_TEXT} ELSE {{}} END)"
+"""A length of at most that: DuckDB works constants out before it looks at the conditions around them."""
+
 _hexed = Param(INTEGRAL | {Kind.STRING}, None, STRING)
 
 
 def _pad(name: str) -> Function:
     sql = (
         f"CASE WHEN {{1}} <= 0 THEN '' WHEN {{1}} > {LONGEST_TEXT} THEN {_TOO_LONG} "
-        f"WHEN {{2}} = '' THEN left({{0}}, {{1}}) ELSE {name}({{0}}, {{1}}, {{2}}) END"
+        f"WHEN {{2}} = '' THEN left({{0}}, {{1}}) ELSE {name}({{0}}, {_NO_LONGER.format('{1}', '{1}')}, {{2}}) END"
     )
     return Function((text, integer, text), STRING, sql, (const(" ", STRING),), strict=True, raises=True)
 
@@ -73,11 +76,16 @@ _SPLIT_PART = (
     "CASE WHEN {2} = 0 THEN error('split_part counts from 1') "
     "WHEN {1} = '' THEN CASE WHEN {2} IN (1, -1) THEN {0} ELSE '' END ELSE split_part({0}, {1}, {2}) END"
 )
+_TOO_OFTEN = f"length({{0}}) * CAST({{1}} AS BIGINT) > {LONGEST_TEXT}"
+_TIMES = f"(CASE WHEN {_TOO_OFTEN} THEN 0 ELSE {_NO_LONGER.format('{1}', '{1}')} END)"
 _REPEAT = (
     f"CASE WHEN {{1}} <= 0 THEN '' WHEN {{1}} = 1 THEN {{0}} "
-    f"WHEN length({{0}}) * CAST({{1}} AS BIGINT) > {LONGEST_TEXT} THEN {_TOO_LONG} ELSE repeat({{0}}, {{1}}) END"
+    f"WHEN {_TOO_OFTEN} THEN {_TOO_LONG} ELSE repeat({{0}}, {_TIMES}) END"
 )
-_SPACE = f"CASE WHEN {{0}} <= 0 THEN '' WHEN {{0}} > {LONGEST_TEXT} THEN {_TOO_LONG} ELSE repeat(' ', {{0}}) END"
+_SPACE = (
+    f"CASE WHEN {{0}} <= 0 THEN '' WHEN {{0}} > {LONGEST_TEXT} THEN {_TOO_LONG} "
+    f"ELSE repeat(' ', {_NO_LONGER.format('{0}', '{0}')}) END"
+)
 _FIND_IN_SET = "CASE WHEN contains({0}, ',') THEN 0 ELSE coalesce(list_position(string_split({1}, ','), {0}), 0) END"
 
 

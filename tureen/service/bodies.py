@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import orjson
@@ -13,7 +15,7 @@ from starlette.requests import Request
 from starlette.types import Message, Receive, Scope
 
 from tureen.errors import InvalidRows, InvalidSchema, TooLarge
-from tureen.schema import Schema
+from tureen.schema import Kind, Schema
 from tureen.service.problems import Refusal
 from tureen.service.settings import Settings
 from tureen.stems.csvfile import read_csv_bytes
@@ -120,50 +122,70 @@ async def read_rows(request: Request) -> tuple[str, bytes]:
     return kind, await request.body()
 
 
-def rows_of(kind: str, body: bytes, schema: Callable[[], Schema | None], most: int) -> Any:
-    """The rows of a body, as a list of objects or as an Arrow table; at most so many."""
-    if kind == JSON:
-        rows = _json(body)
+def rows_of(kind: str, body: bytes, schema: Callable[[], Schema | None], most: int, most_json: int) -> Any:
+    """The rows of a body, as a list of objects or as an Arrow table; at most so many, and so many bytes as JSON."""
+    rows: Any
+    if kind == JSON or kind in LINES:
+        rows = _objects(kind, body, schema, most, most_json)
     elif kind == CSV:
         known = schema()
         if known is None:
             raise InvalidSchema("CSV does not say its types", hint="give them as ?schema=name TYPE, …")
         rows = read_csv_bytes(known, body, "the body")
-    elif kind == ARROW:
-        rows = _arrow(body)
     else:
-        rows = _lines(body)
+        rows = _arrow(body)
     count = rows.num_rows if isinstance(rows, pa.Table) else len(rows)
     if count > most:
         raise TooLarge(f"{count:,} rows at a time", hint=f"send at most {most:,}")
     return rows
 
 
-def _json(body: bytes) -> list[Any]:
+def _objects(kind: str, body: bytes, schema: Callable[[], Schema | None], most: int, most_json: int) -> list[Any]:
+    if len(body) > most_json:
+        raise TooLarge(f"{len(body):,} bytes of JSON", hint=f"send at most {most_json:,}, or send Arrow or CSV")
+    # Every row has a brace. Counting them is quick; making millions of objects is not, and everybody waits for it.
+    if body.count(b"{") > 2 * most:
+        raise TooLarge(f"more than {most:,} rows at a time", hint=f"send at most {most:,}")
+    known = schema()
+    exact = known is not None and any(column.type.kind is Kind.DECIMAL for column in known.columns)
+    loads = _exactly if exact else orjson.loads
+    return _json(body, loads) if kind == JSON else _lines(body, loads)
+
+
+def _exactly(text: bytes) -> Any:
+    """JSON with its numbers as they are written: a double would change some that a DECIMAL holds."""
+    return json.loads(text, parse_float=Decimal, parse_constant=_refuse)
+
+
+def _refuse(word: str) -> Any:
+    raise ValueError(f"{word} is no JSON")
+
+
+def _json(body: bytes, loads: Callable[[bytes], Any]) -> list[Any]:
     try:
-        found = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
+        found = loads(body)
+    except (ValueError, RecursionError) as error:
         raise InvalidRows("the body is not JSON", detail=str(error)) from None
     if not isinstance(found, list):
         raise InvalidRows("the body is no array", hint="one row is an array with one object")
     return found
 
 
-def _lines(body: bytes) -> list[Any]:
+def _lines(body: bytes, loads: Callable[[bytes], Any]) -> list[Any]:
     """One JSON value on each line; read at once, and line by line where that does not go well."""
     lines = [line for line in body.split(b"\n") if line.strip()]
     try:
-        found: list[Any] = orjson.loads(b"[" + b",".join(lines) + b"]")
+        found: list[Any] = loads(b"[" + b",".join(lines) + b"]")
         if len(found) == len(lines):
             return found
-    except orjson.JSONDecodeError:
+    except (ValueError, RecursionError):
         pass
     rows = []
     for number, line in enumerate(body.split(b"\n"), 1):
         if line.strip():
             try:
-                rows.append(orjson.loads(line))
-            except orjson.JSONDecodeError as error:
+                rows.append(loads(line))
+            except (ValueError, RecursionError) as error:
                 raise InvalidRows(f"line {number} is not JSON", detail=str(error)) from None
     return rows
 

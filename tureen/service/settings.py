@@ -42,6 +42,9 @@ class Settings:
     log_requests: bool = _setting(True, "log a line for each request")
     max_body_bytes: int = _setting(268_435_456, "the most bytes of a request's body as it is sent")
     max_unpacked_bytes: int = _setting(1_073_741_824, "the most bytes of a request's body after unpacking")
+    max_json_bytes: int = _setting(
+        67_108_864, "the most bytes of rows as JSON after unpacking; Arrow and CSV may have more"
+    )
     max_push_rows: int = _setting(2_000_000, "the most rows of one push")
     max_result_rows: int = _setting(5_000_000, "the most rows of one answer")
     max_queries: int = _setting(5_000_000, "the most standing queries of a principal, those of templates included")

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import orjson
 
-from tureen.errors import TureenError, WaitTimeout
+from tureen.errors import EngineFailed, TureenError, WaitTimeout
 from tureen.feed import Look
 from tureen.pot.catalog import Catalog
 from tureen.pot.position import Position
@@ -95,7 +95,9 @@ async def arrived(
         version = watcher.version
         left = await asyncio.to_thread(missing)
         remaining = deadline - time.monotonic()
-        if left and (remaining <= 0 or watcher.closing):
+        if left and watcher.closing:
+            raise EngineFailed("the server stops", hint="ask again in a while; what was pushed is safe")
+        if left and remaining <= 0:
             raise WaitTimeout(
                 "what was waited for is not in yet",
                 detail=trouble(),
@@ -108,9 +110,11 @@ async def arrived(
 class Following:
     """One follower: the first look, by which what is wrong is known before anything is sent, and all after it."""
 
-    def __init__(self, watcher: Watcher, look: Callable[[str | None], Look], since: str | None) -> None:
-        """Follow what looking gives from a position on."""
-        self._watcher, self._look, self._since = watcher, look, since
+    def __init__(
+        self, watcher: Watcher, look: Callable[[str | None], Look], since: str | None, allowed: Callable[[], None]
+    ) -> None:
+        """Follow what looking gives from a position on, for as long as `allowed` does not raise."""
+        self._watcher, self._look, self._since, self._allowed = watcher, look, since, allowed
         # Before the look: a commit that comes while looking must not go unnoticed.
         self._version = watcher.version
         self._found: Look | None = None
@@ -127,26 +131,27 @@ class Following:
         found, quiet = self._found, time.monotonic()
         assert found is not None
         yield _event("position", found.position() if self._since is None else self._since, b"{}")
-        while not self._watcher.closing:
-            if len(found):
-                async for part in _written(found):
-                    yield part
-                told(len(found))
-                quiet = time.monotonic()
-            else:
-                left = heartbeat if timeout is None else min(heartbeat, quiet + timeout - time.monotonic())
-                if left <= SOON:
-                    return
-                if not await self._watcher.moves(self._version, left):
-                    if left == heartbeat:
-                        yield b": still here\n\n"
-                    continue
-            self._version = self._watcher.version
-            try:
+        try:
+            while not self._watcher.closing:
+                # A token may have been revoked, or have expired, since the connection was made.
+                self._allowed()
+                if len(found):
+                    async for part in _written(found):
+                        yield part
+                    told(len(found))
+                    quiet = time.monotonic()
+                else:
+                    left = heartbeat if timeout is None else min(heartbeat, quiet + timeout - time.monotonic())
+                    if left <= SOON:
+                        return
+                    if not await self._watcher.moves(self._version, left):
+                        if left == heartbeat:
+                            yield b": still here\n\n"
+                        continue
+                self._version = self._watcher.version
                 found = await asyncio.to_thread(self._look, found.position())
-            except TureenError as error:
-                yield _event("error", None, orjson.dumps(body_of(error, request_id)))
-                return
+        except TureenError as error:
+            yield _event("error", None, orjson.dumps(body_of(error, request_id)))
 
 
 async def _written(found: Look) -> AsyncIterator[bytes]:

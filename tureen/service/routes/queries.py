@@ -179,9 +179,13 @@ async def follow(
 ) -> Response:
     """Server-sent events of what looking gives; the first look comes before the answer's head, and may refuse."""
     service = caller.service
+
+    def allowed() -> None:
+        service.gate.admit(request, service).check("read")
+
     service.following.take(caller.principal)
     try:
-        following = await Following(service.watcher, look, since).begin()
+        following = await Following(service.watcher, look, since, allowed).begin()
     except BaseException:
         service.following.give_back(caller.principal)
         raise

@@ -10,8 +10,9 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from tureen.pot.status import count_owned
 from tureen.service import shapes
-from tureen.service.access import Needs
+from tureen.service.access import Caller, Needs
 from tureen.service.problems import Refusal
 from tureen.service.reference import reference
 from tureen.service.routes.common import Anyone, Reader, Seconds, problems, reply
@@ -23,7 +24,22 @@ router = APIRouter(tags=["server"])
 @router.get("/v1/status", response_model=dict[str, Any], responses=problems(), summary="Show how far things are")
 async def status(caller: Reader) -> Response:
     """Streams with their rows, runs, tails, debts and lag; tables; how many queries; the engine."""
-    return reply(await asyncio.to_thread(caller.soup.status))
+    found = await asyncio.to_thread(caller.soup.status)
+    return reply(found if caller.may("admin") else await asyncio.to_thread(_own_status, caller, found))
+
+
+def _own_status(caller: Caller, found: dict[str, Any]) -> dict[str, Any]:
+    """The status without what depends on others' queries, by which one could find out what they ask."""
+    with caller.service.catalog.read() as tx:
+        queries = count_owned(tx, caller.principal)
+    streams = {
+        name: {key: value for key, value in one.items() if key not in _OF_QUERIES}
+        for name, one in found["streams"].items()
+    }
+    return {**{key: value for key, value in found.items() if key != "clauses"}, "streams": streams, "queries": queries}
+
+
+_OF_QUERIES = frozenset({"bytes", "query_runs", "eager_clauses", "cell_files", "debts"})
 
 
 @router.get("/v1/wait", response_model=shapes.Waited, responses=problems(404, 408, 429), summary="Wait for a position")
@@ -47,10 +63,11 @@ async def metrics(request: Request) -> Response:
     """Sums over all streams, queries and principals."""
     service: Service = request.app.state.service
     if not service.settings.open_metrics:
-        await Needs("read")(request)
+        await Needs("admin")(request)
     return Response(await asyncio.to_thread(service.metrics.text), media_type=CONTENT_TYPE_LATEST)
 
 
+@router.head("/healthz", include_in_schema=False)
 @router.get(
     "/healthz",
     response_model=shapes.Health,

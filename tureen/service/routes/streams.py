@@ -87,9 +87,11 @@ async def push_rows(
     service, soup = caller.service, caller.soup
 
     def push() -> tuple[str, int]:
-        rows = rows_of(kind, body, lambda: _schema_of(soup, name), service.settings.max_push_rows)
+        limits = service.settings.max_push_rows, service.settings.max_json_bytes
+        rows = rows_of(kind, body, lambda: _schema_of(soup, name), *limits)
         count = rows.num_rows if isinstance(rows, pa.Table) else len(rows)
-        return soup.push(name, rows, key=key), count
+        # A key is its principal's own: nobody can find out, or take, another's.
+        return soup.push(name, rows, key=None if key is None else f"{caller.principal}/{key}"), count
 
     position, count = await asyncio.to_thread(push)
     service.metrics.rows.inc(count)

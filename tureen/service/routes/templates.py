@@ -63,7 +63,8 @@ async def register_template(
         else:
             text, called = need(sql, "sql"), name
             types = None if schema is None else check_schema(schema)
-            params = rows_of(kind, body, lambda: types, service.settings.max_queries)
+            limits = service.settings.max_queries, service.settings.max_json_bytes
+            params = rows_of(kind, body, lambda: types, *limits)
         service.check_room(caller.principal, len(params))
         made = soup.register_many(text, params, name=called)
         return shown_template(soup, made.id)

@@ -1,0 +1,108 @@
+"""What one principal can find out about another, or take from them: nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.service.running import Running, events, running
+
+
+def row(number: int) -> dict[str, Any]:
+    return {"id": number, "sym": "A", "price": 1.0, "ts": "2026-01-01T00:00:00Z"}
+
+
+@pytest.fixture
+def other(served: Running) -> Iterator[httpx.Client]:
+    """Somebody else, who may read and write."""
+    with served.client("other") as client:
+        yield client
+
+
+def test_the_status_tells_nothing_of_others_queries(http: httpx.Client, other: httpx.Client, stream: str) -> None:
+    before = other.get("/v1/status").json()
+    http.post("/v1/queries", json={"sql": f"SELECT id FROM {stream} WHERE price > 4242", "materialize": True})
+    assert other.get("/v1/status").json() == before | {"position": other.get("/v1/status").json()["position"]}
+    own = other.post("/v1/queries", json={"sql": f"SELECT id FROM {stream} WHERE price > 4242"}).json()["id"]
+    assert other.get("/v1/status").json()["queries"] == before["queries"] + 1
+    assert "clauses" not in before
+    plan = other.get(f"/v1/queries/{own}/explain").json()
+    assert not {"clause", "access", "why", "materialized"} & plan.keys()
+    assert set(plan["tuples_by_path"]) == {"indexed", "tail"}
+    assert http.get("/v1/status").json()["clauses"] >= 1, "an admin sees all"
+    assert other.get("/metrics").status_code == 403
+
+
+def test_a_key_is_its_principals_own(http: httpx.Client, other: httpx.Client, stream: str) -> None:
+    def push(client: httpx.Client, number: int) -> httpx.Response:
+        rows = [row(number)]
+        return client.post(f"/v1/streams/{stream}/rows", json=rows, headers={"Idempotency-Key": "1"})
+
+    first = push(http, 1)
+    assert first.status_code == 202
+    theirs = push(other, 2)
+    assert theirs.status_code == 202
+    assert theirs.json()["position"] != first.json()["position"]
+    assert push(http, 1).json()["position"] == first.json()["position"]
+    assert push(http, 3).status_code == 409
+    http.get("/v1/wait", params={"position": theirs.json()["position"]})
+    handle = http.post("/v1/queries", json={"sql": f"SELECT id FROM {stream}"}).json()["id"]
+    assert sorted(row["id"] for row in http.get(f"/v1/queries/{handle}/result").json()["rows"]) == [1, 2]
+
+
+def test_a_follower_whose_token_is_revoked_is_told_and_let_go(served: Running, http: httpx.Client, stream: str) -> None:
+    made = http.post("/v1/tokens", json={"principal": "local", "scopes": ["read"]}).json()
+    handle = http.post("/v1/queries", json={"sql": f"SELECT id FROM {stream}"}).json()["id"]
+    with (
+        served.client(made["token"]) as client,
+        client.stream("GET", f"/v1/queries/{handle}/changes", params={"timeout": "30"}) as response,
+    ):
+        found = events(response)
+        assert next(found).kind == "position"
+        assert http.delete(f"/v1/tokens/{made['id']}").status_code == 204
+        http.post(f"/v1/streams/{stream}/rows", json=[row(1)])
+        last = list(found)[-1]
+        assert (last.kind, json.loads(last.data)["error"]["code"]) == ("error", "unauthorized")
+
+
+def test_numbers_of_a_decimal_are_taken_as_they_are_written(http: httpx.Client) -> None:
+    http.post("/v1/streams", json={"name": "exact", "schema": "m DECIMAL(20,4)"})
+    texts = ["12345678901234.5678", "0.1", "-7"]
+    body = "[" + ",".join(f'{{"m": {text}}}' for text in texts) + "]"
+    lines = "\n".join(f'{{"m": {text}}}' for text in texts)
+    for kind, rows in (("application/json", body), ("application/x-ndjson", lines)):
+        sent = http.post("/v1/streams/exact/rows", content=rows, headers={"Content-Type": kind})
+        assert sent.status_code == 202, sent.text
+    http.get("/v1/wait", params={"position": sent.json()["position"]})
+    handle = http.post("/v1/queries", json={"sql": "SELECT m FROM exact"}).json()["id"]
+    rows = http.get(f"/v1/queries/{handle}/result").json()["rows"]
+    assert sorted(str(row["m"]) for row in rows) == sorted(2 * ["12345678901234.5678", "0.1000", "-7.0000"])
+    for bad in ('[{"m": NaN}]', "[" * 100_000, b'[{"m": "\xff"}]'):
+        head = {"Content-Type": "application/json"}
+        assert http.post("/v1/streams/exact/rows", content=bad, headers=head).status_code == 400
+    http.delete("/v1/streams/exact")
+
+
+def test_much_json_is_refused_before_it_is_read(served: Running, stream: str) -> None:
+    with running(served.soup, max_json_bytes=1000, max_push_rows=10) as small, small.client() as client:
+        for rows in (json.dumps([{}] * 21), json.dumps([row(1) | {"sym": "x" * 1000}])):
+            head = {"Content-Type": "application/json"}
+            refused = client.post(f"/v1/streams/{stream}/rows", content=rows, headers=head)
+            assert (refused.status_code, refused.json()["error"]["code"]) == (413, "too_large")
+
+
+@pytest.mark.parametrize("path", ["streams", "queries"])
+def test_a_name_can_stand_in_an_address(http: httpx.Client, stream: str, path: str) -> None:
+    body = {"name": "a/b", "schema": "id INT", "sql": f"SELECT id FROM {stream}"}
+    wanted = {key: body[key] for key in (("name", "schema") if path == "streams" else ("name", "sql"))}
+    refused = http.post(f"/v1/{path}", json=wanted)
+    assert (refused.status_code, "no slash" in refused.json()["error"]["hint"]) == (400, True)
+
+
+def test_a_load_balancer_may_ask_for_the_head_alone(served: Running) -> None:
+    with served.client(None) as client:
+        assert client.head("/healthz").status_code == 200
