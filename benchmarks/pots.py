@@ -5,7 +5,6 @@ Registering tens of thousands of queries one by one takes minutes, and several m
 
 from __future__ import annotations
 
-import inspect
 import shutil
 import time
 from collections.abc import Sequence
@@ -20,12 +19,6 @@ from benchmarks.workload import SCHEMA, conditions, register_all
 STREAM = "r"
 WAYS: dict[str, Any] = {"materialised": True, "lazy": False, "auto": "auto"}
 """What `register` is told, by what it is called here."""
-
-
-def ways() -> list[str]:
-    """The ways that the engine knows."""
-    known = inspect.signature(tureen.Soup.register).parameters["materialize"].default
-    return [way for way in WAYS if way != "auto" or known == "auto"]
 
 
 @dataclass(frozen=True)

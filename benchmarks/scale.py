@@ -11,7 +11,7 @@ class Scale:
 
     # Throughput
     rows_per_file: int = 262_144
-    files: int = 24
+    files: int = 16
     files_per_batch: int = 4
     """At least two batches: the first one warms up."""
     rows_per_small_file: int = 32_768
@@ -28,10 +28,10 @@ class Scale:
     """A peer that takes so long for some rows is not given more."""
     job_rows: tuple[int, int] = (20_000, 100_000)
     """Of 128 queries; fewer of more."""
-    job_seconds: float = 240.0
+    job_seconds: float = 150.0
     stream_rows: int = 100_000
     flink_rows: tuple[int, int] = (20_000, 200_000)
-    flink_seconds: float = 120.0
+    flink_seconds: float = 60.0
     # Queries that come and go
     changes: int = 8_192
     # Ceilings
@@ -42,7 +42,7 @@ class Scale:
     keys: int = 100_000
     """The values of the key that an alert rule names one of."""
     first_rules: int = 62_500
-    most_rules: int = 16_000_000
+    most_rules: int = 4_000_000
     first_dense: int = 4_096
     most_dense: int = 65_536
     steps: int = 2

@@ -192,9 +192,9 @@ class Soup:
         `materialize=True` keeps its results ready at arrival; `False` evaluates it from the index when it is invoked;
         `"auto"` does the one or the other, by what it costs and how often it is invoked.
         """
-        engine = self._pot.engine()
+        # The engine sees by itself that there is something to compile, some tenths of a second later.
+        self._pot.engine()
         handle = self._pot.parts.registry.register(sql, name, materialize, self._owner)
-        engine.notice()
         return StandingQuery(self, handle, name, sql)
 
     def register_many(self, sql: str, params: Any, *, name: str | None = None) -> QueryTemplate:
@@ -266,9 +266,8 @@ class Soup:
     def unregister(self, handle: str) -> None:
         """Let the query of that handle stand no longer."""
         check_text(handle, "a handle")
-        engine = self._pot.engine()
+        self._pot.engine()
         self._pot.parts.registry.unregister(handle, self._owner)
-        engine.notice()
 
     def answer(self, handle: str, now: datetime | None, wait_for: str | None, timeout: float | None) -> Answer:
         """Invoke the query of that handle; see `StandingQuery.invoke`."""

@@ -78,7 +78,7 @@ class Engine:
         threading.Thread(target=warm_up, name="tureen-warm-up").start()
 
     def notice(self) -> None:
-        """Look at the catalog now: something was registered, created or dropped."""
+        """Look at the catalog now: a stream was created or dropped."""
         self._wake.set()
 
     def settle(self) -> None:

@@ -142,7 +142,11 @@ def current_seq(tx: Connection) -> int:
 
 def take_seq(tx: Connection) -> int:
     """The seq of this commit; one counter for the whole pot."""
-    return int(tx.execute(update(counter).values(seq=counter.c.seq + 1).returning(counter.c.seq)).scalar_one())
+    return int(tx.execute(_NEXT_SEQ).scalar_one())
+
+
+# Every commit begins with it, so it is made once.
+_NEXT_SEQ = update(counter).values(seq=counter.c.seq + 1).returning(counter.c.seq)
 
 
 def check_attempt(tx: Connection, attempt: str) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from tureen.errors import DuplicateName, UnknownStream, nearest
@@ -55,6 +56,10 @@ class Stream:
 
 
 _LIVE = streams.c.name_key.is_not(None)
+# Asked by every push and registration, so they are made once.
+_ALL = select(streams).where(_LIVE).order_by(streams.c.id)
+_BY_NAME = select(streams).where(streams.c.name_key == bindparam("name"))
+_BY_ID = select(streams).where(streams.c.id == bindparam("stream"), _LIVE)
 
 
 def create_stream(
@@ -113,12 +118,12 @@ def drop_stream(tx: Connection, stream: Stream) -> None:
 
 def list_streams(tx: Connection) -> list[Stream]:
     """All streams, in order of creation."""
-    return [_stream(row) for row in tx.execute(select(streams).where(_LIVE).order_by(streams.c.id))]
+    return [_stream(row) for row in tx.execute(_ALL)]
 
 
 def find_stream(tx: Connection, name: str) -> Stream:
     """The stream of that name."""
-    row = tx.execute(select(streams).where(streams.c.name_key == name.lower())).first()
+    row = tx.execute(_BY_NAME, {"name": name.lower()}).first()
     if row is None:
         table = _table_named(tx, name)
         if table is not None:
@@ -133,7 +138,7 @@ def find_stream(tx: Connection, name: str) -> Stream:
 
 def stream_by_id(tx: Connection, stream_id: int) -> Stream | None:
     """The live stream of that id, or None."""
-    row = tx.execute(select(streams).where(streams.c.id == stream_id, _LIVE)).first()
+    row = tx.execute(_BY_ID, {"stream": stream_id}).first()
     return None if row is None else _stream(row)
 
 
@@ -146,7 +151,7 @@ def _stream(row: Row[Any]) -> Stream:
     return Stream(
         id=row.id,
         name=row.name,
-        schema=Schema.parse(row.columns, row.time),
+        schema=_schema(row.columns, row.time),
         clock=row.clock,
         retain=row.retain,
         source=None if row.source is None else json.loads(row.source),
@@ -154,3 +159,9 @@ def _stream(row: Row[Any]) -> Stream:
         last_time=row.last_time,
         taken=row.taken,
     )
+
+
+@lru_cache(maxsize=1024)
+def _schema(columns: str, time: str | None) -> Schema:
+    """A schema never changes, and reading it takes longer than asking for it."""
+    return Schema.parse(columns, time)
