@@ -102,16 +102,16 @@ class Bench:
 
 PARTS: dict[str, Callable[[Bench], None]] = {
     "invoke": Bench.invoke,
-    "aggregate": Bench.aggregate,
-    "cacq": Bench.cacq,
-    "psoup": Bench.psoup,
     "fresh": Bench.fresh,
     "throughput": Bench.throughput,
-    "peers": Bench.peers,
-    "churn": Bench.churn,
     "alerts": Bench.alerts,
     "dense": Bench.dense,
+    "churn": Bench.churn,
+    "peers": Bench.peers,
     "service": Bench.service,
+    "cacq": Bench.cacq,
+    "psoup": Bench.psoup,
+    "aggregate": Bench.aggregate,
 }
 """In the order in which they run."""
 
@@ -131,15 +131,14 @@ def main() -> int:
     parts = [part for part in PARTS if part in wanted]
     folder = Path(tempfile.mkdtemp(prefix="tureen-quick-")) if asked.quick else RESULTS
     report = Report(folder, whole=parts == list(PARTS))
-    run(parts, report, QUICK if asked.quick else FULL)
     name = "bench" if report.whole else "-".join(parts)
-    report.write(name)
+    run(parts, report, QUICK if asked.quick else FULL, name)
     print(f"written to {folder / name}.md")
     return 0 if report.all_met() else 1
 
 
-def run(parts: list[str], report: Report, scale: Scale) -> None:
-    """Run some parts; one that fails is reported, and the others go on."""
+def run(parts: list[str], report: Report, scale: Scale, name: str) -> None:
+    """Run some parts and write after each what was found; one that fails is reported, and the others go on."""
     root = Path(tempfile.mkdtemp(prefix="tureen-bench-"))
     # Room for a hundred streaming queries of Spark's own; ours does without.
     os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--driver-memory 4g pyspark-shell")
@@ -159,6 +158,7 @@ def run(parts: list[str], report: Report, scale: Scale) -> None:
             except Exception as error:
                 traceback.print_exc()
                 report.fail(f"{part} failed: {type(error).__name__}: {error}")
+            report.write(name)
     finally:
         spark.stop()
         shutil.rmtree(root, ignore_errors=True)

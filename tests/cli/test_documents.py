@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -52,9 +53,11 @@ def test_the_first_steps_of_the_page(cli: Cli, served_pot: Running) -> None:
             words += ["-c", "SHOW STREAMS"]
         if "follow" in words:
             words += ["--timeout", "0"]
-        done = cli(*words, stdin=shlex.split(said)[1] if piped else "")
+        stdin = subprocess.run(["sh", "-c", said], capture_output=True, text=True, check=True).stdout if piped else ""
+        done = cli(*words, stdin=stdin)
         assert done.code == 0, done.err
         outputs.append(done.out)
+    assert "IBM" in outputs[3], "the row is within the window of the query"
     assert "trades" in outputs[-1]
     served_pot.soup.drop_stream("trades")
 

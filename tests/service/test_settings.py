@@ -79,7 +79,7 @@ def test_every_metric_is_documented(served: Running) -> None:
 
 
 def test_metrics_are_sums_without_names(served: Running) -> None:
-    with served.client("read") as http:
+    with served.client() as http:
         text = http.get("/metrics").text
     assert "tureen_pushed_rows_total" in text
     labels = set(re.findall(r'(\w+)="', text))
