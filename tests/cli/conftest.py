@@ -56,7 +56,7 @@ def cli(
 @pytest.fixture
 def stream(cli: Cli) -> str:
     """A stream, made by the command line."""
-    name = f"c{next(_numbers)}"
+    name = f"c{next(_numbers)}_trades"
     done = cli("stream", "create", name, "sym STRING, price DOUBLE, qty INT, ts TIMESTAMP", "--time", "ts")
     assert (done.code, done.out) == (0, "")
     return name

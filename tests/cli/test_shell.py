@@ -10,7 +10,9 @@ import subprocess
 import sys
 import termios
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -98,6 +100,15 @@ class Terminal:
         os.close(far)
         self.seen = ""
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self._near)
+
     def type(self, text: str) -> None:
         """Press keys."""
         os.write(self._near, text.encode())
@@ -130,8 +141,14 @@ def env(served_pot: Running, tmp_path: Path) -> dict[str, str]:
     }
 
 
-def test_typed_at_a_terminal(env: dict[str, str], stream: str) -> None:
-    shell = Terminal(env)
+@pytest.fixture
+def shell(env: dict[str, str]) -> Iterator[Terminal]:
+    """A shell at a terminal, ended with the test."""
+    with Terminal(env) as terminal:
+        yield terminal
+
+
+def test_typed_at_a_terminal(shell: Terminal, env: dict[str, str], stream: str) -> None:
     shell.until("tureen>")
     shell.type(f"SELECT sym,\r  prize FROM {stream};\r")
     shell.until("...>")
@@ -140,8 +157,8 @@ def test_typed_at_a_terminal(env: dict[str, str], stream: str) -> None:
     shell.until("did you mean 'price'?")
     # A name is completed, and the statement runs.
     shell.until("tureen>")
-    shell.type(f"DESCRIBE {stream[:-1]}\t")
-    shell.until(stream)
+    shell.type(f"DESCRIBE {stream.removesuffix('ades')}\t")
+    shell.until("ades")
     shell.type(";\r")
     shell.until("TIMESTAMP")
     shell.until(" ms")
