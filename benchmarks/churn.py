@@ -85,7 +85,7 @@ def _register(hand: HandTurned, wanted: Sequence[str]) -> list[str]:
     schema = Schema.parse(SCHEMA, "ts")
     texts = [f"SELECT * FROM r WHERE {where}" for where in wanted]
     bound = [binder.bind(text, lambda name: (name, schema)) for text in texts]
-    some = [Registration(sql, one.shape, 1, one.clause, eager=True) for sql, one in zip(texts, bound, strict=True)]
+    some = [Registration(query.sql, shape, 1, query.clause, eager=True) for query, shape in bound]
     found = register_together(hand.catalog, some)
     return [handle for handle in found if isinstance(handle, str)]
 

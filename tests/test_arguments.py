@@ -29,6 +29,13 @@ def test_names(bad: Any) -> None:
     assert check_name("my query", "query") == "my query"
 
 
+@pytest.mark.parametrize("bad", [-1, 20, 1.5, "10", True, None])
+def test_priorities(bad: Any, tmp_path: Path) -> None:
+    with pytest.raises(TureenError, match="nice is"):
+        tureen.open(tmp_path, nice=bad)
+    tureen.open(tmp_path, nice=19).close()
+
+
 def test_a_bad_name_is_shown_in_quotes() -> None:
     with pytest.raises(TureenError, match=r"^'x\\n' is no name for a query"):
         check_name("x\n", "query")

@@ -16,6 +16,7 @@ import pyarrow as pa
 from tureen.arguments import (
     check_moment,
     check_name,
+    check_nice,
     check_path,
     check_schema,
     check_source,
@@ -51,24 +52,26 @@ def open(  # noqa: A001 - the name people expect
     *,
     mode: str = "auto",
     master: str = "local[*]",
+    nice: int = 0,
     clock: Callable[[], int] = micros_now,
 ) -> Soup:
     """Open a pot: a directory that is made if it is not there.
 
     `mode="auto"` opens for reading, and for writing at the first call that needs it; `"write"` takes the pot and starts
-    Spark at once, in the background; `"read"` never does. `clock` gives NOW in microseconds, for tests.
+    Spark at once, in the background; `"read"` never does. `nice` lets Spark stand back for whoever else wants the
+    processor, as the command `nice` does. `clock` gives NOW in microseconds, for tests.
     """
-    return Soup(check_path(path), mode=mode, master=master, clock=clock)
+    return Soup(check_path(path), mode=mode, master=master, nice=check_nice(nice), clock=clock)
 
 
 class Soup:
     """A pot in use: streams in, standing queries over them, answers out."""
 
-    def __init__(self, path: Path, *, mode: str, master: str, clock: Callable[[], int]) -> None:
+    def __init__(self, path: Path, *, mode: str, master: str, nice: int, clock: Callable[[], int]) -> None:
         """Open the pot; see `open`."""
         self.path = path.absolute()
         self._clock = clock
-        self._pot = OpenPot(self.path, mode=mode, master=master, clock=clock)
+        self._pot = OpenPot(self.path, mode=mode, master=master, nice=nice, clock=clock)
         self._owner: str | None = None
 
     def acting_for(self, principal: str) -> Soup:
@@ -277,6 +280,11 @@ class Soup:
         if wait_for is not None:
             self.wait(wait_for, timeout=timeout)
         return self._pot.parts.invoker.invoke(handle, None if moment is None else to_micros(moment))
+
+    def is_light(self, handle: str) -> bool:
+        """Whether invoking that handle only looks rows up, so that it takes less than going to a thread does."""
+        self._check_visible(handle)
+        return self._pot.parts.invoker.is_light(handle)
 
     def answer_once(self, sql: str, *, now: datetime | None = None) -> Answer:
         """The answer of a query that does not stand."""

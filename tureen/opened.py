@@ -33,12 +33,12 @@ class Parts(NamedTuple):
 class OpenPot:
     """One pot of this process: read at once, changed by transactions, fed by an engine where that is needed."""
 
-    def __init__(self, path: Path, *, mode: str, master: str, clock: Callable[[], int]) -> None:
+    def __init__(self, path: Path, *, mode: str, master: str, nice: int, clock: Callable[[], int]) -> None:
         """Open the pot if it is there; with mode "write", take it."""
         if mode not in MODES:
             raise TureenError(f"unknown mode '{mode}'", hint=f"one of {', '.join(MODES)}")
         self.path = path
-        self._mode, self._master, self._clock = mode, master, clock
+        self._mode, self._master, self._nice, self._clock = mode, master, nice, clock
         self._lock = threading.RLock()
         self._closed = False
         self._parts: Parts | None = None
@@ -89,7 +89,9 @@ class OpenPot:
             parts = self.own()
             if self.running is None:
                 watch = parts.invoker.watch
-                self.running = Engine(self.path, parts.catalog, watch, master=self._master, clock=self._clock)
+                self.running = Engine(
+                    self.path, parts.catalog, watch, master=self._master, nice=self._nice, clock=self._clock
+                )
             return self.running
 
     def help_along(self) -> None:

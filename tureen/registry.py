@@ -36,11 +36,11 @@ class Registry:
             raise TureenError(
                 f"materialize is {ascii(materialize)[:40]}", hint="True, False, or 'auto' to leave it to the engine"
             )
-        bound = self._binder.bind(sql, self._streams.describe)
-        stream = self._streams.find(bound.stream).stream
+        query, shape = self._binder.bind(sql, self._streams.describe)
+        stream = self._streams.find(query.stream).stream
         eager = MATERIALIZE[materialize]
         return self._coming.submit(
-            Registration(sql, bound.shape, stream.id, bound.clause, eager, name, LOCAL if owner is None else owner)
+            Registration(sql, shape, stream.id, query.clause, eager, name, LOCAL if owner is None else owner)
         )
 
     def unregister(self, handle: str, owner: str | None) -> None:

@@ -12,6 +12,7 @@ import tureen
 OWN = {
     "acting_for",
     "batches",
+    "is_light",
     "registered_queries",
     "settle",
     "start",

@@ -10,7 +10,7 @@ from tureen.errors import TureenError
 from tureen.language import bind_query
 from tureen.language.quick import QuickBinder
 from tureen.language.shapes import shape_of
-from tureen.predicate import Clause
+from tureen.query import Query
 from tureen.schema import Schema
 
 SCHEMA = Schema.parse(
@@ -70,20 +70,18 @@ def shapes(draw: st.DrawFn) -> tuple[str, int]:
     return text + draw(st.sampled_from(["", " BEGIN NOW - 5 END NOW", " ORDER BY i LIMIT 3"])), text.count("{}")
 
 
-def bound(text: str) -> tuple[str, Clause] | str:
+def bound(text: str) -> Query | str:
     try:
-        query = bind_query(text, lookup)
+        return bind_query(text, lookup)
     except TureenError as error:
         return type(error).__name__
-    return query.stream, query.clause
 
 
-def quickly(binder: QuickBinder, text: str) -> tuple[str, Clause] | str:
+def quickly(binder: QuickBinder, text: str) -> Query | str:
     try:
-        found = binder.bind(text, lookup)
+        return binder.bind(text, lookup)[0]
     except TureenError as error:
         return type(error).__name__
-    return found.stream, found.clause
 
 
 @settings(max_examples=300, deadline=None)
@@ -101,8 +99,9 @@ def test_the_second_of_a_shape_is_not_parsed(monkeypatch: pytest.MonkeyPatch) ->
     text = "SELECT i FROM str WHERE s = '{}' AND d > {} AND i < -{} BEGIN NOW - 5 END NOW"
     binder.bind(text.format("x", 1.5, 2), lookup)
     monkeypatch.setattr("tureen.language.quick.bind_query", None)
-    found = binder.bind(text.format("it", 2.25, 77), lookup)
-    assert found.clause == bind_query(text.format("it", 2.25, 77), lookup).clause
+    found, shape = binder.bind(text.format("it", 2.25, 77), lookup)
+    assert found == bind_query(text.format("it", 2.25, 77), lookup)
+    assert shape == shape_of(text.format("x", 1.5, 2)).text
 
 
 def test_a_stream_that_was_made_anew_is_looked_at_anew() -> None:
@@ -110,9 +109,15 @@ def test_a_stream_that_was_made_anew_is_looked_at_anew() -> None:
     other = Schema.parse("s STRING, d BIGINT")
     text = "SELECT s FROM str WHERE d > 2"
     binder.bind(text, lookup)
-    found = binder.bind(text, lambda name: (name, other))
-    assert found.clause == bind_query(text, lambda name: (name, other)).clause
-    assert found.clause != binder.bind(text, lookup).clause
+    found, _ = binder.bind(text, lambda name: (name, other))
+    assert found == bind_query(text, lambda name: (name, other))
+    assert found.clause != binder.bind(text, lookup)[0].clause
+
+
+def test_the_names_of_the_columns_are_as_they_are_written() -> None:
+    binder = QuickBinder()
+    for text in ("SELECT i AS Nr FROM str WHERE i = 1", "SELECT i AS nr FROM str WHERE i = 2"):
+        assert binder.bind(text, lookup)[0] == bind_query(text, lookup)
 
 
 def test_shapes_differ_in_nothing_but_constants() -> None:

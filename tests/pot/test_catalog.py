@@ -6,6 +6,8 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -58,6 +60,16 @@ def test_the_token_changes_with_every_commit_of_others(tmp_path: Path) -> None:
     with catalog.write() as tx:
         take_seq(tx)
     assert catalog.token() != token
+
+
+def test_the_token_changes_with_a_commit_that_nobody_told_of(tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path, create=True)
+    token = catalog.token()
+    with closing(sqlite3.connect(tmp_path / "catalog.sqlite")) as raw, raw:
+        raw.execute("UPDATE counter SET seq = seq + 1")
+    deadline = time.monotonic() + 10
+    while catalog.token() == token:
+        assert time.monotonic() < deadline, "nobody asked SQLite"
 
 
 def test_commits_survive_the_death_of_the_process_and_are_in_wal_mode(tmp_path: Path) -> None:

@@ -2,14 +2,15 @@
 
 What is learnt of a shape comes from binding it once with columns in the place of its constants: where every constant is
 compared with one column of its own kind, as in `sym = 'IBM' AND price > 100`, the clause of any other constants is
-those comparisons with the new ones. Other shapes are bound in full each time.
+those comparisons with the new ones, and everything else of the query is as it was. Other shapes are bound in full each
+time.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot.tokens import TokenType
 
@@ -22,21 +23,13 @@ from tureen.language.slots import slots_of
 from tureen.language.template import PARAMETER, Lookup, with_parameters
 from tureen.language.types import integer_range
 from tureen.predicate import AllOf, Clause, Key, Within
+from tureen.query import Query
 from tureen.schema import Column, Kind, Schema, Type
 
 KNOWN_SHAPES = 4096
 """How many shapes a process remembers."""
 
 _DIGITS = frozenset("0123456789")
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """What registering a query needs to know of it."""
-
-    stream: str
-    clause: Clause
-    shape: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +46,9 @@ class _Known:
     """A shape whose clause follows from its constants."""
 
     table: str
-    stream: str
     schema: Schema
+    query: Query
+    """One of that shape."""
     fixed: Clause
     slots: tuple[_Filled, ...]
 
@@ -73,27 +67,34 @@ class QuickBinder:
         self._known: OrderedDict[tuple[object, ...], _Known | None] = OrderedDict()
         self._lock = threading.Lock()
 
-    def bind(self, text: str, lookup: Lookup) -> Bound:
-        """The stream, the clause and the shape of a query; raises as binding it in full does."""
+    def bind(self, text: str, lookup: Lookup) -> tuple[Query, str]:
+        """A query and its shape; raises as binding it in full does."""
         shape = shape_of(text)
         values = tuple(_value(literal) for literal in shape.literals)
         kinds = tuple(None if value is None else value[0] for value in values)
-        key = (shape.text, *kinds)
+        # As it is written, and not the shape's own text: the names of the answer's columns have large letters.
+        key = (*_around(text, shape), *kinds)
         known = self._known.get(key)
-        if known is not None:
-            stream, schema = lookup(known.table)
-            if (stream, schema) == (known.stream, known.schema):
-                return Bound(stream, known.clause(tuple(value[1] for value in values if value)), shape.text)
+        if known is not None and lookup(known.table) == (known.query.stream, known.schema):
+            clause = known.clause(tuple(value[1] for value in values if value))
+            return replace(known.query, sql=text, clause=clause), shape.text
         query = bind_query(text, lookup)
         if known is not None or key not in self._known:
-            self._keep(key, None if None in kinds else _learn(text, shape, query.stream, kinds, lookup))
-        return Bound(query.stream, query.clause, shape.text)
+            self._keep(key, None if None in kinds else _learn(text, shape, query, kinds, lookup))
+        return query, shape.text
 
     def _keep(self, key: tuple[object, ...], known: _Known | None) -> None:
         with self._lock:
             self._known[key] = known
             while len(self._known) > KNOWN_SHAPES:
                 self._known.popitem(last=False)
+
+
+def _around(text: str, shape: Shape) -> list[str]:
+    """The text before, between and after the constants."""
+    ends = [0, *(literal.end for literal in shape.literals)]
+    starts = [*(literal.start for literal in shape.literals), len(text)]
+    return [text[end:start] for end, start in zip(ends, starts, strict=True)]
 
 
 def _value(literal: Literal) -> tuple[Kind, Key] | None:
@@ -124,14 +125,12 @@ _COMPARED = {
 }
 
 
-def _learn(text: str, shape: Shape, stream: str, kinds: tuple[Kind | None, ...], lookup: Lookup) -> _Known | None:
+def _learn(text: str, shape: Shape, query: Query, kinds: tuple[Kind | None, ...], lookup: Lookup) -> _Known | None:
     """What the clause is made of, or None where it does not follow from the constants."""
     names = [f"c{place}" for place in range(len(kinds))]
     columns = Schema(tuple(Column(name, _TYPES[kind]) for name, kind in zip(names, kinds, strict=True) if kind))
-    written, end = [], 0
-    for name, literal in zip(names, shape.literals, strict=True):
-        written += [text[end : literal.start], f"`{PARAMETER}{name}`"]
-        end = literal.end
+    first, *others = _around(text, shape)
+    written = [f"`{PARAMETER}{name}`{after}" for name, after in zip(names, others, strict=True)]
     tables: list[str] = []
 
     def noted(name: str) -> tuple[str, Schema]:
@@ -139,7 +138,7 @@ def _learn(text: str, shape: Shape, stream: str, kinds: tuple[Kind | None, ...],
         return lookup(name)
 
     try:
-        clause = bind_clause("".join([*written, text[end:]]), with_parameters(noted, columns))
+        clause = bind_clause("".join([first, *written]), with_parameters(noted, columns))
     except TureenError:
         return None
     schema = lookup(tables[-1])[1]
@@ -153,4 +152,4 @@ def _learn(text: str, shape: Shape, stream: str, kinds: tuple[Kind | None, ...],
         if column is None or kind is None or column.type.kind not in _COMPARED[kind]:
             return None
         slots.append(_Filled(column, slot.op, places[slot.values]))
-    return _Known(tables[-1], stream, schema, found[1], tuple(slots))
+    return _Known(tables[-1], schema, query, found[1], tuple(slots))

@@ -20,7 +20,7 @@ class Selector:
     def __init__(self, clause: Clause, schema: Schema | pa.Schema) -> None:
         """Do once what does not depend on the block."""
         self._clause = clause
-        self._derived = tuple(factor for factor in clause if not isinstance(factor, Within | IsNull))
+        self.derived = tuple(factor for factor in clause if not isinstance(factor, Within | IsNull))
         ranges = tuple(factor for factor in clause if isinstance(factor, Within | IsNull))
         run = compile_clauses([0], [ranges], schema)
         self._names = run.names
@@ -38,7 +38,7 @@ class Selector:
             begin, end = max(first, 0), min(end, block.rows)
             return narrow(self._clause, block, np.arange(begin, max(begin, end), dtype=np.uint16))
         found = select_rows(table.address, self._program, block.rows, first, end)
-        return narrow(self._derived, block, found) if self._derived else found
+        return narrow(self.derived, block, found) if self.derived else found
 
 
 def select(block: Block, clause: Clause, first: int = 0, last: int | None = None) -> npt.NDArray[np.uint16]:

@@ -11,7 +11,10 @@ import sys
 
 from pyspark.daemon import manager
 
+from tureen.pipeline.heap import freeze
+
 if __name__ == "__main__":
     if sys.argv[1:2] == ["pyspark.worker"]:
         importlib.import_module("tureen.pipeline.preload").preload()
+    freeze()
     manager()

@@ -6,7 +6,9 @@ One thread starts Spark and keeps its streaming queries alive; one sees to the u
 from __future__ import annotations
 
 import logging
+import os
 import shutil
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -14,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tureen.aggregates.warm import warm_up
+from tureen.arguments import MOST_NICE
 from tureen.errors import EngineFailed
 from tureen.pipeline.choosing import Chooser
 from tureen.pipeline.compiling import compile_queries
@@ -49,7 +52,9 @@ STEADY = 60.0
 class Engine:
     """Holds the lease, the inbox and the threads of one pot."""
 
-    def __init__(self, root: Path, catalog: Catalog, watch: Watch, *, master: str, clock: Callable[[], int]) -> None:
+    def __init__(
+        self, root: Path, catalog: Catalog, watch: Watch, *, master: str, nice: int, clock: Callable[[], int]
+    ) -> None:
         """Take the lease and start; Spark comes up in the background. `watch` counts what invocations ask for."""
         self._lease = Lease(root)
         try:
@@ -59,7 +64,8 @@ class Engine:
         except BaseException:
             self._lease.release()
             raise
-        self.root, self._catalog, self._master, self._clock = root, catalog, master, clock
+        self.root, self._catalog, self._clock = root, catalog, clock
+        self._master, self._nice = master, nice
         self._chooser = Chooser(catalog, watch)
         self._closing = threading.Event()
         self._wake = threading.Event()
@@ -100,6 +106,9 @@ class Engine:
     # Spark
 
     def _run_spark(self) -> None:
+        if self._nice and sys.platform == "linux":
+            # There a thread has a priority of its own, and what it starts has that too: Spark and its workers.
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(os.nice(0) + self._nice, MOST_NICE))
         pause = RESTART_AFTER
         while not self._closing.is_set():
             began = time.monotonic()

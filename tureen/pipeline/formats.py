@@ -43,8 +43,10 @@ class TureenDataSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamSink:
         """Write a streaming DataFrame into a stream."""
+        from tureen.pipeline.heap import freeze
         from tureen.pipeline.sink import StreamSink
 
+        freeze()
         return StreamSink(self._pot(), self._option("stream"), schema.names, self.options.get("sink_id"))
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchSink:
@@ -90,6 +92,8 @@ class InboxDataSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> InboxSink:
         """The sink."""
+        from tureen.pipeline.heap import freeze
         from tureen.pipeline.inbox_sink import InboxSink
 
+        freeze()
         return InboxSink(Path(self.options["pot"]))

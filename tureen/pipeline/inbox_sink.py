@@ -16,6 +16,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from tureen.faults import crash_point
+from tureen.pipeline.heap import freeze
 from tureen.pipeline.pinning import Pin, pin
 from tureen.pot.catalog import Catalog, check_attempt, take_seq
 from tureen.pot.files import new_attempt
@@ -91,6 +92,7 @@ class InboxSink(DataSourceStreamArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
         """Make the batch real: one transaction for all its streams."""
+        freeze()
         done = [one for one in messages if isinstance(one, InboxMessage) and one.taken]
         if done:
             commit_taken(self._root, done)

@@ -23,6 +23,7 @@ from pyspark.sql.datasource import (
 
 from tureen.errors import InvalidSchema, TureenError, nearest
 from tureen.faults import crash_point
+from tureen.pipeline.heap import freeze
 from tureen.pipeline.pinning import Pin, pin
 from tureen.pot.catalog import Catalog, check_attempt, micros_now, take_seq
 from tureen.pot.files import new_attempt
@@ -79,6 +80,7 @@ class _Sink:
         raise NotImplementedError
 
     def _commit(self, messages: Sequence[WriterCommitMessage | None], batch_id: int) -> None:
+        freeze()
         done = [one for one in messages if isinstance(one, SinkMessage)]
         if not done:
             return

@@ -19,7 +19,7 @@ from tureen.errors import DuplicateName, TureenError, UnknownQuery, UnknownStrea
 from tureen.faults import crash_point
 from tureen.pot.catalog import Catalog, micros_now, take_seq
 from tureen.pot.clauses import hold_clause, let_go_of_clause
-from tureen.pot.tables import clauses, queries, streams, templates
+from tureen.pot.tables import clauses, queries, standing, streams, templates
 from tureen.predicate import Clause
 
 Item = TypeVar("Item")
@@ -106,6 +106,7 @@ def register(tx: Connection, seq: int, wanted: Registration) -> str:
 # Registering a query is these statements. They are made once: making one takes longer than running it.
 _STREAM = select(streams.c.id).where(streams.c.id == bindparam("stream"), streams.c.name_key.is_not(None))
 _ADD = insert(queries)
+_VERSION = select(standing.c.version)
 _REMOVE = (
     delete(queries)
     .where(queries.c.id == bindparam("handle"), or_(bindparam("anyone"), queries.c.owner == bindparam("whose")))
@@ -172,6 +173,11 @@ def find_query(tx: Connection, handle_or_name: str, owner: str | None = None) ->
         known = tx.execute(select(queries.c.name).where(*mine).limit(1000)).scalars()
         raise UnknownQuery(f"there is no query '{key}'", hint=nearest(key, [str(name) for name in known]))
     return _registered(row)
+
+
+def standing_version(tx: Connection) -> int:
+    """A number that goes up whenever a query that stands is changed or goes."""
+    return int(tx.execute(_VERSION).scalar_one())
 
 
 def list_queries(

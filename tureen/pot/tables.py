@@ -8,10 +8,13 @@ A clause has a `number` while it is eager: query runs are stretches of numbers, 
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Connection,
     ForeignKey,
     Index,
     Integer,
@@ -20,6 +23,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    event,
 )
 
 metadata = MetaData()
@@ -38,6 +42,14 @@ counter = Table(
     Column("seq", BigInteger, nullable=False),
     # The number that the next eager clause takes; no number is ever used again.
     Column("next_number", BigInteger, nullable=False),
+)
+
+standing = Table(
+    "standing",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    # Goes up whenever a query that stands is changed or goes, whoever does it: see `_TRIGGERS`.
+    Column("version", BigInteger, nullable=False),
 )
 
 streams = Table(
@@ -255,3 +267,26 @@ garbage = Table(
     Column("path", String, primary_key=True),
     Column("since", BigInteger, nullable=False),
 )
+
+
+_TRIGGERS = {
+    "query_changed": "UPDATE ON queries",
+    "query_gone": "DELETE ON queries",
+    "clause_changed": "UPDATE OF number, seq, error ON clauses",
+    "template_changed": "UPDATE ON templates",
+    "template_gone": "DELETE ON templates",
+    "member_gone": "INSERT ON gone_members",
+}
+"""What a reader that keeps standing queries must hear of, by the name of the trigger that counts it.
+
+A new query is not among it: nobody can have kept it, so that registrations leave the others' as they are.
+"""
+
+
+@event.listens_for(metadata, "after_create")
+def _watch_standing(_: MetaData, tx: Connection, **_more: Any) -> None:
+    tx.exec_driver_sql("INSERT OR IGNORE INTO standing (id, version) VALUES (1, 0)")
+    for name, change in _TRIGGERS.items():
+        tx.exec_driver_sql(
+            f"CREATE TRIGGER IF NOT EXISTS {name} AFTER {change} BEGIN UPDATE standing SET version = version + 1; END"
+        )

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from tureen.errors import QueryFailed
 from tureen.language import bind_query
+from tureen.language.quick import QuickBinder
 from tureen.language.shapes import shape_of
 from tureen.matching import Selector, describe, way_of
 from tureen.pot.catalog import Catalog, micros_now
@@ -44,6 +45,9 @@ from tureen.window import Span
 
 Found = TypeVar("Found")
 
+LIGHT_ROWS = 1 << 20
+"""A stream of no more rows is small: all of them are gathered in a few milliseconds."""
+
 BOUND_QUERIES = 4096
 """How many queries a process keeps bound and ready."""
 
@@ -58,13 +62,17 @@ class Ready:
     plans: Plans | None
     shape: str
     """What it has in common with the queries that share its partial aggregates."""
+    light: bool
+    """Whether its rows are looked up and no more: no grouping, no expression, no order."""
 
     @classmethod
     def of(cls, query: Query, schema: Schema) -> Ready:
         """Do once what does not depend on the tuples."""
         plans = None if query.grouping is None else Plans.of(query.grouping)
         shape = "" if plans is None else f"{dump_clause(query.clause)} {plans.kept.shape}"
-        return cls(query, Selector(query.clause, schema), Finish(query), plans, shape)
+        finish, selector = Finish(query), Selector(query.clause, schema)
+        light = plans is None and finish.sql is None and not selector.derived
+        return cls(query, selector, finish, plans, shape, light)
 
 
 class Invoker:
@@ -75,12 +83,20 @@ class Invoker:
         self.view = View(catalog)
         self._clock = clock
         self._ready: Cache[Ready] = Cache(BOUND_QUERIES)
+        self._binder = QuickBinder()
         self._kept = Kept()
         self.watch = Watch()
 
     def invoke(self, handle: str, now: int | None = None) -> Answer:
         """The answer of a query at `now`, or at the stream's own NOW."""
         return self._with_files(lambda: self._invoke(handle, now))
+
+    def is_light(self, handle: str) -> bool:
+        """Whether an invocation only looks up rows of a small stream, and picks columns of them."""
+        self.view.refresh()
+        registered, state = self._look_up(handle)
+        few = sum(run.rows for run in state.runs) <= LIGHT_ROWS
+        return few and self._bound(registered, state.stream.schema).light
 
     def answer_once(self, sql: str, now: int | None = None) -> Answer:
         """The answer of a query that nobody registered, computed from the indexes."""
@@ -256,7 +272,7 @@ class Invoker:
 
     def _bound(self, registered: Registered, schema: Schema) -> Ready:
         def make() -> Ready:
-            return Ready.of(bind_query(registered.sql, lambda name: (name, schema)), schema)
+            return Ready.of(self._binder.bind(registered.sql, lambda name: (name, schema))[0], schema)
 
         return self._ready.get(registered.id, make)
 

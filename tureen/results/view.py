@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tureen.errors import UnknownStream
 from tureen.pot.catalog import Catalog, current_seq
-from tureen.pot.queries import Registered
+from tureen.pot.queries import Registered, standing_version
 from tureen.pot.runs import Run, live_runs
 from tureen.pot.streams import Stream, stream_by_id
 from tureen.pot.templates import find_standing
@@ -23,6 +23,9 @@ from tureen.stems.run import OpenRun, in_memory, open_cells, open_run, sort_by_t
 
 OPEN_RUNS = 1024
 """How many runs and cell files a process keeps mapped."""
+
+KEPT_QUERIES = 100_000
+"""How many standing queries a process keeps."""
 
 Value = TypeVar("Value")
 
@@ -60,6 +63,21 @@ class StreamState:
     runs: list[Run]
 
 
+@dataclass(frozen=True)
+class Standing:
+    """Standing queries as they are at a commit, by the handles and names that were asked for."""
+
+    seq: int = -1
+    version: int = -1
+    queries: dict[str, Registered] = field(default_factory=dict)
+
+    def add(self, handle_or_name: str, found: Registered) -> None:
+        """Keep one more; all go where they would be too many."""
+        if len(self.queries) >= KEPT_QUERIES:
+            self.queries.clear()
+        self.queries[handle_or_name] = found
+
+
 class View:
     """What the catalog says, read again only when it changed."""
 
@@ -69,7 +87,7 @@ class View:
         self._token = -1
         self._lock = threading.Lock()
         self._states: dict[int, StreamState] = {}
-        self._queries: dict[str, tuple[int, Registered]] = {}
+        self._standing = Standing()
         self._maps: Cache[Any] = Cache(OPEN_RUNS)
         self._segments: Cache[Segment] = Cache(OPEN_RUNS)
         self._tails: Cache[Segment] = Cache(64)
@@ -80,13 +98,13 @@ class View:
         if token != self._token:
             with self._lock:
                 self._states = {}
-                self._queries = {}
+                self._renew()
                 self._token = token
 
     def forget(self) -> None:
         """Read everything again, whatever the token says."""
         with self._lock:
-            self._states, self._queries = {}, {}
+            self._states, self._standing = {}, Standing()
 
     def query(self, handle_or_name: str, at_least: int = 0) -> Registered:
         """A standing query, as it was at a commit or later.
@@ -94,13 +112,27 @@ class View:
         Judged by a younger view of the query, an older view of the runs is right: a cell that the query does
         not count on is evaluated. The other way round, one could be missed.
         """
-        kept = self._queries
-        seq, found = kept.get(handle_or_name, (-1, None))
-        if found is None or seq < at_least:
+        kept = self._standing
+        if kept.seq < at_least:
+            with self._lock:
+                kept = self._renew()
+        found = kept.queries.get(handle_or_name)
+        if found is None:
             with self.catalog.read() as tx:
-                seq, found = current_seq(tx), find_standing(tx, self.catalog.root, handle_or_name)
-            kept[handle_or_name] = (seq, found)
+                found = find_standing(tx, self.catalog.root, handle_or_name)
+                same = standing_version(tx) == kept.version
+            if same:
+                kept.add(handle_or_name, found)
         return found
+
+    def _renew(self) -> Standing:
+        """Keep the queries that were read before where none of them can have changed."""
+        before = self._standing
+        with self.catalog.read() as tx:
+            seq, version = current_seq(tx), standing_version(tx)
+        queries = before.queries if version == before.version else {}
+        self._standing = Standing(seq, version, queries)
+        return self._standing
 
     def stream(self, stream_id: int) -> StreamState:
         """A stream and its runs."""

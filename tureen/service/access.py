@@ -48,7 +48,7 @@ class Caller:
 
     def handle(self, handle_or_name: str) -> str:
         """The handle that a handle or one of the principal's names means; a handle needs no look-up."""
-        return handle_or_name if _HANDLE.fullmatch(handle_or_name) else self.soup.query(handle_or_name).id
+        return handle_or_name if is_handle(handle_or_name) else self.soup.query(handle_or_name).id
 
     def may(self, scope: str) -> bool:
         """Whether the token has that scope; an admin's has all."""
@@ -61,6 +61,11 @@ class Caller:
                 f"this needs a token with the scope '{' or '.join(scopes)}'",
                 detail=f"this one has {', '.join(sorted(self.scopes))}",
             )
+
+
+def is_handle(text: str) -> bool:
+    """Whether a text is a handle, and no name."""
+    return _HANDLE.fullmatch(text) is not None
 
 
 class Gate:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -222,25 +224,35 @@ def _closed(tail: Mapping[str, Any]) -> bytes:
 
 def _json_rows(table: pa.Table) -> bytes:
     """The rows as JSON objects with commas between them."""
-    return orjson.dumps(plain_rows(table), default=str)[1:-1]
+    names, columns = table.column_names, [_values(column) for column in table.columns]
+    rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    return orjson.dumps(rows, default=str, option=orjson.OPT_NAIVE_UTC)[1:-1]
 
 
-def plain_rows(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows as values that JSON has: what it lacks is text."""
-    odd = [
-        field.name
-        for field, column in zip(table.schema, table.columns, strict=True)
-        if pa.types.is_floating(field.type) and not pc.all(pc.is_finite(column)).as_py()
-    ]
-    try:
-        rows: list[dict[str, Any]] = table.to_pylist()
-    except (ValueError, OverflowError):
-        # Instants that Python's calendar does not reach.
-        rows = _texts_for_times(table).to_pylist()
-    for row in rows if odd else ():
-        for name in odd:
-            row[name] = _NAMES.get(str(row[name]), row[name])
-    return rows
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """A column as values that JSON has: what it lacks is text, and instants are without their UTC.
+
+    By way of numpy where that gives the same: Arrow's own list of 25 rows takes longer than computing the answer.
+    """
+    if pa.types.is_timestamp(column.type):
+        instants = column.to_numpy()
+        if _beyond_calendar(instants.view(np.int64)):
+            return list(_time_texts(column).to_pylist())
+        return list(instants.tolist())
+    plain = pa.types.is_primitive(column.type) and not pa.types.is_date(column.type) and not column.null_count
+    values: list[Any] = column.to_numpy().tolist() if plain else column.to_pylist()
+    if pa.types.is_floating(column.type) and not (plain and np.isfinite(values).all()):
+        return [_NAMES.get(str(value), value) for value in values]
+    return values
+
+
+_NOT_A_TIME = np.iinfo(np.int64).min
+_FIRST, _LAST = np.array(["0001-01-01", "9999-12-31T23:59:59.999999"], "datetime64[us]").view(np.int64)
+
+
+def _beyond_calendar(micros: npt.NDArray[np.int64]) -> bool:
+    """Whether there are instants that Python's calendar does not reach."""
+    return bool(np.any((micros > _LAST) | ((micros < _FIRST) & (micros != _NOT_A_TIME))))
 
 
 def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -257,9 +269,12 @@ _NAMES = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 def _texts_for_times(table: pa.Table) -> pa.Table:
     for place, column in enumerate(table.columns):
         if pa.types.is_timestamp(column.type):
-            texts = pc.strftime(column, format="%Y-%m-%dT%H:%M:%S+00:00")
-            table = table.set_column(place, table.schema.field(place).name, texts)
+            table = table.set_column(place, table.schema.field(place).name, _time_texts(column))
     return table
+
+
+def _time_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.strftime(column, format="%Y-%m-%dT%H:%M:%S+00:00")
 
 
 def _csv_pieces(table: pa.Table) -> Iterator[bytes]:

@@ -58,7 +58,7 @@ def serve(settings: Settings) -> int:
         print(f"tureen: {error}", file=sys.stderr)
         return 1
     try:
-        soup = open_pot(settings.pot, mode="write", master=settings.master)
+        soup = open_pot(settings.pot, mode="write", master=settings.master, nice=settings.nice)
     except TureenError as error:
         address.close()
         print(f"tureen: {error}", file=sys.stderr)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tureen.arguments import check_nice
 from tureen.errors import TureenError
 
 PREFIX = "TUREEN_"
@@ -33,6 +34,7 @@ class Settings:
     host: str = _setting("127.0.0.1", "the address to listen on")
     port: int = _setting(7707, "the port to listen on; 0 takes any that is free")
     master: str = _setting("local[*]", "Spark's master")
+    nice: int = _setting(10, "how far Spark stands back for invocations, as `nice` counts: from 0, not at all, to 19")
     no_auth: bool = _setting(False, "take every request as an admin's; only with a loopback address")
     open_metrics: bool = _setting(False, "answer /metrics without a token")
     certificate: str = _setting("", "the file of a TLS certificate in PEM, with its chain; none means plain HTTP")
@@ -58,10 +60,11 @@ class Settings:
         """These settings, or an error that names the one that is wrong."""
         for one in dataclasses.fields(self):
             value = getattr(self, one.name)
-            if one.type in ("int", "float") and (value < 0 or (value == 0 and one.name != "port")):
+            if one.type in ("int", "float") and (value < 0 or (value == 0 and one.name not in ("port", "nice"))):
                 raise TureenError(f"the setting {one.name} is {value}", hint="give a number above 0")
         if self.port > 65535:
             raise TureenError(f"there is no port {self.port}", hint="ports end at 65535")
+        check_nice(self.nice)
         for name, known in (("log", ("text", "json")), ("log_level", ("debug", "info", "warning", "error"))):
             if getattr(self, name) not in known:
                 raise TureenError(f"the setting {name} is '{getattr(self, name)}'", hint=f"one of {', '.join(known)}")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import datetime
 
 from tureen.embedded import Soup
 from tureen.errors import TooMany
 from tureen.pot.catalog import Catalog
 from tureen.pot.status import count_owned
+from tureen.results.answer import Answer
 from tureen.service.access import Gate, Slots
 from tureen.service.metrics import Freshness, Gauges, Metrics
 from tureen.service.rendering import Rendered
@@ -22,6 +25,9 @@ WORKERS = 64
 
 QUICK = 0.003
 """An answer that took fewer seconds the last times is computed without going to a thread."""
+
+FEW_ROWS = 1_024
+"""An answer of no more rows is written where it was computed."""
 
 REMEMBERED = 100_000
 """Of how many handles it is remembered how long they took."""
@@ -78,24 +84,48 @@ class Service:
         if have + more > most:
             raise TooMany(f"a principal has at most {most:,} queries", hint="unregister some")
 
-    async def invoke(self, principal: str, compute: Callable[[], Rendered], handle: str = "") -> Rendered:
-        """Compute an answer: in a thread of the few that do that, or at once where it took no time the last time.
+    async def compute(self, principal: str, work: Callable[[], Rendered]) -> Rendered:
+        """Compute something in one of the threads that answer."""
+        with self._counted(principal):
+            return await self._in_thread(work)
+
+    async def invoke(
+        self, principal: str, soup: Soup, handle: str, now: datetime | None, show: Callable[[Answer], Rendered]
+    ) -> Rendered:
+        """Invoke a query: in a thread, or at once where that is known to take no time.
 
         Going to a thread and back takes longer than a small answer, and keeps large ones from making all others wait.
         """
+        with self._counted(principal):
+            if not self._is_quick(soup, handle):
+                return await self._in_thread(lambda: show(self._timed(soup, handle, now)))
+            answer = self._timed(soup, handle, now)
+            return show(answer) if len(answer) <= FEW_ROWS else await self._in_thread(lambda: show(answer))
+
+    def _is_quick(self, soup: Soup, handle: str) -> bool:
+        took = self._took.get(handle)
+        return soup.is_light(handle) if took is None else took < QUICK
+
+    def _timed(self, soup: Soup, handle: str, now: datetime | None) -> Answer:
+        """Answer, and note the processor time that it took: not how long others kept it waiting."""
+        began = time.thread_time()
+        answer = soup.answer(handle, now, None, None)
+        took = time.thread_time() - began
+        if len(self._took) >= REMEMBERED:
+            self._took.clear()
+        # Twice at most: one slow moment does not make a query slow, several in a row do.
+        self._took[handle] = min(took, 2 * self._took.get(handle, took))
+        return answer
+
+    @contextmanager
+    def _counted(self, principal: str) -> Iterator[None]:
         began = time.perf_counter()
         with self.invoking.one(principal):
-            if self._took.get(handle, QUICK) < QUICK:
-                found, took = _timed(compute)
-            else:
-                found, took = await asyncio.get_running_loop().run_in_executor(self._invokers, _timed, compute)
-        if handle:
-            if len(self._took) >= REMEMBERED:
-                self._took.clear()
-            # Twice at most: one slow moment of a busy machine does not make a query slow, several in a row do.
-            self._took[handle] = min(took, 2 * self._took.get(handle, took))
+            yield
         self.metrics.invocations.observe(time.perf_counter() - began)
-        return found
+
+    async def _in_thread(self, work: Callable[[], Rendered]) -> Rendered:
+        return await asyncio.get_running_loop().run_in_executor(self._invokers, work)
 
     async def wait(self, principal: str, positions: Sequence[str], timeout: float | None) -> None:
         """Wait until all of the positions have come."""
@@ -114,9 +144,3 @@ class Service:
             "tureen_invocations_running": self.invoking.total,
             "tureen_oldest_push_seconds": self.freshness.oldest,
         }
-
-
-def _timed(compute: Callable[[], Rendered]) -> tuple[Rendered, float]:
-    began = time.perf_counter()
-    found = compute()
-    return found, time.perf_counter() - began

@@ -12,8 +12,9 @@ from starlette.responses import Response, StreamingResponse
 
 from tureen.feed import Look
 from tureen.pot.templates import find_template
+from tureen.results.answer import Answer
 from tureen.service import shapes
-from tureen.service.access import Caller
+from tureen.service.access import Caller, is_handle
 from tureen.service.rendering import Rendered, render
 from tureen.service.routes.common import (
     EVENTS,
@@ -125,17 +126,17 @@ async def invoke_query(
     limit: Annotated[int | None, Query(ge=0, le=1 << 62, description="the first so many rows")] = None,
 ) -> Response:
     """The answer over the window as it is now, or at another time."""
-    soup, service = caller.soup, caller.service
+    service = caller.service
     wanted = wanted_of(request, caller, limit, "" if now is None else str(now))
     if wait_for:
         await service.wait(caller.principal, wait_for, timeout)
 
-    def invoke() -> Rendered:
-        answer = soup.answer(caller.handle(handle), now, None, None)
+    def show(answer: Answer) -> Rendered:
         service.metrics.answered.inc(len(answer))
         return render(answer, wanted)
 
-    return sent(await service.invoke(caller.principal, invoke, handle))
+    found = await asyncio.to_thread(caller.handle, handle) if not is_handle(handle) else handle
+    return sent(await service.invoke(caller.principal, caller.soup, found, now, show))
 
 
 @router.get(

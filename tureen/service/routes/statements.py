@@ -44,7 +44,7 @@ async def run_sql(caller: Anyone, request: Request, wanted: shapes.Statement) ->
             return render(outcome, form, {"kind": "answer"})
         return Rendered({"Content-Type": JSON}, encode(_shown(caller, outcome)))
 
-    return sent(await service.invoke(caller.principal, run))
+    return sent(await service.compute(caller.principal, run))
 
 
 def scope_of(statement: Statement) -> str:

@@ -109,7 +109,7 @@ async def read_table(caller: Reader, name: str, request: Request) -> Response:
             raise TooLarge(f"the table has {table.num_rows:,} rows", hint=f"at most {wanted.most:,} are sent")
         return render_table(table, wanted)
 
-    return sent(await caller.service.invoke(caller.principal, read))
+    return sent(await caller.service.compute(caller.principal, read))
 
 
 @router.put(

@@ -1,0 +1,168 @@
+"""What a process keeps of the catalog: standing queries, until one of them is changed or goes, whoever does it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, update
+
+from tureen.errors import UnknownQuery
+from tureen.pot.catalog import Catalog, take_seq
+from tureen.pot.clauses import choose_clauses, fail_clauses
+from tureen.pot.named import NamedStreams
+from tureen.pot.queries import Registration, register, share, unregister
+from tureen.pot.streams import create_stream
+from tureen.pot.tables import queries, streams
+from tureen.pot.templates import drop_member, share_template
+from tureen.predicate import Interval, Within
+from tureen.results import view as module
+from tureen.results.invoke import Invoker
+from tureen.results.view import View
+from tureen.schema import Schema
+from tureen.templates import Templates
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[Catalog]:
+    catalog = Catalog(tmp_path, create=True)
+    with catalog.write() as tx:
+        create_stream(tx, "s", Schema.parse("a INT"), clock="wall", retain=None, source=None)
+    yield catalog
+    catalog.close()
+
+
+@pytest.fixture
+def others(catalog: Catalog) -> Iterator[Catalog]:
+    """The catalog as another process has it."""
+    other = Catalog(catalog.root)
+    yield other
+    other.close()
+
+
+def wanted(low: int, *, eager: bool | None = None, name: str | None = None) -> Registration:
+    clause = (Within("a", (Interval(low=low),)),)
+    return Registration(f"SELECT a FROM s WHERE a >= {low}", "", 1, clause, eager, name)
+
+
+def add(tx: Connection, one: Registration) -> str:
+    return register(tx, take_seq(tx), one)
+
+
+def test_other_commits_leave_what_is_kept(catalog: Catalog, others: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    with catalog.write() as tx:
+        handle = add(tx, wanted(1, name="one"))
+    view = View(catalog)
+    view.refresh()
+    kept = view.query(handle), view.query("one")
+    assert kept[0] == kept[1]
+    with others.write() as tx:
+        add(tx, wanted(2))
+        tx.execute(update(streams).values(next_id=7))
+    monkeypatch.setattr(module, "find_standing", None)
+    view.refresh()
+    assert (view.query(handle), view.query("one")) == kept
+    assert view.query(handle, at_least=others.seq()) is kept[0]
+
+
+def test_a_change_of_a_query_or_its_clause_is_seen(catalog: Catalog, others: Catalog) -> None:
+    with catalog.write() as tx:
+        handle = add(tx, wanted(1, name="one"))
+    view = View(catalog)
+    view.refresh()
+    first = view.query(handle)
+    assert (first.shared, first.number, first.wanted) == (False, None, None)
+    with others.write() as tx:
+        share(tx, handle, True)
+    view.refresh()
+    assert view.query(handle).shared
+    with others.write() as tx:
+        choose_clauses(tx, take_seq(tx), [first.clause_id], [])
+    view.refresh()
+    number = view.query(handle).number
+    assert number is not None
+    with others.write() as tx:
+        take_seq(tx)
+        fail_clauses(tx, {number: "it raised"})
+    view.refresh()
+    assert view.query(handle).number is None
+    with others.write() as tx:
+        take_seq(tx)
+        unregister(tx, handle)
+    view.refresh()
+    with pytest.raises(UnknownQuery):
+        view.query(handle)
+
+
+def test_an_older_view_is_not_enough_for_a_younger_state(catalog: Catalog, others: Catalog) -> None:
+    with catalog.write() as tx:
+        handle = add(tx, wanted(1))
+    view = View(catalog)
+    view.refresh()
+    clause = view.query(handle).clause_id
+    with others.write() as tx:
+        choose_clauses(tx, take_seq(tx), [clause], [])
+    assert view.query(handle).number is None
+    assert view.query(handle, at_least=others.seq()).number is not None
+
+
+def test_a_name_that_another_query_took_over(catalog: Catalog, others: Catalog) -> None:
+    with catalog.write() as tx:
+        handle = add(tx, wanted(1, name="one"))
+    view = View(catalog)
+    view.refresh()
+    assert view.query("one").id == handle
+    with others.write() as tx:
+        unregister(tx, handle)
+        new = add(tx, wanted(2, name="one"))
+    view.refresh()
+    assert view.query("one").id == new
+    with others.write() as tx:
+        tx.execute(update(queries).values(name_key="two"))
+    view.refresh()
+    assert view.query("two").id == new
+
+
+def test_members_of_a_template_that_is_shared_and_goes(catalog: Catalog, others: Catalog) -> None:
+    view = View(catalog)
+    templates = Templates(others, NamedStreams(others), Invoker(others))
+    handle = templates.register("SELECT a FROM s WHERE a > :low", [{"low": 1}, {"low": 2}], "many", None)
+    view.refresh()
+    assert [view.query(f"{handle}.{n}").shared for n in range(2)] == [False, False]
+    with others.write() as tx:
+        share_template(tx, handle, True)
+    view.refresh()
+    assert view.query("many.0").shared
+    assert view.query(f"{handle}.1").shared
+    with others.write() as tx:
+        drop_member(tx, f"{handle}.1")
+    view.refresh()
+    with pytest.raises(UnknownQuery):
+        view.query(f"{handle}.1")
+    assert view.query(f"{handle}.0").shared
+    templates.drop(handle, None)
+    view.refresh()
+    with pytest.raises(UnknownQuery):
+        view.query(f"{handle}.0")
+
+
+def test_a_pot_without_the_counter_gets_it(tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path, create=True)
+    with catalog.write() as tx:
+        for (name,) in tx.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            tx.exec_driver_sql(f"DROP TRIGGER {name}")
+        tx.exec_driver_sql("DROP TABLE standing")
+    catalog.close()
+    again = Catalog(tmp_path)
+    with again.write() as tx:
+        create_stream(tx, "s", Schema.parse("a INT"), clock="wall", retain=None, source=None)
+        handle = add(tx, wanted(1))
+    view = View(again)
+    view.refresh()
+    assert not view.query(handle).shared
+    with again.write() as tx:
+        share(tx, handle, True)
+    view.refresh()
+    assert view.query(handle).shared
+    again.close()
