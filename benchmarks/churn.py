@@ -2,12 +2,14 @@
 
 *Matching*: a block is matched with the query runs that thousands of registrations and unregistrations left behind, as
 they lie, and with the same clauses compiled into one run; both give the same cells. *Arrivals*: 10,000 rows a second
-are pushed to a running pot, with and without queries coming and going; how late a row is visible.
+are pushed to a running pot, with and without queries coming and going from 32 threads; how late a row is visible.
 """
 
 from __future__ import annotations
 
+import itertools
 import statistics
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -15,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 import tureen
 from benchmarks.report import Report
@@ -23,12 +26,13 @@ from benchmarks.workload import SCHEMA, conditions, register_all, tuples
 from tureen.language.quick import QuickBinder
 from tureen.matching import Buffers, CellReader, match_block
 from tureen.pot.clauses import eager_clauses
-from tureen.pot.queries import Registration, register_together
+from tureen.pot.queries import Registration
 from tureen.pot.query_runs import live_query_runs
+from tureen.pot.registering import Gone, change_together
 from tureen.pot.streams import find_stream
-from tureen.pot.templates import unregister_together
 from tureen.queries import QueryRun, compile_clauses
 from tureen.schema import Schema
+from tureen.service.serve import SWITCH_AFTER
 from tureen.stems.index import Block, index_block
 from tureen.testing.hand import HandTurned
 
@@ -36,12 +40,21 @@ TOGETHER = 128
 BLOCK = 65_536
 PER_SECOND = 1000
 ROUNDS = 15
+THREADS = 32
+DIFFERENT = 4096
+"""How many conditions each of the threads has, made before anything is timed."""
 
 
 def measure(root: Path, report: Report, scale: Scale) -> None:
     """Both parts."""
     _matching(root / "churn", report, scale)
-    _arrivals(root / "churned", report, scale)
+    before = sys.getswitchinterval()
+    # As the server has it: registrations from many threads wait for the interpreter more than for anything else.
+    sys.setswitchinterval(SWITCH_AFTER)
+    try:
+        _arrivals(root / "churned", report, scale)
+    finally:
+        sys.setswitchinterval(before)
 
 
 def _matching(root: Path, report: Report, scale: Scale) -> None:
@@ -53,7 +66,7 @@ def _matching(root: Path, report: Report, scale: Scale) -> None:
     began = time.perf_counter()
     for start in range(scale.many, len(wanted), TOGETHER):
         standing += _register(hand, wanted[start : start + TOGETHER])
-        unregister_together(hand.catalog, [(handle, None) for handle in standing[:TOGETHER]])
+        change_together(hand.catalog, [Gone(handle) for handle in standing[:TOGETHER]])
         del standing[:TOGETHER]
         hand.compile()
     seconds = time.perf_counter() - began
@@ -86,7 +99,7 @@ def _register(hand: HandTurned, wanted: Sequence[str]) -> list[str]:
     texts = [f"SELECT * FROM r WHERE {where}" for where in wanted]
     bound = [binder.bind(text, lambda name: (name, schema)) for text in texts]
     some = [Registration(query.sql, shape, 1, query.clause, eager=True) for query, shape in bound]
-    found = register_together(hand.catalog, some)
+    found = change_together(hand.catalog, some)
     return [handle for handle in found if isinstance(handle, str)]
 
 
@@ -112,11 +125,12 @@ def _arrivals(root: Path, report: Report, scale: Scale) -> None:
         register_all(soup, "r", conditions(scale.many), materialize=True)
         soup.settle()
         probe = soup.register("SELECT count(*) AS n FROM r")
-        _stretch(soup, probe, scale, 0, scale.warm_seconds)
-        quiet = _stretch(soup, probe, scale, 1, scale.seconds)
+        lots = [tuples(int(scale.rate * seconds), 100) for seconds in (scale.warm_seconds, scale.seconds)]
+        _stretch(soup, probe, scale, lots[0])
+        quiet = _stretch(soup, probe, scale, lots[1])
         churn = _Churn(soup)
         began = time.perf_counter()
-        busy = _stretch(soup, probe, scale, 2, scale.seconds)
+        busy = _stretch(soup, probe, scale, lots[1])
         seconds = time.perf_counter() - began
         done = churn.stop()
     report.add("registrations and unregistrations while rows arrived", done / seconds, "a second", f">= {PER_SECOND}")
@@ -125,8 +139,8 @@ def _arrivals(root: Path, report: Report, scale: Scale) -> None:
     report.add("push to visible, p99, with queries coming and going", float(np.percentile(busy, 99)), "s", "<= 2")
 
 
-def _stretch(soup: tureen.Soup, probe: tureen.StandingQuery, scale: Scale, seed: int, seconds: float) -> list[float]:
-    """Push at the rate for so long; how late each push was visible."""
+def _stretch(soup: tureen.Soup, probe: tureen.StandingQuery, scale: Scale, whole: pa.Table) -> list[float]:
+    """Push rows at the rate; how late each push was visible."""
     late: list[float] = []
     waiting: list[tuple[float, str]] = []
     done = threading.Event()
@@ -143,12 +157,11 @@ def _stretch(soup: tureen.Soup, probe: tureen.StandingQuery, scale: Scale, seed:
     watcher = threading.Thread(target=watch)
     watcher.start()
     before = probe.invoke().table.column("n")[0].as_py()
-    rows, steps = int(scale.rate * scale.push_every), int(seconds / scale.push_every)
-    whole = tuples(steps * rows, 100 + seed)
+    rows = int(scale.rate * scale.push_every)
     started = time.perf_counter()
-    for step in range(steps):
-        while time.perf_counter() < started + step * scale.push_every:
-            time.sleep(0.001)
+    for step in range(len(whole) // rows):
+        # Once, and not in small steps: waking up costs the queries that come and go.
+        time.sleep(max(0.0, started + step * scale.push_every - time.perf_counter()))
         began = time.perf_counter()
         waiting.append((began, soup.push("r", whole.slice(step * rows, rows))))
     done.set()
@@ -163,13 +176,14 @@ class _Churn:
     def __init__(self, soup: tureen.Soup) -> None:
         self._soup = soup
         self._stopping = threading.Event()
-        self._pool = ThreadPoolExecutor(8)
-        self._done = [self._pool.submit(self._run, number) for number in range(8)]
+        self._pool = ThreadPoolExecutor(THREADS)
+        wanted = [conditions(DIFFERENT, seed=1000 + seed) for seed in range(THREADS)]
+        self._done = [self._pool.submit(self._run, some) for some in wanted]
 
-    def _run(self, seed: int) -> int:
+    def _run(self, wanted: list[str]) -> int:
         done, started = 0, time.perf_counter()
         standing: list[tureen.StandingQuery] = []
-        for number, where in enumerate(conditions(100_000, seed=1000 + seed)):
+        for number, where in enumerate(itertools.cycle(wanted)):
             if self._stopping.is_set():
                 break
             sql = f"SELECT * FROM r WHERE {where}"
@@ -178,7 +192,7 @@ class _Churn:
             if len(standing) > 32:
                 standing.pop(0).unregister()
                 done += 1
-            ahead = started + done * 8 / (1.1 * PER_SECOND) - time.perf_counter()
+            ahead = started + done * THREADS / (1.1 * PER_SECOND) - time.perf_counter()
             if ahead > 0:
                 time.sleep(ahead)
         return done

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from tureen.arguments import check_name, check_text
-from tureen.errors import TureenError, UnknownQuery
+from tureen.errors import DuplicateName, StorageFailed, TureenError, UnknownQuery
 from tureen.language.quick import QuickBinder
 from tureen.pot.catalog import Catalog, take_seq
 from tureen.pot.groups import GroupCommit
 from tureen.pot.named import NamedStreams
-from tureen.pot.queries import LOCAL, Registered, Registration, list_queries, register_together, share
-from tureen.pot.templates import find_standing, find_template, share_template, unregister_together
+from tureen.pot.queries import LOCAL, Registered, Registration, list_queries, share
+from tureen.pot.registering import Gone, change_together
+from tureen.pot.templates import find_standing, find_template, share_template
+from tureen.schema import Schema
 
 MATERIALIZE = {True: True, False: False, "auto": None}
 """What may be said of a query's results, and how the catalog keeps it."""
@@ -22,10 +24,7 @@ class Registry:
         """Register in that catalog; those who come together are committed together."""
         self._catalog, self._streams = catalog, streams
         self._binder = QuickBinder()
-        self._coming: GroupCommit[Registration, str] = GroupCommit(lambda some: register_together(catalog, some))
-        self._going: GroupCommit[tuple[str, str | None], None] = GroupCommit(
-            lambda some: unregister_together(catalog, some)
-        )
+        self._changes: GroupCommit[Registration | Gone, str] = GroupCommit(lambda some: change_together(catalog, some))
 
     def register(self, sql: str, name: str | None, materialize: bool | str, owner: str | None) -> str:
         """Let a query stand and return its handle."""
@@ -36,16 +35,31 @@ class Registry:
             raise TureenError(
                 f"materialize is {ascii(materialize)[:40]}", hint="True, False, or 'auto' to leave it to the engine"
             )
-        query, shape = self._binder.bind(sql, self._streams.describe)
-        stream = self._streams.find(query.stream).stream
-        eager = MATERIALIZE[materialize]
-        return self._coming.submit(
-            Registration(sql, shape, stream.id, query.clause, eager, name, LOCAL if owner is None else owner)
-        )
+
+        def attempt() -> str:
+            query, shape = self._binder.bind(sql, self._describe)
+            stream, whose = self._streams.met(query.stream), LOCAL if owner is None else owner
+            return self._changes.submit(
+                Registration(sql, shape, stream.id, query.clause, MATERIALIZE[materialize], name, whose)
+            )
+
+        try:
+            return attempt()
+        except (DuplicateName, StorageFailed):
+            raise
+        except TureenError:
+            # Perhaps the stream is another by now. One that was dropped is refused in the commit: what was known of it
+            # can make a registration fail, and cannot make it mean something else.
+            self._streams.forget()
+            return attempt()
+
+    def _describe(self, name: str) -> tuple[str, Schema]:
+        stream = self._streams.met(name)
+        return stream.name, stream.schema
 
     def unregister(self, handle: str, owner: str | None) -> None:
         """Let a query stand no longer."""
-        self._going.submit((handle, owner))
+        self._changes.submit(Gone(handle, owner))
 
     def find(self, handle_or_name: str, owner: str | None) -> Registered:
         """The query of a handle or name, as the catalog has it now."""

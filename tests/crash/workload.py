@@ -21,7 +21,8 @@ from tureen.pot import log
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.inbox import Inbox
 from tureen.pot.log import Entry
-from tureen.pot.queries import Registration, register_together
+from tureen.pot.queries import Registration
+from tureen.pot.registering import change_together
 from tureen.pot.streams import create_stream, list_streams
 from tureen.pot.sweep import sweep
 from tureen.schema import Schema
@@ -75,7 +76,7 @@ def work(root: Path, pushes: int) -> Iterator[str]:
         yield f"pushed {number}"
         sql = f"SELECT id, a FROM s WHERE a <> {number % 7}"
         clause = bind_query(sql, lambda _: ("s", SCHEMA)).clause
-        (handle,) = register_together(catalog, [Registration(sql, shape_of(sql).text, stream.id, clause, eager=True)])
+        (handle,) = change_together(catalog, [Registration(sql, shape_of(sql).text, stream.id, clause, eager=True)])
         yield f"registered {handle} {number % 7}"
         take(root)
         compiling.compile_queries(catalog, stream)

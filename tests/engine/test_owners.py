@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import tureen
-from tureen.errors import DuplicateName, TureenError, UnknownQuery
+from tureen.errors import DuplicateName, TureenError, TypeMismatch, UnknownQuery, UnknownStream
 from tureen.pot.catalog import Catalog
 from tureen.pot.named import NamedStreams
-from tureen.pot.streams import create_stream
+from tureen.pot.streams import create_stream, drop_stream, find_stream
 from tureen.registry import Registry
 from tureen.results.invoke import Invoker
 from tureen.schema import Schema
@@ -38,6 +38,27 @@ def test_names_are_each_owners_own(registry: Registry) -> None:
     with pytest.raises(UnknownQuery):
         registry.find("big", None)  # whoever has the pot finds others' by their handles
     assert registry.find(ann, None).owner == "ann"
+
+
+@pytest.mark.parametrize("where", ["b > 1", "a > 'x'", "a IS NULL", "a > 2"])
+def test_a_stream_that_was_made_anew_by_another_is_the_one_that_counts(registry: Registry, where: str) -> None:
+    others = Catalog(registry._catalog.root)
+    registry.register(SQL.format(1), None, "auto", None)
+    with others.write() as tx:
+        drop_stream(tx, find_stream(tx, "s"))
+        create_stream(tx, "s", Schema.parse("a STRING, b INT"), clock="wall", retain=None, source=None)
+        new = find_stream(tx, "s").id
+    sql = f"SELECT a FROM s WHERE {where}"
+    if where == "a > 2":
+        with pytest.raises(TypeMismatch):
+            registry.register(sql, None, "auto", None)
+    else:
+        assert registry.find(registry.register(sql, None, "auto", None), None).stream_id == new
+    with others.write() as tx:
+        drop_stream(tx, find_stream(tx, "s"))
+    others.close()
+    with pytest.raises(UnknownStream):
+        registry.register(sql, None, "auto", None)
 
 
 def test_what_is_another_owners_is_not_there(registry: Registry) -> None:

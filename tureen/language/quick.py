@@ -30,6 +30,8 @@ KNOWN_SHAPES = 4096
 """How many shapes a process remembers."""
 
 _DIGITS = frozenset("0123456789")
+_MET = "met"
+"""What is known of a shape that came once; None is known of one whose clause does not follow from its constants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class QuickBinder:
 
     def __init__(self) -> None:
         """Know nothing yet."""
-        self._known: OrderedDict[tuple[object, ...], _Known | None] = OrderedDict()
+        self._known: OrderedDict[tuple[object, ...], _Known | str | None] = OrderedDict()
         self._lock = threading.Lock()
 
     def bind(self, text: str, lookup: Lookup) -> tuple[Query, str]:
@@ -75,15 +77,18 @@ class QuickBinder:
         # As it is written, and not the shape's own text: the names of the answer's columns have large letters.
         key = (*_around(text, shape), *kinds)
         known = self._known.get(key)
-        if known is not None and lookup(known.table) == (known.query.stream, known.schema):
+        if isinstance(known, _Known) and lookup(known.table) == (known.query.stream, known.schema):
             clause = known.clause(tuple(value[1] for value in values if value))
             return replace(known.query, sql=text, clause=clause), shape.text
         query = bind_query(text, lookup)
-        if known is not None or key not in self._known:
+        if key not in self._known:
+            # Nothing is learnt of it yet: most of those that come once come once only.
+            self._keep(key, _MET)
+        elif known is not None:
             self._keep(key, None if None in kinds else _learn(text, shape, query, kinds, lookup))
         return query, shape.text
 
-    def _keep(self, key: tuple[object, ...], known: _Known | None) -> None:
+    def _keep(self, key: tuple[object, ...], known: _Known | str | None) -> None:
         with self._lock:
             self._known[key] = known
             while len(self._known) > KNOWN_SHAPES:

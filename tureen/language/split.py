@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from sqlglot.dialects.spark import Spark
@@ -15,6 +16,9 @@ from tureen.language.source import Source
 
 MAX_DEPTH = 100
 """How deeply parentheses and CASE may be nested."""
+
+SHORT = 1024
+"""The tokens of texts of no more characters are kept for a while."""
 
 _OPEN = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
 _CLOSE = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
@@ -75,9 +79,20 @@ class Parts:
 
 def tokenize(source: Source) -> list[Token]:
     """The tokens of a text, or an error that says what could not be read."""
+    return list(_kept(source.text)) if len(source.text) <= SHORT else _tokens(source.text)
+
+
+@lru_cache(maxsize=64)
+def _kept(text: str) -> tuple[Token, ...]:
+    """Of a query that is registered, first the shape is looked at, and then the query."""
+    return tuple(_tokens(text))
+
+
+def _tokens(text: str) -> list[Token]:
+    source = Source(text)
     try:
-        source.text.encode()
-        tokens = Spark().tokenize(source.text)
+        text.encode()
+        tokens = Spark().tokenize(text)
     except UnicodeEncodeError as error:
         raise SqlError("the text holds half of a surrogate pair", place=source.place(error.start)) from None
     except SqlglotError:

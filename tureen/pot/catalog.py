@@ -23,12 +23,13 @@ from sqlalchemy.pool import QueuePool
 from tureen.errors import PotError, PotVersion, StorageFailed
 from tureen.pot.bell import Bell
 from tureen.pot.tables import counter, dead_attempts, meta, metadata
+from tureen.pot.turn import Turn
 
 FORMAT_VERSION = 2
 """The version of the pot's layout; a pot of another version is refused, never guessed at."""
 
 _FILE = "catalog.sqlite"
-_BELL = "catalog.bell"
+_BELL, _TURN = "catalog.bell", "catalog.turn"
 
 ASK_EVERY = 0.05
 """How often SQLite itself is asked whether it changed, in seconds: for the commit of a process that died before it
@@ -58,6 +59,7 @@ class Catalog:
         )
         event.listen(self._engine, "connect", _configure)
         event.listen(self._engine, "begin", _begin)
+        self._turn = Turn(root / _TURN)
         self._bell = Bell(root / _BELL)
         self._watch_lock = threading.Lock()
         self._watch: sqlite3.Connection | None = None
@@ -108,7 +110,7 @@ class Catalog:
     def write(self) -> Iterator[Connection]:
         """A write transaction, committed where the block ends without an error."""
         try:
-            with self._engine.connect().execution_options(tureen_write=True) as tx, tx.begin():
+            with self._turn.taken(), self._engine.connect().execution_options(tureen_write=True) as tx, tx.begin():
                 yield tx
         except DatabaseError as error:
             text = str(error.orig)
@@ -145,6 +147,7 @@ class Catalog:
                 self._watch.close()
                 self._watch = None
         self._engine.dispose()
+        self._turn.close()
 
 
 def exists(root: Path) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, func, insert, select, update
 
+from tureen.pot.prepared import Prepared
 from tureen.pot.tables import clauses, counter, query_runs
 from tureen.predicate import Clause, dump_clause, load_clause
 
@@ -28,41 +29,50 @@ class Eager:
 def hold_clause(tx: Connection, seq: int, stream_id: int, clause: Clause, eager: bool | None) -> int:
     """The id of a clause, made now or shared, with one more reference; `eager` is None where the engine may choose."""
     text = dump_clause(clause)
-    row = tx.execute(_FIND, {"stream": stream_id, "wanted": text}).first()
+    row = _FIND.run(tx, stream=stream_id, wanted=text).fetchone()
     if row is None:
-        values = {
-            "stream_id": stream_id,
-            "text": text,
-            "refs": 1,
-            "eager_refs": int(eager is True),
-            "auto_refs": int(eager is None),
-            "chosen": False,
-            "raised": False,
-            "number": _next_number(tx) if eager else None,
-            "seq": seq,
-        }
-        return int(tx.execute(_ADD, values).scalar_one())
-    tx.execute(_COUNT, {"clause": row.id, "one": 1, "eager": int(eager is True), "auto": int(eager is None)})
-    if eager and row.number is None and row.error is None:
-        _become_eager(tx, seq, row.id)
-    return int(row.id)
+        made = _ADD.run(
+            tx,
+            stream_id=stream_id,
+            text=text,
+            refs=1,
+            eager_refs=int(eager is True),
+            auto_refs=int(eager is None),
+            chosen=False,
+            raised=False,
+            number=_next_number(tx) if eager else None,
+            seq=seq,
+        )
+        return int(made.fetchone()[0])
+    clause_id, number, error = row
+    _COUNT.run(tx, clause=clause_id, one=1, eager=int(eager is True), auto=int(eager is None)).fetchone()
+    if eager and number is None and error is None:
+        _become_eager(tx, seq, clause_id)
+    return int(clause_id)
 
 
 def let_go_of_clause(tx: Connection, clause_id: int, eager: bool | None) -> None:
     """Take one reference away; the clause goes with its last."""
-    less = {"clause": clause_id, "one": -1, "eager": -int(eager is True), "auto": -int(eager is None)}
-    row = tx.execute(_COUNT, less).one()
-    if row.refs == 0 or (row.eager_refs == 0 and not (row.chosen and row.auto_refs)):
-        _become_lazy(tx, row.stream_id, row.id, row.number)
-    if row.refs == 0:
-        tx.execute(_REMOVE, {"clause": clause_id})
+    less = _COUNT.run(tx, clause=clause_id, one=-1, eager=-int(eager is True), auto=-int(eager is None))
+    stream_id, number, refs, eager_refs, auto_refs, chosen = less.fetchone()
+    if refs == 0:
+        _count_dead(tx, stream_id, number)
+        _REMOVE.run(tx, clause=clause_id)
+    elif eager_refs == 0 and not (chosen and auto_refs):
+        _become_lazy(tx, stream_id, clause_id, number)
 
 
-# Statements of every registration, made once: making one takes longer than running it.
-_FIND = select(clauses).where(clauses.c.stream_id == bindparam("stream"), clauses.c.text == bindparam("wanted"))
-_ADD = insert(clauses).returning(clauses.c.id)
-_REMOVE = delete(clauses).where(clauses.c.id == bindparam("clause"))
-_COUNT = (
+_FIND = Prepared(
+    select(clauses.c.id, clauses.c.number, clauses.c.error).where(
+        clauses.c.stream_id == bindparam("stream"), clauses.c.text == bindparam("wanted")
+    )
+)
+_ADD = Prepared(
+    insert(clauses).returning(clauses.c.id),
+    *("stream_id", "text", "refs", "eager_refs", "auto_refs", "chosen", "raised", "number", "seq"),
+)
+_REMOVE = Prepared(delete(clauses).where(clauses.c.id == bindparam("clause")))
+_COUNT = Prepared(
     update(clauses)
     .where(clauses.c.id == bindparam("clause"))
     .values(
@@ -70,9 +80,21 @@ _COUNT = (
         eager_refs=clauses.c.eager_refs + bindparam("eager"),
         auto_refs=clauses.c.auto_refs + bindparam("auto"),
     )
-    .returning(clauses)
+    .returning(
+        *(clauses.c.stream_id, clauses.c.number),
+        *(clauses.c.refs, clauses.c.eager_refs, clauses.c.auto_refs, clauses.c.chosen),
+    )
 )
-_NEXT = update(counter).values(next_number=counter.c.next_number + 1).returning(counter.c.next_number)
+_NEXT = Prepared(update(counter).values(next_number=counter.c.next_number + 1).returning(counter.c.next_number))
+_DEAD = Prepared(
+    update(query_runs)
+    .where(
+        query_runs.c.stream_id == bindparam("stream"),
+        query_runs.c.first <= bindparam("number"),
+        query_runs.c.last >= bindparam("number"),
+    )
+    .values(dead=query_runs.c.dead + 1)
+)
 
 
 def choose_clauses(tx: Connection, seq: int, eager: Collection[int], lazy: Collection[int]) -> None:
@@ -153,10 +175,15 @@ def _become_eager(tx: Connection, seq: int, clause_id: int) -> None:
 
 
 def _become_lazy(tx: Connection, stream_id: int, clause_id: int, number: int | None) -> None:
-    if number is None:
-        return
-    tx.execute(update(clauses).where(clauses.c.id == clause_id).values(number=None, chosen=False))
-    tx.execute(update(query_runs).where(_holds(stream_id, number)).values(dead=query_runs.c.dead + 1))
+    if number is not None:
+        tx.execute(update(clauses).where(clauses.c.id == clause_id).values(number=None, chosen=False))
+        _count_dead(tx, stream_id, number)
+
+
+def _count_dead(tx: Connection, stream_id: int, number: int | None) -> None:
+    """Let the query run that has a number know that it is in vain."""
+    if number is not None:
+        _DEAD.run(tx, stream=stream_id, number=number)
 
 
 def _holds(stream_id: int, number: int) -> ColumnElement[bool]:
@@ -165,4 +192,4 @@ def _holds(stream_id: int, number: int) -> ColumnElement[bool]:
 
 
 def _next_number(tx: Connection) -> int:
-    return int(tx.execute(_NEXT).scalar_one()) - 1
+    return int(_NEXT.run(tx).fetchone()[0]) - 1

@@ -20,13 +20,14 @@ class Named:
 
 
 class NamedStreams:
-    """What a push and a registration need of the catalog, mostly without asking it."""
+    """What a push and a registration need to know of a stream, mostly without asking the catalog."""
 
     def __init__(self, catalog: Catalog) -> None:
         """Look streams up in that catalog."""
         self._catalog = catalog
         self._token = -1
         self._kept: dict[str, Named] = {}
+        self._met: dict[str, Stream] = {}
 
     def find(self, name: str) -> Named:
         """The stream of that name."""
@@ -41,6 +42,17 @@ class NamedStreams:
                 found = Named(find_stream(tx, name), current_seq(tx))
             kept[name.lower()] = found
         return found
+
+    def met(self, name: str) -> Stream:
+        """The stream that had that name when it was last looked at; it may have been dropped since."""
+        found = self._met.get(name.lower())
+        if found is None:
+            found = self._met[name.lower()] = self.find(name).stream
+        return found
+
+    def forget(self) -> None:
+        """Look again at those that were met."""
+        self._met = {}
 
     def describe_id(self, stream_id: int) -> tuple[str, Schema]:
         """The same of the stream of an id."""

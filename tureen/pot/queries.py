@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 from sqlalchemy import Connection, Row, and_, bindparam, delete, func, insert, or_, select, tuple_, update
 
 from tureen.errors import DuplicateName, TureenError, UnknownQuery, UnknownStream, nearest
-from tureen.faults import crash_point
-from tureen.pot.catalog import Catalog, micros_now, take_seq
+from tureen.pot.catalog import micros_now
 from tureen.pot.clauses import hold_clause, let_go_of_clause
+from tureen.pot.prepared import Prepared
 from tureen.pot.tables import clauses, queries, standing, streams, templates
 from tureen.predicate import Clause
-
-Item = TypeVar("Item")
-Outcome = TypeVar("Outcome")
 
 _SEQ = re.compile(r"[0-9]{1,18}")
 
@@ -81,71 +77,45 @@ class Registered:
 def register(tx: Connection, seq: int, wanted: Registration) -> str:
     """Add a query and return its handle; what it owes follows from its seq."""
     handle = uuid.uuid4().hex
-    if tx.execute(_STREAM, {"stream": wanted.stream_id}).first() is None:
+    if _STREAM.run(tx, stream=wanted.stream_id).fetchone() is None:
         raise UnknownStream("the stream of this query was dropped")
     if wanted.name is not None:
         check_free(tx, wanted.owner, wanted.name)
-    values = {
-        "id": handle,
-        "owner": wanted.owner,
-        "shared": False,
-        "name": wanted.name,
-        "name_key": None if wanted.name is None else wanted.name.lower(),
-        "sql": wanted.sql,
-        "shape": wanted.shape,
-        "stream_id": wanted.stream_id,
-        "clause_id": hold_clause(tx, seq, wanted.stream_id, wanted.clause, wanted.eager),
-        "eager": wanted.eager,
-        "seq": seq,
-        "registered_at": micros_now(),
-    }
-    tx.execute(_ADD, values)
+    _ADD.run(
+        tx,
+        id=handle,
+        owner=wanted.owner,
+        shared=False,
+        name=wanted.name,
+        name_key=None if wanted.name is None else wanted.name.lower(),
+        sql=wanted.sql,
+        shape=wanted.shape,
+        stream_id=wanted.stream_id,
+        clause_id=hold_clause(tx, seq, wanted.stream_id, wanted.clause, wanted.eager),
+        eager=wanted.eager,
+        seq=seq,
+        registered_at=micros_now(),
+    )
     return handle
 
 
-# Registering a query is these statements. They are made once: making one takes longer than running it.
-_STREAM = select(streams.c.id).where(streams.c.id == bindparam("stream"), streams.c.name_key.is_not(None))
-_ADD = insert(queries)
+_STREAM = Prepared(select(streams.c.id).where(streams.c.id == bindparam("stream"), streams.c.name_key.is_not(None)))
+_ADD = Prepared(insert(queries))
 _VERSION = select(standing.c.version)
-_REMOVE = (
+_REMOVE = Prepared(
     delete(queries)
     .where(queries.c.id == bindparam("handle"), or_(bindparam("anyone"), queries.c.owner == bindparam("whose")))
     .returning(queries.c.clause_id, queries.c.eager)
 )
 
 
-def register_together(catalog: Catalog, wanted: Sequence[Registration]) -> list[str | Exception]:
-    """Commit registrations that came together in one transaction; one that fails does not stop the others."""
-    return commit_together(catalog, wanted, register)
-
-
-def commit_together(
-    catalog: Catalog, items: Sequence[Item], do: Callable[[Connection, int, Item], Outcome]
-) -> list[Outcome | Exception]:
-    """Do something for each of some items in one transaction.
-
-    One that is refused, before anything was changed for it, does not stop the others.
-    """
-    outcomes: list[Outcome | Exception] = []
-    crash_point("register.before_commit")
-    with catalog.write() as tx:
-        seq = take_seq(tx)
-        for one in items:
-            try:
-                outcomes.append(do(tx, seq, one))
-            except TureenError as error:
-                outcomes.append(error)
-        crash_point("register.in_commit")
-    crash_point("register.after_commit")
-    return outcomes
-
-
 def unregister(tx: Connection, handle: str, owner: str | None = None) -> None:
     """Remove a query, of that owner if one is given, and let go of its clause."""
-    row = tx.execute(_REMOVE, {"handle": handle, "anyone": owner is None, "whose": owner or ""}).first()
+    row = _REMOVE.run(tx, handle=handle, anyone=owner is None, whose=owner or "").fetchone()
     if row is None:
         raise UnknownQuery(f"there is no query '{handle}'", hint="it was unregistered before")
-    let_go_of_clause(tx, row.clause_id, row.eager)
+    clause_id, eager = row
+    let_go_of_clause(tx, clause_id, None if eager is None else bool(eager))
 
 
 def share(tx: Connection, handle: str, shared: bool, owner: str | None = None) -> None:

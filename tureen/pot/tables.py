@@ -133,6 +133,8 @@ queries = Table(
     Column("registered_at", BigInteger, nullable=False),
     UniqueConstraint("owner", "name_key"),
     Index("queries_in_order", "seq", "id"),
+    # Without it, a clause that goes is looked for in all queries: its foreign key is checked.
+    Index("queries_by_clause", "clause_id"),
 )
 
 templates = Table(
@@ -285,6 +287,8 @@ A new query is not among it: nobody can have kept it, so that registrations leav
 
 @event.listens_for(metadata, "after_create")
 def _watch_standing(_: MetaData, tx: Connection, **_more: Any) -> None:
+    for index in queries.indexes:
+        index.create(tx, checkfirst=True)
     tx.exec_driver_sql("INSERT OR IGNORE INTO standing (id, version) VALUES (1, 0)")
     for name, change in _TRIGGERS.items():
         tx.exec_driver_sql(

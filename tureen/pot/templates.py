@@ -7,7 +7,6 @@ million queries take a million rows of values and nothing else. Those that were 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -19,8 +18,8 @@ from sqlalchemy import Connection, Row, and_, delete, func, insert, or_, select,
 
 from tureen.errors import UnknownQuery
 from tureen.language.template import read_template, spell
-from tureen.pot.catalog import Catalog, micros_now, take_seq
-from tureen.pot.queries import LOCAL, Registered, check_free, commit_together, find_query, unregister
+from tureen.pot.catalog import micros_now, take_seq
+from tureen.pot.queries import LOCAL, Registered, check_free, find_query
 from tureen.pot.tables import garbage, gone_members, templates
 from tureen.schema import Schema
 
@@ -156,15 +155,6 @@ def drop_member(tx: Connection, handle: str, owner: str | None = None) -> None:
     if found is None or owner not in (None, found[0].owner) or not handle.startswith(found[0].id):
         raise UnknownQuery(f"there is no query '{handle}'", hint="it was unregistered before")
     tx.execute(insert(gone_members).values(template_id=found[0].id, number=found[1]))
-
-
-def unregister_together(catalog: Catalog, handles: Sequence[tuple[str, str | None]]) -> list[Exception | None]:
-    """Unregister queries, each by its handle and owner, in one transaction; one that fails does not stop the others."""
-
-    def one(tx: Connection, _seq: int, wanted: tuple[str, str | None]) -> None:
-        (drop_member if "." in wanted[0] else unregister)(tx, *wanted)
-
-    return commit_together(catalog, handles, one)
 
 
 def drop_template(tx: Connection, template_id: str) -> None:
