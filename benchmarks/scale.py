@@ -16,7 +16,7 @@ class Scale:
     """At least two batches: the first one warms up."""
     rows_per_small_file: int = 32_768
     """Results of 65,536 queries fill 8 KiB for each tuple, so there are fewer tuples where they are materialised."""
-    rounds: int = 2
+    rounds: int = 3
     few: int = 128
     some: int = 1_024
     many: int = 4_096

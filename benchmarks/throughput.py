@@ -90,7 +90,8 @@ def _all_cases(
         return rate
 
     for number in range(scale.rounds):
-        for case in list(cases):
+        # There and back: what a run finds warm or worn must not always be the same one's.
+        for case in list(cases) if number % 2 == 0 else cases[::-1]:
             rate = attempt(case, "files", table if number == 0 else None)
             if rate is None:
                 cases.remove(case)

@@ -169,26 +169,34 @@ def test_a_runs_cells_are_read_as_its_blocks_are(bounds: tuple[int, int]) -> Non
                 begin += sizes[place]
 
 
-def test_of_dense_clauses_of_one_range_only_the_number_of_rows_is_written() -> None:
+def test_of_dense_clauses_of_ranges_only_the_number_of_rows_is_written() -> None:
     sizes = [65_536, 9_000]
     blocks = [make_block(size, seed) for seed, size in enumerate(sizes)]
-    dense, sparse, two = under(0.5), under(0.1), (*under(0.5), Within("a", (Interval(high=50),)))
-    run = compile_clauses([1, 2, 3, 4], [dense, sparse, two, ()], SCHEMA)
+    high = Within("a", (Interval(high=50),))
+    odd = Opaque("a % 2 = 1", ("a",))
+    clauses = [under(0.5), under(0.1), (*under(0.9), high), (*under(0.1), high), (*under(0.9), odd), ()]
+    numbers = list(range(1, 1 + len(clauses)))
+    run = compile_clauses(numbers, clauses, SCHEMA)
     files = [match_block(block, run, Buffers(Tuning(dense_share=8))).batch for block in blocks]
     whole = [match_block(block, run, Buffers()).batch for block in blocks]
     for block, batch, other in zip(blocks, files, whole, strict=True):
         ours, theirs = CellReader(batch, block.rows), CellReader(other, block.rows)
-        assert ours.clauses.tolist() == theirs.clauses.tolist()
-        assert [ours.count_of(number) for number in range(5)] == [theirs.count_of(number) for number in range(5)]
-        assert [ours.is_left_out(number) for number in range(6)] == [False, True, *[False] * 4]
-        with pytest.raises(LookupError):
-            ours.rows_of(1)
-        for number in (2, 3, 4):
-            assert ours.rows_of(number).tolist() == theirs.rows_of(number).tolist()
+        assert ours.clauses.tolist() == theirs.clauses.tolist() == numbers
+        counts = [theirs.count_of(number) for number in numbers]
+        assert [ours.count_of(number) for number in numbers] == counts
+        assert [count > block.rows // 8 for count in counts] == [True, False, True, False, True, True]
+        # What is computed is written, however dense: computing it again takes longer.
+        assert [ours.is_left_out(number) for number in numbers] == [True, False, True, False, False, False]
+        for number in numbers:
+            if ours.is_left_out(number):
+                with pytest.raises(LookupError):
+                    ours.rows_of(number)
+            else:
+                assert ours.rows_of(number).tolist() == theirs.rows_of(number).tolist()
     cells, plain = RunCells([files], sizes), RunCells([whole], sizes)
-    assert cells.rows_of(1, 0, sum(sizes)) is None
-    for number in (2, 3, 4):
+    for number in numbers:
         found, other = cells.rows_of(number, 10, 70_000), plain.rows_of(number, 10, 70_000)
-        assert found is not None
         assert other is not None
-        assert [part.tolist() for part in found] == [part.tolist() for part in other]
+        assert (found is None) == (number in (1, 3))
+        if found is not None:
+            assert [part.tolist() for part in found] == [part.tolist() for part in other]

@@ -269,6 +269,24 @@ def _smallest(factors: np.ndarray, counts: np.ndarray) -> Int:
 
 
 @compiled
+def _are_ranges(factors: np.ndarray, ranges: Int) -> bool:
+    """Whether all of a clause's factors are in the index."""
+    for k in range(factors.size):
+        if factors[k] >= ranges:
+            return False
+    return True
+
+
+@compiled
+def _leave_out(output: Output, done: Int, clause: Int, count: Int) -> Int:
+    """Write an entry without a container, and give the number of entries."""
+    output.clause[done] = clause
+    output.rows[done] = count
+    output.offset[done + 1] = output.offset[done]
+    return done + 1
+
+
+@compiled
 def match_clauses(
     state: np.ndarray,
     visited: np.ndarray,
@@ -291,7 +309,7 @@ def match_clauses(
 
     `state` has the numbers of visited clauses, of staged ones and of entries that are done. A clause whose `settled`
     is not negative has its whole answer in that derived bitmap. All marks of the staged ones are there, in order. A
-    clause of one range with more than `dense` rows has an entry without a container.
+    clause of ranges alone with more than `dense` rows has an entry without a container.
     """
     width = derived.shape[1]
     limit = list_limit(block_rows)
@@ -324,11 +342,9 @@ def match_clauses(
             access = _smallest(factors, counts)
             if counts[access] == 0:
                 continue
-            if factors.size == 1 and access < ranges.column.size and counts[access] > dense:
-                output.clause[done] = ids[q]
-                output.rows[done] = counts[access]
-                done += 1
-                output.offset[done] = output.offset[done - 1]
+            indexed = _are_ranges(factors, ranges.column.size)
+            if factors.size == 1 and indexed and counts[access] > dense:
+                done = _leave_out(output, done, ids[q], counts[access])
                 continue
             listed = access < ranges.column.size and counts[access] <= short
             if listed:
@@ -339,5 +355,8 @@ def match_clauses(
                 count = np.int64(
                     _and_clause(words, table, ranges, factors, counts, prefixes, derived, union, block_rows)
                 )
+                if indexed and count > dense:
+                    done = _leave_out(output, done, ids[q], count)
+                    continue
         if count:
             done = _write(output, done, ids[q], count, listed, rows, words, limit)

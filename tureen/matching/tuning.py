@@ -35,8 +35,8 @@ class Tuning:
     `exact_bytes`: up to this size a column's prefix bitmaps stand at every cut point; beyond, at every
     `coarse_slots`-th part of the block. `short_share`: a factor with at most one row in so many gives
     candidates to check, instead of bitmaps to AND. `costs` decide between the ways to a clause. `dense_share`: the
-    entry of a clause of one range with more than one row in so many has no container, because the index of the block
-    gives its rows for about the same; 0 writes all of them.
+    entry of a clause of ranges alone with more than one row in so many has no container, because the index of the block
+    gives its rows for little more; 0 writes all of them.
     """
 
     exact_bytes: int = 4 << 20

@@ -24,8 +24,9 @@ from tureen.stems.run import CellsOf, sort_by_time, write_run
 TAIL_ROWS = 4096
 """A run below so many rows is left without index and cells; it is scanned at invocation."""
 
-DENSE_SHARE = 8
-"""Of a clause of one range with more than one row in so many, the index keeps the results, and no cell does."""
+DENSE_SHARE = 16
+"""Of a clause of ranges alone with more than one row in so many, the index keeps the results, and no cell does: the
+rows themselves are most of what an invocation takes then."""
 
 MAX_RUN_ROWS = 1 << 20
 """A run is closed at so many rows, which bounds a task's memory."""
