@@ -16,7 +16,6 @@ from tureen.schema import Schema
 
 LONGEST_NAME = 255
 LONGEST_TEXT = 1 << 20
-MOST_NICE = 19
 
 _HANDLE = re.compile(r"[0-9a-f]{32}", re.IGNORECASE)
 _NUMBERED = re.compile(r"\.[0-9]+$")
@@ -32,13 +31,6 @@ def check_text(value: object, what: str) -> str:
         raise TureenError(f"{what} is not Unicode text", detail=ascii(value)[:80]) from None
     if size > LONGEST_TEXT:
         raise TureenError(f"{what} is {size:,} bytes long", hint=f"at most {LONGEST_TEXT:,}")
-    return value
-
-
-def check_nice(value: object) -> int:
-    """Refuse what is no priority."""
-    if type(value) is not int or not 0 <= value <= MOST_NICE:
-        raise TureenError(f"nice is {ascii(value)[:40]}", hint=f"a number from 0 to {MOST_NICE}")
     return value
 
 

@@ -16,7 +16,6 @@ import pyarrow as pa
 from tureen.arguments import (
     check_moment,
     check_name,
-    check_nice,
     check_path,
     check_schema,
     check_source,
@@ -27,6 +26,7 @@ from tureen.errors import InvalidRows, InvalidSchema, TureenError, UnknownQuery,
 from tureen.feed import Look, Looks
 from tureen.language import parse_duration
 from tureen.language.statements import parse_statement
+from tureen.niceness import check_nice
 from tureen.opened import OpenPot
 from tureen.pot.catalog import micros_now
 from tureen.pot.log import Entry

@@ -123,7 +123,7 @@ def test_an_error_points_into_the_text(cli: Cli, stream: str) -> None:
         (("status", "--url", "http://127.0.0.1:1"), 1, "no answer"),
         (("status", "--token", "wrong"), 1, "token"),
         (("push", "nowhere", "no.csv"), 1, "no"),
-        (("push", "nowhere", "-"), 1, "does not say its format"),
+        (("push", "nowhere", "-"), 2, "does not say its format"),
         (("serve", "--port", "99999"), 2, "no port"),
         (("serve", "--host", "0.0.0.0", "--no-auth"), 2, "loopback"),
         (("token", "create", "x", "--scope", "emperor"), 1, "shape|scope"),

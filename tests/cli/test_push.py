@@ -135,7 +135,6 @@ def test_what_does_not_fit_is_named_with_its_line(cli: Cli, stream: str, tmp_pat
         ("a.ndjson", '{"sym": "A"}\n{\n', "line 2 is not JSON"),
         ("a.parquet", "text", "cannot be read"),
         ("a.arrow", "text", "cannot be read"),
-        ("a.txt", "text", "does not say its format"),
     ],
 )
 def test_what_cannot_be_read(cli: Cli, stream: str, tmp_path: Path, name: str, text: str, says: str) -> None:
@@ -143,3 +142,10 @@ def test_what_cannot_be_read(cli: Cli, stream: str, tmp_path: Path, name: str, t
     done = cli("push", stream, str(tmp_path / name))
     assert done.code == 1
     assert says in done.err
+
+
+def test_a_file_that_does_not_say_its_format_is_a_matter_of_usage(cli: Cli, stream: str, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("sym\n")
+    done = cli("push", stream, str(tmp_path / "a.txt"))
+    assert done.code == 2
+    assert "--format" in done.err

@@ -105,6 +105,12 @@ def test_a_name_can_stand_in_an_address(http: httpx.Client, stream: str, path: s
     assert (refused.status_code, "no slash" in refused.json()["error"]["hint"]) == (400, True)
 
 
+def test_an_address_with_a_slash_too_many_is_told_so(http: httpx.Client) -> None:
+    answer = http.get("/v1/queries/")
+    assert answer.status_code == 404
+    assert answer.json()["error"]["message"]
+
+
 def test_a_load_balancer_may_ask_for_the_head_alone(served: Running) -> None:
     with served.client(None) as client:
         assert client.head("/healthz").status_code == 200

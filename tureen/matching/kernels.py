@@ -271,10 +271,10 @@ def _smallest(factors: np.ndarray, counts: np.ndarray) -> Int:
 @compiled
 def _are_ranges(factors: np.ndarray, ranges: Int) -> bool:
     """Whether all of a clause's factors are in the index."""
-    for k in range(factors.size):
-        if factors[k] >= ranges:
-            return False
-    return True
+    highest = factors[0]
+    for k in range(1, factors.size):
+        highest = max(highest, factors[k])
+    return bool(highest < ranges)
 
 
 @compiled

@@ -6,9 +6,7 @@ One thread starts Spark and keeps its streaming queries alive; one sees to the u
 from __future__ import annotations
 
 import logging
-import os
 import shutil
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -16,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tureen.aggregates.warm import warm_up
-from tureen.arguments import MOST_NICE
 from tureen.errors import EngineFailed
+from tureen.niceness import stand_back
 from tureen.pipeline.choosing import Chooser
 from tureen.pipeline.compiling import compile_queries
 from tureen.pipeline.debts import Debt, Payment, pay, pay_debts
@@ -106,9 +104,7 @@ class Engine:
     # Spark
 
     def _run_spark(self) -> None:
-        if self._nice and sys.platform == "linux":
-            # There a thread has a priority of its own, and what it starts has that too: Spark and its workers.
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(os.nice(0) + self._nice, MOST_NICE))
+        stand_back(self._nice)
         pause = RESTART_AFTER
         while not self._closing.is_set():
             began = time.monotonic()

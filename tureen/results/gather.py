@@ -14,17 +14,21 @@ from tureen.results.segment import Hits
 from tureen.schema import Schema
 
 
-def gather(schema: Schema, names: Sequence[str], hits: Sequence[Hits]) -> pa.Table:
+def fields_of(schema: Schema, names: Sequence[str]) -> pa.Schema:
+    """Some columns as they are stored: what `gather` wants to know, and whoever calls it often makes once."""
+    return pa.schema([(name, schema.stored.field(name).type) for name in names])
+
+
+def gather(schema: Schema, fields: pa.Schema, hits: Sequence[Hits]) -> pa.Table:
     """Some columns of the hits, in time order and then by tuple id.
 
     Hits come in order of tuple id, so a stable sort by time gives that order.
     """
-    kinds = {name: schema.stored.field(name).type for name in dict.fromkeys(names)}
-    fields = pa.schema([(name, kinds[name]) for name in names])
     if not hits:
         return fields.empty_table()
-    columns = {name: _joined([_column(name, kind, hit) for hit in hits]) for name, kind in kinds.items()}
-    table = pa.Table.from_arrays([columns[name] for name in names], schema=fields)
+    kinds = zip(fields.names, fields.types, strict=True)
+    columns = [_joined([_column(name, kind, hit) for hit in hits]) for name, kind in kinds]
+    table = pa.Table.from_arrays(columns, schema=fields)
     order = _time_order(schema, hits)
     return table if order is None else table.take(order)
 

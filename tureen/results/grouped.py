@@ -27,7 +27,7 @@ from tureen.aggregates.values import evaluate, numbered
 from tureen.matching import Selector
 from tureen.pot.queries import Registered
 from tureen.query import Grouping, aggregate_name, key_name
-from tureen.results.gather import gather
+from tureen.results.gather import fields_of, gather
 from tureen.results.kept import Structure
 from tureen.results.ranges import Range
 from tureen.results.segment import Hits
@@ -159,7 +159,7 @@ def _from_rows(asked: Asked, plan: Plan) -> Found:
     hits = asked.hits()
     arguments = [one for aggregate in plan.aggregates for one in aggregate.arguments]
     names = {name for one in (*plan.keys, *arguments) for name in one.columns} | {schema.time_column}
-    rows = gather(schema, sorted(names), hits)
+    rows = gather(schema, fields_of(schema, sorted(names)), hits)
     places = np.zeros(rows.num_rows, np.int64)
     if asked.stepping is not None:
         # Every row once for each step that it belongs to, step by step.

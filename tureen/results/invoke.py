@@ -31,7 +31,7 @@ from tureen.query import Query
 from tureen.results.answer import Answer, Bounds
 from tureen.results.changes import News, check_has_changes, first_new, news
 from tureen.results.finish import Finish
-from tureen.results.gather import gather
+from tureen.results.gather import fields_of, gather
 from tureen.results.grouped import Asked, Plans, grouped
 from tureen.results.kept import Kept, Structure
 from tureen.results.matches import Matches, matches
@@ -58,6 +58,8 @@ class Ready:
 
     query: Query
     selector: Selector
+    fields: pa.Schema
+    """The stored columns that its rows are made of."""
     finish: Finish
     plans: Plans | None
     shape: str
@@ -72,7 +74,8 @@ class Ready:
         shape = "" if plans is None else f"{dump_clause(query.clause)} {plans.kept.shape}"
         finish, selector = Finish(query), Selector(query.clause, schema)
         light = plans is None and finish.sql is None and not selector.derived
-        return cls(query, selector, finish, plans, shape, light)
+        fields = fields_of(schema, query.columns or (schema.time_column,))
+        return cls(query, selector, fields, finish, plans, shape, light)
 
 
 class Invoker:
@@ -178,7 +181,7 @@ class Invoker:
         stream = asked.state.stream
         plans = ready.plans
         if plans is None:
-            return gather(stream.schema, ready.query.columns or (stream.schema.time_column,), asked.hits())
+            return gather(stream.schema, ready.fields, asked.hits())
         structure = self._kept.structure((stream.id, ready.shape), lambda: Structure(plans.kept))
         before = structure.nbytes
         table = grouped(asked, plans, structure)

@@ -78,6 +78,8 @@ def bare_app(service: Service | None) -> FastAPI:
         version="1",
         docs_url=None,
         redoc_url=None,
+        # An address with one slash too many is not there, and gets the answer that says so.
+        redirect_slashes=False,
         lifespan=lifespan,
         generate_unique_id_function=lambda route: route.name,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from pathlib import Path
 
-from tureen.errors import TureenError
+import typer
 
 STDIN = "-"
 
@@ -41,5 +41,5 @@ def kind_of(file: str, said: FileKind | None = None) -> FileKind:
     found = said or _SUFFIXES.get(Path(file).suffix.lower())
     if found is None:
         where = "standard input" if file == STDIN else f"'{file}'"
-        raise TureenError(f"{where} does not say its format", hint=f"give --format {'|'.join(FileKind)}")
+        raise typer.BadParameter(f"{where} does not say its format", param_hint=f"--format {'|'.join(FileKind)}")
     return found

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tureen.arguments import check_nice
 from tureen.errors import TureenError
+from tureen.niceness import check_nice
 
 PREFIX = "TUREEN_"
 
