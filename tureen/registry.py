@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from tureen.arguments import check_name, check_text
-from tureen.errors import DuplicateName, StorageFailed, TureenError, UnknownQuery
+from tureen.errors import DuplicateName, StorageFailed, TureenError, UnknownQuery, UnknownStream
 from tureen.language.quick import QuickBinder
 from tureen.pot.catalog import Catalog, take_seq
 from tureen.pot.groups import GroupCommit
 from tureen.pot.named import NamedStreams
 from tureen.pot.queries import LOCAL, Registered, Registration, list_queries, share
 from tureen.pot.registering import Gone, change_together
+from tureen.pot.streams import Stream
 from tureen.pot.templates import find_standing, find_template, share_template
 from tureen.schema import Schema
 
@@ -37,10 +38,18 @@ class Registry:
             )
 
         def attempt() -> str:
-            query, shape = self._binder.bind(sql, self._describe)
-            stream, whose = self._streams.met(query.stream), LOCAL if owner is None else owner
+            met: list[Stream] = []
+
+            def describe(table: str) -> tuple[str, Schema]:
+                met.append(self._streams.met(table))
+                return met[-1].name, met[-1].schema
+
+            query, shape = self._binder.bind(sql, describe)
+            if len({stream.id for stream in met}) != 1:
+                raise UnknownStream("the stream was made anew while the query was read")
+            whose = LOCAL if owner is None else owner
             return self._changes.submit(
-                Registration(sql, shape, stream.id, query.clause, MATERIALIZE[materialize], name, whose)
+                Registration(sql, shape, met[0].id, query.clause, MATERIALIZE[materialize], name, whose)
             )
 
         try:
@@ -48,14 +57,10 @@ class Registry:
         except (DuplicateName, StorageFailed):
             raise
         except TureenError:
-            # Perhaps the stream is another by now. One that was dropped is refused in the commit: what was known of it
-            # can make a registration fail, and cannot make it mean something else.
+            # Perhaps the stream is another by now. One that was dropped is refused in the commit, by the id of the very
+            # stream that the query was bound to: what was known of it can make a registration fail, and no more.
             self._streams.forget()
             return attempt()
-
-    def _describe(self, name: str) -> tuple[str, Schema]:
-        stream = self._streams.met(name)
-        return stream.name, stream.schema
 
     def unregister(self, handle: str, owner: str | None) -> None:
         """Let a query stand no longer."""

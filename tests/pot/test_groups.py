@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import gc
+import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from tureen.errors import StorageFailed
-from tureen.pot import groups
 from tureen.pot.groups import GroupCommit
 from tureen.pot.turn import Turn
 
@@ -84,54 +88,55 @@ def test_many_at_once_lose_nothing() -> None:
     assert sorted(item for items in commits.groups for item in items) == list(range(0, 4000, 4))
 
 
-@pytest.mark.parametrize("leads", [False, True])
-def test_one_who_is_interrupted_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch, leads: bool) -> None:
-    """As by Ctrl-C: while it sleeps, or when it was just told that it is its turn."""
-    commits = Commits()
-    group = GroupCommit(commits)
-    left = threading.Event()
+INTERRUPTED = """
+import random, signal, sys, threading
+from tureen.errors import StorageFailed
+from tureen.pot.groups import GroupCommit
 
-    def sleep(slot: groups._Slot[int, int]) -> None:
-        if threading.current_thread().name != "interrupted":
-            real_sleep(slot)
-            return
-        if leads:
-            real_sleep(slot)
-        raise KeyboardInterrupt
+group = GroupCommit(lambda items: items)
+counts, ending = [0, 0, 0], threading.Event()
 
-    def leave(self: GroupCommit[int, int], slot: groups._Slot[int, int]) -> None:
-        real_leave(self, slot)
-        left.set()
+def work(number):
+    while not ending.is_set():
+        try:
+            assert group.submit(number) == number
+            counts[number] += 1
+        except StorageFailed:
+            pass  # whoever committed for it was interrupted
 
-    real_sleep, real_leave = groups._Slot.sleep, GroupCommit._leave
-    monkeypatch.setattr(groups._Slot, "sleep", sleep)
-    monkeypatch.setattr(GroupCommit, "_leave", leave)
+def interrupt(*_):
+    raise KeyboardInterrupt
 
-    def main() -> None:
-        with pytest.raises(KeyboardInterrupt):
-            group.submit(2)
+signal.signal(signal.SIGALRM, interrupt)
+threads = [threading.Thread(target=work, args=(number,)) for number in range(int(sys.argv[1]))]
+for thread in threads:
+    thread.start()
+for _ in range(300):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, random.uniform(0.00002, 0.0005))
+        while True:
+            group.submit(9)
+    except KeyboardInterrupt:
+        pass
+assert group.submit(7) == 7
+before = list(counts)
+while any(counts[number] < before[number] + 5 for number in range(len(threads))):
+    ending.wait(0.01)
+ending.set()
+for thread in threads:
+    thread.join()
+"""
 
-    with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(group.submit, 0)
-        assert commits.begun.wait(30)
-        thread = threading.Thread(target=main, name="interrupted")
-        thread.start()
-        if leads:
-            gather(group, 1)
-        else:
-            assert left.wait(30)
-        other = pool.submit(group.submit, 4)
-        gather(group, 2 if leads else 1)
-        commits.go.set()
-        assert first.result(30) == 0
-        assert other.result(30) == 40
-        thread.join(30)
-    assert group.submit(6) == 60
+
+@pytest.mark.parametrize("others", [0, 3])
+def test_interrupts_at_any_place_keep_nobody_waiting(others: int) -> None:
+    """As by Ctrl-C, in the thread that commits for others and in one that waits for them."""
+    subprocess.run([sys.executable, "-c", INTERRUPTED, str(others)], check=True, timeout=100)
 
 
 def test_what_is_not_committed_is_not_acknowledged(monkeypatch: pytest.MonkeyPatch) -> None:
     group = GroupCommit(Commits())
-    monkeypatch.setattr(group, "_run", lambda slots: None)  # noqa: ARG005
+    monkeypatch.setattr(group, "_run", lambda: None)
     with pytest.raises(StorageFailed, match="interrupted"):
         group.submit(2)
 
@@ -161,5 +166,27 @@ def test_one_writer_at_a_time(tmp_path: Path) -> None:
     assert (inside, most) == (0, 1)
     for turn in turns:
         turn.close()
-    with pytest.raises(ValueError, match="closed"), turns[0].taken():
+
+
+def test_a_turn_is_not_waited_for_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tureen.pot.turn.LONGEST", 0.05)
+    one, other = Turn(tmp_path / "turn"), Turn(tmp_path / "turn")
+    with one.taken(), one.taken(), other.taken():
         pass
+    # After that, turns are taken as before, also by one that was closed.
+    one.close()
+    with one.taken(), pytest.raises(BlockingIOError):
+        fcntl.flock(other._opened(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    one.close()
+    other.close()
+
+
+def test_files_that_nobody_closed_are_closed_with_their_turn(tmp_path: Path) -> None:
+    turn = Turn(tmp_path / "turn")
+    with turn.taken():
+        file = turn._opened()
+        os.fstat(file)
+    del turn
+    gc.collect()
+    with pytest.raises(OSError, match="descriptor"):
+        os.fstat(file)

@@ -18,13 +18,16 @@ class Bell:
     """One word, mapped by every process that has the pot open."""
 
     def __init__(self, path: Path) -> None:
-        """Map that file, which is made where there is none."""
-        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        """Map that file, which is made where there is none; who may not write there listens, if there is one."""
+        try:
+            file, access = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), mmap.ACCESS_WRITE
+        except OSError:
+            file, access = os.open(path, os.O_RDONLY | os.O_CLOEXEC), mmap.ACCESS_READ
         try:
             if os.fstat(file).st_size < WORD:
                 # Written and not only made longer: a page without its place on the disk cannot be written later.
                 os.pwrite(file, bytes(WORD), 0)
-            self._word = mmap.mmap(file, WORD)
+            self._word = mmap.mmap(file, WORD, access=access)
         finally:
             os.close(file)
 

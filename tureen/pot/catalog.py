@@ -60,7 +60,7 @@ class Catalog:
         event.listen(self._engine, "connect", _configure)
         event.listen(self._engine, "begin", _begin)
         self._turn = Turn(root / _TURN)
-        self._bell = Bell(root / _BELL)
+        self._bell = _bell(root / _BELL)
         self._watch_lock = threading.Lock()
         self._watch: sqlite3.Connection | None = None
         self._asked, self._version = 0.0, 0
@@ -112,13 +112,14 @@ class Catalog:
         try:
             with self._turn.taken(), self._engine.connect().execution_options(tureen_write=True) as tx, tx.begin():
                 yield tx
-        except DatabaseError as error:
-            text = str(error.orig)
-            if isinstance(error, IntegrityError):
-                raise
+        except IntegrityError:
+            raise
+        except (DatabaseError, sqlite3.DatabaseError) as error:
+            text = str(error.orig if isinstance(error, DatabaseError) else error)
             raise StorageFailed("the catalog could not be written", detail=text) from error
         finally:
-            self._bell.ring()
+            if self._bell is not None:
+                self._bell.ring()
 
     def seq(self) -> int:
         """The seq of the last commit."""
@@ -127,6 +128,10 @@ class Catalog:
 
     def token(self) -> int:
         """A number that changes whenever somebody has committed; costs less than a microsecond."""
+        if self._bell is None:
+            with self._watch_lock:
+                self._ask()
+            return self._version
         if time.monotonic() - self._asked > ASK_EVERY and self._watch_lock.acquire(blocking=False):
             try:
                 self._ask()
@@ -148,6 +153,14 @@ class Catalog:
                 self._watch = None
         self._engine.dispose()
         self._turn.close()
+
+
+def _bell(path: Path) -> Bell | None:
+    """The bell, or None where there is none and none can be made: then SQLite is asked each time."""
+    try:
+        return Bell(path)
+    except OSError:
+        return None
 
 
 def exists(root: Path) -> bool:

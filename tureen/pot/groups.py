@@ -11,6 +11,10 @@ from tureen.errors import StorageFailed
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
+LOOK_AGAIN = 0.05
+"""Seconds after which one who waits looks by itself: being woken is quicker, and not needed, as whoever should wake it
+may have been interrupted at any place."""
+
 
 class _Slot(Generic[Item, Outcome]):
     """One caller's item, and what became of it."""
@@ -18,26 +22,16 @@ class _Slot(Generic[Item, Outcome]):
     def __init__(self, item: Item) -> None:
         self.item = item
         self.outcome: Outcome | None = None
-        self.error: BaseException | None = StorageFailed("the commit was interrupted", hint="try again")
-        self.leads = False
-        """Whether it is this caller who commits."""
-        self._asleep = threading.Lock()
-        self._asleep.acquire()
-
-    def sleep(self) -> None:
-        """Wait until the item is committed, or until it is this caller's turn to commit."""
-        self._asleep.acquire()
-
-    def wake(self) -> None:
-        """End the caller's sleep, or its next one."""
-        self._asleep.release()
+        self.error: BaseException | None = StorageFailed("the commit was interrupted", hint="look whether it is there")
+        self.done = False
+        self.woken = threading.Event()
 
 
 class GroupCommit(Generic[Item, Outcome]):
     """Turns concurrent calls into few commits: while one is at work, the others gather.
 
     `commit` gets all gathered items and returns an outcome or an error for each. One of the callers commits for all,
-    and wakes them and the first of those who came meanwhile, who is next: nobody is woken to wait again.
+    and wakes them and the first of those who came meanwhile: nobody is woken to wait again.
     """
 
     def __init__(self, commit: Callable[[list[Item]], Sequence[Outcome | Exception]]) -> None:
@@ -46,23 +40,23 @@ class GroupCommit(Generic[Item, Outcome]):
         self._turn = threading.Lock()
         self._gathering = threading.Lock()
         self._slots: list[_Slot[Item, Outcome]] = []
-        self._busy = False
 
     def submit(self, item: Item) -> Outcome:
         """Commit the item, alone or with others, and return its outcome or raise its error."""
         slot: _Slot[Item, Outcome] = _Slot(item)
         with self._gathering:
             self._slots.append(slot)
-            slot.leads, self._busy = not self._busy, True
-        try:
-            if not slot.leads:
-                slot.sleep()
-            if slot.leads:
-                self._lead(slot)
-        except BaseException:
-            # Interrupted: nobody waits for it any more, and others must not wait for this caller.
-            self._leave(slot)
-            raise
+        while not slot.done:
+            if self._turn.locked():
+                slot.woken.wait(LOOK_AGAIN)
+                slot.woken.clear()
+                continue
+            with self._turn:
+                if not slot.done:
+                    self._run()
+                    # It was among those, unless whoever had taken it was interrupted.
+                    slot.done = True
+            self._wake(self._slots[:1])
         if slot.error is not None:
             raise slot.error
         return slot.outcome  # type: ignore[return-value]
@@ -72,45 +66,26 @@ class GroupCommit(Generic[Item, Outcome]):
         with self._turn:
             last()
 
-    def _lead(self, own: _Slot[Item, Outcome]) -> None:
-        """Commit everything that has gathered, and let the next one do the same."""
+    def _run(self) -> None:
+        """Commit everything that has gathered."""
         slots: list[_Slot[Item, Outcome]] = []
         try:
-            with self._turn:
-                with self._gathering:
-                    slots, self._slots = self._slots, []
-                self._run(slots)
-        finally:
-            own.leads = False
-            self._pass_on()
-            for slot in slots:
-                if slot is not own:
-                    slot.wake()
-
-    def _pass_on(self) -> None:
-        """Let the first of those who gathered lead."""
-        with self._gathering:
-            self._busy = bool(self._slots)
-            for slot in self._slots[:1]:
-                slot.leads = True
-                slot.wake()
-
-    def _leave(self, slot: _Slot[Item, Outcome]) -> None:
-        with self._gathering:
-            if slot in self._slots:
-                self._slots.remove(slot)
-        if slot.leads:
-            self._pass_on()
-
-    def _run(self, slots: list[_Slot[Item, Outcome]]) -> None:
-        try:
+            with self._gathering:
+                slots, self._slots = self._slots, []
             outcomes = self._commit([slot.item for slot in slots])
-        except BaseException as error:
+            for slot, outcome in zip(slots, outcomes, strict=True):
+                if isinstance(outcome, Exception):
+                    slot.error = outcome
+                else:
+                    slot.outcome, slot.error = outcome, None
+        except Exception as error:
             for slot in slots:
                 slot.error = error
-            return
-        for slot, outcome in zip(slots, outcomes, strict=True):
-            if isinstance(outcome, Exception):
-                slot.error = outcome
-            else:
-                slot.outcome, slot.error = outcome, None
+        finally:
+            for slot in slots:
+                slot.done = True
+            self._wake(slots)
+
+    def _wake(self, slots: list[_Slot[Item, Outcome]]) -> None:
+        for slot in slots:
+            slot.woken.set()

@@ -22,6 +22,7 @@ from tureen.pot.tables import clauses, queries, standing, streams, templates
 from tureen.predicate import Clause
 
 _SEQ = re.compile(r"[0-9]{1,18}")
+_HANDLE = re.compile(r"[0-9a-f]{32}")
 
 LOCAL = "local"
 """Who owns what is registered without a service."""
@@ -138,6 +139,8 @@ def find_query(tx: Connection, handle_or_name: str, owner: str | None = None) ->
         by_handle &= or_(queries.c.owner == owner, queries.c.shared)
     by_name = and_(queries.c.owner == whose, queries.c.name_key == key.lower())
     row = tx.execute(_joined().where(or_(by_handle, by_name))).first()
+    if row is None and _HANDLE.fullmatch(key):
+        raise UnknownQuery(f"there is no query '{key}'", hint="it may have been unregistered")
     if row is None:
         mine = (queries.c.name.is_not(None), queries.c.owner == whose)
         known = tx.execute(select(queries.c.name).where(*mine).limit(1000)).scalars()

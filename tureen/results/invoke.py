@@ -48,6 +48,9 @@ Found = TypeVar("Found")
 LIGHT_ROWS = 1 << 20
 """A stream of no more rows is small: all of them are gathered in a few milliseconds."""
 
+LIGHT_TEXT = 2_000
+"""A text of no more characters is read in a millisecond or two."""
+
 BOUND_QUERIES = 4096
 """How many queries a process keeps bound and ready."""
 
@@ -95,11 +98,15 @@ class Invoker:
         return self._with_files(lambda: self._invoke(handle, now))
 
     def is_light(self, handle: str) -> bool:
-        """Whether an invocation only looks up rows of a small stream, and picks columns of them."""
+        """Whether an invocation only looks up rows of a small stream, and picks columns of them.
+
+        Never of a long text: reading it for the first time takes a while.
+        """
         self.view.refresh()
         registered, state = self._look_up(handle)
-        few = sum(run.rows for run in state.runs) <= LIGHT_ROWS
-        return few and self._bound(registered, state.stream.schema).light
+        if len(registered.sql) > LIGHT_TEXT or sum(run.rows for run in state.runs) > LIGHT_ROWS:
+            return False
+        return self._bound(registered, state.stream.schema).light
 
     def answer_once(self, sql: str, now: int | None = None) -> Answer:
         """The answer of a query that nobody registered, computed from the indexes."""

@@ -236,7 +236,7 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
     """
     if pa.types.is_timestamp(column.type):
         instants = column.to_numpy()
-        if _beyond_calendar(instants.view(np.int64)):
+        if _beyond_calendar(instants.view(np.int64), column.null_count):
             return list(_time_texts(column).to_pylist())
         return list(instants.tolist())
     plain = pa.types.is_primitive(column.type) and not pa.types.is_date(column.type) and not column.null_count
@@ -246,13 +246,12 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
     return values
 
 
-_NOT_A_TIME = np.iinfo(np.int64).min
 _FIRST, _LAST = np.array(["0001-01-01", "9999-12-31T23:59:59.999999"], "datetime64[us]").view(np.int64)
 
 
-def _beyond_calendar(micros: npt.NDArray[np.int64]) -> bool:
-    """Whether there are instants that Python's calendar does not reach."""
-    return bool(np.any((micros > _LAST) | ((micros < _FIRST) & (micros != _NOT_A_TIME))))
+def _beyond_calendar(micros: npt.NDArray[np.int64], nulls: int) -> bool:
+    """Whether there are instants that Python's calendar does not reach; those that are NULL are the least number."""
+    return bool(np.any(micros > _LAST) or np.count_nonzero(micros < _FIRST) > nulls)
 
 
 def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:

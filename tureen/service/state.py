@@ -113,8 +113,8 @@ class Service:
         took = time.thread_time() - began
         if len(self._took) >= REMEMBERED:
             self._took.clear()
-        # Twice at most: one slow moment does not make a query slow, several in a row do.
-        self._took[handle] = min(took, 2 * self._took.get(handle, took))
+        # Half at least: what was slow stays out of the loop for a while, however cheap other moments of it are.
+        self._took[handle] = max(took, self._took.get(handle, 0.0) / 2)
         return answer
 
     @contextmanager

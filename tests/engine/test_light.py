@@ -1,0 +1,53 @@
+"""Which invocations are light: a server answers those without going to a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tureen.errors import UnknownQuery
+from tureen.results import invoke
+from tureen.testing.hand import HandTurned
+
+
+@pytest.fixture
+def hand(tmp_path: Path) -> Iterator[HandTurned]:
+    made = HandTurned(tmp_path)
+    made.create_stream("s", "a INT, t STRING, ts TIMESTAMP", time="ts")
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("sql", "light"),
+    [
+        ("SELECT a, ts FROM s WHERE a > 5 AND t = 'x' LIMIT 3", True),
+        ("SELECT * FROM s BEGIN NOW - 5 END NOW", True),
+        ("SELECT a + 1 AS b FROM s", False),
+        ("SELECT a FROM s ORDER BY a", False),
+        ("SELECT DISTINCT a FROM s", False),
+        ("SELECT count(*) AS n FROM s", False),
+        ("SELECT a FROM s WHERE t LIKE '%x%'", False),
+        ("SELECT a FROM s WHERE a % 2 = 0", False),
+        (f"SELECT a FROM s WHERE a IN ({', '.join(map(str, range(1000)))})", False),
+    ],
+)
+def test_what_is_light(hand: HandTurned, sql: str, light: bool) -> None:
+    assert hand.invoker.is_light(hand.register(sql, materialize=False)) == light
+
+
+def test_many_rows_are_not_light(hand: HandTurned, monkeypatch: pytest.MonkeyPatch) -> None:
+    handle = hand.register("SELECT a FROM s", materialize=False)
+    hand.push("s", [{"a": 1, "t": "x", "ts": "2026-01-01T00:00:00Z"}] * 3)
+    assert hand.invoker.is_light(handle)
+    monkeypatch.setattr(invoke, "LIGHT_ROWS", 2)
+    assert not hand.invoker.is_light(handle)
+
+
+def test_of_a_handle_that_is_not_there_no_names_are_looked_through(hand: HandTurned) -> None:
+    hand.register("SELECT a FROM s", materialize=False, name="0" * 31 + "x")
+    with pytest.raises(UnknownQuery) as found:
+        hand.invoker.is_light("0" * 32)
+    assert found.value.hint == "it may have been unregistered"
