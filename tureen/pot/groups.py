@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 from tureen.errors import StorageFailed
@@ -24,7 +25,18 @@ class _Slot(Generic[Item, Outcome]):
         self.outcome: Outcome | None = None
         self.error: BaseException | None = StorageFailed("the commit was interrupted", hint="look whether it is there")
         self.done = False
-        self.woken = threading.Event()
+        # Held while nobody has woken the caller; lighter than an event.
+        self._asleep = threading.Lock()
+        self._asleep.acquire()
+
+    def sleep(self) -> None:
+        """Wait a little, or until somebody wakes the caller."""
+        self._asleep.acquire(timeout=LOOK_AGAIN)
+
+    def wake(self) -> None:
+        """End the caller's sleep, or its next one."""
+        with suppress(RuntimeError):
+            self._asleep.release()
 
 
 class GroupCommit(Generic[Item, Outcome]):
@@ -48,8 +60,7 @@ class GroupCommit(Generic[Item, Outcome]):
             self._slots.append(slot)
         while not slot.done:
             if self._turn.locked():
-                slot.woken.wait(LOOK_AGAIN)
-                slot.woken.clear()
+                slot.sleep()
                 continue
             with self._turn:
                 if not slot.done:
@@ -88,4 +99,4 @@ class GroupCommit(Generic[Item, Outcome]):
 
     def _wake(self, slots: list[_Slot[Item, Outcome]]) -> None:
         for slot in slots:
-            slot.woken.set()
+            slot.wake()

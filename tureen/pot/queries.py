@@ -75,11 +75,16 @@ class Registered:
         return "standing" if self.error is None else "failed"
 
 
-def register(tx: Connection, seq: int, wanted: Registration) -> str:
-    """Add a query and return its handle; what it owes follows from its seq."""
+def register(tx: Connection, seq: int, wanted: Registration, alive: set[int] | None = None) -> str:
+    """Add a query and return its handle; what it owes follows from its seq.
+
+    `alive` has the streams that are known to live, in this transaction, and gets one more.
+    """
     handle = uuid.uuid4().hex
-    if _STREAM.run(tx, stream=wanted.stream_id).fetchone() is None:
+    alive = set() if alive is None else alive
+    if wanted.stream_id not in alive and _STREAM.run(tx, stream=wanted.stream_id).fetchone() is None:
         raise UnknownStream("the stream of this query was dropped")
+    alive.add(wanted.stream_id)
     if wanted.name is not None:
         check_free(tx, wanted.owner, wanted.name)
     _ADD.run(

@@ -28,12 +28,13 @@ def change_together(catalog: Catalog, changes: Sequence[Registration | Gone]) ->
     One that is refused, before anything was changed for it, does not stop the others.
     """
     outcomes: list[str | Exception] = []
+    alive: set[int] = set()
     crash_point("register.before_commit")
     with catalog.write() as tx:
         seq = take_seq(tx)
         for one in changes:
             try:
-                outcomes.append(_change(tx, seq, one))
+                outcomes.append(_change(tx, seq, one, alive))
             except TureenError as error:
                 outcomes.append(error)
         crash_point("register.in_commit")
@@ -41,8 +42,8 @@ def change_together(catalog: Catalog, changes: Sequence[Registration | Gone]) ->
     return outcomes
 
 
-def _change(tx: Connection, seq: int, change: Registration | Gone) -> str:
+def _change(tx: Connection, seq: int, change: Registration | Gone, alive: set[int]) -> str:
     if isinstance(change, Registration):
-        return register(tx, seq, change)
+        return register(tx, seq, change, alive)
     (drop_member if "." in change.handle else unregister)(tx, change.handle, change.owner)
     return change.handle
