@@ -22,29 +22,25 @@ from tureen.arguments import (
     check_text,
     check_timeout,
 )
-from tureen.errors import InvalidRows, InvalidSchema, TureenError, UnknownQuery, UnknownTable
+from tureen.errors import InvalidSchema, UnknownQuery, UnknownTable
 from tureen.feed import Look, Looks
 from tureen.language import parse_duration
 from tureen.language.statements import parse_statement
 from tureen.niceness import check_nice
 from tureen.opened import OpenPot
 from tureen.pot.catalog import micros_now
-from tureen.pot.log import Entry
 from tureen.pot.position import Position
 from tureen.pot.queries import Registered
 from tureen.pot.runs import rejected_rows
 from tureen.pot.status import describe_query, describe_stream, describe_template, pot_status
 from tureen.pot.streams import create_stream, drop_stream, find_stream, list_streams
+from tureen.pushing import push_rows
 from tureen.results.answer import Answer, Change
 from tureen.schema import Schema
 from tureen.standing import QueryTemplate, StandingQuery
 from tureen.statements import Outcome, run_statement
-from tureen.stems.intake import content_digest, to_batch
 from tureen.waiting import Positions, follow, wait_for
 from tureen.window import from_micros, to_micros
-
-MAX_PUSH_BYTES = 1 << 30
-"""The most bytes of one push."""
 
 
 def open(  # noqa: A001 - the name people expect
@@ -135,21 +131,7 @@ class Soup:
         engine = self._pot.engine()
         if key is not None:
             check_text(key, "an idempotency key")
-        named = self._pot.parts.streams.find(stream)
-        target, seq = named.stream, named.seq
-        if target.source is not None:
-            raise TureenError(f"stream '{target.name}' is fed by its source", hint="push to another stream")
-        batch = to_batch(target.schema, rows)
-        if batch.num_rows == 0 and key is None:
-            return str(Position(seq, target.id, engine.inbox.end(target.id)))
-        payload = batch.serialize().to_pybytes()
-        if len(payload) > MAX_PUSH_BYTES:
-            raise InvalidRows(
-                f"a push of {len(payload):,} bytes", hint=f"push at most {MAX_PUSH_BYTES:,} bytes at a time"
-            )
-        digest = content_digest(batch) if key else bytes(16)
-        end = engine.inbox.push(target.id, Entry(payload, batch.num_rows, self._clock(), digest, key or ""))
-        return str(Position(seq, target.id, end))
+        return push_rows(engine.inbox, self._pot.parts.streams.find(stream), rows, key, self._clock())
 
     def rejected(self, stream: str) -> list[dict[str, Any]]:
         """The rows of a stream that could not be taken, with the reason."""
