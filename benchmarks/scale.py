@@ -17,6 +17,7 @@ class Scale:
     rows_per_small_file: int = 32_768
     """Results of 65,536 queries fill 8 KiB for each tuple, so there are fewer tuples where they are materialised."""
     rounds: int = 3
+    more_rounds: int = 4
     few: int = 128
     some: int = 1_024
     many: int = 4_096
@@ -55,6 +56,7 @@ QUICK = Scale(
     files_per_batch=2,
     rows_per_small_file=8_192,
     rounds=1,
+    more_rounds=0,
     few=4,
     some=8,
     many=16,

@@ -51,7 +51,8 @@ class Load:
         self.statuses: dict[int, int] = {}
         self.fresh: list[float] = []
         self.rows = 0
-        self.late = 0.0
+        self.memory: list[int] = []
+        """Of the server's process, at the start, after each third of the time."""
 
 
 @contextmanager
@@ -81,10 +82,8 @@ def measure(root: Path, report: Report) -> None:
             handles = [_register(http, number) for number in range(QUERIES)]
             report.add(f"register {QUERIES:,} queries, one after another", time.perf_counter() - began, "s")
             _alone(http, url, token, handles, report)
-            before = _memory(process.pid)
-            load = asyncio.run(_load(url, token, handles))
-            after = _memory(process.pid)
-            _report(report, load, before, after)
+            load = asyncio.run(_load(url, token, handles, process.pid))
+            _report(report, load)
             health = http.get("/healthz").status_code
             failed = http.get("/metrics").text
     assert health == 200, "it is not well after the load"
@@ -127,7 +126,7 @@ def _verify(http: httpx.Client, handles: list[str]) -> None:
         assert found == sorted(zip(a[held].tolist(), b[held].tolist(), strict=True)), "a wrong answer"
 
 
-def _report(report: Report, load: Load, before: int, after: int) -> None:
+def _report(report: Report, load: Load) -> None:
     errors = sum(count for status, count in load.statuses.items() if status != 200)
     cuts = statistics.quantiles(load.took, n=100)
     report.add("rows arrived", load.rows / SECONDS, "rows/s")
@@ -137,17 +136,27 @@ def _report(report: Report, load: Load, before: int, after: int) -> None:
     report.add("invocation, p99", 1000 * cuts[98], "ms", "<= 50")
     report.add("from a push to its commit, p50", statistics.median(load.fresh), "s")
     report.add("from a push to its commit, p99", statistics.quantiles(load.fresh, n=100)[98], "s", "<= 2")
-    report.add("memory of the server's process at the start", before / 1e6, "MB")
-    report.add("memory of the server's process at the end", after / 1e6, "MB")
+    for when, memory in zip(
+        ("at the start", "after a third", "after two thirds", "at the end"), load.memory, strict=True
+    ):
+        report.add(f"memory of the server's process {when}", memory / 1e6, "MB")
 
 
-async def _load(url: str, token: str, handles: list[str]) -> Load:
-    """All clients, the one that pushes, and the one that watches how fresh things are."""
+async def _load(url: str, token: str, handles: list[str], server: int) -> Load:
+    """All clients, the one that pushes, and those that watch how fresh things are and how large the server is."""
     load, until = Load(), time.perf_counter() + SECONDS
     pushed: asyncio.Queue[tuple[str, float]] = asyncio.Queue()
     clients = [_client(url, token, handles[place::CLIENTS], load, until, PAUSE) for place in range(CLIENTS)]
-    await asyncio.gather(_push(url, token, load, until, pushed), _watch(url, token, load, until, pushed), *clients)
+    watching = (_watch(url, token, load, until, pushed), _weigh(server, load))
+    await asyncio.gather(_push(url, token, load, until, pushed), *watching, *clients)
     return load
+
+
+async def _weigh(server: int, load: Load) -> None:
+    load.memory.append(_memory(server))
+    for _ in range(3):
+        await asyncio.sleep(SECONDS / 3)
+        load.memory.append(_memory(server))
 
 
 class Socket:
