@@ -25,7 +25,7 @@ from tureen.matching import Selector
 from tureen.pot.position import Position
 from tureen.queries import compile_clauses
 from tureen.results.answer import Answer, Bounds
-from tureen.results.gather import gather
+from tureen.results.gather import fields_of, gather
 from tureen.results.ranges import ranges_of
 from tureen.results.segment import Hits
 from tureen.results.view import StreamState
@@ -124,7 +124,7 @@ class Complete:
         state = self._state()
         hits = self.find(size, query, now)
         return Answer(
-            gather(workload.schema, workload.schema.names, hits),
+            gather(workload.schema, fields_of(workload.schema, workload.schema.names), hits),
             Bounds.of(now - workload.span(size), now),
             str(Position(state.seq, state.stream.id, 0, state.stream.next_id)),
             complete=True,

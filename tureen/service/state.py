@@ -113,8 +113,8 @@ class Service:
         took = time.thread_time() - began
         if len(self._took) >= REMEMBERED:
             self._took.clear()
-        # Half at least: what was slow stays out of the loop for a while, however cheap other moments of it are.
-        self._took[handle] = max(took, self._took.get(handle, 0.0) / 2)
+        # Half of it from before: a small surprise does not send a query to a thread, a large one does for a while.
+        self._took[handle] = (took + self._took.get(handle, took)) / 2
         return answer
 
     @contextmanager
