@@ -36,7 +36,7 @@ from benchmarks import (
 from benchmarks.pots import QueryPots
 from benchmarks.report import RESULTS, Report
 from benchmarks.scale import FULL, QUICK, Scale
-from tureen.pipeline.session import spark_session
+from tureen.pipeline.session import spark_session, stop_session
 
 
 @dataclass
@@ -96,7 +96,8 @@ class Bench:
         dense.measure(self.root, self.report, self.pots, self.scale)
 
     def service(self) -> None:
-        """The service under load."""
+        """The service under load; it has a Spark of its own, and this process's would take its processor."""
+        stop_session()
         service.measure(self.root, self.report)
 
 
@@ -160,7 +161,7 @@ def run(parts: list[str], report: Report, scale: Scale, name: str) -> None:
                 report.fail(f"{part} failed: {type(error).__name__}: {error}")
             report.write(name)
     finally:
-        spark.stop()
+        stop_session()
         shutil.rmtree(root, ignore_errors=True)
 
 
