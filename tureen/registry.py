@@ -8,8 +8,8 @@ from tureen.language.quick import QuickBinder
 from tureen.pot.catalog import Catalog, take_seq
 from tureen.pot.groups import GroupCommit
 from tureen.pot.named import NamedStreams
-from tureen.pot.queries import LOCAL, Registered, Registration, list_queries, share
-from tureen.pot.registering import Gone, change_together
+from tureen.pot.queries import LOCAL, Gone, Registered, Registration, list_queries, share
+from tureen.pot.registering import change_together
 from tureen.pot.streams import Stream
 from tureen.pot.templates import find_standing, find_template, share_template
 from tureen.schema import Schema

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, update
+from sqlalchemy import update
 
 from tureen.errors import UnknownQuery
 from tureen.pot.catalog import Catalog, take_seq
 from tureen.pot.clauses import choose_clauses, fail_clauses
 from tureen.pot.named import NamedStreams
-from tureen.pot.queries import Registration, register, share, unregister
+from tureen.pot.queries import Gone, Registration, share
+from tureen.pot.registering import change_together
 from tureen.pot.streams import create_stream
 from tureen.pot.tables import queries, streams
 from tureen.pot.templates import drop_member, share_template
@@ -22,6 +23,7 @@ from tureen.results.invoke import Invoker
 from tureen.results.view import View
 from tureen.schema import Schema
 from tureen.templates import Templates
+from tureen.testing.hand import change
 
 
 @pytest.fixture
@@ -46,19 +48,14 @@ def wanted(low: int, *, eager: bool | None = None, name: str | None = None) -> R
     return Registration(f"SELECT a FROM s WHERE a >= {low}", "", 1, clause, eager, name)
 
 
-def add(tx: Connection, one: Registration) -> str:
-    return register(tx, take_seq(tx), one)
-
-
 def test_other_commits_leave_what_is_kept(catalog: Catalog, others: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    with catalog.write() as tx:
-        handle = add(tx, wanted(1, name="one"))
+    handle = change(catalog, wanted(1, name="one"))
     view = View(catalog)
     view.refresh()
     kept = view.query(handle), view.query("one")
     assert kept[0] == kept[1]
+    change(others, wanted(2))
     with others.write() as tx:
-        add(tx, wanted(2))
         tx.execute(update(streams).values(next_id=7))
     monkeypatch.setattr(module, "find_standing", None)
     view.refresh()
@@ -67,8 +64,7 @@ def test_other_commits_leave_what_is_kept(catalog: Catalog, others: Catalog, mon
 
 
 def test_a_change_of_a_query_or_its_clause_is_seen(catalog: Catalog, others: Catalog) -> None:
-    with catalog.write() as tx:
-        handle = add(tx, wanted(1, name="one"))
+    handle = change(catalog, wanted(1, name="one"))
     view = View(catalog)
     view.refresh()
     first = view.query(handle)
@@ -87,17 +83,14 @@ def test_a_change_of_a_query_or_its_clause_is_seen(catalog: Catalog, others: Cat
         fail_clauses(tx, {number: "it raised"})
     view.refresh()
     assert view.query(handle).number is None
-    with others.write() as tx:
-        take_seq(tx)
-        unregister(tx, handle)
+    change(others, Gone(handle))
     view.refresh()
     with pytest.raises(UnknownQuery):
         view.query(handle)
 
 
 def test_an_older_view_is_not_enough_for_a_younger_state(catalog: Catalog, others: Catalog) -> None:
-    with catalog.write() as tx:
-        handle = add(tx, wanted(1))
+    handle = change(catalog, wanted(1))
     view = View(catalog)
     view.refresh()
     clause = view.query(handle).clause_id
@@ -108,14 +101,11 @@ def test_an_older_view_is_not_enough_for_a_younger_state(catalog: Catalog, other
 
 
 def test_a_name_that_another_query_took_over(catalog: Catalog, others: Catalog) -> None:
-    with catalog.write() as tx:
-        handle = add(tx, wanted(1, name="one"))
+    handle = change(catalog, wanted(1, name="one"))
     view = View(catalog)
     view.refresh()
     assert view.query("one").id == handle
-    with others.write() as tx:
-        unregister(tx, handle)
-        new = add(tx, wanted(2, name="one"))
+    _, new = change_together(others, [Gone(handle), wanted(2, name="one")])
     view.refresh()
     assert view.query("one").id == new
     with others.write() as tx:
@@ -157,7 +147,7 @@ def test_a_pot_without_the_counter_gets_it(tmp_path: Path) -> None:
     again = Catalog(tmp_path)
     with again.write() as tx:
         create_stream(tx, "s", Schema.parse("a INT"), clock="wall", retain=None, source=None)
-        handle = add(tx, wanted(1))
+    handle = change(again, wanted(1))
     view = View(again)
     view.refresh()
     assert not view.query(handle).shared

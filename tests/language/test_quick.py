@@ -94,6 +94,45 @@ def test_a_known_shape_is_bound_as_in_full(shape: tuple[str, int], data: st.Data
         assert quickly(binder, filled) == bound(filled), filled
 
 
+FRAMES = (
+    ("SELECT i FROM str WHERE ", ""),
+    ("SELECT s, count(*) AS n FROM str WHERE ", " GROUP BY s HAVING count(*) > 2 AND s < 'x'"),
+    ("SELECT * FROM str -- WHERE\nWHERE /* AND */", "-- AND\n BEGIN NOW - 5 END NOW"),
+    ("SELECT str.i FROM str [RANGE 5 SECONDS] WHERE ", "\nORDER BY i LIMIT 3;"),
+    ("SELECT i FROM str WHERE i > 3 OR ", ""),
+    ("SELECT i FROM str WHERE NOT ", " OR s = 'y'"),
+    ("SELECT i FROM str WHERE CASE WHEN ", " THEN TRUE ELSE FALSE END"),
+)
+POOL = (
+    *("i > {}", "l <= {}", "str.d BETWEEN {} AND {}", "i BETWEEN {} AND {}", "s = '{}'", "d < -{}.5", "`l` <> {}"),
+    *("{} < i", "(i = {})", "(i = {} OR l = {})", "b", "s IS NULL", "NOT i BETWEEN {} AND {}", "s IN ('{}', 'b')"),
+    *("day = DATE '2026-01-0{}'", "i + {} > 5", "s LIKE '{}%'", "i >\n -- AND\n {}", "TRUE", "i = NULL", "begin > {}"),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_known_factors_are_put_together_as_in_full(data: st.DataObject) -> None:
+    binder = QuickBinder()
+    head, tail = data.draw(st.sampled_from(FRAMES))
+    some = data.draw(st.lists(st.sampled_from(POOL), min_size=1, max_size=4))
+    for _ in range(6):
+        factors = data.draw(st.lists(st.sampled_from(some), min_size=1, max_size=4))
+        written = f" {data.draw(st.sampled_from(['AND', 'and', 'AND', 'OR']))} ".join(factors)
+        digits = data.draw(st.lists(st.integers(1, 9), min_size=written.count("{}"), max_size=written.count("{}")))
+        text = head + written.format(*digits) + tail
+        assert quickly(binder, text) == bound(text), text
+
+
+def test_a_new_mixture_of_known_factors_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    binder = QuickBinder()
+    for text in 2 * ["SELECT i FROM str WHERE i > 3 AND s = 'a'", "SELECT i FROM str WHERE d BETWEEN 1 AND 2"]:
+        binder.bind(text, lookup)
+    monkeypatch.setattr("tureen.language.quick.bind_query", None)
+    text = "SELECT i FROM str WHERE s = 'b' AND d BETWEEN 3 AND 4 AND i > 5"
+    assert binder.bind(text, lookup)[0] == bind_query(text, lookup)
+
+
 def test_the_third_of_a_shape_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     binder = QuickBinder()
     text = "SELECT i FROM str WHERE s = '{}' AND d > {} AND i < -{} BEGIN NOW - 5 END NOW"

@@ -11,14 +11,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import insert, select, text, update
+from sqlalchemy import insert, select, update
 
 from tureen.errors import PotError, PotLocked, PotVersion, StorageFailed, TureenError
 from tureen.pot.catalog import Catalog, check_attempt, take_seq
 from tureen.pot.files import durable_file, new_attempt
 from tureen.pot.lease import Lease
+from tureen.pot.many import Many
 from tureen.pot.position import Position
-from tureen.pot.prepared import Prepared
 from tureen.pot.sweep import sweep
 from tureen.pot.tables import garbage, meta
 
@@ -90,7 +90,7 @@ def test_commits_survive_the_death_of_the_process_and_are_in_wal_mode(tmp_path: 
 def test_an_error_of_sqlite_itself_is_a_clear_error(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path, create=True)
     with pytest.raises(StorageFailed, match="could not be written"), catalog.write() as tx:
-        Prepared(text("SELECT * FROM nowhere")).run(tx)
+        Many("SELECT * FROM nowhere WHERE (0) IN (VALUES {rows})", width=1).run(tx, [(1,)])
     with catalog.write() as tx:
         take_seq(tx)
     assert catalog.seq() == 1

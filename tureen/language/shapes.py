@@ -56,6 +56,8 @@ class Shape:
 
     text: str
     literals: tuple[Literal, ...]
+    tokens: list[Token]
+    """Of the whole query."""
 
 
 def shape_of(text: str) -> Shape:
@@ -81,7 +83,7 @@ def shape_of(text: str) -> Shape:
             size = 2  # a parameter
         words.append("?" if size else _word(source, token))
         place += max(size, 1)
-    return Shape(" ".join(words), tuple(literals))
+    return Shape(" ".join(words), tuple(literals), tokens)
 
 
 def _literal(tokens: list[Token], place: int) -> int:

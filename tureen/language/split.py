@@ -20,8 +20,8 @@ MAX_DEPTH = 100
 SHORT = 1024
 """The tokens of texts of no more characters are kept for a while."""
 
-_OPEN = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
-_CLOSE = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
+OPEN = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
+CLOSE = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
 
 # After one of these an operand or a name must come, so BEGIN or END there is a column's name.
 _BEFORE_NAME = frozenset(
@@ -145,7 +145,7 @@ def where_of(source: Source, tokens: list[Token]) -> tuple[int, int]:
     start = next((token.start for token in tokens if token.token_type is TokenType.WHERE), end)
     depth, marks = 0, {tokens[mark].start for mark in _window_words(source, tokens)}
     for token in tokens:
-        depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
+        depth += (token.token_type in OPEN) - (token.token_type in CLOSE)
         after = token.token_type in _CLAUSES and token.token_type is not TokenType.WHERE and depth == 0
         if token.start > start and (after or token.start in marks):
             return start, int(token.start)
@@ -202,7 +202,7 @@ def _cut_brackets(source: Source, tokens: list[Token]) -> tuple[list[list[Token]
             found.append(tokens[i : close + 1])
             i = close + 1
             continue
-        depth += (kind in _OPEN) - (kind in _CLOSE)
+        depth += (kind in OPEN) - (kind in CLOSE)
         kept.append(tokens[i])
         i += 1
     return found, kept
@@ -235,7 +235,7 @@ def _window_words(source: Source, tokens: list[Token]) -> list[int]:
     seen_from = False
     for i, token in enumerate(tokens):
         kind = token.token_type
-        depth += (kind in _OPEN) - (kind in _CLOSE)
+        depth += (kind in OPEN) - (kind in CLOSE)
         if depth + cases > MAX_DEPTH:
             raise SqlError(
                 "the query is nested too deeply",

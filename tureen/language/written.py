@@ -8,9 +8,7 @@ from sqlglot.tokens import Token, TokenType
 
 from tureen.language.literals import read_string
 from tureen.language.source import Source
-
-_OPEN = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
-_CLOSE = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
+from tureen.language.split import CLOSE, OPEN
 
 
 def argument_text(source: Source, node: exp.Expression, index: int, missing: str | None = None) -> str | None:
@@ -39,7 +37,7 @@ def _arguments(tokens: list[Token]) -> list[list[Token]]:
     found: list[list[Token]] = [[]]
     depth = 0
     for token in tokens[1:]:
-        depth += (token.token_type in _OPEN) - (token.token_type in _CLOSE)
+        depth += (token.token_type in OPEN) - (token.token_type in CLOSE)
         if depth == 0:
             break
         if depth == 1 and token.token_type is TokenType.COMMA:

@@ -7,14 +7,15 @@ which may lack some runs, are never taken for those of a later one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import itertools
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, and_, func, select, update
 
-from tureen.pot.prepared import Prepared
+from tureen.pot.many import Many
 from tureen.pot.tables import clauses, counter, query_runs
-from tureen.predicate import Clause, dump_clause, load_clause
+from tureen.predicate import Clause, load_clause
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,90 +27,120 @@ class Eager:
     clause: Clause
 
 
-def hold_clause(tx: Connection, seq: int, stream_id: int, clause: Clause, eager: bool | None) -> int:
-    """The id of a clause, made now or shared, with one more reference; `eager` is None where the engine may choose."""
-    text = dump_clause(clause)
-    row = _FIND.run(tx, stream=stream_id, wanted=text).fetchone()
-    if row is None:
-        made = _ADD.run(
-            tx,
-            stream_id=stream_id,
-            text=text,
-            refs=1,
-            eager_refs=int(eager is True),
-            auto_refs=int(eager is None),
-            chosen=False,
-            raised=False,
-            number=_next_number(tx) if eager else None,
-            seq=seq,
-        )
-        return int(made.fetchone()[0])
-    clause_id, number, error = row
-    _COUNT.run(tx, clause=clause_id, one=1, eager=int(eager is True), auto=int(eager is None)).fetchone()
-    if eager and number is None and error is None:
-        _become_eager(tx, seq, clause_id)
-    return int(clause_id)
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A query's hold on a clause; `eager` is None where the engine may choose."""
+
+    stream_id: int
+    text: str
+    eager: bool | None
 
 
-def let_go_of_clause(tx: Connection, clause_id: int, eager: bool | None) -> None:
-    """Take one reference away; the clause goes with its last."""
-    less = _COUNT.run(tx, clause=clause_id, one=-1, eager=-int(eager is True), auto=-int(eager is None))
-    stream_id, number, refs, eager_refs, auto_refs, chosen = less.fetchone()
-    if refs == 0:
-        _count_dead(tx, stream_id, number)
-        _REMOVE.run(tx, clause=clause_id)
-    elif eager_refs == 0 and not (chosen and auto_refs):
-        _become_lazy(tx, stream_id, clause_id, number)
-
-
-_FIND = Prepared(
-    select(clauses.c.id, clauses.c.number, clauses.c.error).where(
-        clauses.c.stream_id == bindparam("stream"), clauses.c.text == bindparam("wanted")
+def hold_clauses(tx: Connection, seq: int, wanted: Sequence[Reference]) -> None:
+    """Count one more reference for each, and make the clauses that are not there."""
+    first = _take_numbers(tx, sum(one.eager is True for one in wanted))
+    counts: dict[tuple[int, str], list[int]] = {}
+    for one in wanted:
+        count = counts.setdefault((one.stream_id, one.text), [0, 0, 0])
+        _add(count, one.eager)
+    numbers = itertools.count(first)
+    _HOLD.run(
+        tx,
+        [
+            (stream_id, text, *count, next(numbers) if count[1] else None, seq)
+            for (stream_id, text), count in counts.items()
+        ],
     )
+
+
+def let_go_of_clauses(tx: Connection, gone: Sequence[tuple[int, bool | None]]) -> None:
+    """Take one reference away for each clause id, of a query that had it eager or not; with its last, a clause goes."""
+    counts: dict[int, list[int]] = {}
+    for clause_id, eager in gone:
+        _add(counts.setdefault(clause_id, [0, 0, 0]), eager)
+    _LET_GO.run(tx, [(clause_id, *count) for clause_id, count in counts.items()])
+    _stop(tx, counts)
+
+
+def _stop(tx: Connection, some: Collection[int]) -> None:
+    """Of some clauses, end those that no query has, and make those lazy that are eager for nobody's sake."""
+    stopped = _STOPPED.read(tx, [(clause_id,) for clause_id in some])
+    _END.run(tx, [(clause_id,) for clause_id, _, _, refs in stopped if refs == 0])
+    _BECOME_LAZY.run(tx, [(clause_id,) for clause_id, _, _, refs in stopped if refs])
+    _DEAD.run(tx, [(stream_id, number) for _, stream_id, number, _ in stopped if number is not None])
+
+
+def _add(count: list[int], eager: bool | None) -> None:
+    """One more reference: of all, of those that want results ready, of those that leave it to the engine."""
+    count[0] += 1
+    count[1] += eager is True
+    count[2] += eager is None
+
+
+_HOLD = Many(
+    """
+    INSERT INTO clauses (stream_id, text, refs, eager_refs, auto_refs, number, seq, chosen, raised)
+    SELECT *, FALSE, FALSE FROM (VALUES {rows}) WHERE TRUE
+    ON CONFLICT (stream_id, text) DO UPDATE SET
+        refs = refs + excluded.refs,
+        eager_refs = eager_refs + excluded.eager_refs,
+        auto_refs = auto_refs + excluded.auto_refs,
+        number = iif(number IS NULL AND error IS NULL, excluded.number, number),
+        seq = iif(number IS NULL AND error IS NULL AND excluded.number IS NOT NULL, excluded.seq, seq)
+    """,
+    width=7,
 )
-_ADD = Prepared(
-    insert(clauses).returning(clauses.c.id),
-    *("stream_id", "text", "refs", "eager_refs", "auto_refs", "chosen", "raised", "number", "seq"),
+_LET_GO = Many(
+    """
+    WITH less (id, refs, eager_refs, auto_refs) AS (VALUES {rows})
+    UPDATE clauses SET
+        refs = clauses.refs - less.refs,
+        eager_refs = clauses.eager_refs - less.eager_refs,
+        auto_refs = clauses.auto_refs - less.auto_refs
+    FROM less WHERE clauses.id = less.id
+    """,
+    width=4,
 )
-_REMOVE = Prepared(delete(clauses).where(clauses.c.id == bindparam("clause")))
-_COUNT = Prepared(
-    update(clauses)
-    .where(clauses.c.id == bindparam("clause"))
-    .values(
-        refs=clauses.c.refs + bindparam("one"),
-        eager_refs=clauses.c.eager_refs + bindparam("eager"),
-        auto_refs=clauses.c.auto_refs + bindparam("auto"),
-    )
-    .returning(
-        *(clauses.c.stream_id, clauses.c.number),
-        *(clauses.c.refs, clauses.c.eager_refs, clauses.c.auto_refs, clauses.c.chosen),
-    )
+_CHOOSE = Many(
+    """
+    WITH wanted (id, number, seq) AS (VALUES {rows})
+    UPDATE clauses SET
+        chosen = TRUE,
+        number = ifnull(clauses.number, wanted.number),
+        seq = iif(clauses.number IS NULL, wanted.seq, clauses.seq)
+    FROM wanted WHERE clauses.id = wanted.id AND auto_refs > 0 AND NOT raised
+    """,
+    width=3,
 )
-_NEXT = Prepared(update(counter).values(next_number=counter.c.next_number + 1).returning(counter.c.next_number))
-_DEAD = Prepared(
-    update(query_runs)
-    .where(
-        query_runs.c.stream_id == bindparam("stream"),
-        query_runs.c.first <= bindparam("number"),
-        query_runs.c.last >= bindparam("number"),
+_LEAVE = Many("UPDATE clauses SET chosen = FALSE WHERE id IN (VALUES {rows})", width=1)
+_STOPPED = Many(
+    """
+    SELECT json_group_array(json_array(id, stream_id, number, refs)) FROM clauses WHERE id IN (VALUES {rows})
+    AND (refs = 0 OR number IS NOT NULL AND eager_refs = 0 AND NOT (chosen AND auto_refs > 0))
+    """,
+    width=1,
+)
+_END = Many("DELETE FROM clauses WHERE id IN (VALUES {rows})", width=1)
+_BECOME_LAZY = Many("UPDATE clauses SET number = NULL, chosen = FALSE WHERE id IN (VALUES {rows})", width=1)
+# The query run that has a number knows how many of its numbers are in vain.
+_DEAD = Many(
+    """
+    WITH gone (stream_id, number) AS (VALUES {rows}), held AS (
+        SELECT id, count(*) AS numbers FROM gone JOIN query_runs USING (stream_id)
+        WHERE number BETWEEN first AND last GROUP BY id
     )
-    .values(dead=query_runs.c.dead + 1)
+    UPDATE query_runs SET dead = dead + held.numbers FROM held WHERE query_runs.id = held.id
+    """,
+    width=2,
 )
 
 
 def choose_clauses(tx: Connection, seq: int, eager: Collection[int], lazy: Collection[int]) -> None:
     """Do what the engine chose for clauses whose queries leave it the choice; those that changed meanwhile stay."""
-    for clause_id in eager:
-        wanted = (clauses.c.id == clause_id, clauses.c.auto_refs > 0, ~clauses.c.raised)
-        row = tx.execute(update(clauses).where(*wanted).values(chosen=True).returning(clauses)).first()
-        if row is not None and row.number is None:
-            _become_eager(tx, seq, row.id)
-    for clause_id in lazy:
-        row = tx.execute(
-            update(clauses).where(clauses.c.id == clause_id).values(chosen=False).returning(clauses)
-        ).first()
-        if row is not None and row.eager_refs == 0:
-            _become_lazy(tx, row.stream_id, row.id, row.number)
+    first = _take_numbers(tx, len(eager))
+    _CHOOSE.run(tx, [(clause_id, number, seq) for number, clause_id in enumerate(eager, first)])
+    _LEAVE.run(tx, [(clause_id,) for clause_id in lazy])
+    _stop(tx, lazy)
 
 
 def fail_clauses(tx: Connection, failures: Mapping[int, str]) -> None:
@@ -169,27 +200,12 @@ _AT_A_TIME = 10_000
 """How many values a statement may have, and some room."""
 
 
-def _become_eager(tx: Connection, seq: int, clause_id: int) -> None:
-    values = {"number": _next_number(tx), "seq": seq}
-    tx.execute(update(clauses).where(clauses.c.id == clause_id).values(values))
-
-
-def _become_lazy(tx: Connection, stream_id: int, clause_id: int, number: int | None) -> None:
-    if number is not None:
-        tx.execute(update(clauses).where(clauses.c.id == clause_id).values(number=None, chosen=False))
-        _count_dead(tx, stream_id, number)
-
-
-def _count_dead(tx: Connection, stream_id: int, number: int | None) -> None:
-    """Let the query run that has a number know that it is in vain."""
-    if number is not None:
-        _DEAD.run(tx, stream=stream_id, number=number)
-
-
 def _holds(stream_id: int, number: int) -> ColumnElement[bool]:
     """The query run that has a number."""
     return and_(query_runs.c.stream_id == stream_id, query_runs.c.first <= number, query_runs.c.last >= number)
 
 
-def _next_number(tx: Connection) -> int:
-    return int(_NEXT.run(tx).fetchone()[0]) - 1
+def _take_numbers(tx: Connection, how_many: int) -> int:
+    """The first of so many numbers that are now taken; those that turn out not to be needed are never used."""
+    taken = update(counter).values(next_number=counter.c.next_number + how_many).returning(counter.c.next_number)
+    return int(tx.execute(taken).scalar_one()) - how_many if how_many else 0

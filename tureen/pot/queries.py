@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, bindparam, delete, func, insert, or_, select, tuple_, update
+from sqlalchemy import Connection, Row, and_, bindparam, func, or_, select, tuple_, update
 
-from tureen.errors import DuplicateName, TureenError, UnknownQuery, UnknownStream, nearest
+from tureen.errors import DuplicateName, TureenError, UnknownQuery, nearest
 from tureen.pot.catalog import micros_now
-from tureen.pot.clauses import hold_clause, let_go_of_clause
-from tureen.pot.prepared import Prepared
-from tureen.pot.tables import clauses, queries, standing, streams, templates
-from tureen.predicate import Clause
+from tureen.pot.clauses import Reference, hold_clauses
+from tureen.pot.many import Many
+from tureen.pot.tables import clauses, queries, standing
+from tureen.predicate import Clause, dump_clause
 
 _SEQ = re.compile(r"[0-9]{1,18}")
 _HANDLE = re.compile(r"[0-9a-f]{32}")
@@ -40,6 +41,19 @@ class Registration:
     """Whether its results are to be kept ready; None leaves it to the engine."""
     name: str | None = None
     owner: str = LOCAL
+
+    @property
+    def name_key(self) -> str | None:
+        """What must be one query's alone, for an owner."""
+        return None if self.name is None else self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A query that is to stand no longer: its handle, and whose it must be if that matters."""
+
+    handle: str
+    owner: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,53 +89,58 @@ class Registered:
         return "standing" if self.error is None else "failed"
 
 
-def register(tx: Connection, seq: int, wanted: Registration, alive: set[int] | None = None) -> str:
-    """Add a query and return its handle; what it owes follows from its seq.
+def add_queries(tx: Connection, seq: int, wanted: Sequence[Registration]) -> list[str]:
+    """Add queries and return their handles; what they owe follows from their seq."""
+    now = micros_now()
+    handles = [uuid.uuid4().hex for _ in wanted]
+    texts = [dump_clause(one.clause) for one in wanted]
+    hold_clauses(tx, seq, [Reference(one.stream_id, text, one.eager) for one, text in zip(wanted, texts, strict=True)])
+    rows = [
+        (handle, one.owner, one.name, one.name_key, one.sql, one.shape, one.stream_id, text, one.eager, seq, now)
+        for handle, one, text in zip(handles, wanted, texts, strict=True)
+    ]
+    _ADD.run(tx, rows)
+    return handles
 
-    `alive` has the streams that are known to live, in this transaction, and gets one more.
+
+_ADD = Many(
     """
-    handle = uuid.uuid4().hex
-    alive = set() if alive is None else alive
-    if wanted.stream_id not in alive and _STREAM.run(tx, stream=wanted.stream_id).fetchone() is None:
-        raise UnknownStream("the stream of this query was dropped")
-    alive.add(wanted.stream_id)
-    if wanted.name is not None:
-        check_free(tx, wanted.owner, wanted.name)
-    _ADD.run(
-        tx,
-        id=handle,
-        owner=wanted.owner,
-        shared=False,
-        name=wanted.name,
-        name_key=None if wanted.name is None else wanted.name.lower(),
-        sql=wanted.sql,
-        shape=wanted.shape,
-        stream_id=wanted.stream_id,
-        clause_id=hold_clause(tx, seq, wanted.stream_id, wanted.clause, wanted.eager),
-        eager=wanted.eager,
-        seq=seq,
-        registered_at=micros_now(),
-    )
-    return handle
-
-
-_STREAM = Prepared(select(streams.c.id).where(streams.c.id == bindparam("stream"), streams.c.name_key.is_not(None)))
-_ADD = Prepared(insert(queries))
-_VERSION = select(standing.c.version)
-_REMOVE = Prepared(
-    delete(queries)
-    .where(queries.c.id == bindparam("handle"), or_(bindparam("anyone"), queries.c.owner == bindparam("whose")))
-    .returning(queries.c.clause_id, queries.c.eager)
+    WITH wanted (id, owner, name, name_key, sql, shape, stream_id, clause, eager, seq, registered_at) AS (VALUES {rows})
+    INSERT INTO queries
+        (id, owner, shared, name, name_key, sql, shape, stream_id, clause_id, eager, seq, registered_at)
+    SELECT id, owner, FALSE, name, name_key, sql, shape, stream_id,
+        (SELECT id FROM clauses WHERE clauses.stream_id = wanted.stream_id AND clauses.text = wanted.clause),
+        eager, seq, registered_at
+    FROM wanted
+    """,
+    width=11,
 )
+_FIND = Many(
+    """
+    WITH wanted (place, handle, owner) AS (VALUES {rows})
+    SELECT json_group_array(json_array(place, id, clause_id, eager)) FROM wanted JOIN queries ON id = handle
+    WHERE wanted.owner IS NULL OR wanted.owner = queries.owner
+    """,
+    width=3,
+)
+_REMOVE = Many("DELETE FROM queries WHERE id IN (VALUES {rows})", width=1)
+_VERSION = select(standing.c.version)
 
 
-def unregister(tx: Connection, handle: str, owner: str | None = None) -> None:
-    """Remove a query, of that owner if one is given, and let go of its clause."""
-    row = _REMOVE.run(tx, handle=handle, anyone=owner is None, whose=owner or "").fetchone()
-    if row is None:
-        raise UnknownQuery(f"there is no query '{handle}'", hint="it was unregistered before")
-    clause_id, eager = row
-    let_go_of_clause(tx, clause_id, None if eager is None else bool(eager))
+def remove_queries(tx: Connection, going: Mapping[int, Gone]) -> dict[int, tuple[int, bool | None]]:
+    """Remove queries; for each that was there, by its place, its clause and whether it had it eager, to be let go of.
+
+    Of those who ask for the same query, the first removes it.
+    """
+    found = sorted(_FIND.read(tx, [(place, one.handle, one.owner) for place, one in going.items()]), reverse=True)
+    first = {handle: (place, clause_id, eager) for place, handle, clause_id, eager in found}
+    _REMOVE.run(tx, [(handle,) for handle in first])
+    return {place: (clause_id, None if eager is None else bool(eager)) for place, clause_id, eager in first.values()}
+
+
+def unknown(handle: str) -> UnknownQuery:
+    """The error for a handle of which no query stands."""
+    return UnknownQuery(f"there is no query '{handle}'", hint="it was unregistered before")
 
 
 def share(tx: Connection, handle: str, shared: bool, owner: str | None = None) -> None:
@@ -180,12 +199,30 @@ def count_shape(tx: Connection, shape: str) -> int:
 
 def check_free(tx: Connection, owner: str, name: str) -> None:
     """Raise where a query or a template of that owner has that name."""
-    for table, what in ((queries, "query"), (templates, "template")):
-        same = (table.c.owner == owner, table.c.name_key == name.lower())
-        if tx.execute(select(table.c.id).where(*same)).first():
-            raise DuplicateName(
-                f"there is a {what} named '{name}' already", hint="unregister it first, or take another name"
-            )
+    for what in names_taken(tx, [(owner, name)]).values():
+        raise name_taken(what, name)
+
+
+def names_taken(tx: Connection, wanted: Sequence[tuple[str, str]]) -> dict[int, str]:
+    """Which of some owners' names are taken, by their places, and whether by a "query" or a "template"."""
+    return dict(_TAKEN.read(tx, [(place, owner, name.lower()) for place, (owner, name) in enumerate(wanted)]))
+
+
+def name_taken(what: str, name: str) -> DuplicateName:
+    """The error for a name that a query or a template has."""
+    return DuplicateName(f"there is a {what} named '{name}' already", hint="unregister it first, or take another name")
+
+
+_TAKEN = Many(
+    """
+    WITH wanted (place, owner, name_key) AS (VALUES {rows}), taken (place, what) AS (
+        SELECT place, 'template' FROM wanted JOIN templates USING (owner, name_key)
+        UNION ALL SELECT place, 'query' FROM wanted JOIN queries USING (owner, name_key)
+    )
+    SELECT json_group_array(json_array(place, what)) FROM taken
+    """,
+    width=3,
+)
 
 
 def _joined() -> Any:

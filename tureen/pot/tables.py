@@ -274,7 +274,7 @@ garbage = Table(
 _TRIGGERS = {
     "query_changed": "UPDATE ON queries",
     "query_gone": "DELETE ON queries",
-    "clause_changed": "UPDATE OF number, seq, error ON clauses",
+    "clause_changed": "UPDATE OF number, error ON clauses WHEN (OLD.number, OLD.error) IS NOT (NEW.number, NEW.error)",
     "template_changed": "UPDATE ON templates",
     "template_gone": "DELETE ON templates",
     "member_gone": "INSERT ON gone_members",

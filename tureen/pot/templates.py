@@ -19,7 +19,7 @@ from sqlalchemy import Connection, Row, and_, delete, func, insert, or_, select,
 from tureen.errors import UnknownQuery
 from tureen.language.template import read_template, spell
 from tureen.pot.catalog import micros_now, take_seq
-from tureen.pot.queries import LOCAL, Registered, check_free, find_query
+from tureen.pot.queries import LOCAL, Registered, check_free, find_query, unknown
 from tureen.pot.tables import garbage, gone_members, templates
 from tureen.schema import Schema
 
@@ -153,7 +153,7 @@ def drop_member(tx: Connection, handle: str, owner: str | None = None) -> None:
     found = _member(tx, handle, owner)
     # By its handle alone: a name may be another query's tomorrow.
     if found is None or owner not in (None, found[0].owner) or not handle.startswith(found[0].id):
-        raise UnknownQuery(f"there is no query '{handle}'", hint="it was unregistered before")
+        raise unknown(handle)
     tx.execute(insert(gone_members).values(template_id=found[0].id, number=found[1]))
 
 

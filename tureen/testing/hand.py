@@ -23,7 +23,8 @@ from tureen.pipeline.debts import pay, pay_debts
 from tureen.pipeline.pinning import pin
 from tureen.pot.catalog import Catalog, check_attempt, micros_now, take_seq
 from tureen.pot.files import new_attempt
-from tureen.pot.queries import Registration, register, unregister
+from tureen.pot.queries import Gone, Registration
+from tureen.pot.registering import change_together
 from tureen.pot.runs import NewRun, append_runs
 from tureen.pot.streams import Stream, create_stream, find_stream, list_streams
 from tureen.results.answer import Answer
@@ -39,6 +40,14 @@ class Batch:
     stream_id: int
     attempt: str
     runs: list[NewRun]
+
+
+def change(catalog: Catalog, one: Registration | Gone) -> str:
+    """Let one query come or go by itself, and return its handle."""
+    (outcome,) = change_together(catalog, [one])
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
 
 
 class HandTurned:
@@ -89,17 +98,15 @@ class HandTurned:
 
     def register(self, sql: str, *, materialize: bool | None = True, name: str | None = None) -> str:
         """Let a query stand and return its handle; None leaves it to `choose` whether its results are kept."""
-        with self.catalog.write() as tx:
+        with self.catalog.read() as tx:
             query = bind_query(sql, lambda wanted: _named(find_stream(tx, wanted)))
             stream = find_stream(tx, query.stream)
-            wanted = Registration(sql, shape_of(sql).text, stream.id, query.clause, eager=materialize, name=name)
-            return register(tx, take_seq(tx), wanted)
+        shape = shape_of(sql).text
+        return change(self.catalog, Registration(sql, shape, stream.id, query.clause, eager=materialize, name=name))
 
     def unregister(self, handle: str) -> None:
         """Let it stand no longer."""
-        with self.catalog.write() as tx:
-            take_seq(tx)
-            unregister(tx, handle)
+        change(self.catalog, Gone(handle))
 
     def compile(self) -> None:
         """Compile what was registered, for the next batches."""
