@@ -13,21 +13,20 @@ from benchmarks.outside import GaveUp, converse
 from benchmarks.workload import SCHEMA, conditions, truth, tuples
 
 
-def one_job(root: Path, count: int, sizes: tuple[int, int], seconds: float) -> float:
-    """Rows per second of one job that says for each tuple which of the filters hold.
+def one_job(root: Path, count: int, rows: int, few: int, seconds: float) -> tuple[float, float]:
+    """Rows per second of one job that says for each tuple which of the filters hold: in its first run, and at its best.
 
-    It is run over some rows, to warm up, and again, and over more, and the rate is that of the difference: a plan with
-    thousands of filters takes seconds to make, which a job that stands would do once.
+    The first run is as a job comes, with its plan to be made and its code to be compiled. At its best, Java has
+    compiled everything, and the plan, which takes seconds with thousands of filters, is not counted: the rate is that
+    of what many rows take longer than a few. A job that stands for long comes near to it.
     """
-    # The rate falls faster than the number of queries grows; so that all take about as long:
-    smaller, larger = (max(100, int(rows * min(1.0, 128 / count))) for rows in sizes)
-    asked = {"folder": str(root), "count": count, "sizes": [smaller, smaller, larger]}
+    asked = {"folder": str(root), "count": count, "rows": rows, "few": few}
     said = converse([sys.executable, "-m", "benchmarks.spark_job"], asked, seconds)
-    taken = [one["seconds"] for one in said if "seconds" in one]
-    if len(taken) < 3:
-        done = f"{len(taken)} of 3 runs done" if said else "planning the job"
+    many, little = ([one["seconds"] for one in said if one.get("rows") == size] for size in (rows, few))
+    if not little:
+        done = f"{len(many)} runs done" if said else "planning the job"
         raise GaveUp(f"gave up after {seconds:.0f} s, {done}")
-    return slope((smaller, larger), (taken[1], taken[2]))
+    return rows / many[0], slope((few, rows), (min(little), min(many)))
 
 
 def slope(rows: tuple[int, int], seconds: tuple[float, float]) -> float:

@@ -27,9 +27,9 @@ class Scale:
     """The most that a peer is given."""
     peer_seconds: float = 2.0
     """A peer that takes so long for some rows is not given more."""
-    job_rows: tuple[int, int] = (20_000, 100_000)
-    """Of 128 queries; fewer of more."""
-    job_seconds: float = 150.0
+    job_rows: int = 50_000
+    job_few: int = 1_250
+    job_seconds: float = 240.0
     stream_rows: int = 100_000
     flink_rows: tuple[int, int] = (20_000, 200_000)
     flink_seconds: float = 60.0
@@ -63,7 +63,8 @@ QUICK = Scale(
     most=32,
     peer_rows=4_096,
     peer_seconds=0.2,
-    job_rows=(100, 200),
+    job_rows=200,
+    job_few=100,
     stream_rows=1_000,
     flink_rows=(1_000, 2_000),
     changes=256,

@@ -61,7 +61,7 @@ class Templates:
             check_name(name, "template")
         columns, values = _values(text, params)
         template_id, attempt = uuid.uuid4().hex, new_attempt()
-        path = f"templates/{template_id}/{attempt}-0.arrow"
+        path = f"templates/{attempt}-{template_id}.arrow"
         first = text.fill(spelt(columns, values.slice(0, 1).to_pylist()[0]))
         stream_id = self._streams.find(bind_query(first, self._streams.describe).stream).stream.id
         self._condition(sql, columns)

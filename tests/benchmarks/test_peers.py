@@ -51,8 +51,13 @@ def test_a_peer_gets_more_rows_until_it_takes_long_enough() -> None:
     assert given == [1_024, 2_000]
 
 
-def test_spark_alone_answers_as_numpy_does(spark: SparkSession, tmp_path: Path) -> None:
-    assert len(run(spark, tmp_path, 5, [20, 40])) == 2
+def test_spark_alone_answers_as_numpy_does(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(spark, tmp_path, 5, rows=40, few=20)
+    said = read(capsys.readouterr().out)
+    assert said[0] == {"checked": 5}
+    assert {one["rows"] for one in said[1:]} == {40, 20}
     assert many_streams(spark, tmp_path, 2, 100) > 0
 
 

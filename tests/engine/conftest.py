@@ -18,3 +18,11 @@ def soup(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     root: Path = tmp_path_factory.mktemp("engine")
     with tureen.open(root / "pot", mode="write") as opened:
         yield opened
+
+
+@pytest.fixture
+def engineless(tmp_path: Path) -> Iterator[tureen.Soup]:
+    """A pot of the test's own, which must never need an engine."""
+    with tureen.open(tmp_path / "pot") as opened:
+        yield opened
+        assert opened.status()["engine"] == "none", "this needs no engine"

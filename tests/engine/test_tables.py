@@ -5,19 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from datetime import UTC, date, datetime
-from decimal import Decimal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
-from pyarrow import parquet
-from pyspark.sql import SparkSession
 from sqlalchemy import select
 
 import tureen
@@ -40,14 +33,11 @@ from tureen.schema import Schema
 
 SCHEMA = "sym STRING, sector STRING"
 ROWS = [{"sym": "IBM", "sector": "tech"}, {"sym": "GE", "sector": None}]
-ALL = "b BOOLEAN, i INT, l BIGINT, f FLOAT, d DOUBLE, n DECIMAL(10,2), s STRING, day DATE, ts TIMESTAMP"
 
 
 @pytest.fixture
-def soup(tmp_path: Path) -> Iterator[tureen.Soup]:
-    with tureen.open(tmp_path / "pot") as opened:
-        yield opened
-        assert opened.status()["engine"] == "none", "tables need no engine"
+def soup(engineless: tureen.Soup) -> tureen.Soup:
+    return engineless
 
 
 def files(soup: tureen.Soup) -> list[Path]:
@@ -100,141 +90,6 @@ print("pyspark" in sys.modules)
         for change in changes:
             with pytest.raises(TureenError, match="reading only"):
                 change()
-
-
-def shapes(directory: Path) -> list[Any]:
-    table = pa.Table.from_pylist(ROWS)
-    parquet.write_table(table, directory / "rows.parquet")
-    (directory / "rows.CSV").write_text("Sector,sym\ntech,IBM\n,GE\n")
-    return [
-        ROWS,
-        iter(ROWS),
-        table,
-        table.to_batches()[0],
-        pd.DataFrame(ROWS),
-        pl.DataFrame(ROWS),
-        directory / "rows.parquet",
-        str(directory / "rows.CSV"),
-    ]
-
-
-def test_rows_in_all_shapes(soup: tureen.Soup, tmp_path: Path) -> None:
-    for number, rows in enumerate(shapes(tmp_path)):
-        soup.create_table(f"t{number}", SCHEMA, rows)
-        assert soup.table(f"t{number}").to_pylist() == ROWS, type(rows)
-
-
-def test_rows_that_carry_types_need_no_schema(soup: tureen.Soup, tmp_path: Path) -> None:
-    table = pa.table(
-        {
-            "small": pa.array([1], pa.int16()),
-            "big": pa.array([1], pa.uint32()),
-            "word": pa.array(["x"]).dictionary_encode(),
-            "money": pa.array([Decimal("1.50")], pa.decimal128(9, 2)),
-            "at": pa.array([datetime(2026, 1, 1, tzinfo=UTC)], pa.timestamp("ms", tz="Europe/Berlin")),
-        }
-    )
-    parquet.write_table(table, tmp_path / "typed.parquet")
-    soup.create_table("typed", rows=tmp_path / "typed.parquet")
-    said = "`small` INT, `big` BIGINT, `word` STRING, `money` DECIMAL(9,2), `at` TIMESTAMP"
-    assert soup.tables()[0]["schema"] == said
-    assert soup.table("typed").to_pylist()[0]["at"] == datetime(2026, 1, 1, tzinfo=UTC)
-    frame = pd.DataFrame({"n": np.array([1], "int64"), "x": [0.5]})
-    soup.create_table("framed", rows=frame)
-    assert soup.tables()[1]["schema"] == "`n` BIGINT, `x` DOUBLE"
-    for rows, says in (
-        (ROWS, "do not say their types"),
-        (None, "do not say their types"),
-        (pa.table({"a": [[1]]}), "'a' is list"),
-        (pa.table({"a,b": [1]}), "'a,b' is no name"),
-        (pa.table({}), "at least one column"),
-    ):
-        with pytest.raises(InvalidSchema, match=says):
-            soup.create_table("untyped", rows=rows)
-
-
-def test_a_spark_dataframe(spark: SparkSession, soup: tureen.Soup) -> None:
-    frame = spark.sql("SELECT 'IBM' AS sym, 5 AS n, TIMESTAMP '2026-01-01 00:00:00' AS at")
-    soup.create_table("given", rows=frame)
-    soup.create_table("told", "SYM STRING, n BIGINT, at TIMESTAMP", frame)
-    wanted = ["IBM", 5, datetime(2026, 1, 1, tzinfo=UTC)]
-    assert [list(soup.table(name).to_pylist()[0].values()) for name in ("given", "told")] == [wanted, wanted]
-    with pytest.raises(InvalidRows, match="Spark DataFrame could not be read") as caught:
-        soup.replace_table("told", spark.sql("SELECT 'x' AS sym, 1 / 0 AS n"))
-    assert "DIVIDE_BY_ZERO" in (caught.value.detail or "")
-
-
-def test_a_csv_file_is_read_by_the_schema(soup: tureen.Soup, tmp_path: Path) -> None:
-    path = tmp_path / "all.csv"
-    path.write_bytes(
-        b"\xef\xbb\xbfB, i ,l,f,d,n,s,day,ts\r\n"
-        b'TRUE,-1,9223372036854775807,0.5,1e3,3.25,"a,\n""b""",2026-01-02,2026-01-02T03:04:05+01:00\r\n'
-        b"\r\n"
-        b'false,+7,1,NaN,-Infinity,1,"",2026-01-02,2026-01-02 03:04:05\r\n'
-        b",,,,,,,,"
-    )
-    soup.create_table("all", ALL, path)
-    first, second, third = soup.table("all").to_pylist()
-    moment = datetime(2026, 1, 2, 2, 4, 5, tzinfo=UTC)
-    assert list(first.values()) == [
-        *(True, -1, 2**63 - 1, 0.5, 1000.0, Decimal("3.25"), 'a,\n"b"', date(2026, 1, 2), moment),
-    ]
-    assert (second["s"], second["i"], second["d"]) == ("", 7, float("-inf"))
-    assert second["ts"].hour == 3
-    assert set(third.values()) == {None}
-
-
-@pytest.mark.parametrize(
-    ("column", "text"),
-    [
-        ("b", "1"),
-        ("i", "2147483648"),
-        ("i", "1.5"),
-        ("i", "1_000"),
-        ("i", "x"),
-        ("l", "9223372036854775808"),
-        ("f", "1e39"),
-        ("d", "1_0"),
-        ("d", "-1e400"),
-        ("n", "3.255"),
-        ("n", "-7E-77"),
-        ("n", "1E-5000000"),
-        ("n", "1E5000000"),
-        ("n", "123456789.00"),
-        ("n", "NaN"),
-        ("day", "02/01/2026"),
-        ("ts", "yesterday"),
-    ],
-)
-def test_a_bad_value_of_a_csv_file_is_named_with_its_line(
-    soup: tureen.Soup, tmp_path: Path, column: str, text: str
-) -> None:
-    path = tmp_path / "bad.csv"
-    path.write_text(f'{column},s\n,"two\nlines"\n\n{text},x\n')
-    soup.create_table("t", ALL, [{"s": "before"}])
-    with pytest.raises(InvalidRows, match=rf"'bad.csv' line 5: column '{column}' is .*, not '{text}'"):
-        soup.replace_table("t", path)
-    assert [row["s"] for row in soup.table("t").to_pylist()] == ["before"]
-
-
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        (b"", "is empty"),
-        (b"\n\n", "is empty"),
-        (b"s,zz\n", "line 1: unknown column 'zz'"),
-        (b"s,i,S\n", "line 1: column 'S' is there twice"),
-        (b"s,i\nx,1\ny,2,3\n", "line 3: 3 fields, where the header has 2"),
-        (b's,i\n"x\ny",1\n\ny\n', "line 5: 1 fields, where the header has 2"),
-        (b's,i\n"x,1\ny,2\n', "a quote is not closed"),
-        (b"s,i\n\xff,1\n", "UTF-8"),
-    ],
-)
-def test_a_csv_file_that_is_none(soup: tureen.Soup, tmp_path: Path, content: bytes, says: str) -> None:
-    (tmp_path / "bad.csv").write_bytes(content)
-    with pytest.raises(InvalidRows, match=says):
-        soup.create_table("t", ALL, tmp_path / "bad.csv")
-    assert soup.tables() == []
 
 
 def test_a_table_is_emptied_only_by_no_rows(soup: tureen.Soup) -> None:

@@ -163,7 +163,7 @@ def test_a_dropped_stream_takes_its_templates_along(pot: Pot) -> None:
     with pytest.raises(UnknownQuery):
         pot.hand.invoke(f"{handle}.0")
     sweep(pot.hand.catalog, abandoned_after=-1, grace=-1)
-    assert not [path for path in (pot.hand.catalog.root / "templates").rglob("*") if path.is_file()]
+    assert not list((pot.hand.catalog.root / "templates").rglob("*"))
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_killed(pot: Pot, crash_dir: Path, place: str) -> None:
     sweep(catalog, abandoned_after=-1, grace=-1)
     standing = [count for _, count in pot.templates.describe()]
     assert standing == ([1000] if place == "after_commit" else [])
-    files = [path for path in (root / "templates").rglob("*") if path.is_file()]
+    files = list((root / "templates").rglob("*"))
     assert len(files) == len(standing)
     catalog.close()
 

@@ -19,6 +19,7 @@ class Finish:
         self._fields = pa.schema([(output.name, output.value.type.arrow) for output in query.outputs])
         having = None if query.grouping is None else query.grouping.having
         bare = all(output.value.column is not None for output in query.outputs)
+        self._own_names = all(output.name == output.value.column for output in query.outputs)
         # LIMIT and OFFSET alone cut the rows as they come.
         self.sql = None if bare and having is None and not query.order and not query.distinct else _sql(query)
 
@@ -29,6 +30,8 @@ class Finish:
             limit = rows.num_rows if query.limit is None else query.limit
             if query.offset or limit < rows.num_rows:
                 rows = rows.slice(query.offset, limit)
+            if self._own_names and isinstance(rows, pa.Table) and rows.schema.equals(self._fields):
+                return rows
             picked = [rows.column(output.value.column) for output in query.outputs]
             return pa.Table.from_arrays(picked, schema=self._fields)
         if isinstance(rows, pa.RecordBatch):
