@@ -24,7 +24,7 @@ from tureen.stems.run import CellsOf, sort_by_time, write_run
 TAIL_ROWS = 4096
 """A run below so many rows is left without index and cells; it is scanned at invocation."""
 
-DENSE_SHARE = 16
+DENSE_SHARE = 32
 """Of a clause of ranges alone with more than one row in so many, the index keeps the results, and no cell does: the
 rows themselves are most of what an invocation takes then."""
 
