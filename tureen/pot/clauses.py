@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Connection, and_, func, select, update
 
 from tureen.pot.many import Many
-from tureen.pot.tables import clauses, counter, query_runs
+from tureen.pot.tables import clauses, query_runs
 from tureen.predicate import Clause, load_clause
 
 
@@ -89,6 +89,9 @@ _HOLD = Many(
         seq = iif(number IS NULL AND error IS NULL AND excluded.number IS NOT NULL, excluded.seq, seq)
     """,
     width=7,
+)
+_TAKE = Many(
+    "UPDATE counter SET next_number = next_number + (VALUES {rows}) RETURNING json_array(next_number)", width=1
 )
 _LET_GO = Many(
     """
@@ -207,5 +210,4 @@ def _holds(stream_id: int, number: int) -> ColumnElement[bool]:
 
 def _take_numbers(tx: Connection, how_many: int) -> int:
     """The first of so many numbers that are now taken; those that turn out not to be needed are never used."""
-    taken = update(counter).values(next_number=counter.c.next_number + how_many).returning(counter.c.next_number)
-    return int(tx.execute(taken).scalar_one()) - how_many if how_many else 0
+    return int(_TAKE.read(tx, [(how_many,)])[0]) - how_many if how_many else 0
