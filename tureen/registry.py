@@ -64,7 +64,8 @@ class Registry:
 
     def unregister(self, handle: str, owner: str | None) -> None:
         """Let a query stand no longer."""
-        self._changes.submit(Gone(handle, owner))
+        # Before it is among others, whom it must not stop.
+        self._changes.submit(Gone(check_text(handle, "a handle"), owner))
 
     def find(self, handle_or_name: str, owner: str | None) -> Registered:
         """The query of a handle or name, as the catalog has it now."""

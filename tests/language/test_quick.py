@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tureen.errors import TureenError
+from tureen.errors import TureenError, UnknownColumn
 from tureen.language import bind_query
 from tureen.language.quick import QuickBinder
 from tureen.language.shapes import shape_of
+from tureen.predicate import Interval
 from tureen.query import Query
 from tureen.schema import Schema
 
 SCHEMA = Schema.parse(
-    "i INT, l BIGINT, d DOUBLE, f FLOAT, s STRING, n DECIMAL(9,2), b BOOLEAN, day DATE, ts TIMESTAMP", "ts"
+    "i INT, l BIGINT, d DOUBLE, f FLOAT, s STRING, n DECIMAL(9,2), b BOOLEAN, day DATE, ts TIMESTAMP, "
+    "`begin` INT, `end` INT, emit INT, partial INT",
+    "ts",
 )
 
 
@@ -94,6 +99,87 @@ def test_a_known_shape_is_bound_as_in_full(shape: tuple[str, int], data: st.Data
         assert quickly(binder, filled) == bound(filled), filled
 
 
+PLAIN = "SELECT i FROM str WHERE "
+STEPS = "SELECT count(*) AS c FROM str [RANGE 10 SECONDS SLIDE 5 SECONDS] WHERE "
+FILTER = "SELECT count(*) FILTER (WHERE {}) AS c FROM {}"
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        # What is beside a clause that is not plain belongs to that query alone.
+        [PLAIN + "i > 3", PLAIN + "i > 1 OR l > 4 LIMIT 3", PLAIN + "i > 7"],
+        [PLAIN + "i > 3", PLAIN + "i > 1 OR l > 4 BEGIN NOW - 5 SECONDS END NOW", PLAIN + "i > 7"],
+        [
+            "SELECT s FROM str WHERE i > 3",
+            "SELECT s FROM str WHERE i > 3 OR b GROUP BY s",
+            "SELECT s FROM str WHERE i > 8",
+        ],
+        [PLAIN + "b OR i > l LIMIT 3", PLAIN + "b OR s = 'x' ORDER BY i", PLAIN + "b OR i > l LIMIT 3"],
+        [PLAIN + "i > 3", PLAIN + "i > 3 OFFSET 7", PLAIN + "i > 3", PLAIN + "i > 3 OFFSET 5"],
+        [PLAIN + "i > 3", PLAIN + "i > 3;", PLAIN + "i > 4", PLAIN + "i > 4 ;"],
+        [PLAIN + "b OR i > l END NOW - 5 SECONDS", PLAIN + "b OR i > l END NOW - 7 SECONDS"],
+        # A WHERE that is not the query's.
+        [FILTER.format("b", "str"), FILTER.format("b", "other"), FILTER.format("b", "str")],
+        [FILTER.format("i > 1", "str"), FILTER.format("i > 1", "str GROUP BY s"), FILTER.format("i > 2", "str")],
+        [FILTER.format("i > 1", "str WHERE i > 2"), FILTER.format("i > 9", "str WHERE i > 2")],
+        # EMIT PARTIAL, and names that are words of the language.
+        [STEPS + "i > 3", STEPS + "i > 3 EMIT PARTIAL", STEPS + "i > 5", STEPS + "i > 5 EMIT PARTIAL"],
+        [STEPS + "i > 3 EMIT PARTIAL", STEPS + "i > 3", STEPS + "i > 5 EMIT PARTIAL AND i > 3"],
+        [
+            PLAIN + "l > 5 AND i > begin AND l > 3",
+            PLAIN + "l > 7 begin AND l > 3",
+            PLAIN + "i > AND l > 5 begin AND l > 3",
+        ],
+        [
+            PLAIN + "l > 5 AND i < end AND l > 3",
+            PLAIN + "l > 5 end AND l > 3",
+            PLAIN + "end < 4",
+            PLAIN + "end < 4 END NOW",
+        ],
+        [
+            PLAIN + "emit > 5",
+            PLAIN + "emit > 5 AND partial = 2",
+            PLAIN + "i > 5 AND emit > 5",
+            PLAIN + "i > 5 emit > 5",
+        ],
+        # Constants with suffixes.
+        [PLAIN + "d = 0.1", PLAIN + "d = 0.1F", PLAIN + "d = 0.1D", PLAIN + "i = 16777217F", PLAIN + "i = 16777217"],
+        [PLAIN + "i > 5", PLAIN + "i > 300Y", PLAIN + "i > 5L", PLAIN + "i > 40000S", PLAIN + "d > 1.5BD"],
+        # Constants that are nowhere in the clause.
+        [PLAIN + f"(FALSE AND {one} > i)" for one in ("1 / 5", "1 / 0", "1 + 5", "2147483647 + 5")],
+        [PLAIN + f"(FALSE AND CAST('{one}' AS INT) = i)" for one in ("5", "abc")],
+        # A name that is another's.
+        *(
+            [f"SELECT i FROM {stream} WHERE {name}.i > 3" for stream, name in pairs]
+            for pairs in ((("st", "st"), ("st x", "x"), ("st x", "st"), ("st", "x")), (("str", "str"), ("str", "time")))
+        ),
+    ],
+    ids=lambda texts: texts[1],
+)
+def test_nothing_is_taken_from_one_query_to_another(texts: list[str]) -> None:
+    for order in (texts, texts[::-1]):
+        binder = QuickBinder()
+        for text in [text for pair in zip(order, order, strict=True) for text in pair] + order + order[::-1]:
+            assert quickly(binder, text) == bound(text), text
+
+
+def test_a_stream_that_is_made_anew_while_a_query_is_bound() -> None:
+    binder = QuickBinder()
+    before, after = Schema.parse("i INT, x STRING"), Schema.parse("i BIGINT")
+    text = "SELECT x FROM str WHERE i = 1"
+    for calls in range(4):
+        schemas = [before] * calls + [after] * 4
+
+        def anew(name: str, schemas: list[Schema] = schemas) -> tuple[str, Schema]:
+            return name, schemas.pop(0)
+
+        with contextlib.suppress(TureenError):
+            binder.bind(text, anew)
+        with pytest.raises(UnknownColumn):
+            binder.bind(text, lambda name: (name, after))
+
+
 FRAMES = (
     ("SELECT i FROM str WHERE ", ""),
     ("SELECT s, count(*) AS n FROM str WHERE ", " GROUP BY s HAVING count(*) > 2 AND s < 'x'"),
@@ -102,11 +188,16 @@ FRAMES = (
     ("SELECT i FROM str WHERE i > 3 OR ", ""),
     ("SELECT i FROM str WHERE NOT ", " OR s = 'y'"),
     ("SELECT i FROM str WHERE CASE WHEN ", " THEN TRUE ELSE FALSE END"),
+    (STEPS, " EMIT PARTIAL"),
+    (PLAIN, " OFFSET 4"),
+    (PLAIN, " LIMIT 3 OFFSET 4 END NOW - 3 SECONDS"),
+    ("SELECT count(*) FILTER (WHERE i > 3) AS c FROM str WHERE ", " BEGIN NOW - 5 END NOW"),
 )
 POOL = (
     *("i > {}", "l <= {}", "str.d BETWEEN {} AND {}", "i BETWEEN {} AND {}", "s = '{}'", "d < -{}.5", "`l` <> {}"),
     *("{} < i", "(i = {})", "(i = {} OR l = {})", "b", "s IS NULL", "NOT i BETWEEN {} AND {}", "s IN ('{}', 'b')"),
     *("day = DATE '2026-01-0{}'", "i + {} > 5", "s LIKE '{}%'", "i >\n -- AND\n {}", "TRUE", "i = NULL", "begin > {}"),
+    *("d > {}.5F", "i = {}L", "end > {}", "emit = {}", "partial < {}", "i == {}", "n = {}.5", "f > {}.25", "I > - {}"),
 )
 
 
@@ -114,9 +205,10 @@ POOL = (
 @given(st.data())
 def test_known_factors_are_put_together_as_in_full(data: st.DataObject) -> None:
     binder = QuickBinder()
-    head, tail = data.draw(st.sampled_from(FRAMES))
+    frames = data.draw(st.lists(st.sampled_from(FRAMES), min_size=1, max_size=2))
     some = data.draw(st.lists(st.sampled_from(POOL), min_size=1, max_size=4))
     for _ in range(6):
+        head, tail = data.draw(st.sampled_from(frames))
         factors = data.draw(st.lists(st.sampled_from(some), min_size=1, max_size=4))
         written = f" {data.draw(st.sampled_from(['AND', 'and', 'AND', 'OR']))} ".join(factors)
         digits = data.draw(st.lists(st.integers(1, 9), min_size=written.count("{}"), max_size=written.count("{}")))
@@ -124,35 +216,54 @@ def test_known_factors_are_put_together_as_in_full(data: st.DataObject) -> None:
         assert quickly(binder, text) == bound(text), text
 
 
+@pytest.mark.parametrize(
+    ("head", "tail"), [frame for frame in FRAMES if " OR " not in "".join(frame) and "CASE" not in frame[0]]
+)
+def test_the_second_of_every_frame_is_not_parsed(head: str, tail: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    binder = QuickBinder()
+    binder.bind(f"{head} s > '2' AND i > 3 {tail}", lookup)
+    monkeypatch.setattr("tureen.language.quick.bind_query", None)
+    text = f"{head}\n i  > 5\t AND s > 'z' AND i > 4{tail}"
+    assert binder.bind(text, lookup)[0] == bind_query(text, lookup)
+
+
+def test_what_binding_in_full_says_otherwise_is_not_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tureen.language.quick.intervals_of", lambda *_: (Interval(77),))
+    binder = QuickBinder()
+    for text in 3 * ["SELECT i FROM str WHERE i > 3", "SELECT i FROM str WHERE i > 4"]:
+        assert binder.bind(text, lookup)[0] == bind_query(text, lookup)
+
+
 def test_a_new_mixture_of_known_factors_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     binder = QuickBinder()
-    for text in 2 * ["SELECT i FROM str WHERE i > 3 AND s = 'a'", "SELECT i FROM str WHERE d BETWEEN 1 AND 2"]:
+    for text in ("SELECT i FROM str WHERE i > 3 AND s = 'a'", "SELECT i FROM str WHERE d BETWEEN 1 AND 2"):
         binder.bind(text, lookup)
     monkeypatch.setattr("tureen.language.quick.bind_query", None)
     text = "SELECT i FROM str WHERE s = 'b' AND d BETWEEN 3 AND 4 AND i > 5"
     assert binder.bind(text, lookup)[0] == bind_query(text, lookup)
 
 
-def test_the_third_of_a_shape_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_second_of_a_shape_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     binder = QuickBinder()
     text = "SELECT i FROM str WHERE s = '{}' AND d > {} AND i < -{} BEGIN NOW - 5 END NOW"
-    for number in range(2):
-        binder.bind(text.format("x", 1.5, number), lookup)
+    binder.bind(text.format("x", 1.5, 3), lookup)
     monkeypatch.setattr("tureen.language.quick.bind_query", None)
     found, shape = binder.bind(text.format("it", 2.25, 77), lookup)
     assert found == bind_query(text.format("it", 2.25, 77), lookup)
     assert shape == shape_of(text.format("x", 1.5, 2)).text
 
 
-def test_a_stream_that_was_made_anew_is_looked_at_anew() -> None:
+def test_a_stream_that_was_made_anew_is_looked_at_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     binder = QuickBinder()
     other = Schema.parse("s STRING, d BIGINT")
     text = "SELECT s FROM str WHERE d > 2"
-    for _ in range(2):
-        binder.bind(text, lookup)
+    binder.bind(text, lookup)
     found, _ = binder.bind(text, lambda name: (name, other))
     assert found == bind_query(text, lambda name: (name, other))
     assert found.clause != binder.bind(text, lookup)[0].clause
+    binder.bind(text, lambda name: (name, other))
+    monkeypatch.setattr("tureen.language.quick.bind_query", None)
+    assert binder.bind(text, lambda name: (name, other))[0] == found
 
 
 def test_the_names_of_the_columns_are_as_they_are_written() -> None:

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from sqlglot.tokens import Token, TokenType
 
 from tureen.language.source import Source
-from tureen.language.split import tokenize
+from tureen.language.split import tokenize, where_of
 
-_ENDS = frozenset({TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.BEGIN})
 _LITERALS = frozenset({TokenType.NUMBER, TokenType.STRING})
 _TYPED = frozenset({TokenType.DATE, TokenType.TIMESTAMP})
 _SIGNED_AFTER = frozenset(
@@ -58,6 +57,8 @@ class Shape:
     literals: tuple[Literal, ...]
     tokens: list[Token]
     """Of the whole query."""
+    where: tuple[int, int]
+    """Where its WHERE clause begins and ends in it; past the end where there is none."""
 
 
 def shape_of(text: str) -> Shape:
@@ -72,10 +73,11 @@ def shape_of(text: str) -> Shape:
     tokens = tokenize(source)
     words: list[str] = []
     literals: list[Literal] = []
-    inside, place = False, 0
+    start, end = where_of(source, tokens)
+    place = 0
     while place < len(tokens):
         token = tokens[place]
-        inside = token.token_type is TokenType.WHERE or (inside and token.token_type not in _ENDS)
+        inside = start <= token.start < end
         size = _literal(tokens, place) if inside else 0
         if size:
             literals.append(Literal(tuple(tokens[place : place + size])))
@@ -83,7 +85,7 @@ def shape_of(text: str) -> Shape:
             size = 2  # a parameter
         words.append("?" if size else _word(source, token))
         place += max(size, 1)
-    return Shape(" ".join(words), tuple(literals), tokens)
+    return Shape(" ".join(words), tuple(literals), tokens, (start, end))
 
 
 def _literal(tokens: list[Token], place: int) -> int:

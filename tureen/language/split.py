@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
@@ -62,6 +61,7 @@ _BEFORE_NAME = frozenset(
     }
 )
 _CLAUSES = frozenset({TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT})
+_AFTER_WHERE = (_CLAUSES - {TokenType.WHERE}) | {TokenType.OFFSET, TokenType.SEMICOLON}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +142,13 @@ def split(source: Source, tokens: list[Token]) -> Parts:
 def where_of(source: Source, tokens: list[Token]) -> tuple[int, int]:
     """Where a query's WHERE clause begins in the text, and where it ends; past the end where there is none."""
     end = len(source.text)
-    start = next((token.start for token in tokens if token.token_type is TokenType.WHERE), end)
-    depth, marks = 0, {tokens[mark].start for mark in _window_words(source, tokens)}
-    for token in tokens:
+    marks = set(_window_words(source, tokens))
+    depth, start = 0, end
+    for i, token in enumerate(tokens):
         depth += (token.token_type in OPEN) - (token.token_type in CLOSE)
-        after = token.token_type in _CLAUSES and token.token_type is not TokenType.WHERE and depth == 0
-        if token.start > start and (after or token.start in marks):
+        if depth == 0 and start == end:
+            start = int(token.start) if token.token_type is TokenType.WHERE else end
+        elif depth == 0 and (token.token_type in _AFTER_WHERE or i in marks or _is_partial(tokens, i)):
             return start, int(token.start)
     return start, end
 
@@ -210,8 +211,8 @@ def _cut_brackets(source: Source, tokens: list[Token]) -> tuple[list[list[Token]
 
 def _cut_partial(source: Source, tokens: list[Token]) -> tuple[Token | None, list[Token]]:
     """The EMIT PARTIAL after the clauses or after the window, and the tokens without it."""
-    for i, (token, following) in enumerate(pairwise(tokens)):
-        if token.text.upper() == "EMIT" and following.text.upper() == "PARTIAL" and not _is_name(tokens, i):
+    for i, token in enumerate(tokens):
+        if _is_partial(tokens, i):
             after = tokens[i + 2 : i + 3]
             if after and after[0].token_type not in (TokenType.BEGIN, TokenType.END):
                 raise SqlError(
@@ -221,6 +222,13 @@ def _cut_partial(source: Source, tokens: list[Token]) -> tuple[Token | None, lis
                 )
             return token, tokens[:i] + tokens[i + 2 :]
     return None, tokens
+
+
+def _is_partial(tokens: list[Token], i: int) -> bool:
+    """Whether EMIT PARTIAL begins there."""
+    if tokens[i].text.upper() != "EMIT" or i + 1 == len(tokens):
+        return False
+    return tokens[i + 1].text.upper() == "PARTIAL" and not _is_name(tokens, i)
 
 
 def _is_name(tokens: list[Token], i: int) -> bool:

@@ -52,7 +52,9 @@ def _refused(tx: Connection, coming: Mapping[int, Registration]) -> Outcomes:
         for place, one in coming.items()
         if one.stream_id not in alive
     }
-    named = [(place, one.owner, one.name) for place, one in coming.items() if one.name and place not in refused]
+    named = [
+        (place, one.owner, one.name) for place, one in coming.items() if one.name is not None and place not in refused
+    ]
     taken = names_taken(tx, [(owner, name) for _, owner, name in named])
     first: set[tuple[str, str]] = set()
     for nth, (place, owner, name) in enumerate(named):
