@@ -130,20 +130,19 @@ def test_killed_under_load_and_started_again(tmp_path: Path) -> None:
         assert len(found) == len(set(found)), "a row is there twice"
         assert {row for row in found if row >= 0} >= wanted, "an acknowledged row is missing"
         second.ready()
-        assert _niceness("java", second.popen.pid) == 10, "Spark does not stand back"
-        assert _niceness("python", second.popen.pid) == 0
+        assert _niceness_of_java(second.popen.pid) == 10, "Spark does not stand back"
+        assert os.getpriority(os.PRIO_PROCESS, second.popen.pid) == 0
         _stops_well(second)
 
 
-def _niceness(command: str, server: int) -> int:
-    """Of the server itself, or of what it started."""
+def _niceness_of_java(server: int) -> int:
+    """Of the Java that a server started."""
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             name, _, rest = stat.read_text().rpartition(") ")
-            fields = rest.split()
-            if name.endswith(command) and str(server) in (stat.parent.name, fields[1]):
-                return int(fields[16])
-    raise AssertionError(f"there is no {command}")
+            if name.endswith("java") and rest.split()[1] == str(server):
+                return os.getpriority(os.PRIO_PROCESS, int(stat.parent.name))
+    raise AssertionError("there is no Java")
 
 
 def _stops_well(running: Process) -> None:
