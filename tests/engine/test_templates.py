@@ -179,6 +179,8 @@ def test_a_dropped_stream_takes_its_templates_along(pot: Pot) -> None:
         ("SELECT * FROM s WHERE qty > :x BEGIN NOW - :x END NOW", [{"x": 1}], SqlError, "after the WHERE"),
         ("SELECT * FROM s WHERE qty > :x BEGIN TIMESTAMP '2026-01-01 00:00:00' END :x", [{"x": 1}], SqlError, "after"),
         ("SELECT * FROM s WHERE qty > :x ORDER BY qty LIMIT :x", [{"x": 1}], SqlError, "after the WHERE"),
+        ("SELECT * FROM s WHERE qty > :x OFFSET :x", [{"x": 1}], SqlError, "after the WHERE"),
+        ("SELECT count(*) FILTER (WHERE qty > :x) AS n FROM s", [{"x": 1}], SqlError, "before the WHERE"),
         ("SELECT sym FROM s WHERE qty > :x GROUP BY sym HAVING count(*) > :x", [{"x": 1}], SqlError, "after the"),
         (SQL, [{"sym": "a", "p": 2**70}], InvalidRows, "do not make a table"),
         ("SELECT * FROM s WHERE day = :x", [{"x": "2026-01-01"}], TypeMismatch, "STRING"),

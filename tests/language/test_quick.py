@@ -282,3 +282,23 @@ def test_shapes_differ_in_nothing_but_constants() -> None:
         "SELECT `I` FROM str WHERE s = 'a' AND d > 1 BEGIN NOW - 5 END NOW",
     ):
         assert shape_of(other).text != one.text
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        ("SELECT i FROM str WHERE i > 3 END NOW - 5", "select i from str where i > ? end now - 5"),
+        ("SELECT i FROM str WHERE i > 3 LIMIT 2 OFFSET 7", "select i from str where i > ? limit 2 offset 7"),
+        ("SELECT i FROM str WHERE i > 3 OFFSET 7;", "select i from str where i > ? offset 7 ;"),
+        (
+            "SELECT count(*) FILTER (WHERE i > 1) AS n FROM str WHERE i > 2",
+            "select count ( * ) filter ( where i > 1 ) as n from str where i > ?",
+        ),
+        (
+            "SELECT i FROM str [ROWS 5] WHERE end > 5 AND begin < 7",
+            "select i from str [ rows 5 ] where end > ? and begin < ?",
+        ),
+    ],
+)
+def test_constants_of_other_clauses_stay(text: str, shape: str) -> None:
+    assert shape_of(text).text == shape
