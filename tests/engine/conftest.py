@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import tureen
+from tureen.testing.hand import HandTurned
 
 
 @pytest.fixture(scope="module")
@@ -18,6 +19,14 @@ def soup(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     root: Path = tmp_path_factory.mktemp("engine")
     with tureen.open(root / "pot", mode="write") as opened:
         yield opened
+
+
+@pytest.fixture
+def hand(tmp_path: Path) -> Iterator[HandTurned]:
+    """A pot of the test's own, turned by hand."""
+    hand = HandTurned(tmp_path)
+    yield hand
+    hand.close()
 
 
 @pytest.fixture

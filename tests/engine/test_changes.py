@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,12 +23,10 @@ BASE = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def hand(tmp_path: Path) -> Iterator[HandTurned]:
+def hand(hand: HandTurned) -> HandTurned:
     """A stream of numbers, turned by hand."""
-    hand = HandTurned(tmp_path)
     hand.create_stream("s", "n INT, ts TIMESTAMP", time="ts")
-    yield hand
-    hand.close()
+    return hand
 
 
 def _rows(*numbers: int) -> list[dict[str, Any]]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from tureen.errors import UnknownQuery
@@ -13,11 +10,9 @@ from tureen.testing.hand import HandTurned
 
 
 @pytest.fixture
-def hand(tmp_path: Path) -> Iterator[HandTurned]:
-    made = HandTurned(tmp_path)
-    made.create_stream("s", "a INT, t STRING, ts TIMESTAMP", time="ts")
-    yield made
-    made.close()
+def hand(hand: HandTurned) -> HandTurned:
+    hand.create_stream("s", "a INT, t STRING, ts TIMESTAMP", time="ts")
+    return hand
 
 
 @pytest.mark.parametrize(

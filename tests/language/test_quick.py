@@ -289,6 +289,7 @@ def test_shapes_differ_in_nothing_but_constants() -> None:
     [
         ("SELECT i FROM str WHERE i > 3 END NOW - 5", "select i from str where i > ? end now - 5"),
         ("SELECT i FROM str WHERE i > 3 LIMIT 2 OFFSET 7", "select i from str where i > ? limit 2 offset 7"),
+        ("SELECT i FROM str WHERE i > 3L AND d IN (0.5D, 1BD)", "select i from str where i > ? and d in ( ? , ? )"),
         ("SELECT i FROM str WHERE i > 3 OFFSET 7;", "select i from str where i > ? offset 7 ;"),
         (
             "SELECT count(*) FILTER (WHERE i > 1) AS n FROM str WHERE i > 2",

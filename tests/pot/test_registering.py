@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
@@ -57,7 +57,7 @@ def number_of(catalog: Catalog, handle: Any) -> int | None:
         return find_query(tx, handle).number
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_any_groups_leave_what_they_say(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     catalog = two_streams(tmp_path_factory.mktemp("pot"))

@@ -33,28 +33,10 @@ _QUOTES = '`"'
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
-    """A constant in the text: its tokens, from a sign or a type's name to the number or string itself."""
-
-    tokens: tuple[Token, ...]
-
-    @property
-    def start(self) -> int:
-        """Where it begins in the text."""
-        return int(self.tokens[0].start)
-
-    @property
-    def end(self) -> int:
-        """Where it ends in the text, after its last character."""
-        return int(self.tokens[-1].end) + 1
-
-
-@dataclass(frozen=True, slots=True)
 class Shape:
-    """A query's text with `?` for the constants of its WHERE clause, and those constants."""
+    """A query's text with `?` for the constants of its WHERE clause, and where that clause is."""
 
     text: str
-    literals: tuple[Literal, ...]
     tokens: list[Token]
     """Of the whole query."""
     where: tuple[int, int]
@@ -72,27 +54,25 @@ def shape_of(text: str) -> Shape:
     source = Source(text)
     tokens = tokenize(source)
     words: list[str] = []
-    literals: list[Literal] = []
     start, end = where_of(source, tokens)
     place = 0
     while place < len(tokens):
         token = tokens[place]
         inside = start <= token.start < end
         size = _literal(tokens, place) if inside else 0
-        if size:
-            literals.append(Literal(tuple(tokens[place : place + size])))
-        elif inside and token.token_type is TokenType.COLON and place + 1 < len(tokens):
+        if not size and inside and token.token_type is TokenType.COLON and place + 1 < len(tokens):
             size = 2  # a parameter
         words.append("?" if size else _word(source, token))
         place += max(size, 1)
-    return Shape(" ".join(words), tuple(literals), tokens, (start, end))
+    return Shape(" ".join(words), tokens, (start, end))
 
 
 def _literal(tokens: list[Token], place: int) -> int:
     """Of how many tokens the constant that begins here is; 0 where none does."""
     kind = tokens[place].token_type
     if kind in _LITERALS:
-        return 1
+        # A number with a suffix, such as 5L, is several tokens of one place.
+        return sum(token.start == tokens[place].start for token in tokens[place : place + 3])
     after = tokens[place + 1].token_type if place + 1 < len(tokens) else None
     if kind in _TYPED and after is TokenType.STRING:
         return 2

@@ -115,6 +115,13 @@ _CHOOSE = Many(
     """,
     width=3,
 )
+_CHOOSABLE = Many(
+    """
+    SELECT json_group_array(id) FROM clauses WHERE id IN (VALUES {rows})
+    AND auto_refs > 0 AND eager_refs = 0 AND NOT raised
+    """,
+    width=1,
+)
 _LEAVE = Many("UPDATE clauses SET chosen = FALSE WHERE id IN (VALUES {rows})", width=1)
 _STOPPED = Many(
     """
@@ -190,17 +197,7 @@ def chosen_clauses(tx: Connection, stream_id: int) -> set[int]:
 
 def choosable(tx: Connection, wanted: Collection[int]) -> set[int]:
     """Those of some clauses whose queries leave the choice to the engine, and that never raised."""
-    found: set[int] = set()
-    ids = sorted(wanted)
-    for start in range(0, len(ids), _AT_A_TIME):
-        some = clauses.c.id.in_(ids[start : start + _AT_A_TIME])
-        free = (clauses.c.auto_refs > 0, clauses.c.eager_refs == 0, ~clauses.c.raised)
-        found.update(tx.execute(select(clauses.c.id).where(some, *free)).scalars())
-    return found
-
-
-_AT_A_TIME = 10_000
-"""How many values a statement may have, and some room."""
+    return set(_CHOOSABLE.read(tx, [(clause_id,) for clause_id in wanted]))
 
 
 def _holds(stream_id: int, number: int) -> ColumnElement[bool]:
