@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.ready-bench
 
-.PHONY: setup demo serve test cases reference check bench bench-quick format clean
+.PHONY: setup demo serve test flips cases reference check bench bench-quick format clean
 
 setup: $(READY)
 
@@ -25,6 +25,9 @@ serve: setup
 
 test: setup
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+flips: setup
+	$(BIN)/python -m tests.damage.flips 5000
 
 cases: setup
 	$(BIN)/python -m tests.cases.regenerate

@@ -20,7 +20,7 @@ from tureen.matching.reading import entry_rows
 from tureen.queries import QueryRun
 from tureen.stems.index import Block
 from tureen.stems.kernels import Int, pointer
-from tureen.stems.run import CELL_SCHEMA
+from tureen.stems.stored import CELL_SCHEMA
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -148,11 +148,13 @@ def keep_cell(
     begin: Int,
 ) -> None:
     """Add the rows from `begin` on of every query in a cell, whose clauses are numbered like the rings."""
-    clause_at, rows_at, offset_at, data_at, entries = places
+    clause_at, rows_at, offset_at, data_at, entries, data_bytes = places
     if entries == 0:
         return
     for clause in numba.carray(pointer(clause_at), entries, np.int64):
-        rows = entry_rows(clause_at, rows_at, offset_at, data_at, entries, block_rows, clause, begin, block_rows)
+        rows = entry_rows(
+            clause_at, rows_at, offset_at, data_at, entries, data_bytes, block_rows, clause, begin, block_rows
+        )
         keep_rows(rings[clause], ends[clause], came, rows, oldest)
 
 

@@ -32,7 +32,8 @@ from tureen.queries import QueryRun, compile_clauses
 from tureen.schema import Schema
 from tureen.stems.index import BLOCK_ROWS, Block
 from tureen.stems.kernels import Int
-from tureen.stems.run import CELL_SCHEMA, open_run, sort_by_time, write_run
+from tureen.stems.run import open_run, sort_by_time, write_run
+from tureen.stems.stored import CELL_SCHEMA
 
 NOMAT = "NoMat"
 P_SHARED, P_UNSHARED = "PSoup-P shared", "PSoup-P unshared"
@@ -61,7 +62,8 @@ class Variant:
         schema = workload.schema
         run = compile_clauses(range(len(clauses)), clauses, schema)
         root.mkdir(parents=True)
-        (root / "queries").write_bytes(run.to_buffer())
+        with durable_file(root / "queries") as file:
+            run.write(file, "queries")
         self._pin = Pin(str(root), 1, schema, ("queries",) if name == P_SHARED else (), 1)
         selectors = [Selector(clause, schema) for clause in clauses] if name in (P_UNSHARED, C_UNSHARED) else []
         if name == P_UNSHARED:
@@ -108,7 +110,7 @@ def store(path: Path, schema: Schema, table: pa.Table, cell_of: CellOf) -> int:
     """What `write_tuples` does, with another way of matching; the size of the file."""
     tuples = sort_by_time(schema, table)
     with durable_file(path) as file:
-        write_run(file, schema, tuples.table, lambda block: [cell_of(block)], indexed=True)
+        write_run(file, path.name, schema, tuples.table, lambda block: [cell_of(block)], indexed=True)
         return file.tell()
 
 

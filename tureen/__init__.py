@@ -9,11 +9,25 @@ from tureen.errors import TureenError
 
 if TYPE_CHECKING:
     from tureen.embedded import Soup, open
+    from tureen.integrity import Verification, backup, verify
     from tureen.results.answer import Answer, Change
     from tureen.service.client import Client, connect
     from tureen.standing import QueryTemplate, StandingQuery
 
-__all__ = ["Answer", "Change", "Client", "QueryTemplate", "Soup", "StandingQuery", "TureenError", "connect", "open"]
+__all__ = [
+    "Answer",
+    "Change",
+    "Client",
+    "QueryTemplate",
+    "Soup",
+    "StandingQuery",
+    "TureenError",
+    "Verification",
+    "backup",
+    "connect",
+    "open",
+    "verify",
+]
 
 _WHERE = {
     "Answer": "tureen.results.answer",
@@ -22,8 +36,11 @@ _WHERE = {
     "QueryTemplate": "tureen.standing",
     "Soup": "tureen.embedded",
     "StandingQuery": "tureen.standing",
+    "Verification": "tureen.integrity",
+    "backup": "tureen.integrity",
     "connect": "tureen.service.client",
     "open": "tureen.embedded",
+    "verify": "tureen.integrity",
 }
 
 

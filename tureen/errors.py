@@ -20,6 +20,7 @@ TureenError
 ├── PotError             the pot itself
 │   ├── PotLocked        another process writes to it
 │   ├── PotVersion       made by another version of the format
+│   ├── DamagedFile      a file whose bytes are not those that were written
 │   └── StorageFailed    the disk is full, or a write did not become durable
 ├── EngineFailed         Spark could not be started, or the pipeline stopped
 └── ServiceError         a server refused a request for a reason of its own
@@ -37,6 +38,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
+
+POT_FOLDERS = ("streams", "queries", "tables", "templates", "inbox")
+"""The directories of a pot that hold files named by the catalog."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +191,32 @@ class PotVersion(PotError):
     """The pot was made by another version of the format."""
 
     code = "pot_version"
+
+
+class DamagedFile(PotError):
+    """A file of the pot does not hold what was written to it, and the answer needs the damaged part."""
+
+    code = "damaged_file"
+
+    file = ""
+    """The file's path from the pot's directory."""
+
+    @classmethod
+    def of(cls, path: Path, detail: str) -> DamagedFile:
+        """The error for a file of a pot.
+
+        >>> DamagedFile.of(Path("/srv/pot/streams/1/a-0.run"), "its footer is missing").message
+        "file 'streams/1/a-0.run' is damaged"
+        """
+        folder = max((number for number, name in enumerate(path.parts) if name in POT_FOLDERS), default=-1)
+        file = "/".join(path.parts[folder:])
+        error = cls(
+            f"file '{file}' is damaged",
+            detail=detail,
+            hint="'tureen verify --pot DIR' lists what is damaged, and repairs what can be with --repair",
+        )
+        error.file = file
+        return error
 
 
 class StorageFailed(PotError):

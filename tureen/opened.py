@@ -122,6 +122,7 @@ class OpenPot:
                 self.running.close()
                 self.running = None
             if self._parts is not None:
+                self._parts.catalog.sign()
                 self._parts.catalog.close()
 
     def _open(self, *, create: bool) -> Parts:

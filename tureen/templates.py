@@ -18,11 +18,12 @@ from tureen.language.shapes import shape_of
 from tureen.language.slots import slots_of
 from tureen.language.template import PARAMETER, Lookup, TemplateText, read_template, with_parameters
 from tureen.pot.catalog import Catalog, check_attempt
-from tureen.pot.files import durable_file, new_attempt
+from tureen.pot.files import new_attempt
 from tureen.pot.named import NamedStreams
 from tureen.pot.position import Position
 from tureen.pot.queries import LOCAL
 from tureen.pot.status import describe_template
+from tureen.pot.tablefile import write_table
 from tureen.pot.templates import (
     Template,
     add_template,
@@ -66,8 +67,7 @@ class Templates:
         stream_id = self._streams.find(bind_query(first, self._streams.describe).stream).stream.id
         self._condition(sql, columns)
         crash_point("template.before_write")
-        with durable_file(self._catalog.root / path) as file, pa.ipc.new_file(file, values.schema) as writer:
-            writer.write_batch(values)
+        write_table(self._catalog.root / path, values)
         crash_point("template.before_commit")
         with self._catalog.write() as tx:
             check_attempt(tx, attempt)

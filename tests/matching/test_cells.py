@@ -16,7 +16,7 @@ from tureen.predicate import Clause, Compare, Interval, Opaque, Within
 from tureen.queries import compile_clauses
 from tureen.schema import Schema
 from tureen.stems.index import BLOCK_ROWS, Block, index_block
-from tureen.stems.run import CELL_SCHEMA
+from tureen.stems.stored import CELL_SCHEMA
 
 SCHEMA = Schema.parse("a INT, b DOUBLE")
 

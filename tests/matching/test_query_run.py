@@ -44,7 +44,8 @@ def test_a_run_is_the_same_after_it_was_saved(tmp_path: Path) -> None:
         (Within("b", ()),),
     ]
     run = compile_clauses([2, 3, 5, 7, 11], clauses, SCHEMA)
-    run.save(tmp_path / "run")
+    with open(tmp_path / "run", "wb") as file:
+        run.write(file, "run")
     loaded = QueryRun.load(tmp_path / "run")
     assert (loaded.names, loaded.encodings, loaded.derived) == (run.names, run.encodings, run.derived)
     for name, array in vars(run.arrays).items():

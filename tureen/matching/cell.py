@@ -15,8 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tureen.errors import DamagedFile
 from tureen.matching import reading
 from tureen.stems.index import numbers_of
+
+PLACES = 6
+"""How many numbers tell compiled code where a cell lies."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +45,7 @@ class CellReader:
         clause, rows, ids = batch.columns
         self._entries = len(clause)
         self._places = (0, 0, 0, 0)
+        self._bytes = 0
         if self._entries:
             self._places = (
                 clause.buffers()[1].address + 8 * clause.offset,
@@ -48,11 +53,12 @@ class CellReader:
                 ids.buffers()[1].address + 8 * ids.offset,
                 ids.buffers()[2].address,
             )
+            self._bytes = ids.buffers()[2].size
 
     @property
     def places(self) -> tuple[int, ...]:
-        """Where the cell's parts lie, and how many entries it has: what compiled code wants to know."""
-        return (*self._places, self._entries)
+        """Where the cell's parts lie, its number of entries and bytes of containers: what compiled code must know."""
+        return (*self._places, self._entries, self._bytes)
 
     @property
     def clauses(self) -> npt.NDArray[np.int64]:
@@ -69,7 +75,7 @@ class CellReader:
         end = self.block_rows if last is None else int(last)
         # Plain integers: any other kind would have the loop compiled for it.
         wanted = (int(clause_id), int(first), end)
-        return reading.entry_rows(*self._places, self._entries, self.block_rows, *wanted)
+        return reading.entry_rows(*self._places, self._entries, self._bytes, self.block_rows, *wanted)
 
     def is_left_out(self, clause_id: int) -> bool:
         """Whether the clause has an entry, but its rows are to be had from the index."""
@@ -85,11 +91,16 @@ class RunCells:
     """The cells of all blocks of a run, from one file or, where some were published later, several."""
 
     def __init__(self, files: Sequence[Sequence[pa.RecordBatch]], sizes: Sequence[int]) -> None:
-        """Look at files with a batch per block, the newest first, of blocks with that many rows."""
+        """Look at files with a batch per block, the newest first, of blocks with that many rows.
+
+        A block's batches are read when they are first asked for.
+        """
         self._files = files
         self._sizes = np.array(sizes, np.int64)
-        readers = [[CellReader(batch, size).places for batch, size in zip(file, sizes, strict=True)] for file in files]
-        self._cells = np.array(readers, np.int64).reshape(len(files), len(sizes), 5)
+        self._starts = np.concatenate([[0], np.cumsum(self._sizes)])
+        self._cells = np.zeros((len(files), len(sizes), PLACES), np.int64)
+        self._unread: npt.NDArray[np.bool_] | None = np.ones(len(sizes), np.bool_)
+        self._batches: dict[int, list[pa.RecordBatch]] = {}
 
     def rows_of(
         self, clause_id: int, first: int, last: int
@@ -97,7 +108,27 @@ class RunCells:
         """The clause's rows among the run's tuples from `first` to before `last`.
 
         They are numbered within their block; the second array says where each block's rows begin. None where some
-        container was left out, and the rows are to be had from the index.
+        container was left out, and the rows are to be had from the index. Raises DamagedFile.
         """
-        rows, starts = reading.run_rows(self._cells, self._sizes, int(clause_id), int(first), int(last))
+        if self._unread is not None:
+            self._read(first, last)
+        try:
+            rows, starts = reading.run_rows(self._cells, self._sizes, int(clause_id), int(first), int(last))
+        except ValueError as error:
+            # They were verified: the file was changed while it was mapped.
+            raise DamagedFile("cells are damaged", detail=str(error)) from error
         return None if starts[0] < 0 else (rows, starts)
+
+    def _read(self, first: int, last: int) -> None:
+        """Read the cells of the blocks that reach into an interval; threads may do so at once."""
+        unread = self._unread
+        if unread is None:
+            return
+        needed = unread & (self._starts[:-1] < last) & (self._starts[1:] > first)
+        for block in np.flatnonzero(needed).tolist():
+            batches = self._batches.setdefault(block, [file[block] for file in self._files])
+            for number, batch in enumerate(batches):
+                self._cells[number, block] = CellReader(batch, int(self._sizes[block])).places
+            unread[block] = False
+        if not unread.any():
+            self._unread = None

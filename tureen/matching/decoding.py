@@ -42,7 +42,7 @@ put_eight = cast(Callable[[Any, Any, Any], None], intrinsic(_put_eight))
 
 @compiled
 def list_bytes(data: np.ndarray, first: Int, last: Int, room: Int) -> np.ndarray:
-    """The rows in [first, last) of a bitmap given as bytes; `room` is at least their number.
+    """The rows in [first, last) of a bitmap given as bytes; raises ValueError where they are more than `room`.
 
     Each byte's rows are written all eight places at once, from a table, and the next byte's go over those
     that were too many: no branch depends on the data.
@@ -56,8 +56,12 @@ def list_bytes(data: np.ndarray, first: Int, last: Int, room: Int) -> np.ndarray
             byte &= 0xFF << (first & 7)
         if i == last >> 3:
             byte &= (1 << (last & 7)) - 1
+        if count > room:
+            break
         put_eight(target + 2 * count, source + 16 * (byte & 0xFF), np.uint16(i << 3))
         count += _ONES[byte & 0xFF]
+    if count > room:
+        raise ValueError("a bitmap has more rows than its entry says")
     return rows[:count]
 
 

@@ -17,7 +17,7 @@ from tureen.matching.ways import most_by_row
 from tureen.queries import QueryRun
 from tureen.stems.index import Block, address_of
 from tureen.stems.kernels import Keys, rank_cuts
-from tureen.stems.run import CELL_SCHEMA
+from tureen.stems.stored import CELL_SCHEMA
 
 _EMPTY = pa.RecordBatch.from_arrays([pa.nulls(0, one.type) for one in CELL_SCHEMA], schema=CELL_SCHEMA)
 

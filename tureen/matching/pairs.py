@@ -15,10 +15,9 @@ from tureen.stems.kernels import Int, compiled, pointer
 def pairs_of(batch: pa.RecordBatch, block_rows: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The rows of a cell and the ids of the clauses they satisfy, ordered by row and then by id."""
     reader = CellReader(batch, block_rows)
-    *_, entries = reader.places
+    clause_at, rows_at, offset_at, data_at, entries, _ = reader.places
     if not entries:
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    clause_at, rows_at, offset_at, data_at, _ = reader.places
     rows, ids = unfold(clause_at, rows_at, offset_at, data_at, entries, block_rows)
     # Entries ascend by id, so a stable sort by row leaves ids in order.
     order = np.argsort(rows, kind="stable")

@@ -41,25 +41,40 @@ def entry_rows(
     offset_at: Int,
     data_at: Int,
     entries: Int,
+    data_bytes: Int,
     block_rows: Int,
     clause: Int,
     first: Int,
     last: Int,
 ) -> np.ndarray:
-    """The rows in [first, last) of a clause's entry, ascending."""
+    """The rows in [first, last) of a clause's entry, ascending.
+
+    Raises ValueError, as `list_bytes` does, where an entry points outside of its cell or its block.
+    """
     first, last = max(first, 0), min(last, block_rows)
     entry = _find(numba.carray(pointer(clause_at), entries, np.int64), clause)
     if entry < 0 or first >= last:
         return np.empty(0, np.uint16)
     count = np.int64(numba.carray(pointer(rows_at), entries, np.int32)[entry])
-    place = data_at + numba.carray(pointer(offset_at), entries, np.int64)[entry]
-    if count > list_limit(block_rows):
+    offset = numba.carray(pointer(offset_at), entries, np.int64)[entry]
+    dense = count > list_limit(block_rows)
+    size = (block_rows + 7) >> 3 if dense else 2 * count
+    if count < 0 or count > block_rows or offset < 0 or offset + size > data_bytes:
+        raise ValueError("an entry of a cell points outside of it")
+    place = data_at + offset
+    if dense:
         words = numba.carray(pointer(place), (block_rows + 7) >> 3, np.uint8)
         return list_bytes(words, first, last, min(count, last - first))
     listed: np.ndarray = numba.carray(pointer(place), count, np.uint16)
     begin = _first_not_below(listed, first) if first > 0 else 0
     end = _first_not_below(listed, last) if last < block_rows else count
-    return listed[begin:end].copy()
+    rows = listed[begin:end].copy()
+    highest = np.int64(0)
+    for i in range(rows.size):
+        highest = max(highest, np.int64(rows[i]))
+    if highest >= block_rows:
+        raise ValueError("an entry of a cell points outside of its block")
+    return rows
 
 
 @compiled
@@ -83,7 +98,7 @@ def is_left_out(clause_at: Int, offset_at: Int, entries: Int, clause: Int) -> bo
 def run_rows(cells: np.ndarray, sizes: np.ndarray, clause: Int, first: Int, last: Int) -> tuple[np.ndarray, np.ndarray]:
     """A clause's rows in a run's blocks: the rows within each block one after the other, and where each block's begin.
 
-    `cells[file, block]` has the four addresses of a cell and its number of entries, the newest file first;
+    `cells[file, block]` has the four addresses of a cell, its number of entries and its bytes, the newest file first;
     `first` and `last` count the tuples of the run. The first start is -1 where a container was left out, for the rows
     to be had from the index.
     """
@@ -107,7 +122,7 @@ def run_rows(cells: np.ndarray, sizes: np.ndarray, clause: Int, first: Int, last
             if count:
                 cell = cells[file, block]
                 rows = entry_rows(
-                    cell[0], cell[1], cell[2], cell[3], cell[4], size, clause, first - begin, last - begin
+                    cell[0], cell[1], cell[2], cell[3], cell[4], cell[5], size, clause, first - begin, last - begin
                 )
                 found[filled : filled + rows.size] = rows
                 filled += rows.size

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from tureen.errors import DamagedFile
 from tureen.faults import crash_point
 from tureen.matching import Buffers, Tuning, match_block
 from tureen.pipeline.pinning import Pin
@@ -81,13 +82,18 @@ def write_tuples(pinned: Pin, name: str, table: pa.Table) -> NewRun:
     indexed = len(table) >= TAIL_ROWS
     failures: dict[int, str] = {}
     root = Path(pinned.root)
-    cells_of = None
+    cells_of, matched = None, indexed
+    damaged: tuple[tuple[str, str], ...] = ()
     if indexed and pinned.queries:
-        cells_of = matcher([load_queries(root / path) for path in pinned.queries], failures)
+        try:
+            cells_of = matcher([load_queries(root / path) for path in pinned.queries], failures)
+        except DamagedFile as damage:
+            # The cells are owed then, and paid from the clauses in the catalog.
+            matched, damaged = False, ((damage.file, damage.detail or ""),)
     path = root / name
     crash_point("run.before_write")
     with durable_file(path) as file:
-        write_run(file, pinned.schema, tuples.table, cells_of, indexed=indexed)
+        checksum = write_run(file, path.name, pinned.schema, tuples.table, cells_of, indexed=indexed)
         size = file.tell()
     crash_point("run.after_write")
     return NewRun(
@@ -96,9 +102,11 @@ def write_tuples(pinned: Pin, name: str, table: pa.Table) -> NewRun:
         min_time=tuples.min_time,
         max_time=tuples.max_time,
         indexed=indexed,
-        matched_seq=pinned.queries_seq if indexed else 0,
+        matched_seq=pinned.queries_seq if matched else 0,
         bytes=size,
+        checksum=checksum,
         failures=failures,
+        damaged=damaged,
     )
 
 

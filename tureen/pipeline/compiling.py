@@ -12,9 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
+from tureen.errors import DamagedFile
 from tureen.faults import crash_point
 from tureen.pot.catalog import Catalog, check_attempt, current_seq
 from tureen.pot.clauses import Eager, eager_clauses, eager_numbers
+from tureen.pot.damage import note_damage
 from tureen.pot.files import durable_file, new_attempt
 from tureen.pot.query_runs import QueryRunRecord, compiled_seq, live_query_runs, publish_query_run
 from tureen.pot.streams import Stream, stream_by_id
@@ -38,7 +40,12 @@ def compile_queries(catalog: Catalog, stream: Stream) -> bool:
         if not old and not new:
             return False
         live = eager_numbers(tx, stream.id, old[0].first) if any(run.dead for run in old) else None
-    merged = _merged([catalog.root / run.path for run in old], stream.schema, new, live)
+    try:
+        merged = _merged([catalog.root / run.path for run in old], stream.schema, new, live)
+    except DamagedFile as damage:
+        with catalog.write() as tx:
+            note_damage(tx, damage.file, damage.detail)
+        return False
     attempt, record = new_attempt(), None
     if len(merged):
         path = f"queries/{attempt}-{stream.id}.queries"
@@ -79,4 +86,4 @@ def compile_eager(schema: Schema, clauses: Sequence[Eager]) -> QueryRun:
 def write_query_run(path: Path, run: QueryRun) -> None:
     """Write a query run as one durable file."""
     with durable_file(path) as file:
-        file.write(run.to_buffer())
+        run.write(file, path.name)

@@ -12,11 +12,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tureen.errors import DamagedFile
 from tureen.faults import crash_point
 from tureen.pipeline.arrival import matcher
 from tureen.pipeline.compiling import compile_eager, write_query_run
+from tureen.pipeline.visibility import check_files_visible
 from tureen.pot.catalog import Catalog, check_attempt, current_seq, take_seq
 from tureen.pot.clauses import eager_clauses, last_eager_seq
+from tureen.pot.damage import lost_files, note_lost
 from tureen.pot.files import durable_file, new_attempt
 from tureen.pot.runs import CellFile, NewCells, Run, live_runs, publish_cells
 from tureen.pot.streams import Stream
@@ -61,7 +64,10 @@ def find_debts(catalog: Catalog, stream: Stream) -> tuple[list[Debt], int]:
     """What the stream's runs owe, and how large it is in tuples × clauses."""
     with catalog.read() as tx:
         newest = last_eager_seq(tx, stream.id)
-        owing = [run for run in live_runs(tx, stream.id) if run.indexed and run.matched_seq < newest]
+        lost = lost_files(tx)
+        owing = [
+            run for run in live_runs(tx, stream.id) if run.indexed and run.matched_seq < newest and run.path not in lost
+        ]
         if not owing:
             return [], 0
         least = min(run.cells[-1].since if run.cells else run.matched_seq for run in owing)
@@ -103,10 +109,10 @@ def pay(debt: Debt) -> Payment:
     blocks = open_run(root / debt.run.path, debt.schema).blocks
     crash_point("debt.before_write")
     with matching, durable_file(root / name) as file:
-        write_cells(file, blocks, matcher([queries], failures))
+        checksum = write_cells(file, Path(name).name, blocks, matcher([queries], failures))
         size = file.tell()
     crash_point("debt.after_write")
-    return Payment(debt, NewCells(name, size, debt.since, debt.seq, debt.clauses, debt.absorbed, failures))
+    return Payment(debt, NewCells(name, size, checksum, debt.since, debt.seq, debt.clauses, debt.absorbed, failures))
 
 
 def pay_debts(catalog: Catalog, stream: Stream, pay_large: Payer, large: int) -> int:
@@ -118,6 +124,10 @@ def pay_debts(catalog: Catalog, stream: Stream, pay_large: Payer, large: int) ->
         payments = [pay(debt) for debt in debts] if size < large else pay_large(debts)
     except FileNotFoundError:
         return 0  # a run was merged away meanwhile: what it owed went with it
+    except DamagedFile as damage:
+        note_lost(catalog, damage)
+        return 0
+    check_files_visible(catalog.root, [payment.cells for payment in payments])
     with catalog.write() as tx:
         check_attempt(tx, debts[0].attempt)
         take_seq(tx)

@@ -19,6 +19,7 @@ from tureen.niceness import stand_back
 from tureen.pipeline.choosing import Chooser
 from tureen.pipeline.compiling import compile_queries
 from tureen.pipeline.debts import Debt, Payment, pay, pay_debts
+from tureen.pipeline.repair import repair
 from tureen.pipeline.upkeep import expire, seal
 from tureen.pot.catalog import Catalog
 from tureen.pot.inbox import Inbox
@@ -200,6 +201,7 @@ class Engine:
         if patient:
             return merge
         return [
+            lambda: repair(self._catalog, stream),
             lambda: compile_queries(self._catalog, stream),
             *merge,
             lambda: pay_debts(self._catalog, stream, self._pay_by_spark, LARGE_DEBT),

@@ -18,6 +18,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from tureen.faults import crash_point
 from tureen.pipeline.heap import freeze
 from tureen.pipeline.pinning import Pin, pin
+from tureen.pipeline.visibility import check_files_visible, check_pot_visible
 from tureen.pot.catalog import Catalog, check_attempt, take_seq
 from tureen.pot.files import new_attempt
 from tureen.pot.log import Entry, Reference, scan_segment
@@ -71,6 +72,7 @@ class InboxSink(DataSourceStreamArrowWriter):
         from tureen.pipeline.arrival import Arrivals  # noqa: PLC0415 - tasks need the kernels, planners do not
 
         crash_point("sink.task")
+        check_pot_visible(self._root)
         context = TaskContext.get()
         part = "0.0" if context is None else f"{context.partitionId()}.{context.attemptNumber()}"
         message = InboxMessage(self._attempt, {})
@@ -107,6 +109,7 @@ def commit_taken(root: Path, messages: list[InboxMessage]) -> None:
     for message in messages:
         for stream, taken in message.taken.items():
             by_stream.setdefault(stream, []).append(taken)
+    check_files_visible(root, [run for parts in by_stream.values() for part in parts for run in part.runs])
     catalog = Catalog(root)
     try:
         crash_point("sink.before_commit")

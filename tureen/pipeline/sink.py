@@ -25,6 +25,7 @@ from tureen.errors import InvalidSchema, TureenError, nearest
 from tureen.faults import crash_point
 from tureen.pipeline.heap import freeze
 from tureen.pipeline.pinning import Pin, pin
+from tureen.pipeline.visibility import check_files_visible, check_pot_visible
 from tureen.pot.catalog import Catalog, check_attempt, micros_now, take_seq
 from tureen.pot.files import new_attempt
 from tureen.pot.runs import NewRun, Rejected, append_runs, reject, take_batch
@@ -66,6 +67,7 @@ class _Sink:
         from tureen.pipeline.arrival import Arrivals  # noqa: PLC0415 - tasks need the kernels, planners do not
 
         crash_point("sink.task")
+        check_pot_visible(self._root)
         context = TaskContext.get()
         part = f"{context.partitionId()}.{context.attemptNumber()}" if context else "0.0"
         arrivals = Arrivals(self._pin, self._attempt, part)
@@ -84,6 +86,7 @@ class _Sink:
         done = [one for one in messages if isinstance(one, SinkMessage)]
         if not done:
             return
+        check_files_visible(self._root, [run for message in done for run in message.runs])
         catalog = Catalog(self._root)
         try:
             crash_point("sink.before_commit")

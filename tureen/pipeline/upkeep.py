@@ -6,16 +6,17 @@ again; so may those of `compiling` and `debts`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import pyarrow as pa
 
-from tureen.errors import PotError
+from tureen.errors import DamagedFile, PotError
 from tureen.faults import crash_point
 from tureen.pipeline.arrival import MAX_RUN_BYTES, MAX_RUN_ROWS, TAIL_ROWS, write_tuples
 from tureen.pipeline.debts import matching
-from tureen.pipeline.pinning import pin
+from tureen.pipeline.pinning import Pin, pin
 from tureen.pot.catalog import Catalog, check_attempt, take_seq
+from tureen.pot.damage import lost_files, note_lost
 from tureen.pot.files import new_attempt
 from tureen.pot.runs import Run, drop_runs, live_runs, replace_runs
 from tureen.pot.streams import Stream
@@ -38,17 +39,23 @@ def seal(catalog: Catalog, stream: Stream, *, everything: bool = False) -> bool:
     matched, which pays its debts as well. `everything` seals what is there, whatever its size.
     """
     with catalog.read() as tx:
-        runs = live_runs(tx, stream.id)
+        runs, lost = live_runs(tx, stream.id), lost_files(tx)
         pinned = pin(tx, catalog.root, stream)
-    chosen = choose_merge(runs, everything=everything)
-    if not chosen:
-        return False
+    chosen = choose_merge(runs, lost, everything=everything)
+    return bool(chosen) and merge(catalog, stream, chosen, pinned)
+
+
+def merge(catalog: Catalog, stream: Stream, chosen: Sequence[Run], pinned: Pin) -> bool:
+    """Write neighbouring runs as one, indexed and matched anew; False where one of them is gone or damaged."""
     try:
         tables = [
             open_run(catalog.root / run.path, stream.schema).table(stream.schema, run.first_id - chosen[0].first_id)
             for run in chosen
         ]
     except FileNotFoundError:
+        return False
+    except DamagedFile as damage:
+        note_lost(catalog, damage)
         return False
     attempt = new_attempt()
     name = f"streams/{stream.id}/{attempt}-merged.run"
@@ -67,16 +74,16 @@ def seal(catalog: Catalog, stream: Stream, *, everything: bool = False) -> bool:
     return True
 
 
-def choose_merge(runs: Sequence[Run], *, everything: bool = False) -> list[Run]:
-    """The neighbours to merge next, or none.
+def choose_merge(runs: Sequence[Run], lost: Set[str] = frozenset(), *, everything: bool = False) -> list[Run]:
+    """The neighbours to merge next, or none. Runs with damaged tuples, whose paths are `lost`, stay as they are.
 
     Runs in a row that are at most of one tier, once there are `FAN` of them, the smallest tier first; and a tail
     that has become too long to scan.
     """
     if everything:
-        return max(_stretches(runs, _LAST_TIER), key=len, default=[])
+        return max(_stretches(runs, lost, _LAST_TIER), key=len, default=[])
     for tier in range(_LAST_TIER + 1):
-        for stretch in _stretches(runs, tier):
+        for stretch in _stretches(runs, lost, tier):
             # The largest is not above half, so that a tuple is written again only into a run twice as large.
             if len(stretch) >= FAN and 2 * max(run.rows for run in stretch) <= sum(run.rows for run in stretch):
                 return stretch
@@ -85,12 +92,12 @@ def choose_merge(runs: Sequence[Run], *, everything: bool = False) -> list[Run]:
     return []
 
 
-def _stretches(runs: Sequence[Run], tier: int) -> list[list[Run]]:
+def _stretches(runs: Sequence[Run], lost: Set[str], tier: int) -> list[list[Run]]:
     """Two or more neighbours of at most a tier that fit into one run."""
     found: list[list[Run]] = []
     group: list[Run] = []
     for run in runs:
-        small = _tier(run) <= tier
+        small = _tier(run) <= tier and run.path not in lost
         full = sum(one.rows for one in group) + run.rows > MAX_RUN_ROWS
         if not small or full or sum(one.bytes for one in group) + run.bytes > MAX_RUN_BYTES:
             found.append(group)

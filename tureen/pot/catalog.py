@@ -12,7 +12,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -20,15 +20,16 @@ from sqlalchemy import URL, Connection, create_engine, event, insert, select, up
 from sqlalchemy.exc import DatabaseError, IntegrityError
 from sqlalchemy.pool import QueuePool
 
-from tureen.errors import PotError, PotVersion, StorageFailed
+from tureen.errors import DamagedFile, PotError, PotVersion, StorageFailed
 from tureen.pot.bell import Bell
+from tureen.pot.digest import Digest
 from tureen.pot.tables import counter, dead_attempts, meta, metadata
 from tureen.pot.turn import Turn
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """The version of the pot's layout; a pot of another version is refused, never guessed at."""
 
-_FILE = "catalog.sqlite"
+CATALOG_FILE = "catalog.sqlite"
 _BELL, _TURN = "catalog.bell", "catalog.turn"
 
 ASK_EVERY = 0.05
@@ -49,7 +50,7 @@ class Catalog:
     def __init__(self, root: Path, *, create: bool = False) -> None:
         """Open the catalog of a pot; `create` makes it where there is none."""
         self.root = root
-        path = root / _FILE
+        path = root / CATALOG_FILE
         if not path.exists() and not create:
             raise PotError(f"there is no pot in '{root}'", hint="create a stream in it first")
         self._engine = create_engine(
@@ -59,6 +60,10 @@ class Catalog:
         )
         event.listen(self._engine, "connect", _configure)
         event.listen(self._engine, "begin", _begin)
+        self._wrote = False
+        self._digest = Digest(path)
+        if path.exists():
+            self._digest.check()
         self._turn = Turn(root / _TURN)
         self._bell = _bell(root / _BELL)
         self._watch_lock = threading.Lock()
@@ -111,6 +116,8 @@ class Catalog:
         """A write transaction, committed where the block ends without an error."""
         try:
             with self._turn.taken(), self._engine.connect().execution_options(tureen_write=True) as tx, tx.begin():
+                self._digest.remove()
+                self._wrote = True
                 yield tx
         except IntegrityError:
             raise
@@ -141,9 +148,21 @@ class Catalog:
 
     def _ask(self) -> None:
         if self._watch is None:
-            self._watch = sqlite3.connect(self.root / _FILE, check_same_thread=False, timeout=30)
+            self._watch = sqlite3.connect(self.root / CATALOG_FILE, check_same_thread=False, timeout=30)
         self._version = int(self._watch.execute("PRAGMA data_version").fetchone()[0])
         self._asked = time.monotonic()
+
+    def sign(self) -> None:
+        """Note the database's checksum if this process wrote to it, for whoever opens it next to verify.
+
+        Where somebody else reads or writes at the moment, it is left to them.
+        """
+        if not self._wrote:
+            return
+        with self._turn.taken(), closing(sqlite3.connect(self.root / CATALOG_FILE, timeout=0)) as connection:
+            busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if not busy:
+                self._digest.write()
 
     def close(self) -> None:
         """Let go of all connections."""
@@ -165,7 +184,24 @@ def _bell(path: Path) -> Bell | None:
 
 def exists(root: Path) -> bool:
     """Whether there is a pot in that directory."""
-    return (root / _FILE).exists()
+    return (root / CATALOG_FILE).exists()
+
+
+def accept_catalog(root: Path) -> None:
+    """Accept a database as it is, although its checksum does not match, if SQLite can read all of it."""
+    try:
+        connection = sqlite3.connect(root / CATALOG_FILE, timeout=30)
+        try:
+            found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(5)")]
+        finally:
+            connection.close()
+    except sqlite3.DatabaseError as error:
+        found = [str(error)]
+    if found != ["ok"]:
+        damage = DamagedFile.of(root / CATALOG_FILE, "; ".join(found))
+        damage.hint = "restore a backup"
+        raise damage
+    Digest(root / CATALOG_FILE).remove()
 
 
 def current_seq(tx: Connection) -> int:

@@ -66,9 +66,16 @@ def renew_query_runs(tx: Connection, version: int) -> bool:
         return False
     tx.execute(delete(meta).where(meta.c.key == _VERSION))
     tx.execute(insert(meta).values(key=_VERSION, value=str(version)))
-    paths = list(tx.execute(select(query_runs.c.path)).scalars())
-    for path in paths:
+    stale = set(tx.execute(select(query_runs.c.stream_id)).scalars())
+    for stream_id in stale:
+        forget_query_runs(tx, stream_id)
+    return bool(stale)
+
+
+def forget_query_runs(tx: Connection, stream_id: int) -> None:
+    """Let go of a stream's query runs, for its clauses to be compiled again."""
+    these = query_runs.c.stream_id == stream_id
+    for path in list(tx.execute(select(query_runs.c.path).where(these)).scalars()):
         tx.execute(insert(garbage).values(path=path, since=micros_now()))
-    tx.execute(delete(query_runs))
-    tx.execute(update(streams).values(compiled_seq=0))
-    return bool(paths)
+    tx.execute(delete(query_runs).where(these))
+    tx.execute(update(streams).where(streams.c.id == stream_id).values(compiled_seq=0))

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from tureen.errors import PotError
 from tureen.pot.catalog import micros_now
 from tureen.pot.clauses import fail_clauses
+from tureen.pot.damage import note_damage
 from tureen.pot.tables import cells, garbage, rejected, runs, sinks, streams
 
 KEEP_REJECTED = 10_000
@@ -59,7 +60,10 @@ class NewRun:
     indexed: bool
     matched_seq: int
     bytes: int
+    checksum: int
     failures: dict[int, str] = field(default_factory=dict)
+    damaged: tuple[tuple[str, str], ...] = ()
+    """Query runs that it should have been matched with but that are damaged, each with the detail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,7 @@ class NewCells:
 
     path: str
     bytes: int
+    checksum: int
     since: int
     matched_seq: int
     clauses: int
@@ -209,6 +214,8 @@ def _insert(tx: Connection, seq: int, stream_id: int, first_id: int, run: NewRun
         )
     )
     fail_clauses(tx, run.failures)
+    for path, detail in run.damaged:
+        note_damage(tx, path, detail)
 
 
 def _discard(tx: Connection, paths: Sequence[str]) -> None:

@@ -15,8 +15,9 @@ from sqlalchemy.dialects.sqlite import insert
 
 from tureen.faults import crash_point
 from tureen.pot.catalog import Catalog, micros_now
+from tureen.pot.damage import named_files
 from tureen.pot.files import attempt_of
-from tureen.pot.tables import cells, dead_attempts, dimensions, garbage, query_runs, runs, templates
+from tureen.pot.tables import dead_attempts, garbage
 
 ABANDONED_AFTER = 3600.0
 """Seconds after which a file that no commit named is taken for abandoned."""
@@ -51,7 +52,7 @@ def _sweep_abandoned(catalog: Catalog, abandoned_after: float) -> int:
     if not old:
         return 0
     with catalog.write() as tx:
-        real = _named(tx)
+        real = named_files(tx) | set(tx.execute(select(garbage.c.path)).scalars())
         dead = [path for path in old if str(path.relative_to(catalog.root)) not in real]
         for attempt in {attempt_of(path) for path in dead}:
             tx.execute(insert(dead_attempts).values(attempt=attempt, marked_at=micros_now()).on_conflict_do_nothing())
@@ -65,13 +66,6 @@ def _written(path: Path) -> float:
         return path.stat().st_mtime
     except FileNotFoundError:
         return float("inf")
-
-
-def _named(tx: object) -> set[str]:
-    named: set[str] = set()
-    for table in (runs, cells, query_runs, dimensions, templates, garbage):
-        named.update(tx.execute(select(table.c.path)).scalars())  # type: ignore[attr-defined]
-    return named
 
 
 def _files(root: Path) -> Iterable[Path]:

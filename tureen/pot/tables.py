@@ -270,6 +270,16 @@ garbage = Table(
     Column("since", BigInteger, nullable=False),
 )
 
+damage = Table(
+    "damage",
+    metadata,
+    # Files whose bytes are not those that were written; `lost` where they hold what nothing else has.
+    Column("path", String, primary_key=True),
+    Column("detail", Text, nullable=False),
+    Column("lost", Boolean, nullable=False),
+    Column("noticed_at", BigInteger, nullable=False),
+)
+
 
 _TRIGGERS = {
     "query_changed": "UPDATE ON queries",

@@ -20,6 +20,7 @@ from tureen.errors import UnknownQuery
 from tureen.language.template import read_template, spell
 from tureen.pot.catalog import micros_now, take_seq
 from tureen.pot.queries import LOCAL, Registered, check_free, find_query, unknown
+from tureen.pot.tablefile import read_table
 from tureen.pot.tables import garbage, gone_members, templates
 from tureen.schema import Schema
 
@@ -204,7 +205,4 @@ def _template(row: Row[Any]) -> Template:
     )
 
 
-@lru_cache(maxsize=64)
-def _mapped(path: Path) -> pa.Table:
-    with pa.memory_map(str(path)) as mapped:
-        return pa.ipc.open_file(mapped).read_all()
+_mapped = lru_cache(maxsize=64)(read_table)

@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tureen.pot.parts import Parts, PartsWriter
 from tureen.predicate import Clause, Factor, IsNull, Predicate, Within, load_clause
 from tureen.queries.access import MOST_PARTNERS, AccessIndex
 from tureen.queries.arrays import Arrays, Typed, typed
@@ -169,15 +170,16 @@ class QueryRun:
         encodings = tuple(Encoding(number) for number in about["encodings"])
         return cls(tuple(about["names"]), encodings, arrays, texts, access)
 
-    def save(self, path: str | Path) -> None:
-        """Write the run as one file; making it durable is for the caller."""
-        Path(path).write_bytes(self.to_buffer())
+    def write(self, file: BinaryIO, name: str) -> None:
+        """Write the run as one file of that name; making it durable is for the caller."""
+        parts = PartsWriter(file, name)
+        parts.add(self.to_buffer())
+        parts.finish()
 
     @classmethod
-    def load(cls, path: str | Path) -> QueryRun:
-        """Open a file that `save` wrote, memory-mapped."""
-        with pa.memory_map(str(path)) as source:
-            return cls.from_buffer(source.read_buffer())
+    def load(cls, path: Path) -> QueryRun:
+        """Map a file that `write` wrote, and verify it; raises DamagedFile."""
+        return cls.from_buffer(Parts(path).read(0))
 
 
 def _lists(arrays: Typed, prefix: str) -> dict[str, pa.LargeListArray]:

@@ -40,7 +40,7 @@ def gather_segment(schema: Schema, names: Sequence[str], hit: Hits) -> pa.Table:
 
 
 def _column(name: str, kind: pa.DataType, hit: Hits) -> pa.Array:
-    addresses = hit.run.numbers_at(name)
+    addresses = hit.run.numbers_at(name, hit.starts)
     if addresses is not None:
         # Plain numbers without NULLs, the usual case: one compiled call for all blocks.
         empty = np.empty(len(hit.rows), np.int32 if kind.bit_width == 32 else np.int64)
@@ -67,6 +67,6 @@ def _time_order(schema: Schema, hits: Sequence[Hits]) -> pa.Array | None:
 
 
 def _times(schema: Schema, hit: Hits) -> npt.NDArray[np.int64]:
-    addresses = hit.run.numbers_at(schema.time_column)
+    addresses = hit.run.numbers_at(schema.time_column, hit.starts)
     assert addresses is not None, "every tuple has a time"
     return collect(addresses, hit.starts, hit.rows, np.empty(len(hit.rows), np.int64))

@@ -12,7 +12,7 @@ from tureen.aggregates.groups import Groups
 from tureen.aggregates.plan import Plan
 from tureen.aggregates.strip import Strip, make_strip
 from tureen.aggregates.values import evaluate
-from tureen.errors import QueryFailed
+from tureen.errors import DamagedFile, QueryFailed
 from tureen.matching import Selector
 from tureen.pot.queries import Registered
 from tureen.results.gather import gather_segment
@@ -82,8 +82,8 @@ class Structure:
     def _add(self, segment: Segment, schema: Schema, query: Registered, selector: Selector) -> None:
         try:
             self._strips[segment.key] = self._make(segment, schema, query, selector)
-        except QueryFailed:
-            # Tuples do not change: it would raise again.
+        except (QueryFailed, DamagedFile):
+            # Tuples do not change: it would raise again, perhaps where the window does not reach.
             self._hopeless |= {segment.key}
         if self.plan.distinct is not None and len(self.groups) > MOST_DISTINCT:
             # Keeping values that are nearly all different would be keeping the rows.

@@ -11,15 +11,16 @@ from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
-from tureen.errors import UnknownStream
+from tureen.errors import DamagedFile, PotError, UnknownStream
 from tureen.pot.catalog import Catalog, current_seq
+from tureen.pot.damage import note_damage
 from tureen.pot.queries import Registered, standing_version
 from tureen.pot.runs import Run, live_runs
 from tureen.pot.streams import Stream, stream_by_id
 from tureen.pot.templates import find_standing
 from tureen.results.segment import Segment
 from tureen.schema import Schema
-from tureen.stems.run import OpenRun, in_memory, open_cells, open_run, sort_by_time
+from tureen.stems.run import OpenRun, in_memory, log, log_damage, open_cells, open_run, sort_by_time
 
 OPEN_RUNS = 1024
 """How many runs and cell files a process keeps mapped."""
@@ -91,6 +92,7 @@ class View:
         self._maps: Cache[Any] = Cache(OPEN_RUNS)
         self._segments: Cache[Segment] = Cache(OPEN_RUNS)
         self._tails: Cache[Segment] = Cache(64)
+        self._damaged: set[str] = set()
 
     def refresh(self) -> None:
         """Forget what is no longer so."""
@@ -157,11 +159,11 @@ class View:
                 tail.append(run)
                 continue
             if tail:
-                segments.append(self._tail(tail, stream.schema))
+                segments += self._tail(tail, stream.schema)
                 tail = []
             segments.append(self._segment(run, stream.schema))
         if tail:
-            segments.append(self._tail(tail, stream.schema))
+            segments += self._tail(tail, stream.schema)
         return StreamState(seq, stream, segments, runs)
 
     def _segment(self, run: Run, schema: Schema) -> Segment:
@@ -177,12 +179,16 @@ class View:
             run.max_time,
             lambda: self._open(run, schema),
             lambda: [self._cells(one.path) for one in run.cells],
-            run.matched_seq,
+            run.matched_seq if run.indexed else None,
+            self._report,
         )
 
-    def _tail(self, runs: list[Run], schema: Schema) -> Segment:
-        """Neighbouring unindexed runs as one segment, scanned together."""
-        return self._tails.get(tuple(run.id for run in runs), lambda: self._join(runs, schema))
+    def _tail(self, runs: list[Run], schema: Schema) -> list[Segment]:
+        """Neighbouring unindexed runs as one segment, scanned together; one by one where one of them is damaged."""
+        try:
+            return [self._tails.get(tuple(run.id for run in runs), lambda: self._join(runs, schema))]
+        except DamagedFile:
+            return [self._new_segment(run, schema) for run in runs]
 
     def _join(self, runs: list[Run], schema: Schema) -> Segment:
         tables = [self._open(run, schema).table(schema, run.first_id - runs[0].first_id) for run in runs]
@@ -194,7 +200,7 @@ class View:
         )
 
     def _open(self, run: Run, schema: Schema) -> OpenRun:
-        opened: OpenRun = self._maps.get(run.path, lambda: open_run(self._path(run.path), schema))
+        opened: OpenRun = self._maps.get(run.path, lambda: open_run(self._path(run.path), schema, self._report))
         return opened
 
     def _cells(self, path: str) -> Any:
@@ -202,3 +208,15 @@ class View:
 
     def _path(self, path: str) -> Path:
         return self.catalog.root / path
+
+    def _report(self, damage: DamagedFile) -> None:
+        """Log damage that did not change an answer, and let the process that feeds the pot repair it."""
+        if damage.file in self._damaged:
+            return
+        self._damaged.add(damage.file)
+        log_damage(damage)
+        try:
+            with self.catalog.write() as tx:
+                note_damage(tx, damage.file, damage.detail)
+        except PotError as error:
+            log.warning("the damage of '%s' could not be noted: %s", damage.file, error)

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from tureen.errors import TureenError
+from tureen.service.cli_integrity import backup, verify
 from tureen.service.cli_output import Format, show_object, show_rows
 from tureen.service.cli_push import push
 from tureen.service.cli_queries import queries
@@ -116,6 +117,8 @@ def status(soup: AnySoup, output: Output = Format.TABLE) -> None:
         show_object({**rest, "tables": len(found["tables"])}, output)
 
 
+app.command()(verify)
+app.command()(backup)
 app.add_typer(token_commands, name="token")
 
 

@@ -31,6 +31,10 @@ class Progress:
         """So much is done."""
         self._bars.update(self._task, completed=done, note=note)
 
+    def of(self, done: int, total: int) -> None:
+        """So much of so much is done."""
+        self._bars.update(self._task, completed=done, total=total)
+
     def note(self, text: str) -> None:
         """Say something beside the bar."""
         self._bars.update(self._task, note=text)

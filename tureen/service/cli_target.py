@@ -64,6 +64,14 @@ def target_of(url: str | None, token: str | None, pot: str | None, environ: Mapp
     return Target(pot, url or DEFAULT_URL, token or environ.get("TUREEN_TOKEN"))
 
 
+def pot_of(pot: str | None, environ: Mapping[str, str] = os.environ) -> str:
+    """The pot that a command works on which needs the directory itself."""
+    found = pot or environ.get("TUREEN_POT")
+    if not found:
+        raise typer.BadParameter("name a pot of this machine", param_hint="--pot")
+    return found
+
+
 def open_target(target: Target) -> AnySoup:
     """The soup to work on."""
     # Imported here, so that help and usage errors come at once.

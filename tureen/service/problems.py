@@ -26,6 +26,7 @@ STATUSES: dict[type[TureenError], int] = {
     errors.QueryFailed: 409,
     errors.TooLarge: 413,
     errors.TooMany: 429,
+    errors.DamagedFile: 500,
     errors.PotError: 503,
     errors.EngineFailed: 503,
     errors.TureenError: 400,

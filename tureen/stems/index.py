@@ -9,7 +9,7 @@ constants of the queries are sorted and tuples look them up, here the tuples are
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,7 +66,6 @@ class Table(NamedTuple):
     address: int
 
 
-@dataclass(eq=False)
 class Block:
     """At most BLOCK_ROWS tuples in time order, with or without the index of some columns.
 
@@ -75,14 +74,24 @@ class Block:
     """
 
     columns: pa.RecordBatch
-    index: Mapping[str, ColumnIndex] | None = None
-    _kept: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, repr=False)
-    _tables: dict[tuple[str, ...], Table] = field(default_factory=dict, init=False, repr=False)
-    rows: int = field(init=False)
+    index: Mapping[str, ColumnIndex] | None
+    nth: npt.NDArray[np.uint32] | None
+    """Where each tuple stands in its run's order of arrival, counted from the run's first, if it was merged."""
+    rows: int
     """The number of tuples."""
+    mapped = True
+    """Whether the columns are there already; those of a file are verified and mapped when they are first used."""
 
-    def __post_init__(self) -> None:
-        self.rows = self.columns.num_rows
+    def __init__(self, columns: pa.RecordBatch, index: Mapping[str, ColumnIndex] | None = None) -> None:
+        """Look at tuples in memory."""
+        self.columns, self.index, self.nth = columns, index, None
+        self.rows = columns.num_rows
+        self._kept: dict[tuple[str, str], Any] = {}
+        self._tables: dict[tuple[str, ...], Table] = {}
+
+    def read(self) -> None:
+        """Make sure that the columns are in memory; raises DamagedFile where those of a file are damaged."""
+        assert self.columns is not None
 
     def column(self, name: str) -> pa.Array:
         """The Arrow column of that name."""

@@ -1,43 +1,54 @@
 """Data runs as files: tuples in time order, cut into indexed blocks, with their cells behind them.
 
+A run is a file of checksummed parts (`tureen.pot.parts`):
+
 ```
-Arrow IPC file   one record batch per block: the stored columns; `_nth` where tuples were merged out of their order
-                 of arrival; `_perm_<column>` and `_rank_<column>` where indexed
-Arrow IPC file   for each block a record batch per query run: its cells (absent where the run was not matched)
-footer           where the first one ends, where the second one starts, its length, magic
+for each block     its tuples as an Arrow record batch: the stored columns, and `_nth` where tuples were merged out of
+                   their order of arrival; then, where it is indexed, `_perm_<column>` and `_rank_<column>`
+for each block     a record batch per query run: its cells (absent where the run was not matched)
 ```
 
-Both parts start at a multiple of 64 bytes, so that a reader maps the file and copies nothing.
+What is said about the file is its layout as JSON: the rows of each block and its last time, and which of the above
+there is.
+
+A part is verified when a process first uses it. What follows from the tuples is made again where it is damaged.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from tureen.errors import DamagedFile
+from tureen.pot.parts import Parts, PartsWriter
 from tureen.schema import Schema
-from tureen.stems.index import BLOCK_ROWS, Block, ColumnIndex, index_block
+from tureen.stems.index import BLOCK_ROWS, Block, index_block
+from tureen.stems.stored import NTH, StoredBlock, StoredCells, index_batch
 
-CELL_SCHEMA = pa.schema([("clause", pa.int64()), ("rows", pa.int32()), ("ids", pa.large_binary())])
-"""A cell's columns: for each clause with a match in the block, how many rows and which."""
-
-NTH = "_nth"
-"""The column that says where a tuple stands in the run's order of arrival: its id, counted from the run's first.
-
-Where it is not there, tuples stand in that order.
-"""
-
-_FOOTER = struct.Struct("<qqq8s")
-_MAGIC = b"TURRUN01"
+log = logging.getLogger("tureen")
 
 CellsOf = Callable[[Block], Iterable[pa.RecordBatch]]
 """Matches one block with each query run in turn; a batch is written before the next is made, in the same buffers."""
+
+Report = Callable[[DamagedFile], None]
+"""Takes note of damage that did not change an answer, because it could be made good."""
+
+Numbers = np.ndarray[Any, np.dtype[np.int64]]
+
+_mapping = threading.Lock()
+
+
+def log_damage(damage: DamagedFile) -> None:
+    """Say in the log that something was computed again."""
+    log.warning("%s (%s): computed again from the tuples", damage.message, damage.detail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +69,9 @@ def sort_by_time(schema: Schema, table: pa.Table) -> Sorted:
     return Sorted(table, int(times[0]), int(times[-1]))
 
 
-def times_of(column: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.int64]]:
+def times_of(column: pa.Array | pa.ChunkedArray) -> Numbers:
     """A time column as microseconds."""
-    values: np.ndarray[Any, np.dtype[np.int64]] = column.cast(pa.int64()).to_numpy()
+    values: Numbers = column.cast(pa.int64()).to_numpy()
     return values
 
 
@@ -73,26 +84,53 @@ def cut(table: pa.Table) -> list[pa.RecordBatch]:
     ]
 
 
-def write_run(file: BinaryIO, schema: Schema, table: pa.Table, cells_of: CellsOf | None, *, indexed: bool) -> None:
-    """Write tuples in time order, with an index if wanted, and the cells that `cells_of` gives."""
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What a run's file holds: the rows of each block, the time of its last tuple, and which parts there are."""
+
+    rows: list[int]
+    ends: list[int]
+    indexed: bool
+    nth: bool
+
+    @classmethod
+    def of(cls, parts: Parts) -> Layout:
+        """The layout of a run's file."""
+        return cls(**json.loads(parts.about))
+
+    def holds_tuples(self, part: int) -> bool:
+        """Whether a part holds tuples, and not what follows from them."""
+        return part < len(self.rows) * self.step and part % self.step == 0
+
+    @property
+    def step(self) -> int:
+        """How many parts a block has, its cells not counted."""
+        return 2 if self.indexed else 1
+
+
+def write_run(
+    file: BinaryIO, name: str, schema: Schema, table: pa.Table, cells_of: CellsOf | None, *, indexed: bool
+) -> int:
+    """Write tuples in time order, with an index if wanted, and the cells that `cells_of` gives.
+
+    Gives the file's checksum.
+    """
     names = schema.names if indexed else []
-    kept = schema.stored.names if is_in_order(table) else [*schema.stored.names, NTH]
-    stored = _file_schema(schema, kept, names)
+    nth = not is_in_order(table)
+    stored = [*schema.stored.names, NTH] if nth else schema.stored.names
+    parts = PartsWriter(file, name)
     blocks: list[Block] = []
-    with pa.ipc.new_file(pa.PythonFile(file, "w"), stored) as data:
-        for batch in cut(table.select(kept)):
-            index = index_block(batch, names)
-            arrays = list(batch.columns)
-            for name in names:
-                arrays += [pa.array(index[name].perm), pa.array(index[name].rank)]
-            data.write_batch(pa.record_batch(arrays, schema=stored))
-            blocks.append(Block(batch, index if indexed else None))
-    end = file.tell()
-    file.write(bytes(-end % 64))
-    start = file.tell()
+    for batch in cut(table.select(stored)):
+        index = index_block(batch, names)
+        parts.add(batch.serialize())
+        if indexed:
+            parts.add(index_batch(index).serialize())
+        blocks.append(Block(batch, index if indexed else None))
     if cells_of is not None:
-        write_cells(file, blocks, cells_of)
-    file.write(_FOOTER.pack(end, start, file.tell() - start, _MAGIC))
+        _add_cells(parts, blocks, cells_of)
+    ends = [int(times_of(block.column(schema.time_column))[-1]) for block in blocks]
+    layout = Layout([block.rows for block in blocks], ends, indexed, nth)
+    return parts.finish(json.dumps(asdict(layout)).encode())
 
 
 def is_in_order(table: pa.Table) -> bool:
@@ -102,99 +140,131 @@ def is_in_order(table: pa.Table) -> bool:
     return bool(np.array_equal(table.column(NTH).to_numpy(), np.arange(len(table))))
 
 
-def write_cells(file: BinaryIO, blocks: Iterable[Block], cells_of: CellsOf) -> None:
-    """Write the cells of each block."""
-    with pa.ipc.new_file(pa.PythonFile(file, "w"), CELL_SCHEMA) as cells:
-        for block in blocks:
-            for batch in cells_of(block):
-                cells.write_batch(batch)
+def write_cells(file: BinaryIO, name: str, blocks: Iterable[Block], cells_of: CellsOf) -> int:
+    """Write the cells of each block as a file of their own; gives its checksum."""
+    parts = PartsWriter(file, name)
+    _add_cells(parts, blocks, cells_of)
+    return parts.finish()
 
 
-@dataclass(frozen=True, eq=False)
+def _add_cells(parts: PartsWriter, blocks: Iterable[Block], cells_of: CellsOf) -> None:
+    for block in blocks:
+        for batch in cells_of(block):
+            parts.add(batch.serialize())
+
+
+class _Addresses(NamedTuple):
+    """Where columns lie in the blocks that are mapped; replaced when more are, as threads may be reading it."""
+
+    unmapped: frozenset[int]
+    columns: dict[str, Numbers | None]
+
+
 class OpenRun:
     """A memory-mapped run, or some tuples in memory that are looked at like one."""
 
-    blocks: Sequence[Block]
-    times: Sequence[np.ndarray[Any, np.dtype[np.int64]]]
-    """The times of each block's tuples."""
-    cells: Sequence[Sequence[pa.RecordBatch]] = ()
-    """The cells that were written with the run: for each query run one per block; none where it was not matched."""
-    nth: np.ndarray[Any, np.dtype[np.uint32]] | None = None
-    """Where each tuple stands in the order of arrival; None where it stands there already."""
-    _addresses: dict[str, np.ndarray[Any, np.dtype[np.int64]] | None] = field(default_factory=dict)
+    def __init__(
+        self,
+        blocks: Sequence[Block],
+        ends: Sequence[int],
+        time_column: str,
+        cells: Sequence[Sequence[pa.RecordBatch]] = (),
+        *,
+        in_order: bool = True,
+    ) -> None:
+        """Look at blocks, whose last tuples have the times `ends`.
 
-    def numbers_at(self, name: str) -> np.ndarray[Any, np.dtype[np.int64]] | None:
-        """Where a column's numbers lie in each block, or None if it has NULLs or is not of plain numbers."""
-        if name not in self._addresses:
-            places = [block.numbers_at(name) for block in self.blocks]
-            self._addresses[name] = np.array(places, np.int64) if all(places) else None
-        return self._addresses[name]
+        `cells` were written with the run: for each query run one per block. `in_order` says that tuples stand in their
+        order of arrival, without gaps.
+        """
+        self.blocks, self.ends, self.cells, self.in_order = blocks, ends, cells, in_order
+        self.starts: list[int] = [0, *np.cumsum([block.rows for block in blocks]).tolist()]
+        """How many tuples come before each block, and at the end how many there are."""
+        self._time_column = time_column
+        unmapped = frozenset(number for number, block in enumerate(blocks) if not block.mapped)
+        self._addresses = _Addresses(unmapped, {})
+
+    def times(self, number: int) -> Numbers:
+        """The times of one block's tuples."""
+        return self.blocks[number].keys(self._time_column)
+
+    def nth(self, number: int) -> Numbers:
+        """Where each tuple of a block stands in the run's order of arrival."""
+        nth = self.blocks[number].nth
+        return np.arange(self.starts[number], self.starts[number + 1]) if nth is None else nth.astype(np.int64)
+
+    def parts(self, first: int, last: int) -> Iterator[tuple[int, int, int]]:
+        """The blocks that reach into an interval of tuples, with the interval within each."""
+        for number, start in enumerate(self.starts[:-1]):
+            end = self.starts[number + 1]
+            if first < end and last > start:
+                yield number, max(first - start, 0), min(last, end) - start
+
+    def numbers_at(self, name: str, starts: Numbers) -> Numbers | None:
+        """Where a column's numbers lie in each block, or None if it has NULLs or is not of plain numbers.
+
+        Only blocks with rows are looked at, those from `starts[n]` to `starts[n + 1]`; others are at 0.
+        """
+        found = self._addresses
+        if found.unmapped:
+            found = self._map(found, starts)
+        if name not in found.columns:
+            addresses = [
+                None if number in found.unmapped else block.numbers_at(name) for number, block in enumerate(self.blocks)
+            ]
+            known = np.array([address or 0 for address in addresses], np.int64)
+            found.columns[name] = None if 0 in addresses else known
+        return found.columns[name]
+
+    def _map(self, found: _Addresses, starts: Numbers) -> _Addresses:
+        """Verify and map the blocks that have rows; the addresses with them."""
+        new = found.unmapped.intersection(np.flatnonzero(np.diff(starts)).tolist())
+        if not new:
+            return found
+        for number in new:
+            self.blocks[number].read()
+        with _mapping:
+            self._addresses = _Addresses(self._addresses.unmapped - new, {})
+            return self._addresses
 
     def table(self, schema: Schema, first: int) -> pa.Table:
         """The tuples with their numbers in order of arrival, counted from `first` on."""
         columns = pa.Table.from_batches([block.columns for block in self.blocks], schema.stored)
-        nth = np.arange(len(columns)) if self.nth is None else self.nth.astype(np.int64)
+        nth = np.concatenate([self.nth(number) for number in range(len(self.blocks))])
         return columns.append_column(NTH, pa.array((nth + first).astype(np.uint32)))
 
 
 def in_memory(schema: Schema, tuples: Sorted) -> OpenRun:
     """Tuples in time order, to be looked at like a run without index."""
-    nth = None if is_in_order(tuples.table) else tuples.table.column(NTH).to_numpy()
-    return _run_of([Block(batch) for batch in cut(tuples.table.select(schema.stored.names))], schema, (), nth)
+    in_order = is_in_order(tuples.table)
+    blocks = []
+    for batch in cut(tuples.table):
+        block = Block(batch.select(schema.stored.names))
+        if not in_order:
+            block.nth = batch.column(NTH).to_numpy()
+        blocks.append(block)
+    ends = [int(times_of(block.column(schema.time_column))[-1]) for block in blocks]
+    return OpenRun(blocks, ends, schema.time_column, in_order=in_order)
 
 
-def open_run(path: Path, schema: Schema) -> OpenRun:
-    """Map a run file."""
-    buffer = pa.memory_map(str(path)).read_buffer()
-    end, start, length, magic = _FOOTER.unpack(buffer.slice(buffer.size - _FOOTER.size))
-    if magic != _MAGIC:
-        raise OSError(f"{path.name} is not a data run")
-    batches = _batches(buffer.slice(0, end))
-    nth = None
-    if batches and batches[0].schema.get_field_index(NTH) >= 0:
-        nth = np.concatenate([batch.column(NTH).to_numpy() for batch in batches])
-    blocks = [_block(batch, schema) for batch in batches]
-    cells = _batches(buffer.slice(start, length)) if length else []
-    queries = len(cells) // len(blocks)
-    return _run_of(blocks, schema, [cells[number::queries] for number in range(queries)], nth)
-
-
-def _run_of(
-    blocks: Sequence[Block],
-    schema: Schema,
-    cells: Sequence[Sequence[pa.RecordBatch]],
-    nth: np.ndarray[Any, np.dtype[np.uint32]] | None,
-) -> OpenRun:
-    return OpenRun(blocks, [times_of(block.columns.column(schema.time_column)) for block in blocks], cells, nth)
+def open_run(path: Path, schema: Schema, report: Report = log_damage) -> OpenRun:
+    """Map a run file; its parts are verified when they are first used."""
+    parts = Parts(path)
+    layout = Layout.of(parts)
+    fields = [*schema.stored, pa.field(NTH, pa.uint32())] if layout.nth else list(schema.stored)
+    step = layout.step
+    names = schema.names if layout.indexed else ()
+    blocks = [
+        StoredBlock(rows, parts, step * number, pa.schema(fields), names, report)
+        for number, rows in enumerate(layout.rows)
+    ]
+    first = step * len(blocks)
+    queries = (len(parts) - first) // len(blocks)
+    cells = [StoredCells(parts, first + query, queries, len(blocks)) for query in range(queries)]
+    return OpenRun(blocks, layout.ends, schema.time_column, cells, in_order=not layout.nth)
 
 
 def open_cells(path: Path) -> Sequence[pa.RecordBatch]:
-    """Map a file that holds only cells."""
-    return _batches(pa.memory_map(str(path)).read_buffer())
-
-
-def _batches(buffer: pa.Buffer) -> Sequence[pa.RecordBatch]:
-    file = pa.ipc.open_file(pa.BufferReader(buffer))
-    return [file.get_batch(number) for number in range(file.num_record_batches)]
-
-
-def _block(batch: pa.RecordBatch, schema: Schema) -> Block:
-    columns = batch.select(schema.stored.names)
-    if batch.schema.get_field_index(f"_perm_{schema.names[0]}") < 0:
-        return Block(columns, None)
-    index = {
-        name: ColumnIndex(
-            perm=batch.column(f"_perm_{name}").to_numpy(),
-            rank=batch.column(f"_rank_{name}").to_numpy(),
-            valid=batch.num_rows - batch.column(name).null_count,
-        )
-        for name in schema.names
-    }
-    return Block(columns, index)
-
-
-def _file_schema(schema: Schema, kept: Sequence[str], names: Sequence[str]) -> pa.Schema:
-    fields = [pa.field(NTH, pa.uint32()) if name == NTH else schema.stored.field(name) for name in kept]
-    for name in names:
-        fields += [pa.field(f"_perm_{name}", pa.uint16()), pa.field(f"_rank_{name}", pa.uint16())]
-    return pa.schema(fields)
+    """Map a file that holds only cells; each batch is verified when it is read."""
+    parts = Parts(path)
+    return StoredCells(parts, 0, 1, len(parts))

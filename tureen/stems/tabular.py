@@ -13,7 +13,7 @@ from pyarrow import parquet
 from tureen.errors import InvalidRows, InvalidSchema
 from tureen.faults import crash_point
 from tureen.pot.dimensions import Content
-from tureen.pot.files import durable_file
+from tureen.pot.tablefile import read_table, write_table
 from tureen.schema import Column, Kind, Schema, Type
 from tureen.stems.csvfile import read_csv
 from tureen.stems.intake import from_frame, to_batch
@@ -44,15 +44,13 @@ def write_content(root: Path, table_id: str, attempt: str, batch: pa.RecordBatch
     """Write a table's rows as a new file; it is real when a commit names it."""
     name = f"tables/{table_id}/{attempt}-0.arrow"
     crash_point("table.before_write")
-    with durable_file(root / name) as file, pa.ipc.new_file(file, batch.schema) as writer:
-        writer.write_batch(batch)
+    write_table(root / name, batch)
     return Content(name, batch.num_rows, (root / name).stat().st_size)
 
 
 def read_content(root: Path, content: Content) -> pa.Table:
     """A table's rows, mapped and not copied."""
-    with pa.memory_map(str(root / content.path)) as mapped:
-        return pa.ipc.open_file(mapped).read_all()
+    return read_table(root / content.path)
 
 
 def _from_file(schema: Schema | None, path: Path) -> pa.Table:

@@ -21,6 +21,7 @@ from tureen.pipeline.choosing import Chooser
 from tureen.pipeline.compiling import compile_queries
 from tureen.pipeline.debts import pay, pay_debts
 from tureen.pipeline.pinning import pin
+from tureen.pipeline.repair import repair
 from tureen.pot.catalog import Catalog, check_attempt, micros_now, take_seq
 from tureen.pot.files import new_attempt
 from tureen.pot.queries import Gone, Registration
@@ -127,6 +128,11 @@ class HandTurned:
         for stream in self._streams():
             upkeep.seal(self.catalog, stream, everything=everything)
 
+    def repair(self) -> None:
+        """Write anew what was noticed to be damaged."""
+        for stream in self._streams():
+            repair(self.catalog, stream)
+
     def expire(self) -> None:
         """Let go of what is before the horizon."""
         for stream in self._streams():
@@ -137,7 +143,8 @@ class HandTurned:
         return self.invoker.invoke(handle, now)
 
     def close(self) -> None:
-        """Let go of the catalog."""
+        """Let go of the catalog, as the engine does."""
+        self.catalog.sign()
         self.catalog.close()
 
     def _streams(self) -> list[Stream]:

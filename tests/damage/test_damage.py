@@ -1,0 +1,236 @@
+"""Damage by kind: what follows from the tuples is made again, and of the tuples only the damaged block is missing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.damage import flips
+from tureen.errors import DamagedFile, PotError
+from tureen.integrity import backup, verify
+from tureen.pot.catalog import CATALOG_FILE, Catalog
+from tureen.pot.damage import noted_damage
+from tureen.pot.parts import Parts
+from tureen.pot.runs import Run, live_runs, rejected_rows
+from tureen.stems.run import Layout
+from tureen.testing.hand import HandTurned
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], list[Any]]:
+    """A pot that nothing is wrong with, the handles of its queries, and what they answer."""
+    root = tmp_path_factory.mktemp("whole") / "pot"
+    handles = flips.build(root)
+    return root, handles, flips.answers(root, handles)
+
+
+@pytest.fixture
+def pot(whole: tuple[Path, list[str], list[Any]], tmp_path: Path) -> Path:
+    """A copy of it to be damaged."""
+    return Path(shutil.copytree(whole[0], tmp_path / "pot"))
+
+
+def runs(root: Path, stream: int = 1) -> list[Run]:
+    catalog = Catalog(root)
+    with catalog.read() as tx:
+        found = live_runs(tx, stream)
+    catalog.close()
+    return found
+
+
+def damage(path: Path, part: int | None = None) -> None:
+    """Change a byte in the middle of one part of a file, or in the whole file."""
+    data = bytearray(path.read_bytes())
+    start, length = 0, len(data)
+    if part is not None:
+        start, length, _ = Parts(path)._entries[part]
+    data[start + length // 2] ^= 0x10
+    path.write_bytes(data)
+
+
+def layout(root: Path, run: Run) -> Layout:
+    return Layout.of(Parts(root / run.path))
+
+
+def noted(root: Path) -> list[tuple[str, bool]]:
+    catalog = Catalog(root)
+    with catalog.read() as tx:
+        found = [(damage.path, damage.lost) for damage in noted_damage(tx)]
+    catalog.close()
+    return found
+
+
+def test_flipped_bytes_give_right_answers_or_errors(pot: Path, whole: tuple[Path, list[str], list[Any]]) -> None:
+    _, handles, expected = whole
+    assert not any(isinstance(answer, Exception) for answer in expected)
+    assert list(flips.flip(pot, handles, expected, seed=7, count=60)) == []
+
+
+def test_damaged_index_and_cells_change_no_answer_and_are_repaired(
+    pot: Path, whole: tuple[Path, list[str], list[Any]], caplog: pytest.LogCaptureFixture
+) -> None:
+    _, handles, expected = whole
+    indexed = [run for run in runs(pot) if run.indexed]
+    for run in indexed:
+        for part in range(len(Parts(pot / run.path))):
+            if not layout(pot, run).holds_tuples(part):
+                damage(pot / run.path, part)
+        for file in run.cells:
+            damage(pot / file.path, 0)
+    assert flips.answers(pot, handles) == expected
+    assert "computed again from the tuples" in caplog.text
+    names = {run.path for run in indexed}
+    assert names & {path for path, lost in noted(pot) if not lost}
+    verify(pot)
+    hand = HandTurned(pot)
+    hand.repair()
+    hand.compile()
+    hand.pay()
+    hand.close()
+    assert not names & {run.path for run in runs(pot)}
+    assert verify(pot).damaged == ()
+    assert noted(pot) == []
+    assert flips.answers(pot, handles) == expected
+
+
+def test_damaged_query_run_is_compiled_again(pot: Path, whole: tuple[Path, list[str], list[Any]]) -> None:
+    _, handles, expected = whole
+    (queries,) = (pot / "queries").glob("*-1.queries")
+    damage(queries, 0)
+    hand = HandTurned(pot)
+    # A batch that cannot be matched is taken all the same, and its cells are owed.
+    hand.push("t", flips.table(flips.rows(20_000, 5000)))
+    assert noted(pot) == [(f"queries/{queries.name}", False)]
+    before = [hand.invoke(handle).table for handle in handles]
+    hand.repair()
+    hand.compile()
+    hand.pay()
+    assert noted(pot) == []
+    assert [hand.invoke(handle).table for handle in handles] == before
+    assert before[0].num_rows > len(expected[0]["k"])
+    hand.close()
+    assert verify(pot).damaged == ()
+
+
+def test_only_answers_that_need_a_damaged_block_fail(pot: Path) -> None:
+    merged = max(runs(pot), key=lambda run: run.rows)
+    damage(pot / merged.path, 0)
+    hand = HandTurned(pot)
+    needed = hand.register("SELECT k FROM t", materialize=False)
+    later = hand.register("SELECT k FROM t WHERE k < 4000 BEGIN NOW - 1 HOUR END NOW", materialize=False)
+    totals = hand.register("SELECT count(*) AS n FROM t BEGIN NOW - 1 HOUR END NOW", materialize=False)
+    other = hand.register("SELECT k FROM other", materialize=False)
+    with pytest.raises(DamagedFile, match=merged.path) as raised:
+        hand.invoke(needed)
+    assert "tureen verify" in str(raised.value)
+    for handle in (later, totals, other):
+        assert len(hand.invoke(handle)) > 0
+    hand.close()
+
+
+def test_blocks_of_a_run_are_damaged_one_by_one(tmp_path: Path) -> None:
+    hand = HandTurned(tmp_path / "pot")
+    hand.create_stream("t", flips.SCHEMA, "ts", clock="stream")
+    kept = hand.register("SELECT k, v, s FROM t WHERE k < 2")
+    rare = hand.register("SELECT ts, k FROM t WHERE ts < TIMESTAMP '1970-01-01 00:01:00'")
+    hand.compile()
+    hand.push("t", flips.table(flips.rows(0, 3 * 65_536)))
+    expected = hand.invoke(rare).table
+    hand.close()
+    (run,) = runs(tmp_path / "pot")
+    damage(tmp_path / "pot" / run.path, 2)
+    hand = HandTurned(tmp_path / "pot")
+    newest = hand.register("SELECT k FROM t BEGIN NOW - 10 HOURS END NOW", materialize=False)
+    with pytest.raises(DamagedFile):
+        hand.invoke(kept)
+    assert hand.invoke(rare).table == expected
+    assert len(hand.invoke(newest)) == 36_001
+    # The first and the third block are all that is left, in order and with their ids.
+    hand.close()
+    assert verify(tmp_path / "pot", repair=True).given_up == 65_536
+    hand = HandTurned(tmp_path / "pot")
+    left = [row for number, row in enumerate(flips.rows(0, 3 * 65_536)) if number // 65_536 != 1 and row["k"] < 2]
+    assert hand.invoke(kept).table.column("k").to_pylist() == [row["k"] for row in left]
+    hand.close()
+
+
+def test_damaged_tail_keeps_only_its_own_rows_from_answers(pot: Path) -> None:
+    tail = runs(pot)[-3:]
+    damage(pot / tail[1].path, 0)
+    hand = HandTurned(pot)
+    everything = hand.register("SELECT k FROM t BEGIN NOW - 45 SECONDS END NOW", materialize=False)
+    newest = hand.register("SELECT k FROM t BEGIN NOW - 19 SECONDS END NOW", materialize=False)
+    with pytest.raises(DamagedFile, match=tail[1].path):
+        hand.invoke(everything)
+    assert len(hand.invoke(newest)) == 20
+    hand.close()
+
+
+def test_merging_goes_on_around_damaged_tuples(pot: Path) -> None:
+    tail = runs(pot)[-3:]
+    damage(pot / tail[0].path, 0)
+    hand = HandTurned(pot)
+    for number in range(20):
+        hand.push("t", flips.table(flips.rows(20_000 + 20 * number, 20)))
+        hand.seal()
+    assert tail[0].path in {run.path for run in runs(pot)}
+    assert len(runs(pot)) < 20
+    assert (tail[0].path, True) in noted(pot)
+    hand.close()
+
+
+def test_lost_blocks_are_given_up_and_reported(pot: Path) -> None:
+    tail = runs(pot)[-3:]
+    damage(pot / tail[1].path, 0)
+    found = verify(pot)
+    assert [(one.path, one.lost) for one in found.damaged] == [(tail[1].path, True)]
+    done = verify(pot, repair=True)
+    assert done.given_up == tail[1].rows
+    assert verify(pot).damaged == ()
+    catalog = Catalog(pot)
+    with catalog.read() as tx:
+        (rejected,) = rejected_rows(tx, 1)
+    catalog.close()
+    assert tail[1].path in rejected["reason"]
+    assert json.dumps(rejected["row"]) == json.dumps({"rows": tail[1].rows})
+    hand = HandTurned(pot)
+    everything = hand.register("SELECT k FROM t BEGIN NOW - 59 SECONDS END NOW", materialize=False)
+    assert len(hand.invoke(everything)) == 40
+    hand.close()
+
+
+def test_damaged_table_and_template_are_errors_that_name_the_file(
+    pot: Path, whole: tuple[Path, list[str], list[Any]]
+) -> None:
+    _, handles, expected = whole
+    for path in [*(pot / "tables").rglob("*.arrow"), *(pot / "templates").glob("*.arrow")]:
+        damage(path, 0)
+    found = flips.answers(pot, handles)
+    assert found[:-3] == expected[:-3]
+    for error in found[-3:]:
+        assert isinstance(error, DamagedFile)
+        assert error.file.startswith(("tables/", "templates/"))
+
+
+def test_changed_value_in_a_closed_catalog_is_an_error(pot: Path) -> None:
+    data = (pot / CATALOG_FILE).read_bytes()
+    assert data.count(b"SELECT k, v FROM t WHERE k < 300") == 1
+    (pot / CATALOG_FILE).write_bytes(data.replace(b"FROM t WHERE k < 300", b"FROM t WHERE k < 900"))
+    with pytest.raises(PotError, match=r"catalog\.sqlite' is damaged"):
+        Catalog(pot)
+    # Somebody who has no backup may take it as it is.
+    verify(pot, repair=True)
+    Catalog(pot).close()
+
+
+def test_backup_of_a_pot_answers_the_same(pot: Path, whole: tuple[Path, list[str], list[Any]], tmp_path: Path) -> None:
+    _, handles, expected = whole
+    backup(pot, tmp_path / "copy")
+    assert flips.answers(tmp_path / "copy", handles) == expected
+    assert verify(tmp_path / "copy").damaged == ()
+    with pytest.raises(PotError, match="not empty"):
+        backup(pot, tmp_path / "copy")

@@ -1,0 +1,113 @@
+"""Verifying a whole pot: every checksum of every file that the catalog names, and the catalog itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import Connection, select
+
+from tureen.errors import DamagedFile
+from tureen.pipeline.repair import give_up_lost, repair
+from tureen.pot.catalog import Catalog
+from tureen.pot.damage import Damage, note_damage
+from tureen.pot.heads import log_directory
+from tureen.pot.log import scan
+from tureen.pot.parts import Parts
+from tureen.pot.streams import list_streams
+from tureen.pot.tables import cells, dimensions, query_runs, runs, templates
+from tureen.stems.run import Layout
+
+Progress = Callable[[int, int], None]
+"""Is told how many of how many files were verified."""
+
+_RUN, _DERIVED, _VALUES = "run", "derived", "values"
+_KINDS = {runs: _RUN, cells: _DERIVED, query_runs: _DERIVED, dimensions: _VALUES, templates: _VALUES}
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What verifying a pot came to."""
+
+    files: int
+    bytes: int
+    damaged: tuple[Damage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """What repairing a pot came to: files written anew, and tuples that were given up."""
+
+    files: int
+    tuples: int
+
+
+def verify_pot(catalog: Catalog, progress: Progress) -> Verified:
+    """Read every file that the catalog names, and note what is damaged."""
+    with catalog.read() as tx:
+        named = _named(tx)
+        logs = [(stream.id, stream.taken) for stream in list_streams(tx)]
+    damaged, size = list(_damaged_catalog(catalog)), 0
+    for number, (path, kind) in enumerate(named.items()):
+        progress(number, len(named))
+        found, length = _verify_file(catalog.root, path, kind)
+        damaged += found
+        size += length
+    damaged += [damage for stream, taken in logs for damage in _damaged_records(catalog.root, stream, taken)]
+    progress(len(named), len(named))
+    files = [damage for damage in damaged if damage.path in named]
+    if files:
+        with catalog.write() as tx:
+            for damage in files:
+                note_damage(tx, damage.path, damage.detail, lost=damage.lost)
+    return Verified(len(named), size, tuple(damaged))
+
+
+def repair_pot(catalog: Catalog) -> Repaired:
+    """Write anew what can be, and give up the tuples that are lost; for a process that holds the lease."""
+    with catalog.read() as tx:
+        streams = list_streams(tx)
+    files = sum(repair(catalog, stream) for stream in streams)
+    return Repaired(files, sum(give_up_lost(catalog, stream) for stream in streams))
+
+
+def _named(tx: Connection) -> dict[str, str]:
+    return {path: kind for table, kind in _KINDS.items() for path in tx.execute(select(table.c.path)).scalars()}
+
+
+def _damaged_catalog(catalog: Catalog) -> Iterator[Damage]:
+    with catalog.read() as tx:
+        found = tx.exec_driver_sql("PRAGMA integrity_check(10)").scalars().all()
+    for text in found:
+        if text != "ok":
+            yield Damage("catalog.sqlite", str(text), lost=True)
+
+
+def _verify_file(root: Path, path: str, kind: str) -> tuple[list[Damage], int]:
+    """The damage of one file, at most one that is lost and one that is not, and its size."""
+    try:
+        parts = Parts(root / path)
+    except FileNotFoundError:
+        return [Damage(path, "the file is missing", lost=kind != _DERIVED)], 0
+    except DamagedFile as error:
+        return [Damage(path, error.detail or "", lost=kind != _DERIVED)], 0
+    layout = Layout.of(parts) if kind == _RUN else None
+    details: dict[bool, str] = {}
+    if not parts.has_whole_directory():
+        details[False] = "one of the two copies of its directory does not match"
+    for number in range(len(parts)):
+        try:
+            parts.read(number)
+        except DamagedFile as error:
+            lost = layout.holds_tuples(number) if layout is not None else kind != _DERIVED
+            details.setdefault(lost, error.detail or "")
+    return [Damage(path, detail, lost) for lost, detail in details.items()], (root / path).stat().st_size
+
+
+def _damaged_records(root: Path, stream: int, taken: int) -> Iterator[Damage]:
+    """Records of the inbox that are not taken yet and are damaged; the engine reports them among the rejected rows."""
+    for record in scan(log_directory(root, stream), taken, check=True):
+        if record.entry is None:
+            detail = f"{record.end - record.start} bytes from {record.start} on do not match their checksum"
+            yield Damage(f"inbox/{stream}", detail, lost=True)

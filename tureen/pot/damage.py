@@ -1,0 +1,64 @@
+"""Damage that readers noticed, for the process that feeds the pot to repair."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, select
+from sqlalchemy.dialects.sqlite import insert
+
+from tureen.errors import DamagedFile
+from tureen.pot.catalog import Catalog, micros_now
+from tureen.pot.tables import cells, damage, dimensions, query_runs, runs, templates
+
+log = logging.getLogger("tureen")
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A file that is not as it was written; `lost` if it holds tuples or values that nothing else has."""
+
+    path: str
+    detail: str
+    lost: bool = False
+
+
+def note_damage(tx: Connection, path: str, detail: str | None, *, lost: bool = False) -> None:
+    """Note that a file is damaged; that something is lost stays noted."""
+    values = {"path": path, "detail": detail or "", "lost": lost, "noticed_at": micros_now()}
+    changed = {"detail": values["detail"], "lost": True} if lost else {"detail": values["detail"]}
+    tx.execute(insert(damage).values(values).on_conflict_do_update(index_elements=["path"], set_=changed))
+
+
+def noted_damage(tx: Connection) -> list[Damage]:
+    """The files that are known to be damaged, by path; those that the catalog no longer names are left out."""
+    rows = tx.execute(select(damage).order_by(damage.c.path)).all()
+    named = named_files(tx) if rows else set()
+    return [Damage(row.path, row.detail, row.lost) for row in rows if row.path in named]
+
+
+def note_lost(catalog: Catalog, error: DamagedFile) -> None:
+    """Note that tuples of a run are damaged, which nothing else has: it is merged no more, nor matched."""
+    log.error("%s: %s", error.message, error.detail)
+    with catalog.write() as tx:
+        note_damage(tx, error.file, error.detail, lost=True)
+
+
+def lost_files(tx: Connection) -> set[str]:
+    """The files that are known to hold damaged tuples or values."""
+    return set(tx.execute(select(damage.c.path).where(damage.c.lost)).scalars())
+
+
+def forget_damage(tx: Connection, paths: Iterable[str]) -> None:
+    """Forget damage that was repaired, or of files that are gone."""
+    tx.execute(delete(damage).where(damage.c.path.in_(list(paths))))
+
+
+def named_files(tx: Connection) -> set[str]:
+    """All files that the catalog names, by their paths from the pot's directory."""
+    named: set[str] = set()
+    for table in (runs, cells, query_runs, dimensions, templates):
+        named.update(tx.execute(select(table.c.path)).scalars())
+    return named
