@@ -1,0 +1,1 @@
+"""Executors in processes of their own, as on a cluster."""

@@ -1,0 +1,40 @@
+"""A Spark session with two executors of their own, and two pots: one that they see, and one that they do not."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+import tureen
+
+ROWS = 20_000
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def main(seen: Path, unseen: Path) -> None:
+    """Feed both pots; print what the first one answers and what is wrong with the second one."""
+    SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.ui.enabled", "false").getOrCreate()
+    rows = [{"k": number, "ts": START + timedelta(seconds=number)} for number in range(ROWS)]
+    with tureen.open(seen) as soup:
+        soup.create_stream("t", "k INT, ts TIMESTAMP", time="ts", clock="stream")
+        query = soup.register("SELECT count(*) AS n, sum(k) AS total FROM t WHERE k % 2 = 0", materialize=True)
+        print("answer", query.invoke(wait_for=soup.push("t", rows), timeout=240).table.to_pylist(), flush=True)
+    with tureen.open(unseen) as soup:
+        soup.create_stream("t", "k INT, ts TIMESTAMP", time="ts", clock="stream")
+        soup.push("t", rows)
+        deadline = time.monotonic() + 240
+        while "does not see" not in (soup.status()["error"] or "") and time.monotonic() < deadline:
+            time.sleep(0.1)
+        print("error", repr(soup.status()["error"]), flush=True)
+        print("rows", soup.status()["streams"]["t"]["rows"], flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    # What Spark still has to put away is not what is tested.
+    os._exit(0)
