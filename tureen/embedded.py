@@ -344,8 +344,15 @@ class Soup:
     def status(self) -> dict[str, Any]:
         """What is there: rows, runs, tail, debts, queries, position, lag."""
         if not self._pot.is_there():
-            nothing = {"streams": {}, "tables": {}, "queries": 0, "clauses": 0, "position": str(Position(0))}
-            return {**nothing, "engine": "none", "error": None}
+            empty = {
+                "streams": {},
+                "tables": {},
+                "queries": 0,
+                "clauses": 0,
+                "damaged": [],
+                "position": str(Position(0)),
+            }
+            return {**empty, "engine": "none", "error": None}
         engine = self._pot.running
         ends = None if engine is None else engine.inbox.end
         with self._pot.catalog.read() as tx:

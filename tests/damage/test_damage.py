@@ -16,6 +16,7 @@ from tureen.pot.catalog import CATALOG_FILE, Catalog
 from tureen.pot.damage import noted_damage
 from tureen.pot.parts import Parts
 from tureen.pot.runs import Run, live_runs, rejected_rows
+from tureen.pot.status import pot_status
 from tureen.stems.run import Layout
 from tureen.testing.hand import HandTurned
 
@@ -105,6 +106,8 @@ def test_damaged_query_run_is_compiled_again(pot: Path, whole: tuple[Path, list[
     # A batch that cannot be matched is taken all the same, and its cells are owed.
     hand.push("t", flips.table(flips.rows(20_000, 5000)))
     assert noted(pot) == [(f"queries/{queries.name}", False)]
+    with hand.catalog.read() as tx:
+        assert pot_status(tx, None)["damaged"] == [f"queries/{queries.name}"]
     before = [hand.invoke(handle).table for handle in handles]
     hand.repair()
     hand.compile()

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, func, select
 from tureen.errors import UnknownStream
 from tureen.pot.catalog import current_seq
 from tureen.pot.clauses import last_eager_seq
+from tureen.pot.damage import noted_damage
 from tureen.pot.dimensions import Dimension, list_dimensions
 from tureen.pot.position import Position
 from tureen.pot.queries import Registered, count_queries
@@ -29,6 +30,7 @@ def pot_status(tx: Connection, inbox_end: Callable[[int], int] | None) -> dict[s
         "tables": {table.name: _table_status(table) for table in list_dimensions(tx)},
         "queries": handles + count_members(tx),
         "clauses": distinct,
+        "damaged": [damage.path for damage in noted_damage(tx)],
         "position": str(Position(current_seq(tx))),
     }
 

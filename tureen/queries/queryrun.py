@@ -22,6 +22,7 @@ from tureen.pot.parts import Parts, PartsWriter
 from tureen.predicate import Clause, Factor, IsNull, Predicate, Within, load_clause
 from tureen.queries.access import MOST_PARTNERS, AccessIndex
 from tureen.queries.arrays import Arrays, Typed, typed
+from tureen.queries.bounds import check_bounds
 from tureen.queries.cuts import Cut, Edge, Encoding, interval_of
 from tureen.queries.lineage import Lineage
 
@@ -179,7 +180,13 @@ class QueryRun:
     @classmethod
     def load(cls, path: Path) -> QueryRun:
         """Map a file that `write` wrote, and verify it; raises DamagedFile."""
-        return cls.from_buffer(Parts(path).read(0))
+        parts = Parts(path)
+        run = cls.from_buffer(parts.read(0))
+        try:
+            check_bounds(run.arrays, run.access, len(run.names), len(run.derived_texts))
+        except ValueError as error:
+            raise parts.damaged(str(error)) from error
+        return run
 
 
 def _lists(arrays: Typed, prefix: str) -> dict[str, pa.LargeListArray]:
