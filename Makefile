@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.ready-bench
 
-.PHONY: setup demo serve test flips cases reference check bench bench-quick format clean
+.PHONY: setup demo serve test flips traffic cases reference check bench bench-quick format clean
 
 setup: $(READY)
 
@@ -28,6 +28,9 @@ test: setup
 
 flips: setup
 	$(BIN)/python -m tests.damage.flips 5000
+
+traffic: setup
+	$(BIN)/python -m tests.engine.traffic --minutes 10
 
 cases: setup
 	$(BIN)/python -m tests.cases.regenerate

@@ -9,32 +9,69 @@ from pathlib import Path
 
 import pytest
 
+from tureen.errors import StorageFailed
 from tureen.pot.bell import Bell
 from tureen.pot.catalog import Catalog, take_seq
 
-RING = "import sys; from pathlib import Path; from tureen.pot.bell import Bell; Bell(Path(sys.argv[1])).ring()"
+RING = """
+import sys
+from pathlib import Path
+from tureen.errors import StorageFailed
+from tureen.pot.bell import Bell
+with Bell(Path(sys.argv[1])).ringing():
+    pass
+"""
 
 
-def test_whoever_rings_all_hear_it(tmp_path: Path) -> None:
-    one, other = Bell(tmp_path / "bell"), Bell(tmp_path / "bell")
-    heard = {one.word()}
-    for bell in (one, other, one):
-        bell.ring()
-        assert one.word() == other.word()
-        heard.add(one.word())
+def ring(bell: Bell) -> None:
+    with bell.ringing():
+        pass
+
+
+def test_all_see_who_rings(tmp_path: Path) -> None:
+    first, second = Bell(tmp_path / "bell"), Bell(tmp_path / "bell")
+    marks = {first.begun()}
+    for bell in (first, second, first):
+        ring(bell)
+        assert first.begun() == first.visible() == second.begun() == second.visible()
+        marks.add(first.begun())
     subprocess.run([sys.executable, "-c", RING, str(tmp_path / "bell")], check=True)
-    assert one.word() == other.word()
-    assert len(heard | {one.word()}) == 5
+    assert first.begun() == second.visible()
+    assert len(marks | {first.begun()}) == 5
 
 
-def test_opening_it_rings_nothing(tmp_path: Path) -> None:
+def test_a_commit_under_way_is_seen(tmp_path: Path) -> None:
+    writer, other, reader = (Bell(tmp_path / "bell") for _ in range(3))
+    before = reader.begun()
+    with writer.ringing():
+        assert reader.begun() not in (before, reader.visible())
+        # Another writer comes after the commit of the first, and before the first has said so.
+        with other.ringing():
+            mark = reader.begun()
+    assert reader.begun() == mark != reader.visible()
+    ring(writer)
+    assert reader.begun() == reader.visible()
+
+
+def test_opening_it_changes_nothing(tmp_path: Path) -> None:
     bell = Bell(tmp_path / "bell")
-    bell.ring()
-    word = bell.word()
-    assert Bell(tmp_path / "bell").word() == bell.word() == word
+    ring(bell)
+    words = bell.begun(), bell.visible()
+    assert (Bell(tmp_path / "bell").begun(), bell.visible()) == words
+    with bell.ringing():
+        mark = bell.begun()
+        assert Bell(tmp_path / "bell").begun() == mark
 
 
-def test_who_may_not_write_there_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_word_of_an_older_version_is_taken_over(tmp_path: Path) -> None:
+    (tmp_path / "bell").write_bytes(b"12345678")
+    bell = Bell(tmp_path / "bell")
+    assert (bell.begun(), bell.visible()) == (b"12345678", bytes(8))
+    ring(bell)
+    assert bell.begun() == bell.visible()
+
+
+def test_who_may_not_write_there_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bell, real = Bell(tmp_path / "bell"), os.open
 
     def refuse(path: Path, flags: int, mode: int = 0o777) -> int:
@@ -44,13 +81,31 @@ def test_who_may_not_write_there_listens(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(os, "open", refuse)
     reader = Bell(tmp_path / "bell")
-    word = reader.word()
-    bell.ring()
-    assert reader.word() == bell.word() != word
-    with pytest.raises(TypeError):
-        reader.ring()
+    mark = reader.begun()
+    ring(bell)
+    assert reader.begun() == bell.begun() != mark
+    with pytest.raises(StorageFailed, match="could not be written") as refused:
+        ring(reader)
+    assert "no permission" in str(refused.value.detail)
     with pytest.raises(OSError, match="other"):
         Bell(tmp_path / "other")
+
+
+def test_a_token_changes_with_each_commit_and_with_nothing_else(tmp_path: Path) -> None:
+    writer = Catalog(tmp_path, create=True)
+    reader = Catalog(tmp_path)
+    for _ in range(3):
+        token = reader.token()
+        with pytest.raises(ZeroDivisionError), writer.write() as tx:
+            take_seq(tx)
+            _ = 1 // 0
+        assert reader.token() == token
+        with writer.write() as tx:
+            take_seq(tx)
+            assert reader.token() == token
+        assert reader.token() != token
+    reader.close()
+    writer.close()
 
 
 def test_a_catalog_without_a_bell_asks_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,12 @@
-"""A word in shared memory that changes with every commit, so that it costs nothing to see that there was none.
+"""Two words in shared memory that change on every commit, so readers see cheaply that nothing changed.
 
-Asking SQLite takes microseconds, but gives up the interpreter for them; a thread that must have it back waits for
-whoever took it. A process that dies between its commit and the bell has told nobody of that commit yet.
+Asking SQLite takes microseconds, but releases the interpreter, and a thread may wait milliseconds to get it back.
+
+A writer puts a new mark into the first word before it commits, while it holds SQLite's write lock, and into the second
+word after it has committed. Where both words are equal, the commit of that mark is visible and no other has begun.
+Whoever has asked SQLite then need not ask again while the first word stays the same: no commit becomes visible before
+its mark does. A writer that dies between the two words leaves them unequal, and readers ask SQLite until the next
+commit.
 """
 
 from __future__ import annotations
@@ -9,32 +14,51 @@ from __future__ import annotations
 import mmap
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from tureen.errors import StorageFailed
 
 WORD = 8
 
 
 class Bell:
-    """One word, mapped by every process that has the pot open."""
+    """The two words, mapped by every process that has the pot open."""
 
     def __init__(self, path: Path) -> None:
-        """Map that file, which is made where there is none; who may not write there listens, if there is one."""
+        """Map that file, created where there is none; a process that may not write it maps it for reading."""
+        self._path, self._writable = path, True
         try:
             file, access = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), mmap.ACCESS_WRITE
         except OSError:
             file, access = os.open(path, os.O_RDONLY | os.O_CLOEXEC), mmap.ACCESS_READ
+            self._writable = False
         try:
-            if os.fstat(file).st_size < WORD:
-                # Written and not only made longer: a page without its place on the disk cannot be written later.
-                os.pwrite(file, bytes(WORD), 0)
-            self._word = mmap.mmap(file, WORD, access=access)
+            if os.fstat(file).st_size < 2 * WORD:
+                # Allocated, as a page without its block on a full disk cannot be written later; and never overwritten,
+                # as another process may have rung already.
+                os.posix_fallocate(file, 0, 2 * WORD)
+            self._words = mmap.mmap(file, 2 * WORD, access=access)
         finally:
             os.close(file)
 
-    def ring(self) -> None:
-        """Say that something was committed: with another word each time, as several may ring at once."""
-        self._word[:] = secrets.token_bytes(WORD)
+    @contextmanager
+    def ringing(self) -> Iterator[None]:
+        """Announce a commit before the block, and say after it that the commit is visible, if there was one."""
+        if not self._writable:
+            raise StorageFailed("the catalog could not be written", detail=f"no permission to write '{self._path}'")
+        mark = secrets.token_bytes(WORD)
+        self._words[:WORD] = mark
+        try:
+            yield
+        finally:
+            self._words[WORD:] = mark
 
-    def word(self) -> int:
-        """What stands there now."""
-        return int.from_bytes(self._word[:])
+    def begun(self) -> bytes:
+        """The mark of the commit that began last."""
+        return self._words[:WORD]
+
+    def visible(self) -> bytes:
+        """The mark of the commit that became visible last."""
+        return self._words[WORD:]

@@ -12,7 +12,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -21,6 +21,7 @@ from sqlalchemy.exc import DatabaseError, IntegrityError
 from sqlalchemy.pool import QueuePool
 
 from tureen.errors import DamagedFile, PotError, PotVersion, StorageFailed
+from tureen.faults import crash_point, hold_point
 from tureen.pot.bell import Bell
 from tureen.pot.digest import Digest
 from tureen.pot.tables import counter, dead_attempts, meta, metadata
@@ -33,8 +34,8 @@ CATALOG_FILE = "catalog.sqlite"
 _BELL, _TURN = "catalog.bell", "catalog.turn"
 
 ASK_EVERY = 0.05
-"""How often SQLite itself is asked whether it changed, in seconds: for the commit of a process that died before it
-could say so."""
+"""How often SQLite itself is asked whether it changed, in seconds: for commits that did not go through a catalog, as by
+hand, and for a bell that was deleted while the pot was open."""
 
 _SEQ = select(counter.c.seq)
 
@@ -68,7 +69,8 @@ class Catalog:
         self._bell = _bell(root / _BELL)
         self._watch_lock = threading.Lock()
         self._watch: sqlite3.Connection | None = None
-        self._asked, self._version = 0.0, 0
+        self._asked = 0.0
+        self._known: tuple[bytes | None, int] = (None, 0)
         if create:
             self._initialise()
         self._check_version()
@@ -115,18 +117,23 @@ class Catalog:
     def write(self) -> Iterator[Connection]:
         """A write transaction, committed where the block ends without an error."""
         try:
-            with self._turn.taken(), self._engine.connect().execution_options(tureen_write=True) as tx, tx.begin():
+            with (
+                self._turn.taken(),
+                self._engine.connect().execution_options(tureen_write=True) as tx,
+                tx.begin() as transaction,
+            ):
                 self._digest.remove()
                 self._wrote = True
                 yield tx
+                with nullcontext() if self._bell is None else self._bell.ringing():
+                    transaction.commit()
+                    crash_point("commit.before_word")
+                    hold_point("commit.before_word")
         except IntegrityError:
             raise
         except (DatabaseError, sqlite3.DatabaseError) as error:
             text = str(error.orig if isinstance(error, DatabaseError) else error)
             raise StorageFailed("the catalog could not be written", detail=text) from error
-        finally:
-            if self._bell is not None:
-                self._bell.ring()
 
     def seq(self) -> int:
         """The seq of the last commit."""
@@ -134,23 +141,31 @@ class Catalog:
             return current_seq(tx)
 
     def token(self) -> int:
-        """A number that changes whenever somebody has committed; costs less than a microsecond."""
-        if self._bell is None:
+        """A number that changes on every commit, not before and not after it is visible; less than a microsecond.
+
+        Equal numbers mean that nothing was committed between the two calls, by any process.
+        """
+        mark, version = self._known
+        if self._bell is None or mark != self._bell.begun():
             with self._watch_lock:
-                self._ask()
-            return self._version
+                return self._ask()
         if time.monotonic() - self._asked > ASK_EVERY and self._watch_lock.acquire(blocking=False):
             try:
-                self._ask()
+                return self._ask()
             finally:
                 self._watch_lock.release()
-        return self._bell.word() + (self._version << 64)
+        return version
 
-    def _ask(self) -> None:
+    def _ask(self) -> int:
         if self._watch is None:
             self._watch = sqlite3.connect(self.root / CATALOG_FILE, check_same_thread=False, timeout=30)
-        self._version = int(self._watch.execute("PRAGMA data_version").fetchone()[0])
+        mark = None if self._bell is None else self._bell.begun()
+        settled = self._bell is not None and self._bell.visible() == mark
+        version = int(self._watch.execute("PRAGMA data_version").fetchone()[0])
+        # While a commit is under way the version may change at any moment.
+        self._known = (mark if settled else None, version)
         self._asked = time.monotonic()
+        return version
 
     def sign(self) -> None:
         """Note the database's checksum if this process wrote to it, for whoever opens it next to verify.

@@ -34,7 +34,9 @@ class NamedStreams:
         check_text(name, "a stream's name")
         token = self._catalog.token()
         if token != self._token:
-            self._token, self._kept = token, {}
+            # In this order: another thread that finds the new token must not find what was kept under the old one.
+            self._kept = {}
+            self._token = token
         kept = self._kept
         found = kept.get(name.lower())
         if found is None:

@@ -1,0 +1,208 @@
+"""What is committed is seen by all, also before the word in shared memory says so."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+from starlette.requests import HTTPConnection
+
+import tureen
+from tureen.errors import Unauthorized, UnknownQuery
+from tureen.pot import catalog as catalog_module
+from tureen.pot.access import create_token, revoke_token
+from tureen.pot.catalog import Catalog
+from tureen.pot.named import NamedStreams
+from tureen.pot.position import Position
+from tureen.pot.streams import create_stream, drop_stream, find_stream
+from tureen.schema import Schema
+from tureen.service.access import Gate
+from tureen.service.watching import Watcher
+from tureen.testing.hand import HandTurned
+
+Held = Callable[[Callable[[], object]], AbstractContextManager[None]]
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Held:
+    """A commit that is held up after SQLite has it, and before the word is written; for a block."""
+    monkeypatch.setattr(catalog_module, "ASK_EVERY", float("inf"))
+
+    @contextmanager
+    def hold(commit: Callable[[], object]) -> Iterator[None]:
+        committed, go_on = threading.Event(), threading.Event()
+
+        def point(_: str) -> None:
+            if threading.current_thread() is thread:
+                committed.set()
+                go_on.wait()
+
+        monkeypatch.setattr(catalog_module, "hold_point", point)
+        thread = threading.Thread(target=commit)
+        thread.start()
+        try:
+            committed.wait()
+            yield
+        finally:
+            go_on.set()
+            thread.join()
+
+    return hold
+
+
+@pytest.fixture
+def feeder(tmp_path: Path) -> Iterator[HandTurned]:
+    """Whoever commits: another process, to all who read."""
+    feeder = HandTurned(tmp_path / "pot")
+    feeder.create_stream("s", "n INT")
+    feeder.create_stream("t", "n INT")
+    yield feeder
+    feeder.close()
+
+
+@pytest.fixture
+def soup(feeder: HandTurned) -> Iterator[tureen.Soup]:
+    """A reader of the same pot."""
+    with tureen.open(feeder.catalog.root, mode="read") as opened:
+        yield opened
+
+
+def _nothing() -> None:
+    return None
+
+
+def test_an_answer_has_what_was_waited_for(feeder: HandTurned, soup: tureen.Soup, held: Held) -> None:
+    query = soup.query(feeder.register("SELECT n FROM s"))
+    assert len(query.invoke()) == 0
+    with held(lambda: feeder.push("s", [{"n": 1}])):
+        position = str(Position(feeder.catalog.seq()))
+        assert len(query.invoke(wait_for=position, timeout=5)) == 1
+        assert query.invoke().position >= position
+
+
+def test_an_answer_has_what_the_status_or_another_answer_told(
+    feeder: HandTurned, soup: tureen.Soup, held: Held
+) -> None:
+    first, second = (soup.query(feeder.register(f"SELECT n FROM {stream}")) for stream in "st")
+    assert len(first.invoke()) == 0
+
+    feeder.push("t", [{"n": 1}])
+    assert len(second.invoke()) == 1
+    with held(lambda: feeder.push("s", [{"n": 1}])):
+        assert soup.status()["streams"]["s"]["rows"] == 1
+        assert len(first.invoke()) == 1
+        assert second.invoke().position >= soup.status()["position"]
+
+
+def test_a_query_that_is_listed_no_more_is_not_answered(feeder: HandTurned, soup: tureen.Soup, held: Held) -> None:
+    query = soup.query(feeder.register("SELECT n FROM s"))
+    query.invoke()
+    with held(lambda: feeder.unregister(query.id)):
+        assert soup.queries() == []
+        with pytest.raises(UnknownQuery):
+            query.invoke()
+
+
+def test_a_feed_skips_no_row(feeder: HandTurned, soup: tureen.Soup, held: Held) -> None:
+    query = soup.query(feeder.register("SELECT n FROM s"))
+    query.invoke()
+    start = soup.looks.all(None).position()
+    assert len(soup.looks.all(start)) == 0
+    with held(lambda: feeder.push("s", [{"n": 1}])):
+        look = soup.looks.all(start)
+    told = [change.row["n"] for change in look]
+    told += [change.row["n"] for change in soup.looks.all(look.position())]
+    assert told == [1]
+
+
+def test_followers_and_those_who_wait_hear_of_it(feeder: HandTurned, soup: tureen.Soup, held: Held) -> None:
+    query = soup.query(feeder.register("SELECT n FROM s"))
+    changes = query.changes(timeout=5)
+    with held(lambda: feeder.push("s", [{"n": 1}])):
+        assert next(changes).row == {"n": 1}
+    catalog = Catalog(feeder.catalog.root)
+
+    async def notice() -> bool:
+        watcher = Watcher(catalog, _nothing)
+        watcher.start()
+        version = watcher.version
+        await asyncio.sleep(0)
+        with held(lambda: feeder.push("s", [{"n": 2}])):
+            moved = await watcher.moves(version, 5)
+        watcher.close()
+        return moved
+
+    assert asyncio.run(notice())
+    catalog.close()
+
+
+def test_a_revoked_token_opens_nothing(feeder: HandTurned, held: Held) -> None:
+    catalog = Catalog(feeder.catalog.root)
+    gate = Gate(catalog, open_to_all=False)
+    with feeder.catalog.write() as tx:
+        token, text = create_token(tx, "anna", ["read"], now=0)
+    headers = [(b"authorization", f"Bearer {text}".encode())]
+    request = HTTPConnection({"type": "http", "headers": headers})
+    assert gate.admit(request, None).principal == "anna"  # type: ignore[arg-type]
+
+    def revoke() -> None:
+        with feeder.catalog.write() as tx:
+            revoke_token(tx, token.id)
+
+    with held(revoke), pytest.raises(Unauthorized):
+        gate.admit(request, None)  # type: ignore[arg-type]
+    catalog.close()
+
+
+def test_a_stream_that_was_made_anew_is_the_one_that_is_pushed_to(feeder: HandTurned, held: Held) -> None:
+    catalog = Catalog(feeder.catalog.root)
+    streams = NamedStreams(catalog)
+    before = streams.find("s")
+
+    def renew() -> None:
+        with feeder.catalog.write() as tx:
+            drop_stream(tx, find_stream(tx, "s"))
+            create_stream(tx, "s", Schema.parse("n INT"), clock="wall", retain=None, source=None)
+
+    with held(renew):
+        after = streams.find("s")
+    assert after.stream.id != before.stream.id
+    assert after.seq > before.seq
+    catalog.close()
+
+
+DIES = """
+import sys
+from pathlib import Path
+from tureen.testing.hand import HandTurned
+hand = HandTurned(Path(sys.argv[1]))
+print("open", flush=True)
+sys.stdin.readline()
+hand.push("s", [{"n": 1}])
+"""
+
+
+def test_the_commit_of_a_process_that_died_before_the_word(
+    feeder: HandTurned, soup: tureen.Soup, crash_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalog_module, "ASK_EVERY", float("inf"))
+    query = soup.query(feeder.register("SELECT n FROM s"))
+    command = [sys.executable, "-c", DIES, str(feeder.catalog.root)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        assert len(query.invoke()) == 0
+        (crash_dir / "commit.before_word").touch()
+        other.communicate("\n")
+    assert other.returncode == -9
+    soup.wait(str(Position(feeder.catalog.seq())), timeout=5)
+    assert len(query.invoke()) == 1
+    for number in range(3):
+        feeder.push("s", [{"n": number}])
+        assert len(query.invoke()) == 2 + number

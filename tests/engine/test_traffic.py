@@ -1,0 +1,20 @@
+"""Writers that read their own pushes, beside readers and those who register: see `tests/engine/traffic.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import tureen
+from tests.engine.traffic import Traffic
+
+PUSHES = 6
+
+
+def test_no_answer_lacks_what_was_waited_for_or_seen(soup: tureen.Soup, crash_dir: Path) -> None:
+    soup.start(wait=120)
+    # In every process, between SQLite's commit and the word in shared memory that tells of it.
+    (crash_dir / "commit.before_word.hold").write_text("0.02")
+    traffic = Traffic(soup, 1, lambda pushes: pushes < PUSHES)
+    traffic.run()
+    assert traffic.violations == []
+    assert traffic.pushes == 4 * PUSHES
