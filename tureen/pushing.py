@@ -6,9 +6,9 @@ from typing import Any
 
 from tureen.errors import InvalidRows, TureenError
 from tureen.pot.inbox import Inbox
-from tureen.pot.log import Entry
 from tureen.pot.named import Named
 from tureen.pot.position import Position
+from tureen.pot.record import Entry
 from tureen.stems.intake import content_digest, to_batch
 
 MAX_BYTES = 1 << 30

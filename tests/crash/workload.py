@@ -20,8 +20,8 @@ from tureen.pipeline.inbox_source import InboxReader
 from tureen.pot import log
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.inbox import Inbox
-from tureen.pot.log import Entry
 from tureen.pot.queries import Registration
+from tureen.pot.record import Entry
 from tureen.pot.registering import change_together
 from tureen.pot.streams import create_stream, list_streams
 from tureen.pot.sweep import sweep
@@ -37,11 +37,11 @@ def rows(number: int) -> list[dict[str, int]]:
     return [{"id": number * ROWS + place, "a": place} for place in range(ROWS)]
 
 
-def push(inbox: Inbox, stream: int, number: int) -> None:
-    """Push the rows of one number under its key."""
+def push(inbox: Inbox, stream: int, number: int) -> int:
+    """Push the rows of one number under its key, and return where they end in the log."""
     payload = to_batch(SCHEMA, rows(number)).serialize().to_pybytes()
     digest = number.to_bytes(16, "little")
-    inbox.push(stream, Entry(payload, ROWS, micros_now(), digest, f"key-{number}"))
+    return inbox.push(stream, Entry(payload, ROWS, micros_now(), digest, f"key-{number}"))
 
 
 def take(root: Path) -> None:

@@ -60,6 +60,46 @@ def test_a_damaged_record_is_rejected_and_the_rest_goes_on(catalog: Catalog) -> 
     assert ids(catalog.root)[-1] == 4 * ROWS - 1
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_a_damaged_header_is_reported_and_the_rest_is_kept(catalog: Catalog, again: bool) -> None:
+    inbox = Inbox(catalog.root, catalog)
+    ends = [push(inbox, 1, number) for number in range(5)]
+    ((_, path),) = segments(log_directory(catalog.root, 1))
+    data = bytearray(path.read_bytes())
+    data[ends[1]] ^= 1
+    path.write_bytes(data)
+    if again:
+        inbox.close()
+        inbox = Inbox(catalog.root, catalog)
+    take(catalog.root)
+    assert ids(catalog.root) == [*range(2 * ROWS), *range(3 * ROWS, 5 * ROWS)]
+    with catalog.read() as tx:
+        (rejected,) = rejected_rows(tx, 1)
+    assert rejected["row"] == {"bytes": ends[2] - ends[1], "offset": ends[1]}
+    push(inbox, 1, 5)
+    take(catalog.root)
+    assert ids(catalog.root)[-1] == 6 * ROWS - 1
+
+
+def test_a_lost_log_is_reported(catalog: Catalog) -> None:
+    inbox = Inbox(catalog.root, catalog)
+    push(inbox, 1, 0)
+    take(catalog.root)
+    taken, end = inbox.end(1), push(inbox, 1, 1)
+    inbox.close()
+    for _, path in segments(log_directory(catalog.root, 1)):
+        path.unlink()
+    again = Inbox(catalog.root, catalog)
+    take(catalog.root)
+    with catalog.read() as tx:
+        (rejected,) = rejected_rows(tx, 1)
+        assert find_stream(tx, "s").taken == end
+    assert rejected["row"] == {"bytes": end - taken, "offset": taken}
+    push(again, 1, 2)
+    take(catalog.root)
+    assert ids(catalog.root) == [*range(ROWS), *range(2 * ROWS, 3 * ROWS)]
+
+
 def test_one_batch_serves_all_streams_and_a_dropped_one_stops_nobody(catalog: Catalog) -> None:
     inbox = Inbox(catalog.root, catalog)
     push(inbox, 1, 0)

@@ -16,7 +16,8 @@ from tureen.pot import log
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.heads import Heads, log_directory
 from tureen.pot.inbox import Inbox
-from tureen.pot.log import Entry, scan, segments
+from tureen.pot.log import scan, segments
+from tureen.pot.record import Entry
 from tureen.pot.streams import create_stream, drop_stream, find_stream
 from tureen.pot.tables import streams
 from tureen.schema import Schema
@@ -144,6 +145,49 @@ def test_heads_tell_the_source_how_far_the_logs_go(catalog: Catalog) -> None:
     inbox.close()
     Inbox(catalog.root, catalog)
     assert heads.ends() == {1: end}
+
+
+def test_damage_to_the_last_push_is_noticed_by_the_next_inbox(catalog: Catalog) -> None:
+    inbox = Inbox(catalog.root, catalog)
+    inbox.push(1, entry("first"))
+    end = inbox.push(1, entry("last", "k"))
+    inbox.close()
+    ((_, path),) = segments(log_directory(catalog.root, 1))
+    path.write_bytes(path.read_bytes()[:-100])
+    again = Inbox(catalog.root, catalog)
+    assert again.end(1) == end
+    assert again.push(1, entry("last", "k")) > end
+    records = list(scan(log_directory(catalog.root, 1), 0, again.end(1), check=True))
+    assert [record.entry and bytes(record.entry.payload) for record in records] == [b"first", None, b"last"]
+
+
+def test_the_key_of_a_push_that_was_cut_off_is_free(catalog: Catalog) -> None:
+    inbox = Inbox(catalog.root, catalog)
+    whole = inbox.push(1, entry("whole"))
+    heads = (catalog.root / "inbox" / "heads").read_bytes()
+    inbox.push(1, entry("x" * 100, "k"))
+    inbox.close()
+    (catalog.root / "inbox" / "heads").write_bytes(heads)
+    ((_, path),) = segments(log_directory(catalog.root, 1))
+    # As after a loss of power: the file has its length, and its last block is empty.
+    path.write_bytes(path.read_bytes()[:-64] + bytes(64))
+    again = Inbox(catalog.root, catalog)
+    assert again.end(1) == whole
+    again.push(1, entry("x" * 100, "k"))
+    assert payloads(catalog.root) == ["whole", "x" * 100]
+
+
+def test_heads_that_cannot_be_read_are_ignored(catalog: Catalog) -> None:
+    inbox = Inbox(catalog.root, catalog)
+    end = inbox.push(1, entry("rows"))
+    inbox.close()
+    path = catalog.root / "inbox" / "heads"
+    for damaged in (b"", b"\xff" * 32, path.read_bytes()[:-3]):
+        path.write_bytes(damaged)
+        again = Inbox(catalog.root, catalog)
+        assert again.end(1) == end
+        assert Heads(catalog.root / "inbox").ends() == {1: end}
+        again.close()
 
 
 def test_a_dropped_stream_takes_its_inbox_with_it(catalog: Catalog) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
 from pathlib import Path
 
 import pytest
 
 from tureen.errors import StorageFailed
 from tureen.pot import log
-from tureen.pot.log import Entry, LogWriter, refer, scan, segments
+from tureen.pot.log import LogWriter, refer, scan, segments
+from tureen.pot.record import Entry
 
 
 def entry(text: str, key: str = "") -> Entry:
@@ -18,6 +21,14 @@ def entry(text: str, key: str = "") -> Entry:
 def texts(directory: Path, start: int = 0, end: int | None = None) -> list[str | None]:
     found = scan(directory, start, end, check=True)
     return [None if one.entry is None else bytes(one.entry.payload).decode() for one in found]
+
+
+def flip(directory: Path, place: int) -> None:
+    """Damage one byte of a log."""
+    base, path = max(found for found in segments(directory) if found[0] <= place)
+    data = bytearray(path.read_bytes())
+    data[place - base] ^= 1
+    path.write_bytes(data)
 
 
 def test_what_was_appended_is_read_back_in_order(tmp_path: Path) -> None:
@@ -78,23 +89,91 @@ def test_new_records_never_take_places_that_were_taken_up(tmp_path: Path) -> Non
 def test_a_damaged_record_is_reported_and_the_next_one_is_read(tmp_path: Path) -> None:
     writer = LogWriter(tmp_path, 0)
     ends = writer.append([entry("a" * 10), entry("b" * 10), entry("c" * 10)])
-    path = segments(tmp_path)[-1][1]
-    data = bytearray(path.read_bytes())
-    data[ends[0] + 64] ^= 1
-    path.write_bytes(data)
+    flip(tmp_path, ends[0] + 64)
     assert texts(tmp_path, 0, ends[-1]) == ["a" * 10, None, "c" * 10]
 
 
-def test_a_lost_header_loses_the_rest_of_the_segment_and_says_so(tmp_path: Path) -> None:
+def test_a_damaged_header_is_reported_and_the_next_record_is_read(tmp_path: Path) -> None:
     writer = LogWriter(tmp_path, 0)
     ends = writer.append([entry("a"), entry("b"), entry("c")])
-    path = segments(tmp_path)[-1][1]
-    data = bytearray(path.read_bytes())
-    data[ends[0]] ^= 1
-    path.write_bytes(data)
-    found = list(scan(tmp_path, 0, ends[-1], check=True))
-    assert [one.entry is None for one in found] == [False, True]
-    assert found[-1].end == ends[-1]
+    flip(tmp_path, ends[0])
+    records = list(scan(tmp_path, 0, ends[-1], check=True))
+    assert [(record.start, record.end, record.entry is None) for record in records] == [
+        (0, ends[0], False),
+        (ends[0], ends[1], True),
+        (ends[1], ends[2], False),
+    ]
+    again = LogWriter(tmp_path, 0)
+    assert again.end == ends[-1]
+    again.append([entry("d")])
+    assert texts(tmp_path) == ["a", None, "c", "d"]
+
+
+@pytest.mark.parametrize("place", [0, 4, 12, 20, 63, 64, 127])
+def test_damage_to_the_last_push_is_told_from_a_push_that_was_cut_off(tmp_path: Path, place: int) -> None:
+    writer = LogWriter(tmp_path, 0)
+    (whole,) = writer.append([entry("whole")])
+    (last,) = writer.append([entry("last")])
+    flip(tmp_path, whole + place)
+    assert LogWriter(tmp_path, 0).end == whole
+    again = LogWriter(tmp_path, 0, acknowledged=last)
+    assert again.end == last
+    assert texts(tmp_path, 0, again.end) == ["whole", None]
+    (after,) = again.append([entry("after")])
+    assert texts(tmp_path, 0, after) == ["whole", None, "after"]
+
+
+def test_lost_segments_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "SEGMENT_BYTES", 1)
+    writer = LogWriter(tmp_path, 0)
+    ends = [writer.append([entry(text)])[0] for text in "abcd"]
+    for number, (_, path) in enumerate(segments(tmp_path)):
+        if number in (0, 2):
+            path.unlink()
+    assert texts(tmp_path, 0, ends[-1]) == [None, "b", None, "d"]
+    for _, path in segments(tmp_path):
+        path.unlink()
+    records = list(scan(tmp_path, ends[0], ends[-1], check=True))
+    assert [(record.start, record.end, record.entry) for record in records] == [(ends[0], ends[-1], None)]
+    references, end = refer(1, tmp_path, ends[0], ends[-1], None, 100)
+    assert [(one.start, one.end) for one in references] == [(ends[0], ends[-1])]
+    assert end == ends[-1]
+
+
+def test_a_copy_of_a_record_within_rows_is_no_record(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path / "one", 0)
+    writer.append([entry("inner")])
+    ((_, path),) = segments(tmp_path / "one")
+    inner = path.read_bytes()
+    outer = LogWriter(tmp_path / "other", 0)
+    ends = outer.append([Entry(inner * 3, 1, 1, b"d" * 16), entry("after")])
+    flip(tmp_path / "other", 0)
+    assert texts(tmp_path / "other", 0, ends[-1]) == [None, "after"]
+
+
+def first_format(text: str, key: str = "") -> bytes:
+    """A record as the first version of the log wrote it."""
+
+    def pad(data: bytes) -> bytes:
+        return data + bytes(-len(data) % 64)
+
+    body = pad(key.encode()) + pad(text.encode())
+    fields = (len(text), len(text), 1, len(key), b"d" * 16)
+    checksum = zlib.crc32(body, zlib.crc32(repr(fields).encode()))
+    return pad(struct.pack("<4sIIIqI16s", b"TURP", checksum, *fields)) + body
+
+
+def test_segments_of_the_first_format_are_read(tmp_path: Path) -> None:
+    data = b"".join(first_format(text, key) for text, key in (("a", "k"), ("b", ""), ("c", "")))
+    (tmp_path / f"{0:018d}.log").write_bytes(data)
+    assert texts(tmp_path) == ["a", "b", "c"]
+    assert next(scan(tmp_path, 0)).entry == Entry(b"a", 1, 1, b"d" * 16, "k")
+    writer = LogWriter(tmp_path, 0)
+    assert writer.end == len(data)
+    writer.append([entry("d")])
+    flip(tmp_path, 192)
+    flip(tmp_path, 192 + 8)
+    assert texts(tmp_path) == ["a", None, "c", "d"]
 
 
 def test_a_full_disk_refuses_the_push_and_the_log_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,8 @@ from tureen.pipeline.pinning import Pin, pin
 from tureen.pipeline.visibility import check_files_visible, check_pot_visible
 from tureen.pot.catalog import Catalog, check_attempt, take_seq
 from tureen.pot.files import new_attempt
-from tureen.pot.log import Entry, Reference, scan_segment
+from tureen.pot.log import Reference, scan_segment
+from tureen.pot.record import Entry
 from tureen.pot.runs import NewRun, Rejected, advance_inbox, append_runs, reject
 from tureen.pot.streams import list_streams, stream_by_id
 from tureen.schema import ARRIVAL, Schema
@@ -136,9 +137,8 @@ def _read(reference: Reference, schema: Schema, taken: Taken, arrivals: Arrivals
         if record.end <= taken.start:
             continue
         if record.entry is None:
-            taken.rejected.append(
-                Rejected({"bytes": record.end - record.start}, "the record is damaged: its checksum does not fit")
-            )
+            stretch = {"bytes": record.end - record.start, "offset": record.start}
+            taken.rejected.append(Rejected(stretch, "this part of the inbox is damaged: its checksum does not fit"))
             continue
         try:
             table = decode(schema, record.entry)

@@ -6,14 +6,20 @@ import os
 import struct
 import threading
 import time
+import zlib
 from pathlib import Path
+
+_COUNT = struct.Struct("<q8x")
+_HEAD = struct.Struct("<qI4x")
+_SLOT = _HEAD.size
 
 
 class Heads:
     """How far each stream's log is durable: a file that the Spark source looks at.
 
-    Slot 0 counts the changes, slot `n` holds the end of stream n's log. It is made anew by
-    every engine, so it needs no durability of its own.
+    Slot 0 counts the changes, slot `n` holds the end of stream n's log, with a checksum. It is written after the log
+    was synchronised and is not synchronised itself: after a crash it tells the next engine which pushes have returned,
+    and after a loss of power perhaps fewer of them.
     """
 
     def __init__(self, inbox: Path) -> None:
@@ -23,16 +29,20 @@ class Heads:
         self._lock = threading.Lock()
 
     def publish(self, stream: int, end: int) -> None:
-        """Say that a stream's log is durable up to a place."""
+        """Say that a stream's log is durable up to a place; 0 forgets the stream."""
         with self._lock:
-            os.pwrite(self._file, struct.pack("<q", end), 8 * stream)
-            os.pwrite(self._file, struct.pack("<q", self._changes() + 1), 0)
+            os.pwrite(self._file, _HEAD.pack(end, _checksum(stream, end)), _SLOT * stream)
+            os.pwrite(self._file, _COUNT.pack(self._changes() + 1), 0)
 
     def ends(self) -> dict[int, int]:
-        """The end of each stream's log."""
+        """The end of each stream's log, as far as it can be read."""
         data = os.pread(self._file, os.fstat(self._file).st_size, 0)
-        values = struct.unpack_from(f"<{len(data) // 8}q", data)
-        return {stream: end for stream, end in enumerate(values) if stream and end}
+        found = {}
+        for stream in range(1, len(data) // _SLOT):
+            end, checksum = _HEAD.unpack_from(data, _SLOT * stream)
+            if end > 0 and checksum == _checksum(stream, end):
+                found[stream] = end
+        return found
 
     def wait(self, seen: int, seconds: float) -> int:
         """Wait until there was a change since `seen`, or so many seconds; return the count of changes."""
@@ -42,16 +52,20 @@ class Heads:
         return changes
 
     def _changes(self) -> int:
-        data = os.pread(self._file, 8, 0)
-        return int(struct.unpack("<q", data)[0]) if len(data) == 8 else 0
+        data = os.pread(self._file, _SLOT, 0)
+        return int(_COUNT.unpack(data)[0]) if len(data) == _SLOT else 0
 
-    def clear(self) -> None:
-        """Forget all ends."""
-        os.ftruncate(self._file, 0)
+    def sync(self) -> None:
+        """Make durable what was published."""
+        os.fsync(self._file)
 
     def close(self) -> None:
         """Let go of the file."""
         os.close(self._file)
+
+
+def _checksum(stream: int, end: int) -> int:
+    return zlib.crc32(struct.pack("<qq", stream, end))
 
 
 def log_directory(root: Path, stream: int) -> Path:

@@ -7,7 +7,7 @@ again with the same rows changes nothing, and with other rows is refused.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,7 +19,8 @@ from tureen.faults import crash_point
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.groups import GroupCommit
 from tureen.pot.heads import Heads, log_directory
-from tureen.pot.log import Entry, Located, LogWriter, scan, segments
+from tureen.pot.log import LogWriter, scan, segments
+from tureen.pot.record import Entry, Located
 from tureen.pot.streams import list_streams
 from tureen.pot.tables import push_keys
 
@@ -38,7 +39,7 @@ class Inbox:
         self._root = root
         self._catalog = catalog
         self._heads = Heads(root / "inbox")
-        self._heads.clear()
+        acknowledged = self._heads.ends()
         self._logs: dict[int, LogWriter] = {}
         self._keys: dict[tuple[int, str], _Known] = {}
         self._closed = False
@@ -46,8 +47,11 @@ class Inbox:
         with catalog.read() as tx:
             known = list_streams(tx)
         for stream in known:
-            self._open(stream.id, stream.taken)
-            self._remember(stream.id, list(scan(log_directory(root, stream.id), 0)))
+            end = self._open(stream.id, stream.taken, acknowledged.pop(stream.id, 0)).end
+            # Checked, and not what a crash has torn: a push whose key is known is not stored when it comes again.
+            self._remember(stream.id, scan(log_directory(root, stream.id), None, end, check=True))
+        for dropped in acknowledged:
+            self._heads.publish(dropped, 0)
         self._remove_dropped()
 
     def push(self, stream: int, entry: Entry) -> int:
@@ -82,10 +86,11 @@ class Inbox:
         self._closed = True
         for log in self._logs.values():
             log.close()
+        self._heads.sync()
         self._heads.close()
 
-    def _open(self, stream: int, taken: int) -> LogWriter:
-        log = LogWriter(log_directory(self._root, stream), taken)
+    def _open(self, stream: int, taken: int, acknowledged: int = 0) -> LogWriter:
+        log = LogWriter(log_directory(self._root, stream), taken, acknowledged)
         self._logs[stream] = log
         if log.end:
             self._heads.publish(stream, log.end)
@@ -161,7 +166,7 @@ class Inbox:
         _same_rows(entry, known[0])
         return known[1]
 
-    def _remember(self, stream: int, records: Sequence[Located]) -> None:
+    def _remember(self, stream: int, records: Iterable[Located]) -> None:
         for record in records:
             if record.entry is not None and record.entry.key:
                 self._keys[stream, record.entry.key] = (record.entry.digest.hex(), record.end)

@@ -3,48 +3,27 @@
 A place in the log is a byte count from its beginning, over all segments: segment `<base>.log` holds
 the places from `base` to the next segment's base. Records are padded to 64 bytes, so that the Arrow
 payload can be used where it lies.
+
+Reading accounts for every byte between two places: what is not a whole record is a damaged stretch, from where the
+records before it end to where the next one begins. Only behind the last record of a log that has no known end is what
+is not whole taken for a push that a crash cut off, which nobody was told of.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
-import struct
-import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from tureen.errors import StorageFailed
 from tureen.faults import crash_point
 from tureen.pot.files import storage_failed, sync_directory
+from tureen.pot.record import Entry, Located, encode, find_next, read
 
 SEGMENT_BYTES = 64 << 20
-
-_HEADER = struct.Struct("<4sIIIqI16s")
-_MAGIC = b"TURP"
-_ALIGN = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One push: its rows as an Arrow record batch message, when they came, and its key."""
-
-    payload: bytes | memoryview
-    rows: int
-    arrival: int
-    digest: bytes
-    key: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Located:
-    """A record's place in the log; `entry` is None where it is damaged."""
-
-    start: int
-    end: int
-    rows: int
-    entry: Entry | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,24 +38,18 @@ class Reference:
     rows: int
 
 
-def encode(entry: Entry) -> bytes:
-    """A record: header, key and payload, each padded."""
-    key = entry.key.encode()
-    body = b"".join((key, bytes(_padding(len(key))), entry.payload, bytes(_padding(len(entry.payload)))))
-    fields = (len(entry.payload), entry.rows, entry.arrival, len(key), entry.digest)
-    header = _HEADER.pack(_MAGIC, _checksum(fields, body), *fields)
-    return header + bytes(_padding(len(header))) + body
-
-
 def segments(directory: Path) -> list[tuple[int, Path]]:
     """The segments of a log as (base, path), in order."""
     return sorted((int(path.stem), path) for path in directory.glob("*.log"))
 
 
-def scan(directory: Path, start: int, end: int | None = None, *, check: bool = False) -> Iterator[Located]:
-    """The records between two places; with `check` their sums are verified."""
-    for base, path, limit in _stretches(directory, start, end):
-        yield from scan_segment(path, base, max(base, start), limit, check=check)
+def scan(directory: Path, start: int | None, end: int | None = None, *, check: bool = False) -> Iterator[Located]:
+    """The records and damaged stretches between two places; with `check` the rows' checksums are verified.
+
+    A start of None is where the first segment begins.
+    """
+    for base, path, begin, limit in _stretches(directory, start, end):
+        yield from scan_segment(path, base, begin, limit, check=check)
 
 
 def refer(
@@ -88,8 +61,8 @@ def refer(
     """
     found: list[Reference] = []
     total = 0
-    for base, path, limit in _stretches(directory, start, end):
-        for record in scan_segment(path, base, max(base, start), limit):
+    for base, path, first, limit in _stretches(directory, start, end):
+        for record in scan_segment(path, base, first, limit):
             if found and found[-1].path == str(path) and found[-1].rows < chunk:
                 last = found.pop()
                 begin, rows = last.start, last.rows + record.rows
@@ -102,54 +75,65 @@ def refer(
     return found, end
 
 
-def _stretches(directory: Path, start: int, end: int | None) -> Iterator[tuple[int, Path, int | None]]:
-    """The segments that reach into an interval, each with the place where its records end."""
+def _stretches(directory: Path, start: int | None, end: int | None) -> Iterator[tuple[int, Path, int, int | None]]:
+    """The segments that reach into an interval, each with the part of the interval that it accounts for.
+
+    What lies before the first of them is lost, and accounted for by it; without any, by a file that is not there.
+    """
     found = segments(directory)
+    begin = start
     for number, (base, path) in enumerate(found):
         limit = found[number + 1][0] if number + 1 < len(found) else end
         if end is not None and limit is not None:
             limit = min(limit, end)
-        if limit is None or limit > max(base, start):
-            yield base, path, limit
+        begin = base if begin is None else begin
+        if limit is None or limit > begin:
+            yield base, path, begin, limit
+            begin = max(begin, base) if limit is None else limit
+    if not found and start is not None and end is not None and start < end:
+        yield start, directory / _name(start), start, end
 
 
 def scan_segment(path: Path | str, base: int, start: int, end: int | None, *, check: bool = False) -> Iterator[Located]:
-    """The records of one segment between two places; what is torn at its very end is left out."""
+    """The records and damaged stretches of one segment; without an end, what is torn behind its last one is left out.
+
+    What a reference points at is removed only after it was taken, so a file that is missing is damage too.
+    """
     data = _mapped(Path(path))
-    limit = len(data) if end is None else min(len(data), end - base)
-    place = start - base
-    while place + _ALIGN <= limit:
-        magic, checksum, length, rows, arrival, key_length, digest = _HEADER.unpack_from(data, place)
-        body = place + _ALIGN
-        payload = body + key_length + _padding(key_length)
-        after = payload + length + _padding(length)
-        if magic != _MAGIC or after > limit:
-            # The lengths cannot be trusted: what follows in this segment is lost, if anything does.
-            if end is not None:
-                yield Located(base + place, end, 0, None)
-            return
-        entry: Entry | None = None
-        if not check or checksum == _checksum((length, rows, arrival, key_length, digest), data[body:after]):
-            key = bytes(data[body : body + key_length]).decode(errors="replace")
-            entry = Entry(data[payload : payload + length], rows, arrival, digest, key)
-        yield Located(base + place, base + after, rows, entry)
-        place = after
-    if end is not None and place < end - base:
-        yield Located(base + place, end, 0, None)
+    limit = base + len(data) if end is None else min(base + len(data), end)
+    place = start
+    if start < base:
+        place = base if end is None else min(base, end)
+        yield Located(start, place, 0, None)
+    while place < limit:
+        record = read(data, base, place, limit, check=check)
+        if record is None:
+            following = find_next(data, base, place + 1, limit)
+            if following is None:
+                break
+            record = Located(place, following, 0, None)
+        yield record
+        place = record.end
+    if end is not None and place < end:
+        yield Located(place, end, 0, None)
 
 
 class LogWriter:
     """The one writer of a log."""
 
-    def __init__(self, directory: Path, taken: int) -> None:
-        """Find the end of what is whole; `taken` is how far the pot has it already."""
+    def __init__(self, directory: Path, taken: int, acknowledged: int = 0) -> None:
+        """Find the end of what is whole.
+
+        The pot has everything before `taken`, and pushes before `acknowledged` have returned: a part of them that is
+        not whole is damaged, and nothing is written in its place.
+        """
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
-        whole = taken
+        whole = max(taken, acknowledged)
         for base, path in segments(directory)[-1:]:
             # A damaged record with whole ones behind it stays inside: it was acknowledged and is reported.
-            ends = [one.end for one in scan_segment(path, base, base, None, check=True) if one.entry]
-            whole = max([taken, base, *ends])
+            ends = [record.end for record in scan_segment(path, base, base, None, check=True) if record.entry]
+            whole = max([whole, base, *ends])
         self.end = whole
         self._file: int | None = None
         self._base = whole
@@ -162,10 +146,15 @@ class LogWriter:
         if self._file is None or self.end - self._base >= SEGMENT_BYTES:
             self._roll()
         assert self._file is not None
-        records = [encode(entry) for entry in entries]
+        pieces: list[bytes | memoryview] = []
+        ends = [self.end]
+        for entry in entries:
+            record, end = encode(entry, ends[-1])
+            pieces += record
+            ends.append(end)
         try:
             crash_point("push.before_write")
-            _write_all(self._file, b"".join(records), self.end - self._base)
+            _write_all(self._file, b"".join(pieces), self.end - self._base)
         except OSError as error:
             os.ftruncate(self._file, self.end - self._base)
             raise storage_failed(self._path, error) from error
@@ -177,21 +166,18 @@ class LogWriter:
             self._broken = True
             raise storage_failed(self._path, error) from error
         crash_point("push.after_sync")
-        ends = []
-        for record in records:
-            self.end += len(record)
-            ends.append(self.end)
-        return ends
+        self.end = ends[-1]
+        return ends[1:]
 
     @property
     def _path(self) -> Path:
-        return self.directory / f"{self._base:018d}.log"
+        return self.directory / _name(self._base)
 
     def _roll(self) -> None:
         self.close()
         self._base = self.end
         try:
-            # A segment of that name can only be one without a whole record.
+            # A segment of that name can only be one without a whole record or an acknowledged one.
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
             sync_directory(self.directory)
         except OSError as error:
@@ -204,11 +190,15 @@ class LogWriter:
             self._file = None
 
 
+def _name(base: int) -> str:
+    return f"{base:018d}.log"
+
+
 def _mapped(path: Path) -> memoryview:
-    with open(path, "rb") as file:
-        if os.fstat(file.fileno()).st_size == 0:
-            return memoryview(b"")
-        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    with suppress(FileNotFoundError), open(path, "rb") as file:
+        if os.fstat(file.fileno()).st_size:
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    return memoryview(b"")
 
 
 def _write_all(descriptor: int, data: bytes, place: int) -> None:
@@ -216,11 +206,3 @@ def _write_all(descriptor: int, data: bytes, place: int) -> None:
     while view:
         written = os.pwrite(descriptor, view, place)
         view, place = view[written:], place + written
-
-
-def _checksum(fields: tuple[object, ...], body: bytes | memoryview) -> int:
-    return zlib.crc32(body, zlib.crc32(repr(fields).encode()))
-
-
-def _padding(length: int) -> int:
-    return -length % _ALIGN

@@ -1,0 +1,24 @@
+"""Random damage to the inbox's logs; see `tests/pot/damage.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.pot.damage import check_damage, check_torn
+from tureen.pot import log
+
+SEEDS = 150
+
+
+@pytest.mark.parametrize("check", [check_damage, check_torn])
+def test_what_was_acknowledged_is_read_or_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, check: Callable[[Path, int], None]
+) -> None:
+    monkeypatch.setattr(log, "SEGMENT_BYTES", 4096)
+    # What is written here is not meant to survive a loss of power.
+    monkeypatch.setattr("os.fsync", lambda _: None)
+    for seed in range(SEEDS):
+        check(tmp_path / str(seed), seed)
