@@ -14,10 +14,11 @@ from tureen.errors import QueryFailed
 from tureen.pipeline import arrival, compiling, upkeep
 from tureen.pot.clauses import last_eager_seq
 from tureen.pot.query_runs import QueryRunRecord, live_query_runs, renew_query_runs
-from tureen.pot.runs import Run, live_runs
+from tureen.pot.runs import Run, expiring_since, live_runs
 from tureen.pot.streams import find_stream
 from tureen.pot.sweep import sweep
 from tureen.testing.hand import HandTurned
+from tureen.window import to_micros
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -269,6 +270,92 @@ def test_what_is_before_the_horizon_is_gone_and_the_answer_says_so(soup: HandTur
         soup.expire()
     with soup.catalog.read() as tx:
         assert sum(run.rows for run in live_runs(tx, 2)) == 12
+
+
+class Jumping:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.moment = START
+
+    def __call__(self) -> int:
+        """Its time in microseconds."""
+        return to_micros(self.moment)
+
+
+@pytest.fixture
+def jumping() -> Jumping:
+    return Jumping()
+
+
+@pytest.fixture
+def retaining(tmp_path: Path, jumping: Jumping) -> Iterator[HandTurned]:
+    """A stream of arrivals that is kept for a day, with five hours of them."""
+    opened = HandTurned(tmp_path / "retaining", jumping)
+    opened.create_stream("r", "a INT", retain="1 day")
+    for number in range(5):
+        opened.push("r", [{"a": number}])
+        jumping.moment += timedelta(hours=1)
+    yield opened
+    opened.close()
+
+
+def test_a_clock_that_was_ahead_costs_nothing(retaining: HandTurned, jumping: Jumping) -> None:
+    everything = retaining.register("SELECT a FROM r")
+    counted = retaining.register("SELECT count(*) AS n FROM r")
+    jumping.moment += timedelta(days=5)
+    retaining.push("r", [{"a": 5}])
+    for _ in range(3):
+        retaining.expire(upkeep.EXPIRED_GRACE)
+        assert values(retaining, everything) == [5]
+        jumping.moment += timedelta(minutes=15)
+    jumping.moment -= timedelta(days=5)
+    for _ in range(2):
+        retaining.expire(upkeep.EXPIRED_GRACE)
+        assert values(retaining, everything) == [0, 1, 2, 3, 4, 5]
+        assert [row["n"] for row in retaining.invoke(counted)] == [6]
+        sweep(retaining.catalog, grace=-1)
+    with retaining.catalog.read() as tx:
+        assert expiring_since(tx, 1) == {}
+
+
+def test_what_stays_before_the_horizon_is_dropped_after_the_grace(retaining: HandTurned, jumping: Jumping) -> None:
+    jumping.moment += timedelta(days=5)
+    retaining.push("r", [{"a": 5}])
+    retaining.expire(upkeep.EXPIRED_GRACE)
+    jumping.moment += timedelta(minutes=59)
+    retaining.expire(upkeep.EXPIRED_GRACE)
+    assert len(runs_of(retaining)) == 6
+    jumping.moment += timedelta(minutes=1)
+    retaining.expire(upkeep.EXPIRED_GRACE)
+    assert len(runs_of(retaining)) == 1
+    with retaining.catalog.read() as tx:
+        assert expiring_since(tx, 1) == {}
+
+
+def test_the_grace_begins_again_where_the_clock_was_put_back(retaining: HandTurned, jumping: Jumping) -> None:
+    jumping.moment += timedelta(days=9)
+    retaining.push("r", [{"a": 5}])
+    retaining.expire(upkeep.EXPIRED_GRACE)
+    jumping.moment -= timedelta(days=4)
+    for minutes, left in ((0, 6), (59, 6), (1, 1)):
+        jumping.moment += timedelta(minutes=minutes)
+        retaining.expire(upkeep.EXPIRED_GRACE)
+        assert len(runs_of(retaining)) == left
+
+
+def test_a_short_retention_has_a_short_grace(tmp_path: Path, jumping: Jumping) -> None:
+    opened = HandTurned(tmp_path / "short", jumping)
+    opened.create_stream("r", "a INT", retain="1 minute")
+    opened.push("r", [{"a": 0}])
+    jumping.moment += timedelta(minutes=2)
+    opened.push("r", [{"a": 1}])
+    opened.expire(upkeep.EXPIRED_GRACE)
+    assert len(runs_of(opened)) == 2
+    jumping.moment += timedelta(minutes=1)
+    opened.expire(upkeep.EXPIRED_GRACE)
+    assert len(runs_of(opened)) == 1
+    opened.close()
 
 
 def test_a_query_that_raises_is_stopped_alone(soup: HandTurned) -> None:

@@ -18,7 +18,7 @@ from tureen.pipeline.pinning import Pin, pin
 from tureen.pot.catalog import Catalog, check_attempt, take_seq
 from tureen.pot.damage import lost_files, note_lost
 from tureen.pot.files import new_attempt
-from tureen.pot.runs import Run, drop_runs, live_runs, replace_runs
+from tureen.pot.runs import Run, drop_runs, expiring_since, live_runs, note_expiring, replace_runs
 from tureen.pot.streams import Stream
 from tureen.stems.run import open_run
 
@@ -27,6 +27,9 @@ FAN = 16
 
 LONG_TAIL = 4 * TAIL_ROWS
 """A tail of so many rows is sealed, however few runs it is."""
+
+EXPIRED_GRACE = 3600 * 1_000_000
+"""Microseconds for which a run before the horizon stays, or the stream's retention if that is shorter."""
 
 _LAST_TIER = 4
 """Runs of larger tiers are as large as a run may be."""
@@ -116,15 +119,27 @@ def _tier(run: Run) -> int:
     return tier
 
 
-def expire(catalog: Catalog, stream: Stream, now: int) -> int:
-    """Let go of the runs that lie wholly before the stream's horizon at `now`; return how many."""
+def expire(catalog: Catalog, stream: Stream, now: int, *, grace: int = EXPIRED_GRACE) -> int:
+    """Drop the runs that have been wholly before the stream's horizon for a while; return how many.
+
+    Answers leave out what is before the horizon at once. What a clock that is ahead puts before it is not dropped, and
+    is back in answers when the clock is right again, unless that takes longer than the grace.
+    """
     horizon = stream.horizon(now)
-    if horizon is None:
+    if stream.retain is None or horizon is None:
         return 0
     with catalog.read() as tx:
         old = [run for run in live_runs(tx, stream.id) if run.max_time < horizon]
-    if old:
+        before = expiring_since(tx, stream.id)
+    # Since a time that is yet to come, where the clock was put back.
+    since = {run.id: min(before.get(run.id, now), now) for run in old}
+    due = [run for run in old if now - since[run.id] >= min(grace, stream.retain)]
+    dropped = {run.id for run in due}
+    after = {run_id: moment for run_id, moment in since.items() if run_id not in dropped}
+    if due or after != before:
         with catalog.write() as tx:
-            take_seq(tx)
-            drop_runs(tx, old)
-    return len(old)
+            note_expiring(tx, stream.id, before, after)
+            if due:
+                take_seq(tx)
+                drop_runs(tx, due)
+    return len(due)

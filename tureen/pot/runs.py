@@ -13,7 +13,7 @@ from tureen.errors import PotError
 from tureen.pot.catalog import micros_now
 from tureen.pot.clauses import fail_clauses
 from tureen.pot.damage import note_damage
-from tureen.pot.tables import cells, garbage, rejected, runs, sinks, streams
+from tureen.pot.tables import cells, expiring, garbage, rejected, runs, sinks, streams
 
 KEEP_REJECTED = 10_000
 """How many rejected rows a stream keeps; the oldest go first."""
@@ -114,6 +114,26 @@ def drop_runs(tx: Connection, old: Sequence[Run]) -> None:
     if gone.rowcount != len(ids):
         raise PotError("a run was replaced or dropped meanwhile")
     _discard(tx, [run.path for run in old] + extra)
+
+
+def expiring_since(tx: Connection, stream_id: int) -> dict[int, int]:
+    """Since when runs of a stream lie before its horizon, by their ids."""
+    found = tx.execute(select(expiring.c.run_id, expiring.c.since).where(expiring.c.stream_id == stream_id))
+    return {row.run_id: row.since for row in found}
+
+
+def note_expiring(tx: Connection, stream_id: int, before: dict[int, int], after: dict[int, int]) -> None:
+    """Change what `expiring_since` says, from what it was to what it is now."""
+    changed = [
+        {"run_id": run_id, "stream_id": stream_id, "since": since}
+        for run_id, since in after.items()
+        if before.get(run_id) != since
+    ]
+    stale = [run_id for run_id, since in before.items() if after.get(run_id) != since]
+    if stale:
+        tx.execute(delete(expiring).where(expiring.c.run_id.in_(stale)))
+    if changed:
+        tx.execute(insert(expiring), changed)
 
 
 @dataclass(frozen=True, slots=True)

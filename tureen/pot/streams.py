@@ -16,6 +16,7 @@ from tureen.pot.tables import (
     cells,
     clauses,
     dimensions,
+    expiring,
     garbage,
     gone_members,
     push_keys,
@@ -111,7 +112,7 @@ def drop_stream(tx: Connection, stream: Stream) -> None:
     tx.execute(delete(cells).where(cells.c.run_id.in_(held)))
     of_stream = select(templates.c.id).where(templates.c.stream_id == stream.id)
     tx.execute(delete(gone_members).where(gone_members.c.template_id.in_(of_stream)))
-    for table in (templates, runs, query_runs, queries, clauses, sinks, push_keys, rejected):
+    for table in (templates, runs, expiring, query_runs, queries, clauses, sinks, push_keys, rejected):
         tx.execute(delete(table).where(table.c.stream_id == stream.id))
     tx.execute(update(streams).where(streams.c.id == stream.id).values(name_key=None))
 

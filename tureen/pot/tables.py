@@ -262,6 +262,14 @@ dead_attempts = Table(
     Column("marked_at", BigInteger, nullable=False),
 )
 
+expiring = Table(
+    "expiring",
+    metadata,
+    # Runs that lie before their stream's horizon, and since when: they are dropped only after a grace.
+    Column("run_id", Integer, primary_key=True),
+    Column("stream_id", Integer, nullable=False),
+    Column("since", BigInteger, nullable=False),
+)
 garbage = Table(
     "garbage",
     metadata,

@@ -133,10 +133,10 @@ class HandTurned:
         for stream in self._streams():
             repair(self.catalog, stream)
 
-    def expire(self) -> None:
-        """Let go of what is before the horizon."""
+    def expire(self, grace: int = 0) -> None:
+        """Drop what has been before the horizon for so many microseconds."""
         for stream in self._streams():
-            upkeep.expire(self.catalog, stream, self._clock())
+            upkeep.expire(self.catalog, stream, self._clock(), grace=grace)
 
     def invoke(self, handle: str, now: int | None = None) -> Answer:
         """The answer of a query."""
