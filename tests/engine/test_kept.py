@@ -13,30 +13,19 @@ import pytest
 
 from tureen.errors import QueryFailed
 from tureen.results import kept
-from tureen.testing.hand import HandTurned
-from tureen.window import to_micros
+from tureen.testing.hand import HandClock, HandTurned
 
 BASE = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-class Clock:
-    """A clock turned by hand."""
-
-    moment = BASE
-
-    def __call__(self) -> int:
-        """The moment in microseconds."""
-        return to_micros(self.moment)
-
-
 @pytest.fixture
-def clock() -> Clock:
+def clock() -> HandClock:
     """Stand at the beginning of 2026."""
-    return Clock()
+    return HandClock(BASE)
 
 
 @pytest.fixture
-def hand(tmp_path: Path, clock: Clock) -> Iterator[HandTurned]:
+def hand(tmp_path: Path, clock: HandClock) -> Iterator[HandTurned]:
     """A pot turned by hand, with that clock."""
     made = HandTurned(tmp_path, clock)
     yield made
@@ -47,7 +36,7 @@ def _rows(first: int, count: int, every: float = 1.0) -> list[dict[str, Any]]:
     return [{"i": number, "ts": BASE + timedelta(seconds=every * number)} for number in range(first, first + count)]
 
 
-def test_many_threads_ask_while_tuples_come_and_are_merged(hand: HandTurned, clock: Clock) -> None:
+def test_many_threads_ask_while_tuples_come_and_are_merged(hand: HandTurned, clock: HandClock) -> None:
     clock.moment = BASE + timedelta(days=1)
     hand.create_stream("s", "i INT, ts TIMESTAMP", time="ts")
     hand.push("s", _rows(0, 500))
@@ -87,7 +76,7 @@ def test_many_threads_ask_while_tuples_come_and_are_merged(hand: HandTurned, clo
     assert hand.invoker.answer_once("SELECT sum(i) AS a FROM s").table.to_pylist() == [{"a": sum(range(1500))}]
 
 
-def test_no_more_is_kept_than_the_limit(hand: HandTurned, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_is_kept_than_the_limit(hand: HandTurned, clock: HandClock, monkeypatch: pytest.MonkeyPatch) -> None:
     clock.moment = BASE + timedelta(days=1)
     hand.create_stream("s", "i INT, ts TIMESTAMP", time="ts")
     hand.push("s", _rows(0, 5000))
@@ -100,7 +89,7 @@ def test_no_more_is_kept_than_the_limit(hand: HandTurned, clock: Clock, monkeypa
         assert sum(one.nbytes for one in hand.invoker._kept._structures.values()) < 2 << 20
 
 
-def test_steps_that_overlap_much_are_combined_and_not_copied(hand: HandTurned, clock: Clock) -> None:
+def test_steps_that_overlap_much_are_combined_and_not_copied(hand: HandTurned, clock: HandClock) -> None:
     clock.moment = BASE + timedelta(days=10)
     hand.create_stream("s", "i INT, ts TIMESTAMP", time="ts")
     hand.push("s", _rows(0, 5000))
@@ -111,7 +100,7 @@ def test_steps_that_overlap_much_are_combined_and_not_copied(hand: HandTurned, c
 
 
 @pytest.mark.parametrize("item", ["count(*)", "median(i)"])
-def test_more_steps_than_an_answer_can_have(hand: HandTurned, clock: Clock, item: str) -> None:
+def test_more_steps_than_an_answer_can_have(hand: HandTurned, clock: HandClock, item: str) -> None:
     clock.moment = BASE + timedelta(days=10)
     hand.create_stream("s", "i INT, ts TIMESTAMP", time="ts")
     hand.push("s", _rows(0, 4))
@@ -120,7 +109,7 @@ def test_more_steps_than_an_answer_can_have(hand: HandTurned, clock: Clock, item
 
 
 def test_many_distinct_values_are_counted_from_the_rows_while_they_are_there(
-    hand: HandTurned, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    hand: HandTurned, clock: HandClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kept, "MOST_DISTINCT", 100)
     monkeypatch.setattr(kept, "_MANY_GROUPS", 10)
@@ -139,7 +128,7 @@ def test_many_distinct_values_are_counted_from_the_rows_while_they_are_there(
     assert structure._strips
 
 
-def test_a_window_of_rows_is_complete_only_if_nothing_expired(hand: HandTurned, clock: Clock) -> None:
+def test_a_window_of_rows_is_complete_only_if_nothing_expired(hand: HandTurned, clock: HandClock) -> None:
     hand.create_stream("s", "i INT, ts TIMESTAMP", time="ts", retain="10 seconds")
     hand.push("s", _rows(0, 5, 5.0))
     clock.moment = BASE + timedelta(seconds=20)
@@ -150,7 +139,7 @@ def test_a_window_of_rows_is_complete_only_if_nothing_expired(hand: HandTurned, 
     assert complete == {2: True, 3: True, 4: False, 5: False, 100: False}
 
 
-def test_it_is_complete_where_all_that_ever_came_is_there(hand: HandTurned, clock: Clock) -> None:
+def test_it_is_complete_where_all_that_ever_came_is_there(hand: HandTurned, clock: HandClock) -> None:
     hand.create_stream("s", "i INT, ts TIMESTAMP", time="ts", retain="1 day")
     hand.push("s", _rows(0, 5))
     clock.moment = BASE + timedelta(seconds=20)

@@ -17,8 +17,7 @@ from tureen.pot.query_runs import QueryRunRecord, live_query_runs, renew_query_r
 from tureen.pot.runs import Run, expiring_since, live_runs
 from tureen.pot.streams import find_stream
 from tureen.pot.sweep import sweep
-from tureen.testing.hand import HandTurned
-from tureen.window import to_micros
+from tureen.testing.hand import HandClock, HandTurned
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -272,24 +271,13 @@ def test_what_is_before_the_horizon_is_gone_and_the_answer_says_so(soup: HandTur
         assert sum(run.rows for run in live_runs(tx, 2)) == 12
 
 
-class Jumping:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.moment = START
-
-    def __call__(self) -> int:
-        """Its time in microseconds."""
-        return to_micros(self.moment)
+@pytest.fixture
+def jumping() -> HandClock:
+    return HandClock(START)
 
 
 @pytest.fixture
-def jumping() -> Jumping:
-    return Jumping()
-
-
-@pytest.fixture
-def retaining(tmp_path: Path, jumping: Jumping) -> Iterator[HandTurned]:
+def retaining(tmp_path: Path, jumping: HandClock) -> Iterator[HandTurned]:
     """A stream of arrivals that is kept for a day, with five hours of them."""
     opened = HandTurned(tmp_path / "retaining", jumping)
     opened.create_stream("r", "a INT", retain="1 day")
@@ -300,7 +288,7 @@ def retaining(tmp_path: Path, jumping: Jumping) -> Iterator[HandTurned]:
     opened.close()
 
 
-def test_a_clock_that_was_ahead_costs_nothing(retaining: HandTurned, jumping: Jumping) -> None:
+def test_a_clock_that_was_ahead_costs_nothing(retaining: HandTurned, jumping: HandClock) -> None:
     everything = retaining.register("SELECT a FROM r")
     counted = retaining.register("SELECT count(*) AS n FROM r")
     jumping.moment += timedelta(days=5)
@@ -319,7 +307,7 @@ def test_a_clock_that_was_ahead_costs_nothing(retaining: HandTurned, jumping: Ju
         assert expiring_since(tx, 1) == {}
 
 
-def test_what_stays_before_the_horizon_is_dropped_after_the_grace(retaining: HandTurned, jumping: Jumping) -> None:
+def test_what_stays_before_the_horizon_is_dropped_after_the_grace(retaining: HandTurned, jumping: HandClock) -> None:
     jumping.moment += timedelta(days=5)
     retaining.push("r", [{"a": 5}])
     retaining.expire(upkeep.EXPIRED_GRACE)
@@ -333,7 +321,7 @@ def test_what_stays_before_the_horizon_is_dropped_after_the_grace(retaining: Han
         assert expiring_since(tx, 1) == {}
 
 
-def test_the_grace_begins_again_where_the_clock_was_put_back(retaining: HandTurned, jumping: Jumping) -> None:
+def test_the_grace_begins_again_where_the_clock_was_put_back(retaining: HandTurned, jumping: HandClock) -> None:
     jumping.moment += timedelta(days=9)
     retaining.push("r", [{"a": 5}])
     retaining.expire(upkeep.EXPIRED_GRACE)
@@ -344,7 +332,7 @@ def test_the_grace_begins_again_where_the_clock_was_put_back(retaining: HandTurn
         assert len(runs_of(retaining)) == left
 
 
-def test_a_short_retention_has_a_short_grace(tmp_path: Path, jumping: Jumping) -> None:
+def test_a_short_retention_has_a_short_grace(tmp_path: Path, jumping: HandClock) -> None:
     opened = HandTurned(tmp_path / "short", jumping)
     opened.create_stream("r", "a INT", retain="1 minute")
     opened.push("r", [{"a": 0}])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,19 @@ from tureen.results.answer import Answer
 from tureen.results.invoke import Invoker
 from tureen.schema import ARRIVAL, Schema
 from tureen.stems.intake import to_batch
+from tureen.window import to_micros
+
+
+class HandClock:
+    """A clock that shows the moment it is set to."""
+
+    def __init__(self, moment: datetime) -> None:
+        """Show that moment."""
+        self.moment = moment
+
+    def __call__(self) -> int:
+        """The moment in microseconds."""
+        return to_micros(self.moment)
 
 
 @dataclass(frozen=True)
