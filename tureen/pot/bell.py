@@ -11,6 +11,7 @@ commit.
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 import secrets
@@ -35,10 +36,14 @@ class Bell:
             file, access = os.open(path, os.O_RDONLY | os.O_CLOEXEC), mmap.ACCESS_READ
             self._writable = False
         try:
-            if os.fstat(file).st_size < 2 * WORD:
-                # Allocated, as a page without its block on a full disk cannot be written later; and never overwritten,
-                # as another process may have rung already.
-                os.posix_fallocate(file, 0, 2 * WORD)
+            # By one process at a time: another that comes after it may ring at once, and must not be overwritten.
+            fcntl.flock(file, fcntl.LOCK_EX)
+            size = os.fstat(file).st_size
+            if size < 2 * WORD:
+                # Written and not only made longer: a page without its block on a full disk cannot be written later.
+                os.pwrite(file, bytes(2 * WORD - size), size)
+            # The map keeps the file open, and would keep the lock.
+            fcntl.flock(file, fcntl.LOCK_UN)
             self._words = mmap.mmap(file, 2 * WORD, access=access)
         finally:
             os.close(file)
