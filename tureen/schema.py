@@ -19,6 +19,8 @@ class Kind(StrEnum):
     """The kinds of values, named as in Spark SQL."""
 
     BOOLEAN = "BOOLEAN"
+    TINYINT = "TINYINT"
+    SMALLINT = "SMALLINT"
     INT = "INT"
     BIGINT = "BIGINT"
     FLOAT = "FLOAT"
@@ -29,12 +31,14 @@ class Kind(StrEnum):
     TIMESTAMP = "TIMESTAMP"
 
 
-INTEGRAL = frozenset({Kind.INT, Kind.BIGINT})
+INTEGRAL = frozenset({Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT})
 FRACTIONAL = frozenset({Kind.FLOAT, Kind.DOUBLE})
 NUMERIC = INTEGRAL | FRACTIONAL | {Kind.DECIMAL}
 
 _SYNONYMS = {
     "BOOL": "BOOLEAN",
+    "BYTE": "TINYINT",
+    "SHORT": "SMALLINT",
     "INTEGER": "INT",
     "LONG": "BIGINT",
     "REAL": "FLOAT",
@@ -47,6 +51,8 @@ _SYNONYMS = {
 
 _ARROW: dict[Kind, pa.DataType] = {
     Kind.BOOLEAN: pa.bool_(),
+    Kind.TINYINT: pa.int8(),
+    Kind.SMALLINT: pa.int16(),
     Kind.INT: pa.int32(),
     Kind.BIGINT: pa.int64(),
     Kind.FLOAT: pa.float32(),

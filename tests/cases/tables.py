@@ -124,7 +124,7 @@ def read_value(cell: str, kind: Type) -> Any:
             return re.sub(r"\\(.)", lambda found: _ESCAPED[found.group(1)], cell[1:-1])
         case Kind.BOOLEAN:
             return {"true": True, "false": False}[cell]
-        case Kind.INT | Kind.BIGINT:
+        case Kind.TINYINT | Kind.SMALLINT | Kind.INT | Kind.BIGINT:
             return int(cell)
         case Kind.DECIMAL:
             return Decimal(cell).quantize(Decimal(1).scaleb(-kind.scale), context=Context(prec=100))

@@ -65,7 +65,7 @@ def test_rows_that_carry_types_need_no_schema(soup: tureen.Soup, tmp_path: Path)
     )
     parquet.write_table(table, tmp_path / "typed.parquet")
     soup.create_table("typed", rows=tmp_path / "typed.parquet")
-    said = "`small` INT, `big` BIGINT, `word` STRING, `money` DECIMAL(9,2), `at` TIMESTAMP"
+    said = "`small` SMALLINT, `big` BIGINT, `word` STRING, `money` DECIMAL(9,2), `at` TIMESTAMP"
     assert soup.tables()[0]["schema"] == said
     assert soup.table("typed").to_pylist()[0]["at"] == datetime(2026, 1, 1, tzinfo=UTC)
     frame = pd.DataFrame({"n": np.array([1], "int64"), "x": [0.5]})

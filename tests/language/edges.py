@@ -14,10 +14,12 @@ from tureen.schema import Schema
 
 SCHEMA = Schema.parse(
     "i INT, j INT, l BIGINT, f FLOAT, d DOUBLE, e DOUBLE, n DECIMAL(10,2), k DECIMAL(17,2), m DECIMAL(38,10), "
-    "s STRING, t STRING, dt DATE, du DATE, ts TIMESTAMP, tu TIMESTAMP, b BOOLEAN, c BOOLEAN"
+    "s STRING, t STRING, dt DATE, du DATE, ts TIMESTAMP, tu TIMESTAMP, b BOOLEAN, c BOOLEAN, "
+    "a TINYINT, o TINYINT, h SMALLINT"
 )
 
 _INTS = [0, 1, -1, 2, 5, 7, 100, 16777217, 2147483647, -2147483648, None]
+_TINY = [0, 1, -1, 2, 5, 7, 100, 127, -128, 50, -50, None]
 _DOUBLES = [
     0.0,
     -0.0,
@@ -81,6 +83,9 @@ VALUES: dict[str, list[Any]] = {
     "tu": _TIMES,
     "b": [True, False, None],
     "c": [True, False, None],
+    "a": _TINY,
+    "o": _TINY,
+    "h": [*_TINY, 255, 128, 1000, 32767, -32768, 12345],
 }
 ROWS = 60
 

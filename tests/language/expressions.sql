@@ -209,6 +209,126 @@ least(d, e)
 least(s, t, 'b')
 least(b, c)
 
+-- TINYINT and SMALLINT
+a + o
+a - o
+a * o
+a + h
+h * 2S
+h - 1
+a + 1Y
+a + l
+a + d
+h + f
+a / o
+h / 3
+a % o
+h % a
+a div o
+h div q
+-a
+-h
+~a
+a & o
+a | h
+a ^ i
+a + n
+h * v
+a / n
+n % h
+n + 5Y
+n * 12S
+v + 100Y
+abs(a)
+abs(h)
+sign(a)
+ceil(a)
+floor(h)
+round(a)
+round(a, -1)
+round(h, -2)
+bround(h, -1)
+sqrt(h)
+shiftleft(a, 3)
+shiftright(h, o)
+shiftrightunsigned(a, 2)
+a << 2
+bit_count(a)
+bin(a)
+hex(a)
+hex(h)
+pmod(a, o)
+pmod(h, a)
+mod(a, o)
+positive(a)
+negative(h)
+factorial(a)
+try_add(a, o)
+try_subtract(h, a)
+try_multiply(a, o)
+try_divide(a, o)
+greatest(a, o)
+greatest(a, h, i)
+least(a, 1.5)
+coalesce(a, h)
+coalesce(a, 0)
+nullif(a, 1)
+if(b, a, o)
+CASE WHEN b THEN a ELSE h END
+CASE a WHEN 1 THEN 'one' ELSE 'more' END
+substring(s, a, h)
+left(s, a)
+date_add(day, a)
+day + h
+date_sub(day, a)
+add_months(day, a)
+make_date(2020, a, o)
+a = o
+a < h
+a = 1000
+a BETWEEN 0 AND 300
+a IN (1, 2, 300)
+h <=> a
+a > '5'
+a = 1.5
+h < 1e3
+-128Y
+-32768S
+5Y + 5Y
+5Y / 2S
+CAST(a AS STRING)
+CAST(h AS STRING)
+CAST(a AS BOOLEAN)
+CAST(a AS SMALLINT)
+CAST(h AS TINYINT)
+CAST(i AS TINYINT)
+CAST(i AS SMALLINT)
+CAST(l AS SMALLINT)
+CAST(d AS TINYINT)
+CAST(z AS SMALLINT)
+CAST(f AS TINYINT)
+CAST(n AS TINYINT)
+CAST(v AS SMALLINT)
+CAST(x AS TINYINT)
+CAST(x AS SMALLINT)
+TRY_CAST(x AS TINYINT)
+TRY_CAST(i AS SMALLINT)
+TRY_CAST(z AS TINYINT)
+CAST(b AS TINYINT)
+CAST(a AS DECIMAL(5,2))
+CAST(h AS DECIMAL(4,0))
+CAST(a AS FLOAT)
+CAST(h AS DOUBLE)
+CAST(a AS BIGINT)
+CAST(at AS SMALLINT)
+CAST(TIMESTAMP '1970-01-01 00:01:00' AS TINYINT)
+CAST(h AS TIMESTAMP)
+tinyint(x)
+smallint(x)
+tinyint(5)
+concat(a, h)
+a || '-'
+
 -- texts
 length(s)
 length(name)

@@ -133,7 +133,10 @@ def _compares(row: dict[str, Any], one: Compare) -> bool | None:
     return bool(_OPS[one.op](_rank(left), _rank(right)))
 
 
-_COMPARED = "i-j i-l j-i i-d i-f l-d l-f d-e d-f n-i n-l n-d n-m k-d k-f m-l m-d s-t dt-du ts-tu dt-ts b-c i-i d-d n-k"
+_COMPARED = (
+    "i-j i-l j-i i-d i-f l-d l-f d-e d-f n-i n-l n-d n-m k-d k-f m-l m-d s-t dt-du ts-tu dt-ts b-c i-i d-d n-k "
+    "a-o a-h h-i h-l a-d h-f a-n h-m"
+)
 _CONSTANTS = re.compile(r"(\w+): (.*)")
 
 
@@ -215,6 +218,11 @@ def test_a_constant_beyond_all_integers_leaves_nulls_out(text: str, frame: DataF
     "text",
     [
         "i + 1 > 0",
+        "a + o > 0",
+        "a + 1Y > 0Y",
+        "h * 2S > 0",
+        "-a > 0",
+        "CAST(h AS TINYINT) = 1",
         "i - 1 < 0",
         "i * 2 > 0",
         "-i > 0",

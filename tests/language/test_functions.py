@@ -259,7 +259,6 @@ def test_every_function_is_tried() -> None:
         ("initcap(s, 'x')", "these arguments", None),
         ("ceil(z, 1)", "these arguments", None),
         ("decode(s, 'utf-8')", "these arguments", None),
-        ("abs(5Y)", "TINYINT", "suffixes"),
         ("round(z, p)", "round does not take an INT", "constant"),
         ("round(z, 19)", "scale from -18 to 18", None),
         ("bround(z, 5)", "scale from 0 to 4", "round"),

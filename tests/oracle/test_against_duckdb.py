@@ -18,6 +18,8 @@ TYPES = tuple(
     Type(kind)
     for kind in (
         Kind.BOOLEAN,
+        Kind.TINYINT,
+        Kind.SMALLINT,
         Kind.INT,
         Kind.BIGINT,
         Kind.FLOAT,

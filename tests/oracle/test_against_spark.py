@@ -131,6 +131,7 @@ def test_every_factor_is_true_where_spark_says_so(
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @few
 @given(rows=some_rows(), conditions=asked(depth=2))
 def test_every_nest_of_factors_is_true_where_spark_says_so(

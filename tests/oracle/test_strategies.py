@@ -125,7 +125,7 @@ def test_a_query_has_its_condition_apart() -> None:
 
 @cache
 def questions() -> list[str]:
-    return [question.text for question in drawn(strategies.questions(SCHEMA), 700)]
+    return [question.text for question in drawn(strategies.questions(SCHEMA), 1500)]
 
 
 @pytest.mark.parametrize(

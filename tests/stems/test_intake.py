@@ -223,3 +223,14 @@ def test_a_number_too_large_for_float_is_refused() -> None:
 def test_odd_frames_and_values_are_clear_errors(rows: object) -> None:
     with pytest.raises(InvalidRows):
         to_batch(SCHEMA, rows)
+
+
+@pytest.mark.parametrize(("type_", "least"), [("TINYINT", -128), ("SMALLINT", -32768)])
+def test_a_small_whole_number_is_checked_against_its_range(type_: str, least: int) -> None:
+    schema = Schema.parse(f"a {type_}")
+    for rows in ([{"a": least}, {"a": -least - 1}, {"a": None}], pa.table({"a": pa.array([least, -least - 1, None])})):
+        assert to_batch(schema, rows).column("a").to_pylist() == [least, -least - 1, None]
+    for value in (least - 1, -least):
+        for wrong in ([{"a": value}], pa.table({"a": pa.array([value])})):
+            with pytest.raises(InvalidRows, match=type_):
+                to_batch(schema, wrong)

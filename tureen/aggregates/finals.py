@@ -22,6 +22,9 @@ _WORD = 1 << 64
 EXACT = Context(prec=100)
 """Decimals of 38 digits are moved without rounding."""
 
+_STORED = {Kind.TINYINT: np.int8, Kind.SMALLINT: np.int16, Kind.INT: np.int32, Kind.DATE: np.int32}
+"""The kinds whose keys are stored in fewer than 64 bits."""
+
 _NONE: npt.NDArray[np.bool_] = np.zeros(1, np.bool_)
 
 
@@ -95,7 +98,7 @@ def values_of(keys: Ints, empty: npt.NDArray[np.bool_], one: Type) -> pa.Array:
         return _decimals(np.stack([keys, keys >> 63], axis=1), empty, one)
     if one.kind is Kind.BOOLEAN:
         return pa.array(keys == 1, mask=None if empty is _NONE else empty)
-    return _column(keys.astype(np.int32) if one.kind in (Kind.INT, Kind.DATE) else keys, empty, one)
+    return _column(keys.astype(_STORED.get(one.kind, np.int64), copy=False), empty, one)
 
 
 def _decimals(words: npt.NDArray[np.int64], empty: npt.NDArray[np.bool_], one: Type) -> pa.Array:

@@ -8,7 +8,7 @@ from tureen.language.division import quotient_type
 from tureen.language.moments import DAY_MICROS, in_range
 from tureen.language.source import Source
 from tureen.language.tree import BIGINT, DATE, DOUBLE, INT, TIMESTAMP, Call, Const, Expr, Lapse
-from tureen.language.types import MAX_PRECISION, as_decimal, integer_range
+from tureen.language.types import MAX_PRECISION, as_decimal, at_least_int, integer_range
 from tureen.schema import INTEGRAL, NUMERIC, Kind, Type
 from tureen.window import Now
 
@@ -22,7 +22,6 @@ def combine(source: Source, op: str, left: Expr, right: Expr) -> Expr:
         return _days(source, op, left, right)
     if right.type is not None and right.type.kind is Kind.DATE and op == "+":
         return _days(source, op, right, left)
-    _check_small(source, left, right)
     if left.type is None and right.type is None:
         return Const(None, DOUBLE if op == "/" else None, at)
     target = compare_type(source, left, right)
@@ -93,7 +92,7 @@ def _days(source: Source, op: str, left: Expr, right: Expr) -> Expr:
     if (
         op not in "+-"
         or left.type != DATE
-        or (right.type is not None and right.type.kind is not Kind.INT)
+        or (right.type is not None and at_least_int(right.type) != INT)
         or (op == "-" and right.type == DATE)
     ):
         if op == "-" and right.type is not None and right.type.kind in (Kind.DATE, Kind.TIMESTAMP):
@@ -105,7 +104,7 @@ def _days(source: Source, op: str, left: Expr, right: Expr) -> Expr:
         raise _mismatch(source, op, left, right)
     if right.type is None:
         return Const(None, DATE, left.at)
-    return fold(source, Call(op, (left, right), DATE, left.at))
+    return fold(source, Call(op, (left, coerce(source, right, INT)), DATE, left.at))
 
 
 def _shift(source: Source, op: str, left: Expr, right: Expr) -> Expr:
@@ -146,15 +145,6 @@ def _shifted(source: Source, moment: Const, lapse: Lapse) -> Const:
     if not in_range(micros):
         raise TypeMismatch("the time is beyond the years 1 to 9999", place=source.place(moment.at))
     return Const(micros // unit, moment.type, moment.at)
-
-
-def _check_small(source: Source, left: Expr, right: Expr) -> None:
-    if isinstance(left, Const) and isinstance(right, Const) and left.small and right.small:
-        raise Unsupported(
-            "arithmetic of TINYINT and SMALLINT is not supported",
-            hint="leave the suffixes S and Y out",
-            place=source.place(left.at),
-        )
 
 
 def _mismatch(source: Source, op: str, left: Expr, right: Expr) -> TypeMismatch:

@@ -10,14 +10,13 @@ _ALL = frozenset(Kind)
 # From -> to: those that Spark's ANSI mode has, and that can be written for DuckDB.
 CASTS: dict[Kind, frozenset[Kind]] = {
     Kind.BOOLEAN: NUMERIC | {Kind.STRING},
-    Kind.INT: NUMERIC | {Kind.BOOLEAN, Kind.STRING, Kind.TIMESTAMP},
-    Kind.BIGINT: NUMERIC | {Kind.BOOLEAN, Kind.STRING, Kind.TIMESTAMP},
+    **dict.fromkeys(INTEGRAL, NUMERIC | {Kind.BOOLEAN, Kind.STRING, Kind.TIMESTAMP}),
     Kind.FLOAT: NUMERIC | {Kind.BOOLEAN, Kind.STRING},
     Kind.DOUBLE: NUMERIC | {Kind.BOOLEAN, Kind.STRING},
     Kind.DECIMAL: NUMERIC | {Kind.BOOLEAN, Kind.STRING},
     Kind.STRING: _ALL,
     Kind.DATE: frozenset({Kind.TIMESTAMP, Kind.STRING}),
-    Kind.TIMESTAMP: frozenset({Kind.DATE, Kind.STRING, Kind.INT, Kind.BIGINT, Kind.DOUBLE}),
+    Kind.TIMESTAMP: INTEGRAL | {Kind.DATE, Kind.STRING, Kind.DOUBLE},
 }
 TRIED: frozenset[Kind] = _ALL - {Kind.TIMESTAMP}
 """What TRY_CAST gives of a STRING: Spark reads times without a date, which depend on the day."""

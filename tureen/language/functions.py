@@ -248,12 +248,6 @@ def _call(source: Source, node: exp.Expression, name: str, function: Function, a
 
 def _brought(source: Source, name: str, arg: Expr, param: Param) -> Expr:
     target = param.target(arg)
-    if isinstance(arg, Const) and arg.small and param.to is None:
-        raise Unsupported(
-            f"{name} of TINYINT and SMALLINT is not supported",
-            hint="leave the suffixes S and Y out",
-            place=source.place(arg.at),
-        )
     if target is None:
         if param.constant and not isinstance(arg, Const):
             hint = "write it out: here it is a constant"

@@ -8,12 +8,12 @@ from decimal import Decimal, InvalidOperation
 from tureen.errors import SqlError, article
 from tureen.language.cast import plain_float, to_float32
 from tureen.language.source import Source
-from tureen.language.tree import BIGINT, DOUBLE, FLOAT, INT, Const
+from tureen.language.tree import BIGINT, DOUBLE, FLOAT, INT, SMALLINT, TINYINT, Const
 from tureen.language.types import MAX_PRECISION, integer_range
 from tureen.schema import Kind, Type
 
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)(e[+-]?\d{1,5})?(bd|[lsydf])?", re.IGNORECASE | re.ASCII)
-_SMALL = {"S": ("SMALLINT", 1 << 15), "Y": ("TINYINT", 1 << 7)}
+_SUFFIXED = {"S": (SMALLINT,), "Y": (TINYINT,), "L": (BIGINT,)}
 _ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([0-3][0-7]{2})|(.))|(''|\"\")", re.DOTALL)
 
@@ -71,15 +71,12 @@ def _decimal(source: Source, text: str, at: int) -> Const:
 
 
 def _integer(source: Source, value: int, text: str, suffix: str, at: int) -> Const:
-    if suffix in _SMALL:
-        name, half = _SMALL[suffix]
-        if not -half <= value < half:
-            raise SqlError(f"'{text}' is not {article(name)}", place=source.place(at))
-        return Const(value, INT, at, small=True)
-    for one in (BIGINT,) if suffix == "L" else (INT, BIGINT):
+    for one in _SUFFIXED.get(suffix, (INT, BIGINT)):
         low, high = integer_range(one.kind)
         if low <= value <= high:
             return Const(value, one, at)
+    if suffix in ("S", "Y"):
+        raise SqlError(f"'{text}' is not {article(_SUFFIXED[suffix][0].sql)}", place=source.place(at))
     if suffix == "L" or abs(value) >= 10**MAX_PRECISION:
         raise SqlError(f"the number '{text}' is too large", place=source.place(at))
     return Const(value, Type(Kind.DECIMAL, len(str(abs(value))), 0), at)

@@ -15,7 +15,7 @@ from tureen.language.scope import Scope
 from tureen.language.source import offset_of
 from tureen.language.tree import Const, Expr, Ref
 from tureen.query import Order
-from tureen.schema import Kind
+from tureen.schema import INTEGRAL
 
 Settle = Callable[[Expr], Expr]
 """What a bound expression becomes after the grouping, if there is one."""
@@ -146,7 +146,7 @@ def read_count(scope: Scope, select: exp.Select, clause: str) -> int | None:
     if isinstance(value, exp.Var) and value.name.upper() == "ALL":
         return None
     bound = bind(replace(scope, clause=clause.upper(), known={}, aggregate=None), value)
-    if isinstance(bound, Const) and bound.type is not None and bound.type.kind in (Kind.INT, Kind.BIGINT):
+    if isinstance(bound, Const) and bound.type is not None and bound.type.kind in INTEGRAL:
         assert isinstance(bound.value, int)
         if bound.value >= 0:
             return bound.value

@@ -20,7 +20,7 @@ from tureen.language.shapes import shape_of
 from tureen.language.template import Lookup
 from tureen.predicate import AllOf, Clause, Within
 from tureen.query import Query
-from tureen.schema import Kind, Schema
+from tureen.schema import INTEGRAL, Kind, Schema
 
 KNOWN_FRAMES = 1024
 """How many frames a process remembers."""
@@ -30,7 +30,7 @@ KNOWN_FORMS = 1024
 
 _COMPARED = {
     Kind.STRING: (Kind.STRING,),
-    Kind.INT: (Kind.INT, Kind.BIGINT, Kind.DOUBLE),
+    Kind.INT: (*INTEGRAL, Kind.DOUBLE),
     Kind.DECIMAL: (Kind.DOUBLE,),
 }
 """With columns of which kinds a constant is compared as the column's own kind."""

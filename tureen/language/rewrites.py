@@ -10,7 +10,7 @@ from tureen.errors import SqlError, TypeMismatch, Unsupported
 from tureen.language import arithmetic
 from tureen.language.coerce import coerce, common, compare_type, explicit_cast, fold, type_name
 from tureen.language.source import Source, offset_of
-from tureen.language.tree import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, STRING, Call, Const, Expr
+from tureen.language.tree import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, SMALLINT, STRING, TINYINT, Call, Const, Expr
 from tureen.language.types import integer_range
 from tureen.schema import FRACTIONAL, INTEGRAL, NUMERIC, Kind, Type
 
@@ -205,12 +205,9 @@ def _positive(source: Source, node: exp.Expression, bind: Bind) -> Expr:
     return value
 
 
-def _to_bigint(source: Source, node: exp.Expression, bind: Bind) -> Expr:
-    return explicit_cast(source, _exactly(source, node, bind, 1)[0], BIGINT)
-
-
-def _to_decimal(source: Source, node: exp.Expression, bind: Bind) -> Expr:
-    return explicit_cast(source, _exactly(source, node, bind, 1)[0], Type(Kind.DECIMAL, 10, 0))
+def _cast_to(target: Type) -> Rewrite:
+    """A type's name as a function."""
+    return lambda source, node, bind: explicit_cast(source, _exactly(source, node, bind, 1)[0], target)
 
 
 _BITS: dict[type[exp.Expression], str] = {
@@ -228,8 +225,6 @@ def _bits(source: Source, node: exp.Expression, bind: Bind) -> Expr:
     for one in args:
         if one.type is not None and one.type.kind not in INTEGRAL:
             raise TypeMismatch(f"bits are those of whole numbers, not of {type_name(one)}", place=source.place(one.at))
-        if isinstance(one, Const) and one.small:
-            raise Unsupported("bits of TINYINT and SMALLINT are not supported", place=source.place(one.at))
     target = common(source, args) or INT
     sides = tuple(coerce(source, one, target) for one in args)
     return fold(source, Call(node.key, sides, target, offset_of(node), extra=_BITS[type(node)]))
@@ -246,8 +241,8 @@ def _pmod(source: Source, node: exp.Expression, bind: Bind) -> Expr:
         raise Unsupported("pmod of DECIMAL is not supported", hint="use %", place=source.node(node))
     divisor = coerce(source, right, target)
     if target.kind in INTEGRAL:
-        # Java's sum wraps around.
-        half = 2**31 if target.kind is Kind.INT else 2**63
+        # Java's sum wraps around, in 32 bits at least.
+        half = 2**63 if target.kind is Kind.BIGINT else 2**31
         total = f"(((CAST({{0}} AS HUGEINT) + {{1}} + {half}) & CAST({2 * half - 1} AS HUGEINT)) - {half})"
     else:
         total = "({0} + {1})"
@@ -267,7 +262,7 @@ def _try(source: Source, node: exp.Expression, bind: Bind) -> Expr:
     """try_add and the like: NULL where the operator would raise."""
     op, args = _TRIES[type(node)], [bind(node.this), bind(node.expression)]
     kinds = {one.type.kind for one in args if one.type is not None}
-    if not kinds or kinds - INTEGRAL - FRACTIONAL or any(isinstance(one, Const) and one.small for one in args):
+    if not kinds or kinds - INTEGRAL - FRACTIONAL:
         raise Unsupported(
             f"'{op}' that gives NULL is over whole numbers, FLOAT and DOUBLE",
             hint="use CAST(… AS DOUBLE)",
@@ -315,8 +310,10 @@ REWRITES: dict[type[exp.Expression], Rewrite] = {
 }
 
 BY_NAME: dict[str, Rewrite] = {
-    "bigint": _to_bigint,
-    "decimal": _to_decimal,
+    "tinyint": _cast_to(TINYINT),
+    "smallint": _cast_to(SMALLINT),
+    "bigint": _cast_to(BIGINT),
+    "decimal": _cast_to(Type(Kind.DECIMAL, 10, 0)),
     "isnull": _is_null,
     "isnotnull": _is_not_null,
     "nullifzero": _nullifzero,

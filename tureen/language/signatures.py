@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tureen.language.tree import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP, Const, Expr
+from tureen.language.types import at_least_int
 from tureen.schema import INTEGRAL, NUMERIC, Kind, Type
 
 Args = tuple[Expr, ...]
@@ -24,7 +25,7 @@ class Param:
     """A parameter: the kinds it takes, and the type that it brings them to; None leaves each as it is."""
 
     kinds: frozenset[Kind]
-    to: Type | None
+    to: Type | Callable[[Type], Type] | None
     null: Type
     constant: bool = False
 
@@ -36,6 +37,8 @@ class Param:
             return self.null
         if arg.type is None or arg.type.kind not in self.kinds:
             return None
+        if callable(self.to):
+            return self.to(arg.type)
         return self.to or arg.type
 
 
@@ -87,8 +90,8 @@ text = Param(frozenset(Kind), STRING, STRING)
 boolean_or_whole = Param(INTEGRAL | {Kind.BOOLEAN}, BIGINT, BIGINT)
 number = Param(NUMERIC, None, DOUBLE)
 double = Param(NUMERIC, DOUBLE, DOUBLE)
-whole = Param(INTEGRAL, None, INT)
-integer = Param(frozenset({Kind.INT}), INT, INT)
+whole = Param(INTEGRAL, at_least_int, INT)
+integer = Param(INTEGRAL - {Kind.BIGINT}, INT, INT)
 bigint = Param(INTEGRAL, BIGINT, BIGINT)
 date = Param(frozenset({Kind.DATE, Kind.TIMESTAMP}), DATE, DATE)
 timestamp = Param(frozenset({Kind.DATE, Kind.TIMESTAMP}), TIMESTAMP, TIMESTAMP)

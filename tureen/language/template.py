@@ -23,6 +23,8 @@ Lookup = Callable[[str], tuple[str, Schema]]
 """A stream's name as it was made, and its schema, by the name in a query."""
 
 
+_SUFFIXES = {Kind.TINYINT: "Y", Kind.SMALLINT: "S", Kind.BIGINT: "L"}
+
 PARAMETER = "_p_"
 """What columns of parameters begin with, so that they are told from the stream's."""
 
@@ -109,4 +111,4 @@ def spell(value: Any, kind: Type) -> str:
     if isinstance(value, float):
         text = "NaN" if math.isnan(value) else repr(value) if math.isfinite(value) else f"{value:+}inity"
         return f"{text}D" if kind.kind is Kind.DOUBLE and math.isfinite(value) else f"CAST('{text}' AS {kind.sql})"
-    return f"{value}L" if kind.kind is Kind.BIGINT else str(value)
+    return f"{value}{_SUFFIXES.get(kind.kind, '')}"

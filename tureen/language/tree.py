@@ -14,6 +14,8 @@ from tureen.predicate import Key
 from tureen.schema import Column, Kind, Type
 
 BOOLEAN = Type(Kind.BOOLEAN)
+TINYINT = Type(Kind.TINYINT)
+SMALLINT = Type(Kind.SMALLINT)
 INT = Type(Kind.INT)
 BIGINT = Type(Kind.BIGINT)
 FLOAT = Type(Kind.FLOAT)
@@ -25,12 +27,11 @@ TIMESTAMP = Type(Kind.TIMESTAMP)
 
 @dataclass(frozen=True, slots=True)
 class Const:
-    """A constant; `small` marks a TINYINT or SMALLINT literal, whose arithmetic would be narrower."""
+    """A constant."""
 
     value: Key | None
     type: Type | None
     at: int = field(compare=False)
-    small: bool = False
 
 
 @dataclass(frozen=True, slots=True)

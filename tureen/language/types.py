@@ -6,11 +6,12 @@ from tureen.language.tree import BIGINT, DOUBLE, TIMESTAMP
 from tureen.schema import FRACTIONAL, INTEGRAL, NUMERIC, Kind, Type
 
 MAX_PRECISION = 38
-INT_BITS = {Kind.INT: 32, Kind.BIGINT: 64}
+INT_BITS = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INT: 32, Kind.BIGINT: 64}
+_DIGITS = {Kind.TINYINT: 3, Kind.SMALLINT: 5, Kind.INT: 10, Kind.BIGINT: 20}
 
 
 def integer_range(kind: Kind) -> tuple[int, int]:
-    """The least and the greatest INT or BIGINT."""
+    """The least and the greatest value of an integral type."""
     half: int = 1 << (INT_BITS[kind] - 1)
     return -half, half - 1
 
@@ -23,11 +24,12 @@ def decimal(precision: int, scale: int) -> Type:
 
 def as_decimal(one: Type) -> Type:
     """The DECIMAL type that holds every value of an integral type."""
-    if one.kind is Kind.INT:
-        return Type(Kind.DECIMAL, 10, 0)
-    if one.kind is Kind.BIGINT:
-        return Type(Kind.DECIMAL, 20, 0)
-    return one
+    return Type(Kind.DECIMAL, _DIGITS[one.kind], 0) if one.kind in INTEGRAL else one
+
+
+def at_least_int(one: Type) -> Type:
+    """INT for the types below it, any other as it is."""
+    return Type(Kind.INT) if one.kind in (Kind.TINYINT, Kind.SMALLINT) else one
 
 
 def common_type(left: Type | None, right: Type | None) -> Type | None:
@@ -42,7 +44,7 @@ def common_type(left: Type | None, right: Type | None) -> Type | None:
         return left or right
     kinds = {left.kind, right.kind}
     if kinds <= INTEGRAL:
-        return BIGINT
+        return Type(max(kinds, key=lambda kind: INT_BITS[kind]))
     if kinds <= NUMERIC:
         return DOUBLE if kinds & FRACTIONAL else _wider_decimal(as_decimal(left), as_decimal(right))
     if kinds == {Kind.DATE, Kind.TIMESTAMP}:
@@ -66,11 +68,13 @@ def keeps_every_value(source: Type, target: Type) -> bool:
     if source == target:
         return True
     match source.kind, target.kind:
-        case (Kind.INT, Kind.BIGINT) | (Kind.FLOAT, Kind.DOUBLE) | (Kind.DATE, Kind.TIMESTAMP):
+        case (Kind.FLOAT, Kind.DOUBLE) | (Kind.DATE, Kind.TIMESTAMP):
             return True
-        case (Kind.INT | Kind.BIGINT | Kind.DECIMAL, Kind.DOUBLE):
+        case (ours, theirs) if ours in INTEGRAL and theirs in INTEGRAL:
+            return INT_BITS[ours] < INT_BITS[theirs]
+        case (ours, Kind.DOUBLE) if ours in INTEGRAL or ours is Kind.DECIMAL:
             return True
-        case (Kind.INT | Kind.BIGINT | Kind.DECIMAL, Kind.DECIMAL):
+        case (ours, Kind.DECIMAL) if ours in INTEGRAL or ours is Kind.DECIMAL:
             exact = as_decimal(source)
             digits = exact.precision - exact.scale
             # Rounding up at a smaller scale may need one digit more.

@@ -50,7 +50,7 @@ def can_compile(slots: Sequence[Slot], stored: pa.Schema, values: pa.Table) -> b
     ) and not any(_has_zero(values.column(slot.values)) for slot in slots)
 
 
-_WHOLE = ("int32", "int64")
+_WHOLE = ("int8", "int16", "int32", "int64")
 
 
 def _comparable(column: pa.DataType, values: pa.DataType) -> bool:

@@ -107,7 +107,7 @@ def _fits(kind: Kind, found: pa.DataType) -> bool:
     """Whether values of an Arrow type may stand for a kind, each checked as it is cast."""
     is_integer, is_float = pa.types.is_integer(found), pa.types.is_floating(found)
     match kind:
-        case Kind.INT | Kind.BIGINT:
+        case Kind.TINYINT | Kind.SMALLINT | Kind.INT | Kind.BIGINT:
             return bool(is_integer)
         case Kind.FLOAT | Kind.DOUBLE:
             return bool(is_integer or is_float)

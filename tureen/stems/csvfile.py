@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from tureen.errors import InvalidRows, nearest
-from tureen.schema import Column, Kind, Schema, Type
+from tureen.schema import INTEGRAL, Column, Kind, Schema, Type
 from tureen.stems.casts import LARGEST_FLOAT, exactly
 
 _BLOCK_LIMIT = (1 << 31) - 1
@@ -192,8 +192,7 @@ def _timestamp(text: str) -> datetime:
 
 _PARSE: dict[Kind, Callable[[str], Any] | None] = {
     Kind.BOOLEAN: _boolean,
-    Kind.INT: _integer,
-    Kind.BIGINT: _integer,
+    **dict.fromkeys(INTEGRAL, _integer),
     Kind.FLOAT: _float32,
     Kind.DOUBLE: _float,
     Kind.STRING: None,

@@ -31,6 +31,8 @@ Rows = npt.NDArray[np.uint16]
 
 _KINDS: dict[pa.DataType, tuple[int, Any]] = {
     pa.bool_(): (kernels.BYTE, np.uint8),
+    pa.int8(): (kernels.INT8, np.int8),
+    pa.int16(): (kernels.INT16, np.int16),
     pa.int32(): (kernels.INT32, np.int32),
     pa.int64(): (kernels.INT64, np.int64),
     pa.float32(): (kernels.FLOAT32, np.float32),

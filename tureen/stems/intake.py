@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tureen.errors import InvalidRows, nearest
-from tureen.schema import Column, Kind, Schema, Type
+from tureen.schema import INTEGRAL, Column, Kind, Schema, Type
 from tureen.stems.casts import LARGEST_DECIMAL, LARGEST_FLOAT, cast_column, checked, exactly
 
-_RANGE = {Kind.INT: 1 << 31, Kind.BIGINT: 1 << 63}
+_RANGE = {Kind.TINYINT: 1 << 7, Kind.SMALLINT: 1 << 15, Kind.INT: 1 << 31, Kind.BIGINT: 1 << 63}
 
 # Python types that Arrow takes as they are, by kind; anything else goes value by value.
 _PLAIN: dict[Kind, frozenset[type]] = {
@@ -55,8 +55,10 @@ def _zeros() -> dict[int, pa.Scalar]:
 
     Made when first needed: Arrow looks for pandas when it makes the first scalar, which takes long.
     """
-    columns = Schema.parse("a BOOLEAN, b INT, c BIGINT, d FLOAT, e DOUBLE, f STRING, g DATE, h TIMESTAMP").columns
-    values = (False, 0, 0, 0.0, 0.0, "", date(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC))
+    columns = Schema.parse(
+        "a BOOLEAN, b TINYINT, c SMALLINT, d INT, e BIGINT, f FLOAT, g DOUBLE, h STRING, i DATE, j TIMESTAMP"
+    ).columns
+    values = (False, 0, 0, 0, 0, 0.0, 0.0, "", date(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC))
     return {
         column.type.arrow.id: pa.scalar(value, column.type.arrow) for column, value in zip(columns, values, strict=True)
     }
@@ -246,8 +248,7 @@ def _timestamp(value: Any) -> datetime:
 
 _CONVERT: dict[Kind, Callable[[Any], Any]] = {
     Kind.BOOLEAN: _boolean,
-    Kind.INT: _integer,
-    Kind.BIGINT: _integer,
+    **dict.fromkeys(INTEGRAL, _integer),
     Kind.FLOAT: _float32,
     Kind.DOUBLE: _float,
     Kind.STRING: _string,

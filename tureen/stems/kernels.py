@@ -26,7 +26,7 @@ KIND, DATA, OFFSETS, PERM, RANK, VALID, ROWS = range(7)
 FIELDS = 8
 
 # How a column's values are stored.
-BYTE, INT32, INT64, FLOAT32, FLOAT64, DECIMAL, TEXT, WIDE = range(8)
+BYTE, INT32, INT64, FLOAT32, FLOAT64, DECIMAL, TEXT, WIDE, INT16, INT8 = range(10)
 
 _MOST = 65_536
 _MAGNITUDE = np.int64(0x7FFF_FFFF_FFFF_FFFF)
@@ -106,6 +106,10 @@ def key_at(kind: Int, data: Int, row: Int) -> Int:
         return ordered(wide.view(np.int64))
     if kind == DECIMAL:
         return np.int64(numba.carray(pointer(data), 2 * _MOST, np.int64)[2 * row])
+    if kind == INT16:
+        return np.int64(numba.carray(pointer(data), _MOST, np.int16)[row])
+    if kind == INT8:
+        return np.int64(numba.carray(pointer(data), _MOST, np.int8)[row])
     return np.int64(numba.carray(pointer(data), _MOST, np.uint8)[row])
 
 

@@ -86,9 +86,12 @@ def _schema_of(arrow: pa.Schema) -> Schema:
     return Schema(tuple(Column(field.name, _type_of(field.name, field.type)) for field in arrow)).checked()
 
 
-_INTEGERS = {"int8": Kind.INT, "int16": Kind.INT, "int32": Kind.INT, "uint8": Kind.INT, "uint16": Kind.INT}
 _KINDS = {
-    **_INTEGERS,
+    "int8": Kind.TINYINT,
+    "uint8": Kind.SMALLINT,
+    "int16": Kind.SMALLINT,
+    "uint16": Kind.INT,
+    "int32": Kind.INT,
     "uint32": Kind.BIGINT,
     "int64": Kind.BIGINT,
     "bool": Kind.BOOLEAN,

@@ -10,7 +10,7 @@ from tureen.schema import FRACTIONAL, INTEGRAL, NUMERIC, Column, Kind, Schema, T
 from tureen.testing.judged import Call, Formula, Judge, judged
 from tureen.testing.texts import conditions, spelt
 
-_DOUBLE, _BIGINT, _INT = Type(Kind.DOUBLE), Type(Kind.BIGINT), Type(Kind.INT)
+_DOUBLE, _BIGINT, _INT, _TINYINT = Type(Kind.DOUBLE), Type(Kind.BIGINT), Type(Kind.INT), Type(Kind.TINYINT)
 _BOOLEAN, _STRING = Type(Kind.BOOLEAN), Type(Kind.STRING)
 _CONDITION = "<condition>"
 """Stands for a condition, which is drawn only for the form that was chosen."""
@@ -64,6 +64,11 @@ def _forms(draw: st.DrawFn, field: Field, column: Column, name: str) -> list[tup
             forms += [(f"{name} / 2", _DOUBLE), (f"CAST({name} AS STRING)", _STRING), (f"{name} > 1", _BOOLEAN)]
             if field.judge != "duckdb":
                 forms += [(f"{name} % 3", type_), (f"{name} DIV 2", _BIGINT), (f"{name} / {other}", _DOUBLE)]
+        case Kind.TINYINT | Kind.SMALLINT:
+            forms += [(f"{name} * {other}", type_), (f"{name} - {other}", type_), (f"{name} > 1", _BOOLEAN)]
+            forms += [(f"CAST({name} AS INT)", _INT), (f"CAST({name} AS STRING)", _STRING)]
+            if field.judge != "duckdb":
+                forms += [(f"{name} + 1", _INT), (f"{name} / {other}", _DOUBLE), (f"CAST({name} AS TINYINT)", _TINYINT)]
         case Kind.FLOAT | Kind.DOUBLE:
             forms += [(f"{name} + 1e0", _DOUBLE), (f"{name} * 2e0", _DOUBLE)]
             forms += [(f"{name} > 1e0", _BOOLEAN)]

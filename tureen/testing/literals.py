@@ -13,6 +13,8 @@ _NUMBERS = st.one_of(
     st.sampled_from(["1e0", "2.5e0", "-1e-1", "1e30", "3E0"]),
 )
 _LARGE = {
+    Kind.TINYINT: ["-128", "127", "128", "-2147483648", "1000"],
+    Kind.SMALLINT: ["-32768", "32767", "32768", "-9223372036854775808", "128"],
     Kind.INT: ["-2147483648", "2147483647", "2147483648", "-9223372036854775808", "16777217"],
     Kind.BIGINT: [
         "-9223372036854775808",
@@ -32,6 +34,8 @@ _LARGE = {
     Kind.DECIMAL: ["99999999.99", "-99999999.99", "100000000", "0.01"],
 }
 _SPARK_ONLY = {
+    Kind.TINYINT: ["2S", "3Y", "2L", "2.5D", "1.5F", "2BD", "'2'", "100Y"],
+    Kind.SMALLINT: ["2S", "3Y", "2L", "2.5D", "1.5F", "2BD", "'2'", "1000S"],
     Kind.INT: ["2S", "3Y", "2L", "2.5D", "1.5F", "2BD", "'2'", "9223372036854775808"],
     # Not beyond BIGINT: there Spark answers for NULL, and we do not (docs/language.md).
     Kind.BIGINT: ["2L", "9007199254740992D", "2.5BD", "'2'"],

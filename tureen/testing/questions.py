@@ -172,7 +172,7 @@ def _wrapped(draw: st.DrawFn, one: Formula) -> Formula:
     if draw(st.integers(0, 4)) > 0:
         return one
     match one.type.kind:
-        case Kind.INT | Kind.BIGINT:
+        case Kind.TINYINT | Kind.SMALLINT | Kind.INT | Kind.BIGINT:
             form = draw(st.sampled_from(["({}) + 1", "coalesce({}, 0)", "({}) > 1"]))
         case Kind.BOOLEAN:
             form = "NOT ({})"

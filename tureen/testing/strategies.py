@@ -13,7 +13,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tureen.schema import Column, Kind, Schema, Type
+from tureen.schema import INTEGRAL, Column, Kind, Schema, Type
 from tureen.testing.questions import Question, questions
 from tureen.testing.texts import QueryText, conditions, queries, windows
 
@@ -38,6 +38,8 @@ BASE = datetime(2026, 1, 1, tzinfo=UTC)
 
 TYPES = (
     Type(Kind.BOOLEAN),
+    Type(Kind.TINYINT),
+    Type(Kind.SMALLINT),
     Type(Kind.INT),
     Type(Kind.BIGINT),
     Type(Kind.FLOAT),
@@ -48,7 +50,7 @@ TYPES = (
     Type(Kind.DATE),
     Type(Kind.TIMESTAMP),
 )
-"""All nine types, DECIMAL in a small and in the largest precision."""
+"""All types of columns, DECIMAL in a small and in the largest precision."""
 
 _NAMES = ("a", "B", "c3", "Price", "qty", "sym", "Total_Sum", "x", "yY", "flag", "day", "value")
 
@@ -74,6 +76,8 @@ _FLOATS = st.sampled_from(
 )
 _POOLS: dict[Kind, st.SearchStrategy[Any]] = {
     Kind.BOOLEAN: st.booleans(),
+    Kind.TINYINT: _SMALL_INTS | st.sampled_from([-128, 127, 100]),
+    Kind.SMALLINT: _SMALL_INTS | st.sampled_from([-(2**15), 2**15 - 1, 128, 1000]),
     Kind.INT: _SMALL_INTS | st.sampled_from([-(2**31), 2**31 - 1, 2**31 - 2, 16777217, 1000]),
     Kind.BIGINT: _SMALL_INTS | st.sampled_from([-(2**63), 2**63 - 1, 2**53, 2**53 + 1, -(2**53) - 1, 2**31, 10**18]),
     Kind.FLOAT: _FLOATS | st.floats(width=32),
@@ -120,8 +124,7 @@ _POOLS: dict[Kind, st.SearchStrategy[Any]] = {
 _FEW_FLOATS = st.sampled_from([0.0, -0.0, 1.0, -1.0, 0.5, 2.5, 3.0, 100.25, 0.1, 0.3, math.nan, math.inf])
 _TAME: dict[Kind, st.SearchStrategy[Any]] = {
     **_POOLS,
-    Kind.INT: _SMALL_INTS,
-    Kind.BIGINT: _SMALL_INTS,
+    **dict.fromkeys(INTEGRAL, _SMALL_INTS),
     Kind.FLOAT: _FEW_FLOATS,
     Kind.DOUBLE: _FEW_FLOATS,
     Kind.DATE: st.dates(date(2025, 12, 30), date(2026, 1, 3)),

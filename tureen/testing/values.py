@@ -29,6 +29,10 @@ def taken(value: Any, type_: Type) -> Any:
     match type_.kind:
         case Kind.BOOLEAN if isinstance(value, bool):
             return value
+        case Kind.TINYINT if _is_int(value) and -(2**7) <= value < 2**7:
+            return value
+        case Kind.SMALLINT if _is_int(value) and -(2**15) <= value < 2**15:
+            return value
         case Kind.INT if _is_int(value) and -(2**31) <= value < 2**31:
             return value
         case Kind.BIGINT if _is_int(value) and -(2**63) <= value < 2**63:
