@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from tureen.predicate import Clause
 from tureen.schema import Type
@@ -53,11 +54,24 @@ class Output:
     value: Expression
 
 
+class Direction(NamedTuple):
+    """How an aggregate orders its rows by one of its arguments."""
+
+    descending: bool
+    nulls_first: bool
+
+    @property
+    def sql(self) -> str:
+        """As it stands behind the argument."""
+        return f"{'DESC' if self.descending else 'ASC'} NULLS {'FIRST' if self.nulls_first else 'LAST'}"
+
+
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """A function over the rows of a group.
 
-    COUNT(*) has no argument; `parameters` are constants, such as the percentage of a quantile.
+    COUNT(*) has no argument; `parameters` are constants, such as the percentage of a quantile. The last arguments,
+    as many as `order` has items, are what the rows are ordered by.
     """
 
     function: str
@@ -65,6 +79,9 @@ class Aggregate:
     type: Type
     distinct: bool = False
     parameters: tuple[float, ...] = ()
+    order: tuple[Direction, ...] = ()
+    separator: str = ""
+    """What stands between the texts of listagg."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,11 @@ class Kind(StrEnum):
     STRING = "STRING"
     DATE = "DATE"
     TIMESTAMP = "TIMESTAMP"
+    ARRAY = "ARRAY"
 
+
+SCALARS = tuple(kind for kind in Kind if kind is not Kind.ARRAY)
+"""The kinds that a column of a stream can have; an ARRAY is only a result."""
 
 INTEGRAL = frozenset({Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT})
 FRACTIONAL = frozenset({Kind.FLOAT, Kind.DOUBLE})
@@ -68,11 +72,12 @@ _COLUMN = re.compile(r"\s*(?:`([^`]+)`|([A-Za-z_][A-Za-z_0-9]*))\s*:?\s+?(.*)", 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A value's type; precision and scale are set for DECIMAL alone."""
+    """A value's type; precision and scale are set for DECIMAL alone, the element for ARRAY."""
 
     kind: Kind
     precision: int = 0
     scale: int = 0
+    element: Type | None = None
 
     @classmethod
     def parse(cls, text: str) -> Type:
@@ -84,10 +89,10 @@ class Type:
         found = _TYPE.fullmatch(text)
         name = found.group(1).upper() if found else ""
         name = _SYNONYMS.get(name, name)
-        if not found or name not in Kind.__members__:
+        if not found or name not in SCALARS:
             raise InvalidSchema(
                 f"unknown type '{text.strip()}'",
-                hint=nearest(name, Kind.__members__) or f"types are {', '.join(Kind)}",
+                hint=nearest(name, SCALARS) or f"types are {', '.join(SCALARS)}",
             )
         kind = Kind[name]
         if kind is not Kind.DECIMAL:
@@ -107,6 +112,8 @@ class Type:
         """The type of the stored column."""
         if self.kind is Kind.DECIMAL:
             return pa.decimal128(self.precision, self.scale)
+        if self.element is not None:
+            return pa.list_(self.element.arrow)
         return _ARROW[self.kind]
 
     @property
@@ -114,7 +121,33 @@ class Type:
         """The type as Spark SQL writes it."""
         if self.kind is Kind.DECIMAL:
             return f"DECIMAL({self.precision},{self.scale})"
-        return str(self.kind)
+        return str(self.kind) if self.element is None else f"ARRAY<{self.element.sql}>"
+
+
+def array_of(element: Type) -> Type:
+    """The type of a list of values.
+
+    >>> array_of(Type.parse("INT")).sql
+    'ARRAY<INT>'
+    """
+    return Type(Kind.ARRAY, element=element)
+
+
+_BY_ARROW = {arrow: Type(kind) for kind, arrow in _ARROW.items()}
+
+
+def type_of_arrow(arrow: pa.DataType) -> Type | None:
+    """The type whose values an answer gives so; None where there is none.
+
+    >>> type_of_arrow(pa.list_(pa.decimal128(9, 2))).sql
+    'ARRAY<DECIMAL(9,2)>'
+    """
+    if pa.types.is_decimal(arrow):
+        return Type(Kind.DECIMAL, arrow.precision, arrow.scale)
+    if pa.types.is_list(arrow):
+        element = type_of_arrow(arrow.value_type)
+        return None if element is None else array_of(element)
+    return _BY_ARROW.get(arrow)
 
 
 @dataclass(frozen=True, slots=True)

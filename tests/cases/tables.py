@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tureen.schema import Column, Kind, Type
+from tureen.schema import Column, Kind, Type, array_of, type_of_arrow
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
@@ -66,12 +66,13 @@ class Table:
 
 def type_of(arrow: pa.DataType) -> Type:
     """The type whose values are stored so; raises KeyError for one that no stream has."""
-    if pa.types.is_decimal(arrow):
-        return Type(Kind.DECIMAL, arrow.precision, arrow.scale)
-    return {Type(kind).arrow: Type(kind) for kind in Kind if kind is not Kind.DECIMAL}[arrow]
+    found = type_of_arrow(arrow)
+    if found is None:
+        raise KeyError(str(arrow))
+    return found
 
 
-def split_cells(line: str) -> list[str]:
+def split_cells(line: str, bar: str = "|") -> list[str]:
     """The cells of a line, cut at the bars that are outside quotes and backticks.
 
     >>> split_cells("'a|b' | `x | y` INT")
@@ -85,7 +86,7 @@ def split_cells(line: str) -> list[str]:
             quote = "" if line[i] == quote else quote
         elif line[i] in "'`":
             quote = line[i]
-        elif line[i] == "|":
+        elif line[i] == bar:
             cells.append(line[start:i].strip())
             start = i + 1
         i += 1
@@ -96,7 +97,13 @@ def read_column(cell: str) -> Column:
     """A header's cell: a name and a type."""
     name, _, kind = cell.rpartition(" ")
     name = name.strip()
-    return Column(name[1:-1].replace("``", "`") if name.startswith("`") else name, Type.parse(kind))
+    return Column(name[1:-1].replace("``", "`") if name.startswith("`") else name, read_type(kind))
+
+
+def read_type(text: str) -> Type:
+    """A type as it stands in a header; `ARRAY<…>` is one of answers only."""
+    inner = re.fullmatch(r"ARRAY<(.*)>", text)
+    return Type.parse(text) if inner is None else array_of(Type.parse(inner.group(1)))
 
 
 def column_text(column: Column) -> str:
@@ -117,6 +124,9 @@ def read_value(cell: str, kind: Type) -> Any:
     """The value that a cell of that type holds."""
     if cell == "NULL":
         return None
+    if kind.element is not None:
+        inner = cell[1:-1].strip()
+        return [read_value(one, kind.element) for one in split_cells(inner, ",")] if inner else []
     match kind.kind:
         case Kind.STRING:
             if len(cell) < 2 or cell[0] != "'" or cell[-1] != "'":
@@ -145,6 +155,8 @@ def value_text(value: Any, kind: Type) -> str:
     """A value as it stands in a cell; `read_value` gives it back."""
     if value is None:
         return "NULL"
+    if kind.element is not None:
+        return "[" + ", ".join(value_text(one, kind.element) for one in value) + "]"
     match kind.kind:
         case Kind.STRING:
             return "'" + "".join(_ESCAPES.get(char, char) for char in value) + "'"

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from tests.oracle.judging import asking, ranked, same, told
 from tureen.errors import QueryFailed, Unsupported
-from tureen.schema import Kind, Schema, Type
+from tureen.schema import SCALARS, Kind, Schema, Type
 from tureen.testing import strategies
 from tureen.testing.judged import RANK
 
-TYPES = tuple(Type(kind) for kind in Kind if kind is not Kind.DECIMAL)
+TYPES = tuple(Type(kind) for kind in SCALARS if kind is not Kind.DECIMAL)
 Case = tuple[Schema, list[dict[str, Any]], list[strategies.Question]]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 
 from tureen.aggregates.finals import EXACT, averages
+from tureen.aggregates.pairs import PAIRS, pair_sql
 from tureen.aggregates.plan import together
 from tureen.aggregates.values import ROW
 from tureen.matching.duck import arrow_column, run
@@ -20,7 +21,10 @@ PLACE, CODE = "_place", "_code"
 def holistic_columns(aggregates: Sequence[Aggregate], rows: pa.Table) -> list[pa.Array]:
     """Each aggregate's values, one per (place, code) that occurs, in that order."""
     wanted = [part for number, one in enumerate(aggregates) for part in _parts(number, one)]
-    sql = f"SELECT {', '.join(wanted)} FROM rows GROUP BY {PLACE}, {CODE} ORDER BY {PLACE}, {CODE}"
+    # What is over two values names each of them many times.
+    pairs = [one for number, aggregate in enumerate(aggregates) for one in _pair_columns(number, aggregate)]
+    rows_sql = f"(SELECT *, {', '.join(pairs)} FROM rows)" if pairs else "rows"
+    sql = f"SELECT {', '.join(wanted)} FROM {rows_sql} GROUP BY {PLACE}, {CODE} ORDER BY {PLACE}, {CODE}"
     found = run(sql, {"rows": rows}, "an aggregate")
     return [_column(number, one, found) for number, one in enumerate(aggregates)]
 
@@ -31,7 +35,17 @@ def _parts(number: int, aggregate: Aggregate) -> list[str]:
         value = _value(aggregate.arguments[0])
         mark = "DISTINCT " if aggregate.distinct else ""
         return [f"sum({mark}{value}) AS sum{number}", f"count({mark}{value}) AS count{number}"]
+    if aggregate.function in PAIRS:
+        return [f"{pair_sql(aggregate.function, f'_x{number}', f'_y{number}')} AS value{number}"]
     return [f"{_SQL[aggregate.function](aggregate)} AS value{number}"]
+
+
+def _pair_columns(number: int, aggregate: Aggregate) -> list[str]:
+    if aggregate.function not in PAIRS:
+        return []
+    # Spark's regr_slope(y, x) has the dependent value first.
+    y, x = aggregate.arguments
+    return [f"({x.sql}) AS _x{number}", f"({y.sql}) AS _y{number}"]
 
 
 def _column(number: int, aggregate: Aggregate, found: pa.Table) -> pa.Array:
@@ -88,7 +102,40 @@ def _called(name: str) -> Callable[[Aggregate], str]:
 
 
 def _quantile(name: str) -> Callable[[Aggregate], str]:
-    return lambda aggregate: f"{name}({_value(aggregate.arguments[0])}, {aggregate.parameters[0]!r}::DOUBLE)"
+    def sql(aggregate: Aggregate) -> str:
+        value = _value(aggregate.arguments[0])
+        order = f" ORDER BY {value} {aggregate.order[0].sql}" if aggregate.order else ""
+        return f"{name}({_distinct(aggregate)}{value}, {aggregate.parameters[0]!r}::DOUBLE{order})"
+
+    return sql
+
+
+def _mode(aggregate: Aggregate) -> str:
+    # Of several that are as frequent DuckDB gives the first.
+    value = _value(aggregate.arguments[0])
+    return f"mode({value} ORDER BY {value} {aggregate.order[0].sql})"
+
+
+def _collected(aggregate: Aggregate) -> str:
+    listed = f"list({_in_order(aggregate, '')})"
+    return f"coalesce({listed} FILTER (WHERE ({aggregate.arguments[0].sql}) IS NOT NULL), [])"
+
+
+def _joined(aggregate: Aggregate) -> str:
+    # A NUL cannot stand in DuckDB's text.
+    parts = ["'" + part.replace("'", "''") + "'" for part in aggregate.separator.split("\0")]
+    return f"string_agg({_in_order(aggregate, ', ' + ' || chr(0) || '.join(parts))})"
+
+
+def _in_order(aggregate: Aggregate, rest: str) -> str:
+    """The value and the order that it is taken in: what is asked for, and then the order of the rows."""
+    value = aggregate.arguments[0]
+    if aggregate.distinct:
+        return f"DISTINCT {_value(value)}{rest} ORDER BY {_value(value)} {aggregate.order[0].sql}"
+    keys = zip(aggregate.arguments[1:], aggregate.order, strict=True)
+    # DuckDB does not sort by a constant.
+    order = [f"({key.sql}) {direction.sql}" for key, direction in keys if key.columns]
+    return f"{_picked(value)}{rest} ORDER BY {', '.join([*order, ROW])}"
 
 
 def _picked(one: Expression) -> str:
@@ -134,4 +181,13 @@ _SQL: dict[str, Callable[[Aggregate], str]] = {
     "last_present": _first("DESC", present=True),
     "max_by": _by("DESC"),
     "min_by": _by("ASC"),
+    "bit_and": _called("bit_and"),
+    "bit_or": _called("bit_or"),
+    "bit_xor": _called("bit_xor"),
+    "percentile_cont": _quantile("quantile_cont"),
+    "percentile_disc": _quantile("quantile_disc"),
+    "mode": _mode,
+    "collect_list": _collected,
+    "collect_set": _collected,
+    "listagg": _joined,
 }

@@ -154,7 +154,7 @@ def _recipe(program: _Program, aggregate: Aggregate) -> Recipe | None:
         return _counted(program, aggregate, kernels.FSUM, Form.DOUBLE)
     if aggregate.function in _MOMENTS:
         return _counted(program, aggregate, kernels.MOMENT, Form.DOUBLE)
-    if not is_narrow(value.type):
+    if aggregate.order or not is_narrow(value.type):
         return None
     if aggregate.function in ("sum", "avg"):
         return _counted(program, aggregate, kernels.SUM, Form.KEY)

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from tureen.errors import SqlError, TypeMismatch, Unsupported, nearest
-from tureen.language.coerce import coerce, type_name
+from tureen.language.coerce import coerce, explicit_cast, type_name
+from tureen.language.ordered import LISTS, WITHIN_GROUP, operands_of, separator_of
 from tureen.language.scope import Scope
-from tureen.language.tree import BIGINT, BOOLEAN, DOUBLE, INT, Call, Const, Expr, Lapse
+from tureen.language.tree import BIGINT, BOOLEAN, DOUBLE, INT, STRING, Call, Const, Expr, Lapse
 from tureen.language.types import MAX_PRECISION
-from tureen.schema import FRACTIONAL, NUMERIC, Kind, Type
+from tureen.query import Direction
+from tureen.schema import FRACTIONAL, INTEGRAL, NUMERIC, Kind, Type, array_of
 
 Bind = Callable[[exp.Expression], Expr]
 
@@ -26,6 +28,8 @@ class BoundAggregate:
     type: Type
     distinct: bool = False
     parameters: tuple[float, ...] = ()
+    order: tuple[Direction, ...] = ()
+    separator: str = ""
 
 
 # sqlglot's node -> the name here. Those that are only another spelling are rewritten in `bind_aggregate`.
@@ -54,14 +58,40 @@ _NODES: dict[type[exp.Expression], str] = {
     exp.CountIf: "count_if",
     exp.LogicalAnd: "bool_and",
     exp.LogicalOr: "bool_or",
+    exp.BitwiseAndAgg: "bit_and",
+    exp.BitwiseOrAgg: "bit_or",
+    exp.BitwiseXorAgg: "bit_xor",
+    exp.Corr: "corr",
+    exp.CovarPop: "covar_pop",
+    exp.CovarSamp: "covar_samp",
+    exp.RegrCount: "regr_count",
+    exp.RegrAvgx: "regr_avgx",
+    exp.RegrAvgy: "regr_avgy",
+    exp.RegrSlope: "regr_slope",
+    exp.RegrIntercept: "regr_intercept",
+    exp.RegrR2: "regr_r2",
+    exp.RegrSxx: "regr_sxx",
+    exp.RegrSxy: "regr_sxy",
+    exp.RegrSyy: "regr_syy",
+    exp.ArrayAgg: "collect_list",
+    exp.ArrayUniqueAgg: "collect_set",
+    exp.GroupConcat: "listagg",
+    exp.PercentileCont: "percentile_cont",
+    exp.PercentileDisc: "percentile_disc",
+    exp.Mode: "mode",
 }
 _WORDS = {"mean": "avg", "std": "stddev_samp", "every": "bool_and", "some": "bool_or"}
 AGGREGATES = sorted(
     {*_NODES.values(), *_WORDS, "stddev", "variance", "any_value", "first_value", "last_value", "percentile_approx"}
+    | {"array_agg", "string_agg"}
 )
 _WRAPPERS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 _MOMENTS = frozenset({"stddev_samp", "stddev_pop", "var_samp", "var_pop"})
 _ORDERED = frozenset({"first", "last", "max_by", "min_by"})
+_PAIRS = frozenset(name for name in _NODES.values() if name.startswith(("corr", "covar", "regr")))
+_BITS = frozenset({"bit_and", "bit_or", "bit_xor"})
+_ONCE = _PAIRS | WITHIN_GROUP
+"""Aggregates that do not take DISTINCT."""
 
 
 def is_aggregate(node: exp.Expression) -> bool:
@@ -92,7 +122,7 @@ def misplaced(scope: Scope, node: exp.Expression) -> SqlError:
 
 def bind_aggregate(scope: Scope, node: exp.Expression, bind: Bind, condition: Bind) -> BoundAggregate:
     """An aggregate with its arguments bound; `condition` binds what stands in FILTER."""
-    where = ignores = None
+    where = ignores = within = None
     call = node
     while isinstance(call, _WRAPPERS):
         if isinstance(call, exp.Filter):
@@ -100,9 +130,7 @@ def bind_aggregate(scope: Scope, node: exp.Expression, bind: Bind, condition: Bi
         elif isinstance(call, exp.IgnoreNulls):
             ignores = call
         elif isinstance(call, exp.WithinGroup):
-            raise Unsupported(
-                "WITHIN GROUP is not supported", hint="write percentile(x, 0.5)", place=scope.source.node(node)
-            )
+            within = call.expression
         call = call.this
     name = _WORDS.get(call.name.lower()) if isinstance(call, exp.Anonymous) else _NODES.get(type(call))
     if name is None:
@@ -114,8 +142,24 @@ def bind_aggregate(scope: Scope, node: exp.Expression, bind: Bind, condition: Bi
         )
     if ignores is not None and name not in ("first", "last"):
         raise Unsupported(f"{name} takes no IGNORE NULLS", hint="leave it out", place=scope.source.node(node))
-    nodes, distinct = _operands(call)
+    ordered = None
+    if name in LISTS | WITHIN_GROUP:
+        ordered = operands_of(scope, name, call, within)
+        nodes, distinct = [*ordered.values, *ordered.keys], ordered.distinct
+    elif within is not None:
+        raise Unsupported(f"{name} takes no WITHIN GROUP", hint="leave it out", place=scope.source.node(node))
+    else:
+        nodes, distinct = _operands(call)
+    if distinct and name in _ONCE:
+        raise Unsupported(f"{name} takes no DISTINCT", hint="leave it out", place=scope.source.node(node))
     arguments, parameters = _arguments(scope, call, name, nodes, bind)
+    if name == "listagg" and distinct and arguments[0].type != STRING:
+        # Spark orders by the values that were there before they became texts.
+        raise TypeMismatch(
+            f"listagg of DISTINCT values is over STRING, not {type_name(arguments[0])}",
+            hint="write CAST(… AS STRING)",
+            place=scope.source.node(node),
+        )
     found = _TYPED[name](scope, name, arguments) if name in _TYPED else _plain(scope, name, arguments)
     if ignores is not None:
         found = BoundAggregate(f"{name}_present", found.arguments, found.type)
@@ -136,7 +180,9 @@ def bind_aggregate(scope: Scope, node: exp.Expression, bind: Bind, condition: Bi
         distinct = False
     elif distinct and not found.arguments:
         raise SqlError("COUNT(DISTINCT *) names no column", hint="name the columns", place=scope.source.node(node))
-    return BoundAggregate(found.function, found.arguments, found.type, distinct, parameters)
+    directions = () if ordered is None else ordered.directions
+    separator = separator_of(scope, call, bind) if name == "listagg" else ""
+    return BoundAggregate(found.function, found.arguments, found.type, distinct, parameters, directions, separator)
 
 
 def _operands(call: exp.Expression) -> tuple[list[exp.Expression], bool]:
@@ -145,7 +191,7 @@ def _operands(call: exp.Expression) -> tuple[list[exp.Expression], bool]:
         return list(call.expressions), False
     if isinstance(call.this, exp.Distinct):
         return list(call.this.expressions), True
-    second = call.args.get("expression") if isinstance(call, exp.ArgMax | exp.ArgMin) else None
+    second = call.args.get("expression") if _NODES.get(type(call)) in {"max_by", "min_by"} | _PAIRS else None
     return [one for one in (call.this, *call.args.get("expressions", ()), second) if one is not None], False
 
 
@@ -155,8 +201,8 @@ def _arguments(
     """The bound arguments, and the constants that come after them."""
     if name == "count" and len(nodes) == 1 and isinstance(nodes[0], exp.Star):
         return [], ()
-    wanted = {"max_by": 2, "min_by": 2}.get(name, 1)
-    if name != "count" and len(nodes) != wanted:
+    wanted = 2 if name in {"max_by", "min_by"} | _PAIRS else 1
+    if name not in LISTS | {"count"} and len(nodes) != wanted:
         raise SqlError(f"{name} takes {wanted} argument{'s' * (wanted > 1)}", place=scope.source.node(call))
     arguments = [bind(one) for one in nodes]
     for one in arguments:
@@ -164,6 +210,8 @@ def _arguments(
             raise Unsupported("an interval cannot stand here", place=scope.source.place(one.at))
     if name in ("approx_percentile", "percentile"):
         return arguments, (_share(scope, call.args.get("quantile"), bind),)
+    if name in ("percentile_cont", "percentile_disc"):
+        return arguments, (_share(scope, call.this, bind),)
     if name == "median":
         return arguments, (0.5,)
     return arguments, ()
@@ -237,6 +285,39 @@ def _quantile(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
     )
 
 
+def _pair(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
+    """Statistics of the rows in which both arguments are there."""
+    first, second = (coerce(scope.source, _number(scope, name, one), DOUBLE) for one in arguments)
+    if name == "regr_count":
+        return BoundAggregate("count", (first, second), BIGINT)
+    if name in ("regr_avgx", "regr_avgy"):
+        value, other = (second, first) if name == "regr_avgx" else (first, second)
+        present = Call("not", (Call("isnull", (other,), BOOLEAN, other.at),), BOOLEAN, other.at)
+        return BoundAggregate("avg", (_case(present, value),), DOUBLE)
+    return BoundAggregate(name, (first, second), DOUBLE)
+
+
+def _bits(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
+    found = _plain(scope, name, arguments)
+    if found.type.kind not in INTEGRAL:
+        raise TypeMismatch(
+            f"{name} is over whole numbers, not {type_name(arguments[0])}", place=scope.source.place(arguments[0].at)
+        )
+    return found
+
+
+def _listed(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
+    """All values as an ARRAY, or as one text."""
+    found = _plain(scope, name, arguments)
+    if name != "listagg":
+        return BoundAggregate(name, found.arguments, array_of(found.type))
+    return BoundAggregate(name, (explicit_cast(scope.source, arguments[0], STRING), *arguments[1:]), STRING)
+
+
+def _number_within(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
+    return BoundAggregate(name, (coerce(scope.source, _number(scope, name, arguments[0]), DOUBLE),), DOUBLE)
+
+
 def _plain(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
     """MIN, MAX and those that give one of the values: the type is that of the value."""
     kind = arguments[0].type
@@ -259,6 +340,11 @@ _TYPED: dict[str, Callable[[Scope, str, list[Expr]], BoundAggregate]] = {
     "approx_percentile": _quantile,
     "percentile": _quantile,
     "median": _quantile,
+    **dict.fromkeys(_PAIRS, _pair),
+    **dict.fromkeys(_BITS, _bits),
+    **dict.fromkeys(LISTS, _listed),
+    "percentile_cont": _number_within,
+    "percentile_disc": _number_within,
 }
 
 

@@ -17,7 +17,7 @@ from tureen.language.patterns import read_pattern
 from tureen.language.scope import Scope
 from tureen.language.source import offset_of
 from tureen.language.tree import BOOLEAN, STRING, Call, Const, Expr, Lapse
-from tureen.schema import Kind, Type
+from tureen.schema import SCALARS, Type
 
 _COMPARISONS: dict[type[exp.Expression], str] = {
     exp.EQ: "=",
@@ -246,7 +246,7 @@ def _cast(scope: Scope, node: exp.Expression) -> Expr:
     except TureenError:
         raise Unsupported(
             f"the type {text} is not supported",
-            hint=f"types are {', '.join(Kind)}",
+            hint=f"types are {', '.join(SCALARS)}",
             place=scope.source.node(node),
         ) from None
     value = bind(scope, node.this)

@@ -144,10 +144,14 @@ def _literal_type(expr: Expr, other: Expr) -> Type | None:
 
 
 def _check_intervals(source: Source, items: list[Expr]) -> None:
-    """An interval is only added to times, or taken from them."""
+    """An interval is only added to times, or taken from them; an ARRAY is only a result."""
     for one in items:
         if isinstance(one, Lapse):
             raise Unsupported("an interval cannot stand here", place=source.place(one.at))
+        if one.type is not None and one.type.kind is Kind.ARRAY:
+            raise Unsupported(
+                "an ARRAY is only given as it is", hint="put it into the select list", place=source.place(one.at)
+            )
 
 
 def _check_strings(source: Source, items: list[Expr]) -> None:

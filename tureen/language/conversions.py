@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tureen.language.float_texts import float_text
 from tureen.language.signatures import escaped
-from tureen.schema import FRACTIONAL, INTEGRAL, NUMERIC, Kind, Type
+from tureen.schema import FRACTIONAL, INTEGRAL, NUMERIC, SCALARS, Kind, Type
 
-_ALL = frozenset(Kind)
+_ALL = frozenset(SCALARS)
 # From -> to: those that Spark's ANSI mode has, and that can be written for DuckDB.
 CASTS: dict[Kind, frozenset[Kind]] = {
     Kind.BOOLEAN: NUMERIC | {Kind.STRING},
@@ -15,6 +15,7 @@ CASTS: dict[Kind, frozenset[Kind]] = {
     Kind.DOUBLE: NUMERIC | {Kind.BOOLEAN, Kind.STRING},
     Kind.DECIMAL: NUMERIC | {Kind.BOOLEAN, Kind.STRING},
     Kind.STRING: _ALL,
+    Kind.ARRAY: frozenset(),
     Kind.DATE: frozenset({Kind.TIMESTAMP, Kind.STRING}),
     Kind.TIMESTAMP: INTEGRAL | {Kind.DATE, Kind.STRING, Kind.DOUBLE},
 }

@@ -73,7 +73,7 @@ class Groups:
 
     def _aggregate(self, one: BoundAggregate) -> Aggregate:
         arguments: tuple[Expression, ...] = tuple(expression_of(self.source, arg) for arg in one.arguments)
-        return Aggregate(one.function, arguments, one.type, one.distinct, one.parameters)
+        return Aggregate(one.function, arguments, one.type, one.distinct, one.parameters, one.order, one.separator)
 
 
 def is_grouped(select: exp.Select) -> bool:

@@ -15,7 +15,7 @@ from tureen.language.scope import Scope
 from tureen.language.source import offset_of
 from tureen.language.tree import Const, Expr, Ref
 from tureen.query import Order
-from tureen.schema import INTEGRAL
+from tureen.schema import INTEGRAL, Kind
 
 Settle = Callable[[Expr], Expr]
 """What a bound expression becomes after the grouping, if there is one."""
@@ -44,6 +44,8 @@ def read_items(scope: Scope, select: exp.Select, tokens: list[Token], settle: Se
                     hint="give one of them another name with AS",
                     place=scope.source.node(node),
                 )
+            if one.expr.type is not None and one.expr.type.kind is Kind.ARRAY and select.args.get("distinct"):
+                raise Unsupported("DISTINCT takes no ARRAY", hint="leave DISTINCT out", place=scope.source.place(at))
             items.append(one)
     return items
 
@@ -110,6 +112,8 @@ def read_order(scope: Scope, select: exp.Select, items: list[Item], settle: Sett
                 hint="put it into the select list",
                 place=scope.source.node(node),
             )
+        if expr.type is not None and expr.type.kind is Kind.ARRAY:
+            raise Unsupported("ORDER BY takes no ARRAY", hint="order by a value", place=scope.source.node(node))
         if isinstance(expr, Const):
             continue
         found.append(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tureen.language.tree import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP, Const, Expr
 from tureen.language.types import at_least_int
-from tureen.schema import INTEGRAL, NUMERIC, Kind, Type
+from tureen.schema import INTEGRAL, NUMERIC, SCALARS, Kind, Type
 
 Args = tuple[Expr, ...]
 
@@ -86,7 +86,7 @@ def const(value: int | float | str, one: Type) -> Const:
 
 
 # Spark casts any value to a STRING where a text is asked for.
-text = Param(frozenset(Kind), STRING, STRING)
+text = Param(frozenset(SCALARS), STRING, STRING)
 boolean_or_whole = Param(INTEGRAL | {Kind.BOOLEAN}, BIGINT, BIGINT)
 number = Param(NUMERIC, None, DOUBLE)
 double = Param(NUMERIC, DOUBLE, DOUBLE)

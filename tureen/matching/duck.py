@@ -58,6 +58,9 @@ def run(sql: str, tables: Mapping[str, pa.Table], what: str) -> pa.Table:
 def arrow_column(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
     """A column of DuckDB's in the type it has here; DuckDB's plain timestamps are instants in UTC."""
     whole = column.combine_chunks()
+    if pa.types.is_list(kind):
+        values = arrow_column(pa.chunked_array([whole.values]), kind.value_type)
+        return pa.ListArray.from_arrays(whole.offsets, values, type=kind)
     if pa.types.is_timestamp(kind):
         micros = whole.cast(pa.timestamp("us", whole.type.tz)).cast(pa.int64())
         ends = pc.min_max(micros).as_py()

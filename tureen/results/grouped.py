@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter_ns
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,7 @@ from tureen.aggregates.strip import Columns, Entries, Strip, fold_hits, joined, 
 from tureen.aggregates.values import evaluate, numbered
 from tureen.matching import Selector
 from tureen.pot.queries import Registered
-from tureen.query import Grouping, aggregate_name, key_name
+from tureen.query import Aggregate, Grouping, aggregate_name, key_name
 from tureen.results.gather import fields_of, gather
 from tureen.results.kept import Structure
 from tureen.results.ranges import Range
@@ -34,6 +35,7 @@ from tureen.results.segment import Hits
 from tureen.results.stepping import Stepping
 from tureen.results.view import StreamState
 from tureen.results.watch import Watch
+from tureen.schema import Kind
 
 
 @dataclass(frozen=True)
@@ -225,10 +227,17 @@ def _in_order(found: Found) -> Found:
 
 
 def _nothing(plan: Plan) -> pa.RecordBatch:
-    """The one row of aggregates over no tuples: counts are 0, all else is NULL."""
+    """The one row of aggregates over no tuples."""
     return pa.record_batch(
         {
-            aggregate_name(number): pa.array([0 if one.function == "count" else None], one.type.arrow)
+            aggregate_name(number): pa.array([_of_nothing(one)], one.type.arrow)
             for number, one in enumerate(plan.aggregates)
         }
     )
+
+
+def _of_nothing(aggregate: Aggregate) -> int | list[Any] | None:
+    """An aggregate over no tuples: a count is 0, a list is empty, all else is NULL."""
+    if aggregate.function == "count":
+        return 0
+    return [] if aggregate.type.kind is Kind.ARRAY else None

@@ -13,7 +13,7 @@ import httpx
 import pyarrow as pa
 
 from tureen.results.answer import Answer, Bounds
-from tureen.schema import Kind, Type
+from tureen.schema import type_of_arrow
 
 
 def moment(text: str) -> datetime:
@@ -91,16 +91,14 @@ def answer_of(response: httpx.Response) -> Answer:
     )
 
 
-_TYPES = {Type(kind).arrow: str(kind) for kind in Kind if kind is not Kind.DECIMAL}
-
-
 def type_name(kind: pa.DataType) -> str:
     """The SQL type that an Arrow type stands for.
 
     >>> type_name(pa.int32()), type_name(pa.decimal128(9, 2))
     ('INT', 'DECIMAL(9,2)')
     """
-    return f"DECIMAL({kind.precision},{kind.scale})" if pa.types.is_decimal(kind) else _TYPES.get(kind, str(kind))
+    known = type_of_arrow(kind)
+    return str(kind) if known is None else known.sql
 
 
 Reader = Callable[[Mapping[str, Any]], dict[str, Any]]

@@ -18,7 +18,7 @@ from pyarrow import csv as arrow_csv
 
 from tureen.errors import TooLarge
 from tureen.results.answer import Answer
-from tureen.schema import Kind, Type
+from tureen.schema import type_of_arrow
 from tureen.service.bodies import ARROW, CSV, JSON
 from tureen.service.problems import Refusal
 
@@ -31,7 +31,6 @@ PIECE_BYTES = 4 << 20
 WORTH_PACKING = 1_024
 """A body of fewer bytes is not packed."""
 
-_TYPES = {Type(kind).arrow: str(kind) for kind in Kind if kind is not Kind.DECIMAL}
 _ALIASES = {"*/*": JSON, "application/*": JSON, "text/*": CSV}
 
 
@@ -138,9 +137,8 @@ def columns_of(schema: pa.Schema) -> list[dict[str, str]]:
 
 
 def _sql_type(found: pa.DataType) -> str:
-    if pa.types.is_decimal(found):
-        return f"DECIMAL({found.precision},{found.scale})"
-    return _TYPES.get(found, str(found).upper())
+    known = type_of_arrow(found)
+    return str(found).upper() if known is None else known.sql
 
 
 def _moment(value: datetime | None) -> str | None:
@@ -226,7 +224,11 @@ def _json_rows(table: pa.Table) -> bytes:
     """The rows as JSON objects with commas between them."""
     names, columns = table.column_names, [_values(column) for column in table.columns]
     rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-    return orjson.dumps(rows, default=str, option=orjson.OPT_NAIVE_UTC)[1:-1]
+    return _json(rows)[1:-1]
+
+
+def _json(value: Any) -> bytes:
+    return orjson.dumps(value, default=str, option=orjson.OPT_NAIVE_UTC)
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
@@ -239,6 +241,11 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
         if _beyond_calendar(instants.view(np.int64), column.null_count):
             return list(_time_texts(column).to_pylist())
         return list(instants.tolist())
+    if pa.types.is_list(column.type):
+        # An ARRAY of an answer is never NULL, nor is a value in it.
+        elements = _values(pa.chunked_array([chunk.flatten() for chunk in column.chunks], column.type.value_type))
+        ends = np.cumsum(pc.list_value_length(column).to_numpy()).tolist()
+        return [elements[start:end] for start, end in zip([0, *ends], ends, strict=False)]
     plain = pa.types.is_primitive(column.type) and not pa.types.is_date(column.type) and not column.null_count
     values: list[Any] = column.to_numpy().tolist() if plain else column.to_pylist()
     if pa.types.is_floating(column.type) and not (plain and np.isfinite(values).all()):
@@ -265,10 +272,16 @@ def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
 _NAMES = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
-def _texts_for_times(table: pa.Table) -> pa.Table:
+def _with_texts(table: pa.Table) -> pa.Table:
+    """The table with texts for what Arrow's CSV has no form or another one for: instants, and lists, as JSON."""
     for place, column in enumerate(table.columns):
+        texts = None
         if pa.types.is_timestamp(column.type):
-            table = table.set_column(place, table.schema.field(place).name, _time_texts(column))
+            texts = _time_texts(column)
+        elif pa.types.is_list(column.type):
+            texts = pa.array([_json(value).decode() for value in _values(column)], pa.string())
+        if texts is not None:
+            table = table.set_column(place, table.schema.field(place).name, texts)
     return table
 
 
@@ -284,7 +297,7 @@ def _csv_pieces(table: pa.Table) -> Iterator[bytes]:
 
 def _csv_bytes(table: pa.Table, *, header: bool) -> bytes:
     sink = pa.BufferOutputStream()
-    arrow_csv.write_csv(_texts_for_times(table), sink, arrow_csv.WriteOptions(include_header=header))
+    arrow_csv.write_csv(_with_texts(table), sink, arrow_csv.WriteOptions(include_header=header))
     found: bytes = sink.getvalue().to_pybytes()
     return found
 

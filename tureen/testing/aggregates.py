@@ -7,12 +7,15 @@ import statistics
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from functools import cmp_to_key
+from functools import cmp_to_key, reduce
+from operator import and_, or_, xor
 from typing import Any
 
 from tureen.errors import QueryFailed
 from tureen.query import Aggregate
 from tureen.schema import INTEGRAL, Kind, Type
+from tureen.testing.ordered import ordered_aggregate
+from tureen.testing.pairs import PAIRS, pair_aggregate
 from tureen.testing.values import compare, identity
 
 Arguments = tuple[Any, ...]
@@ -27,6 +30,10 @@ def aggregate(wanted: Aggregate, rows: Sequence[Arguments]) -> Any:
         return rows[0 if wanted.function == "first" else -1][0] if rows else None
     if wanted.function in ("max_by", "min_by"):
         return _by_other(wanted, rows)
+    if wanted.order or wanted.function in ("collect_list", "listagg"):
+        return ordered_aggregate(wanted, rows)
+    if wanted.function in PAIRS:
+        return pair_aggregate(wanted, rows)
     present = [row for row in rows if all(value is not None for value in row)]
     if wanted.distinct:
         present = list({tuple(map(identity, row)): row for row in reversed(present)}.values())[::-1]
@@ -122,6 +129,9 @@ _FUNCTIONS: dict[str, Callable[[Aggregate, list[Any]], Any]] = {
     "percentile": _percentile,
     "first_present": lambda _, values: values[0],
     "last_present": lambda _, values: values[-1],
+    "bit_and": lambda _, values: reduce(and_, values),
+    "bit_or": lambda _, values: reduce(or_, values),
+    "bit_xor": lambda _, values: reduce(xor, values),
 }
 
 

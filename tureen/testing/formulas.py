@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
-from tureen.schema import FRACTIONAL, INTEGRAL, NUMERIC, Column, Kind, Schema, Type
+from tureen.schema import FRACTIONAL, INTEGRAL, NUMERIC, Column, Kind, Schema, Type, array_of
 from tureen.testing.judged import Call, Formula, Judge, judged
 from tureen.testing.texts import conditions, spelt
 
@@ -99,7 +99,9 @@ _ADDED = NUMERIC - FRACTIONAL
 @st.composite
 def aggregates(draw: st.DrawFn, field: Field) -> Formula:
     """An aggregate of any kind; floats that are not tame are not added up, for then nobody is right."""
-    maker = draw(st.sampled_from([_count, _number, _number, _number, _extreme, _extreme, _place, _truth]))
+    maker = draw(
+        st.sampled_from([_count, _number, _number, _number, _extreme, _extreme, _place, _truth, _listed, _pair])
+    )
     call = maker(draw, field)
     if call.function not in ("first", "last", "any_value") and draw(st.integers(0, 4)) == 0:
         call = replace(call, where=draw(field.conditions()))
@@ -128,6 +130,8 @@ def _number(draw: st.DrawFn, field: Field) -> Call:
     exact = one.type.kind in _ADDED
     total = _BIGINT if one.type.kind in INTEGRAL else one.type if exact else _DOUBLE
     forms = [Call("sum", (one,), total, distinct, exact=exact)] * 2
+    if one.type.kind in INTEGRAL:
+        forms += [Call(draw(st.sampled_from(["bit_and", "bit_or", "bit_xor"])), (one,), one.type, distinct)]
     if field.tame or one.type.kind is Kind.DECIMAL:
         decimal = one.type.kind is Kind.DECIMAL
         average = draw(st.sampled_from(["avg", "mean"]))
@@ -152,6 +156,26 @@ def _place(draw: st.DrawFn, field: Field) -> Call:
     if one.type.kind in NUMERIC | {Kind.DATE, Kind.TIMESTAMP}:
         forms += [Call("approx_percentile", (one,), one.type, parameter=draw(st.sampled_from(_SHARES)))]
     return draw(st.sampled_from(forms))
+
+
+def _listed(draw: st.DrawFn, field: Field) -> Call:
+    """All values as a list or a text, or the most frequent one."""
+    one = draw(scalars(field))
+    forms = [Call(draw(st.sampled_from(["collect_list", "array_agg"])), (one,), array_of(one.type), exact=False)]
+    forms += [Call("collect_set", (one,), array_of(one.type), exact=False)]
+    forms += [Call("mode", (one,), one.type)]
+    if one.type.kind is Kind.STRING:
+        forms += [Call("listagg", (one,), _STRING, parameter=draw(st.sampled_from(["','", "''"])))] * 3
+    return draw(st.sampled_from(forms))
+
+
+def _pair(draw: st.DrawFn, field: Field) -> Call:
+    """A statistic of two values."""
+    one, other = (draw(scalars(field, NUMERIC if field.tame else _ADDED)) for _ in range(2))
+    if not field.tame or any(value.type.kind not in NUMERIC for value in (one, other)):
+        return Call("count", (one, other), _BIGINT)
+    name = draw(st.sampled_from(["corr", "covar_pop", "covar_samp", "regr_slope", "regr_r2", "regr_sxx", "regr_avgx"]))
+    return Call(name, (one, other), _DOUBLE, exact=False)
 
 
 def _truth(draw: st.DrawFn, field: Field) -> Call:

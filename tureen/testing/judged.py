@@ -63,6 +63,9 @@ def judged(call: Call, judge: Judge | None) -> str:
     elif name in ("max_by", "min_by"):
         wheres += [f"({arguments[1]}) IS NOT NULL"]
         text = _by(name, arguments, judge)
+    elif name in _LISTS:
+        wheres += [f"({arguments[0]}) IS NOT NULL"]
+        return _listed(call, arguments, judge, wheres)
     elif judge == "spark":
         text = _in_spark(call, arguments)
     else:
@@ -72,6 +75,29 @@ def judged(call: Call, judge: Judge | None) -> str:
     # DuckDB's sum of whole numbers is wider, and is brought back after the filter.
     widens = judge == "duckdb" and name == "sum" and call.type.kind in INTEGRAL
     return f"CAST({text}{filtered} AS BIGINT)" if widens else text + filtered
+
+
+_LISTS = ("collect_list", "array_agg", "collect_set", "listagg", "mode")
+
+
+def _listed(call: Call, arguments: list[str], judge: Judge, wheres: list[str]) -> str:
+    """Values in order of their rows, or ascending where each counts once."""
+    only = f" FILTER (WHERE {' AND '.join(f'({one})' for one in wheres)})"
+    value = arguments[0]
+    if call.function == "mode":
+        order = f"mode() WITHIN GROUP (ORDER BY {value})" if judge == "spark" else f"mode({value} ORDER BY {value})"
+        return order + only
+    if call.function == "listagg":
+        order = f"{value}, {call.parameter}) WITHIN GROUP (ORDER BY {RANK}"
+        inner = f"listagg({order})" if judge == "spark" else f"string_agg({value}, {call.parameter} ORDER BY {RANK})"
+        return inner + only
+    if judge == "spark":
+        if call.function == "collect_set":
+            return f"sort_array(collect_set({value}){only})"
+        pairs = f"array_sort(collect_list(struct({RANK} AS r, {value} AS v)){only})"
+        return f"transform({pairs}, one -> one.v)"
+    inner = f"DISTINCT {value} ORDER BY {value}" if call.function == "collect_set" else f"{value} ORDER BY {RANK}"
+    return f"coalesce(list({inner}){only}, [])"
 
 
 def _first(value: str, judge: Judge) -> str:

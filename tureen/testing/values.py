@@ -144,6 +144,8 @@ def _comparable(value: Any) -> Any:
         return ("float", repr(value))
     if isinstance(value, datetime):
         return ("instant", to_micros(value))
+    if isinstance(value, list):
+        return tuple(map(_comparable, value))
     return (type(value).__name__, value)
 
 
