@@ -39,7 +39,7 @@ WIDE = Schema(
         *SCHEMA.columns,
         *Schema.parse(
             "p INT, q INT, x STRING, y STRING, z DOUBLE, g FLOAT, w DECIMAL(18,2), v DECIMAL(4,3), u DECIMAL(2,2), "
-            "name STRING, day DATE, at TIMESTAMP, secs BIGINT"
+            "name STRING, day DATE, at TIMESTAMP, secs BIGINT, js STRING, pt STRING, wall TIMESTAMP"
         ).columns,
     )
 )
@@ -65,7 +65,28 @@ _NAMES = [
     "a\r\nb", "2024-05-06 id=17", "foo123bar", "CamelCase9", "  pad ", "xxaxx", "ÿ ñ", "line\n", "", "aaaa", "ba",
     "Ωmega", None,
 ]  # fmt: skip
+_JSON = [
+    '{"a":1.5,"b":{"c":[1,2.0,{"d":"x"}]},"t":true,"n":null,"s":"q\\u00e9\\n","x y":7,"x.y":8}', "[1,2,[3]]", '"x"',
+    "5", "", "abc", '{"a":"","b":[]}', ' {"a" : 5 , "b":"it\'s"} ', "null", '[{"a":1},{"a":2}]', '{"a":1e10,"b":-0.0}',
+    '{"a":123456789012345678901234567890}', '{"a":12345678.5,"b":0.0001}', "[]", "{}", '{"a":{"a":{"a":false}}}',
+    '{"a":1,"a":2}', None,
+]  # fmt: skip
+_PATTERNED = [
+    "2020-01-02", "2020-1-2", "20200102", "0000-01-02", "2020-02-30", "2020-02-29", " 2020-01-02", "2020-01-02x",
+    "2020", "02/01/20", "2020-01-02 03:04:05", "2020-01-02 03:04:05.5", "2020-01-02 24:00:00", "2020-01-02T03:04:05Z",
+    "2020-01-02T03:04:05-01:30", "2 jan 2020", "31 Feb 2020", "2 January 2020", "03:04 pm", "12:30 AM", "13:00 PM",
+    "1/2/2020 3:4", "", "x", None,
+]  # fmt: skip
 MORE: dict[str, list[Any]] = VALUES | {
+    "js": _JSON,
+    "pt": _PATTERNED,
+    "wall": [
+        None, datetime(2020, 3, 29, 2, 30, tzinfo=UTC), datetime(2020, 10, 25, 2, 30, tzinfo=UTC),
+        datetime(2020, 10, 25, 0, 30, tzinfo=UTC), datetime(2020, 3, 29, 1, tzinfo=UTC),
+        datetime(1950, 1, 1, tzinfo=UTC), datetime(2036, 7, 1, 12, tzinfo=UTC),
+        datetime(2020, 11, 1, 1, 30, tzinfo=UTC), datetime(2020, 3, 8, 2, 30, 0, 5, tzinfo=UTC),
+        datetime(2020, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),
+    ],
     "p": [0, 1, 2, 3, -1, -2, 5, 12, 40, None],
     "q": [1, 0, 2, 3, 4, -3, 7, 31, None],
     "x": _NUMBERS,
@@ -271,8 +292,18 @@ def test_every_function_is_tried() -> None:
         ("date_format(at, 'yyyy QQ')", "'QQ' in a pattern", "letters are"),
         ("date_format(at, s)", "a pattern is a constant", "write it out"),
         ("date_trunc(s, at)", "a unit is a constant", "HOUR"),
-        ("to_date(s, 'yyyy')", "format", None),
-        ("to_timestamp(s, 'yyyy')", "to_timestamp", None),
+        ("to_date(s, 'QQ')", "'QQ' in a pattern", "letters are"),
+        ("to_date(s, t)", "a pattern is a constant", "yyyy-MM-dd"),
+        ("to_timestamp(s, 'yyyyM')", "where a number ends", "mark"),
+        ("to_timestamp(s, 'hh:mm')", "HH, or hh and a", "HH"),
+        ("to_timestamp(s, 'yyyy yyyy')", "twice", None),
+        ("to_timestamp(i, 'yyyy')", "reads a STRING", "CAST"),
+        ("get_json_object(s, t)", "a path is a constant", None),
+        ("get_json_object(s, '$[*]')", "takes no '*'", "name one value"),
+        ("from_utc_timestamp(at, 'Nope/Zone')", "unknown time zone", None),
+        ("from_utc_timestamp(at, 'Europe/Berln')", "unknown time zone", "Europe/Berlin"),
+        ("to_utc_timestamp(at, s)", "a time zone is a constant", None),
+        ("at AT TIME ZONE 'UTC'", "AT TIME ZONE", "from_utc_timestamp"),
         ("unix_timestamp(s)", "STRING", None),
         ("unix_timestamp(s, 'yyyy')", "one DATE or TIMESTAMP", "cast"),
         ("extract(EPOCH FROM at)", "'EPOCH'", None),

@@ -11,6 +11,7 @@ from sqlglot import exp
 from tureen.errors import SqlError, TypeMismatch, Unsupported, nearest
 from tureen.language.aggregates import AGGREGATES
 from tureen.language.coerce import a_type, coerce, fold
+from tureen.language.functions_json import JSON
 from tureen.language.functions_math import MATH
 from tureen.language.functions_text import TEXT
 from tureen.language.functions_time import FIELDS, TIMES
@@ -22,7 +23,7 @@ from tureen.language.tree import STRING, Call, Const, Expr
 from tureen.language.written import argument_text
 from tureen.schema import Kind
 
-FUNCTIONS: dict[str, Function] = MATH | TEXT | TIMES | REGEXES
+FUNCTIONS: dict[str, Function] = MATH | TEXT | TIMES | REGEXES | JSON
 
 # Other names of the same function.
 _ALIASES = {
@@ -35,7 +36,7 @@ _ALIASES = {
 _REWRITTEN = (
     "coalesce nvl ifnull nullif nvl2 if greatest least concat concat_ws date to_date to_timestamp date_add date_sub "
     "dateadd extract date_part datepart mod decode nanvl equal_null negative try_divide try_add try_subtract "
-    "try_multiply like ilike div"
+    "try_multiply like ilike div from_utc_timestamp to_utc_timestamp"
 )
 _CASTS = "boolean int float double string timestamp"
 NAMES = sorted({*FUNCTIONS, *_ALIASES, *BY_NAME, *_REWRITTEN.split(), *_CASTS.split()})
@@ -168,13 +169,14 @@ def _instr(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:
 
 
 def _formatted(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:
-    """A call with a pattern, which sqlglot rewrites; the one that was written is taken."""
+    """A call with a pattern or a path, which sqlglot rewrites; the one that was written is taken."""
     args = _there(bind, _unwrapped(node.args.get("this")))
     pattern = argument_text(source, node, 1)
     if pattern is not None:
         args.append(Const(pattern, STRING, offset_of(node)))
     elif argument_text(source, node, 1, missing="") is None:
-        raise Unsupported("a pattern is a constant", hint="write it out", place=source.node(node))
+        what = "path" if isinstance(node, exp.JSONExtractScalar) else "pattern"
+        raise Unsupported(f"a {what} is a constant", hint="write it out", place=source.node(node))
     return args
 
 
@@ -205,7 +207,7 @@ def _with_unit(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]: 
 _SPECIAL = {
     "log2": _logarithm, "log10": _logarithm, "locate": _locate, "instr": _instr, "date_format": _formatted,
     "from_unixtime": _formatted, "unix_timestamp": _unix_timestamp, "date_trunc": _cut, "trunc": _cut,
-    "timestampadd": _with_unit, "timestampdiff": _with_unit,
+    "timestampadd": _with_unit, "timestampdiff": _with_unit, "get_json_object": _formatted,
 }  # fmt: skip
 
 

@@ -129,6 +129,7 @@ TEXT: dict[str, Function] = {
     "ascii": Function((text,), INT, "ascii({0})"),
     "chr": Function((bigint,), STRING, "CASE WHEN {0} < 0 THEN '' ELSE chr(CAST({0} & 255 AS INTEGER)) END"),
     "hex": Function((_hexed,), STRING, _hex),
+    "base64": _one("base64(encode({0}))"),
     "md5": _one("md5({0})"),
     "sha1": _one("sha1({0})"),
     "sha2": Function((text, constant(INT)), STRING, _sha2),

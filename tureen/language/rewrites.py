@@ -9,8 +9,23 @@ from sqlglot import exp
 from tureen.errors import SqlError, TypeMismatch, Unsupported
 from tureen.language import arithmetic
 from tureen.language.coerce import coerce, common, compare_type, explicit_cast, fold, type_name
+from tureen.language.rewrites_time import read_by_pattern, shift_by_zone
 from tureen.language.source import Source, offset_of
-from tureen.language.tree import BIGINT, BOOLEAN, DATE, DOUBLE, FLOAT, INT, SMALLINT, STRING, TINYINT, Call, Const, Expr
+from tureen.language.tree import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    Call,
+    Const,
+    Expr,
+)
 from tureen.language.types import integer_range
 from tureen.schema import FRACTIONAL, INTEGRAL, NUMERIC, Kind, Type
 
@@ -114,10 +129,19 @@ def _affix(source: Source, node: exp.Expression, bind: Bind) -> Expr:
 
 
 def _date(source: Source, node: exp.Expression, bind: Bind) -> Expr:
-    """date(x) and to_date(x)."""
-    if node.args.get("format"):
-        raise Unsupported("to_date with a format is not supported", place=source.node(node))
-    return explicit_cast(source, bind(node.this), DATE)
+    """date(x), to_date(x) and to_date(x, pattern)."""
+    value = bind(node.this)
+    return read_by_pattern(source, node, value, DATE) if node.args.get("format") else explicit_cast(source, value, DATE)
+
+
+def _timestamp(source: Source, node: exp.Expression, bind: Bind) -> Expr:
+    """to_timestamp(x, pattern)."""
+    return read_by_pattern(source, node, bind(node.this), TIMESTAMP)
+
+
+def _zone(source: Source, node: exp.Expression, bind: Bind) -> Expr:
+    """from_utc_timestamp and to_utc_timestamp; sqlglot casts what is no TIMESTAMP."""
+    return shift_by_zone(source, node, bind(node.this))
 
 
 def _date_add(source: Source, node: exp.Expression, bind: Bind) -> Expr:
@@ -294,6 +318,9 @@ REWRITES: dict[type[exp.Expression], Rewrite] = {
     exp.EndsWith: _affix,
     exp.Contains: _affix,
     exp.TsOrDsToDate: _date,
+    exp.StrToTime: _timestamp,
+    exp.AtTimeZone: _zone,
+    exp.FromTimeZone: _zone,
     exp.TsOrDsAdd: _date_add,
     exp.Nanvl: _nanvl,
     exp.EqualNull: _equal_null,

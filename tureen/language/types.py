@@ -63,6 +63,11 @@ def _wider_decimal(left: Type, right: Type) -> Type:
     return decimal(digits + scale, scale)
 
 
+def is_time(one: Type | None) -> bool:
+    """Whether it is the type of a day or of an instant."""
+    return one is not None and one.kind in (Kind.DATE, Kind.TIMESTAMP)
+
+
 def keeps_every_value(source: Type, target: Type) -> bool:
     """Whether a cast never fails and keeps order, though it may round."""
     if source == target:
