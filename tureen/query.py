@@ -1,8 +1,9 @@
 """A standing query, bound to its stream: what the language gives and everything else takes.
 
 ```
-rows of the window for which the clause holds
+rows of the window for which the clause holds, and the part of WHERE that depends on NOW
     → grouping: one row per group (and per step), if there is one
+    → overs: a column for each window function, and qualify
     → outputs, distinct, order, offset and limit
 ```
 """
@@ -13,12 +14,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from tureen.predicate import Clause
+from tureen.predicate import Clause, Key
 from tureen.schema import Type
 from tureen.window import Steps, Window
 
 STEP_START, STEP_END = "window_start", "window_end"
 """The columns that a query with steps has beside its keys and aggregates."""
+
+NOW = "_now"
+"""The column that holds the NOW of the invocation in every row that an expression is computed from."""
 
 
 def key_name(number: int) -> str:
@@ -29,6 +33,11 @@ def key_name(number: int) -> str:
 def aggregate_name(number: int) -> str:
     """The column of a grouping's aggregate."""
     return f"_agg{number}"
+
+
+def over_name(number: int) -> str:
+    """The column of a window function."""
+    return f"_over{number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +101,11 @@ class Grouping:
     aggregates: tuple[Aggregate, ...]
     having: Expression | None = None
 
+    @property
+    def over_rows(self) -> tuple[Expression, ...]:
+        """What is computed from each row: the keys, and the arguments of the aggregates."""
+        return (*self.keys, *(argument for aggregate in self.aggregates for argument in aggregate.arguments))
+
 
 @dataclass(frozen=True, slots=True)
 class Order:
@@ -100,6 +114,37 @@ class Order:
     value: Expression
     descending: bool
     nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The rows that a window function sees, as offsets from the current one; None is without end.
+
+    With `rows` they count rows. Otherwise they are added to the key of the one value that rows are ordered by, and
+    0 stands for all rows that are equal in that order.
+    """
+
+    rows: bool
+    start: Key | None
+    end: Key | None
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """A window function: a value for each row, from the rows around it; its column is `_over0`, ….
+
+    The call is that of an aggregate, or of a function that has no frame: a rank, LAG or LEAD.
+    """
+
+    call: Aggregate
+    partition: tuple[Expression, ...]
+    order: tuple[Order, ...]
+    frame: Frame | None
+
+    @property
+    def over_rows(self) -> tuple[Expression, ...]:
+        """What is computed from each row."""
+        return (*self.call.arguments, *self.partition, *(one.value for one in self.order))
 
 
 @dataclass(frozen=True)
@@ -117,6 +162,18 @@ class Query:
     order: tuple[Order, ...] = ()
     limit: int | None = None
     offset: int = 0
+    at_now: Expression | None = None
+    """The part of WHERE that depends on NOW, which no tuple can be matched with as it arrives."""
+    overs: tuple[Over, ...] = ()
+    qualify: Expression | None = None
+    """QUALIFY: the condition that rows must satisfy once their window functions are known."""
+
+    @cached_property
+    def uses_now(self) -> bool:
+        """Whether the answer depends on NOW beyond its window."""
+        having = None if self.grouping is None else self.grouping.having
+        every = [*self._over_rows(), *self._finished, *([] if having is None else [having])]
+        return any(NOW in value.columns for value in every)
 
     @cached_property
     def finishes(self) -> bool:
@@ -126,10 +183,18 @@ class Query:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The columns of the stream that the answer is made of, each once, in alphabetical order."""
-        return tuple(sorted({name for value in self._over_rows() for name in value.columns}))
+        computed = {NOW, *map(over_name, range(len(self.overs)))}
+        return tuple(sorted({name for value in self._over_rows() for name in value.columns} - computed))
 
     def _over_rows(self) -> list[Expression]:
+        only = [] if self.at_now is None else [self.at_now]
         if self.grouping is not None:
-            arguments = [one for aggregate in self.grouping.aggregates for one in aggregate.arguments]
-            return [*self.grouping.keys, *arguments]
-        return [*(output.value for output in self.outputs), *(one.value for one in self.order)]
+            return [*only, *self.grouping.over_rows]
+        return [*only, *self._finished]
+
+    @property
+    def _finished(self) -> list[Expression]:
+        """What is computed from the rows of the window, or from those of groups."""
+        values = [*(output.value for output in self.outputs), *(one.value for one in self.order)]
+        qualify = [] if self.qualify is None else [self.qualify]
+        return [*values, *qualify, *(value for over in self.overs for value in over.over_rows)]

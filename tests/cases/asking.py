@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pyarrow as pa
@@ -12,8 +13,10 @@ from tureen.language.source import Source
 from tureen.language.split import split, tokenize
 from tureen.query import Query
 from tureen.schema import Column, Kind, Schema, Type
-from tureen.window import Span, to_micros
+from tureen.window import Span, from_micros, to_micros
 
+_MOMENT = re.compile(r"\b(now|current_timestamp)\b(\(\))?", re.IGNORECASE)
+_DAY = re.compile(r"\b(current_date|curdate)\b(\(\))?", re.IGNORECASE)
 NUMBERED = "numbered_"
 """Before the stream's name: the same tuples with their number by (time, arrival), as the column `number`."""
 
@@ -32,6 +35,17 @@ def windowless(sql: str) -> str:
     for bracket in reversed(parts.brackets):
         text = text[: bracket[0].start] + text[bracket[-1].end + 1 :]
     return text.rstrip()
+
+
+def at_now(sql: str, now: int) -> str:
+    """The text of a query with its NOW written out, as Spark has another one.
+
+    >>> at_now("SELECT NOW - ts FROM s WHERE ts < current_timestamp", 0)
+    "SELECT TIMESTAMP '1970-01-01 00:00:00Z' - ts FROM s WHERE ts < TIMESTAMP '1970-01-01 00:00:00Z'"
+    """
+    moment = from_micros(now)
+    text = _MOMENT.sub(f"TIMESTAMP '{moment:%Y-%m-%d %H:%M:%S}Z'", sql)
+    return _DAY.sub(f"DATE '{moment:%Y-%m-%d}'", text)
 
 
 def bound(file: CaseFile, case: Case) -> Query:

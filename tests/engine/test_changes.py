@@ -113,7 +113,16 @@ def test_constant_bounds_count_and_relative_ones_do_not(hand: HandTurned) -> Non
 
 @pytest.mark.parametrize(
     "sql",
-    ["SELECT count(*) FROM s", "SELECT DISTINCT n FROM s", "SELECT n FROM s ORDER BY n", "SELECT n FROM s LIMIT 1"],
+    [
+        "SELECT count(*) FROM s",
+        "SELECT DISTINCT n FROM s",
+        "SELECT n FROM s ORDER BY n",
+        "SELECT n FROM s LIMIT 1",
+        "SELECT n, lag(n) OVER (ORDER BY n) AS p FROM s",
+        "SELECT n FROM s QUALIFY row_number() OVER (ORDER BY n) = 1",
+        "SELECT n, NOW AS asked FROM s",
+        "SELECT n FROM s WHERE NOW > TIMESTAMP '2026-01-01 00:00:00'",
+    ],
 )
 def test_an_answer_that_does_not_grow_row_by_row_has_none(hand: HandTurned, sql: str) -> None:
     handle = hand.register(sql)

@@ -28,7 +28,7 @@ from tureen.pot.catalog import take_seq
 from tureen.pot.clauses import choose_clauses
 from tureen.pot.tables import clauses
 from tureen.predicate import AllOf, AnyOf, Predicate
-from tureen.query import Expression, Grouping, Query, aggregate_name
+from tureen.query import Expression, Query, aggregate_name, over_name
 from tureen.schema import FRACTIONAL, Kind, Schema
 from tureen.testing import Handle, Oracle, comparable, strategies
 from tureen.testing.hand import Batch, HandTurned
@@ -215,7 +215,7 @@ def differences(answer: Iterable[Mapping[str, Any]], expected: list[dict[str, An
     rows = list(answer)
     if len(rows) != len(expected):
         return [f"{len(rows)} rows instead of {len(expected)}:\n{rows}\n{expected}"]
-    alikes = {output.name: _likeness(output.value, query.grouping) for output in query.outputs}
+    alikes = {output.name: _likeness(output.value, query) for output in query.outputs}
     return [
         f"row {number}, {name}: {one.get(name)!r} instead of {value!r}"
         for number, (one, other) in enumerate(zip(rows, expected, strict=True))
@@ -228,10 +228,11 @@ _ADDED_UP = ("sum", "avg", "var_", "stddev_", "percentile")
 _SORTED = ("min", "max", "approx_percentile")
 
 
-def _likeness(value: Expression, grouping: Grouping | None) -> Callable[[Any, Any], bool]:
+def _likeness(value: Expression, query: Query) -> Callable[[Any, Any], bool]:
     """How values of an output compare: exactly, but for what floats are added up to, and which zero comes first."""
-    aggregates = () if grouping is None else grouping.aggregates
+    aggregates = () if query.grouping is None else query.grouping.aggregates
     used = [one for number, one in enumerate(aggregates) if aggregate_name(number) in value.columns]
+    used += [one.call for number, one in enumerate(query.overs) if over_name(number) in value.columns]
     if value.type.kind is Kind.DOUBLE and any(
         one.type.kind is Kind.DOUBLE and one.function.startswith(_ADDED_UP) for one in used
     ):

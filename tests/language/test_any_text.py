@@ -31,7 +31,9 @@ SELECT * FROM x WHERE i d s ts n b , ( ) [ ] . ; AND OR NOT IN BETWEEN LIKE ESCA
 WHEN THEN ELSE END BEGIN NOW - + / % || = <=> < 1 1.5 2e400 1e5BD 'a' '1' '%' `i` INTERVAL DAY ROWS
 RANGE MINUTES TIMESTAMP DATE '2020-01-01' CAST AS INT DECIMAL(5,2) STRING abs length substring if
 coalesce sum :: -- /* */ \ @ ? : ! ~ & | ^ $ # {} => -> LATERAL VIEW explode JOIN ON USING UNION WITH
-GROUP BY HAVING ORDER LIMIT DISTINCT OVER X'12' r'x' date_add trim extract year(dt) position ARRAY
+GROUP BY HAVING ORDER LIMIT DISTINCT OVER ( PARTITION PRECEDING FOLLOWING UNBOUNDED CURRENT ROW rank() OVER
+lag(i) sum(d) QUALIFY WINDOW w IGNORE NULLS current_timestamp now() current_date ROLLUP CUBE GROUPING SETS grouping(i)
+TUMBLE X'12' r'x' date_add trim extract year(dt) position ARRAY
 MAP
 """
 WORDS = _WORDS.split()
@@ -88,6 +90,26 @@ def test_mutations_of_right_queries(seed: int) -> None:
             cut = at + chance.choice([0, 0, 1, 5])
             text = text[:at] + chance.choice(["", chance.choice(WORDS), chr(chance.randrange(1, 300))]) + text[cut:]
         check(text)
+
+
+WHOLE = [
+    "SELECT i, lag(i, 2, 0) IGNORE NULLS OVER (PARTITION BY s ORDER BY ts DESC NULLS LAST) AS p FROM x QUALIFY p > 1",
+    "SELECT sum(d) OVER (ORDER BY ts RANGE BETWEEN INTERVAL 1 MINUTE PRECEDING AND 2 FOLLOWING) FROM x WHERE i > 1",
+    "SELECT rank() OVER w, ntile(3) OVER w FROM x WINDOW w AS (ORDER BY n ROWS 2 PRECEDING), v AS (PARTITION BY s)",
+    "SELECT s, max(ts) FROM x WHERE tu < NOW AND i > 1 GROUP BY s HAVING max(ts) < NOW - INTERVAL 5 MINUTES",
+    "SELECT sum(sum(i)) OVER () AS q FROM x GROUP BY s, current_date QUALIFY q > first_value(s) OVER (ORDER BY s)",
+]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_mutations_of_whole_queries(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(150):
+        words = chance.choice(WHOLE).split()
+        for _ in range(chance.randint(1, 3)):
+            at = chance.randrange(len(words))
+            words[at : at + chance.randint(0, 2)] = chance.choices([*WORDS, *words], k=chance.randint(0, 2))
+        check(" ".join(words))
 
 
 ARGUMENTS = ["b", "i", "l", "f", "d", "n", "s", "dt", "ts", "NULL", "1", "'x'", "INTERVAL '1' DAY"]

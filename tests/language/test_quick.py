@@ -143,6 +143,17 @@ FILTER = "SELECT count(*) FILTER (WHERE {}) AS c FROM {}"
             PLAIN + "i > 5 AND emit > 5",
             PLAIN + "i > 5 emit > 5",
         ],
+        # What depends on NOW, and clauses of window functions.
+        [PLAIN + "i > 3", PLAIN + "i > 3 AND ts < NOW", PLAIN + "i > 7"],
+        [PLAIN + "i > 3 AND ts < NOW - INTERVAL 5 MINUTES", PLAIN + "i > 3 AND ts < NOW - INTERVAL 7 MINUTES"],
+        [
+            f"SELECT i, rank() OVER (ORDER BY l) AS r FROM str WHERE {one}"
+            for one in ("i > 3", "i > 3 QUALIFY r > 1", "i > 4 QUALIFY r > 2", "i > 4")
+        ],
+        [
+            f"SELECT i, rank() OVER w AS r FROM str WHERE {one}"
+            for one in ("i > 3 WINDOW w AS (ORDER BY l)", "i > 3 WINDOW w AS (ORDER BY i)", "i > 4")
+        ],
         # Constants with suffixes.
         [PLAIN + "d = 0.1", PLAIN + "d = 0.1F", PLAIN + "d = 0.1D", PLAIN + "i = 16777217F", PLAIN + "i = 16777217"],
         [PLAIN + "i > 5", PLAIN + "i > 300Y", PLAIN + "i > 5L", PLAIN + "i > 40000S", PLAIN + "d > 1.5BD"],
@@ -192,11 +203,15 @@ FRAMES = (
     (PLAIN, " OFFSET 4"),
     (PLAIN, " LIMIT 3 OFFSET 4 END NOW - 3 SECONDS"),
     ("SELECT count(*) FILTER (WHERE i > 3) AS c FROM str WHERE ", " BEGIN NOW - 5 END NOW"),
+    ("SELECT i, NOW AS n, row_number() OVER (PARTITION BY s ORDER BY i) AS r FROM str WHERE ", " QUALIFY r < 3"),
+    ("SELECT i, lag(i) OVER w AS r FROM str WHERE ", " WINDOW w AS (ORDER BY ts) ORDER BY r LIMIT 3"),
+    ("SELECT s, max(ts) AS t FROM str WHERE ", " GROUP BY s HAVING max(ts) < NOW - INTERVAL 5 MINUTES"),
 )
 POOL = (
     *("i > {}", "l <= {}", "str.d BETWEEN {} AND {}", "i BETWEEN {} AND {}", "s = '{}'", "d < -{}.5", "`l` <> {}"),
     *("{} < i", "(i = {})", "(i = {} OR l = {})", "b", "s IS NULL", "NOT i BETWEEN {} AND {}", "s IN ('{}', 'b')"),
     *("day = DATE '2026-01-0{}'", "i + {} > 5", "s LIKE '{}%'", "i >\n -- AND\n {}", "TRUE", "i = NULL", "begin > {}"),
+    *("ts < NOW", "ts > now() - INTERVAL {} MINUTES", "i > hour(NOW)", "day = current_date", "window > {}"),
     *("d > {}.5F", "i = {}L", "end > {}", "emit = {}", "partial < {}", "i == {}", "n = {}.5", "f > {}.25", "I > - {}"),
 )
 
@@ -291,6 +306,11 @@ def test_shapes_differ_in_nothing_but_constants() -> None:
         ("SELECT i FROM str WHERE i > 3 LIMIT 2 OFFSET 7", "select i from str where i > ? limit 2 offset 7"),
         ("SELECT i FROM str WHERE i > 3L AND d IN (0.5D, 1BD)", "select i from str where i > ? and d in ( ? , ? )"),
         ("SELECT i FROM str WHERE i > 3 OFFSET 7;", "select i from str where i > ? offset 7 ;"),
+        ("SELECT i FROM str WHERE i > 3 QUALIFY r > 4", "select i from str where i > ? qualify r > 4"),
+        (
+            "SELECT i FROM str WHERE i > 3 WINDOW w AS (ORDER BY i ROWS 2 PRECEDING)",
+            "select i from str where i > ? window w as ( order by i rows 2 preceding )",
+        ),
         (
             "SELECT count(*) FILTER (WHERE i > 1) AS n FROM str WHERE i > 2",
             "select count ( * ) filter ( where i > 1 ) as n from str where i > ?",

@@ -10,6 +10,8 @@ import pytest
 from tureen.language import bind_query
 from tureen.language.aggregates import AGGREGATES
 from tureen.language.functions import NAMES
+from tureen.language.now import NAMES as NOWS
+from tureen.language.ranking import RANKS
 from tureen.schema import Kind, Schema
 
 PAGE = (Path(__file__).parents[2] / "docs" / "language.md").read_text()
@@ -23,6 +25,6 @@ def test_an_example(text: str) -> None:
     assert bind_query(text, lambda _: ("trades", schema)).outputs
 
 
-@pytest.mark.parametrize("name", [*NAMES, *AGGREGATES, *Kind])
+@pytest.mark.parametrize("name", [*NAMES, *AGGREGATES, *RANKS, *NOWS, *Kind])
 def test_every_function_and_type_is_named(name: str) -> None:
     assert re.search(rf"\b{name}\b", PAGE, re.IGNORECASE)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.matching.duck import arrow_column, run
-from tureen.query import Expression
+from tureen.query import NOW, Expression
 
 ROW = "_row"
 """The column that numbers rows in the order they come in."""
@@ -27,6 +28,20 @@ def evaluate(expressions: Sequence[Expression], rows: pa.Table) -> list[pa.Array
         if one.column is not None and one not in found:
             found[one] = rows.column(one.column).combine_chunks()
     return [found[one] for one in expressions]
+
+
+def with_now(rows: pa.Table | pa.RecordBatch, now: int) -> pa.Table:
+    """Rows with the moment of the invocation beside each."""
+    table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+    moments = pa.array(np.full(table.num_rows, now, np.int64)).cast(pa.timestamp("us", tz="UTC"))
+    return table.append_column(NOW, moments)
+
+
+def rows_where(condition: Expression, rows: pa.Table) -> npt.NDArray[np.int64]:
+    """The numbers of the rows for which a condition is TRUE, in their order."""
+    sql = f"SELECT {ROW} FROM rows WHERE {condition.sql} ORDER BY {ROW}"
+    found: npt.NDArray[np.int64] = run(sql, {"rows": numbered(rows)}, "a condition").column(0).to_numpy()
+    return found
 
 
 def numbered(rows: pa.Table) -> pa.Table:

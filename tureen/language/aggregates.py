@@ -10,6 +10,7 @@ from sqlglot import exp
 from tureen.errors import SqlError, TypeMismatch, Unsupported, nearest
 from tureen.language.coerce import coerce, explicit_cast, type_name
 from tureen.language.ordered import LISTS, WITHIN_GROUP, operands_of, separator_of
+from tureen.language.ranking import is_ranking
 from tureen.language.scope import Scope
 from tureen.language.tree import BIGINT, BOOLEAN, DOUBLE, INT, STRING, Call, Const, Expr, Lapse
 from tureen.language.types import MAX_PRECISION
@@ -98,12 +99,20 @@ def is_aggregate(node: exp.Expression) -> bool:
     """Whether a node is a call of an aggregate function, in whatever wrapping."""
     if isinstance(node, exp.Anonymous):
         return node.name.lower() in _WORDS
-    return isinstance(node, (exp.AggFunc, *_WRAPPERS))
+    return isinstance(node, (exp.AggFunc, *_WRAPPERS)) and not is_ranking(node)
 
 
 def has_aggregate(node: exp.Expression) -> bool:
-    """Whether an aggregate is called somewhere in an expression."""
-    return any(isinstance(one, exp.Expression) and is_aggregate(one) for one in node.walk())
+    """Whether an aggregate is called somewhere in an expression, other than over a window of rows."""
+    calls = (one for one in node.walk() if isinstance(one, exp.Expression) and is_aggregate(one))
+    return any(not _has_over(one) for one in calls)
+
+
+def _has_over(call: exp.Expression) -> bool:
+    outer = call
+    while isinstance(outer.parent, _WRAPPERS):
+        outer = outer.parent
+    return isinstance(outer.parent, exp.Window) and outer.arg_key == "this"
 
 
 def misplaced(scope: Scope, node: exp.Expression) -> SqlError:

@@ -8,11 +8,12 @@ from typing import Any, cast
 from sqlglot import exp
 
 from tureen.errors import SqlError, TureenError, TypeMismatch, Unsupported
-from tureen.language import arithmetic
+from tureen.language import arithmetic, ranking
 from tureen.language.aggregates import is_aggregate, misplaced
 from tureen.language.atoms import boolean, interval, literal, null, number
 from tureen.language.coerce import a_type, coerce, common, compare_type, explicit_cast, fold, try_cast, type_name
 from tureen.language.functions import bind_function, lower
+from tureen.language.now import bind_now, is_now
 from tureen.language.patterns import read_pattern
 from tureen.language.scope import Scope
 from tureen.language.source import offset_of
@@ -45,9 +46,6 @@ _NOT_HERE: dict[type[exp.Expression], tuple[str, str]] = {
     exp.SessionParameter: ("a parameter", "write the value itself"),
     exp.SimilarTo: ("SIMILAR TO", "use LIKE"),
     exp.RegexpILike: ("a regular expression", "use LIKE"),
-    exp.Window: ("OVER", "give the query a window with BEGIN … END …"),
-    exp.CurrentTimestamp: ("the current time in WHERE", "use BEGIN NOW - … END NOW for a window"),
-    exp.CurrentDate: ("the current date in WHERE", "use BEGIN NOW - … END NOW for a window"),
     exp.Star: ("* in WHERE", "name a column"),
     exp.Tuple: ("a row of values", "compare column by column, with AND"),
     exp.Bracket: ("an element in brackets", "compare whole columns"),
@@ -62,10 +60,18 @@ def bind_condition(scope: Scope, node: exp.Expression) -> Expr:
 
 def bind(scope: Scope, node: exp.Expression) -> Expr:
     """The bound tree of one expression."""
+    if isinstance(node, exp.Window):
+        if scope.over is None:
+            raise ranking.misplaced(scope, node)
+        return scope.over(node)
+    if ranking.is_ranking(node):
+        raise ranking.without_over(scope, node)
     if is_aggregate(node):
         if scope.aggregate is None:
             raise misplaced(scope, node)
         return scope.aggregate(node)
+    if is_now(node):
+        return bind_now(scope.source, node)
     handler = _HANDLERS.get(type(node))
     if handler is not None:
         return handler(scope, node)

@@ -181,7 +181,7 @@ def _formatted(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:
 
 
 def _unix_timestamp(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:
-    if argument_text(source, node, 1, missing="") != "" or isinstance(node.this, exp.CurrentTimestamp):
+    if argument_text(source, node, 1, missing="") != "":
         raise Unsupported(
             "unix_timestamp takes one DATE or TIMESTAMP", hint="cast a STRING first", place=source.node(node)
         )

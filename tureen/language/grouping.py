@@ -35,7 +35,7 @@ class Groups:
 
     def aggregate(self, scope: Scope, node: exp.Expression) -> Expr:
         """The column that holds an aggregate; one that was asked for before is not computed twice."""
-        inner = replace(scope, clause="another aggregate", known={}, aggregate=None)
+        inner = replace(scope, clause="another aggregate", known={}, aggregate=None, over=None)
         found = bind_aggregate(
             inner, node, lambda one: bind(inner, one), lambda one: bind_condition(replace(inner, clause="FILTER"), one)
         )
@@ -58,6 +58,11 @@ class Groups:
         if isinstance(expr, Call):
             return replace(expr, args=tuple(self.settle(one) for one in expr.args))
         return expr
+
+    def names(self, named: Mapping[str, Expr]) -> Mapping[str, Expr]:
+        """The names of the select list that may be used: a key goes before one of them, and that before a column."""
+        keys = {key.column.name.lower() for key in self.keys if isinstance(key, Ref)}
+        return {name: expr for name, expr in named.items() if name not in keys}
 
     def _is_of_group(self, name: str) -> bool:
         # No column of a stream starts with an underscore.
@@ -96,7 +101,7 @@ def read_keys(scope: Scope, select: exp.Select, steps: Steps | None) -> tuple[li
             if steps is not None:
                 raise SqlError("the query has two step windows", hint="keep one of them", place=scope.source.node(node))
             steps = step_of(scope, node)
-    inner = replace(scope, clause="GROUP BY", known={}, aggregate=None)
+    inner = replace(scope, clause="GROUP BY", known={}, aggregate=None, over=None)
     keys: list[Expr] = []
     for node in nodes:
         if is_step(node) or (clause.args.get("all") and has_aggregate(node)):
@@ -166,8 +171,5 @@ def read_having(scope: Scope, select: exp.Select, groups: Groups, named: Mapping
     clause = select.args.get("having")
     if clause is None:
         return None
-    # A key goes before a name of the select list, and that before any other column.
-    keys = {key.column.name.lower() for key in groups.keys if isinstance(key, Ref)}
-    known = {name: expr for name, expr in named.items() if name not in keys}
-    inner = replace(scope, clause="HAVING", known={**scope.known, **known})
+    inner = replace(scope, clause="HAVING", known={**scope.known, **named}, over=None)
     return groups.settle(bind_condition(inner, clause.this))

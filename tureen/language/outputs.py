@@ -116,10 +116,13 @@ def read_order(scope: Scope, select: exp.Select, items: list[Item], settle: Sett
             raise Unsupported("ORDER BY takes no ARRAY", hint="order by a value", place=scope.source.node(node))
         if isinstance(expr, Const):
             continue
-        found.append(
-            Order(expression_of(scope.source, expr), bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
-        )
+        found.append(order_of(scope, node, expr))
     return tuple(found)
+
+
+def order_of(scope: Scope, node: exp.Expression, expr: Expr) -> Order:
+    """An item of an ORDER BY, given its bound value."""
+    return Order(expression_of(scope.source, expr), bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
 
 
 def numbered(scope: Scope, node: exp.Expression, items: list[Item], clause: str) -> Expr | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from sqlglot import exp
@@ -18,15 +18,18 @@ from tureen.language.expressions import expression_of
 from tureen.language.factors import holds
 from tureen.language.grouping import Groups, is_grouped, read_having, read_keys
 from tureen.language.normal import clause_of
+from tureen.language.now import split_now
 from tureen.language.outputs import Item, aliases, read_count, read_items, read_order
+from tureen.language.over import read_windows
 from tureen.language.scope import Scope
 from tureen.language.select import check_select, stream_of
 from tureen.language.source import Source
 from tureen.language.split import Parts, split, tokenize
 from tureen.language.steps import known_of_steps
 from tureen.language.template import Lookup
+from tureen.language.tree import Expr, Ref
 from tureen.predicate import Clause
-from tureen.query import STEP_END, STEP_START, Expression, Grouping, Order, Output, Query
+from tureen.query import STEP_END, STEP_START, Expression, Grouping, Order, Output, Over, Query
 from tureen.window import RowsBack, Steps, Window
 
 
@@ -50,8 +53,8 @@ def bind_where(text: str, lookup: Lookup) -> Expression | None:
 
 
 def bind_clause(text: str, lookup: Lookup) -> Clause:
-    """The WHERE clause of a query alone, in normal form."""
-    return _clause(*_where(text, lookup))
+    """The WHERE clause of a query alone, in normal form, without what depends on NOW."""
+    return _condition(*_where(text, lookup))[0]
 
 
 def _where(text: str, lookup: Lookup) -> tuple[Scope, exp.Select]:
@@ -76,28 +79,29 @@ def _bind_query(text: str, lookup: Lookup) -> Query:
             error.message, detail=error.detail, hint=error.hint, place=error.place or source.node(table)
         ) from None
     scope = Scope(source, schema, (*names, stream) if len(names) == 1 and names[0] == table.name else names)
-    clause = _clause(scope, select)
+    clause, at_now = _condition(scope, select)
     scope = replace(scope, clause="the select list")
     if steps is None and not is_grouped(select):
         if parts.partial is not None:
             raise _no_steps(source, parts.partial)
-        items = read_items(scope, select, parts.select, lambda expr: expr)
-        order = read_order(scope, select, items, lambda expr: expr)
-        grouping = None
+        body = _rows(scope, select, parts)
     else:
-        items, order, grouping, steps = _groups(scope, select, parts, window, steps)
+        body = _groups(scope, select, parts, window, steps)
     return Query(
         text,
         stream,
         clause,
-        tuple(Output(item.name, expression_of(source, item.expr)) for item in items),
+        tuple(Output(item.name, expression_of(source, item.expr)) for item in body.items),
         window,
-        steps,
-        grouping,
+        body.steps,
+        body.grouping,
         distinct=bool(select.args.get("distinct")),
-        order=order,
+        order=body.order,
         limit=read_count(scope, select, "limit"),
         offset=read_count(scope, select, "offset") or 0,
+        at_now=at_now,
+        overs=tuple(body.overs),
+        qualify=body.qualify,
     )
 
 
@@ -116,9 +120,37 @@ def _windows(source: Source, parts: Parts) -> tuple[Window, Steps | None]:
     return bracket, steps
 
 
-def _groups(
-    scope: Scope, select: exp.Select, parts: Parts, window: Window, steps: Steps | None
-) -> tuple[list[Item], tuple[Order, ...], Grouping, Steps | None]:
+@dataclass(frozen=True)
+class _Body:
+    """What a query makes of its rows."""
+
+    items: list[Item]
+    order: tuple[Order, ...]
+    overs: list[Over]
+    qualify: Expression | None
+    grouping: Grouping | None = None
+    steps: Steps | None = None
+
+
+def _rows(scope: Scope, select: exp.Select, parts: Parts) -> _Body:
+    """The parts of a query over the rows themselves."""
+    windows = read_windows(scope, select, lambda expr: expr)
+    scope = replace(scope, over=lambda node: windows.bind(scope, node))
+    items = read_items(scope, select, parts.select, windows.settle)
+    named = aliases(items)
+    columns = {name: expr for name, expr in named.items() if scope.schema.find(name) is not None}
+    other = frozenset(name for name, expr in columns.items() if not _is_column(expr, name))
+    known = {name: expr for name, expr in named.items() if name not in columns}
+    qualify = windows.qualify(replace(scope, ambiguous=other), select, known)
+    order = read_order(scope, select, items, windows.settle)
+    return _Body(items, order, windows.overs, qualify)
+
+
+def _is_column(expr: Expr, name: str) -> bool:
+    return isinstance(expr, Ref) and expr.column.name.lower() == name
+
+
+def _groups(scope: Scope, select: exp.Select, parts: Parts, window: Window, steps: Steps | None) -> _Body:
     """The parts of a query over groups."""
     keys, steps = read_keys(scope, select, steps)
     if (
@@ -136,15 +168,19 @@ def _groups(
             raise _no_steps(scope.source, parts.partial)
         steps = replace(steps, partial=True)
     groups = Groups(scope.source, keys, frozenset({STEP_START, STEP_END} if steps is not None else ()))
+    windows = read_windows(scope, select, groups.settle)
     scope = replace(
         scope,
         known=known_of_steps() if steps is not None else {},
         aggregate=lambda node: groups.aggregate(scope, node),
+        over=lambda node: windows.bind(scope, node),
     )
     items = read_items(scope, select, parts.select, groups.settle)
-    having = read_having(scope, select, groups, aliases(items))
+    named = groups.names(aliases(items))
+    having = read_having(scope, select, groups, named)
+    qualify = windows.qualify(scope, select, named)
     order = read_order(scope, select, items, groups.settle)
-    return items, order, groups.grouping(having), steps
+    return _Body(items, order, windows.overs, qualify, groups.grouping(having), steps)
 
 
 def _no_steps(source: Source, token: Token) -> SqlError:
@@ -155,11 +191,14 @@ def _no_steps(source: Source, token: Token) -> SqlError:
     )
 
 
-def _clause(scope: Scope, select: exp.Select) -> Clause:
+def _condition(scope: Scope, select: exp.Select) -> tuple[Clause, Expression | None]:
+    """The WHERE clause: what tuples are matched with as they arrive, and what depends on NOW."""
     where = select.args.get("where")
     if where is None:
-        return ()
-    return clause_of(scope.schema, holds(scope.schema, bind_condition(scope, where.this)))
+        return (), None
+    fixed, moving = split_now(bind_condition(scope, where.this))
+    clause = clause_of(scope.schema, holds(scope.schema, fixed))
+    return clause, None if moving is None else expression_of(scope.source, moving)
 
 
 def _parse(source: Source, tokens: list[Token]) -> exp.Select:
@@ -168,7 +207,7 @@ def _parse(source: Source, tokens: list[Token]) -> exp.Select:
         found = Spark().parser().parse(tokens, source.text)
     except ParseError as error:
         raise _parse_error(source, tokens, error) from None
-    except (SqlglotError, ValueError, KeyError, IndexError, AttributeError, TypeError, AssertionError):
+    except (SqlglotError, ValueError, KeyError, IndexError, AttributeError, TypeError, AssertionError, ArithmeticError):
         raise SqlError("the query cannot be understood", place=source.token(tokens[0])) from None
     tree = found[0] if len(found) == 1 else None
     if isinstance(tree, exp.SetOperation):

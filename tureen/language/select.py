@@ -8,7 +8,9 @@ from sqlglot.tokens import Token, TokenType
 from tureen.errors import SqlError, Unsupported
 from tureen.language.source import Source, offset_of
 
-_TAKEN = frozenset({"expressions", "from_", "where", "distinct", "group", "having", "order", "limit", "offset"})
+_TAKEN = frozenset(
+    ["expressions", "from_", "where", "distinct", "group", "having", "windows", "qualify", "order", "limit", "offset"]
+)
 _CLAUSES = {
     "sort": ("SORT BY", "use ORDER BY"),
     "cluster": ("CLUSTER BY", "use ORDER BY"),
@@ -16,8 +18,6 @@ _CLAUSES = {
     "joins": ("a join", "register one query for each stream"),
     "laterals": ("LATERAL VIEW", "leave it out"),
     "with_": ("WITH", "write one SELECT over one stream"),
-    "windows": ("WINDOW", "give the query a window with BEGIN … END …"),
-    "qualify": ("QUALIFY", "use WHERE or HAVING"),
 }
 _TABLE_TAKEN = frozenset({"this", "alias"})
 

@@ -36,6 +36,7 @@ _BEFORE_NAME = frozenset(
         TokenType.ELSE,
         TokenType.GROUP_BY,
         TokenType.HAVING,
+        TokenType.QUALIFY,
         TokenType.ORDER_BY,
         TokenType.AND,
         TokenType.OR,
@@ -60,7 +61,16 @@ _BEFORE_NAME = frozenset(
         TokenType.IN,
     }
 )
-_CLAUSES = frozenset({TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT})
+_CLAUSES = frozenset(
+    {
+        TokenType.WHERE,
+        TokenType.GROUP_BY,
+        TokenType.HAVING,
+        TokenType.QUALIFY,
+        TokenType.ORDER_BY,
+        TokenType.LIMIT,
+    }
+)
 _AFTER_WHERE = (_CLAUSES - {TokenType.WHERE}) | {TokenType.OFFSET, TokenType.SEMICOLON}
 
 
@@ -148,7 +158,7 @@ def where_of(source: Source, tokens: list[Token]) -> tuple[int, int]:
         depth += (token.token_type in OPEN) - (token.token_type in CLOSE)
         if depth == 0 and start == end:
             start = int(token.start) if token.token_type is TokenType.WHERE else end
-        elif depth == 0 and (token.token_type in _AFTER_WHERE or i in marks or _is_partial(tokens, i)):
+        elif depth == 0 and (token.token_type in _AFTER_WHERE or i in marks or _begins_clause(tokens, i)):
             return start, int(token.start)
     return start, end
 
@@ -229,6 +239,13 @@ def _is_partial(tokens: list[Token], i: int) -> bool:
     if tokens[i].text.upper() != "EMIT" or i + 1 == len(tokens):
         return False
     return tokens[i + 1].text.upper() == "PARTIAL" and not _is_name(tokens, i)
+
+
+def _begins_clause(tokens: list[Token], i: int) -> bool:
+    """Whether EMIT PARTIAL begins there, or a WINDOW clause: `WINDOW name AS (`."""
+    if tokens[i].token_type is not TokenType.WINDOW:
+        return _is_partial(tokens, i)
+    return [token.token_type for token in tokens[i + 2 : i + 4]] == [TokenType.ALIAS, TokenType.L_PAREN]
 
 
 def _is_name(tokens: list[Token], i: int) -> bool:

@@ -55,10 +55,16 @@ def first_new(state: StreamState, since: Position | None) -> int:
 
 def check_has_changes(query: Query) -> None:
     """Raise for a query whose answer does not grow row by row."""
-    if query.grouping is not None or query.finishes:
+    if query.grouping is not None or query.overs or query.finishes:
         raise Unsupported(
-            "a query with aggregates, DISTINCT, ORDER BY or LIMIT has no changes",
+            "a query with aggregates, window functions, DISTINCT, ORDER BY or LIMIT has no changes",
             hint="invoke it, or ask for the changes of the rows themselves",
+        )
+    if query.uses_now:
+        # Rows would join and leave its answer as time passes, without a tuple that arrives.
+        raise Unsupported(
+            "a query that uses NOW outside its window has no changes",
+            hint="invoke it, or write the condition as a window: BEGIN NOW - … END NOW",
         )
 
 

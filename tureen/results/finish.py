@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from tureen.aggregates.values import ROW, numbered
+from tureen.aggregates.values import ROW, numbered, rows_where
 from tureen.matching.duck import arrow_column, run
 from tureen.query import Order, Output, Query
+from tureen.results.over import with_windows
 from tureen.schema import FRACTIONAL
 
 
@@ -17,15 +18,19 @@ class Finish:
         """Write the SQL that it takes, if it takes any."""
         self._query = query
         self._fields = pa.schema([(output.name, output.value.type.arrow) for output in query.outputs])
-        having = None if query.grouping is None else query.grouping.having
         bare = all(output.value.column is not None for output in query.outputs)
         self._own_names = all(output.name == output.value.column for output in query.outputs)
         # LIMIT and OFFSET alone cut the rows as they come.
-        self.sql = None if bare and having is None and not query.order and not query.distinct else _sql(query)
+        having = None if query.grouping is None else query.grouping.having
+        # A group that HAVING leaves out is in no window.
+        self._before, self._after = (having, query.qualify) if query.overs else (None, having)
+        self.sql = None if bare and self._after is None and not query.order and not query.distinct else self._write()
 
     def __call__(self, rows: pa.Table | pa.RecordBatch) -> pa.Table:
         """The answer's table from rows in the order they come in without ORDER BY."""
         query = self._query
+        if query.overs:
+            rows = self._with_windows(pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows)
         if self.sql is None:
             limit = rows.num_rows if query.limit is None else query.limit
             if query.offset or limit < rows.num_rows:
@@ -40,9 +45,16 @@ class Finish:
         columns = [arrow_column(found.column(place), field.type) for place, field in enumerate(self._fields)]
         return pa.Table.from_arrays(columns, schema=self._fields)
 
+    def _with_windows(self, rows: pa.Table) -> pa.Table:
+        if self._before is not None:
+            rows = rows.take(pa.array(rows_where(self._before, rows)))
+        return with_windows(self._query.overs, rows)
 
-def _sql(query: Query) -> str:
-    having = None if query.grouping is None else query.grouping.having
+    def _write(self) -> str:
+        return _sql(self._query, "" if self._after is None else f" WHERE {self._after.sql}")
+
+
+def _sql(query: Query, only: str) -> str:
     items = [f"({_plain(query, output)}) AS out{number}" for number, output in enumerate(query.outputs)]
     names = ", ".join(f"out{number}" for number in range(len(items)))
     if query.distinct:
@@ -53,7 +65,6 @@ def _sql(query: Query) -> str:
         items += [f"({order.value.sql}) AS sort{number}" for number, order in enumerate(query.order)]
         sort = [_ordered(f"sort{number}", order) for number, order in enumerate(query.order)]
         after = f" ORDER BY {', '.join([*sort, ROW])}"
-    only = f" WHERE {having.sql}" if having is not None else ""
     limit = "" if query.limit is None else f" LIMIT {query.limit}"
     offset = f" OFFSET {query.offset}" if query.offset else ""
     return f"SELECT {names} FROM (SELECT {', '.join(items)}, {ROW} FROM rows{only}){after}{limit}{offset}"

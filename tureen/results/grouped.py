@@ -24,10 +24,10 @@ from tureen.aggregates.kernels import States
 from tureen.aggregates.panes import changes, merged, pane_entries, step_entries
 from tureen.aggregates.plan import Plan, plan_of
 from tureen.aggregates.strip import Columns, Entries, Strip, fold_hits, joined, scratch_for
-from tureen.aggregates.values import evaluate, numbered
+from tureen.aggregates.values import evaluate, numbered, rows_where, with_now
 from tureen.matching import Selector
 from tureen.pot.queries import Registered
-from tureen.query import Aggregate, Grouping, aggregate_name, key_name
+from tureen.query import NOW, Aggregate, Expression, Query, aggregate_name, key_name
 from tureen.results.gather import fields_of, gather
 from tureen.results.kept import Structure
 from tureen.results.ranges import Range
@@ -44,11 +44,18 @@ class Plans:
 
     kept: Plan
     rows: Plan
+    keeps: bool
+    """Whether partial aggregates serve it; what depends on NOW is another value at the next invocation."""
 
     @classmethod
-    def of(cls, grouping: Grouping) -> Plans:
-        """Plan both."""
-        return cls(plan_of(grouping), plan_of(grouping, in_two_goes=False))
+    def of(cls, query: Query) -> Plans | None:
+        """Plan both ways; None for a query without groups."""
+        grouping = query.grouping
+        if grouping is None:
+            return None
+        kept = plan_of(grouping)
+        moves = query.at_now is not None or any(NOW in value.columns for value in grouping.over_rows)
+        return cls(kept, plan_of(grouping, in_two_goes=False), not kept.from_rows and not moves)
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,10 @@ class Asked:
     ranges: Sequence[Range]
     stepping: Stepping | None
     watch: Watch
+    now: int | None = None
+    """The NOW of the invocation, where the query uses it outside its window."""
+    at_now: Expression | None = None
+    """What the tuples must satisfy beside the query's clause."""
 
     @property
     def held(self) -> int:
@@ -106,7 +117,7 @@ class Found:
 
 def grouped(asked: Asked, plans: Plans, structure: Structure) -> pa.RecordBatch:
     """One row per group (and step): its keys, its aggregates, and the step's start and end."""
-    found = None if plans.kept.from_rows else _from_partials(asked, plans.kept, structure)
+    found = _from_partials(asked, plans.kept, structure) if plans.keeps else None
     if found is None:
         return _rows(asked, plans.rows, _from_rows(asked, plans.rows))
     return _rows(asked, plans.kept, found)
@@ -160,23 +171,38 @@ def _from_rows(asked: Asked, plan: Plan) -> Found:
     schema = asked.state.stream.schema
     hits = asked.hits()
     arguments = [one for aggregate in plan.aggregates for one in aggregate.arguments]
-    names = {name for one in (*plan.keys, *arguments) for name in one.columns} | {schema.time_column}
-    rows = gather(schema, fields_of(schema, sorted(names)), hits)
-    places = np.zeros(rows.num_rows, np.int64)
-    if asked.stepping is not None:
-        # Every row once for each step that it belongs to, step by step.
-        source, steps = asked.stepping.of_each(asked.stepping.axis.places(hits, rows))
-        order = np.argsort(steps, kind="stable")
-        rows, places = rows.take(pa.array(source[order])), steps[order]
+    values = [*plan.keys, *arguments, *([asked.at_now] if asked.at_now is not None else [])]
+    names = {name for one in values for name in one.columns} - {NOW} | {schema.time_column}
+    rows, places = selected(asked, fields_of(schema, sorted(names)), hits)
     groups = Groups([key.type for key in plan.keys])
-    values = evaluate([*plan.keys, *(measure.value for measure in plan.measures)], rows)
-    codes = groups.codes(values[: len(plan.keys)], rows.num_rows)
-    columns = Columns(plan.measures, values[len(plan.keys) :])
+    found = evaluate([*plan.keys, *(measure.value for measure in plan.measures)], rows)
+    codes = groups.codes(found[: len(plan.keys)], rows.num_rows)
+    columns = Columns(plan.measures, found[len(plan.keys) :])
     starts = changes(places)
     scratch = scratch_for(plan, max(len(groups), 1))
     _, entries = fold_hits(plan, columns, codes, starts, places[starts[:-1]], scratch)
     others = _holistic(plan, rows, places, codes)
     return Found(groups.columns(entries.codes), groups.ranks(entries.codes), entries, others)
+
+
+def selected(asked: Asked, fields: pa.Schema, hits: Sequence[Hits]) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+    """The rows of some hits, with NOW beside them where it is used, and the step of each.
+
+    With steps, every row is there once for each step that it belongs to, step by step.
+    """
+    rows = gather(asked.state.stream.schema, fields, hits)
+    rows = rows if asked.now is None else with_now(rows, asked.now)
+    source, places = np.arange(rows.num_rows), np.zeros(rows.num_rows, np.int64)
+    if asked.stepping is None and asked.at_now is None:
+        return rows, places
+    if asked.stepping is not None:
+        source, places = asked.stepping.of_each(asked.stepping.axis.places(hits, rows))
+    if asked.at_now is not None:
+        holds = np.zeros(rows.num_rows, np.bool_)
+        holds[rows_where(asked.at_now, rows)] = True
+        source, places = source[holds[source]], places[holds[source]]
+    order = np.argsort(places, kind="stable")
+    return rows.take(pa.array(source[order])), places[order]
 
 
 def _holistic(

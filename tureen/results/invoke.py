@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tureen.aggregates.values import with_now
 from tureen.errors import QueryFailed
 from tureen.language import bind_query
 from tureen.language.quick import QuickBinder
@@ -31,8 +32,8 @@ from tureen.query import Query
 from tureen.results.answer import Answer, Bounds
 from tureen.results.changes import News, check_has_changes, first_new, news
 from tureen.results.finish import Finish
-from tureen.results.gather import fields_of, gather
-from tureen.results.grouped import Asked, Plans, grouped
+from tureen.results.gather import fields_of
+from tureen.results.grouped import Asked, Plans, grouped, selected
 from tureen.results.kept import Kept, Structure
 from tureen.results.matches import Matches, matches
 from tureen.results.pairing import Pairing
@@ -73,10 +74,10 @@ class Ready:
     @classmethod
     def of(cls, query: Query, schema: Schema) -> Ready:
         """Do once what does not depend on the tuples."""
-        plans = None if query.grouping is None else Plans.of(query.grouping)
+        plans = Plans.of(query)
         shape = "" if plans is None else f"{dump_clause(query.clause)} {plans.kept.shape}"
         finish, selector = Finish(query), Selector(query.clause, schema)
-        light = plans is None and finish.sql is None and not selector.derived
+        light = plans is None and finish.sql is None and not selector.derived and not (query.overs or query.uses_now)
         fields = fields_of(schema, query.columns or (schema.time_column,))
         return cls(query, selector, fields, finish, plans, shape, light)
 
@@ -175,7 +176,8 @@ class Invoker:
         if query.steps is not None:
             stepping = steps_at(state, query.steps, span, moment, horizon)
         ranges = ranges_of(state.segments, span, horizon) if stepping is None else stepping.ranges
-        asked = Asked(state, registered, ready.selector, ranges, stepping, self.watch)
+        used = moment if query.uses_now else None
+        asked = Asked(state, registered, ready.selector, ranges, stepping, self.watch, used, query.at_now)
         return Answer(
             table=ready.finish(self._rows(asked, ready)),
             window=Bounds.of(span.begin, span.end if span.until is None else _sooner(span.end, span.until)),
@@ -188,13 +190,13 @@ class Invoker:
         stream = asked.state.stream
         plans = ready.plans
         if plans is None:
-            return gather(stream.schema, ready.fields, asked.hits())
+            return selected(asked, ready.fields, asked.hits())[0]
         structure = self._kept.structure((stream.id, ready.shape), lambda: Structure(plans.kept))
         before = structure.nbytes
         table = grouped(asked, plans, structure)
         if structure.nbytes > before:
             self._kept.trim()
-        return table
+        return table if asked.now is None else with_now(table, asked.now)
 
     def now_of(self, stream: Stream) -> int:
         """What NOW means for a stream: the wall clock, or the highest time seen."""
@@ -228,6 +230,7 @@ class Invoker:
             "error": registered.error,
             "stream": state.stream.name,
             "factors": [str(factor) for factor in ready.query.clause],
+            "at_now": None if ready.query.at_now is None else ready.query.at_now.sql,
             "materialize": "auto" if registered.wanted is None else registered.wanted,
             "materialized": registered.number is not None,
             "why": _why(registered, self.watch),
@@ -307,7 +310,7 @@ def _aggregates(ready: Ready) -> dict[str, Any] | None:
         return None
     plan = ready.plans.kept
     return {
-        "kept": "nothing: computed from the rows" if plan.from_rows else "partial aggregates of each run",
+        "kept": "partial aggregates of each run" if ready.plans.keeps else "nothing: computed from the rows",
         "keys": [key.sql for key in ready.plans.rows.keys],
         "from_rows": [plan.aggregates[number].function for number in plan.from_rows],
     }

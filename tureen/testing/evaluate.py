@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from tureen.errors import QueryFailed
-from tureen.query import Expression
+from tureen.query import NOW, Expression
 from tureen.schema import ARRIVAL, Kind, Schema, Type
 from tureen.testing.values import Exactly
 
@@ -26,8 +26,8 @@ Types = Mapping[str, Type]
 
 @cache
 def types_of(schema: Schema) -> Types:
-    """The types of a stream's stored columns."""
-    stored = {column.name: column.type for column in schema.columns}
+    """The types of a stream's stored columns, and of NOW."""
+    stored = {**{column.name: column.type for column in schema.columns}, NOW: Type(Kind.TIMESTAMP)}
     return stored if schema.time is not None else {**stored, ARRIVAL: Type(Kind.TIMESTAMP)}
 
 

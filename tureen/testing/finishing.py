@@ -1,4 +1,4 @@
-"""The end of an answer, slowly: outputs → DISTINCT → ORDER BY → OFFSET and LIMIT."""
+"""The end of an answer, slowly: window functions → outputs → DISTINCT → ORDER BY → OFFSET and LIMIT."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 from tureen.query import Order, Query
 from tureen.testing.evaluate import Row, Types, value_of
-from tureen.testing.values import compare, identity, merged
+from tureen.testing.over import over_types, with_overs
+from tureen.testing.values import compare_ordered, identity, merged
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,8 @@ class Line:
 
 def finish(query: Query, rows: Sequence[Row], types: Types) -> list[dict[str, Any]]:
     """The answer that a query makes of rows: those of the window, or those of its groups."""
+    if query.overs:
+        rows, types = with_overs(query, rows, types), over_types(query, types)
     lines = [
         Line(
             tuple(value_of(output.value, row, types) for output in query.outputs),
@@ -50,18 +53,6 @@ def _ordered(lines: Sequence[Line], order: tuple[Order, ...]) -> list[Line]:
     """The lines by what they are ordered by; those that are equal in that stay as they were."""
 
     def compare_lines(left: Line, right: Line) -> int:
-        return _compare(left, right, order)
+        return compare_ordered(left.order, right.order, order)
 
     return sorted(lines, key=cmp_to_key(compare_lines))
-
-
-def _compare(left: Line, right: Line, order: tuple[Order, ...]) -> int:
-    for one, other, by in zip(left.order, right.order, order, strict=True):
-        # DESC turns the values around; where NULLs stand is said for itself.
-        if one is None or other is None:
-            sign = compare(one, other, by.value.type, by.nulls_first)
-        else:
-            sign = compare(one, other, by.value.type) * (-1 if by.descending else 1)
-        if sign != 0:
-            return sign
-    return 0

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from functools import cmp_to_key
 from typing import Any
 
-from tureen.query import STEP_END, STEP_START, Grouping, Query, aggregate_name, key_name
+from tureen.query import NOW, STEP_END, STEP_START, Grouping, Query, aggregate_name, key_name
 from tureen.schema import Kind, Type
 from tureen.testing.aggregates import aggregate
 from tureen.testing.evaluate import Row, Types, types_of, value_of
 from tureen.testing.steps import View, bounds_of, steps_of
-from tureen.testing.truth import matching
+from tureen.testing.truth import selected
 from tureen.testing.values import compare, identity, merged
+from tureen.window import from_micros
 
 
 @dataclass
@@ -32,6 +33,7 @@ def grouped_types(grouping: Grouping) -> Types:
         **{aggregate_name(number): one.type for number, one in enumerate(grouping.aggregates)},
         STEP_START: moment,
         STEP_END: moment,
+        NOW: moment,
     }
 
 
@@ -40,13 +42,15 @@ def grouped_rows(query: Query, grouping: Grouping, view: View) -> list[Row]:
     schema = view.stream.schema
     found: list[Row] = []
     if query.steps is None:
-        rows = matching(query.clause, [one.values for one in view.window], schema)
+        rows = selected(query, view.window, schema, view.now)
         found += _rows_of(grouping, rows, types_of(schema), {}, always=not grouping.keys)
     else:
         for step in steps_of(query.steps, view):
             start, end = bounds_of(step, query.steps)
-            rows = matching(query.clause, [one.values for one in step.tuples], schema)
+            rows = selected(query, step.tuples, schema, view.now)
             found += _rows_of(grouping, rows, types_of(schema), {STEP_START: start, STEP_END: end}, always=False)
+    if query.uses_now:
+        found = [{**row, NOW: from_micros(view.now)} for row in found]
     having, types = grouping.having, grouped_types(grouping)
     return [row for row in found if having is None or value_of(having, row, types) is True]
 

@@ -22,7 +22,7 @@ from tureen.testing.evaluate import types_of
 from tureen.testing.finishing import finish
 from tureen.testing.grouped import grouped_rows, grouped_types
 from tureen.testing.steps import View
-from tureen.testing.truth import matching
+from tureen.testing.truth import selected
 from tureen.testing.tuples import Stream, Tuple, in_window
 from tureen.testing.values import taken
 from tureen.window import from_micros, to_micros
@@ -127,7 +127,7 @@ class Oracle:
         if query.grouping is not None:
             rows = grouped_rows(query, query.grouping, View(stream, span, now, wall, window))
             return finish(query, rows, grouped_types(query.grouping))
-        rows = matching(query.clause, [one.values for one in window], stream.schema)
+        rows = selected(query, window, stream.schema, now)
         return finish(query, rows, types_of(stream.schema))
 
     def tuples(self, name: str) -> list[Tuple]:

@@ -1,4 +1,4 @@
-"""Random whole queries for Hypothesis: expressions, DISTINCT, ORDER BY, LIMIT, groups, aggregates and steps.
+"""Random whole queries for Hypothesis: expressions, window functions, DISTINCT, ORDER BY, LIMIT, groups and steps.
 
 With a judge, each comes as that judge's batch query too, over the table `s` with the column `_rank`.
 """
@@ -15,6 +15,7 @@ from tureen.testing.formulas import Field, aggregates, scalars
 from tureen.testing.judged import RANK, Formula, Judge
 from tureen.testing.stepped import STEP, StepText, judged_table, step_texts
 from tureen.testing.texts import conditions, windows
+from tureen.testing.windowed import overs
 
 _TIMESTAMP = Type(Kind.TIMESTAMP)
 _CONSTANT = Formula("3 + 4", "7", Type(Kind.INT))
@@ -94,9 +95,12 @@ def questions(
 
 @st.composite
 def _ungrouped(draw: st.DrawFn, asked: Asked) -> Question:
-    """Rows: expressions in the select list, DISTINCT, ORDER BY, LIMIT and OFFSET."""
+    """Rows: expressions and window functions in the select list, DISTINCT, ORDER BY, LIMIT and OFFSET."""
     frame = _frame(draw, asked, None)
-    values = draw(st.lists(st.one_of(*[scalars(frame.field)] * 6, st.just(_CONSTANT)), min_size=1, max_size=3))
+    kinds = [*[scalars(frame.field)] * 6, st.just(_CONSTANT)]
+    if asked.judge != "duckdb":
+        kinds += [overs(frame.field)] * 3
+    values = draw(st.lists(st.one_of(*kinds), min_size=1, max_size=3))
     if asked.judge is None and draw(st.integers(0, 5)) == 0:
         values.append(_STAR)
     body = _Body(

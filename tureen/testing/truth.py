@@ -19,9 +19,12 @@ from tureen.predicate import (
     Predicate,
     Within,
 )
+from tureen.query import NOW, Query
 from tureen.schema import Schema, Type
-from tureen.testing.evaluate import Row, is_true, types_of
+from tureen.testing.evaluate import Row, is_true, types_of, value_of
+from tureen.testing.tuples import Tuple
 from tureen.testing.values import key_of, order
+from tureen.window import from_micros
 
 
 def holds(predicate: Predicate, row: Row, schema: Schema) -> bool:
@@ -51,6 +54,16 @@ def holds(predicate: Predicate, row: Row, schema: Schema) -> bool:
 def matching(clause: Clause, rows: Sequence[Row], schema: Schema) -> list[Row]:
     """The rows that satisfy a clause."""
     return [row for row in rows if holds(AllOf(clause), row, schema)]
+
+
+def selected(query: Query, tuples: Sequence[Tuple], schema: Schema, now: int) -> list[Row]:
+    """The rows that satisfy a query's WHERE clause, with NOW beside each where the query uses it."""
+    rows = matching(query.clause, [one.values for one in tuples], schema)
+    if not query.uses_now:
+        return rows
+    rows = [{**row, NOW: from_micros(now)} for row in rows]
+    only = query.at_now
+    return rows if only is None else [row for row in rows if value_of(only, row, types_of(schema)) is True]
 
 
 def type_of(schema: Schema, column: str) -> Type:

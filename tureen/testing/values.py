@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Context, Decimal, InvalidOperation, Overflow
 from typing import Any
 
 from tureen.errors import InvalidRows
 from tureen.predicate import Key
+from tureen.query import Order
 from tureen.schema import Kind, Type
 from tureen.window import to_micros
 
@@ -95,6 +96,19 @@ def compare(left: Any, right: Any, type_: Type, nulls_first: bool = True) -> int
         after = (right is None) - (left is None)
         return after if nulls_first else -after
     return order(key_of(left, type_), key_of(right, type_))
+
+
+def compare_ordered(left: Sequence[Any], right: Sequence[Any], orders: Sequence[Order]) -> int:
+    """Negative, zero or positive as some values come before, with or after others by the items of an ORDER BY."""
+    for one, other, by in zip(left, right, orders, strict=True):
+        # DESC turns the values around; where NULLs stand is said for itself.
+        if one is None or other is None:
+            sign = compare(one, other, by.value.type, by.nulls_first)
+        else:
+            sign = compare(one, other, by.value.type) * (-1 if by.descending else 1)
+        if sign != 0:
+            return sign
+    return 0
 
 
 def merged(value: Any) -> Any:
