@@ -250,3 +250,35 @@ d < 10 / 4
 n = 1.2 + 0.03
 s = upper('ab') || 'C'
 ts > '2020-02-29 12:00:00' AND ts <= '2026-12-31T23:59:59+05:30'
+
+-- rows of values: NULL is the least, and equals itself
+(i, s) = (1, 'a')
+(i, s) <> (1, 'a')
+(i, j) < (1, 2)
+(i, j) <= (1, 2)
+(i, j) > (1, 2)
+(i, j) >= (1, 2)
+NOT (i, j) < (1, 2)
+(i, j) < (j, i)
+(i, j) >= (j, i)
+(i, j) <=> (j, i)
+(i, j) IS DISTINCT FROM (j, i)
+(i, j) = (CAST(NULL AS INT), 1)
+(i, s) IN ((1, 'a'), (CAST(NULL AS INT), 'b'), (2, CAST(NULL AS STRING)))
+(i, s) NOT IN ((1, 'a'), (CAST(NULL AS INT), 'b'))
+(i, j) BETWEEN (0, 1) AND (1, 0)
+(i, j) NOT BETWEEN (0, 1) AND (1, 0)
+(d, e) = (e, d)
+(d, e) < (e, d)
+(d, i) <= (CAST('NaN' AS DOUBLE), 1)
+(d, i) > (0.0D, 1)
+(d, f) = (-0.0D, 0.0F)
+(n, b) < (1.50BD, TRUE) OR i > 5
+(dt, ts) >= (DATE '2020-01-02', TIMESTAMP '2020-01-02 03:04:05')
+(s, t) < (t, s)
+((i, j), s) < ((1, 2), 'a')
+((i, j), s) = ((j, i), t)
+(i, j, l) > (1, 2, 3L) AND i IS NOT NULL
+(i + 1L, j) < (2L, 2)
+(1, 2) < (1, 3)
+(1, 2) = (1, 3)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 from sqlglot import exp
 
 from tureen.errors import SqlError, TureenError, TypeMismatch, Unsupported
-from tureen.language import arithmetic, ranking
+from tureen.language import arithmetic, ranking, rows
 from tureen.language.aggregates import is_aggregate, misplaced
 from tureen.language.atoms import boolean, interval, literal, null, number
 from tureen.language.coerce import a_type, coerce, common, compare_type, explicit_cast, fold, try_cast, type_name
@@ -47,7 +48,7 @@ _NOT_HERE: dict[type[exp.Expression], tuple[str, str]] = {
     exp.SimilarTo: ("SIMILAR TO", "use LIKE"),
     exp.RegexpILike: ("a regular expression", "use LIKE"),
     exp.Star: ("* in WHERE", "name a column"),
-    exp.Tuple: ("a row of values", "compare column by column, with AND"),
+    exp.Tuple: ("a row of values here", "compare it with another row, such as (a, b) < (1, 2)"),
     exp.Bracket: ("an element in brackets", "compare whole columns"),
     exp.Lambda: ("a lambda function", "compare columns"),
 }
@@ -76,13 +77,20 @@ def bind(scope: Scope, node: exp.Expression) -> Expr:
     if handler is not None:
         return handler(scope, node)
     if type(node) in _COMPARISONS:
-        return compare(scope, _COMPARISONS[type(node)], bind(scope, node.this), bind(scope, node.expression))
+        return _compared(scope, _COMPARISONS[type(node)], node.this, node.expression)
     if type(node) in _ARITHMETIC:
         return _binary(scope, node)
     if type(node) in _NOT_HERE:
         what, instead = _NOT_HERE[type(node)]
         raise Unsupported(f"{what} is not supported", hint=instead, place=scope.source.node(node))
     return bind_function(scope.source, node, lambda one: bind(scope, one))
+
+
+def _compared(scope: Scope, op: str, left: exp.Expression, right: exp.Expression) -> Expr:
+    """A comparison of two values, or of two rows of values."""
+    if rows.is_row(left) or rows.is_row(right):
+        return rows.compare_rows(scope.source, partial(_compared, scope), op, left, right)
+    return compare(scope, op, bind(scope, left), bind(scope, right))
 
 
 def compare(scope: Scope, op: str, left: Expr, right: Expr) -> Expr:
@@ -142,10 +150,9 @@ def _not(scope: Scope, node: exp.Expression) -> Expr:
 def _between(scope: Scope, node: exp.Expression) -> Expr:
     if node.args.get("symmetric"):
         raise Unsupported("BETWEEN SYMMETRIC is not supported", place=scope.source.node(node))
-    value = bind(scope, node.this)
-    low = compare(scope, ">=", value, bind(scope, node.args["low"]))
-    high = compare(scope, "<=", value, bind(scope, node.args["high"]))
-    return Call("and", (low, high), BOOLEAN, value.at)
+    low = _compared(scope, ">=", node.this, node.args["low"])
+    high = _compared(scope, "<=", node.this, node.args["high"])
+    return Call("and", (low, high), BOOLEAN, offset_of(node.this))
 
 
 def _in(scope: Scope, node: exp.Expression) -> Expr:
@@ -155,10 +162,12 @@ def _in(scope: Scope, node: exp.Expression) -> Expr:
             hint="write the values out: IN (1, 2, 3)",
             place=scope.source.node(node),
         )
+    if not node.expressions:
+        raise SqlError("the list of IN is empty", place=scope.source.node(node))
+    if any(map(rows.is_row, (node.this, *node.expressions))):
+        return rows.row_in(scope.source, partial(_compared, scope), node.this, node.expressions)
     value = bind(scope, node.this)
     items = [bind(scope, one) for one in node.expressions]
-    if not items:
-        raise SqlError("the list of IN is empty", place=scope.source.node(node))
     target = common(scope.source, [value, *items])
     if target is None:
         return Const(None, BOOLEAN, value.at)
@@ -183,7 +192,7 @@ def _is(scope: Scope, node: exp.Expression) -> Expr:
 
 
 def _distinct(scope: Scope, node: exp.Expression) -> Expr:
-    same = compare(scope, "<=>", bind(scope, node.this), bind(scope, node.expression))
+    same = _compared(scope, "<=>", node.this, node.expression)
     return Call("not", (same,), BOOLEAN, same.at)
 
 
