@@ -2,6 +2,7 @@
 
 ```
 rows of the window for which the clause holds, and the part of WHERE that depends on NOW
+    → without a grouping, each once for every step that holds it, if there are steps
     → grouping: one row per group (and per step), if there is one
     → overs: a column for each window function, and qualify
     → outputs, distinct, order, offset and limit
@@ -20,6 +21,9 @@ from tureen.window import Steps, Window
 
 STEP_START, STEP_END = "window_start", "window_end"
 """The columns that a query with steps has beside its keys and aggregates."""
+
+GROUPING_ID = "_grouping"
+"""The column that says which keys a row of a query with several groupings is not grouped by, as bits."""
 
 NOW = "_now"
 """The column that holds the NOW of the invocation in every row that an expression is computed from."""
@@ -95,11 +99,30 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """GROUP BY keys HAVING …: its rows have the columns `_key0`, …, `_agg0`, …, and those of the step."""
+    """GROUP BY keys HAVING …: its rows have the columns `_key0`, …, `_agg0`, …, and those of the step.
+
+    With `sets` there are several groupings, and the column `_grouping`.
+    """
 
     keys: tuple[Expression, ...]
     aggregates: tuple[Aggregate, ...]
     having: Expression | None = None
+    sets: tuple[tuple[int, ...], ...] | None = None
+    """The groupings of ROLLUP, CUBE or GROUPING SETS, each by the numbers of its keys; the other keys are NULL."""
+
+    @property
+    def each(self) -> tuple[tuple[int, ...], ...]:
+        """The keys of each grouping, by their numbers."""
+        return (tuple(range(len(self.keys))),) if self.sets is None else self.sets
+
+    @property
+    def always(self) -> bool:
+        """Whether there is a row even where there is no group: one grouping, without keys."""
+        return self.each == ((),)
+
+    def grouping_id(self, keys: tuple[int, ...]) -> int:
+        """A bit for each key that a grouping does not have, that of the first key the highest."""
+        return sum(1 << place for place, key in enumerate(reversed(range(len(self.keys)))) if key not in keys)
 
     @property
     def over_rows(self) -> tuple[Expression, ...]:
@@ -184,6 +207,8 @@ class Query:
     def columns(self) -> tuple[str, ...]:
         """The columns of the stream that the answer is made of, each once, in alphabetical order."""
         computed = {NOW, *map(over_name, range(len(self.overs)))}
+        if self.steps is not None:
+            computed |= {STEP_START, STEP_END}
         return tuple(sorted({name for value in self._over_rows() for name in value.columns} - computed))
 
     def _over_rows(self) -> list[Expression]:

@@ -53,7 +53,7 @@ Bind = Callable[[str], Query]
         ("SELECT sym FROM trades GROUP BY 2", SqlError, "GROUP BY 2", (1, 33), "from 1 to 1"),
         ("SELECT sym FROM trades ORDER BY 3", SqlError, "ORDER BY 3", (1, 33), "from 1 to 1"),
         ("SELECT sym, count(*) FROM trades GROUP BY window_start", UnknownColumn, "window_start", (1, 43), None),
-        ("SELECT sym FROM trades GROUP BY ROLLUP(sym)", Unsupported, "ROLLUP", (1, 40), "each grouping"),
+        ("SELECT grouping(sym) FROM trades GROUP BY sym", SqlError, "grouping sets", (1, 8), "ROLLUP"),
         ("SELECT sum(max(qty)) FROM trades", SqlError, "max cannot stand in another aggregate", (1, 12), "alone"),
         ("SELECT sum(sym) FROM trades", TypeMismatch, "sum is over numbers, not STRING", (1, 12), "CAST"),
         ("SELECT count_if(qty) FROM trades", TypeMismatch, "over conditions", (1, 17), "compare"),

@@ -13,14 +13,22 @@ from tureen.language.bind import bind, bind_condition
 from tureen.language.expressions import expression_of
 from tureen.language.outputs import beyond
 from tureen.language.scope import Scope
+from tureen.language.sets import grouping_sets, has_sets, sets_of
 from tureen.language.source import Source, offset_of
 from tureen.language.steps import is_step, known_of_steps, step_of
-from tureen.language.tree import Call, Expr, Ref
-from tureen.query import Aggregate, Expression, Grouping, aggregate_name, key_name
+from tureen.language.tree import BIGINT, INT, Call, Expr, Ref
+from tureen.query import GROUPING_ID, Aggregate, Expression, Grouping, aggregate_name, key_name
 from tureen.schema import Column
 from tureen.window import Steps
 
-_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
+
+@dataclass(frozen=True)
+class Keys:
+    """The keys of GROUP BY, the groupings of ROLLUP and the like by their numbers, and the steps."""
+
+    keys: list[Expr]
+    steps: Steps | None
+    sets: tuple[tuple[int, ...], ...] | None = None
 
 
 @dataclass
@@ -31,10 +39,13 @@ class Groups:
     keys: list[Expr]
     given: frozenset[str]
     """Columns that a group has of itself: the start and the end of its step."""
+    sets: tuple[tuple[int, ...], ...] | None = None
     aggregates: list[BoundAggregate] = field(default_factory=list)
 
     def aggregate(self, scope: Scope, node: exp.Expression) -> Expr:
         """The column that holds an aggregate; one that was asked for before is not computed twice."""
+        if isinstance(node, exp.Grouping | exp.GroupingId):
+            return self._grouping(scope, node)
         inner = replace(scope, clause="another aggregate", known={}, aggregate=None, over=None)
         found = bind_aggregate(
             inner, node, lambda one: bind(inner, one), lambda one: bind_condition(replace(inner, clause="FILTER"), one)
@@ -43,6 +54,29 @@ class Groups:
             self.aggregates.append(found)
         number = self.aggregates.index(found)
         return Ref(Column(aggregate_name(number), found.type), offset_of(node))
+
+    def _grouping(self, scope: Scope, node: exp.Expression) -> Expr:
+        """GROUPING(key), which is 1 where a row is not grouped by that key, and GROUPING_ID(), all of them as bits."""
+        at, place = offset_of(node), scope.source.node(node)
+        if self.sets is None:
+            raise SqlError(
+                f"{node.key} is about grouping sets, and the query has none",
+                hint="write GROUP BY ROLLUP (…), CUBE (…) or GROUPING SETS (…)",
+                place=place,
+            )
+        inner = replace(scope, clause="another aggregate", known={}, aggregate=None, over=None)
+        named = [bind(inner, one) for one in node.expressions]
+        whole = Ref(Column(GROUPING_ID, BIGINT), at)
+        if isinstance(node, exp.GroupingId):
+            if named and named != self.keys:
+                raise SqlError(
+                    "grouping_id takes all keys in their order, or nothing", hint="write grouping_id()", place=place
+                )
+            return whole
+        if len(named) != 1 or named[0] not in self.keys:
+            raise SqlError("grouping takes one key of GROUP BY", hint="such as grouping(a)", place=place)
+        bit = len(self.keys) - 1 - self.keys.index(named[0])
+        return Call("grouping", (whole,), INT, at, extra=f"({{0}} >> {bit}) & 1")
 
     def settle(self, expr: Expr) -> Expr:
         """An expression over the columns of a group: keys are replaced by theirs, and nothing else may be left."""
@@ -74,6 +108,7 @@ class Groups:
             tuple(expression_of(self.source, key) for key in self.keys),
             tuple(self._aggregate(one) for one in self.aggregates),
             None if having is None else expression_of(self.source, having),
+            self.sets,
         )
 
     def _aggregate(self, one: BoundAggregate) -> Aggregate:
@@ -89,47 +124,60 @@ def is_grouped(select: exp.Select) -> bool:
     return any(has_aggregate(one) for one in (*select.expressions, *(order.expressions if order else ())))
 
 
-def read_keys(scope: Scope, select: exp.Select, steps: Steps | None) -> tuple[list[Expr], Steps | None]:
+def read_keys(scope: Scope, select: exp.Select, steps: Steps | None) -> Keys:
     """The keys of GROUP BY, and the steps: those that a bracket gave, or TUMBLE, HOP or window in GROUP BY."""
     clause = select.args.get("group")
     if clause is None:
-        return [], steps
-    _check_group(scope, clause)
+        return Keys([], steps)
     nodes = list(select.expressions) if clause.args.get("all") else list(clause.expressions)
     for node in nodes:
         if is_step(node):
             if steps is not None:
                 raise SqlError("the query has two step windows", hint="keep one of them", place=scope.source.node(node))
             steps = step_of(scope, node)
-    inner = replace(scope, clause="GROUP BY", known={}, aggregate=None, over=None)
     keys: list[Expr] = []
+    if not has_sets(clause):
+        for node in nodes:
+            if not (clause.args.get("all") and has_aggregate(node)):
+                _number_of(scope, node, select, keys, steps)
+        return Keys(keys, steps)
+    if clause.args.get("grouping_sets"):
+        # GROUP BY a, b GROUPING SETS (…): the keys come in the order of the first list.
+        for node in nodes:
+            _number_of(scope, node, select, keys, steps)
+    sets = []
+    for one in grouping_sets(scope.source, clause):
+        numbers = [_number_of(scope, node, select, keys, steps) for node in one]
+        sets.append(tuple(sorted({number for number in numbers if number is not None})))
+    _check_steps(scope, sets_of(clause))
+    return Keys(keys, steps, tuple(sets))
+
+
+def _number_of(
+    scope: Scope, node: exp.Expression, select: exp.Select, keys: list[Expr], steps: Steps | None
+) -> int | None:
+    """The number of a key, which is added to the others where it is new; None for the step itself."""
+    if is_step(node):
+        return None
+    meant = _meant(scope, node, select)
+    if steps is not None and _names_step(scope, meant):
+        return None
+    key = bind(replace(scope, clause="GROUP BY", known={}, aggregate=None, over=None), meant)
+    if key not in keys:
+        keys.append(key)
+    return keys.index(key)
+
+
+def _check_steps(scope: Scope, nodes: list[exp.Expression]) -> None:
+    """Raise for a step within ROLLUP and the like: each grouping is made for each step."""
     for node in nodes:
-        if is_step(node) or (clause.args.get("all") and has_aggregate(node)):
-            continue
-        meant = _meant(scope, node, select)
-        if steps is not None and _names_step(scope, meant):
-            continue
-        key = bind(inner, meant)
-        if key not in keys:
-            keys.append(key)
-    return keys, steps
-
-
-def _check_group(scope: Scope, clause: exp.Group) -> None:
-    for word in ("rollup", "cube", "grouping_sets", "totals"):
-        if clause.args.get(word):
-            raise _no_sets(scope, clause)
-    for node in clause.expressions:
-        if isinstance(node, _SETS):
-            raise _no_sets(scope, node)
-
-
-def _no_sets(scope: Scope, node: exp.Expression) -> Unsupported:
-    return Unsupported(
-        "ROLLUP, CUBE and GROUPING SETS are not supported",
-        hint="register one query for each grouping",
-        place=scope.source.node(node),
-    )
+        for one in node.walk():
+            if isinstance(one, exp.Expression) and (is_step(one) or _names_step(scope, one)):
+                raise Unsupported(
+                    "a step window stands beside grouping sets, not in them",
+                    hint="write GROUP BY TUMBLE(…), ROLLUP (…)",
+                    place=scope.source.node(one),
+                )
 
 
 def _names_step(scope: Scope, node: exp.Expression) -> bool:

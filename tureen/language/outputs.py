@@ -14,7 +14,7 @@ from tureen.language.expressions import expression_of
 from tureen.language.scope import Scope
 from tureen.language.source import offset_of
 from tureen.language.tree import Const, Expr, Ref
-from tureen.query import Order
+from tureen.query import STEP_END, STEP_START, Order
 from tureen.schema import INTEGRAL, Kind
 
 Settle = Callable[[Expr], Expr]
@@ -80,7 +80,10 @@ def _item(scope: Scope, node: exp.Expression, written: str, settle: Settle) -> l
         if isinstance(inner, exp.Column):
             scope.check_table(inner)
         at = offset_of(node)
-        return [Item(one.name, settle(Ref(one, at))) for one in scope.schema.columns]
+        columns = [Item(one.name, settle(Ref(one, at))) for one in scope.schema.columns]
+        # The rows of steps have the bounds of their step, too.
+        bounds = () if scope.aggregate is not None else (STEP_START, STEP_END)
+        return [*columns, *(Item(name, scope.known[name]) for name in bounds if name in scope.known)]
     if isinstance(node, exp.Aliases):
         raise Unsupported("an item has one name", hint="write x AS name", place=scope.source.node(node))
     name = node.alias or (inner.name if isinstance(inner, exp.Column) else written or inner.sql("spark"))

@@ -81,12 +81,7 @@ def _bind_query(text: str, lookup: Lookup) -> Query:
     scope = Scope(source, schema, (*names, stream) if len(names) == 1 and names[0] == table.name else names)
     clause, at_now = _condition(scope, select)
     scope = replace(scope, clause="the select list")
-    if steps is None and not is_grouped(select):
-        if parts.partial is not None:
-            raise _no_steps(source, parts.partial)
-        body = _rows(scope, select, parts)
-    else:
-        body = _groups(scope, select, parts, window, steps)
+    body = (_groups if is_grouped(select) else _rows)(scope, select, parts, window, steps)
     return Query(
         text,
         stream,
@@ -132,10 +127,19 @@ class _Body:
     steps: Steps | None = None
 
 
-def _rows(scope: Scope, select: exp.Select, parts: Parts) -> _Body:
-    """The parts of a query over the rows themselves."""
+def _rows(scope: Scope, select: exp.Select, parts: Parts, window: Window, steps: Steps | None) -> _Body:
+    """The parts of a query over the rows themselves; with steps, over each row once for every step that holds it."""
+    steps = _checked(scope, parts, window, steps)
+    taken = next((name for name in (STEP_START, STEP_END) if scope.schema.find(name) is not None), None)
+    if steps is not None and taken is not None:
+        raise Unsupported(
+            f"the stream has a column '{taken}', as its steps do",
+            hint="ask for groups of each step",
+            place=scope.source.token(parts.select[0]),
+        )
     windows = read_windows(scope, select, lambda expr: expr)
-    scope = replace(scope, over=lambda node: windows.bind(scope, node))
+    known = known_of_steps() if steps is not None else {}
+    scope = replace(scope, known=known, over=lambda node: windows.bind(scope, node))
     items = read_items(scope, select, parts.select, windows.settle)
     named = aliases(items)
     columns = {name: expr for name, expr in named.items() if scope.schema.find(name) is not None}
@@ -143,7 +147,7 @@ def _rows(scope: Scope, select: exp.Select, parts: Parts) -> _Body:
     known = {name: expr for name, expr in named.items() if name not in columns}
     qualify = windows.qualify(replace(scope, ambiguous=other), select, known)
     order = read_order(scope, select, items, windows.settle)
-    return _Body(items, order, windows.overs, qualify)
+    return _Body(items, order, windows.overs, qualify, steps=steps)
 
 
 def _is_column(expr: Expr, name: str) -> bool:
@@ -152,22 +156,10 @@ def _is_column(expr: Expr, name: str) -> bool:
 
 def _groups(scope: Scope, select: exp.Select, parts: Parts, window: Window, steps: Steps | None) -> _Body:
     """The parts of a query over groups."""
-    keys, steps = read_keys(scope, select, steps)
-    if (
-        steps is not None
-        and not steps.rows
-        and (isinstance(window.begin, RowsBack) or isinstance(window.end, RowsBack))
-    ):
-        raise Unsupported(
-            "steps of time in a window of rows are not supported",
-            hint="count both in rows, or both in time",
-            place=scope.source.token((parts.begin or parts.end or parts.select)[0]),
-        )
-    if parts.partial is not None:
-        if steps is None:
-            raise _no_steps(scope.source, parts.partial)
-        steps = replace(steps, partial=True)
-    groups = Groups(scope.source, keys, frozenset({STEP_START, STEP_END} if steps is not None else ()))
+    found = read_keys(scope, select, steps)
+    steps = _checked(scope, parts, window, found.steps)
+    of_step = frozenset({STEP_START, STEP_END} if steps is not None else ())
+    groups = Groups(scope.source, found.keys, of_step, found.sets)
     windows = read_windows(scope, select, groups.settle)
     scope = replace(
         scope,
@@ -183,12 +175,24 @@ def _groups(scope: Scope, select: exp.Select, parts: Parts, window: Window, step
     return _Body(items, order, windows.overs, qualify, groups.grouping(having), steps)
 
 
-def _no_steps(source: Source, token: Token) -> SqlError:
-    return SqlError(
-        "EMIT PARTIAL is about steps, and the query has none",
-        hint="write [RANGE 5 MINUTES SLIDE 1 MINUTE] after the stream",
-        place=source.token(token),
-    )
+def _checked(scope: Scope, parts: Parts, window: Window, steps: Steps | None) -> Steps | None:
+    """The steps with what EMIT PARTIAL says, where they go with the query's window."""
+    counts = isinstance(window.begin, RowsBack) or isinstance(window.end, RowsBack)
+    if steps is not None and not steps.rows and counts:
+        raise Unsupported(
+            "steps of time in a window of rows are not supported",
+            hint="count both in rows, or both in time",
+            place=scope.source.token((parts.begin or parts.end or parts.select)[0]),
+        )
+    if parts.partial is None:
+        return steps
+    if steps is None:
+        raise SqlError(
+            "EMIT PARTIAL is about steps, and the query has none",
+            hint="write [RANGE 5 MINUTES SLIDE 1 MINUTE] after the stream",
+            place=scope.source.token(parts.partial),
+        )
+    return replace(steps, partial=True)
 
 
 def _condition(scope: Scope, select: exp.Select) -> tuple[Clause, Expression | None]:

@@ -60,6 +60,10 @@ def check_has_changes(query: Query) -> None:
             "a query with aggregates, window functions, DISTINCT, ORDER BY or LIMIT has no changes",
             hint="invoke it, or ask for the changes of the rows themselves",
         )
+    if query.steps is not None:
+        raise Unsupported(
+            "a query with steps has no changes", hint="invoke it, or leave the steps out and follow the rows"
+        )
     if query.uses_now:
         # Rows would join and leave its answer as time passes, without a tuple that arrives.
         raise Unsupported(

@@ -27,7 +27,8 @@ from tureen.aggregates.strip import Columns, Entries, Strip, fold_hits, joined, 
 from tureen.aggregates.values import evaluate, numbered, rows_where, with_now
 from tureen.matching import Selector
 from tureen.pot.queries import Registered
-from tureen.query import NOW, Aggregate, Expression, Query, aggregate_name, key_name
+from tureen.predicate import dump_clause
+from tureen.query import NOW, Aggregate, Expression, Grouping, Query, aggregate_name, key_name
 from tureen.results.gather import fields_of, gather
 from tureen.results.kept import Structure
 from tureen.results.ranges import Range
@@ -46,16 +47,27 @@ class Plans:
     rows: Plan
     keeps: bool
     """Whether partial aggregates serve it; what depends on NOW is another value at the next invocation."""
+    shape: str
+    """What it has in common with the groupings that share its partial aggregates."""
+    always: bool
+    """Whether there is a row even where there is no group."""
 
     @classmethod
-    def of(cls, query: Query) -> Plans | None:
-        """Plan both ways; None for a query without groups."""
+    def of(cls, query: Query) -> tuple[Plans, ...]:
+        """Plan both ways for each grouping of a query; none where it has no groups."""
         grouping = query.grouping
         if grouping is None:
-            return None
-        kept = plan_of(grouping)
-        moves = query.at_now is not None or any(NOW in value.columns for value in grouping.over_rows)
-        return cls(kept, plan_of(grouping, in_two_goes=False), not kept.from_rows and not moves)
+            return ()
+        found = []
+        for numbers in grouping.each:
+            single = Grouping(tuple(grouping.keys[number] for number in numbers), grouping.aggregates)
+            kept = plan_of(single)
+            moves = query.at_now is not None or any(NOW in value.columns for value in single.over_rows)
+            shape = f"{dump_clause(query.clause)} {kept.shape}"
+            keeps = not kept.from_rows and not moves
+            rows = plan_of(single, in_two_goes=False)
+            found.append(cls(kept, rows, keeps, shape, grouping.always))
+        return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -118,9 +130,14 @@ class Found:
 def grouped(asked: Asked, plans: Plans, structure: Structure) -> pa.RecordBatch:
     """One row per group (and step): its keys, its aggregates, and the step's start and end."""
     found = _from_partials(asked, plans.kept, structure) if plans.keeps else None
+    plan = plans.kept
     if found is None:
-        return _rows(asked, plans.rows, _from_rows(asked, plans.rows))
-    return _rows(asked, plans.kept, found)
+        plan = plans.rows
+        found = _from_rows(asked, plan)
+    if plans.always and not len(found.entries.codes) and asked.stepping is None:
+        # Without GROUP BY there is one row, even over nothing.
+        return _nothing(plan)
+    return _rows(asked, plan, found)
 
 
 def _from_partials(asked: Asked, plan: Plan, structure: Structure) -> Found | None:
@@ -218,10 +235,6 @@ def _holistic(
 
 def _rows(asked: Asked, plan: Plan, found: Found) -> pa.RecordBatch:
     """Groups as rows, in order of their steps and then of their keys."""
-    entries = found.entries
-    if not len(entries.codes) and not found.keys and asked.stepping is None:
-        # Without GROUP BY there is one row, even over nothing.
-        return _nothing(plan)
     found = _in_order(found)
     entries = found.entries
     columns = {key_name(number): key for number, key in enumerate(found.keys)}

@@ -26,7 +26,6 @@ from tureen.pot.queries import LOCAL, Registered, count_shape
 from tureen.pot.query_runs import live_query_runs
 from tureen.pot.streams import Stream, find_stream
 from tureen.pot.templates import count_members_of_shape
-from tureen.predicate import dump_clause
 from tureen.queries import QueryRun
 from tureen.query import Query
 from tureen.results.answer import Answer, Bounds
@@ -38,6 +37,7 @@ from tureen.results.kept import Kept, Structure
 from tureen.results.matches import Matches, matches
 from tureen.results.pairing import Pairing
 from tureen.results.ranges import ranges_of
+from tureen.results.sets import rows_of_sets
 from tureen.results.stepping import steps_at
 from tureen.results.view import Cache, StreamState, View
 from tureen.results.watch import Watch
@@ -65,9 +65,8 @@ class Ready:
     fields: pa.Schema
     """The stored columns that its rows are made of."""
     finish: Finish
-    plans: Plans | None
-    shape: str
-    """What it has in common with the queries that share its partial aggregates."""
+    plans: tuple[Plans, ...]
+    """One for each grouping; none where there are no groups."""
     light: bool
     """Whether its rows are looked up and no more: no grouping, no expression, no order."""
 
@@ -75,11 +74,12 @@ class Ready:
     def of(cls, query: Query, schema: Schema) -> Ready:
         """Do once what does not depend on the tuples."""
         plans = Plans.of(query)
-        shape = "" if plans is None else f"{dump_clause(query.clause)} {plans.kept.shape}"
         finish, selector = Finish(query), Selector(query.clause, schema)
-        light = plans is None and finish.sql is None and not selector.derived and not (query.overs or query.uses_now)
-        fields = fields_of(schema, query.columns or (schema.time_column,))
-        return cls(query, selector, fields, finish, plans, shape, light)
+        gathers = not plans and query.steps is None and not query.overs and not query.uses_now
+        light = gathers and finish.sql is None and not selector.derived
+        time = () if gathers and query.columns else (schema.time_column,)
+        fields = fields_of(schema, sorted({*query.columns, *time}))
+        return cls(query, selector, fields, finish, plans, light)
 
 
 class Invoker:
@@ -187,16 +187,24 @@ class Invoker:
 
     def _rows(self, asked: Asked, ready: Ready) -> pa.Table | pa.RecordBatch:
         """What the answer is made of: tuples of the window, or groups of them."""
+        grouping = ready.query.grouping
+        if grouping is None:
+            rows, places = selected(asked, ready.fields, asked.hits())
+            for name, column in ({} if asked.stepping is None else asked.stepping.columns(places)).items():
+                rows = rows.append_column(name, column)
+            return rows
+        parts = [self._groups(asked, plans) for plans in ready.plans]
+        table = parts[0] if grouping.sets is None else rows_of_sets(grouping, parts)
+        return table if asked.now is None else with_now(table, asked.now)
+
+    def _groups(self, asked: Asked, plans: Plans) -> pa.RecordBatch:
         stream = asked.state.stream
-        plans = ready.plans
-        if plans is None:
-            return selected(asked, ready.fields, asked.hits())[0]
-        structure = self._kept.structure((stream.id, ready.shape), lambda: Structure(plans.kept))
+        structure = self._kept.structure((stream.id, plans.shape), lambda: Structure(plans.kept))
         before = structure.nbytes
         table = grouped(asked, plans, structure)
         if structure.nbytes > before:
             self._kept.trim()
-        return table if asked.now is None else with_now(table, asked.now)
+        return table
 
     def now_of(self, stream: Stream) -> int:
         """What NOW means for a stream: the wall clock, or the highest time seen."""
@@ -306,12 +314,13 @@ def _why(registered: Registered, watch: Watch) -> str:
 
 def _aggregates(ready: Ready) -> dict[str, Any] | None:
     """How a query's aggregates come about."""
-    if ready.plans is None:
+    grouping = ready.query.grouping
+    if grouping is None:
         return None
-    plan = ready.plans.kept
+    plan, keeps = ready.plans[0].kept, all(plans.keeps for plans in ready.plans)
     return {
-        "kept": "partial aggregates of each run" if ready.plans.keeps else "nothing: computed from the rows",
-        "keys": [key.sql for key in ready.plans.rows.keys],
+        "kept": "partial aggregates of each run" if keeps else "nothing: computed from the rows",
+        "keys": [key.sql for key in grouping.keys],
         "from_rows": [plan.aggregates[number].function for number in plan.from_rows],
     }
 

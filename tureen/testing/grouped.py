@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cmp_to_key
 from typing import Any
 
-from tureen.query import NOW, STEP_END, STEP_START, Grouping, Query, aggregate_name, key_name
-from tureen.schema import Kind, Type
+from tureen.query import GROUPING_ID, NOW, STEP_END, STEP_START, Grouping, Query, aggregate_name, key_name
+from tureen.schema import Kind, Schema, Type
 from tureen.testing.aggregates import aggregate
 from tureen.testing.evaluate import Row, Types, types_of, value_of
 from tureen.testing.steps import View, bounds_of, steps_of
 from tureen.testing.truth import selected
 from tureen.testing.values import compare, identity, merged
-from tureen.window import from_micros
+from tureen.window import Steps, from_micros
 
 
 @dataclass
@@ -34,25 +34,54 @@ def grouped_types(grouping: Grouping) -> Types:
         STEP_START: moment,
         STEP_END: moment,
         NOW: moment,
+        GROUPING_ID: Type(Kind.BIGINT),
     }
 
 
 def grouped_rows(query: Query, grouping: Grouping, view: View) -> list[Row]:
-    """The grouped rows of an answer, for which HAVING is TRUE: by step, and then by the keys."""
-    schema = view.stream.schema
-    found: list[Row] = []
-    if query.steps is None:
-        rows = selected(query, view.window, schema, view.now)
-        found += _rows_of(grouping, rows, types_of(schema), {}, always=not grouping.keys)
-    else:
-        for step in steps_of(query.steps, view):
-            start, end = bounds_of(step, query.steps)
-            rows = selected(query, step.tuples, schema, view.now)
-            found += _rows_of(grouping, rows, types_of(schema), {STEP_START: start, STEP_END: end}, always=False)
+    """The grouped rows of an answer, for which HAVING is TRUE: by grouping, by step, and then by the keys."""
+    found = [row for keys in grouping.each for row in _of_set(query, grouping, keys, view)]
     if query.uses_now:
         found = [{**row, NOW: from_micros(view.now)} for row in found]
     having, types = grouping.having, grouped_types(grouping)
     return [row for row in found if having is None or value_of(having, row, types) is True]
+
+
+def stepped_rows(query: Query, steps: Steps, view: View) -> list[Row]:
+    """The rows of a query with steps and without groups: each once for every step that holds it, step by step."""
+    return [{**row, **bounds} for bounds, rows in _by_step(query, steps, view) for row in rows]
+
+
+def stepped_types(schema: Schema) -> Types:
+    """The columns of a row with its step."""
+    return {**types_of(schema), STEP_START: Type(Kind.TIMESTAMP), STEP_END: Type(Kind.TIMESTAMP)}
+
+
+def _by_step(query: Query, steps: Steps, view: View) -> Iterator[tuple[Row, list[Row]]]:
+    """The bounds of each step, and its rows that satisfy WHERE."""
+    for step in steps_of(steps, view):
+        start, end = bounds_of(step, steps)
+        yield {STEP_START: start, STEP_END: end}, selected(query, step.tuples, view.stream.schema, view.now)
+
+
+def _of_set(query: Query, whole: Grouping, numbers: tuple[int, ...], view: View) -> list[Row]:
+    """The rows of one grouping; a key that it does not have is NULL."""
+    schema = view.stream.schema
+    grouping = Grouping(tuple(whole.keys[number] for number in numbers), whole.aggregates)
+    found: list[Row] = []
+    if query.steps is None:
+        rows = selected(query, view.window, schema, view.now)
+        found += _rows_of(grouping, rows, types_of(schema), {}, always=whole.always)
+    else:
+        for bounds, rows in _by_step(query, query.steps, view):
+            found += _rows_of(grouping, rows, types_of(schema), bounds, always=False)
+    wide: list[Row] = []
+    for row in found:
+        keys = dict.fromkeys(key_name(number) for number in range(len(whole.keys)))
+        keys |= {key_name(number): row[key_name(place)] for place, number in enumerate(numbers)}
+        bits = "".join("0" if number in numbers else "1" for number in range(len(whole.keys)))
+        wide.append({**row, **keys, GROUPING_ID: int(bits or "0", 2)})
+    return wide
 
 
 def _rows_of(grouping: Grouping, rows: Sequence[Row], types: Types, step: Row, *, always: bool) -> list[Row]:

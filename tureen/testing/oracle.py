@@ -20,7 +20,7 @@ from tureen.query import Query
 from tureen.schema import ARRIVAL, Schema
 from tureen.testing.evaluate import types_of
 from tureen.testing.finishing import finish
-from tureen.testing.grouped import grouped_rows, grouped_types
+from tureen.testing.grouped import grouped_rows, grouped_types, stepped_rows, stepped_types
 from tureen.testing.steps import View
 from tureen.testing.truth import selected
 from tureen.testing.tuples import Stream, Tuple, in_window
@@ -124,9 +124,11 @@ class Oracle:
             now = to_micros(now)
         span = query.window.span(now)
         window = in_window(stream.retained(wall), span)
+        view = View(stream, span, now, wall, window)
         if query.grouping is not None:
-            rows = grouped_rows(query, query.grouping, View(stream, span, now, wall, window))
-            return finish(query, rows, grouped_types(query.grouping))
+            return finish(query, grouped_rows(query, query.grouping, view), grouped_types(query.grouping))
+        if query.steps is not None:
+            return finish(query, stepped_rows(query, query.steps, view), stepped_types(stream.schema))
         rows = selected(query, window, stream.schema, now)
         return finish(query, rows, types_of(stream.schema))
 

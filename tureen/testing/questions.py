@@ -96,16 +96,21 @@ def questions(
 @st.composite
 def _ungrouped(draw: st.DrawFn, asked: Asked) -> Question:
     """Rows: expressions and window functions in the select list, DISTINCT, ORDER BY, LIMIT and OFFSET."""
-    frame = _frame(draw, asked, None)
+    steps = None
+    if draw(st.integers(0, 3)) == 0:
+        steps = draw(step_texts(asked.schema, asked.judge).filter(lambda one: not one.key))
+    frame = _frame(draw, asked, steps)
     kinds = [*[scalars(frame.field)] * 6, st.just(_CONSTANT)]
     if asked.judge != "duckdb":
         kinds += [overs(frame.field)] * 3
+    if steps is not None:
+        kinds += [st.sampled_from(_bounds())] * 3
     values = draw(st.lists(st.one_of(*kinds), min_size=1, max_size=3))
     if asked.judge is None and draw(st.integers(0, 5)) == 0:
         values.append(_STAR)
-    body = _Body(
-        _items(draw, values), Formula("", "", _TIMESTAMP), [RANK], draw(st.lists(scalars(frame.field), max_size=1))
-    )
+    ties = [RANK] if steps is None else [STEP, RANK]
+    others = draw(st.lists(scalars(frame.field), max_size=1))
+    body = _Body(_items(draw, values), Formula("", "", _TIMESTAMP), ties, others)
     return _question(draw, frame, body, distinct=draw(st.booleans()))
 
 
@@ -123,9 +128,15 @@ def _grouped(draw: st.DrawFn, asked: Asked) -> Question:
     # The groups come in the order of the keys, wherever the step stands among them.
     keys = draw(st.permutations(keys))
     grouping = [_key_text(draw, key, items) for key in keys]
+    sets = ""
+    if asked.judge != "duckdb" and keys and len({one.type for one in keys}) == len(keys):
+        sets = draw(st.sampled_from(["", "", "ROLLUP", "CUBE"]))
+    if sets:
+        grouping = [f"{sets} ({', '.join(f'({one})' for one in grouping)})"]
     if steps is not None and steps.key:
         grouping.insert(draw(st.integers(0, len(grouping))), steps.key)
-    told = [*([STEP, "window_start", "window_end"] if steps is not None else []), *(one.judged for one in keys)]
+    told = [STEP, "window_start", "window_end"] if steps is not None else []
+    told += [f"{sets} ({', '.join(one.judged for one in keys)})"] if sets else [one.judged for one in keys]
     clauses = Formula(
         f" GROUP BY {', '.join(grouping)}" if grouping else "",
         f" GROUP BY {', '.join(told)}" if told else "",
@@ -136,7 +147,9 @@ def _grouped(draw: st.DrawFn, asked: Asked) -> Question:
         clauses = replace(
             clauses, own=f"{clauses.own} HAVING {having.own}", judged=f"{clauses.judged} HAVING {having.judged}"
         )
-    ties = [*([STEP] if steps is not None else []), *(one.judged for one in keys)]
+    # ROLLUP and CUBE go from all keys to none.
+    ties = ["grouping_id()"] if sets else []
+    ties += [*([STEP] if steps is not None else []), *(one.judged for one in keys)]
     body = _Body(items, clauses, ties, draw(st.lists(aggregates(field), max_size=1)))
     return _question(draw, frame, body, distinct=draw(st.integers(0, 3)) == 0)
 
