@@ -43,6 +43,34 @@ def test_before_and_after_the_data(soup: AnySoup, trades: str) -> None:
     assert answer.to_pandas()["price"].tolist() == [120.5]
 
 
+def test_now_in_having_is_that_of_the_invocation(soup: AnySoup, trades: str) -> None:
+    silent = soup.register(f"SELECT sym FROM {trades} GROUP BY sym HAVING max(ts) < NOW - INTERVAL 5 SECONDS")
+    at = soup.push(trades, rows(("A", 1.0, 1), ("B", 1.0, 2), ("A", 1.0, 3)))
+    for seconds, syms in ((5, []), (7, ["B"]), (8, ["A", "B"])):
+        answer = silent.invoke(now=BASE + timedelta(seconds=seconds), wait_for=at, timeout=30)
+        assert [row["sym"] for row in answer] == syms
+    assert {row["sym"] for row in silent.invoke()} == {"A", "B"}
+    with pytest.raises(Unsupported):
+        soup.register(f"SELECT qty FROM {trades} WHERE ts < NOW").changes()
+
+
+def test_window_functions_and_rows_of_steps(soup: AnySoup, trades: str) -> None:
+    at = soup.push(trades, rows(("A", 1.0, 1), ("B", 2.0, 2), ("A", 4.0, 3)))
+    ranked = f"SELECT qty, lag(qty) OVER (PARTITION BY sym ORDER BY ts) AS before FROM {trades}"
+    best = (
+        f"SELECT window_start, qty FROM {trades} [TUMBLE 2 SECONDS] "
+        "QUALIFY rank() OVER (PARTITION BY window_start ORDER BY price DESC) = 1"
+    )
+    totals = f"SELECT sym, sum(qty) AS total FROM {trades} GROUP BY ROLLUP (sym)"
+    expected = [
+        [{"qty": 1, "before": None}, {"qty": 2, "before": None}, {"qty": 3, "before": 1}],
+        [{"window_start": BASE, "qty": 2}, {"window_start": BASE + timedelta(seconds=2), "qty": 3}],
+        [{"sym": "A", "total": 4}, {"sym": "B", "total": 2}, {"sym": None, "total": 6}],
+    ]
+    for sql, answer in zip((ranked, best, totals), expected, strict=True):
+        assert list(soup.register(sql).invoke(wait_for=at, timeout=30)) == answer
+
+
 def test_found_listed_and_let_go_of(soup: AnySoup, trades: str, fresh: Names) -> None:
     name = fresh("big")
     query = soup.register(f"SELECT * FROM {trades}", name=name)

@@ -211,6 +211,18 @@ def test_a_condition_that_is_constant_is_followed_too(pot: Pot, where: str) -> N
     assert len(_told(pot.matches(handle, since))) == (2 if "TRUE" in where else 0)
 
 
+def test_queries_that_use_now_answer_and_are_not_followed(pot: Pot) -> None:
+    sql = "SELECT sym, qty FROM s WHERE qty > :q AND ts < NOW - INTERVAL 1 MINUTE"
+    handle = pot.templates.register(sql, [{"q": 1}, {"q": 2}], None)
+    pot.hand.push("s", [{"sym": "a", "qty": n, "ts": BASE + timedelta(minutes=n)} for n in (1, 2, 3)])
+    for number, wanted in ((0, [2]), (1, [])):
+        answer = pot.hand.invoke(f"{handle}.{number}", int((BASE + timedelta(minutes=3, seconds=30)).timestamp() * 1e6))
+        assert [row["qty"] for row in answer] == wanted
+    with pytest.raises(Unsupported, match="has no changes"):
+        pot.matches(handle, None)
+    assert pot.templates.explain(handle)["matching"]
+
+
 def test_a_query_that_raises_does_not_stop_the_others(pot: Pot) -> None:
     handle = pot.templates.register("SELECT qty FROM s WHERE qty / :p > 1", [{"p": p} for p in (1, 2, 0, 3)], None)
     since = pot.matches(handle, None).position()

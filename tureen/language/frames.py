@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from sqlglot import exp
 
 from tureen.errors import SqlError, TypeMismatch, Unsupported
@@ -85,6 +87,8 @@ def _range(scope: Scope, bound: Const | Lapse, order: tuple[Order, ...]) -> int 
     cast = explicit_cast(scope.source, bound, kind)
     assert isinstance(cast, Const)
     assert isinstance(cast.value, int | float)
+    if not math.isfinite(cast.value):
+        raise SqlError("a frame's length is finite", hint="use UNBOUNDED", place=scope.source.place(bound.at))
     return cast.value
 
 

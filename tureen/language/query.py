@@ -14,6 +14,7 @@ from tureen.errors import SqlError, UnknownStream, Unsupported
 from tureen.language.bind import bind_condition
 from tureen.language.bounds import read_window
 from tureen.language.brackets import read_brackets
+from tureen.language.durations import unit_name
 from tureen.language.expressions import expression_of
 from tureen.language.factors import holds
 from tureen.language.grouping import Groups, is_grouped, read_having, read_keys
@@ -243,4 +244,5 @@ def _parse_error(source: Source, tokens: list[Token], error: ParseError) -> SqlE
         message = f"something is missing after '{token.text}'"
     else:
         message = f"'{token.text}' is not expected here"
-    return SqlError(message, place=source.token(token))
+    hint = "write INTERVAL before the number, as in NOW - INTERVAL 5 MINUTES" if unit_name(token.text) else None
+    return SqlError(message, hint=hint, place=source.token(token))

@@ -209,9 +209,10 @@ def selected(asked: Asked, fields: pa.Schema, hits: Sequence[Hits]) -> tuple[pa.
     """
     rows = gather(asked.state.stream.schema, fields, hits)
     rows = rows if asked.now is None else with_now(rows, asked.now)
-    source, places = np.arange(rows.num_rows), np.zeros(rows.num_rows, np.int64)
+    places = np.zeros(rows.num_rows, np.int64)
     if asked.stepping is None and asked.at_now is None:
         return rows, places
+    source = np.arange(rows.num_rows)
     if asked.stepping is not None:
         source, places = asked.stepping.of_each(asked.stepping.axis.places(hits, rows))
     if asked.at_now is not None:

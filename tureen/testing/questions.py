@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from tureen.schema import INTEGRAL, NUMERIC, Kind, Schema, Type
 from tureen.testing.formulas import Field, aggregates, scalars
 from tureen.testing.judged import RANK, Formula, Judge
-from tureen.testing.stepped import STEP, StepText, judged_table, step_texts
+from tureen.testing.stepped import NOW, STEP, StepText, judged_table, step_texts
 from tureen.testing.texts import conditions, windows
 from tureen.testing.windowed import overs
 
 _TIMESTAMP = Type(Kind.TIMESTAMP)
 _CONSTANT = Formula("3 + 4", "7", Type(Kind.INT))
 _ENDS = (*[""] * 8, *[" LIMIT 3"] * 2, *[" LIMIT 2 OFFSET 1"] * 2, " OFFSET 1", " LIMIT 0", " OFFSET 99")
+_NOW = "now()"
 _WAYS = ("", "", " ASC", " DESC", " DESC", " NULLS LAST", " DESC NULLS FIRST")
 _STAR = Formula("*", "*", Type(Kind.STRING), exact=False)
 
@@ -90,7 +91,7 @@ def questions(
 ) -> st.SearchStrategy[Question]:
     """Queries over the stream `s`, mostly grouped; `wheres` are the conditions to choose from, if not any."""
     asked = Asked(schema, tame, judge, tuple(wheres))
-    return st.one_of(_grouped(asked), _grouped(asked), _grouped(asked), _ungrouped(asked))
+    return st.one_of(*[_grouped(asked)] * 3, *[_ungrouped(asked)] * 2)
 
 
 @st.composite
@@ -102,7 +103,7 @@ def _ungrouped(draw: st.DrawFn, asked: Asked) -> Question:
     frame = _frame(draw, asked, steps)
     kinds = [*[scalars(frame.field)] * 6, st.just(_CONSTANT)]
     if asked.judge != "duckdb":
-        kinds += [overs(frame.field)] * 3
+        kinds += [overs(frame.field)] * 6
     if steps is not None:
         kinds += [st.sampled_from(_bounds())] * 3
     values = draw(st.lists(st.one_of(*kinds), min_size=1, max_size=3))
@@ -163,6 +164,8 @@ def _frame(draw: st.DrawFn, asked: Asked, steps: StepText | None) -> _Frame:
         where = draw(st.sampled_from(asked.wheres))
     else:
         where = draw(st.none() | st.none() | conditions(asked.schema, judge == "duckdb", 0, prefix))
+    if where and not asked.wheres and draw(st.integers(0, 4)) == 0:
+        where = f"({where}) AND {draw(_of_now(asked.schema))}"
     window = draw(st.just("") | windows()) if judge is None else ""
     if steps is not None and not steps.steps.rows and "ROWS" in window:
         window = ""
@@ -176,7 +179,18 @@ def _frame(draw: st.DrawFn, asked: Asked, steps: StepText | None) -> _Frame:
         table = f"({judged_table(steps.steps, 's', str(asked.schema.time), judge)})"
     tail = " ".join(filter(None, draw(st.permutations([window, steps.tail if steps is not None else ""]))))
     field = Field(asked.schema, prefix, asked.tame, judge)
-    return _Frame(field, source, f"FROM {table} AS {alias or 's'}{condition}", tail)
+    told = condition.replace(_NOW, f"TIMESTAMP '{NOW:%Y-%m-%d %H:%M:%S}+00:00'")
+    return _Frame(field, source, f"FROM {table} AS {alias or 's'}{told}", tail)
+
+
+@st.composite
+def _of_now(draw: st.DrawFn, schema: Schema) -> str:
+    """A condition that depends on NOW."""
+    names = [column.name for column in schema.columns if column.type == _TIMESTAMP]
+    forms = [f"hour({_NOW}) < 24"]
+    for name in names:
+        forms += [f"`{name}` < {_NOW} - INTERVAL '90' SECOND", f"NOT (`{name}` > {_NOW} OR `{name}` IS NULL)"]
+    return draw(st.sampled_from(forms))
 
 
 def _bounds() -> list[Formula]:
