@@ -143,12 +143,18 @@ class Windows:
 
     def _ranking(self, scope: Scope, call: exp.Expression, name: str) -> Aggregate:
         """A function that is no aggregate: a rank, or the value of another row."""
-        present = isinstance(call, exp.IgnoreNulls)
+        present = False
         while isinstance(call, WRAPPERS):
+            if isinstance(call, exp.Filter | exp.WithinGroup):
+                word = "FILTER" if isinstance(call, exp.Filter) else "WITHIN GROUP"
+                raise SqlError(f"{name} takes no {word}", hint="leave it out", place=scope.source.node(call))
+            present = present or isinstance(call, exp.IgnoreNulls)
             call = call.this
         rank = RANKS[name]
         if rank.type is not None and present:
             raise SqlError(f"{name} takes no IGNORE NULLS", hint="leave it out", place=scope.source.node(call))
+        if rank.type is not None and name != "ntile" and any(call.args.values()):
+            raise SqlError(f"{name} takes no arguments", hint=f"write {name}()", place=scope.source.node(call))
         if rank.type is not None:
             bucket = () if name != "ntile" else (_constant(scope, call, call.this, name, 1, least=1),)
             return Aggregate(name, (), rank.type, parameters=bucket)
@@ -160,6 +166,8 @@ class Windows:
         values = tuple(expression_of(scope.source, one) for one in arguments)
         least = 1 if name == "nth_value" else None
         offset = _constant(scope, call, call.args.get("offset"), name, None if least else 1, least=least)
+        if name in _OFFSETS and present and not offset:
+            raise SqlError(f"{name} by 0 takes no IGNORE NULLS", hint="leave it out", place=scope.source.node(call))
         if name in _OFFSETS and offset < 0:
             name, offset = "lead" if name == "lag" else "lag", -offset
         return Aggregate(f"{name}_present" if present else name, values, values[0].type, parameters=(offset,))
