@@ -6,7 +6,7 @@ their frames are in the table below, as Spark has them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -127,9 +127,13 @@ class Windows:
                 hint=f"window functions are {', '.join(sorted(RANKS))} and the aggregates",
                 place=scope.source.node(call),
             )
-        settled: Callable[[exp.Expression], Expr] = lambda one: self.settle(bind(scope, one))  # noqa: E731
         where = replace(scope, clause="FILTER")
-        found = bind_aggregate(scope, call, settled, lambda one: self.settle(bind_condition(where, one)))
+        found = bind_aggregate(
+            scope,
+            call,
+            lambda one: self.settle(bind(scope, one)),
+            lambda one: self.settle(bind_condition(where, one)),
+        )
         if found.distinct:
             raise Unsupported(
                 "DISTINCT is not supported in a window function", hint="leave it out", place=scope.source.node(call)
