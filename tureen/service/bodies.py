@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 import zlib
 from collections.abc import Callable
 from decimal import Decimal
@@ -31,6 +33,12 @@ ROW_TYPES = (JSON, *LINES, CSV, ARROW)
 PLAIN_BYTES = 16 << 20
 """The most bytes of a body that has no rows; they are read in the loop, where all others wait."""
 
+BODY_RATE = 16_384
+"""A body gets a second more for each so many bytes that have come."""
+
+UNPACKED_AT_ONCE = 4_096
+"""A part of no more bytes is unpacked in the loop: a thousandfold of it takes about as long as going to a thread."""
+
 _WITH_ROWS = ("rows", "tables", "templates")
 
 _GZIP = zlib.MAX_WBITS | 16
@@ -49,18 +57,33 @@ def bounded(receive: Receive, scope: Scope, settings: Settings) -> Receive:
     if length.isdecimal() and int(length) > sent:
         raise _too_large("body", sent)
     if packing == "identity":
-        return _Counted(receive, min(sent, unpacked))
-    return _Unpacked(_Counted(receive, sent), unpacked)
+        return _Counted(receive, min(sent, unpacked), settings)
+    return _Unpacked(_Counted(receive, sent, settings), unpacked)
+
+
+def seconds_for(settings: Settings, sent: int) -> float:
+    """How long a body of which so many bytes have come may have taken."""
+    return settings.body_seconds + sent / BODY_RATE
 
 
 class _Counted:
-    """A body that may have so many bytes."""
+    """A body that may have so many bytes, and may take so long."""
 
-    def __init__(self, receive: Receive, most: int) -> None:
+    def __init__(self, receive: Receive, most: int, settings: Settings) -> None:
         self._receive, self._most, self._bytes = receive, most, 0
+        self._settings, self._began, self._more = settings, time.monotonic(), True
 
     async def __call__(self) -> Message:
-        message = await self._receive()
+        if not self._more:
+            # All of it is here: what comes now is that the client has gone.
+            return await self._receive()
+        left = self._began + seconds_for(self._settings, self._bytes) - time.monotonic()
+        try:
+            async with asyncio.timeout(left):
+                message = await self._receive()
+        except TimeoutError:
+            raise _too_slow(self._settings) from None
+        self._more = bool(message.get("more_body", False))
         if message["type"] == "http.request":
             self._bytes += len(message.get("body", b""))
             if self._bytes > self._most:
@@ -81,7 +104,11 @@ class _Unpacked:
         if message["type"] != "http.request":
             return message
         more = bool(message.get("more_body", False))
-        plain = self._unpack(message.get("body", b""))
+        packed = message.get("body", b"")
+        if len(packed) <= UNPACKED_AT_ONCE:
+            plain = self._unpack(packed)
+        else:
+            plain = await asyncio.to_thread(self._unpack, packed)
         if not more and self._began and not self._gzip.eof:
             raise Refusal(400, "the gzip body ends too early")
         return {"type": "http.request", "body": plain, "more_body": more}
@@ -107,6 +134,12 @@ class _Unpacked:
 
 def _too_large(what: str, most: int) -> Refusal:
     return Refusal(413, f"the {what} has more than {most:,} bytes", hint="send less at a time")
+
+
+def _too_slow(settings: Settings) -> Refusal:
+    # What is left of the body would be taken for the next request.
+    headers = {"Connection": "close"}
+    return Refusal(408, f"the body was not sent within {settings.body_seconds:g} seconds", headers=headers)
 
 
 def media_type(request: Request) -> str:

@@ -40,9 +40,11 @@ _CODES = {
     404: "not_found",
     405: "method_not_allowed",
     406: "not_acceptable",
+    408: "timeout",
     413: "too_large",
     415: "unsupported_media_type",
     422: "invalid_request",
+    431: "headers_too_large",
     503: "not_ready",
 }
 
@@ -53,9 +55,17 @@ RETRY_AFTER = "1"
 class Refusal(HTTPException):
     """A request that is refused before it means anything: its type, its size, its shape."""
 
-    def __init__(self, status: int, message: str, *, hint: str | None = None, detail: str | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        hint: str | None = None,
+        detail: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         """Refuse with that status."""
-        super().__init__(status, message)
+        super().__init__(status, message, headers)
         self.hint, self.more = hint, detail
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
+import resource
 import signal
 import socket
 import sys
@@ -19,6 +21,7 @@ from tureen.pot.access import count_tokens, create_token
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.queries import LOCAL
 from tureen.service.app import make_app
+from tureen.service.connections import Connection
 from tureen.service.logs import set_up
 from tureen.service.settings import Settings
 from tureen.service.state import Service
@@ -31,13 +34,29 @@ SWITCH_AFTER = 0.0005
 """For how many seconds a thread may keep the interpreter while another waits for it; Python's own is ten times that."""
 
 
+CHECK_EVERY = 5
+"""Connections are checked for clients that are too slow at every fifth of uvicorn's ticks, which is half a second."""
+
+OTHER_FILES = 2_000
+"""How many files a server has open besides its connections, at most."""
+
+
 class Server(uvicorn.Server):
-    """Uvicorn's server, which tells followers when it is asked to stop: they would never go by themselves."""
+    """Uvicorn's server, which ends slow connections, and lets followers go when it is asked to stop."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         """Serve that service."""
         super().__init__(config)
         self._service = service
+
+    async def on_tick(self, counter: int) -> bool:
+        """Look after the connections."""
+        if counter % CHECK_EVERY == 0:
+            now = asyncio.get_running_loop().time()
+            for connection in list(self.server_state.connections):
+                assert isinstance(connection, Connection)
+                connection.check(now)
+        return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - as uvicorn calls it
         """Stop taking requests, and let those that wait go."""
@@ -52,6 +71,7 @@ def serve(settings: Settings) -> int:
     set_up(settings.log, settings.log_level)
     # Every look at the catalog lets go of the interpreter, and gets it back when whoever took it is asked to stop.
     sys.setswitchinterval(SWITCH_AFTER)
+    allow_files(settings.max_connections + OTHER_FILES)
     try:
         address = bind(settings)
     except TureenError as error:
@@ -88,6 +108,16 @@ def bind(settings: Settings) -> socket.socket:
         ) from None
     found.set_inheritable(False)
     return found
+
+
+def allow_files(count: int) -> None:
+    """Let the process have so many files open, as far as the system allows it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = count if hard == resource.RLIM_INFINITY else min(count, hard)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    if allowed < count:
+        log.warning("the system allows %d open files; max_connections needs up to %d", allowed, count)
 
 
 def greet(soup: Soup, settings: Settings, address: socket.socket) -> None:
@@ -127,7 +157,8 @@ def make_server(soup: Soup, settings: Settings) -> tuple[Server, Service]:
         date_header=False,
         lifespan="on",
         timeout_graceful_shutdown=max(1, round(settings.shutdown_seconds)),
-        timeout_keep_alive=75,
+        http=functools.partial(Connection, settings=settings, refused=service.refused),  # type: ignore[arg-type]
+        timeout_keep_alive=max(1, round(settings.idle_seconds)),
         ssl_certfile=settings.certificate or None,
         ssl_keyfile=settings.private_key or None,
         ws="none",

@@ -42,6 +42,15 @@ class Settings:
     log: str = _setting("text", "how log lines are written: text or json")
     log_level: str = _setting("info", "the least that is logged: debug, info, warning or error")
     log_requests: bool = _setting(True, "log a line for each request")
+    max_connections: int = _setting(5_000, "the most connections at a time")
+    max_headers: int = _setting(100, "the most headers of a request")
+    max_header_bytes: int = _setting(131_072, "the most bytes of a request's headers, its first line included")
+    header_seconds: float = _setting(20.0, "how long a client may take to send the headers of a request")
+    body_seconds: float = _setting(
+        30.0, "how long a client may take to send a body, and a second more for each 16 KiB of it"
+    )
+    idle_seconds: float = _setting(75.0, "how long a connection may be open without a request")
+    write_seconds: float = _setting(60.0, "how long a client may take none of what is sent to it")
     max_body_bytes: int = _setting(268_435_456, "the most bytes of a request's body as it is sent")
     max_unpacked_bytes: int = _setting(1_073_741_824, "the most bytes of a request's body after unpacking")
     max_json_bytes: int = _setting(

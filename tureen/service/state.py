@@ -69,6 +69,10 @@ class Service:
         self.gate.note_use(at_once=True)
         self.catalog.close()
 
+    def refused(self, status: int) -> None:
+        """Count a request that was refused before it was read."""
+        self.metrics.requests.labels("-", "-", str(status)).inc()
+
     def acting_for(self, principal: str) -> Soup:
         """The pot as a principal sees it."""
         found = self._acting.get(principal)

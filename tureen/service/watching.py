@@ -27,6 +27,9 @@ SOON = 0.005
 EVENTS_AT_A_TIME = 512
 """How many events are written before others get a turn."""
 
+BYTES_AT_A_TIME = 262_144
+"""Of how many bytes; what waits for a follower that does not read is no more than this and what one event adds."""
+
 
 class Watcher:
     """Sees commits and wakes whoever waits for one."""
@@ -158,11 +161,12 @@ async def _written(found: Look) -> AsyncIterator[bytes]:
     changes = iter(found)
 
     def some() -> bytes:
-        parts = []
+        parts, size = [], 0
         for change in changes:
             data = orjson.dumps({"query": change.query, "row": plain_row(change.row)}, default=str)
             parts.append(_event("change", change.position, data))
-            if len(parts) == EVENTS_AT_A_TIME:
+            size += len(parts[-1])
+            if len(parts) == EVENTS_AT_A_TIME or size >= BYTES_AT_A_TIME:
                 break
         return b"".join(parts)
 
