@@ -16,6 +16,7 @@ TureenError
 ├── InvalidRows          a push with rows that do not fit the stream
 ├── KeyConflict          an idempotency key used again with other rows
 ├── QueryFailed          this query raised on some tuple and was stopped
+│   └── LimitExceeded    an expression of it takes more memory or time than it may
 ├── WaitTimeout          what was waited for did not come in time
 ├── PotError             the pot itself
 │   ├── PotLocked        another process writes to it
@@ -167,6 +168,12 @@ class QueryFailed(TureenError):
     """The query raised on some tuple (overflow, bad cast, …) and was stopped."""
 
     code = "query_failed"
+
+
+class LimitExceeded(QueryFailed):
+    """An expression of the query takes more memory or time than it may."""
+
+    code = "limit_exceeded"
 
 
 class WaitTimeout(TureenError):

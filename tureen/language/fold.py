@@ -8,7 +8,8 @@ from functools import cache
 
 import duckdb
 
-from tureen.errors import SqlError
+from tureen.errors import LimitExceeded, SqlError
+from tureen.evaluation import connect, limited
 from tureen.language.cast import plain_float
 from tureen.language.render import render
 from tureen.language.source import Source
@@ -20,18 +21,18 @@ from tureen.window import to_micros
 
 @cache
 def _duckdb() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(
-        ":memory:",
-        config={"enable_external_access": "false", "autoinstall_known_extensions": "false", "threads": "1"},
-    )
-    connection.execute("SET TimeZone='UTC'")
-    return connection
+    found: duckdb.DuckDBPyConnection = connect()
+    return found
 
 
 def evaluate(source: Source, call: Call) -> Const:
     """The constant that an expression over constants means."""
+    cursor = _duckdb().cursor()
     try:
-        row = _duckdb().cursor().execute(f"SELECT {render(call)}").fetchone()
+        with limited(cursor, "a constant"):
+            row = cursor.execute(f"SELECT {render(call)}").fetchone()
+    except LimitExceeded as error:
+        raise SqlError(error.message, hint=error.hint, place=source.place(call.at)) from None
     except duckdb.Error as error:
         reason = str(error).splitlines()[0].partition(": ")[2]
         raise SqlError("a constant cannot be worked out", detail=reason or None, place=source.place(call.at)) from None

@@ -8,9 +8,16 @@ from tureen.language.tree import BOOLEAN, INT, STRING, Const
 from tureen.schema import INTEGRAL, Kind
 
 LONGEST_TEXT = 10_000
-"""The most characters that lpad, rpad, repeat and space make: one query shall not fill the memory of all."""
+"""The most characters that lpad, rpad, repeat and space make, and that replace and hex add to a text.
 
-_TOO_LONG = f"error('a text of more than {LONGEST_TEXT} characters')"
+One query shall not fill the memory of all.
+"""
+
+TEXT_MADE = f"error('a text of more than {LONGEST_TEXT} characters"
+"""What is in the SQL of each function that makes a text of more characters than its arguments have."""
+
+_TOO_LONG = f"{TEXT_MADE}')"
+GREW_TOO_LONG = f"{TEXT_MADE} was added')"
 _NO_LONGER = f"(CASE WHEN {{}} > {LONGEST_TEXT} THEN {LONGEST_TEXT} ELSE {{}} END)"
 """A length of at most that: DuckDB works constants out before it looks at the conditions around them."""
 
@@ -60,7 +67,30 @@ def _sha2(args: Args) -> str:
 
 
 def _hex(args: Args) -> str:
-    return "hex({0})" if same(args).kind is Kind.STRING else "hex(CAST({0} AS BIGINT))"
+    if same(args).kind is not Kind.STRING:
+        return "hex(CAST({0} AS BIGINT))"
+    return f"CASE WHEN strlen({{0}}) > {LONGEST_TEXT} THEN {GREW_TOO_LONG} ELSE hex({{0}}) END"
+
+
+def _replace(args: Args) -> str:
+    """With every occurrence replaced; those are only counted where the text could become much longer."""
+    search, new = args[1], args[2]
+    if isinstance(search, Const) and isinstance(new, Const) and len(str(new.value)) <= len(str(search.value)):
+        return "replace({0}, {1}, {2})"
+    if all(isinstance(one, Const) and one.value is not None for one in args):
+        check_growth(len(str(args[0].value)) * len(str(new.value)))  # type: ignore[union-attr]
+    occurrences = "(length({0}) - length(replace({0}, {1}, ''))) // length({1})"
+    return (
+        f"CASE WHEN length({{0}}) * length({{2}}) <= {LONGEST_TEXT} THEN replace({{0}}, {{1}}, {{2}}) "
+        f"WHEN {{1}} <> '' AND {occurrences} * (length({{2}}) - length({{1}})) > {LONGEST_TEXT} THEN {GREW_TOO_LONG} "
+        "ELSE replace({0}, {1}, {2}) END"
+    )
+
+
+def check_growth(most: int) -> None:
+    """Refuse a function over constants alone that may add so many characters: DuckDB works it out before any check."""
+    if most > LONGEST_TEXT:
+        raise Refused(f"the function may add more than {LONGEST_TEXT:,} characters", "write its result out")
 
 
 _REVERSE = (
@@ -116,7 +146,7 @@ TEXT: dict[str, Function] = {
     "repeat": Function((text, integer), STRING, _REPEAT, strict=True, raises=True),
     "space": Function((integer,), STRING, _SPACE, strict=True, raises=True),
     "reverse": _one(_REVERSE),
-    "replace": Function((text, text, text), STRING, "replace({0}, {1}, {2})", (const("", STRING),)),
+    "replace": Function((text, text, text), STRING, _replace, (const("", STRING),), raises=True),
     "translate": Function((text, text, text), STRING, "translate({0}, {1}, {2})"),
     "instr": Function((text, text), INT, "instr({0}, {1})"),
     "locate": Function((text, text, integer), INT, _LOCATE, (const(1, INT),)),
@@ -128,7 +158,7 @@ TEXT: dict[str, Function] = {
     "find_in_set": Function((text, text), INT, _FIND_IN_SET, strict=True),
     "ascii": Function((text,), INT, "ascii({0})"),
     "chr": Function((bigint,), STRING, "CASE WHEN {0} < 0 THEN '' ELSE chr(CAST({0} & 255 AS INTEGER)) END"),
-    "hex": Function((_hexed,), STRING, _hex),
+    "hex": Function((_hexed,), STRING, _hex, raises=True),
     "base64": _one("base64(encode({0}))"),
     "md5": _one("md5({0})"),
     "sha1": _one("sha1({0})"),

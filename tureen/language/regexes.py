@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tureen.language.functions_text import GREW_TOO_LONG, LONGEST_TEXT, check_growth
 from tureen.language.signatures import Args, Function, Refused, const, constant, escaped, text
-from tureen.language.tree import BOOLEAN, INT, STRING, Const
+from tureen.language.tree import BOOLEAN, INT, STRING, Const, Expr
 
 # What ends a line in Java; RE2 knows only the first.
 _ENDS = r"\n\r\x{85}\x{2028}\x{2029}"
@@ -267,7 +268,26 @@ def _replace(args: Args) -> str:
         raise Refused(
             "regexp_replace takes no pattern with '$', with a repeated group, or for an empty text", "use replace"
         )
-    return f"regexp_replace({{0}}, {_literal(regex.body)}, {_literal(_rewritten(replacement, regex.groups))}, 'g')"
+    return _bounded(args[0], _literal(regex.body), _rewritten(replacement, regex.groups))
+
+
+def _bounded(value: Expr, body: str, replacement: str) -> str:
+    """A replacement of all matches, which are only counted where the text could become much longer.
+
+    A match has at least one character. A group's reference adds no more than the text has characters.
+    """
+    references = replacement.count("\\")
+    added = len(replacement) - 2 * references
+    sql = f"regexp_replace({{0}}, {body}, {_literal(replacement)}, 'g')"
+    if not references and added <= 1:
+        return sql
+    if isinstance(value, Const):
+        check_growth(len(str(value.value)) * (added + references))
+    grown = f"len(regexp_extract_all({{0}}, {body})) * {added} + length({{0}}) * {references}"
+    return (
+        f"CASE WHEN length({{0}}) * {added + references} <= {LONGEST_TEXT} THEN {sql} "
+        f"WHEN {grown} > length({{0}}) + {LONGEST_TEXT} THEN {GREW_TOO_LONG} ELSE {sql} END"
+    )
 
 
 def _rewritten(replacement: str, groups: int) -> str:
@@ -291,5 +311,5 @@ def _rewritten(replacement: str, groups: int) -> str:
 REGEXES: dict[str, Function] = {
     "regexp_like": Function((text, constant(STRING)), BOOLEAN, _like),
     "regexp_extract": Function((text, constant(STRING), constant(INT)), STRING, _extract, (const(1, INT),)),
-    "regexp_replace": Function((text, constant(STRING), constant(STRING)), STRING, _replace),
+    "regexp_replace": Function((text, constant(STRING), constant(STRING)), STRING, _replace, raises=True),
 }

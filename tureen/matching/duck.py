@@ -12,24 +12,32 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tureen.errors import QueryFailed
+from tureen.evaluation import connect, limited
+from tureen.language.functions_text import LONGEST_TEXT, TEXT_MADE
 from tureen.window import to_micros
 
 _FIRST = to_micros(datetime.min.replace(tzinfo=UTC))
 _LAST = to_micros(datetime.max.replace(tzinfo=UTC))
 """The instants that have a date here."""
 
+VECTOR = 2_048
+"""How many rows DuckDB evaluates at a time."""
+
+TEXT_BYTES = 128 << 20
+"""About the most bytes of texts that are made of the rows evaluated at a time."""
+
+LONGEST_TEXT_BYTES = 4 * LONGEST_TEXT
+
 _local = threading.local()
 
 
 def _connection() -> Any:
-    """This thread's DuckDB, in memory, with one thread and no way out of the process."""
+    """This thread's DuckDB."""
     connection = getattr(_local, "connection", None)
     if connection is None:
-        connection = duckdb.connect(":memory:", config={"threads": 1})
-        connection.execute("SET TimeZone = 'UTC'")
+        connection = connect()
         # Rewriting `a + 1 = 3` into `a = 2` would hide an overflow that must be raised.
         connection.execute("SET disabled_optimizers = 'expression_rewriter'")
-        connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
         _local.connection = connection
     return connection
@@ -39,9 +47,10 @@ def run(sql: str, tables: Mapping[str, pa.Table], what: str) -> pa.Table:
     """The answer of a SELECT over Arrow tables; any error of DuckDB's is a QueryFailed that says what raised."""
     connection = _connection()
     for name, table in tables.items():
-        connection.register(name, table)
+        connection.register(name, _in_batches(sql, table))
     try:
-        return connection.sql(sql).to_arrow_table()
+        with limited(connection, what):
+            return connection.sql(sql).to_arrow_table()
     except duckdb.Error as error:
         if isinstance(error, duckdb.InternalException | duckdb.FatalException):
             # After either, this DuckDB answers nothing any more; the next expression gets a new one.
@@ -53,6 +62,24 @@ def run(sql: str, tables: Mapping[str, pa.Table], what: str) -> pa.Table:
         if _local.connection is connection:
             for name in tables:
                 connection.unregister(name)
+
+
+def _in_batches(sql: str, table: pa.Table) -> pa.Table:
+    """The table in batches, of which DuckDB evaluates one at a time: the texts that it makes of one are bounded.
+
+    It does not count them as memory that it uses.
+    """
+    per_row = sql.count(TEXT_MADE) * LONGEST_TEXT_BYTES
+    if "||" in sql or "concat_ws(" in sql:
+        per_row += (sql.count("||") + sql.count(",")) * sum(map(_longest, table.columns))
+    rows = TEXT_BYTES // max(per_row, 1)
+    if rows >= min(VECTOR, table.num_rows):
+        return table
+    return pa.Table.from_batches(table.to_batches(max_chunksize=max(rows, 1)), table.schema)
+
+
+def _longest(column: pa.ChunkedArray) -> int:
+    return pc.max(pc.binary_length(column)).as_py() or 0 if pa.types.is_string(column.type) else 0
 
 
 def arrow_column(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tureen.errors import QueryFailed
+from tureen.errors import LimitExceeded, QueryFailed
 from tureen.matching import opaque
 from tureen.matching.compare import compare
 from tureen.matching.like import like
@@ -68,6 +68,8 @@ def narrow(parts: Sequence[Predicate], block: Block, rows: npt.NDArray[Any]) -> 
         for part in pending:
             try:
                 rows = rows[holds(part, _only(block, part, rows))]
+            except LimitExceeded:
+                raise
             except QueryFailed:
                 if len(waiting) + 1 == len(pending):
                     raise
@@ -93,6 +95,8 @@ def _any_of(parts: Sequence[Predicate], block: Block) -> Mask:
                 return mask
             try:
                 mask[rows[holds(part, _only(block, part, rows))]] = True
+            except LimitExceeded:
+                raise
             except QueryFailed:
                 if len(waiting) + 1 == len(pending):
                     raise

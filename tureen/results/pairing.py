@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.aggregates.values import ROW, numbered
-from tureen.errors import QueryFailed
+from tureen.errors import LimitExceeded, QueryFailed
 from tureen.matching import Buffers, describe, match_block
 from tureen.matching.duck import run
 from tureen.matching.pairs import pairs_of
@@ -114,6 +114,8 @@ class Joined:
         only = "" if self.condition is None else f" WHERE {self.condition.sql}"
         try:
             pairs = run(f"SELECT {ROW}, {NUMBER} FROM rows, queries{only}", {"rows": rows, "queries": values}, "it")
+        except LimitExceeded:
+            raise
         except QueryFailed:
             patience[0] -= len(values) == 1
             if patience[0] < 0:

@@ -1,0 +1,115 @@
+"""What one evaluation may take: memory, time, and the texts that functions make."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import pyarrow as pa
+import pytest
+
+from tureen import evaluation
+from tureen.errors import LimitExceeded, QueryFailed
+from tureen.language.query import bind_query
+from tureen.matching import duck
+from tureen.schema import Schema
+
+ENDLESS = "SELECT sum(rows.id * a.range) AS n FROM rows, range(1000000) a, range(1000000) b"
+ROWS = pa.table({"id": range(20), "text": ["x" * 1_000] * 20})
+SCHEMA = Schema.parse("id BIGINT, text STRING", time=None)
+
+
+def output(sql: str) -> str:
+    """The DuckDB SQL of an expression."""
+    (made,) = bind_query(f"SELECT {sql} AS it FROM s", lambda _: ("s", SCHEMA)).outputs
+    return made.value.sql
+
+
+def test_evaluation_that_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It fails alone: what is evaluated beside it, and after it on the same connection, is not touched."""
+    monkeypatch.setattr(evaluation, "TIME_LIMIT", 0.2)
+    errors: list[LimitExceeded] = []
+
+    def endless() -> None:
+        with pytest.raises(LimitExceeded, match=r"the condition took more than 0\.2 seconds") as caught:
+            duck.run(ENDLESS, {"rows": ROWS}, "the condition")
+        errors.append(caught.value)
+        assert duck.run("SELECT count(*) AS n FROM rows", {"rows": ROWS}, "it").column(0).to_pylist() == [20]
+
+    thread = threading.Thread(target=endless)
+    thread.start()
+    while thread.is_alive():
+        assert duck.run("SELECT max(id) AS n FROM rows", {"rows": ROWS}, "it").column(0).to_pylist() == [19]
+    thread.join()
+    assert [error.code for error in errors] == ["limit_exceeded"]
+
+
+def test_memory_is_bounded() -> None:
+    sql = "SELECT list(a.range) AS n FROM rows, range(100000000) a GROUP BY id"
+    with pytest.raises(LimitExceeded, match=r"an aggregate needs more than 2,048 MiB of memory"):
+        duck.run(sql, {"rows": ROWS}, "an aggregate")
+    assert duck.run("SELECT 1 AS one", {}, "it").column(0).to_pylist() == [1]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "replace(rpad(text, 10000, 'xy'), 'x', rpad('a', 10000, 'b'))",
+        "length(replace(text, 'x', text))",
+        "regexp_replace(text, 'x', repeat('ab', 5000))",
+        "regexp_replace(text, '(x)', '$1$1$1$1$1$1$1$1$1$1$1$1$1$1$1')",
+        "hex(hex(hex(hex(hex(text)))))",
+        "repeat(text, 11)",
+    ],
+)
+def test_texts_that_would_explode_are_refused(sql: str) -> None:
+    with pytest.raises(QueryFailed, match="a text of more than 10000 characters"):
+        duck.run(f"SELECT {output(sql)} AS it FROM rows", {"rows": ROWS}, "it")
+
+
+@pytest.mark.parametrize(
+    ("sql", "answer"),
+    [
+        ("replace(text, 'x', 'abcdefghijk')", "abcdefghijk" * 1_000),
+        ("replace(text, 'xx', '')", ""),
+        ("replace(text, '', 'abc')", "x" * 1_000),
+        ("replace(text, 'xy', repeat('ab', 4000))", "x" * 1_000),
+        ("replace(text, NULL, 'a')", None),
+        ("regexp_replace(text, 'x{100}', repeat('ab', 500))", "ab" * 5_000),
+        ("regexp_replace(text, 'y', repeat('ab', 4000))", "x" * 1_000),
+        ("regexp_replace(text, '(x)x', '$1$1$1')", "xxx" * 500),
+        ("hex(text)", "78" * 1_000),
+        ("hex(id)", "0"),
+    ],
+)
+def test_texts_that_grow_a_little_are_made(sql: str, answer: str | None) -> None:
+    found = duck.run(f"SELECT {output(sql)} AS it FROM rows LIMIT 1", {"rows": ROWS}, "it")
+    assert found.column(0).to_pylist() == [answer]
+
+
+@pytest.mark.parametrize(
+    "sql", ["replace(repeat('a', 9000), 'a', repeat('b', 9000))", "regexp_replace(repeat('a', 9000), 'a', 'bcd')"]
+)
+def test_constants_that_would_explode_are_refused(sql: str) -> None:
+    with pytest.raises(Exception, match="may add more than 10,000 characters"):
+        output(sql)
+
+
+MANY_TEXTS = r"""
+import re, pyarrow as pa
+from tureen.matching import duck
+from tests.matching.test_limits import output
+rows = pa.table({"id": range(2_000), "text": ["x" * 9_900] * 2_000})
+made = [output(f"length(concat(rpad(text, 10000, 'a{n}'), rpad(text, 10000, 'b{n}')))") for n in range(20)]
+sql = ", ".join(f"{one} AS c{n}" for n, one in enumerate(made))
+found = duck.run(f"SELECT {sql} FROM rows", {"rows": rows}, "it")
+assert {column[-1].as_py() for column in found.columns} == {20_000}
+print(int(re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read()).group(1)) >> 10)
+"""
+
+
+def test_many_texts_are_made_of_few_rows_at_a_time() -> None:
+    """Of all rows at a time, 80 texts of 10,000 characters each would take more than 1 GB."""
+    done = subprocess.run([sys.executable, "-c", MANY_TEXTS], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 800, "MiB"
