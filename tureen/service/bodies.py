@@ -18,6 +18,7 @@ from starlette.types import Message, Receive, Scope
 
 from tureen.errors import InvalidRows, InvalidSchema, TooLarge
 from tureen.schema import Kind, Schema
+from tureen.service.arrow_bodies import read_arrow
 from tureen.service.problems import Refusal
 from tureen.service.settings import Settings
 from tureen.stems.csvfile import read_csv_bytes
@@ -155,18 +156,21 @@ async def read_rows(request: Request) -> tuple[str, bytes]:
     return kind, await request.body()
 
 
-def rows_of(kind: str, body: bytes, schema: Callable[[], Schema | None], most: int, most_json: int) -> Any:
-    """The rows of a body, as a list of objects or as an Arrow table; at most so many, and so many bytes as JSON."""
+def rows_of(
+    kind: str, body: bytes, schema: Callable[[], Schema | None], settings: Settings, most: int | None = None
+) -> Any:
+    """The rows of a body, as a list of objects or as an Arrow table; at most so many, or as many as a push may have."""
     rows: Any
+    most = settings.max_push_rows if most is None else most
     if kind == JSON or kind in LINES:
-        rows = _objects(kind, body, schema, most, most_json)
+        rows = _objects(kind, body, schema, most, settings.max_json_bytes)
     elif kind == CSV:
         known = schema()
         if known is None:
             raise InvalidSchema("CSV does not say its types", hint="give them as ?schema=name TYPE, …")
         rows = read_csv_bytes(known, body, "the body")
     else:
-        rows = _arrow(body)
+        rows = read_arrow(body, settings.max_unpacked_bytes)
     count = rows.num_rows if isinstance(rows, pa.Table) else len(rows)
     if count > most:
         raise TooLarge(f"{count:,} rows at a time", hint=f"send at most {most:,}")
@@ -221,13 +225,3 @@ def _lines(body: bytes, loads: Callable[[bytes], Any]) -> list[Any]:
             except (ValueError, RecursionError) as error:
                 raise InvalidRows(f"line {number} is not JSON", detail=str(error)) from None
     return rows
-
-
-def _arrow(body: bytes) -> pa.Table:
-    try:
-        table = pa.ipc.open_stream(body).read_all()
-        # Offsets that lead out of their buffers are refused here; nothing after this looks at them again.
-        table.validate(full=True)
-    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
-        raise InvalidRows("the body is no Arrow stream", detail=str(error)[:200]) from None
-    return table

@@ -87,8 +87,7 @@ async def push_rows(
     service, soup = caller.service, caller.soup
 
     def push() -> tuple[str, int]:
-        limits = service.settings.max_push_rows, service.settings.max_json_bytes
-        rows = rows_of(kind, body, lambda: _schema_of(soup, name), *limits)
+        rows = rows_of(kind, body, lambda: _schema_of(soup, name), service.settings)
         count = rows.num_rows if isinstance(rows, pa.Table) else len(rows)
         # A key is its principal's own: nobody can find out, or take, another's.
         return soup.push(name, rows, key=None if key is None else f"{caller.principal}/{key}"), count

@@ -52,8 +52,7 @@ async def create_table(
 ) -> Response:
     """Make a table with its first rows; they come within a JSON body, or as rows with the rest in the address."""
     kind, body = await read_rows(request)
-    soup, limits = caller.soup, caller.service.settings
-    most = limits.max_push_rows, limits.max_json_bytes
+    soup, settings = caller.soup, caller.service.settings
 
     def create() -> dict[str, Any]:
         rows: Any
@@ -64,7 +63,7 @@ async def create_table(
         else:
             called, types = need(name, "name"), schema
             known = None if schema is None else check_schema(schema)
-            rows = rows_of(kind, body, lambda: known, *most)
+            rows = rows_of(kind, body, lambda: known, settings)
         soup.create_table(called, types, rows)
         return find_table(soup, called)
 
@@ -122,12 +121,11 @@ async def read_table(caller: Reader, name: str, request: Request) -> Response:
 async def replace_table(caller: Writer, name: str, request: Request) -> Response:
     """Put new rows in the place of all that a table holds, in one step."""
     kind, body = await read_rows(request)
-    soup, limits = caller.soup, caller.service.settings
-    most = limits.max_push_rows, limits.max_json_bytes
+    soup, settings = caller.soup, caller.service.settings
 
     def replace() -> dict[str, Any]:
         known = find_table(soup, name)
-        rows = rows_of(kind, body, lambda: Schema.parse(known["schema"]), *most)
+        rows = rows_of(kind, body, lambda: Schema.parse(known["schema"]), settings)
         soup.replace_table(name, rows)
         return find_table(soup, name)
 

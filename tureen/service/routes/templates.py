@@ -63,8 +63,7 @@ async def register_template(
         else:
             text, called = need(sql, "sql"), name
             types = None if schema is None else check_schema(schema)
-            limits = service.settings.max_queries, service.settings.max_json_bytes
-            params = rows_of(kind, body, lambda: types, *limits)
+            params = rows_of(kind, body, lambda: types, service.settings, service.settings.max_queries)
         service.check_room(caller.principal, len(params))
         made = soup.register_many(text, params, name=called)
         return shown_template(soup, made.id)
