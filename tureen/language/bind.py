@@ -14,6 +14,7 @@ from tureen.language.aggregates import is_aggregate, misplaced
 from tureen.language.atoms import boolean, interval, literal, null, number
 from tureen.language.coerce import a_type, coerce, common, compare_type, explicit_cast, fold, try_cast, type_name
 from tureen.language.functions import bind_function, lower
+from tureen.language.lists import constants_of
 from tureen.language.now import bind_now, is_now
 from tureen.language.patterns import read_pattern
 from tureen.language.scope import Scope
@@ -167,7 +168,7 @@ def _in(scope: Scope, node: exp.Expression) -> Expr:
     if any(map(rows.is_row, (node.this, *node.expressions))):
         return rows.row_in(scope.source, partial(_compared, scope), node.this, node.expressions)
     value = bind(scope, node.this)
-    items = [bind(scope, one) for one in node.expressions]
+    items = _items(scope, node.expressions)
     target = common(scope.source, [value, *items])
     if target is None:
         return Const(None, BOOLEAN, value.at)
@@ -176,6 +177,13 @@ def _in(scope: Scope, node: exp.Expression) -> Expr:
         return fold(scope.source, Call("in", tuple(every), BOOLEAN, value.at))
     parts = tuple(fold(scope.source, Call("=", (every[0], one), BOOLEAN, value.at)) for one in every[1:])
     return Call("or", parts, BOOLEAN, value.at)
+
+
+def _items(scope: Scope, nodes: list[exp.Expression]) -> list[Expr]:
+    """The bound values of a list."""
+    if len(nodes) == 1 and isinstance(nodes[0], exp.RawString):
+        return [*constants_of(scope.source, nodes[0].meta["start"], nodes[0].meta["end"] + 1)]
+    return [bind(scope, one) for one in nodes]
 
 
 def _is(scope: Scope, node: exp.Expression) -> Expr:

@@ -38,7 +38,12 @@ def common(source: Source, items: list[Expr]) -> Type | None:
     """The type that several values share, as in IN, CASE and COALESCE."""
     target: Type | None = None
     _check_intervals(source, items)
+    last: Type | None = None
     for i, one in enumerate(items):
+        if one.type is last:
+            # As the one before it, in a long list.
+            continue
+        last = one.type
         merged = common_type(target, one.type)
         if merged is None and target is not None and one.type is not None:
             raise _mismatch(source, next(item for item in items[:i] if item.type is not None), one)
@@ -94,6 +99,8 @@ def cast_const(source: Source, const: Const, target: Type) -> Const:
     """A constant in another type, or an error that names it."""
     if const.value is None or const.type is None:
         return Const(None, target, const.at)
+    if target.kind is Kind.BIGINT and const.type.kind is Kind.INT:
+        return Const(const.value, target, const.at)
     if const.type != target and _by_duckdb(const.type.kind, target.kind):
         return evaluate(source, Call("cast", (const,), target, const.at))
     try:

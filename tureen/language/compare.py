@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from tureen.language.cast import cast_key
@@ -23,18 +23,45 @@ def column_with_constant(op: str, left: Expr, right: Expr) -> Predicate | None:
         return None
     if right.value is None:
         return NEVER
-    casts: list[Type] = []
-    while isinstance(left, Call) and left.op == "cast":
-        casts.insert(0, left.type)
-        left = left.args[0]
-    if not isinstance(left, Ref):
+    side = _cast_column(left)
+    return None if side is None else Within(side[0].name, _intervals(op, side[0].type, side[1], right.value))
+
+
+def column_in(left: Expr, keys: Iterable[Key]) -> Within | None:
+    """`column IN (constants)` as the intervals of each, in ascending order; None where it is not that."""
+    side = _cast_column(left)
+    if side is None:
         return None
-    source = left.type
+    column, casts = side
+    if not domain_of(column.type).discrete:
+        return Within(column.name, tuple(Interval(key, key) for key in sorted(set(keys))))
+    if not casts:
+        return Within(column.name, tuple(_stretches({int(key) for key in keys})))
+    return Within(column.name, tuple(one for key in keys for one in _intervals("=", column.type, casts, key)))
+
+
+def _stretches(keys: set[int]) -> Iterator[Interval]:
+    """Whole numbers as intervals, of which neighbours are one."""
+    # A key whose neighbour below is not there begins one; one whose neighbour above is not there ends it.
+    starts = sorted(key for key in keys if key - 1 not in keys)
+    ends = sorted(key for key in keys if key + 1 not in keys)
+    return map(Interval, starts, ends)
+
+
+def _cast_column(expr: Expr) -> tuple[Column, list[Type]] | None:
+    """A column, and the casts around it that keep every value; None where it is not that."""
+    casts: list[Type] = []
+    while isinstance(expr, Call) and expr.op == "cast":
+        casts.insert(0, expr.type)
+        expr = expr.args[0]
+    if not isinstance(expr, Ref):
+        return None
+    source = expr.type
     for target in casts:
         if not keeps_every_value(source, target):
             return None
         source = target
-    return Within(left.column.name, _intervals(op, left.type, casts, right.value))
+    return expr.column, casts
 
 
 def intervals_of(op: str, column: Type, key: Key) -> tuple[Interval, ...]:

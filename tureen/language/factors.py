@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tureen.language.compare import FLIPPED, column_with_column, column_with_constant
-from tureen.language.intervals import complement, domain_of
+from tureen.language.compare import FLIPPED, column_in, column_with_column, column_with_constant
+from tureen.language.intervals import complement, domain_of, normal
 from tureen.language.patterns import plain_prefix, prefix_interval
 from tureen.language.render import render
 from tureen.language.tree import BOOLEAN, Call, Const, Expr, Ref, columns_in
@@ -52,7 +52,7 @@ def _outcome(schema: Schema, expr: Expr, wanted: bool) -> Predicate:
         case "<=>":
             return _null_safe(schema, expr, wanted)
         case "in":
-            return _in(expr, wanted)
+            return _in(schema, expr, wanted)
         case "like":
             return _like(expr, wanted)
         case "=" | "<>" | "<" | "<=" | ">" | ">=":
@@ -113,15 +113,19 @@ def _null_safe(schema: Schema, call: Call, wanted: bool) -> Predicate:
     return same if wanted else otherwise(schema, same)
 
 
-def _in(call: Call, wanted: bool) -> Predicate:
+def _in(schema: Schema, call: Call, wanted: bool) -> Predicate:
     value, items = call.args[0], call.args[1:]
-    if not wanted and any(isinstance(one, Const) and one.value is None for one in items):
+    keys = [one.value for one in items if isinstance(one, Const) and one.value is not None]
+    if not wanted and len(keys) < len(items):
         return NEVER
-    parts = [column_with_constant("=" if wanted else "<>", value, one) for one in items]
-    if any(part is None for part in parts):
+    within = column_in(value, keys)
+    if within is None:
         return _opaque(call, wanted)
-    found = tuple(part for part in parts if part is not None)
-    return AnyOf(found) if wanted else AllOf(found)
+    if wanted:
+        return within
+    column = schema.find(within.column)
+    assert column is not None
+    return Within(within.column, complement(domain_of(column.type), normal(domain_of(column.type), within.intervals)))
 
 
 def _like(call: Call, wanted: bool) -> Predicate:

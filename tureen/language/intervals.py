@@ -100,7 +100,21 @@ def complement(domain: Domain, ranges: Ranges) -> Ranges:
 
 def normal(domain: Domain, ranges: Ranges) -> Ranges:
     """The one form of a set: disjoint, ascending, none empty, no end where the domain ends."""
-    return union(domain, [ranges])
+    return ranges if _is_normal(domain, ranges) else union(domain, [ranges])
+
+
+def _is_normal(domain: Domain, ranges: Ranges) -> bool:
+    """Whether a set is easily seen to be in its one form: closed intervals apart from each other and from the ends."""
+    below, gap = domain.least, int(domain.discrete)
+    for one in ranges:
+        low, high = one.low, one.high
+        if below is None or low is None or high is None or one.low_open or one.high_open:
+            return False
+        # Of a type's keys, all can be compared; with NaN, no comparison holds.
+        if not (low > below + gap if gap else low > below) or not high >= low:  # type: ignore[operator]
+            return False
+        below = high
+    return below is not None and (domain.greatest is None or isinstance(below, float) or below < domain.greatest)  # type: ignore[operator]
 
 
 def _at(key: Key) -> Cut:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from sqlglot.tokens import Token, TokenType
 
+from tureen.language.lists import LIST, items_of
 from tureen.language.source import Source
 from tureen.language.split import tokenize, where_of
 
@@ -62,7 +63,10 @@ def shape_of(text: str) -> Shape:
         size = _literal(tokens, place) if inside else 0
         if not size and inside and token.token_type is TokenType.COLON and place + 1 < len(tokens):
             size = 2  # a parameter
-        words.append("?" if size else _word(source, token))
+        if token.token_type is LIST:
+            words.append(" , ".join("?" if inside else _spaced(item) for item in items_of(token.text)))
+        else:
+            words.append("?" if size else _word(source, token))
         place += max(size, 1)
     return Shape(" ".join(words), tokens, (start, end))
 
@@ -78,6 +82,11 @@ def _literal(tokens: list[Token], place: int) -> int:
         return 2
     signed = kind is TokenType.DASH and after is TokenType.NUMBER and tokens[place - 1].token_type in _SIGNED_AFTER
     return 2 if signed else 0
+
+
+def _spaced(item: str) -> str:
+    """A constant of a list, with a blank between what would be two tokens."""
+    return f"- {item[1:]}" if item[0] == "-" else item
 
 
 def _word(source: Source, token: Token) -> str:

@@ -10,6 +10,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType
 
 from tureen.errors import SqlError, Unsupported
+from tureen.language.lists import tokenize_with_lists
 from tureen.language.literals import read_string
 from tureen.language.source import Source
 
@@ -102,7 +103,7 @@ def _tokens(text: str) -> list[Token]:
     source = Source(text)
     try:
         text.encode()
-        tokens = Spark().tokenize(text)
+        tokens = tokenize_with_lists(text, Spark().tokenize)
     except UnicodeEncodeError as error:
         raise SqlError("the text holds half of a surrogate pair", place=source.place(error.start)) from None
     except SqlglotError:
