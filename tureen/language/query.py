@@ -14,6 +14,7 @@ from tureen.errors import SqlError, UnknownStream, Unsupported
 from tureen.language.bind import bind_condition
 from tureen.language.bounds import read_window
 from tureen.language.brackets import read_brackets
+from tureen.language.depth import MAX_OPERATORS, check_operators, room, too_deep
 from tureen.language.durations import unit_name
 from tureen.language.expressions import expression_of
 from tureen.language.factors import holds
@@ -40,22 +41,22 @@ def bind_query(text: str, lookup: Lookup) -> Query:
     The passes: tokens, the windows cut off, sqlglot's tree, names and types, predicates and their normal form,
     keys and aggregates, the select list and its order.
     """
-    try:
+    with room():
         return _bind_query(text, lookup)
-    except RecursionError:
-        raise SqlError("the query is nested too deeply", hint="use IN for long lists, and fewer parentheses") from None
 
 
 def bind_where(text: str, lookup: Lookup) -> Expression | None:
     """The WHERE clause of a query alone, as an expression over one row; None where there is none."""
-    scope, select = _where(text, lookup)
-    where = select.args.get("where")
-    return None if where is None else expression_of(scope.source, bind_condition(scope, where.this))
+    with room():
+        scope, select = _where(text, lookup)
+        where = select.args.get("where")
+        return None if where is None else expression_of(scope.source, bind_condition(scope, where.this))
 
 
 def bind_clause(text: str, lookup: Lookup) -> Clause:
     """The WHERE clause of a query alone, in normal form, without what depends on NOW."""
-    return _condition(*_where(text, lookup))[0]
+    with room():
+        return _condition(*_where(text, lookup))[0]
 
 
 def _where(text: str, lookup: Lookup) -> tuple[Scope, exp.Select]:
@@ -210,6 +211,9 @@ def _parse(source: Source, tokens: list[Token]) -> exp.Select:
     tokens = [_function(token, after) for token, after in zip_longest(tokens, tokens[1:])]
     try:
         found = Spark().parser().parse(tokens, source.text)
+    except RecursionError:
+        # Of words that nest without parentheses, so many that no tree of them would be taken.
+        raise too_deep(f"at most {MAX_OPERATORS} operators within each other", source) from None
     except ParseError as error:
         raise _parse_error(source, tokens, error) from None
     except (SqlglotError, ValueError, KeyError, IndexError, AttributeError, TypeError, AssertionError, ArithmeticError):
@@ -223,6 +227,7 @@ def _parse(source: Source, tokens: list[Token]) -> exp.Select:
         )
     if not isinstance(tree, exp.Select):
         raise SqlError("the text is not one SELECT", place=source.token(tokens[0]))
+    check_operators(source, tree)
     return tree
 
 

@@ -10,12 +10,10 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType
 
 from tureen.errors import SqlError, Unsupported
+from tureen.language.depth import MAX_DEPTH
 from tureen.language.lists import tokenize_with_lists
 from tureen.language.literals import read_string
 from tureen.language.source import Source
-
-MAX_DEPTH = 100
-"""How deeply parentheses and CASE may be nested."""
 
 SHORT = 1024
 """The tokens of texts of no more characters are kept for a while."""

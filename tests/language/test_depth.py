@@ -1,0 +1,107 @@
+"""How deeply a query may be nested: as deep as the message says, wherever it is bound."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+from tureen.errors import SqlError
+from tureen.language.depth import MAX_DEPTH, MAX_OPERATORS
+from tureen.language.query import bind_query
+from tureen.matching import duck
+from tureen.query import Query
+from tureen.schema import Schema
+
+SCHEMA = Schema.parse("qty INT, price DOUBLE, sym STRING, flag BOOLEAN")
+
+PARENTHESES = f"at most {MAX_DEPTH} levels of parentheses and CASE"
+OPERATORS = f"at most {MAX_OPERATORS} operators within each other"
+
+# A condition of n levels, how many are taken, and what is said of more.
+FORMS: dict[str, tuple[Callable[[int], str], int, str]] = {
+    "parentheses": (lambda n: "(" * n + "flag" + ")" * n, MAX_DEPTH, PARENTHESES),
+    "functions": (lambda n: "abs(" * n + "price" + ")" * n + " = 1", MAX_DEPTH, PARENTHESES),
+    "case": (lambda n: "CASE WHEN flag THEN 1 ELSE " * n + "2" + " END" * n + " = 1", MAX_DEPTH, PARENTHESES),
+    "not, in parentheses": (lambda n: "NOT NOT (" * n + "flag" + ")" * n, MAX_DEPTH, PARENTHESES),
+    "and, or": (lambda n: "(flag OR (qty = 1 AND " * n + "flag" + "))" * n, MAX_DEPTH // 2, PARENTHESES),
+    "sum": (lambda n: "price" + " + 1" * n + " > 2", MAX_OPERATORS - 1, OPERATORS),
+    "texts": (lambda n: "sym" + " || 'a'" * n + " = 'x'", MAX_OPERATORS - 1, OPERATORS),
+    "casts": (lambda n: "price" + "::double" * n + " = 1", MAX_OPERATORS - 1, OPERATORS),
+    "not": (lambda n: "NOT " * n + "flag", MAX_OPERATORS, OPERATORS),
+    "minus": (lambda n: "- " * n + "price = 1", MAX_OPERATORS - 1, OPERATORS),
+    "comparisons": (lambda n: "flag" + " = flag" * n, MAX_OPERATORS, OPERATORS),
+}
+
+
+def bound(text: str) -> Query:
+    return bind_query(f"SELECT qty FROM t WHERE {text}", lambda _: ("t", SCHEMA))
+
+
+def outcome(text: str) -> tuple[int, str | None]:
+    """How many factors a condition has, or what is said of it."""
+    try:
+        return len(bound(text).clause), None
+    except SqlError as error:
+        return 0, error.hint if "nested too deeply" in error.message else error.message
+
+
+def outcomes(name: str) -> list[tuple[int, str | None]]:
+    form, most, _ = FORMS[name]
+    return [outcome(form(levels)) for levels in (most, most + 1)]
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_nesting_is_taken_up_to_the_limit(name: str) -> None:
+    taken, refused = outcomes(name)
+    assert taken[1] is None
+    assert refused == outcome(FORMS[name][0](10_000)) == (0, FORMS[name][2])
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_nesting_does_not_depend_on_the_callers_stack(name: str) -> None:
+    def below(levels: int) -> list[tuple[int, str | None]]:
+        return below(levels - 1) if levels else outcomes(name)
+
+    assert below(900) == outcomes(name)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_nesting_does_not_depend_on_the_threads_stack(name: str) -> None:
+    found: list[list[tuple[int, str | None]]] = []
+    before = threading.stack_size(512 * 1024)
+    try:
+        thread = threading.Thread(target=lambda: found.append(outcomes(name)))
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    assert found == [outcomes(name)]
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_what_is_taken_can_be_evaluated(name: str) -> None:
+    form, most, _ = FORMS[name]
+    query = bind_query(f"SELECT {form(most)} AS it FROM t", lambda _: ("t", SCHEMA))
+    rows = pa.table({"qty": [1], "price": [1.0], "sym": ["a"], "flag": [True]})
+    assert duck.run(f"SELECT {query.outputs[0].value.sql} AS it FROM rows", {"rows": rows}, "it").num_rows == 1
+
+
+def test_chains_of_and_and_or_are_not_nested() -> None:
+    many = " OR ".join(f"price = {number}" for number in range(2_000))
+    assert len(bound(f"({many}) AND " + " AND ".join(["flag"] * 2_000)).clause) == 2
+
+
+def test_the_limit_of_pythons_stack_is_put_back() -> None:
+    """By the last of those who bind at the same time; reading JSON in C must not go deeper than a thread's stack."""
+    before = sys.getrecursionlimit()
+    form, most, _ = FORMS["not"]
+    threads = [threading.Thread(target=lambda: [bound(form(most)) for _ in range(5)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sys.getrecursionlimit() == before
