@@ -31,6 +31,7 @@ from benchmarks import (
     peers,
     psoup,
     service,
+    soak,
     throughput,
 )
 from benchmarks.pots import QueryPots
@@ -48,6 +49,7 @@ class Bench:
     report: Report
     scale: Scale
     pots: QueryPots
+    load: soak.Soak
     rates: throughput.Rates = field(default_factory=dict)
     """What `throughput` found, with which `peers` compares."""
 
@@ -100,6 +102,11 @@ class Bench:
         stop_session()
         service.measure(self.root, self.report)
 
+    def soak(self) -> None:
+        """A server that is pushed to for long; as `service`, without Spark in this process."""
+        stop_session()
+        soak.measure(self.root, self.report, self.load)
+
 
 PARTS: dict[str, Callable[[Bench], None]] = {
     "invoke": Bench.invoke,
@@ -116,46 +123,57 @@ PARTS: dict[str, Callable[[Bench], None]] = {
 }
 """In the order in which they run."""
 
+LONG = {"soak": Bench.soak}
+"""Parts that run only where they are named."""
+
 
 def main() -> int:
     """Run the parts in one process, so that ratios are of one run."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure what Tureen reaches.")
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"one of {', '.join(PARTS)}; all if none is named")
+    parser.add_argument(
+        "parts", nargs="*", metavar="PART", help=f"one of {', '.join(PARTS | LONG)}; without one, all but soak"
+    )
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that everything works")
+    long = parser.add_argument_group("the soak")
+    long.add_argument("--minutes", type=float, default=60, help="how long it lasts (60)")
+    long.add_argument("--rate", type=int, default=2_000, help="rows in a second (2,000)")
+    long.add_argument("--retain", type=int, default=120, help="seconds of rows that are retained (120)")
     asked = parser.parse_args()
-    unknown = [part for part in asked.parts if part not in PARTS]
+    known = PARTS | LONG
+    unknown = [part for part in asked.parts if part not in known]
     if unknown:
-        parser.error(f"there is no part {unknown[0]!r}; the parts are {', '.join(PARTS)}")
+        parser.error(f"there is no part {unknown[0]!r}; the parts are {', '.join(known)}")
     wanted = set(asked.parts or PARTS)
     if "peers" in wanted:
         wanted.add("throughput")
-    parts = [part for part in PARTS if part in wanted]
+    parts = [part for part in known if part in wanted]
     folder = Path(tempfile.mkdtemp(prefix="tureen-quick-")) if asked.quick else RESULTS
     report = Report(folder, whole=parts == list(PARTS))
     name = "bench" if report.whole else "-".join(parts)
-    run(parts, report, QUICK if asked.quick else FULL, name)
+    load = soak.Soak(20, 1_000, 5) if asked.quick else soak.Soak(60 * asked.minutes, asked.rate, asked.retain)
+    run(parts, report, QUICK if asked.quick else FULL, name, load)
     print(f"written to {folder / name}.md")
     return 0 if report.all_met() else 1
 
 
-def run(parts: list[str], report: Report, scale: Scale, name: str) -> None:
+def run(parts: list[str], report: Report, scale: Scale, name: str, load: soak.Soak) -> None:
     """Run some parts and write after each what was found; one that fails is reported, and the others go on."""
     root = Path(tempfile.mkdtemp(prefix="tureen-bench-"))
     # Room for a hundred streaming queries of Spark's own; ours does without.
     os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--driver-memory 4g pyspark-shell")
     spark = spark_session("local[2]")
-    if scale is FULL:
+    if scale is FULL and not LONG.keys() >= set(parts):
         print("touching the machine's memory", flush=True)
         touched = machine.touch_memory()
         report.note(
             f"Before the run, {touched / 1e9:.0f} GB of free memory were touched (see `benchmarks/machine.py`)."
         )
-    bench = Bench(spark, root, report, scale, QueryPots(root / "queries", report))
+    bench = Bench(spark, root, report, scale, QueryPots(root / "queries", report), load)
     try:
         for part in parts:
             report.begin(part)
             try:
-                PARTS[part](bench)
+                (PARTS | LONG)[part](bench)
             except Exception as error:
                 traceback.print_exc()
                 report.fail(f"{part} failed: {type(error).__name__}: {error}")

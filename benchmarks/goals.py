@@ -46,12 +46,16 @@ def verdict(value: float, goal: str) -> str:
 
     >>> verdict(0.9, ">= 0.8"), verdict(0.6, ">= 0.8"), verdict(3, "<= 2"), verdict(1, "")
     ('met', 'NOT met, 25.0 % short', 'NOT met, 50.0 % over', '')
+    >>> verdict(0, "<= 0"), verdict(3, "<= 0")
+    ('met', 'NOT met, 3 over')
     """
     if not goal:
         return ""
     sign, limit = goal.split()[0], float(goal.split()[1].replace(",", ""))
     if value >= limit if sign == ">=" else value <= limit:
         return "met"
+    if not limit:
+        return f"NOT met, {value - limit:,.3g} over"
     return f"NOT met, {100 * abs(value - limit) / limit:,.1f} % {'short' if sign == '>=' else 'over'}"
 
 

@@ -10,16 +10,17 @@ from typing import Any
 Curves = Mapping[str, Sequence[tuple[float, float]]]
 
 
-def draw(path: Path, title: str, paint: Callable[[Any], None], *, width: float = 7, height: float = 4) -> None:
-    """Draw one plot: `paint` gets the axes."""
+def draw(path: Path, title: str, *paints: Callable[[Any], None], width: float = 7, height: float = 4) -> None:
+    """Draw one plot, or several below one another with one x axis: each of `paints` gets its axes."""
     # Looked for only when something is drawn: all measurements do without it.
     matplotlib = import_module("matplotlib")
-    figure = import_module("matplotlib.figure").Figure(figsize=(width, height), layout="constrained")
-    axes = figure.add_subplot()
-    paint(axes)
-    axes.set_title(title)
-    axes.grid(alpha=0.3)
-    axes.legend(frameon=False, fontsize="small")
+    figure = import_module("matplotlib.figure").Figure(figsize=(width, height * len(paints)), layout="constrained")
+    panels = figure.subplots(len(paints), sharex=True, squeeze=False)[:, 0]
+    for axes, paint in zip(panels, paints, strict=True):
+        paint(axes)
+        axes.grid(alpha=0.3)
+        axes.legend(frameon=False, fontsize="small")
+    panels[0].set_title(title)
     # Texts stay texts, and two runs of the same numbers give the same file.
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "tureen"}):
         figure.savefig(path, format="svg", metadata={"Date": None})

@@ -118,8 +118,8 @@ def _alone(http: httpx.Client, url: str, token: str, handles: list[str], report:
 
 def _verify(http: httpx.Client, handles: list[str]) -> None:
     """Push some rows and compare every twentieth answer with numpy's."""
-    table = _rows(20_000)
-    pushed = http.post("/v1/streams/s/rows", content=_stream(table), headers={"Content-Type": ARROW}).json()
+    table = rows_of(20_000)
+    pushed = http.post("/v1/streams/s/rows", content=stream_of(table), headers={"Content-Type": ARROW}).json()
     http.get("/v1/wait", params={"position": pushed["position"], "timeout": 120})
     now = str(table.column("ts")[0].as_py().isoformat())
     a, b = table.column("a").to_numpy(), table.column("b").to_numpy()
@@ -214,7 +214,7 @@ async def _push(url: str, token: str, load: Load, until: float, pushed: asyncio.
     socket, count = await Socket.open(url, token), int(RATE * PUSH_EVERY)
     due = time.perf_counter()
     while time.perf_counter() < until:
-        status, body = await socket.ask("POST", "/v1/streams/s/rows", _stream(_rows(count)), ARROW)
+        status, body = await socket.ask("POST", "/v1/streams/s/rows", stream_of(rows_of(count)), ARROW)
         seen = 200 if status == 202 else status
         load.statuses[seen] = load.statuses.get(seen, 0) + 1
         load.rows += count
@@ -236,13 +236,15 @@ async def _watch(url: str, token: str, load: Load, until: float, pushed: asyncio
         load.fresh.append(time.perf_counter() - at)
 
 
-def _rows(count: int) -> pa.Table:
+def rows_of(count: int) -> pa.Table:
+    """Random rows of this moment."""
     chance = np.random.default_rng()
     columns: dict[str, Any] = {name: pa.array(chance.integers(0, 256, count, dtype=np.int32)) for name in "abcd"}
     return pa.table(columns | {"ts": pa.array(np.full(count, time.time_ns() // 1000), pa.timestamp("us", tz="UTC"))})
 
 
-def _stream(table: pa.Table) -> bytes:
+def stream_of(table: pa.Table) -> bytes:
+    """A table as an Arrow stream."""
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)

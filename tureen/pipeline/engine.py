@@ -26,7 +26,7 @@ from tureen.pot.inbox import Inbox
 from tureen.pot.lease import Lease
 from tureen.pot.query_runs import renew_query_runs
 from tureen.pot.streams import Stream, list_streams
-from tureen.pot.sweep import sweep
+from tureen.pot.sweep import sweep_abandoned, sweep_replaced
 from tureen.queries.queryrun import VERSION
 from tureen.results.watch import Watch
 
@@ -39,7 +39,9 @@ LARGE_DEBT = 4_000_000_000
 """Debts of so many tuples × clauses are paid by a Spark job, smaller ones in this process."""
 
 LOOK_EVERY = 0.1
-SWEEP_EVERY = 30.0
+SWEEP_EVERY = 10.0
+SEARCH_EVERY = 300.0
+"""How often it is looked for what was left behind: files of attempts that came to nothing, keys that are too old."""
 PAY_EVERY = 1.0
 REST = 4.0
 """Between two times of compiling and paying passes so many times the length of the last, to leave room for arrivals."""
@@ -151,7 +153,7 @@ class Engine:
     # Upkeep
 
     def _run_upkeep(self) -> None:
-        token, swept, pay_at, owing, chose = -1, 0.0, 0.0, False, time.monotonic()
+        token, swept, searched, pay_at, owing, chose = -1, 0.0, 0.0, 0.0, False, time.monotonic()
         while not self._closing.is_set():
             try:
                 now = time.monotonic()
@@ -171,6 +173,9 @@ class Engine:
                 if now - swept >= SWEEP_EVERY:
                     swept = now
                     self._clean()
+                if now - searched >= SEARCH_EVERY:
+                    searched = now
+                    self._search()
             except Exception:
                 log.exception("upkeep failed and will be tried again")
                 token = -1
@@ -195,8 +200,9 @@ class Engine:
 
     def _steps(self, stream: Stream, *, patient: bool) -> list[Callable[[], object]]:
         merge: list[Callable[[], object]] = [
-            lambda: seal(self._catalog, stream),
+            # What is too old is not merged first.
             lambda: expire(self._catalog, stream, self._clock()),
+            lambda: seal(self._catalog, stream),
         ]
         if patient:
             return merge
@@ -210,7 +216,12 @@ class Engine:
     def _clean(self) -> None:
         self.inbox.trim()
         with self._upkeep_lock:
-            sweep(self._catalog)
+            sweep_replaced(self._catalog)
+
+    def _search(self) -> None:
+        self.inbox.forget_old_keys()
+        with self._upkeep_lock:
+            sweep_abandoned(self._catalog)
         checkpoints = self.root / "checkpoints"
         live = {str(stream.id) for stream in self._streams()}
         for path in checkpoints.iterdir() if checkpoints.exists() else ():

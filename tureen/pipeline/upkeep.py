@@ -28,6 +28,16 @@ FAN = 16
 LONG_TAIL = 4 * TAIL_ROWS
 """A tail of so many rows is sealed, however few runs it is."""
 
+SLICES = 4
+"""A merge reaches over at most one in so many parts of the retention, so that tuples do not stay much longer."""
+
+LEAST_IN_SLICE = 3
+"""So many runs that fill a slice are merged, though they be fewer than `FAN`."""
+
+MANY_RUNS = 64
+"""A stream of more runs is merged without regard to its slices: its tuples come in an order that has nothing to do with
+their time."""
+
 EXPIRED_GRACE = 3600 * 1_000_000
 """Microseconds for which a run before the horizon stays, or the stream's retention if that is shorter."""
 
@@ -44,7 +54,7 @@ def seal(catalog: Catalog, stream: Stream, *, everything: bool = False) -> bool:
     with catalog.read() as tx:
         runs, lost = live_runs(tx, stream.id), lost_files(tx)
         pinned = pin(tx, catalog.root, stream)
-    chosen = choose_merge(runs, lost, everything=everything)
+    chosen = choose_merge(runs, lost, everything=everything, retain=stream.retain)
     return bool(chosen) and merge(catalog, stream, chosen, pinned)
 
 
@@ -77,22 +87,53 @@ def merge(catalog: Catalog, stream: Stream, chosen: Sequence[Run], pinned: Pin) 
     return True
 
 
-def choose_merge(runs: Sequence[Run], lost: Set[str] = frozenset(), *, everything: bool = False) -> list[Run]:
+def choose_merge(
+    runs: Sequence[Run], lost: Set[str] = frozenset(), *, everything: bool = False, retain: int | None = None
+) -> list[Run]:
     """The neighbours to merge next, or none. Runs with damaged tuples, whose paths are `lost`, stay as they are.
 
     Runs in a row that are at most of one tier, once there are `FAN` of them, the smallest tier first; and a tail
-    that has become too long to scan.
+    that has become too long to scan. With a retention, runs are merged with those that expire at about the same time.
     """
     if everything:
         return max(_stretches(runs, lost, _LAST_TIER), key=len, default=[])
+    apart = None if retain is None or len(runs) > MANY_RUNS else retain // SLICES
     for tier in range(_LAST_TIER + 1):
         for stretch in _stretches(runs, lost, tier):
-            # The largest is not above half, so that a tuple is written again only into a run twice as large.
-            if len(stretch) >= FAN and 2 * max(run.rows for run in stretch) <= sum(run.rows for run in stretch):
-                return stretch
-            if not any(run.indexed for run in stretch) and sum(run.rows for run in stretch) >= LONG_TAIL:
-                return stretch
+            if not any(run.indexed for run in stretch):
+                if _is_due(stretch, FAN) or sum(run.rows for run in stretch) >= LONG_TAIL:
+                    return stretch
+            elif apart is None:
+                if _is_due(stretch, FAN):
+                    return stretch
+            elif part := _choose_slice(stretch, apart):
+                return part
     return []
+
+
+def _choose_slice(stretch: Sequence[Run], apart: int) -> list[Run]:
+    """Neighbours in a stretch to merge next that expire within so much time of each other, or none.
+
+    A run expires as a whole, with its last tuple. Where younger runs are merged with it, its tuples stay longer, and
+    where it is old, they are written again shortly before they go. So no merge reaches over more than a slice of the
+    retention, and what fills a slice is merged, though it be fewer than `FAN`.
+    """
+    for first in range(len(stretch)):
+        low = high = stretch[first].max_time
+        last = first
+        while last < len(stretch):
+            low, high = min(low, stretch[last].max_time), max(high, stretch[last].max_time)
+            if high - low > apart:
+                break
+            last += 1
+        if _is_due(stretch[first:last], FAN if last == len(stretch) else LEAST_IN_SLICE):
+            return list(stretch[first:last])
+    return []
+
+
+def _is_due(runs: Sequence[Run], least: int) -> bool:
+    """Whether there are so many, none of them above half: a tuple is written again only into a run twice as large."""
+    return len(runs) >= least and 2 * max(run.rows for run in runs) <= sum(run.rows for run in runs)
 
 
 def _stretches(runs: Sequence[Run], lost: Set[str], tier: int) -> list[list[Run]]:

@@ -24,6 +24,9 @@ from tureen.pot.record import Entry, Located
 from tureen.pot.streams import list_streams
 from tureen.pot.tables import push_keys
 
+TRIM_BYTES = 1 << 20
+"""A segment of so many bytes is ended when the inbox is trimmed, so that it can go the next time."""
+
 KEY_LIFETIME = 24 * 3600 * 1_000_000
 """How long an idempotency key is remembered, in microseconds."""
 
@@ -68,6 +71,9 @@ class Inbox:
         with self._catalog.read() as tx:
             taken = {stream.id: stream.taken for stream in list_streams(tx)}
         for stream, place in taken.items():
+            log = self._logs.get(stream)
+            if log is not None:
+                log.end_segment(TRIM_BYTES)
             directory = log_directory(self._root, stream)
             found = segments(directory)
             for (base, path), (after, _) in pairwise(found):
@@ -75,7 +81,6 @@ class Inbox:
                     self._note_keys(stream, list(scan(directory, base, after)))
                     crash_point("trim.before_delete")
                     path.unlink()
-        self._forget_old_keys()
         self._remove_dropped()
 
     def close(self) -> None:
@@ -194,7 +199,8 @@ class Inbox:
             assert one.entry is not None
             self._keys.pop((stream, one.entry.key), None)
 
-    def _forget_old_keys(self) -> None:
+    def forget_old_keys(self) -> None:
+        """Forget the idempotency keys that are past their lifetime."""
         with self._catalog.read() as tx:
             old = tx.execute(
                 select(push_keys.c.key).where(push_keys.c.pushed_at < micros_now() - KEY_LIFETIME).limit(1)

@@ -138,12 +138,13 @@ class LogWriter:
         self._file: int | None = None
         self._base = whole
         self._broken = False
+        self._ended = False
 
     def append(self, entries: Sequence[Entry]) -> list[int]:
         """Make records durable and return the place where each ends."""
         if self._broken:
             raise StorageFailed("the inbox could not be written earlier", hint="close the pot and open it again")
-        if self._file is None or self.end - self._base >= SEGMENT_BYTES:
+        if self._file is None or self._ended or self.end - self._base >= SEGMENT_BYTES:
             self._roll()
         assert self._file is not None
         pieces: list[bytes | memoryview] = []
@@ -169,13 +170,17 @@ class LogWriter:
         self.end = ends[-1]
         return ends[1:]
 
+    def end_segment(self, least: int) -> None:
+        """Let the next record begin a new segment, if this one has so many bytes: only a whole one can be trimmed."""
+        self._ended = self.end - self._base >= least
+
     @property
     def _path(self) -> Path:
         return self.directory / _name(self._base)
 
     def _roll(self) -> None:
         self.close()
-        self._base = self.end
+        self._base, self._ended = self.end, False
         try:
             # A segment of that name can only be one without a whole record or an acknowledged one.
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)

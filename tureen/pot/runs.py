@@ -89,6 +89,18 @@ def live_runs(tx: Connection, stream_id: int) -> list[Run]:
     return [Run(**row._mapping, cells=tuple(extra.get(row.id, ()))) for row in rows]
 
 
+# One step of SQLite's however many they are (see `many`), and two looks into an index for each.
+_GONE = (
+    "SELECT json_group_array(value) FROM json_each(?) WHERE NOT EXISTS (SELECT 1 FROM runs WHERE path = value)"
+    " AND NOT EXISTS (SELECT 1 FROM cells WHERE path = value)"
+)
+
+
+def replaced_files(tx: Connection, paths: Sequence[str]) -> set[str]:
+    """Those of some files of runs and cells that are live no longer: they were replaced or dropped."""
+    return set(json.loads(tx.exec_driver_sql(_GONE, (json.dumps(paths),)).scalar_one()))
+
+
 def append_runs(tx: Connection, seq: int, stream_id: int, new: Sequence[NewRun]) -> None:
     """Add runs at the end of a stream; their tuples take the next ids."""
     next_id, last = tx.execute(select(streams.c.next_id, streams.c.last_time).where(streams.c.id == stream_id)).one()

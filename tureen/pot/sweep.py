@@ -1,7 +1,12 @@
 """The sweeper: removes files that no commit made real, and files that a commit made useless.
 
 An attempt is first declared dead in the catalog, then its files are deleted; its commit, should it
-still come, fails. Files that readers may have open go only after a grace.
+still come, fails.
+
+A file that a commit replaced is needed only by whoever read the catalog before that commit and has not opened it yet:
+a file that is open or mapped can be read without its name. So it stays for a short grace. A reader that is later than
+that misses the file, reads the catalog again, and opens what it finds there before it does anything else. Query runs
+stay longer: a batch pins them when it is planned, and its tasks open them when they begin.
 """
 
 from __future__ import annotations
@@ -10,7 +15,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from sqlalchemy import delete, select
+from sqlalchemy import bindparam, case, delete, select
 from sqlalchemy.dialects.sqlite import insert
 
 from tureen.faults import crash_point
@@ -22,31 +27,38 @@ from tureen.pot.tables import dead_attempts, garbage
 ABANDONED_AFTER = 3600.0
 """Seconds after which a file that no commit named is taken for abandoned."""
 
-GRACE = 600.0
+GRACE = 10.0
 """Seconds for which a replaced file stays, for readers that are about to open it."""
+
+PINNED_GRACE = 600.0
+"""Seconds for which a replaced query run stays, for the tasks of a batch that was planned with it."""
+
+_PINNED = garbage.c.path.startswith("queries/")
 
 FOLDERS = ("streams", "queries", "tables", "templates")
 
 
 def sweep(catalog: Catalog, *, abandoned_after: float = ABANDONED_AFTER, grace: float = GRACE) -> int:
     """Remove what is not needed any more and return the number of files that went."""
-    return _sweep_garbage(catalog, grace) + _sweep_abandoned(catalog, abandoned_after)
+    return sweep_replaced(catalog, grace=grace) + sweep_abandoned(catalog, abandoned_after)
 
 
-def _sweep_garbage(catalog: Catalog, grace: float) -> int:
-    limit = micros_now() - int(grace * 1e6)
+def sweep_replaced(catalog: Catalog, *, grace: float = GRACE, pinned_grace: float = PINNED_GRACE) -> int:
+    """Remove the files that commits replaced or dropped, once their grace is over."""
+    now = micros_now()
+    over = case((_PINNED, now - int(pinned_grace * 1e6)), else_=now - int(grace * 1e6))
     with catalog.read() as tx:
-        paths = tx.execute(select(garbage.c.path).where(garbage.c.since <= limit)).scalars().all()
+        paths = tx.execute(select(garbage.c.path).where(garbage.c.since <= over)).scalars().all()
     if not paths:
         return 0
     _unlink(catalog.root, paths)
     with catalog.write() as tx:
-        for path in paths:
-            tx.execute(delete(garbage).where(garbage.c.path == path))
+        tx.execute(delete(garbage).where(garbage.c.path == bindparam("gone")), [{"gone": path} for path in paths])
     return len(paths)
 
 
-def _sweep_abandoned(catalog: Catalog, abandoned_after: float) -> int:
+def sweep_abandoned(catalog: Catalog, abandoned_after: float = ABANDONED_AFTER) -> int:
+    """Remove the files that no commit named, after their attempts were declared dead."""
     limit = time.time() - abandoned_after
     old = [path for path in _files(catalog.root) if _written(path) <= limit]
     if not old:

@@ -7,6 +7,7 @@ evaluated from the index, and only the tail is scanned.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -51,6 +52,9 @@ LIGHT_ROWS = 1 << 20
 
 LIGHT_TEXT = 2_000
 """A text of no more characters is read in a millisecond or two."""
+
+LOOKS = 5
+"""How often an invocation that missed a file looks again before it gives up."""
 
 BOUND_QUERIES = 4096
 """How many queries a process keeps bound and ready."""
@@ -103,7 +107,9 @@ class Invoker:
 
         Never of a long text: reading it for the first time takes a while.
         """
-        self.view.refresh()
+        return self._with_files(lambda: self._is_light(handle))
+
+    def _is_light(self, handle: str) -> bool:
         registered, state = self._look_up(handle)
         if len(registered.sql) > LIGHT_TEXT or sum(run.rows for run in state.runs) > LIGHT_ROWS:
             return False
@@ -148,20 +154,23 @@ class Invoker:
 
     def schema_of(self, handle: str) -> Schema:
         """The columns of a query's answers."""
-        self.view.refresh()
-        registered, state = self._look_up(handle)
+        registered, state = self._with_files(lambda: self._look_up(handle))
         query = self._bound(registered, state.stream.schema).query
         return Schema(tuple(Column(output.name, output.value.type) for output in query.outputs))
 
     def _with_files(self, answer: Callable[[], Found]) -> Found:
-        for _ in range(5):
-            self.view.refresh()
-            try:
-                return answer()
-            except FileNotFoundError:
-                # The files of an older view were merged away and swept; look again.
+        self.view.refresh()
+        with suppress(FileNotFoundError):
+            return answer()
+        # A file was replaced, and removed before it was needed. From the next look on all are mapped before it begins,
+        # so that the answer comes however long it takes.
+        with self.view.holding():
+            for _ in range(LOOKS):
                 self.view.forget()
-        return answer()
+                with suppress(FileNotFoundError):
+                    return answer()
+            self.view.forget()
+            return answer()
 
     def _invoke(self, handle: str, now: int | None) -> Answer:
         registered, state = self._look_up(handle)
@@ -202,6 +211,7 @@ class Invoker:
         structure = self._kept.structure((stream.id, plans.shape), lambda: Structure(plans.kept))
         before = structure.nbytes
         table = grouped(asked, plans, structure)
+        self._kept.tidy(asked.state)
         if structure.nbytes > before:
             self._kept.trim()
         return table
@@ -214,14 +224,16 @@ class Invoker:
 
     def explain(self, handle: str) -> dict[str, Any]:
         """How the query is answered: its factors, who shares them, and where its cells are."""
-        self.view.refresh()
-        registered, state = self._look_up(handle)
-        return self._explain(registered, state, self._bound(registered, state.stream.schema))
+
+        def explained() -> dict[str, Any]:
+            registered, state = self._look_up(handle)
+            return self._explain(registered, state, self._bound(registered, state.stream.schema))
+
+        return self._with_files(explained)
 
     def explain_once(self, sql: str) -> dict[str, Any]:
         """How a query that nobody registered would be answered."""
-        self.view.refresh()
-        return self._explain(*self._unregistered(sql))
+        return self._with_files(lambda: self._explain(*self._unregistered(sql)))
 
     def _explain(self, registered: Registered, state: StreamState, ready: Ready) -> dict[str, Any]:
         span = ready.query.window.span(self.now_of(state.stream))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from tureen.schema import Schema
 
 Key = tuple[int, ...]
 """What a segment is known by."""
+
+Shape = tuple[int, str]
+"""What a structure is known by: its stream, and the shape of its queries."""
 
 KEPT_BYTES = 1 << 29
 """About how many bytes of partial aggregates a process keeps; the least recently used go first."""
@@ -57,7 +60,7 @@ class Structure:
 
         An expression may raise on a tuple of a segment that is not in the window at all.
         """
-        self._keep_only({segment.key for segment in state.segments})
+        self.keep_only(state)
         found: list[tuple[int, Strip]] = []
         for place in places:
             segment = state.segments[place]
@@ -91,8 +94,9 @@ class Structure:
             self._forget()
         self.account()
 
-    def _keep_only(self, live: set[Key]) -> None:
+    def keep_only(self, state: StreamState) -> None:
         """Forget what belongs to segments that are gone, and groups that no tuple has any more."""
+        live = {segment.key for segment in state.segments}
         self._hopeless &= live
         if not self._strips.keys() <= live:
             self._strips = {key: strip for key, strip in self._strips.items() if key in live}
@@ -122,9 +126,10 @@ class Kept:
         """Keep about so many bytes."""
         self._limit = limit
         self._lock = threading.Lock()
-        self._structures: OrderedDict[Hashable, Structure] = OrderedDict()
+        self._structures: OrderedDict[Shape, Structure] = OrderedDict()
+        self._to_tidy: list[Shape] = []
 
-    def structure(self, key: Hashable, make: Callable[[], Structure]) -> Structure:
+    def structure(self, key: Shape, make: Callable[[], Structure]) -> Structure:
         """The structure of that key, made if it is not there."""
         with self._lock:
             found = self._structures.get(key)
@@ -132,6 +137,25 @@ class Kept:
                 found = self._structures[key] = make()
             self._structures.move_to_end(key)
             return found
+
+    def tidy(self, state: StreamState) -> None:
+        """Forget what one structure, the next in turn, keeps of segments that are gone; not if it is in use.
+
+        A structure that nobody asks for would keep them for ever. Looking at all of them at once would take long where
+        they are many.
+        """
+        with self._lock:
+            if not self._to_tidy:
+                self._to_tidy = list(self._structures)
+            key = self._to_tidy.pop() if self._to_tidy else None
+            structure = None if key is None else self._structures.get(key)
+        if key is None or structure is None or key[0] != state.stream.id:
+            return
+        if structure.lock.acquire(blocking=False):
+            try:
+                structure.keep_only(state)
+            finally:
+                structure.lock.release()
 
     def trim(self) -> None:
         """Let go of something while all structures take too much: of panes, then of what was not used for longest."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -50,7 +51,19 @@ class Segment:
     matched_seq: int | None
     """Up to which commit eager clauses were matched; None for a tail, which is scanned."""
     _report: Report = log_damage
+    _run: OpenRun | None = field(default=None, init=False)
     _cells: RunCells | None = field(default=None, init=False)
+
+    def run(self) -> OpenRun:
+        """The tuples; once they are mapped, it does not matter who removes the file."""
+        if self._run is None:
+            self._run = self._open()
+        return self._run
+
+    def hold(self) -> None:
+        """Map all files of it now, not when they are first needed; damage is told to whoever needs what is damaged."""
+        with suppress(DamagedFile):
+            self._published(self.run())
 
     def place(self, time: int, *, after: bool) -> int:
         """How many tuples come before that time; with `after`, before or at it."""
@@ -58,24 +71,24 @@ class Segment:
             return 0
         if time > self.max_time or (time == self.max_time and after):
             return self.rows
-        run = self._open()
+        run = self.run()
         number = (bisect_right if after else bisect_left)(run.ends, time)
         side: Any = "right" if after else "left"
         return run.starts[number] + int(run.times(number).searchsorted(time, side=side))
 
     def times(self, first: int, last: int) -> npt.NDArray[np.int64]:
         """The times of the tuples from `first` to before `last`."""
-        run = self._open()
+        run = self.run()
         return np.concatenate([run.times(number)[low:high] for number, low, high in run.parts(first, last)])
 
     def times_at(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The times of some tuples."""
-        run = self._open()
+        run = self.run()
         return _by_block(run, rows, run.times)
 
     def ids_at(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The tuple ids of some tuples: where they stand in the stream's order of arrival."""
-        run = self._open()
+        run = self.run()
         return self.first_id + (rows if run.in_order else _by_block(run, rows, run.nth))
 
     def publishes(self, query: Registered) -> bool:
@@ -84,7 +97,7 @@ class Segment:
 
     def hits(self, query: Registered, selector: Selector, first: int, last: int) -> Hits:
         """The query's tuples among those from `first` to before `last`."""
-        run = self._open()
+        run = self.run()
         found = None
         if query.number is not None and self.publishes(query):
             try:

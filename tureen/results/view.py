@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
+from sqlalchemy import Connection
 
 from tureen.errors import DamagedFile, PotError, UnknownStream
 from tureen.pot.catalog import Catalog, current_seq
 from tureen.pot.damage import note_damage
 from tureen.pot.queries import Registered, standing_version
-from tureen.pot.runs import Run, live_runs
+from tureen.pot.runs import Run, live_runs, replaced_files
 from tureen.pot.streams import Stream, stream_by_id
 from tureen.pot.templates import find_standing
 from tureen.results.segment import Segment
@@ -23,7 +25,7 @@ from tureen.schema import Schema
 from tureen.stems.run import OpenRun, in_memory, log, log_damage, open_cells, open_run, sort_by_time
 
 OPEN_RUNS = 1024
-"""How many runs and cell files a process keeps mapped."""
+"""How many runs and cell files a process keeps mapped for the next look, as long as they are live."""
 
 KEPT_QUERIES = 100_000
 """How many standing queries a process keeps."""
@@ -52,6 +54,24 @@ class Cache(Generic[Value]):
             while len(self._values) > self._size:
                 self._values.popitem(last=False)
         return value
+
+
+class FileCache(Cache[Value]):
+    """Values that were made of files; a key is a tuple with their paths in it, and perhaps numbers."""
+
+    def files(self) -> set[str]:
+        """The files of all values."""
+        with self._lock:
+            keys: list[Any] = list(self._values)
+        return {part for key in keys for part in key if isinstance(part, str)}
+
+    def drop(self, files: set[str]) -> None:
+        """Forget what was made of any of those files."""
+        with self._lock:
+            keys: list[Any] = list(self._values)
+            for key in keys:
+                if not files.isdisjoint(key):
+                    del self._values[key]
 
 
 @dataclass(frozen=True)
@@ -89,9 +109,10 @@ class View:
         self._lock = threading.Lock()
         self._states: dict[int, StreamState] = {}
         self._standing = Standing()
-        self._maps: Cache[Any] = Cache(OPEN_RUNS)
-        self._segments: Cache[Segment] = Cache(OPEN_RUNS)
-        self._tails: Cache[Segment] = Cache(64)
+        self._maps: FileCache[Any] = FileCache(OPEN_RUNS)
+        self._segments: FileCache[Segment] = FileCache(OPEN_RUNS)
+        self._tails: FileCache[Segment] = FileCache(64)
+        self._holding = threading.local()
         self._damaged: set[str] = set()
 
     def refresh(self) -> None:
@@ -132,9 +153,18 @@ class View:
         before = self._standing
         with self.catalog.read() as tx:
             seq, version = current_seq(tx), standing_version(tx)
+            if seq != before.seq:
+                self._release(tx)
         queries = before.queries if version == before.version else {}
         self._standing = Standing(seq, version, queries)
         return self._standing
+
+    def _release(self, tx: Connection) -> None:
+        """Let go of the maps of files that are live no longer, and of what was made of them."""
+        caches: tuple[FileCache[Any], ...] = (self._maps, self._segments, self._tails)
+        replaced = replaced_files(tx, list(set().union(*(cache.files() for cache in caches))))
+        for cache in caches if replaced else ():
+            cache.drop(replaced)
 
     def stream(self, stream_id: int) -> StreamState:
         """A stream and its runs."""
@@ -143,7 +173,19 @@ class View:
         if found is None:
             found = self._load(stream_id)
             kept[stream_id] = found
+        if getattr(self._holding, "all", False):
+            for segment in found.segments:
+                segment.hold()
         return found
+
+    @contextmanager
+    def holding(self) -> Iterator[None]:
+        """While it lasts, this thread gets states with all of their files mapped, whoever removes them then."""
+        self._holding.all = True
+        try:
+            yield
+        finally:
+            self._holding.all = False
 
     def _load(self, stream_id: int) -> StreamState:
         with self.catalog.read() as tx:
@@ -168,7 +210,8 @@ class View:
 
     def _segment(self, run: Run, schema: Schema) -> Segment:
         # A run that did not change since the last look keeps what was derived from it.
-        return self._segments.get((run.id, run.matched_seq, run.cells), lambda: self._new_segment(run, schema))
+        key = (run.matched_seq, run.path, *(cells.path for cells in run.cells))
+        return self._segments.get(key, lambda: self._new_segment(run, schema))
 
     def _new_segment(self, run: Run, schema: Schema) -> Segment:
         return Segment(
@@ -186,7 +229,7 @@ class View:
     def _tail(self, runs: list[Run], schema: Schema) -> list[Segment]:
         """Neighbouring unindexed runs as one segment, scanned together; one by one where one of them is damaged."""
         try:
-            return [self._tails.get(tuple(run.id for run in runs), lambda: self._join(runs, schema))]
+            return [self._tails.get(tuple(run.path for run in runs), lambda: self._join(runs, schema))]
         except DamagedFile:
             return [self._new_segment(run, schema) for run in runs]
 
@@ -200,11 +243,11 @@ class View:
         )
 
     def _open(self, run: Run, schema: Schema) -> OpenRun:
-        opened: OpenRun = self._maps.get(run.path, lambda: open_run(self._path(run.path), schema, self._report))
+        opened: OpenRun = self._maps.get((run.path,), lambda: open_run(self._path(run.path), schema, self._report))
         return opened
 
     def _cells(self, path: str) -> Any:
-        return self._maps.get(path, lambda: open_cells(self._path(path)))
+        return self._maps.get((path,), lambda: open_cells(self._path(path)))
 
     def _path(self, path: str) -> Path:
         return self.catalog.root / path

@@ -1,0 +1,206 @@
+"""What a pot under steady pushes takes: maps and files of live runs, and not of those that were replaced."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tureen.pipeline import arrival, upkeep
+from tureen.pot import runs as runs_module
+from tureen.pot import sweep as sweep_module
+from tureen.pot.runs import Run, live_runs
+from tureen.pot.streams import find_stream
+from tureen.pot.sweep import sweep
+from tureen.results.segment import Segment
+from tureen.testing.hand import HandTurned
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+ALL = "BEGIN NOW - 100 YEARS END NOW + 100 YEARS"
+
+
+class Clock:
+    """A wall clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = int(START.timestamp()) * 1_000_000
+
+    def __call__(self) -> int:
+        """The moment, in microseconds."""
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        """Let so much time pass."""
+        self.now += int(seconds * 1_000_000)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock by which rows come, runs expire and replaced files wait for their removal."""
+    clock = Clock()
+    for module in (runs_module, sweep_module):
+        monkeypatch.setattr(module, "micros_now", clock)
+    return clock
+
+
+@pytest.fixture
+def soup(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[HandTurned]:
+    """A pot where eight rows are enough for an index, with two streams of which a minute is retained."""
+    monkeypatch.setattr(arrival, "TAIL_ROWS", 8)
+    monkeypatch.setattr(upkeep, "LONG_TAIL", 32)
+    opened = HandTurned(tmp_path / "pot", clock)
+    for name in ("s", "other"):
+        opened.create_stream(name, "a INT, ts TIMESTAMP", time="ts", retain="1 minute")
+    yield opened
+    opened.close()
+
+
+def rows(clock: Clock, *numbers: int) -> list[dict[str, Any]]:
+    moment = datetime.fromtimestamp(clock.now / 1e6, UTC)
+    return [{"a": number, "ts": moment + timedelta(microseconds=place)} for place, number in enumerate(numbers)]
+
+
+def turn(soup: HandTurned, clock: Clock, number: int, stream: str = "s") -> None:
+    """Two seconds of a server's life: a push, a merge if one is due, what is too old goes."""
+    clock.advance(2)
+    soup.push(stream, rows(clock, number, number + 1))
+    soup.seal()
+    soup.expire()
+
+
+def values(soup: HandTurned, handle: str) -> list[int]:
+    return [row["a"] for row in soup.invoke(handle)]
+
+
+def runs_of(soup: HandTurned, stream: str = "s") -> list[Run]:
+    with soup.catalog.read() as tx:
+        return live_runs(tx, find_stream(tx, stream).id)
+
+
+def maps_of(root: Path, process: int | str = "self") -> list[str]:
+    """The files of the pot's streams that a process has mapped; a deleted one is marked by the kernel."""
+    lines = Path(f"/proc/{process}/maps").read_text().splitlines()
+    return [line.partition(str(root))[2] for line in lines if f" {root}/streams/" in line]
+
+
+def test_no_map_of_a_replaced_run_outlives_the_next_refresh(soup: HandTurned, clock: Clock) -> None:
+    root = soup.catalog.root
+    picked = soup.register(f"SELECT a FROM s WHERE a % 2 = 0 {ALL}")
+    counted = soup.register(f"SELECT count(*) AS n FROM s {ALL}")
+    lazy = soup.register(f"SELECT a FROM s WHERE a % 3 = 0 {ALL}", materialize=False)
+    soup.compile()
+    for number in range(0, 240, 2):
+        turn(soup, clock, number)
+        if number % 60 == 0:
+            soup.register(f"SELECT a FROM s WHERE a < {number} {ALL}")
+            soup.compile()
+            soup.pay()
+        for handle in (picked, counted, lazy):
+            soup.invoke(handle)
+        sweep(soup.catalog, grace=-1)
+        soup.invoker.view.refresh()
+        live = {path for run in runs_of(soup) for path in (run.path, *(cells.path for cells in run.cells))}
+        mapped = {path.removeprefix("/") for path in maps_of(root)}
+        assert mapped <= live, "a replaced run is still mapped"
+    kept = range(240 - 2 * len(values(soup, picked)), 240)
+    assert values(soup, picked) == [number for number in kept if number % 2 == 0]
+    assert values(soup, lazy) == [number for number in kept if number % 3 == 0]
+    assert len(runs_of(soup)) < 64
+
+
+def test_maps_of_a_stream_that_nobody_asks_for_any_more_go_as_well(soup: HandTurned, clock: Clock) -> None:
+    query, other = soup.register(f"SELECT a FROM s {ALL}"), soup.register(f"SELECT a FROM other {ALL}")
+    for number in range(0, 40, 2):
+        soup.push("s", rows(clock, number, number + 1))
+        soup.push("other", rows(clock, number, number + 1))
+    assert len(values(soup, query)) == len(values(soup, other)) == 40
+    soup.seal(everything=True)
+    sweep(soup.catalog, grace=-1)
+    assert len(values(soup, query)) == 40
+    assert not [path for path in maps_of(soup.catalog.root) if path.endswith("(deleted)")]
+
+
+def test_files_stay_few_under_steady_pushes(soup: HandTurned, clock: Clock) -> None:
+    query = soup.register(f"SELECT a FROM s WHERE a % 2 = 0 {ALL}")
+    soup.compile()
+    most = 0
+    for number in range(0, 800, 2):
+        turn(soup, clock, number)
+        if number % 20 == 0:
+            sweep(soup.catalog)
+            most = max(most, sum(path.is_file() for path in soup.catalog.root.rglob("*")))
+    assert most < 80
+    answer = values(soup, query)
+    assert answer == list(range(800 - 2 * len(answer), 800, 2))
+    assert len(answer) >= 30, "a minute of it is retained"
+
+
+def test_a_reader_that_is_overtaken_by_merges_each_time_still_answers(
+    soup: HandTurned, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = soup.register(f"SELECT a FROM s WHERE a >= 0 {ALL}", materialize=False)
+    for number in range(0, 64, 8):
+        soup.push("s", rows(clock, *range(number, number + 8)))
+    expected = list(range(64))
+    reader = HandTurned(soup.catalog.root, clock)
+    look = Segment.hits
+
+    def overtaken(segment: Segment, *asked: Any) -> Any:
+        # Whatever the reader is about to open, it is replaced and removed before.
+        if len(runs_of(soup)) > 1:
+            soup.seal(everything=True)
+        soup.push("s", rows(clock, len(expected)))
+        expected.append(len(expected))
+        soup.seal(everything=True)
+        sweep(soup.catalog, grace=-1)
+        return look(segment, *asked)
+
+    monkeypatch.setattr(Segment, "hits", overtaken)
+    answer = sorted(row["a"] for row in reader.invoke(query))
+    assert answer == expected[: len(answer)]
+    assert len(answer) >= 64
+    reader.close()
+
+
+_READER = """
+import sys
+from pathlib import Path
+from tureen.testing.hand import HandTurned
+
+soup, query = HandTurned(Path(sys.argv[1])), sys.argv[2]
+soup.invoker.view.refresh()
+print(len(soup.invoker.view.stream(1).segments), flush=True)
+for line in sys.stdin:
+    print(sorted(row["a"] for row in soup.invoke(query)), flush=True)
+"""
+
+
+def test_another_process_with_an_older_view_answers_rightly(soup: HandTurned, clock: Clock) -> None:
+    query = soup.register(f"SELECT a FROM s WHERE a >= 0 {ALL}")
+    for number in range(0, 32, 8):
+        soup.push("s", rows(clock, *range(number, number + 8)))
+    command = [sys.executable, "-c", _READER, str(soup.catalog.root), query]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as reader:
+        assert reader.stdin is not None
+        assert reader.stdout is not None
+        assert int(reader.stdout.readline()) == 4
+        held = 32
+        for _ in range(5):
+            soup.seal(everything=True)
+            sweep(soup.catalog, grace=-1)
+            reader.stdin.write("\n")
+            reader.stdin.flush()
+            assert reader.stdout.readline() == f"{list(range(held))}\n"
+            deleted = [
+                line for line in Path(f"/proc/{reader.pid}/maps").read_text().splitlines() if "(deleted)" in line
+            ]
+            assert not [line for line in deleted if str(soup.catalog.root) in line]
+            soup.push("s", rows(clock, *range(held, held + 8)))
+            held += 8
+        reader.stdin.close()
+        assert reader.wait() == 0
