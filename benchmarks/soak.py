@@ -95,8 +95,8 @@ def measure(root: Path, report: Report, soak: Soak) -> None:
             assert http.get("/healthz").status_code == 200, "the server is not well after the load"
             metrics = http.get("/metrics").text
     assert not re.search(r'route="/v1[^}]*status="5\d\d"', metrics), "the server had mistakes"
-    _write(report.folder / "soak.csv", seen.samples)
-    _report(report, seen, soak)
+    write_table(report.folder / "soak.csv", seen.samples)
+    report_on(report, seen, soak)
     _plot(report.plot("soak.svg", f"Tureen: {soak.said()}"), seen, soak)
 
 
@@ -221,7 +221,8 @@ KINDS = (
 )
 
 
-def _report(report: Report, seen: Seen, soak: Soak) -> None:
+def report_on(report: Report, seen: Seen, soak: Soak) -> None:
+    """Say what was seen, and whether it was flat."""
     report.note(f"{soak.said()}; {SELECTIONS} selections and {GROUPINGS} aggregates over all of them are invoked")
     report.add("rows pushed", seen.rows / soak.seconds, "rows/s")
     report.add("requests that failed", seen.failed.total(), "", "<= 0")
@@ -246,7 +247,7 @@ def _median(kind: Kind, samples: Sequence[Sample], begin: float, end: float) -> 
     return statistics.median(values) if values else 0.0
 
 
-def _write(path: Path, samples: Sequence[Sample]) -> None:
+def write_table(path: Path, samples: Sequence[Sample]) -> None:
     """Keep what was seen as a table, one line for each sample."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="") as file:

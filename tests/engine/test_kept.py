@@ -89,6 +89,23 @@ def test_no_more_is_kept_than_the_limit(hand: HandTurned, clock: HandClock, monk
         assert sum(one.nbytes for one in hand.invoker._kept._structures.values()) < 2 << 20
 
 
+def test_what_was_kept_of_runs_that_are_gone_goes_whatever_is_asked_for(hand: HandTurned, clock: HandClock) -> None:
+    clock.moment = BASE + timedelta(days=1)
+    hand.create_stream("s", "i INT, ts TIMESTAMP", time="ts")
+    texts = [f"SELECT i % {number} AS k, count(*) AS n FROM s GROUP BY k" for number in range(1, 9)]
+    for first in range(0, 40, 10):
+        hand.push("s", _rows(first, 10))
+        for text in texts:
+            hand.invoker.answer_once(text)
+    hand.seal(everything=True)
+    structures = list(hand.invoker._kept._structures.values())
+    assert len(structures) == len(texts)
+    for _ in range(3 * len(texts)):
+        assert [row["n"] for row in hand.invoker.answer_once(texts[0])] == [40]
+    live = {segment.key for segment in hand.invoker.view.stream(1).segments}
+    assert [set(structure._strips) - live for structure in structures] == [set()] * len(texts)
+
+
 def test_steps_that_overlap_much_are_combined_and_not_copied(hand: HandTurned, clock: HandClock) -> None:
     clock.moment = BASE + timedelta(days=10)
     hand.create_stream("s", "i INT, ts TIMESTAMP", time="ts")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -135,6 +136,52 @@ def test_a_tuple_is_not_rewritten_again_and_again(soup: HandTurned) -> None:
 
 def _sized(rows: int, place: int) -> Run:
     return Run(place, 1, 1, f"{place}", rows, 0, 0, 0, rows >= 64, 0, rows, 0)
+
+
+class Steady:
+    """A stream under steady pushes, as `choose_merge` sees it: sizes and times alone."""
+
+    def __init__(self, rows: int, retain: float, late: float = 0.0) -> None:
+        """Push so many rows every half second; the last of them are late by up to so many seconds."""
+        self.rows, self.retain, self.late = rows, int(retain * 1e6), late
+        self.runs: list[Run] = []
+        self.pushed = self.written = self.number = self.longest = self.most = 0
+        self._chance = Random(7)
+
+    def play(self, seconds: int) -> None:
+        """Push, expire and merge for so long."""
+        for half in range(2 * seconds):
+            end = int((half / 2 - self.late * self._chance.random()) * 1e6)
+            self._add(len(self.runs), [], Run(0, 1, 1, "", self.rows, 0, end, end, False, 0, 0, 0))
+            self.pushed += self.rows
+            self.runs = [run for run in self.runs if run.max_time >= half * 500_000 - self.retain]
+            if chosen := upkeep.choose_merge(self.runs, retain=self.retain):
+                self._add(self.runs.index(chosen[0]), chosen, chosen[0])
+            self.longest = max(self.longest, len(self.runs))
+            self.most = max(self.most, sum(run.rows for run in self.runs))
+
+    def _add(self, place: int, old: list[Run], like: Run) -> None:
+        rows = sum(run.rows for run in old) or like.rows
+        ends = [run.max_time for run in old] or [like.max_time]
+        self.number += 1
+        new = replace(like, id=self.number, rows=rows, max_time=max(ends), indexed=rows >= arrival.TAIL_ROWS)
+        self.runs[place : place + len(old)] = [new]
+        self.written += rows
+
+
+@pytest.mark.parametrize("rows", [100, 1_000, 10_000])
+def test_rows_that_are_retained_for_short_are_written_few_times_and_go_soon(rows: int) -> None:
+    steady = Steady(rows, retain=120)
+    steady.play(900)
+    assert steady.written / steady.pushed < 3.5
+    assert steady.most < 1.5 * 240 * rows
+    assert steady.longest < 32
+
+
+def test_rows_that_come_long_after_their_time_leave_few_runs_too() -> None:
+    steady = Steady(10_000, retain=120, late=110)
+    steady.play(900)
+    assert steady.longest <= upkeep.MANY_RUNS + 2
 
 
 def test_many_payments_become_few_files(soup: HandTurned) -> None:

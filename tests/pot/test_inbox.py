@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from tureen.errors import KeyConflict, TureenError
 from tureen.pot import inbox as inbox_module
@@ -19,7 +19,7 @@ from tureen.pot.inbox import Inbox
 from tureen.pot.log import scan, segments
 from tureen.pot.record import Entry
 from tureen.pot.streams import create_stream, drop_stream, find_stream
-from tureen.pot.tables import streams
+from tureen.pot.tables import push_keys, streams
 from tureen.schema import Schema
 
 
@@ -97,6 +97,9 @@ def test_an_old_key_is_forgotten(catalog: Catalog, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(inbox_module, "KEY_LIFETIME", 0)
     inbox.trim()
     inbox.push(1, entry("others", "k"))
+    inbox.forget_old_keys()
+    with catalog.read() as tx:
+        assert tx.execute(select(push_keys)).first() is None
 
 
 def test_what_is_not_taken_is_not_trimmed(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,6 +110,30 @@ def test_what_is_not_taken_is_not_trimmed(catalog: Catalog, monkeypatch: pytest.
     inbox.trim()
     assert payloads(catalog.root) == ["c", "d"]
     assert len(segments(log_directory(catalog.root, 1))) == 2
+
+
+def test_a_segment_that_has_grown_is_ended_when_the_inbox_is_trimmed(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inbox = Inbox(catalog.root, catalog)
+    inbox.push(1, entry("a"))
+    take(catalog, inbox.end(1))
+    inbox.trim()
+    inbox.push(1, entry("b"))
+    assert len(segments(log_directory(catalog.root, 1))) == 1, "it was small"
+    monkeypatch.setattr(inbox_module, "TRIM_BYTES", 1)
+    for text in "cdef":
+        take(catalog, inbox.end(1))
+        inbox.trim()
+        inbox.push(1, entry(text, text))
+        assert len(segments(log_directory(catalog.root, 1))) <= 2
+    inbox.trim()
+    assert payloads(catalog.root) == ["f"], "the others were taken"
+    end = inbox.end(1)
+    inbox.close()
+    again = Inbox(catalog.root, catalog)
+    assert again.end(1) == end
+    assert again.push(1, entry("c", "c")) < end, "its key is known"
 
 
 def test_those_who_push_together_are_committed_together(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,61 @@
+"""The soak: what it looks at, and what it takes for flat."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from benchmarks.footprint import Footprint, look
+from benchmarks.report import Report
+from benchmarks.soak import KINDS, Sample, Seen, Soak, report_on, write_table
+
+FOOTPRINT = Footprint(500_000_000, 200_000_000, 20, 0, 1_000_000_000, 60, 30_000_000, 2_000_000, 4_000_000)
+
+
+def seen(samples: list[Footprint]) -> Seen:
+    return Seen([Sample(number, one, [0.001], [0.3]) for number, one in enumerate(samples)], rows=1_000)
+
+
+def test_a_look_sees_maps_of_files_and_those_of_deleted_ones(tmp_path: Path) -> None:
+    pot = tmp_path / "pot"
+    (pot / "inbox").mkdir(parents=True)
+    maps = []
+    for name in ("kept", "deleted", "inbox/segment"):
+        (pot / name).write_bytes(bytes(8192))
+        if name != "inbox/segment":
+            maps.append(pa.memory_map(str(pot / name)))
+    (pot / "deleted").unlink()
+    footprint = look(os.getpid(), pot)
+    assert (footprint.run_maps, footprint.deleted_maps) == (2, 1)
+    assert (footprint.files, footprint.disk, footprint.inbox) == (2, 16384, 8192)
+    assert footprint.anonymous > 1_000_000
+    assert footprint.mapped > 1_000_000
+    assert len(maps) == 2
+
+
+def test_what_stays_is_flat_and_what_grows_is_not(tmp_path: Path) -> None:
+    flat, growing = Report(tmp_path), Report(tmp_path)
+    report_on(flat, seen([FOOTPRINT] * 50), Soak())
+    assert flat.all_met()
+    report_on(growing, seen([replace(FOOTPRINT, files=60 + number) for number in range(50)]), Soak())
+    missed = [line.what for line in growing.lines if line.met.startswith("NOT met")]
+    assert missed == ["files in the pot, last fifth / second"]
+
+
+def test_a_request_that_failed_is_told(tmp_path: Path) -> None:
+    report, failed = Report(tmp_path), seen([FOOTPRINT] * 10)
+    failed.failed["invoke: 500"] = 2
+    report_on(report, failed, Soak())
+    assert not report.all_met()
+    assert any("invoke: 500" in note for _, note in report.notes)
+
+
+def test_the_table_has_a_line_for_each_sample(tmp_path: Path) -> None:
+    write_table(tmp_path / "soak.csv", seen([FOOTPRINT] * 3).samples)
+    lines = (tmp_path / "soak.csv").read_text().splitlines()
+    assert len(lines) == 4
+    assert lines[0].split(",")[0] == "minutes"
+    assert all(kind.name.split(",")[0] in lines[0] for kind in KINDS)
