@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -119,6 +120,13 @@ class Structure:
         return make_strip(self.plan, rows, codes, columns[len(self.plan.keys) :], len(self.groups))
 
 
+class Round(NamedTuple):
+    """Which structures of a stream are to be tidied yet, since it was seen at a commit."""
+
+    seq: int
+    left: list[Shape]
+
+
 class Kept:
     """The structures in use, up to a number of bytes."""
 
@@ -127,7 +135,7 @@ class Kept:
         self._limit = limit
         self._lock = threading.Lock()
         self._structures: OrderedDict[Shape, Structure] = OrderedDict()
-        self._to_tidy: list[Shape] = []
+        self._rounds: dict[int, Round] = {}
 
     def structure(self, key: Shape, make: Callable[[], Structure]) -> Structure:
         """The structure of that key, made if it is not there."""
@@ -139,19 +147,20 @@ class Kept:
             return found
 
     def tidy(self, state: StreamState) -> None:
-        """Forget what one structure, the next in turn, keeps of segments that are gone; not if it is in use.
+        """Forget what the next structure of the stream keeps of segments that are gone; not if it is in use.
 
-        A structure that nobody asks for would keep them for ever. Looking at all of them at once would take long where
-        they are many.
+        A structure that nobody asks for any more would keep them. All at once they would take long where they are many.
         """
-        with self._lock:
-            if not self._to_tidy:
-                self._to_tidy = list(self._structures)
-            key = self._to_tidy.pop() if self._to_tidy else None
-            structure = None if key is None else self._structures.get(key)
-        if key is None or structure is None or key[0] != state.stream.id:
+        stream = state.stream.id
+        current = self._rounds.get(stream)
+        if current is None or (not current.left and current.seq != state.seq):
+            with self._lock:
+                current = self._rounds[stream] = Round(state.seq, [key for key in self._structures if key[0] == stream])
+        try:
+            structure = self._structures.get(current.left.pop())
+        except IndexError:
             return
-        if structure.lock.acquire(blocking=False):
+        if structure is not None and structure.lock.acquire(blocking=False):
             try:
                 structure.keep_only(state)
             finally:
