@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import itertools
+import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -15,6 +17,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
+
+from tests.disk import small_disk
 
 STREAM = {"name": "s", "schema": "id BIGINT"}
 
@@ -61,6 +65,14 @@ class Process:
                     return
                 threading.Event().wait(0.2)
         raise AssertionError("it never was ready")
+
+    def until_logged(self, part: str) -> None:
+        """Wait for a log line with that text."""
+        for _ in range(600):
+            if any(part in line for line in list(self.log)):
+                return
+            threading.Event().wait(0.2)
+        raise AssertionError(f"no {part!r} in {self.log}")
 
 
 @contextmanager
@@ -157,6 +169,54 @@ def _stops_well(running: Process) -> None:
     assert time.monotonic() - began < 60
     assert running.token not in "".join(running.log)
     assert any('"message":"stopped"' in line for line in running.log)
+
+
+def test_it_says_when_it_is_ready_and_logs_nothing_but_json(tmp_path: Path) -> None:
+    with server(tmp_path / "pot") as running:
+        running.ready()
+        assert running.popen.stdout is not None
+        assert running.popen.stdout.readline().startswith("tureen: ready after ")
+        running.popen.send_signal(signal.SIGTERM)
+        assert running.popen.wait(timeout=60) == 0
+    messages = [json.loads(line)["message"] for line in running.log]
+    assert messages[-1] == "stopped"
+    assert {json.loads(line)["level"] for line in running.log} == {"info"}
+
+
+def test_stopped_by_ctrl_c_while_spark_starts(tmp_path: Path) -> None:
+    with server(tmp_path / "pot") as running:
+        with running.client() as http:
+            assert http.get("/healthz").json()["error"]["detail"] == "Spark is starting"
+        running.popen.send_signal(signal.SIGINT)
+        assert running.popen.wait(timeout=120) == 0
+    told = [json.loads(line) for line in running.log]
+    assert [line["message"] for line in told if line["logger"] != "tureen.request"] == ["stopped"]
+
+
+def test_a_full_disk_is_in_the_log_and_so_is_that_it_goes_on() -> None:
+    with small_disk(8 << 20) as disk, server(disk / "pot") as running, running.client() as http:
+        assert http.post("/v1/streams", json=STREAM).status_code == 201
+        running.ready()
+        at = http.post("/v1/streams/s/rows", json=[{"id": 1}]).json()["position"]
+        assert http.get("/v1/wait", params={"position": at, "timeout": 120}).status_code == 200
+        # There is room for the rows in the inbox, and not once more for the run.
+        chance = random.Random(1)
+        rows = [{"id": chance.randrange(1 << 60)} for _ in range(100_000)]
+        _fill(disk / "filler", leave=8 * len(rows) * 3 // 2)
+        last = http.post("/v1/streams/s/rows", json=rows).json()["position"]
+        running.until_logged("taking up pushed rows stopped; trying again in")
+        (disk / "filler").unlink()
+        running.until_logged("taking up pushed rows goes on")
+        assert http.get("/v1/wait", params={"position": last, "timeout": 120}).status_code == 200
+
+
+def _fill(path: Path, *, leave: int) -> None:
+    """Write until so many bytes of the disk are left."""
+    with path.open("wb", buffering=0) as file:
+        with suppress(OSError):
+            while file.write(bytes(4096)):
+                pass
+        file.truncate(file.tell() - leave)
 
 
 def test_what_keeps_it_from_starting_is_said(tmp_path: Path) -> None:

@@ -114,6 +114,9 @@ class Engine:
             try:
                 self._keep_streaming()
             except Exception as error:
+                if self._closing.is_set():
+                    # Spark was stopped while it started, as the process ends.
+                    break
                 self.error = str(error)
                 # What ran for a while was well: only failures in a row make the pause longer.
                 pause = RESTART_AFTER if time.monotonic() - began > STEADY else min(pause * 2, 30.0)

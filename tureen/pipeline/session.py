@@ -12,10 +12,10 @@ import sys
 import threading
 from pathlib import Path
 
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from tureen.errors import EngineFailed
+from tureen.pipeline import gateway
 
 _LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
 
@@ -40,6 +40,8 @@ _CONFIG = {
 }
 
 _starting = threading.Lock()
+_ending = threading.Event()
+"""Set while the process's session is being stopped: one that is still starting is not wanted any more."""
 
 
 def spark_session(master: str) -> SparkSession:
@@ -50,25 +52,40 @@ def spark_session(master: str) -> SparkSession:
         if active is not None and alive(active):
             return active
         if active is not None:
-            _forget_dead_gateway()
+            gateway.forget()
         _check_java()
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        builder = SparkSession.builder.master(master).appName("tureen")
-        for key, value in _CONFIG.items():
+        config = {**_CONFIG, "spark.master": master, "spark.app.name": "tureen"}
+        builder = SparkSession.builder
+        for key, value in config.items():
             builder = builder.config(key, value)
         try:
+            gateway.launch(config)
+            if _ending.is_set():
+                raise EngineFailed("Spark was stopped while it started")
             return builder.getOrCreate()
         except Exception as error:
-            raise EngineFailed("Spark could not be started", detail=str(error)) from error
+            gateway.discard()
+            detail = "\n".join(text for text in (str(error), gateway.last_lines()) if text)
+            raise EngineFailed("Spark could not be started", detail=detail) from error
 
 
 def stop_session() -> None:
     """Stop the process's session, if it has one: for a process that ends, and wants to end well."""
-    with _starting:
-        active = SparkSession._instantiatedSession
-        if active is not None and alive(active):
-            active.stop()
+    _ending.set()
+    try:
+        while not _starting.acquire(timeout=0.1):
+            # Nobody waits for a session that is still starting.
+            gateway.kill()
+        try:
+            active = SparkSession._instantiatedSession
+            if active is not None and alive(active):
+                active.stop()
+        finally:
+            _starting.release()
+    finally:
+        _ending.clear()
 
 
 def alive(session: SparkSession) -> bool:
@@ -88,15 +105,6 @@ def make_active(session: SparkSession) -> None:
 def cores(session: SparkSession) -> int:
     """How many tasks run at a time."""
     return int(session.sparkContext.defaultParallelism)
-
-
-def _forget_dead_gateway() -> None:
-    """Let pyspark start a new JVM after the old one died; it has no call for that."""
-    SparkContext._active_spark_context = None
-    SparkContext._gateway = None
-    SparkContext._jvm = None
-    SparkSession._instantiatedSession = None
-    os.environ.pop("PYSPARK_GATEWAY_PORT", None)
 
 
 def _check_java() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 import shutil
 import threading
@@ -16,10 +17,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 
 from tureen.errors import InvalidSchema
+from tureen.pipeline import gateway
 from tureen.pipeline.debts import Debt, Payment, pay
 from tureen.pipeline.formats import InboxDataSource
 from tureen.pipeline.session import alive, cores, make_active, spark_session
 from tureen.pot.streams import Stream
+
+log = logging.getLogger("tureen")
 
 _FILE_FORMATS = frozenset({"json", "csv", "parquet", "orc", "avro", "xml"})
 """Formats that want to be told the schema."""
@@ -43,6 +47,7 @@ class Streaming:
         threading.Thread(target=self._warm_workers, name="tureen-warm", daemon=True).start()
         self._running: dict[int, StreamingQuery] = {}
         self._failures: dict[int, tuple[int, float, str]] = {}
+        gateway.users.add(self)
 
     def _warm_workers(self) -> None:
         with suppress(Exception):
@@ -84,10 +89,10 @@ class Streaming:
                 # The inbox's first batch only warms Spark up and says nothing about those that follow.
                 progress = query.lastProgress
                 if progress is not None and progress["batchId"] >= (1 if key == _INBOX else 0):
-                    self._failures.pop(key, None)
+                    self._note_success(key, stream)
                 continue
             if query is not None:
-                self._note_failure(key, str(query.exception()))
+                self._note_failure(key, stream, str(query.exception()))
                 del self._running[key]
             if self._may_start(key):
                 self._start(key, stream)
@@ -96,7 +101,7 @@ class Streaming:
         try:
             self._running[key] = self._start_inbox() if stream is None else self._start_source(stream)
         except Exception as error:
-            self._note_failure(key, str(error))
+            self._note_failure(key, stream, str(error))
 
     def _start_inbox(self) -> StreamingQuery:
         # The catalog knows how far the inbox was taken, so every start has a checkpoint of its own.
@@ -147,10 +152,15 @@ class Streaming:
             )
         )
 
-    def _note_failure(self, key: int, text: str) -> None:
+    def _note_failure(self, key: int, stream: Stream | None, text: str) -> None:
         count = self._failures.get(key, (0, 0.0, ""))[0]
         pause = _PAUSES[min(count, len(_PAUSES) - 1)]
         self._failures[key] = (count + 1, time.monotonic() + pause, _short(text))
+        log.error("%s stopped; trying again in %.1f s: %s", _work_of(stream), pause, _short(text))
+
+    def _note_success(self, key: int, stream: Stream | None) -> None:
+        if self._failures.pop(key, None) is not None:
+            log.info("%s goes on", _work_of(stream))
 
     def _may_start(self, key: int) -> bool:
         return key not in self._failures or time.monotonic() >= self._failures[key][1]
@@ -164,6 +174,7 @@ class Streaming:
 
     def stop(self) -> None:
         """Stop all queries; the session stays for the other pots of the process."""
+        gateway.users.discard(self)
         for query in self._running.values():
             try:
                 query.stop()
@@ -171,6 +182,11 @@ class Streaming:
                 # A JVM that died has stopped its queries.
                 continue
         self._running = {}
+
+
+def _work_of(stream: Stream | None) -> str:
+    """What a streaming query does, for people who read the log."""
+    return "taking up pushed rows" if stream is None else f"reading the source of stream '{stream.name}'"
 
 
 def _short(text: str) -> str:

@@ -16,7 +16,11 @@ def main() -> int:
     except TureenError as error:
         print(f"tureen: {error}", file=sys.stderr)
         return 2
-    return serve(settings)
+    try:
+        return serve(settings)
+    except KeyboardInterrupt:
+        # Before the server took over the signal.
+        return 130
 
 
 if __name__ == "__main__":

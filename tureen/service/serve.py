@@ -9,6 +9,10 @@ import resource
 import signal
 import socket
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 import uvicorn
@@ -29,6 +33,9 @@ from tureen.service.state import Service
 log = logging.getLogger("tureen")
 
 BACKLOG = 2048
+
+LOOK_AGAIN = 0.1
+"""How often it is looked whether the server is ready, in seconds, until it is."""
 
 SWITCH_AFTER = 0.0005
 """For how many seconds a thread may keep the interpreter while another waits for it; Python's own is ten times that."""
@@ -85,7 +92,8 @@ def serve(settings: Settings) -> int:
         return 1
     try:
         greet(soup, settings, address)
-        run(soup, settings, address)
+        with telling_when_ready(soup):
+            run(soup, settings, address)
     finally:
         soup.close()
         stop_session()
@@ -131,6 +139,26 @@ def greet(soup: Soup, settings: Settings, address: socket.socket) -> None:
     text = first_token(soup)
     if text is not None:
         print(f"tureen: the first token, for an admin; it is not shown again\n{text}", flush=True)
+
+
+@contextmanager
+def telling_when_ready(soup: Soup) -> Iterator[None]:
+    """Print a line once rows are taken up and answered; Spark takes a while to start."""
+    ended, began = threading.Event(), time.monotonic()
+
+    def wait() -> None:
+        while not ended.wait(LOOK_AGAIN):
+            if soup.trouble() is None:
+                print(f"tureen: ready after {time.monotonic() - began:.1f} s", flush=True)
+                return
+
+    thread = threading.Thread(target=wait, name="tureen-ready")
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def first_token(soup: Soup) -> str | None:
