@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tureen.arguments import check_path
-from tureen.errors import PotError, PotLocked
+from tureen.errors import PotLocked
 from tureen.pipeline.verifying import repair_pot, verify_pot
 from tureen.pot.backup import backup_pot
-from tureen.pot.catalog import Catalog, accept_catalog, exists
+from tureen.pot.catalog import Catalog, accept_catalog, exists, no_pot
 from tureen.pot.damage import Damage
 from tureen.pot.lease import Lease
 
@@ -88,5 +88,5 @@ def backup(
 def _pot(path: str | os.PathLike[str]) -> Path:
     root = check_path(path)
     if not exists(root):
-        raise PotError(f"there is no pot in '{root}'")
+        raise no_pot(root)
     return root

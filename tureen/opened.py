@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tureen.dimensions import Dimensions
-from tureen.errors import EngineFailed, PotLocked, TureenError
+from tureen.errors import EngineFailed, PotError, TureenError
 from tureen.pipeline.engine import Engine
 from tureen.pot.catalog import Catalog, exists
 from tureen.pot.named import NamedStreams
@@ -99,7 +99,8 @@ class OpenPot:
         if self.running is None and self._mode == "auto":
             try:
                 self.engine()
-            except PotLocked:
+            except PotError:
+                # Another process feeds it, or it cannot be written here.
                 return
 
     def trouble(self) -> str | None:

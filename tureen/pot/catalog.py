@@ -7,6 +7,7 @@ close, because a reader left open lets the WAL grow.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -16,13 +17,14 @@ from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 
 import sqlalchemy as sa
-from sqlalchemy import URL, Connection, create_engine, event, insert, select, update
+from sqlalchemy import Connection, create_engine, event, insert, select, update
 from sqlalchemy.exc import DatabaseError, IntegrityError
 from sqlalchemy.pool import QueuePool
 
 from tureen.errors import DamagedFile, PotError, PotVersion, StorageFailed
 from tureen.faults import crash_point, hold_point
 from tureen.pot.bell import Bell
+from tureen.pot.connecting import connect, is_frozen
 from tureen.pot.digest import Digest
 from tureen.pot.tables import counter, dead_attempts, meta, metadata
 from tureen.pot.turn import Turn
@@ -53,12 +55,9 @@ class Catalog:
         self.root = root
         path = root / CATALOG_FILE
         if not path.exists() and not create:
-            raise PotError(f"there is no pot in '{root}'", hint="create a stream in it first")
-        self._engine = create_engine(
-            URL.create("sqlite", database=str(path)),
-            poolclass=QueuePool,
-            connect_args={"timeout": 30, "check_same_thread": False},
-        )
+            raise no_pot(root)
+        self._frozen = is_frozen(path)
+        self._engine = create_engine("sqlite://", creator=lambda: connect(path), poolclass=QueuePool)
         event.listen(self._engine, "connect", _configure)
         event.listen(self._engine, "begin", _begin)
         self._wrote = False
@@ -89,7 +88,9 @@ class Catalog:
             with self.read() as tx:
                 found = tx.execute(select(meta.c.value).where(meta.c.key == "format")).scalar()
         except DatabaseError as error:
-            raise PotError(f"the catalog of '{self.root}' cannot be read", detail=str(error.orig)) from error
+            closed = "it was not closed well, and its directory cannot be written: open it once where it can"
+            hint = None if os.access(self.root, os.W_OK) else closed
+            raise PotError(f"the catalog of '{self.root}' cannot be read", detail=str(error.orig), hint=hint) from error
         if found != str(FORMAT_VERSION):
             raise PotVersion(
                 f"the pot in '{self.root}' has format version {found}; this Tureen reads version {FORMAT_VERSION}",
@@ -103,13 +104,17 @@ class Catalog:
         """
         with self.read() as tx:
             there = set(tx.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'").scalars())
-        if not there >= metadata.tables.keys():
+        if not there >= metadata.tables.keys() and not self._frozen:
             with self.write() as tx:
                 metadata.create_all(tx)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A short read transaction."""
+        if self._frozen and not is_frozen(self.root / _FILE):
+            # Somebody who may has begun to write: what was opened as unchanging is opened anew.
+            self._frozen = False
+            self._engine.dispose()
         with self._engine.connect() as tx, tx.begin():
             yield tx
 
@@ -158,7 +163,7 @@ class Catalog:
 
     def _ask(self) -> int:
         if self._watch is None:
-            self._watch = sqlite3.connect(self.root / CATALOG_FILE, check_same_thread=False, timeout=30)
+            self._watch = connect(self.root / CATALOG_FILE)
         mark = None if self._bell is None else self._bell.begun()
         settled = self._bell is not None and self._bell.visible() == mark
         version = int(self._watch.execute("PRAGMA data_version").fetchone()[0])
@@ -217,6 +222,12 @@ def accept_catalog(root: Path) -> None:
         damage.hint = "restore a backup"
         raise damage
     Digest(root / CATALOG_FILE).remove()
+
+
+def no_pot(root: Path) -> PotError:
+    """The error for a directory without a pot."""
+    what = "there is no pot in" if root.is_dir() else "there is no directory"
+    return PotError(f"{what} '{root}'", hint="create a stream in it first")
 
 
 def current_seq(tx: Connection) -> int:

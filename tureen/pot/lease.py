@@ -9,16 +9,19 @@ import fcntl
 import os
 from pathlib import Path
 
-from tureen.errors import PotLocked
+from tureen.errors import PotError, PotLocked
 
 
 class Lease:
     """The right to write to one pot, until released or until the process ends."""
 
     def __init__(self, root: Path) -> None:
-        """Take the lease, or raise PotLocked with the holder's process id."""
-        root.mkdir(parents=True, exist_ok=True)
-        self._descriptor = os.open(root / "lease", os.O_RDWR | os.O_CREAT, 0o644)
+        """Take the lease, or raise PotLocked with the holder's process id, or PotError where it cannot be written."""
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            self._descriptor = os.open(root / "lease", os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise PotError(f"the pot in '{root}' cannot be written", detail=error.strerror) from error
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
