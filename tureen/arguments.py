@@ -6,12 +6,14 @@ import json
 import math
 import os
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from tureen.errors import InvalidSchema, TureenError
+from tureen.errors import DuplicateName, InvalidSchema, TureenError
 from tureen.schema import Schema
 
 LONGEST_NAME = 255
@@ -101,6 +103,27 @@ def check_path(path: object) -> Path:
     if found is None or not whole:
         raise TureenError(f"{ascii(path)[:80]} is no path", hint="give the directory of the pot as a text or a Path")
     return found
+
+
+def check_stream(name: object, time: object, retain: object, clock: object, source: Any) -> None:
+    """Refuse a stream that could not be made, whatever its columns are."""
+    check_name(name, "stream")
+    if clock not in ("wall", "stream"):
+        raise InvalidSchema(f"unknown clock '{clock}'", hint="'wall', or 'stream' for replays")
+    check_source(source)
+    for text in (time, retain):
+        if text is not None:
+            check_text(text, "a time column or a retention")
+
+
+@contextmanager
+def unless_there(name: str, if_not_exists: bool, listed: Callable[[], Sequence[Mapping[str, Any]]]) -> Iterator[None]:
+    """Make something inside; with `if_not_exists`, a name that one of the listed has already is passed over."""
+    try:
+        yield
+    except DuplicateName:
+        if not if_not_exists or name.lower() not in (one["name"].lower() for one in listed()):
+            raise
 
 
 def check_source(source: Any) -> None:

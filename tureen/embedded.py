@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from datetime import datetime
+from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -18,18 +19,19 @@ from tureen.arguments import (
     check_name,
     check_path,
     check_schema,
-    check_source,
+    check_stream,
     check_text,
     check_timeout,
+    unless_there,
 )
-from tureen.errors import InvalidSchema, UnknownQuery, UnknownTable
+from tureen.errors import UnknownQuery, UnknownTable
 from tureen.feed import Look, Looks
 from tureen.language import parse_duration
 from tureen.language.statements import parse_statement
 from tureen.niceness import check_nice
 from tureen.opened import OpenPot
 from tureen.pot.catalog import micros_now
-from tureen.pot.position import Position
+from tureen.pot.position import Position, Pushed
 from tureen.pot.queries import Registered
 from tureen.pot.runs import rejected_rows
 from tureen.pot.status import describe_query, describe_stream, describe_template, pot_status
@@ -73,8 +75,8 @@ class Soup:
     def acting_for(self, principal: str) -> Soup:
         """The same pot as one of several people sees it.
 
-        They register under their own names, and find, follow and unregister only what is theirs; what others share
-        they may invoke and follow by its handle. Streams and tables are everybody's.
+        They register under their own names, and find, follow and unregister only what is theirs; what others share is
+        listed too, and they may invoke and follow it by its handle. Streams and tables are everybody's.
         """
         check_name(principal, "principal")
         theirs = copy(self)
@@ -92,19 +94,14 @@ class Soup:
         retain: str | None = None,
         clock: str = "wall",
         source: dict[str, Any] | None = None,
+        if_not_exists: bool = False,
     ) -> None:
-        """Make a stream, fed by `push` or by an outside Spark source."""
-        check_name(name, "stream")
-        if clock not in ("wall", "stream"):
-            raise InvalidSchema(f"unknown clock '{clock}'", hint="'wall', or 'stream' for replays")
-        check_source(source)
-        for text in (time, retain):
-            if text is not None:
-                check_text(text, "a time column or a retention")
+        """Make a stream, fed by `push` or by a Spark source; `if_not_exists` leaves one of that name as it is."""
+        check_stream(name, time, retain, clock, source)
         parsed = check_schema(schema, time)
         kept = None if retain is None else parse_duration(retain)
         engine = self._pot.engine()
-        with self._pot.catalog.write() as tx:
+        with unless_there(name, if_not_exists, self.streams), self._pot.catalog.write() as tx:
             create_stream(tx, name, parsed, clock=clock, retain=kept, source=source)
         engine.notice()
 
@@ -123,10 +120,10 @@ class Soup:
         with self._pot.catalog.read() as tx:
             return [describe_stream(stream) for stream in list_streams(tx)]
 
-    def push(self, stream: str, rows: Any, *, key: str | None = None) -> str:
-        """Add rows to a stream; they are durable when this returns. Returns their position.
+    def push(self, stream: str, rows: Any, *, key: str | None = None) -> Pushed:
+        """Add rows to a stream; they are durable when this returns. Returns their position, with `added` beside it.
 
-        All rows are taken or none. With a `key`, pushing the same again changes nothing.
+        All rows are taken or none. With a `key`, pushing the same again changes nothing: `added` is 0 then.
         """
         engine = self._pot.engine()
         if key is not None:
@@ -142,13 +139,17 @@ class Soup:
 
     # Tables
 
-    def create_table(self, name: str, schema: str | Schema | None = None, rows: Any = None) -> None:
-        """Make a table: dimension data, without time.
+    def create_table(
+        self, name: str, schema: str | Schema | None = None, rows: Any = None, *, if_not_exists: bool = False
+    ) -> None:
+        """Make a table: dimension data, without time; `if_not_exists` leaves one of that name as it is.
 
         `rows` may be a list of dicts, an Arrow table or batch, a pandas, polars or Spark DataFrame, or the path of a
         `.csv` or `.parquet` file. Without a `schema`, rows that carry types give one.
         """
-        self._pot.own().tables.create(name, schema, rows)
+        tables = self._pot.own().tables
+        with unless_there(name, if_not_exists, tables.describe):
+            tables.create(name, schema, rows)
 
     def replace_table(self, name: str, rows: Any) -> None:
         """Put new rows in the place of all that a table holds, in one step: nobody sees a part of them."""
@@ -339,31 +340,23 @@ class Soup:
     def wait(self, position: Positions, *, timeout: float | None = None) -> None:
         """Wait until a push is in, or until what an answer reflects is here; all of them if several are given."""
         seconds = check_timeout(timeout)
-        wait_for(self._pot.catalog, position, seconds, help_along=self._pot.help_along, trouble=self._pot.trouble)
+        wait_for(self._pot.catalog, position, seconds, help_along=self._pot.help_along, trouble=self._pot.waits_for)
 
     def status(self) -> dict[str, Any]:
         """What is there: rows, runs, tail, debts, queries, position, lag."""
         if not self._pot.is_there():
-            empty = {
-                "streams": {},
-                "tables": {},
-                "queries": 0,
-                "clauses": 0,
-                "damaged": [],
-                "position": str(Position(0)),
-            }
-            return {**empty, "engine": "none", "error": None}
+            empty = {"streams": {}, "tables": {}, "queries": 0, "clauses": 0, "damaged": []}
+            about = {"position": str(Position(0)), "engine": "none", "error": None, "version": version("tureen")}
+            return {**empty, **about}
         engine = self._pot.running
         ends = None if engine is None else engine.inbox.end
         with self._pot.catalog.read() as tx:
             found = pot_status(tx, ends)
-        return {**found, "engine": self._pot.state(), "error": self._pot.trouble()}
+        return {**found, "engine": self._pot.state(), "error": self._pot.trouble(), "version": version("tureen")}
 
     def trouble(self) -> str | None:
         """Why rows are not taken up and answered at the moment, or None where they are."""
-        state = self._pot.state()
-        found = self._pot.trouble()
-        return found or (None if state == "running" else "Spark is starting" if state == "starting" else "no engine")
+        return self._pot.waits_for() or ("no engine" if self._pot.state() == "none" else None)
 
     def batches(self) -> list[dict[str, float]]:
         """The last micro-batch of each of Spark's streaming queries: its seconds and its rows."""

@@ -107,6 +107,10 @@ class OpenPot:
         """Why the engine does not run, if it is known."""
         return None if self.running is None else self.running.error
 
+    def waits_for(self) -> str | None:
+        """Why rows are not taken up by this process's engine at the moment, if it has one."""
+        return self.trouble() or ("Spark is starting" if self.state() == "starting" else None)
+
     def state(self) -> str:
         """Either "running", "starting", or "none" where this process has no engine."""
         if self.running is None:

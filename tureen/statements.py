@@ -33,7 +33,7 @@ from tureen.language.statements import (
 )
 from tureen.results.answer import Answer
 from tureen.schema import Schema
-from tureen.standing import StandingQuery
+from tureen.standing import QueryTemplate, StandingQuery
 
 Outcome = StandingQuery | Answer | list[dict[str, Any]] | dict[str, Any] | None
 """What a statement gives: REGISTER a handle, INVOKE and SELECT an answer, SHOW rows, EXPLAIN and DESCRIBE one."""
@@ -51,10 +51,13 @@ class Speaks(Protocol):
         retain: str | None = None,
         clock: str = "wall",
         source: dict[str, Any] | None = None,
+        if_not_exists: bool = False,
     ) -> None:
         """Make a stream."""
 
-    def create_table(self, name: str, schema: str | Schema | None = None, rows: Any = None) -> None:
+    def create_table(
+        self, name: str, schema: str | Schema | None = None, rows: Any = None, *, if_not_exists: bool = False
+    ) -> None:
         """Make a table."""
 
     def drop_stream(self, name: str) -> None:
@@ -83,6 +86,12 @@ class Speaks(Protocol):
 
     def describe_queries(self) -> list[dict[str, Any]]:
         """The standing queries."""
+
+    def templates(self) -> list[dict[str, Any]]:
+        """The templates."""
+
+    def template(self, handle_or_name: str) -> QueryTemplate:
+        """The template of that handle or name."""
 
 
 def run_statement(soup: Speaks, statement: Statement, *, files: bool = True) -> Outcome:
@@ -123,22 +132,21 @@ def run_statement(soup: Speaks, statement: Statement, *, files: bool = True) -> 
 def _create_stream(soup: Speaks, wanted: CreateStream) -> None:
     source = None if wanted.format is None else {"format": wanted.format, "options": dict(wanted.options)}
     with _at(wanted.place):
-        try:
-            soup.create_stream(wanted.name, wanted.schema, retain=wanted.retain, clock=wanted.clock, source=source)
-        except DuplicateName:
-            if not wanted.if_not_exists or _named(soup.streams(), wanted.name) is None:
-                raise
+        soup.create_stream(
+            wanted.name,
+            wanted.schema,
+            retain=wanted.retain,
+            clock=wanted.clock,
+            source=source,
+            if_not_exists=wanted.if_not_exists,
+        )
 
 
 def _create_table(soup: Speaks, wanted: CreateTable, files: bool) -> None:
     with _at(wanted.place):
         if wanted.file is not None and not files:
             raise InvalidRows("files are not read here", hint="create the table, then send its rows")
-        try:
-            soup.create_table(wanted.name, wanted.schema, wanted.file)
-        except DuplicateName:
-            if not wanted.if_not_exists or _named(soup.tables(), wanted.name) is None:
-                raise
+        soup.create_table(wanted.name, wanted.schema, wanted.file, if_not_exists=wanted.if_not_exists)
 
 
 def _drop(soup: Speaks, wanted: Drop) -> None:
@@ -157,34 +165,47 @@ def _drop(soup: Speaks, wanted: Drop) -> None:
 
 
 def _listing(soup: Speaks, what: str) -> Callable[[], list[dict[str, Any]]]:
-    return {"STREAMS": soup.streams, "TABLES": soup.tables, "QUERIES": soup.describe_queries}[what]
+    listings = {
+        "STREAMS": soup.streams,
+        "TABLES": soup.tables,
+        "QUERIES": soup.describe_queries,
+        "TEMPLATES": soup.templates,
+    }
+    return listings[what]
 
 
-_PLURAL = {"STREAM": "STREAMS", "TABLE": "TABLES", "QUERY": "QUERIES"}
-_UNKNOWN: dict[str | None, type[TureenError]] = {"TABLE": UnknownTable, "QUERY": UnknownQuery}
+_PLURAL = {"STREAM": "STREAMS", "TABLE": "TABLES", "QUERY": "QUERIES", "TEMPLATE": "TEMPLATES"}
+_UNKNOWN: dict[str | None, type[TureenError]] = {
+    "TABLE": UnknownTable,
+    "QUERY": UnknownQuery,
+    "TEMPLATE": UnknownQuery,
+}
 
 
 def _describe(soup: Speaks, wanted: Describe) -> dict[str, Any]:
-    """The stream, the table or the query of that name; in this order, as a query may have a stream's name."""
-    names: list[str] = []
-    for kind in [wanted.kind] if wanted.kind else _PLURAL:
-        listed = _listing(soup, _PLURAL[kind])()
-        found = _named(listed, wanted.name)
+    """The stream, table, query or template of that name; in this order, as a query may have a stream's name."""
+    kinds = [wanted.kind] if wanted.kind else list(_PLURAL)
+    for kind in kinds:
+        found = _find(soup, kind, wanted.name)
         if found is not None:
             return {"kind": kind.lower(), **found}
-        names += [one["name"] for one in listed if one["name"] is not None]
-    what = "stream, table or query" if wanted.kind is None else wanted.kind.lower()
+    names = [one["name"] for kind in kinds for one in _listing(soup, _PLURAL[kind])() if one["name"] is not None]
+    what = "stream, table, query or template" if wanted.kind is None else wanted.kind.lower()
     raise _UNKNOWN.get(wanted.kind, UnknownStream)(
         f"there is no {what} named '{wanted.name}'", hint=nearest(wanted.name, names)
     )
 
 
-def _named(listed: list[dict[str, Any]], name: str) -> dict[str, Any] | None:
-    wanted = name.lower()
-    return next(
-        (one for one in listed if (one["name"] or "").lower() == wanted or one.get("id") == wanted),
-        None,
-    )
+def _find(soup: Speaks, kind: str, name: str) -> dict[str, Any] | None:
+    """What a listing says of a name or a handle; the names of queries and templates are the caller's own."""
+    listed = _listing(soup, _PLURAL[kind])()
+    if kind in ("STREAM", "TABLE"):
+        return next((one for one in listed if one["name"].lower() == name.lower()), None)
+    try:
+        handle = soup.query(name).id if kind == "QUERY" else soup.template(name).id
+    except UnknownQuery:
+        return None
+    return next((one for one in listed if one.get("id") == handle), None)
 
 
 _ABOUT_THE_TEXT = (DuplicateName, InvalidSchema, UnknownQuery, UnknownStream, UnknownTable)

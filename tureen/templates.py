@@ -112,9 +112,10 @@ class Templates:
             drop_template(tx, found.id)
 
     def describe(self, owner: str | None = None) -> list[tuple[Template, int]]:
-        """All templates, or an owner's, with the number of their queries that stand."""
+        """All templates, or those an owner has or others share, with the number of their queries that stand."""
         with self._catalog.read() as tx:
-            return [(one, len(standing_numbers(tx, one))) for one in list_templates(tx, owner)]
+            listed = list_templates(tx, owner, with_shared=True)
+            return [(one, len(standing_numbers(tx, one))) for one in listed]
 
     def matches(self, handle: str, since: Position | None, owner: str | None = None) -> Matches:
         """The rows that joined the answers of its queries since a position."""

@@ -55,7 +55,7 @@ def test_from_a_stream_to_an_answer(cli: Cli, stream: str) -> None:
     assert stream in cli("status").out
     assert cli("query", "drop", handle).code == 0
     assert cli("query", "invoke", handle).code == 1
-    assert cli("stream", "drop", stream).code == 0
+    assert cli("stream", "drop", stream, "-y").code == 0
 
 
 def test_followed(cli: Cli, stream: str) -> None:
@@ -71,7 +71,78 @@ def test_followed(cli: Cli, stream: str) -> None:
     assert rest.json()["row"] == {"sym": "B", "qty": 2}
 
 
-def test_templates(cli: Cli, stream: str, tmp_path: Path) -> None:
+def test_followed_from_the_beginning(cli: Cli, stream: str) -> None:
+    handle = cli("query", "register", f"SELECT qty FROM {stream}").out.strip()
+    lines(stream, cli, ("A", 1.0, 1), ("B", 2.0, 2))
+    assert cli("query", "follow", handle, "--timeout", "0").out == ""
+    assert cli("query", "follow", handle, "--from-beginning", "--timeout", "0").out == "qty=1\nqty=2\n"
+    assert cli("query", "follow", handle, "--from-beginning", "--since", "1").code == 2
+
+
+@pytest.mark.parametrize(("given", "kept"), [((), "auto"), (("yes",), True), (("no",), False), (("auto",), "auto")])
+def test_results_are_kept_ready_as_it_was_asked_for(
+    cli: Cli, stream: str, given: tuple[str, ...], kept: object
+) -> None:
+    options = ("--materialize", *given) if given else ()
+    handle = cli("query", "register", f"SELECT qty FROM {stream} WHERE qty > 7", *options).out.strip()
+    assert cli("query", "explain", handle, "-o", "json").json()["materialize"] == kept
+
+
+def test_now_is_taken_as_it_is_printed(cli: Cli, stream: str) -> None:
+    handle = cli("query", "register", f"SELECT ts FROM {stream} BEGIN NOW - 1 SECOND END NOW").out.strip()
+    lines(stream, cli, ("A", 1.0, 1))
+    answer = cli("query", "invoke", handle, "--now", TIMES, "-o", "json").json()
+    printed = [answer["window"]["end"], answer["rows"][0]["ts"]]
+    printed += cli("query", "invoke", handle, "--now", TIMES, "-o", "csv").out.splitlines()[1:]
+    printed += [
+        cli("query", "invoke", handle, "--now", TIMES).out.splitlines()[3].strip("| "),
+        "2026-01-01T00:00:00.25",
+    ]
+    for text in printed:
+        assert len(cli("query", "invoke", handle, "--now", text, "-o", "json").json()["rows"]) == 1, text
+    assert cli("query", "invoke", handle, "--now", "noon").code == 2
+
+
+def test_a_stream_is_not_dropped_where_nobody_can_answer(cli: Cli, stream: str) -> None:
+    refused = cli("stream", "drop", stream, stdin="y\n")
+    assert (refused.code, "-y" in refused.err) == (2, True)
+    assert stream in [one["name"] for one in cli("stream", "list", "-o", "json").json()]
+
+
+def test_whoever_gives_no_token_is_told_how(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TUREEN_TOKEN")
+    for words in (("status",), ("token", "list"), ("sql", "-c", "SHOW STREAMS")):
+        done = cli(*words)
+        assert (done.code, "TUREEN_TOKEN" in done.err) == (1, True), words
+
+
+def test_a_query_is_shared_and_listed_by_others(cli: Cli, served_pot: Running, stream: str) -> None:
+    other = served_pot.tokens["other"]
+    name = f"q_{stream}"
+    handle = cli("query", "register", f"SELECT qty FROM {stream}", "--name", name).out.strip()
+    assert cli("query", "share", name).out.strip() == handle
+    listed = {one["id"]: one for one in cli("query", "list", "-o", "json", "--token", other).json()}
+    assert (listed[handle]["owner"], listed[handle]["shared"]) == ("local", True)
+    assert f"| {handle} | {name}" in cli("sql", "-c", "SHOW QUERIES", "--token", other).out
+    assert cli("query", "invoke", handle, "--token", other).code == 0
+    # A name is its owner's own.
+    assert cli("query", "invoke", name, "--token", other).code == 1
+    assert cli("sql", "-c", f"DESCRIBE QUERY {name}", "--token", other).code == 1
+    assert cli("query", "share", handle, "--stop").code == 0
+    assert handle not in cli("query", "list", "--token", other).out
+    assert cli("query", "share", handle, "--token", other).code == 1
+
+
+def test_explained_for_people(cli: Cli, stream: str) -> None:
+    sql = f"SELECT qty FROM {stream} WHERE price > 100 AND sym IN ('A', 'B') AND ts >= TIMESTAMP '2026-01-01 00:00:00'"
+    handle = cli("query", "register", sql).out.strip()
+    for done in (cli("query", "explain", handle), cli("sql", "-c", f"EXPLAIN `{handle}`")):
+        for part in ("price > 100.0", "sym IN ('A', 'B')", "ts >= TIMESTAMP '2026-01-01 00:00:00'", "access.way"):
+            assert part in done.out
+        assert not set("{}[]") & set(done.out)
+
+
+def test_templates(cli: Cli, served_pot: Running, stream: str, tmp_path: Path) -> None:
     params = tmp_path / "rules.csv"
     params.write_text("sym,least\nA,1\nB,2\n")
     sql = f"SELECT sym, qty FROM {stream} WHERE sym = :sym AND qty > :least"
@@ -83,6 +154,16 @@ def test_templates(cli: Cli, stream: str, tmp_path: Path) -> None:
     since = cli("query", "invoke", f"{made['id']}.0", "-o", "json").json()["position"]
     lines(stream, cli, ("B", 1.0, 9))
     assert cli("template", "follow", f"t_{stream}", "--since", since, "-n", "1").out == "#1  sym=B  qty=9\n"
+    shown = cli("template", "show", f"t_{stream}", "-o", "json").json()
+    assert (shown["id"], shown["queries"], "matching" in shown) == (made["id"], 2, True)
+    assert made["id"] in cli("sql", "-c", "SHOW TEMPLATES").out
+    assert cli("sql", "-c", f"DESCRIBE t_{stream}", "-o", "json").json()["kind"] == "template"
+    everything = cli("template", "follow", f"t_{stream}", "--from-beginning", "--timeout", "0")
+    assert everything.out == "#1  sym=B  qty=9\n"
+    assert cli("template", "share", f"t_{stream}").out.strip() == made["id"]
+    other = served_pot.tokens["other"]
+    assert made["id"] in [one["id"] for one in cli("template", "list", "-o", "json", "--token", other).json()]
+    assert cli("template", "share", made["id"], "--stop").code == 0
     assert cli("template", "drop", made["id"]).code == 0
     assert cli("template", "follow", made["id"]).code == 1
 
@@ -96,7 +177,8 @@ def test_tables(cli: Cli, stream: str, tmp_path: Path) -> None:
     assert cli("table", "replace", name, str(tmp_path / "b.json")).code == 0
     assert cli("table", "show", name, "-o", "json").json() == [{"sym": "D", "text": "z"}]
     assert name in cli("table", "list").out
-    assert cli("table", "drop", name).code == 0
+    assert cli("table", "drop", name).code == 2, "nobody can answer whether to drop it"
+    assert cli("table", "drop", name, "-y").code == 0
     assert cli("table", "create", "x", str(tmp_path / "a.csv")).code == 2
 
 
@@ -158,6 +240,21 @@ def test_on_a_pot_of_this_machine(cli: Cli, served_pot: Running, stream: str) ->
     refused = cli("stream", "create", "x", "n INT", "--pot", pot)
     assert (refused.code, refused.out) == (1, "")
     assert "process" in refused.err
+
+
+@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize(
+    "words",
+    [("status",), ("stream", "list"), ("query", "list"), ("sql", "-c", "SHOW STREAMS"), ("token", "list")],
+    ids=" ".join,
+)
+def test_a_directory_that_is_no_pot(cli: Cli, tmp_path: Path, words: tuple[str, ...], there: bool) -> None:
+    directory = tmp_path if there else tmp_path / "nowhere"
+    done = cli(*words, "--pot", str(directory))
+    says = "there is no pot in" if there else "there is no directory"
+    assert (done.code, done.out) == (1, "")
+    assert f"{says} '{directory}'" in done.err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_pot_without_a_server_from_beginning_to_end(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from tests.cli.conftest import Cli
+from tests.service.running import Running
 
 ROWS: list[dict[str, Any]] = [
     {"sym": f"s{number}", "price": number / 2, "qty": number, "ts": f"2026-01-01T00:00:{number:02}Z"}
@@ -73,14 +74,58 @@ def test_every_format_in_chunks_and_once(
     path = tmp_path / name
     write(path)
     query = cli("query", "register", f"SELECT * FROM {stream}").out.strip()
-    for _ in range(2):
+    for added in (10, 0):
         # The second time nothing is added: the chunks have the keys of the first.
         done = cli("push", stream, str(path), "--chunk", "3", "--wait", "-o", "json")
         assert done.code == 0, done.err
-        assert done.json()["rows"] == 10
+        assert (done.json()["rows"], done.json()["added"]) == (10, added)
     found = cli("query", "invoke", query, "-o", "json").json()["rows"]
     assert [row["qty"] for row in found] == list(range(10))
     assert found[9]["ts"] == "2026-01-01T00:00:09+00:00"
+
+
+def test_a_failed_push_tells_what_was_taken_and_is_repeated_with_the_file_mended(
+    cli: Cli, stream: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.csv"
+    _csv(path)
+    good = path.read_text()
+    path.write_text(good.replace("3.0,6", "3.0,many"))
+    query = cli("query", "register", f"SELECT qty FROM {stream}").out.strip()
+    failed = cli("push", stream, str(path), "--chunk", "4")
+    assert failed.code == 1
+    assert failed.err.splitlines() == [
+        "error: 'a.csv' line 8: column 'qty' is INT, not 'many'",
+        "rows 1 to 4 of the file were taken, and none from row 5 on",
+        "repeat the command, with the file mended where it must be: rows that were taken are not added again",
+    ]
+    path.write_text(good)
+    mended = cli("push", stream, str(path), "--chunk", "4", "--wait")
+    assert mended.err.startswith(f"6 rows pushed to {stream} in ")
+    assert mended.err.endswith("; 4 rows had been pushed before\n")
+    assert cli("query", "invoke", query, "-o", "csv").out == "qty\n" + "".join(f"{number}\n" for number in range(10))
+    again = cli("push", stream, str(path), "--chunk", "4")
+    assert again.err.startswith("nothing was added: ")
+    first = cli("push", stream, "-", "--format", "csv", stdin=good.replace("0.0,0", "0.0,none"))
+    assert first.err.splitlines()[1] == "no row of the file was taken"
+
+
+def test_csv_with_a_token_that_may_only_push(cli: Cli, served_pot: Running, stream: str, tmp_path: Path) -> None:
+    path, token = tmp_path / "a.csv", ("--token", served_pot.tokens["write"])
+    _csv(path)
+    good = path.read_text()
+    query = cli("query", "register", f"SELECT qty FROM {stream}").out.strip()
+    path.write_text(good.replace("3.0,6", "3.0,many"))
+    failed = cli("push", stream, str(path), "--chunk", "4", *token)
+    assert failed.err.splitlines()[:2] == [
+        "error: 'a.csv' line 8: column 'qty' is INT, not 'many'",
+        "rows 1 to 4 of the file were taken, and none from row 5 on",
+    ]
+    path.write_text(good)
+    done = cli("push", stream, str(path), "--chunk", "4", "--wait", "-o", "json", *token)
+    assert (done.code, done.json()["rows"], done.json()["added"]) == (0, 10, 6), done.err
+    assert cli("query", "invoke", query, "-o", "csv").out == "qty\n" + "".join(f"{number}\n" for number in range(10))
+    assert cli("push", "nowhere", str(path), *token).code == 1
 
 
 def test_a_file_is_added_again_when_asked_for_or_changed(cli: Cli, stream: str, tmp_path: Path) -> None:
@@ -96,10 +141,16 @@ def test_a_file_is_added_again_when_asked_for_or_changed(cli: Cli, stream: str, 
     assert count() == 20
     os.utime(path, ns=(1, 1))
     cli("push", stream, str(path), "--wait")
+    assert count() == 20, "its rows are the same"
+    path.write_text(path.read_text().replace("s9", "s10"))
+    cli("push", stream, str(path), "--wait")
     assert count() == 30
     cli("push", stream, str(path), "--wait", "--key", "mine")
     cli("push", stream, str(path), "--wait", "--key", "mine")
     assert count() == 40
+    path.write_text(path.read_text().replace("s8", "s11"))
+    refused = cli("push", stream, str(path), "--key", "mine")
+    assert (refused.code, "used with other rows" in refused.err) == (1, True)
 
 
 def test_standard_input_is_new_each_time(cli: Cli, stream: str) -> None:

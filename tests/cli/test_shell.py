@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import re
@@ -11,6 +12,7 @@ import sys
 import termios
 import time
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Self
 
@@ -57,6 +59,12 @@ def test_commands(cli: Cli, stream: str) -> None:
         assert cli("sql", stdin=wrong).code == 1
 
 
+def test_words_of_other_shells(cli: Cli) -> None:
+    done = cli("sql", stdin="HELP\nhelp;\nquit\nSHOW NONSENSE;")
+    assert (done.code, done.out.count("\\follow QUERY")) == (0, 2), done.err
+    assert cli("sql", "-c", "exit;").code == 0
+
+
 def test_statements_are_cut_where_they_end() -> None:
     assert split("a; 'x;''y'; `q;r` /* ; */ -- ;\n; \"z;\\\";\" ;").statements == (
         "a",
@@ -67,7 +75,7 @@ def test_statements_are_cut_where_they_end() -> None:
     assert split(" ; ; -- only\n;").statements == ()
     for text in ("SELECT 1", "SELECT ';", "SELECT 1; SELECT", "/* ;", "SELECT `a;"):
         assert not is_complete(text)
-    for text in ("", " \n", "SELECT 1;", "SELECT 1; -- done", "\\d"):
+    for text in ("", " \n", "SELECT 1;", "SELECT 1; -- done", "\\d", "exit", "Quit ", "help"):
         assert is_complete(text)
 
 
@@ -88,14 +96,21 @@ def test_what_is_offered() -> None:
 
 
 class Terminal:
-    """A shell at a terminal of its own."""
+    """A command, usually the shell, at a terminal of its own."""
 
-    def __init__(self, env: dict[str, str]) -> None:
+    def __init__(self, env: dict[str, str], *words: str) -> None:
         """Start it."""
         self._near, far = pty.openpty()
         termios.tcsetwinsize(far, (40, 120))
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tureen.service.cli", "sql"], stdin=far, stdout=far, stderr=far, env=env
+            [sys.executable, "-m", "tureen.service.cli", *(words or ("sql",))],
+            stdin=far,
+            stdout=far,
+            stderr=far,
+            env=env,
+            # Ctrl-C is for whoever has the terminal.
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
         os.close(far)
         self.seen = ""
@@ -128,6 +143,15 @@ class Terminal:
         found, _, self.seen = self.seen.partition(part)
         return found + part
 
+    def rest(self) -> str:
+        """What comes until the command ends."""
+        while True:
+            try:
+                data = os.read(self._near, 1 << 16)
+            except OSError:
+                return self.seen
+            self.seen += data.decode(errors="replace")
+
 
 @pytest.fixture
 def env(served_pot: Running, tmp_path: Path) -> dict[str, str]:
@@ -149,6 +173,7 @@ def shell(env: dict[str, str]) -> Iterator[Terminal]:
 
 
 def test_typed_at_a_terminal(shell: Terminal, env: dict[str, str], stream: str) -> None:
+    shell.until(f"tureen {version('tureen')}, server {version('tureen')} at {env['TUREEN_URL']}")
     shell.until("tureen>")
     shell.type(f"SELECT sym,\r  prize FROM {stream};\r")
     shell.until("...>")
@@ -166,8 +191,25 @@ def test_typed_at_a_terminal(shell: Terminal, env: dict[str, str], stream: str) 
     shell.until("tureen>")
     shell.type("SELECT nonsense\x03")
     shell.until("tureen>")
-    shell.type("\\q\r")
+    shell.type("help\r")
+    shell.until("\\timing")
+    shell.until("tureen>")
+    shell.type("exit\r")
     assert shell.process.wait(30) == 0
     kept = Path(env["TUREEN_HISTORY"])
     assert f"+  prize FROM {stream};" in kept.read_text()
     assert kept.stat().st_mode & 0o077 == 0
+
+
+def test_what_a_push_waits_for_is_shown_and_ctrl_c_ends_it(tmp_path: Path) -> None:
+    """On a pot of this machine, whose Spark is still starting."""
+    (tmp_path / "rows.json").write_text('[{"n": 1}]')
+    env = {**os.environ, "TUREEN_POT": str(tmp_path / "pot"), "TERM": "xterm"}
+    env.pop("TUREEN_URL", None)
+    with Terminal(env, "stream", "create", "s", "n INT") as made:
+        assert made.process.wait(60) == 0
+    with Terminal(env, "push", "s", str(tmp_path / "rows.json"), "--wait") as push:
+        push.until("Spark is starting")
+        push.type("\x03")
+        assert push.process.wait(60) == 130
+        assert "Traceback" not in push.rest()

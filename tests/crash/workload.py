@@ -41,7 +41,7 @@ def push(inbox: Inbox, stream: int, number: int) -> int:
     """Push the rows of one number under its key, and return where they end in the log."""
     payload = to_batch(SCHEMA, rows(number)).serialize().to_pybytes()
     digest = number.to_bytes(16, "little")
-    return inbox.push(stream, Entry(payload, ROWS, micros_now(), digest, f"key-{number}"))
+    return inbox.push(stream, Entry(payload, ROWS, micros_now(), digest, f"key-{number}")).end
 
 
 def take(root: Path) -> None:

@@ -48,7 +48,8 @@ def take(catalog: Catalog, place: int) -> None:
 def test_a_key_pushed_again_changes_nothing(catalog: Catalog) -> None:
     inbox = Inbox(catalog.root, catalog)
     first = inbox.push(1, entry("rows", "k"))
-    assert inbox.push(1, entry("rows", "k")) == first
+    assert first.added
+    assert inbox.push(1, entry("rows", "k")) == (first.end, False)
     assert payloads(catalog.root) == ["rows"]
 
 
@@ -76,16 +77,16 @@ def test_keys_survive_a_restart_and_the_trimming_of_their_segment(
     first = inbox.push(1, entry("rows", "k"))
     inbox.close()
     inbox = Inbox(catalog.root, catalog)
-    assert inbox.push(1, entry("rows", "k")) == first
+    assert inbox.push(1, entry("rows", "k")) == (first.end, False)
     inbox.push(1, entry("more"))
     take(catalog, inbox.end(1))
     inbox.trim()
     assert payloads(catalog.root) == ["more"]
-    assert inbox.push(1, entry("rows", "k")) == first
+    assert inbox.push(1, entry("rows", "k")) == (first.end, False)
     with pytest.raises(KeyConflict):
         inbox.push(1, entry("others", "k"))
     inbox.close()
-    assert Inbox(catalog.root, catalog).push(1, entry("rows", "k")) == first
+    assert Inbox(catalog.root, catalog).push(1, entry("rows", "k")) == (first.end, False)
 
 
 def test_an_old_key_is_forgotten(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +106,7 @@ def test_an_old_key_is_forgotten(catalog: Catalog, monkeypatch: pytest.MonkeyPat
 def test_what_is_not_taken_is_not_trimmed(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "SEGMENT_BYTES", 1)
     inbox = Inbox(catalog.root, catalog)
-    ends = [inbox.push(1, entry(text)) for text in "abcd"]
+    ends = [inbox.push(1, entry(text)).end for text in "abcd"]
     take(catalog, ends[1])
     inbox.trim()
     assert payloads(catalog.root) == ["c", "d"]
@@ -133,7 +134,7 @@ def test_a_segment_that_has_grown_is_ended_when_the_inbox_is_trimmed(
     inbox.close()
     again = Inbox(catalog.root, catalog)
     assert again.end(1) == end
-    assert again.push(1, entry("c", "c")) < end, "its key is known"
+    assert again.push(1, entry("c", "c")).end < end, "its key is known"
 
 
 def test_those_who_push_together_are_committed_together(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +167,7 @@ def test_heads_tell_the_source_how_far_the_logs_go(catalog: Catalog) -> None:
     heads = Heads(catalog.root / "inbox")
     seen = heads.wait(-1, 0.0)
     assert heads.ends() == {}
-    end = inbox.push(1, entry("rows"))
+    end = inbox.push(1, entry("rows")).end
     assert heads.wait(seen, 0.0) != seen
     assert heads.ends() == {1: end}
     inbox.close()
@@ -177,20 +178,20 @@ def test_heads_tell_the_source_how_far_the_logs_go(catalog: Catalog) -> None:
 def test_damage_to_the_last_push_is_noticed_by_the_next_inbox(catalog: Catalog) -> None:
     inbox = Inbox(catalog.root, catalog)
     inbox.push(1, entry("first"))
-    end = inbox.push(1, entry("last", "k"))
+    end = inbox.push(1, entry("last", "k")).end
     inbox.close()
     ((_, path),) = segments(log_directory(catalog.root, 1))
     path.write_bytes(path.read_bytes()[:-100])
     again = Inbox(catalog.root, catalog)
     assert again.end(1) == end
-    assert again.push(1, entry("last", "k")) > end
+    assert again.push(1, entry("last", "k")).end > end
     records = list(scan(log_directory(catalog.root, 1), 0, again.end(1), check=True))
     assert [record.entry and bytes(record.entry.payload) for record in records] == [b"first", None, b"last"]
 
 
 def test_the_key_of_a_push_that_was_cut_off_is_free(catalog: Catalog) -> None:
     inbox = Inbox(catalog.root, catalog)
-    whole = inbox.push(1, entry("whole"))
+    whole = inbox.push(1, entry("whole")).end
     heads = (catalog.root / "inbox" / "heads").read_bytes()
     inbox.push(1, entry("x" * 100, "k"))
     inbox.close()
@@ -206,7 +207,7 @@ def test_the_key_of_a_push_that_was_cut_off_is_free(catalog: Catalog) -> None:
 
 def test_heads_that_cannot_be_read_are_ignored(catalog: Catalog) -> None:
     inbox = Inbox(catalog.root, catalog)
-    end = inbox.push(1, entry("rows"))
+    end = inbox.push(1, entry("rows")).end
     inbox.close()
     path = catalog.root / "inbox" / "heads"
     for damaged in (b"", b"\xff" * 32, path.read_bytes()[:-3]):

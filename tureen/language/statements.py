@@ -73,7 +73,7 @@ class Invoke:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """`SHOW STREAMS|TABLES|QUERIES`."""
+    """`SHOW STREAMS|TABLES|QUERIES|TEMPLATES`."""
 
     what: str
 
@@ -89,7 +89,7 @@ class Explain:
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """`DESCRIBE [STREAM|TABLE|QUERY] name`."""
+    """`DESCRIBE [STREAM|TABLE|QUERY|TEMPLATE] name`."""
 
     name: str
     kind: str | None = None
@@ -107,7 +107,8 @@ class Select:
 Statement = CreateStream | CreateTable | Drop | Register | Invoke | Show | Explain | Describe | Select
 
 KINDS = ("STREAM", "TABLE", "QUERY")
-SHOWN = ("STREAMS", "TABLES", "QUERIES")
+DESCRIBED = (*KINDS, "TEMPLATE")
+SHOWN = ("STREAMS", "TABLES", "QUERIES", "TEMPLATES")
 # What begins a query; all but SELECT are refused when it is bound, with what to write instead.
 _SELECT = ("SELECT", "WITH", "(")
 
@@ -228,7 +229,7 @@ def _moment(words: Words) -> datetime:
 
 
 def _show(words: Words) -> Statement:
-    return Show(words.one_of(SHOWN, "write SHOW STREAMS, SHOW TABLES or SHOW QUERIES"))
+    return Show(words.one_of(SHOWN, "write SHOW STREAMS, SHOW TABLES, SHOW QUERIES or SHOW TEMPLATES"))
 
 
 def _explain(words: Words) -> Statement:
@@ -240,7 +241,7 @@ def _explain(words: Words) -> Statement:
 
 
 def _describe(words: Words) -> Statement:
-    kind = words.take().text.upper() if words.word() in KINDS and words.peek(1) is not None else None
+    kind = words.take().text.upper() if words.word() in DESCRIBED and words.peek(1) is not None else None
     place = words.place()
     return Describe(words.handle(), kind, place)
 

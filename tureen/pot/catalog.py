@@ -111,7 +111,7 @@ class Catalog:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A short read transaction."""
-        if self._frozen and not is_frozen(self.root / _FILE):
+        if self._frozen and not is_frozen(self.root / CATALOG_FILE):
             # Somebody who may has begun to write: what was opened as unchanging is opened anew.
             self._frozen = False
             self._engine.dispose()

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from sqlalchemy import delete, select
 from sqlalchemy.dialects.sqlite import insert
@@ -34,6 +35,13 @@ _Known = tuple[str, int]
 """What is known of a key: the digest of its rows, and where in the log they end."""
 
 
+class Stored(NamedTuple):
+    """A push that is durable: where in the log it ends, and whether this call added it or an earlier one had."""
+
+    end: int
+    added: bool
+
+
 class Inbox:
     """The writer of all streams' logs; there is one per pot, held by the engine."""
 
@@ -46,7 +54,7 @@ class Inbox:
         self._logs: dict[int, LogWriter] = {}
         self._keys: dict[tuple[int, str], _Known] = {}
         self._closed = False
-        self._commit: GroupCommit[tuple[int, Entry], int] = GroupCommit(self._append)
+        self._commit: GroupCommit[tuple[int, Entry], Stored] = GroupCommit(self._append)
         with catalog.read() as tx:
             known = list_streams(tx)
         for stream in known:
@@ -57,8 +65,8 @@ class Inbox:
             self._heads.publish(dropped, 0)
         self._remove_dropped()
 
-    def push(self, stream: int, entry: Entry) -> int:
-        """Make a push durable and return the place in the stream's log where it ends."""
+    def push(self, stream: int, entry: Entry) -> Stored:
+        """Make a push durable."""
         return self._commit.submit((stream, entry))
 
     def end(self, stream: int) -> int:
@@ -101,11 +109,11 @@ class Inbox:
             self._heads.publish(stream, log.end)
         return log
 
-    def _append(self, items: list[tuple[int, Entry]]) -> Sequence[int | Exception]:
+    def _append(self, items: list[tuple[int, Entry]]) -> Sequence[Stored | Exception]:
         """Commit one group: one write and one fsync for each stream in it."""
         if self._closed:
             raise TureenError("this pot is closed")
-        outcomes: list[int | Exception] = [0] * len(items)
+        outcomes: list[Stored | Exception] = [Stored(0, added=False)] * len(items)
         by_stream: dict[int, list[int]] = {}
         for number, (stream, _) in enumerate(items):
             by_stream.setdefault(stream, []).append(number)
@@ -118,7 +126,7 @@ class Inbox:
         return outcomes
 
     def _append_to(
-        self, stream: int, numbers: list[int], items: list[tuple[int, Entry]], outcomes: list[int | Exception]
+        self, stream: int, numbers: list[int], items: list[tuple[int, Entry]], outcomes: list[Stored | Exception]
     ) -> None:
         fresh: list[int] = []
         group: dict[str, int] = {}
@@ -132,7 +140,7 @@ class Inbox:
                     _same_rows(entry, items[first][1].digest.hex())
                     repeats.append((number, first))
                 elif known is not None:
-                    outcomes[number] = known
+                    outcomes[number] = Stored(known, added=False)
                 else:
                     fresh.append(number)
                     if entry.key:
@@ -143,13 +151,14 @@ class Inbox:
             log = self._logs.get(stream) or self._open(stream, 0)
             ends = log.append([items[number][1] for number in fresh])
             for number, end in zip(fresh, ends, strict=True):
-                outcomes[number] = end
+                outcomes[number] = Stored(end, added=True)
                 entry = items[number][1]
                 if entry.key:
                     self._keys[stream, entry.key] = (entry.digest.hex(), end)
             self._heads.publish(stream, log.end)
         for number, first in repeats:
-            outcomes[number] = outcomes[first]
+            stored = outcomes[first]
+            outcomes[number] = stored._replace(added=False) if isinstance(stored, Stored) else stored
 
     def _known(self, stream: int, entry: Entry) -> int | None:
         """Where a push with this key is already, or None; raises if its rows were others."""

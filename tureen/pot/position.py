@@ -49,3 +49,20 @@ class Position:
             raise TureenError(f"'{text}' is not a position", hint="take the one that a push or an answer gave")
         numbers = [int(part) for part in parts]
         return cls(*numbers)
+
+
+class Pushed(str):
+    """The position of a push; `added` is how many rows it added: none where its key had brought the same ones before.
+
+    >>> at = Pushed("000000000000007.000001.000000000000400", 3)
+    >>> at.added, Position.parse(at).end
+    (3, 400)
+    """
+
+    added: int
+
+    def __new__(cls, position: str, added: int = 0) -> Pushed:
+        """The position as a text, with the number beside it."""
+        pushed = super().__new__(cls, position)
+        pushed.added = added
+        return pushed

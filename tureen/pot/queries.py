@@ -178,12 +178,21 @@ def standing_version(tx: Connection) -> int:
 
 
 def list_queries(
-    tx: Connection, owner: str | None = None, after: str | None = None, limit: int | None = None
+    tx: Connection,
+    owner: str | None = None,
+    after: str | None = None,
+    limit: int | None = None,
+    *,
+    with_shared: bool = False,
 ) -> list[Registered]:
-    """Queries in order of registration: all or an owner's, from a `place` on, so many at most."""
+    """Queries in order of registration, from a `place` on, so many at most.
+
+    All, or an owner's; `with_shared` has also what others share with that owner.
+    """
     found = _joined().order_by(queries.c.seq, queries.c.id)
     if owner is not None:
-        found = found.where(queries.c.owner == owner)
+        visible = queries.c.owner == owner
+        found = found.where(or_(visible, queries.c.shared) if with_shared else visible)
     if after is not None:
         seq, _, handle = after.partition(".")
         if not _SEQ.fullmatch(seq) or not handle:

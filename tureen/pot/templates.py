@@ -130,11 +130,12 @@ def find_standing(tx: Connection, root: Path, handle_or_name: str, owner: str | 
     return find_member(tx, root, handle_or_name, owner) or find_query(tx, handle_or_name, owner)
 
 
-def list_templates(tx: Connection, owner: str | None = None) -> list[Template]:
-    """All templates, or an owner's, in order of registration."""
+def list_templates(tx: Connection, owner: str | None = None, *, with_shared: bool = False) -> list[Template]:
+    """All templates in order of registration, or an owner's; `with_shared` has also what others share."""
     found = select(templates).order_by(templates.c.seq)
     if owner is not None:
-        found = found.where(templates.c.owner == owner)
+        visible = templates.c.owner == owner
+        found = found.where(or_(visible, templates.c.shared) if with_shared else visible)
     return [_template(row) for row in tx.execute(found)]
 
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 from tureen.aggregates.values import with_now
 from tureen.errors import QueryFailed
 from tureen.language import bind_query
+from tureen.language.factor_text import factor_text
 from tureen.language.quick import QuickBinder
 from tureen.language.shapes import shape_of
 from tureen.matching import Selector, describe, way_of
@@ -249,7 +250,7 @@ class Invoker:
             "state": registered.state if registered.id else None,
             "error": registered.error,
             "stream": state.stream.name,
-            "factors": [str(factor) for factor in ready.query.clause],
+            "factors": [factor_text(factor, state.stream.schema) for factor in ready.query.clause],
             "at_now": None if ready.query.at_now is None else ready.query.at_now.sql,
             "materialize": "auto" if registered.wanted is None else registered.wanted,
             "materialized": registered.number is not None,

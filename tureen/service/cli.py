@@ -20,7 +20,7 @@ from tureen.service.cli_push import push
 from tureen.service.cli_queries import queries
 from tureen.service.cli_serve import serve
 from tureen.service.cli_streams import streams, tables
-from tureen.service.cli_target import AnySoup, Output, on_soup, reporting
+from tureen.service.cli_target import AnySoup, Output, on_any_soup, on_soup, reporting
 from tureen.service.cli_templates import templates
 from tureen.service.cli_tokens import token_commands
 
@@ -71,7 +71,7 @@ def demo(
 
 
 @app.command()
-@on_soup
+@on_any_soup
 def sql(
     soup: AnySoup,
     command: Annotated[str | None, typer.Option("--command", "-c", help="Run this and end.")] = None,

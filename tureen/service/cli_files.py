@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import sys
@@ -18,6 +19,7 @@ import pyarrow.parquet
 from tureen.errors import InvalidRows, TureenError
 from tureen.schema import Schema
 from tureen.service.cli_kinds import STDIN, FileKind
+from tureen.service.client_rows import CsvText
 from tureen.stems.csvfile import read_csv_bytes
 
 
@@ -25,21 +27,24 @@ from tureen.stems.csvfile import read_csv_bytes
 class Chunk:
     """Some rows of a file."""
 
-    rows: pa.Table | list[Any]
+    rows: pa.Table | list[Any] | CsvText
+    count: int
     read: int
     """How many bytes of the file have been read with them."""
 
-    def __len__(self) -> int:
-        """How many rows."""
-        return int(self.rows.num_rows) if isinstance(self.rows, pa.Table) else len(self.rows)
+    digest: str
+    """A fingerprint of what the file says."""
+
+
+def _digest(data: Any) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 def read_chunks(file: str, kind: FileKind, schema: Schema | None, rows: int) -> Iterator[Chunk]:
-    """The rows of a file, or of standard input, some at a time; CSV needs a schema, as it has no types."""
+    """The rows of a file, or of standard input, some at a time; CSV without a schema stays text, as it has no types."""
     with _opened(file) as source:
         match kind:
             case FileKind.CSV:
-                assert schema is not None
                 yield from _csv(source, Path(file).name if file != STDIN else "standard input", schema, rows)
             case FileKind.PARQUET:
                 parquet = pyarrow.parquet.ParquetFile(_seekable(source))
@@ -64,7 +69,7 @@ def read_table(file: str, kind: FileKind, schema: Schema | None) -> pa.Table:
             case FileKind.ARROW:
                 return pa.Table.from_batches(_arrow(_seekable(source)))
             case _:
-                return pa.Table.from_pylist([row for chunk in _json(source, 1 << 16) for row in chunk.rows])
+                return pa.Table.from_pylist([row for some, _ in _objects(source, 1 << 16) for row in some])
 
 
 @contextmanager
@@ -93,7 +98,8 @@ def _place(source: IO[bytes]) -> int:
 def _batches(source: IO[bytes], batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[Chunk]:
     for batch in batches:
         for start in range(0, batch.num_rows, rows):
-            yield Chunk(pa.Table.from_batches([batch.slice(start, rows)]), _place(source))
+            some = batch.slice(start, rows)
+            yield Chunk(pa.Table.from_batches([some]), some.num_rows, _place(source), _digest(some.serialize()))
 
 
 def _arrow(source: IO[bytes]) -> Iterator[pa.RecordBatch]:
@@ -106,13 +112,18 @@ def _arrow(source: IO[bytes]) -> Iterator[pa.RecordBatch]:
 
 
 def _json(source: IO[bytes], rows: int) -> Iterator[Chunk]:
-    """The objects of an array, which is read as a whole, or of lines."""
+    for some, read in _objects(source, rows):
+        yield Chunk(some, len(some), read, _digest(json.dumps(some).encode()))
+
+
+def _objects(source: IO[bytes], rows: int) -> Iterator[tuple[list[Any], int]]:
+    """The objects of an array, which is read as a whole, or of lines; with how many bytes have been read."""
     lines = iter(source)
     first = next((line for line in lines if line.strip()), b"")
     if first.lstrip().startswith(b"["):
         found = json.loads(first + source.read())
         for start in range(0, len(found), rows):
-            yield Chunk(found[start : start + rows], _place(source))
+            yield found[start : start + rows], _place(source)
         return
     read, some = len(first), [json.loads(first)] if first else []
     for number, line in enumerate(lines, 2):
@@ -123,13 +134,13 @@ def _json(source: IO[bytes], rows: int) -> Iterator[Chunk]:
             except json.JSONDecodeError as error:
                 raise InvalidRows(f"line {number} is not JSON", detail=str(error)) from None
         if len(some) >= rows:
-            yield Chunk(some, read)
+            yield some, read
             some = []
     if some:
-        yield Chunk(some, read)
+        yield some, read
 
 
-def _csv(source: IO[bytes], name: str, schema: Schema, rows: int) -> Iterator[Chunk]:
+def _csv(source: IO[bytes], name: str, schema: Schema | None, rows: int) -> Iterator[Chunk]:
     """The rows of a CSV text; each piece is read with the header before it."""
     records = _records(source)
     header, lines = next(records, (b"", 0))
@@ -139,13 +150,22 @@ def _csv(source: IO[bytes], name: str, schema: Schema, rows: int) -> Iterator[Ch
         some.append(record)
         lines += count
         if len(some) >= rows:
-            piece = b"".join(some)
-            read += len(piece)
-            yield Chunk(_typed(schema, name, header, piece, before), read)
-            some, before = [], lines
+            chunk = _piece(schema, name, header, some, before, read)
+            yield chunk
+            some, before, read = [], lines, chunk.read
     if some or not read:
-        piece = b"".join(some)
-        yield Chunk(_typed(schema, name, header, piece, before), read + len(piece))
+        yield _piece(schema, name, header, some, before, read)
+
+
+def _piece(schema: Schema | None, name: str, header: bytes, records: list[bytes], before: int, read: int) -> Chunk:
+    """Some records of a CSV text that has so many lines and bytes before them."""
+    piece = b"".join(records)
+    end, digest = read + len(piece), _digest(header + piece)
+    if schema is not None:
+        table = _typed(schema, name, header, piece, before)
+        return Chunk(table, table.num_rows, end, digest)
+    count = sum(1 for record in records if record.strip())
+    return Chunk(CsvText(name, _head(header), piece, before), count, end, digest)
 
 
 def _records(source: IO[bytes]) -> Iterator[tuple[bytes, int]]:
@@ -164,10 +184,13 @@ def _records(source: IO[bytes]) -> Iterator[tuple[bytes, int]]:
 
 def _typed(schema: Schema, name: str, header: bytes, piece: bytes, before: int) -> pa.Table:
     """A piece in the types of a schema; an error names the line of the whole file."""
-    head = header if header.endswith(b"\n") or not header else header + b"\n"
+    text = CsvText(name, _head(header), piece, before)
     try:
-        return read_csv_bytes(schema, head + piece, name)
+        return read_csv_bytes(schema, text.data, name)
     except InvalidRows:
-        # Empty lines are no rows, but they count as lines.
-        read_csv_bytes(schema, head + b"\n" * (before - head.count(b"\n")) + piece, name)
+        read_csv_bytes(schema, text.padded, name)
         raise
+
+
+def _head(header: bytes) -> bytes:
+    return header if header.endswith(b"\n") or not header else header + b"\n"

@@ -16,8 +16,22 @@ if TYPE_CHECKING:
     from tureen.results.answer import Change
 
 Since = Annotated[str | None, typer.Option(help="Begin after this position, which an answer or a change gave.")]
+FromBeginning = Annotated[
+    bool, typer.Option("--from-beginning", help="Begin with the oldest row that the stream retains.")
+]
 Timeout = Annotated[float | None, typer.Option(help="End when nothing came for so many seconds.")]
 Count = Annotated[int | None, typer.Option("--count", "-n", min=1, help="End after so many changes.")]
+
+
+BEGINNING = "0"
+"""The position before all others."""
+
+
+def beginning(since: str | None, from_beginning: bool) -> str | None:
+    """The position to begin after."""
+    if from_beginning and since is not None:
+        raise typer.BadParameter("give one of the two", param_hint="--since, --from-beginning")
+    return BEGINNING if from_beginning else since
 
 
 def follow_changes(changes: Iterator[Change], output: Format, count: int | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -56,7 +56,31 @@ def show_object(one: Row, output: Format, *, to: IO[str] | None = None) -> None:
         case Format.CSV:
             out.writelines(csv_lines(list(one), [one]))
         case Format.TABLE:
-            _table(["", " "], [{"": name, " ": value} for name, value in one.items()], out, header=False)
+            _table(["", " "], [{"": name, " ": value} for name, value in flat(one)], out, header=False)
+
+
+def flat(parts: Row, within: str = "") -> Iterator[tuple[str, str]]:
+    r"""The parts of one thing as people read them: parts of parts each, a list in lines; NULL and empty ones left out.
+
+    >>> list(flat({"why": None, "access": {"way": "by key"}, "factors": ["a > 1", "b < 2"], "n": 0}))
+    [('access.way', 'by key'), ('factors', 'a > 1\nb < 2'), ('n', '0')]
+    """
+    for name, value in parts.items():
+        match value:
+            case None | []:
+                continue
+            case Mapping():
+                yield from flat(value, f"{within}{name}.")
+            case list() | tuple():
+                yield within + name, "\n".join(_line(one) for one in value)
+            case _:
+                yield within + name, text_of(value)
+
+
+def _line(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {text_of(part)}" for name, part in value.items() if part is not None)
+    return text_of(value)
 
 
 def show_answer(answer: Answer, output: Format, *, to: IO[str] | None = None) -> None:

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import sys
+import time
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
+
+from tureen.errors import WaitTimeout
+
+if TYPE_CHECKING:
+    from tureen.service.cli_target import AnySoup
+
+LOOK_AGAIN = 0.5
+"""How often it is told why rows are not in yet, in seconds."""
 
 
 class Progress:
@@ -49,3 +59,19 @@ class Progress:
     ) -> None:
         """Leave no trace of the bar."""
         self._bars.stop()
+
+
+def wait_until_in(soup: AnySoup, position: str, seconds: float, progress: Progress) -> None:
+    """Wait until a push is in answers, and say beside the bar what it waits for."""
+    deadline = time.monotonic() + seconds
+    progress.note("waiting until the rows are in")
+    while True:
+        left = deadline - time.monotonic()
+        try:
+            soup.wait(position, timeout=max(0.0, min(LOOK_AGAIN, left)))
+        except WaitTimeout as waiting:
+            if left <= LOOK_AGAIN:
+                raise
+            progress.note((waiting.detail or "waiting until the rows are in").partition("\n")[0])
+        else:
+            return

@@ -6,15 +6,18 @@ import hashlib
 import sys
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tureen.errors import TureenError, UnknownStream, nearest
+from tureen.errors import Forbidden, TureenError, UnknownStream, Unreachable, nearest
 from tureen.service.cli_kinds import STDIN, FileKind, kind_of
 from tureen.service.cli_output import Format, show_object
-from tureen.service.cli_progress import Progress
+from tureen.service.cli_progress import Progress, wait_until_in
 from tureen.service.cli_target import AnySoup, Output, on_soup
 
 if TYPE_CHECKING:
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
 
 CHUNK_ROWS = 50_000
 """How many rows are pushed at a time, unless the caller says otherwise."""
+
+WAIT_SECONDS = 300.0
+"""For how long `--wait` waits."""
 
 
 @on_soup
@@ -44,55 +50,121 @@ def push(
 ) -> None:
     """Push the rows of a file.
 
-    Each chunk is taken as a whole or not at all, under a key of its own: a push that was interrupted can be repeated,
-    and what is there already is not added again. The key of a file comes from its path, size and time of change, and
-    holds for at least 24 hours; standard input gets a new one each time.
+    Each chunk is taken as a whole or not at all, under a key that is made of the file's path, the chunk's place and its
+    content: a push that failed can be repeated, after mending the file where that is needed, and rows that were taken
+    are not added again. Keys hold for at least 24 hours; standard input gets new ones each time.
     """
     # It brings Arrow, which help does without.
     from tureen.service.cli_files import read_chunks  # noqa: PLC0415
 
     found = kind_of(file, kind)
-    # CSV has no types of its own, so that those of the stream are needed.
     schema = _schema(soup, stream) if found is FileKind.CSV else None
     prefix = key or (uuid.uuid4().hex if again or file == STDIN else file_key(file))
     size = Path(file).stat().st_size if Path(file).is_file() else None
-    rows, position, began = 0, None, time.perf_counter()
+    sent = _Sent(repeatable=key is not None or not (again or file == STDIN))
+    began = time.perf_counter()
     with Progress(f"pushing to {stream}", size) as progress:
-        chunks = read_chunks(file, found, schema, chunk)
-        for number, some in enumerate(chunks):
-            position = soup.push(stream, some.rows, key=f"{prefix}/{chunk}/{number}")
-            rows += len(some)
-            progress.at(some.read, f"{rows:,} rows")
-        if wait and position is not None:
-            progress.note("waiting until they are in")
-            soup.wait(position, timeout=300)
-    _say(stream, rows, position, time.perf_counter() - began, output)
+        with sent.told():
+            for some in read_chunks(file, found, schema, chunk):
+                sent.begin(some.count)
+                # A key that was given stands for the rows at that place. Another file may come under the same path.
+                own = f"{prefix}/{sent.rows}" if key else f"{prefix}/{sent.rows}/{some.digest}"
+                at = soup.push(stream, some.rows, key=own)
+                sent.end(at, at.added)
+                progress.at(some.read, f"{sent.rows:,} rows")
+        if wait and sent.position is not None:
+            wait_until_in(soup, sent.position, WAIT_SECONDS, progress)
+    _say(stream, file, sent, time.perf_counter() - began, output)
+
+
+@dataclass
+class _Sent:
+    """How far a push is."""
+
+    repeatable: bool
+    rows: int = 0
+    added: int = 0
+    position: str | None = None
+    pending: int = 0
+    """How many rows are on their way."""
+
+    def begin(self, rows: int) -> None:
+        """So many rows are sent now."""
+        self.pending = rows
+
+    def end(self, position: str, added: int) -> None:
+        """They were taken; so many of them are new."""
+        self.rows, self.added, self.pending, self.position = self.rows + self.pending, self.added + added, 0, position
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """What ends the push is told with what was taken and what was not."""
+        try:
+            yield
+        except TureenError as error:
+            told = self.account(sure=not isinstance(error, Unreachable))
+            error.detail = "\n".join([error.detail, *told] if error.detail else told)
+            raise
+        except KeyboardInterrupt:
+            print("\n".join(["", *self.account(sure=not self.pending)]), file=sys.stderr)
+            raise
+
+    def account(self, *, sure: bool) -> list[str]:
+        """What was taken and what was not, in sentences."""
+        taken = f"rows 1 to {self.rows:,} of the file were taken" if self.rows else "no row of the file was taken"
+        if not sure:
+            doubtful = f"rows {self.rows + 1:,} to {self.rows + self.pending:,}"
+            return [f"{taken}; whether {doubtful} were is not known", *self._next()]
+        return [f"{taken}, and none from row {self.rows + 1:,} on", *self._next()] if self.rows else [taken]
+
+    def _next(self) -> list[str]:
+        if self.repeatable:
+            return [
+                "repeat the command, with the file mended where it must be: rows that were taken are not added again"
+            ]
+        return ["a repeated command would add them once more; --key makes it repeatable"]
 
 
 def file_key(file: str) -> str:
-    """What tells one file from another, and from itself after a change."""
+    """What tells one file from another."""
     try:
-        path = Path(file).resolve()
-        state = path.stat()
+        path = Path(file).resolve(strict=True)
     except OSError as error:
         raise TureenError(f"'{file}' cannot be read", detail=error.strerror) from None
-    return "file-" + hashlib.sha256(f"{path}\0{state.st_size}\0{state.st_mtime_ns}".encode()).hexdigest()[:32]
+    return "file-" + hashlib.sha256(str(path).encode()).hexdigest()[:32]
 
 
-def _schema(soup: AnySoup, stream: str) -> Schema:
+def _schema(soup: AnySoup, stream: str) -> Schema | None:
+    """The stream's columns, as CSV has no types of its own; None where the token may push and see nothing."""
     from tureen.schema import Schema  # noqa: PLC0415
 
-    listed = soup.streams()
+    try:
+        listed = soup.streams()
+    except Forbidden:
+        return None
     for one in listed:
         if one["name"].lower() == stream.lower():
             return Schema.parse(one["schema"], one["time"])
-    raise UnknownStream(f"there is no stream '{stream}'", hint=nearest(stream, [one["name"] for one in listed]))
+    raise UnknownStream(f"there is no stream named '{stream}'", hint=nearest(stream, [one["name"] for one in listed]))
 
 
-def _say(stream: str, rows: int, position: str | None, seconds: float, output: Format) -> None:
-    if output is Format.TABLE:
-        print(f"{rows:,} row{'' if rows == 1 else 's'} pushed to {stream} in {seconds:.1f} s", file=sys.stderr)
-        if position is not None:
-            print(position)
+def _say(stream: str, file: str, sent: _Sent, seconds: float, output: Format) -> None:
+    if output is not Format.TABLE:
+        told = {"stream": stream, "rows": sent.rows, "added": sent.added, "position": sent.position}
+        show_object(told, output)
+        return
+    before = sent.rows - sent.added
+    if before and not sent.added:
+        said = (
+            f"nothing was added: {_rows(sent.rows)} of {file} were pushed to {stream} before; --again adds them again"
+        )
     else:
-        show_object({"stream": stream, "rows": rows, "position": position}, output)
+        said = f"{_rows(sent.added)} pushed to {stream} in {seconds:.1f} s"
+        said += f"; {_rows(before)} had been pushed before" if before else ""
+    print(said, file=sys.stderr)
+    if sent.position is not None:
+        print(sent.position)
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row{'' if count == 1 else 's'}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -11,17 +12,51 @@ import typer
 
 from tureen.errors import TureenError
 from tureen.service.cli_errors import pointing_into
-from tureen.service.cli_following import Count, Since, Timeout, follow_changes
+from tureen.service.cli_following import Count, FromBeginning, Since, Timeout, beginning, follow_changes
 from tureen.service.cli_output import Format, show_answer, show_object, show_rows
+from tureen.service.cli_progress import Progress, wait_until_in
 from tureen.service.cli_target import AnySoup, Output, on_soup
 
-queries = typer.Typer(no_args_is_help=True, help="Standing queries: register, list, invoke, explain, follow, drop.")
+queries = typer.Typer(
+    no_args_is_help=True, help="Standing queries: register, list, invoke, explain, share, follow, drop."
+)
+
+WAIT_SECONDS = 60.0
+"""For how long a position is waited for unless told otherwise."""
 
 Handle = Annotated[str, typer.Argument(metavar="QUERY", help="The query's name or handle.")]
 Sql = Annotated[str | None, typer.Argument(help="The SELECT; - reads it from standard input.")]
+Stop = Annotated[bool, typer.Option("--stop", help="Share it no longer.")]
 SqlFile = Annotated[Path | None, typer.Option("--file", "-f", help="A file with the SELECT.")]
 
-COLUMNS = ("id", "name", "sql", "state", "registered_at")
+COLUMNS = ("id", "name", "sql", "state", "owner", "shared", "registered_at")
+
+
+class Materialize(StrEnum):
+    """Whether results are kept ready."""
+
+    AUTO = "auto"
+    YES = "yes"
+    NO = "no"
+
+
+MATERIALIZE: dict[Materialize, bool | str] = {
+    Materialize.AUTO: "auto",
+    Materialize.YES: True,
+    Materialize.NO: False,
+}
+
+
+def moment(text: str) -> datetime:
+    """A time as commands print it, or as people write it.
+
+    >>> moment("2026-01-01 00:00:05.25Z") == moment("2026-01-01T01:00:05.250+01:00")
+    True
+    """
+    try:
+        return datetime.fromisoformat(text.strip().upper())
+    except ValueError:
+        raise typer.BadParameter(f"'{text}' is not a time such as 2026-01-01T12:00:00Z") from None
 
 
 def sql_text(sql: str | None, file: Path | None) -> str:
@@ -43,13 +78,16 @@ def register(
     sql: Sql = None,
     name: Annotated[str | None, typer.Option(help="A name for it.")] = None,
     file: SqlFile = None,
-    lazy: Annotated[bool, typer.Option("--lazy", help="Evaluate it when invoked, and keep no results ready.")] = False,
+    materialize: Annotated[
+        Materialize,
+        typer.Option(help="Keep its results ready as rows arrive: yes, no, or as it costs less (auto)."),
+    ] = Materialize.AUTO,
     output: Output = Format.TABLE,
 ) -> None:
     """Let a query stand; its handle is printed."""
     text = sql_text(sql, file)
     with pointing_into(text):
-        query = soup.register(text, name=name, materialize=not lazy)
+        query = soup.register(text, name=name, materialize=MATERIALIZE[materialize])
     if output is Format.TABLE:
         print(query.id)
     else:
@@ -59,7 +97,7 @@ def register(
 @queries.command("list")
 @on_soup
 def list_queries(soup: AnySoup, output: Output = Format.TABLE) -> None:
-    """List the standing queries that were registered one by one."""
+    """List the standing queries that were registered one by one: your own, and those that others share."""
     show_rows([{name: one[name] for name in COLUMNS} for one in soup.describe_queries()], output, columns=COLUMNS)
 
 
@@ -70,17 +108,18 @@ def invoke(
     query: Handle,
     now: Annotated[
         datetime | None,
-        typer.Option(
-            formats=["%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d"],
-            help="The moment that NOW is, in UTC unless it has a zone.",
-        ),
+        typer.Option(parser=moment, metavar="TIME", help="The moment that NOW is, in UTC unless it has a zone."),
     ] = None,
     wait_for: Annotated[str | None, typer.Option(help="Answer when this position is in.")] = None,
     timeout: Annotated[float | None, typer.Option(help="For how many seconds to wait for it.")] = None,
     output: Output = Format.TABLE,
 ) -> None:
     """Answer a query over its window as it is now."""
-    show_answer(soup.query(query).invoke(now=now, wait_for=wait_for, timeout=timeout), output)
+    standing = soup.query(query)
+    if wait_for is not None:
+        with Progress("waiting", None) as progress:
+            wait_until_in(soup, wait_for, WAIT_SECONDS if timeout is None else timeout, progress)
+    show_answer(standing.invoke(now=now), output)
 
 
 @queries.command("explain")
@@ -88,6 +127,15 @@ def invoke(
 def explain(soup: AnySoup, query: Handle, output: Output = Format.TABLE) -> None:
     """Tell how a query is answered."""
     show_object(soup.query(query).explain(), output)
+
+
+@queries.command("share")
+@on_soup
+def share(soup: AnySoup, query: Handle, stop: Stop = False) -> None:
+    """Let others invoke and follow a query by its handle, which is printed."""
+    handle = soup.query(query).id
+    soup.share(handle, not stop)
+    print(handle)
 
 
 @queries.command("drop")
@@ -107,9 +155,11 @@ def follow(
     soup: AnySoup,
     query: Handle,
     since: Since = None,
+    from_beginning: FromBeginning = False,
     timeout: Timeout = None,
     count: Count = None,
     output: Output = Format.TABLE,
 ) -> None:
     """Print every row that joins a query's answer, as it comes; Ctrl-C ends it."""
-    follow_changes(soup.query(query).changes(since=since, timeout=timeout), output, count)
+    start = beginning(since, from_beginning)
+    follow_changes(soup.query(query).changes(since=start, timeout=timeout), output, count)

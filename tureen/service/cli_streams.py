@@ -9,7 +9,7 @@ import typer
 
 from tureen.service.cli_kinds import FileKind, kind_of
 from tureen.service.cli_output import Format, show_rows
-from tureen.service.cli_target import AnySoup, Output, on_soup
+from tureen.service.cli_target import AnySoup, Output, on_any_soup, on_soup
 
 streams = typer.Typer(no_args_is_help=True, help="Streams: make, list, drop.")
 tables = typer.Typer(
@@ -17,11 +17,12 @@ tables = typer.Typer(
 )
 
 Name = Annotated[str, typer.Argument(help="The name.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; needed where there is no terminal to answer at.")]
+IfNotExists = Annotated[bool, typer.Option("--if-not-exists", help="Leave one of that name as it is.")]
 
 
 @streams.command("create")
-@on_soup
+@on_any_soup
 def create_stream(
     soup: AnySoup,
     name: Name,
@@ -34,6 +35,7 @@ def create_stream(
         list[str] | None,
         typer.Option("--option", metavar="KEY=VALUE", help="An option of the source; may be repeated."),
     ] = None,
+    if_not_exists: IfNotExists = False,
 ) -> None:
     """Make a stream."""
     outside: dict[str, Any] | None = None
@@ -41,7 +43,7 @@ def create_stream(
         outside = {"format": source, "options": dict(_pair(one) for one in option or [])}
     elif option:
         raise typer.BadParameter("options go with a source", param_hint="--option")
-    soup.create_stream(name, schema, time=time, retain=retain, clock=clock, source=outside)
+    soup.create_stream(name, schema, time=time, retain=retain, clock=clock, source=outside, if_not_exists=if_not_exists)
     print(f"stream {name} is there", file=sys.stderr)
 
 
@@ -70,15 +72,16 @@ def drop_stream(soup: AnySoup, name: Name, yes: Yes = False) -> None:
 
 
 @tables.command("create")
-@on_soup
+@on_any_soup
 def create_table(
     soup: AnySoup,
     name: Name,
     file: Annotated[str | None, typer.Argument(help="A file with its rows: CSV, Parquet, Arrow or JSON.")] = None,
     schema: Annotated[str | None, typer.Option(help="The columns, where the file does not say their types.")] = None,
+    if_not_exists: IfNotExists = False,
 ) -> None:
     """Make a table, empty or with the rows of a file."""
-    soup.create_table(name, schema, None if file is None else _rows(file, schema))
+    soup.create_table(name, schema, None if file is None else _rows(file, schema), if_not_exists=if_not_exists)
     print(f"table {name} is there", file=sys.stderr)
 
 
@@ -135,6 +138,9 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _sure(question: str, yes: bool) -> None:
-    """Ask, where somebody is there to answer."""
-    if not yes and sys.stdin.isatty():
-        typer.confirm(question, abort=True)
+    """Ask, where somebody is there to answer; elsewhere the answer must have been given."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise typer.BadParameter("there is no terminal to ask at", param_hint="-y")
+    typer.confirm(question, abort=True)

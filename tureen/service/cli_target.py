@@ -5,12 +5,15 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tureen.errors import Unauthorized
 from tureen.service.cli_errors import reported
 from tureen.service.cli_output import Format
 
@@ -72,12 +75,15 @@ def pot_of(pot: str | None, environ: Mapping[str, str] = os.environ) -> str:
     return found
 
 
-def open_target(target: Target) -> AnySoup:
-    """The soup to work on."""
+def open_target(target: Target, *, makes_pot: bool = False) -> AnySoup:
+    """The soup to work on; a pot that is not there is refused, unless the command is one that may make it."""
     # Imported here, so that help and usage errors come at once.
     if target.pot:
         from tureen.embedded import open  # noqa: PLC0415
+        from tureen.pot.catalog import exists, no_pot  # noqa: PLC0415
 
+        if not makes_pot and not exists(Path(target.pot)):
+            raise no_pot(Path(target.pot))
         return open(target.pot)
     from tureen.service.client import connect  # noqa: PLC0415
 
@@ -89,15 +95,31 @@ def on_soup(command: Callable[..., None]) -> Callable[..., None]:
     return _adapted(command, _TARGET, _with_soup)
 
 
+def on_any_soup(command: Callable[..., None]) -> Callable[..., None]:
+    """The same for a command that may make the pot."""
+    return _adapted(command, _TARGET, functools.partial(_with_soup, makes_pot=True))
+
+
 def reporting(command: Callable[..., None]) -> Callable[..., None]:
     """Report what goes wrong in a command that opens nothing by itself."""
     return _adapted(command, {}, lambda inner, given: inner(**given))
 
 
-def _with_soup(command: Callable[..., None], given: dict[str, Any]) -> None:
+def _with_soup(command: Callable[..., None], given: dict[str, Any], *, makes_pot: bool = False) -> None:
     target = target_of(*(given.pop(name) for name in _TARGET))
-    with open_target(target) as soup:
+    with naming_the_token(target), open_target(target, makes_pot=makes_pot) as soup:
         command(soup, **given)
+
+
+@contextmanager
+def naming_the_token(target: Target) -> Iterator[None]:
+    """Tell whoever gave no token how to give one to a command."""
+    try:
+        yield
+    except Unauthorized as error:
+        if not target.token:
+            error.hint = "set TUREEN_TOKEN, or give --token; `tureen serve` shows a token at its first start"
+        raise
 
 
 def _adapted(

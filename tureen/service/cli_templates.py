@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from tureen.service.cli_errors import pointing_into
-from tureen.service.cli_following import Count, Since, Timeout, follow_changes
+from tureen.service.cli_following import Count, FromBeginning, Since, Timeout, beginning, follow_changes
 from tureen.service.cli_kinds import FileKind, kind_of
 from tureen.service.cli_output import Format, show_object, show_rows
 from tureen.service.cli_progress import Progress
-from tureen.service.cli_queries import sql_text
+from tureen.service.cli_queries import Stop, sql_text
 from tureen.service.cli_target import AnySoup, Output, on_soup
 
 templates = typer.Typer(no_args_is_help=True, help="Templates: a query for each row of parameters.")
@@ -60,9 +60,26 @@ def register(
 @templates.command("list")
 @on_soup
 def list_templates(soup: AnySoup, output: Output = Format.TABLE) -> None:
-    """List the templates."""
-    columns = ("id", "name", "sql", "queries", "registered_at")
+    """List the templates: your own, and those that others share."""
+    columns = ("id", "name", "sql", "queries", "owner", "shared", "registered_at")
     show_rows([{name: one[name] for name in columns} for one in soup.templates()], output, columns=columns)
+
+
+@templates.command("show")
+@on_soup
+def show(soup: AnySoup, template: Handle, output: Output = Format.TABLE) -> None:
+    """Show a template and how its queries are matched with new rows."""
+    found = soup.template(template)
+    show_object({**found.explain(), **soup.describe_template(found.id)}, output)
+
+
+@templates.command("share")
+@on_soup
+def share(soup: AnySoup, template: Handle, stop: Stop = False) -> None:
+    """Let others invoke and follow a template's queries by their handles; the template's is printed."""
+    handle = soup.template(template).id
+    soup.share(handle, not stop)
+    print(handle)
 
 
 @templates.command("drop")
@@ -79,9 +96,11 @@ def follow(
     soup: AnySoup,
     template: Handle,
     since: Since = None,
+    from_beginning: FromBeginning = False,
     timeout: Timeout = None,
     count: Count = None,
     output: Output = Format.TABLE,
 ) -> None:
     """Print every row that joins the answer of one of the queries, as it comes; Ctrl-C ends it."""
-    follow_changes(soup.template(template).changes(since=since, timeout=timeout), output, count)
+    start = beginning(since, from_beginning)
+    follow_changes(soup.template(template).changes(since=start, timeout=timeout), output, count)

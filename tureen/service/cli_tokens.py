@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from tureen.service.cli_output import Format, show_object, show_rows
-from tureen.service.cli_target import Output, Pot, Token, Url, reporting, target_of
+from tureen.service.cli_target import Output, Pot, Token, Url, naming_the_token, reporting, target_of
 
 token_commands = typer.Typer(
     no_args_is_help=True, help="Tokens: create, list, revoke. Works on --pot while a server runs, too."
@@ -79,5 +79,5 @@ def _tokens(url: str | None, token: str | None, pot: str | None) -> Iterator[Any
     from tureen.service.client import connect  # noqa: PLC0415
     from tureen.service.client_tokens import Tokens  # noqa: PLC0415
 
-    with connect(target.url, target.token) as client:
+    with naming_the_token(target), connect(target.url, target.token) as client:
         yield Tokens(client.transport)

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tureen.arguments import check_moment, check_text, check_timeout
 from tureen.errors import TureenError, UnknownQuery
+from tureen.pot.position import Pushed
 from tureen.results.answer import Answer, Change
 from tureen.schema import Schema
 from tureen.service.client_events import Following
@@ -66,9 +67,11 @@ class Client:
         retain: str | None = None,
         clock: str = "wall",
         source: dict[str, Any] | None = None,
+        if_not_exists: bool = False,
     ) -> None:
-        """Make a stream, fed by `push` or by an outside Spark source."""
-        wanted = {"name": name, "schema": schema, "time": time, "retain": retain, "clock": clock, "source": source}
+        """Make a stream, fed by `push` or by a Spark source; `if_not_exists` leaves one of that name as it is."""
+        wanted: dict[str, Any] = {"name": name, "schema": schema, "time": time, "retain": retain, "clock": clock}
+        wanted |= {"source": source, "if_not_exists": if_not_exists or None}
         if isinstance(schema, Schema):
             wanted |= {"schema": schema.sql, "time": time or schema.time}
         self._post("/v1/streams", {key: value for key, value in wanted.items() if value is not None})
@@ -82,11 +85,11 @@ class Client:
         """The streams, in order of creation."""
         return list(pages(self.transport, "/v1/streams", "streams"))
 
-    def push(self, stream: str, rows: Any, *, key: str | None = None) -> str:
-        """Add rows to a stream; they are durable when this returns. Returns their position.
+    def push(self, stream: str, rows: Any, *, key: str | None = None) -> Pushed:
+        """Add rows to a stream; they are durable when this returns. Returns their position, with `added` beside it.
 
-        All rows are taken or none. With a `key`, pushing the same again changes nothing; without one the client takes
-        one of its own, so that a push whose answer was lost is not there twice.
+        All rows are taken or none. With a `key`, pushing the same again changes nothing: `added` is 0 then. Without one
+        the client takes one of its own, so that a push whose answer was lost is not there twice.
         """
         return self._pushes.push(stream, rows, key)
 
@@ -97,9 +100,14 @@ class Client:
 
     # Tables
 
-    def create_table(self, name: str, schema: str | Schema | None = None, rows: Any = None) -> None:
-        """Make a table: dimension data, without time. A file that `rows` names is one of this process."""
-        self._tables.create(name, schema, rows)
+    def create_table(
+        self, name: str, schema: str | Schema | None = None, rows: Any = None, *, if_not_exists: bool = False
+    ) -> None:
+        """Make a table: dimension data, without time; `if_not_exists` leaves one of that name as it is.
+
+        A file that `rows` names is one of this process.
+        """
+        self._tables.create(name, schema, rows, if_not_exists=if_not_exists)
 
     def replace_table(self, name: str, rows: Any) -> None:
         """Put new rows in the place of all that a table holds, in one step: nobody sees a part of them."""

@@ -5,19 +5,42 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from tureen.arguments import check_name, check_schema, check_text
 from tureen.errors import Forbidden, InvalidRows
+from tureen.pot.position import Pushed
 from tureen.schema import Schema
 from tureen.service.client_listed import segment
 from tureen.service.client_transport import ARROW, Request, Transport
 from tureen.service.client_values import arrow_bytes, arrow_table, json_text
 from tureen.stems.intake import from_frame, to_batch
 
+CSV = "text/csv"
 _ROWS = {"Content-Type": ARROW}
+
+
+@dataclass(frozen=True)
+class CsvText:
+    """A part of a CSV file as text, for a server that looks its types up; errors name the line of the whole file."""
+
+    name: str
+    header: bytes
+    records: bytes
+    lines_before: int
+
+    @property
+    def data(self) -> bytes:
+        """The header and the records."""
+        return self.header + self.records
+
+    @property
+    def padded(self) -> bytes:
+        """The same at its place in the file: empty lines are no rows, but they count as lines."""
+        return self.header + b"\n" * (self.lines_before - self.header.count(b"\n")) + self.records
 
 
 class Pushes:
@@ -29,10 +52,12 @@ class Pushes:
         self._schemas: dict[str, Schema] = {}
         self._lock = threading.Lock()
 
-    def push(self, stream: str, rows: Any, key: str | None) -> str:
+    def push(self, stream: str, rows: Any, key: str | None) -> Pushed:
         """Send rows, once or as often as it takes; return their position."""
         name = check_text(stream, "a stream's name")
         own = uuid.uuid4().hex if key is None else check_text(key, "an idempotency key")
+        if isinstance(rows, CsvText):
+            return self._send_csv(name, rows, own)
         known = self._known(name)
         if not hasattr(rows, "__len__"):
             # They may have to be read twice.
@@ -50,6 +75,16 @@ class Pushes:
                 raise
         return self._send(name, to_batch(self._fetch(name), rows), own)
 
+    def _send_csv(self, stream: str, text: CsvText, key: str) -> Pushed:
+        try:
+            try:
+                return self._send(stream, text.data, key, CSV)
+            except InvalidRows:
+                return self._send(stream, text.padded, key, CSV)
+        except InvalidRows as error:
+            error.message = error.message.replace("'the body'", f"'{text.name}'")
+            raise
+
     def forget(self, stream: str) -> None:
         """Look the stream's columns up again at the next push."""
         with self._lock:
@@ -66,13 +101,16 @@ class Pushes:
             self._schemas[stream.lower()] = found
         return found
 
-    def _send(self, stream: str, batch: pa.RecordBatch | pa.Table | bytes, key: str) -> str:
-        headers = {"Content-Type": "application/json" if isinstance(batch, bytes) else ARROW, "Idempotency-Key": key}
+    def _send(
+        self, stream: str, batch: pa.RecordBatch | pa.Table | bytes, key: str, text: str = "application/json"
+    ) -> Pushed:
+        headers = {"Content-Type": text if isinstance(batch, bytes) else ARROW, "Idempotency-Key": key}
         path = f"/v1/streams/{segment(stream)}/rows"
         content = batch if isinstance(batch, bytes) else arrow_bytes(batch)
         # The key makes it safe to send it again.
         request = Request("POST", path, content=content, headers=headers, repeatable=True)
-        return str(self._transport.send(request).json()["position"])
+        told = self._transport.send(request).json()
+        return Pushed(told["position"], told["added"])
 
 
 class Tables:
@@ -82,12 +120,12 @@ class Tables:
         """Work on the tables of that server."""
         self._transport = transport
 
-    def create(self, name: str, schema: str | Schema | None, rows: Any) -> None:
+    def create(self, name: str, schema: str | Schema | None, rows: Any, *, if_not_exists: bool = False) -> None:
         """Make a table with its first rows."""
         check_name(name, "table")
         wanted = None if schema is None else Schema(check_schema(schema).columns)
         declared, batch = _content(wanted, rows)
-        params = {"name": name, "schema": declared.sql}
+        params = {"name": name, "schema": declared.sql, **({"if_not_exists": "true"} if if_not_exists else {})}
         self._transport.send(
             Request("POST", "/v1/tables", params, content=arrow_bytes(batch), headers=_ROWS),
         )

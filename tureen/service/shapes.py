@@ -38,6 +38,7 @@ class NewStream(Given):
     retain: Text | None = None
     clock: Literal["wall", "stream"] = "wall"
     source: Source | None = None
+    if_not_exists: bool = False
 
 
 class Stream(Shown):
@@ -59,10 +60,11 @@ class Streams(Shown):
 
 
 class Pushed(Shown):
-    """Rows that are durable."""
+    """Rows that are durable; `added` are those that this push added, none where it repeats one by its key."""
 
     position: str
     rows: int
+    added: int
 
 
 class Rejected(Shown):
@@ -181,6 +183,7 @@ class NewTable(Given):
     name: Name
     schema_: Annotated[Text, Field(alias="schema", examples=["sym STRING, sector STRING"])]
     rows: list[dict[str, Any]] | None = None
+    if_not_exists: bool = False
 
 
 class Table(Shown):

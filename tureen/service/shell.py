@@ -5,16 +5,18 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
-from tureen.errors import TureenError
+from tureen.errors import Forbidden, TureenError
 from tureen.results.answer import Answer
 from tureen.schema import Schema
 from tureen.service.cli_errors import pointing_into, tell
 from tureen.service.cli_following import follow_changes
 from tureen.service.cli_output import Format, show_answer, show_object, show_rows
 from tureen.service.cli_target import AnySoup
-from tureen.service.shell_split import split
+from tureen.service.client import Client
+from tureen.service.shell_split import command_of, first_word, split
 from tureen.standing import StandingQuery
 
 HELP = r"""Statements end with a semicolon and may go over several lines: SHOW STREAMS;
@@ -24,9 +26,21 @@ HELP = r"""Statements end with a semicolon and may go over several lines: SHOW S
   \follow QUERY  print every row that joins a query's answer, until Ctrl-C
   \timing        tell how long statements take, or not
   \i FILE        run the statements of a file
-  \?             this list
-  \q             leave (so does Ctrl-D)
+  \?             this list (so does help)
+  \q             leave (so do exit, quit and Ctrl-D)
 """
+
+
+def banner(soup: AnySoup) -> str:
+    """The version of this command, and the pot or the server with its version."""
+    own = f"tureen {version('tureen')}"
+    if not isinstance(soup, Client):
+        return f"{own}, pot {soup.path}"
+    try:
+        return f"{own}, server {soup.status()['version']} at {soup.url}"
+    except Forbidden:
+        # A token that may only push.
+        return f"{own}, server at {soup.url}"
 
 
 class Leave(Exception):
@@ -48,8 +62,9 @@ class Shell:
         try:
             pending = ""
             for line in text.splitlines(keepends=True):
-                if line.startswith("\\") and not pending.strip():
-                    self.command(line.strip())
+                command = command_of(line) if not pending.strip() else None
+                if command is not None:
+                    self.command(command)
                     continue
                 pieces = split(pending + line)
                 pending = pieces.rest
@@ -68,7 +83,7 @@ class Shell:
         self.timing = True
         prompt = Prompt(self.soup)
         self.changed = prompt.forget
-        print(f"{self.soup!r}\nStatements end with a semicolon; \\? helps, \\q leaves.")
+        print(f"{banner(self.soup)}\nStatements end with a semicolon; help shows the commands, exit leaves.")
         while True:
             text = prompt.read()
             if text is None:
@@ -82,9 +97,10 @@ class Shell:
 
     def _interactively(self, text: str) -> None:
         """Run what was typed; what goes wrong is told, and the shell goes on."""
-        if text.lstrip().startswith("\\"):
+        command = command_of(text)
+        if command is not None:
             try:
-                self.command(text.strip())
+                self.command(command)
             except TureenError as error:
                 tell(error)
             return
@@ -97,6 +113,8 @@ class Shell:
 
     def statement(self, text: str, *, point: bool = True) -> None:
         """Run one statement and print what it gives."""
+        if first_word(text) != "CREATE":
+            self._check_pot()
         began = time.perf_counter()
         if point:
             with pointing_into(text):
@@ -145,6 +163,15 @@ class Shell:
             case _:
                 raise TureenError(f"there is no command {word}", hint="\\? lists them")
 
+    def _check_pot(self) -> None:
+        """Refuse what only looks at a pot where there is none yet."""
+        if not isinstance(self.soup, Client):
+            # It knows the database, which a server's client does without.
+            from tureen.pot.catalog import exists, no_pot  # noqa: PLC0415
+
+            if not exists(self.soup.path):
+                raise no_pot(self.soup.path)
+
     def _write_as(self, argument: str) -> None:
         if argument not in list(Format):
             raise TureenError(f"'{argument}' is no format", hint=f"\\o {'|'.join(Format)}")
@@ -159,6 +186,7 @@ class Shell:
 
     def _list(self) -> None:
         """Everything that has a name, one list below the other."""
+        self._check_pot()
         parts = (
             ("Streams", self.soup.streams(), ("name", "schema", "time", "retain_seconds")),
             ("Tables", self.soup.tables(), ("name", "schema", "rows")),

@@ -17,6 +17,9 @@ _PART = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+WORDS = {"exit": "\\q", "quit": "\\q", "help": "\\?"}
+"""Words that mean a command of the shell, as in other shells."""
+
 _EMPTY = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
 
 
@@ -56,10 +59,30 @@ def is_empty(text: str) -> bool:
     return _EMPTY.fullmatch(text) is not None
 
 
+def command_of(text: str) -> str | None:
+    r"""The command of the shell that a text is, or None.
+
+    >>> command_of(" \\d trades "), command_of("Exit;"), command_of("SELECT 1")
+    ('\\d trades', '\\q', None)
+    """
+    text = text.strip()
+    return text if text.startswith("\\") else WORDS.get(text.rstrip(";").rstrip().lower())
+
+
+def first_word(text: str) -> str:
+    r"""The word that a statement begins with, in capitals.
+
+    >>> first_word("-- a comment\n create stream s (n INT)")
+    'CREATE'
+    """
+    start = _EMPTY.match(text)
+    return re.split(r"\W", text[start.end() if start else 0 :], maxsplit=1)[0].upper()
+
+
 def is_complete(text: str) -> bool:
     r"""Whether Enter ends the input: nothing is open after the last semicolon, or it is a command of the shell.
 
     >>> is_complete("SELECT 1;"), is_complete("SELECT ';"), is_complete(r"\d"), is_complete("")
     (True, False, True, True)
     """
-    return text.lstrip().startswith("\\") or is_empty(split(text).rest)
+    return command_of(text) is not None or is_empty(split(text).rest)

@@ -132,8 +132,7 @@ class _File:
 
     def _refuse(self, column: Column, row: int, text: str) -> NoReturn:
         raise InvalidRows(
-            f"'{self.name}' line {self._line(row)}: column '{column.name}' is {column.type.sql}, not {text[:60]!r}",
-            detail="none of its rows were taken",
+            f"'{self.name}' line {self._line(row)}: column '{column.name}' is {column.type.sql}, not {text[:60]!r}"
         ) from None
 
     def _line(self, wanted: int) -> int:

@@ -69,7 +69,7 @@ async def register_query(caller: Writer, wanted: shapes.NewQuery) -> Response:
 
 @router.get("/v1/queries", response_model=shapes.Queries, responses=problems(), summary="List queries")
 async def list_queries(caller: Reader, limit: Limit = 100, after: After = None) -> Response:
-    """The principal's queries that were registered one by one, in that order."""
+    """The principal's queries that were registered one by one, and those that others share, in that order."""
     soup = caller.soup
 
     def look() -> dict[str, Any]:

@@ -11,7 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tureen.embedded import Soup
-from tureen.errors import UnknownStream, nearest
+from tureen.errors import KeyConflict, UnknownStream, nearest
+from tureen.pot.position import Pushed
 from tureen.schema import Schema
 from tureen.service import shapes
 from tureen.service.access import Caller
@@ -39,6 +40,7 @@ async def create_stream(caller: Writer, wanted: shapes.NewStream) -> Response:
             retain=wanted.retain,
             clock=wanted.clock,
             source=source,
+            if_not_exists=wanted.if_not_exists,
         )
         return find_stream(caller.soup, wanted.name)
 
@@ -86,17 +88,22 @@ async def push_rows(
     kind, body = await read_rows(request)
     service, soup = caller.service, caller.soup
 
-    def push() -> tuple[str, int]:
+    def push() -> tuple[Pushed, int]:
         rows = rows_of(kind, body, lambda: _schema_of(soup, name), service.settings)
         count = rows.num_rows if isinstance(rows, pa.Table) else len(rows)
         # A key is its principal's own: nobody can find out, or take, another's.
-        return soup.push(name, rows, key=None if key is None else f"{caller.principal}/{key}"), count
+        own = None if key is None else f"{caller.principal}/{key}"
+        try:
+            return soup.push(name, rows, key=own), count
+        except KeyConflict as conflict:
+            conflict.message = conflict.message.replace(f"'{own}'", f"'{key}'")
+            raise
 
     position, count = await asyncio.to_thread(push)
-    service.metrics.rows.inc(count)
+    service.metrics.rows.inc(position.added)
     service.metrics.bytes.inc(len(body))
     service.freshness.pushed(position)
-    return reply({"position": position, "rows": count}, 202)
+    return reply({"position": str(position), "rows": count, "added": position.added}, 202)
 
 
 @router.get(

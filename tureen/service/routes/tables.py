@@ -49,6 +49,7 @@ async def create_table(
     request: Request,
     name: Annotated[str | None, Query(description="the name, where the body has the rows alone")] = None,
     schema: Annotated[str | None, Query(description="the columns, where the body has the rows alone")] = None,
+    if_not_exists: Annotated[bool, Query(description="leave a table of that name as it is")] = False,
 ) -> Response:
     """Make a table with its first rows; they come within a JSON body, or as rows with the rest in the address."""
     kind, body = await read_rows(request)
@@ -59,12 +60,12 @@ async def create_table(
         types: str | None
         if kind == JSON:
             wanted = checked(shapes.NewTable, body)
-            called, types, rows = wanted.name, wanted.schema_, wanted.rows
+            called, types, rows, leave = wanted.name, wanted.schema_, wanted.rows, wanted.if_not_exists
         else:
-            called, types = need(name, "name"), schema
+            called, types, leave = need(name, "name"), schema, if_not_exists
             known = None if schema is None else check_schema(schema)
             rows = rows_of(kind, body, lambda: known, settings)
-        soup.create_table(called, types, rows)
+        soup.create_table(called, types, rows, if_not_exists=leave)
         return find_table(soup, called)
 
     return reply(await asyncio.to_thread(create), 201)

@@ -73,7 +73,7 @@ async def register_template(
 
 @router.get("/v1/templates", response_model=shapes.Templates, responses=problems(), summary="List templates")
 async def list_templates(caller: Reader, limit: Limit = 100, after: After = None) -> Response:
-    """The principal's templates, in order of registration."""
+    """The principal's templates and those that others share, in order of registration."""
     found = await asyncio.to_thread(caller.soup.templates)
     some, following = page(found, limit, after, lambda one: str(one["id"]))
     return reply({"templates": some, "next": following})
