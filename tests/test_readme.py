@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -22,7 +23,8 @@ def test_the_code_of_the_readme(spark: SparkSession, tmp_path: Path, capsys: pyt
     lines = printed.splitlines()
     assert lines[:3] == ["[{'sym': 'IBM', 'price': 120.5}]", "IBM 120.5", "ORCL 181.0"]
     assert lines[3] == "[{'sym': 'IBM', 'volume': 460.5}, {'sym': 'ORCL', 'volume': 362.0}]"
-    assert lines[4].endswith("rows so far")
+    changes = [ast.literal_eval(line)["value"] for line in lines[4:7]]
+    assert (len(set(changes)), [value % 2 for value in changes], lines[7]) == (3, [0, 0, 0], "True")
     assert "| IBM|130.0|" in printed
 
 

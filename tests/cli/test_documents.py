@@ -27,8 +27,8 @@ def test_every_command_of_the_interface_is_there() -> None:
     named = re.findall(r"^### (.*)$", reference(), re.MULTILINE)
     groups = {
         "stream": "create list drop",
-        "query": "register list invoke explain drop follow",
-        "template": "register list drop follow",
+        "query": "register list invoke explain share drop follow",
+        "template": "register list show share drop follow",
         "token": "create list revoke",
     }
     wanted = [f"tureen {group} {one}" for group, some in groups.items() for one in some.split()]
@@ -58,6 +58,7 @@ def test_the_first_steps_of_the_page(cli: Cli, served_pot: Running) -> None:
         assert done.code == 0, done.err
         outputs.append(done.out)
     assert "IBM" in outputs[3], "the row is within the window of the query"
+    assert "IBM" in outputs[4], "it is followed from the beginning"
     assert "trades" in outputs[-1]
     served_pot.soup.drop_stream("trades")
 
@@ -71,7 +72,7 @@ def test_the_code_of_the_client(served_pot: Running, capsys: pytest.CaptureFixtu
         code = block.replace("http://127.0.0.1:7707", served_pot.url).replace("tureen_…", served_pot.tokens["admin"])
         exec(compile(code.replace("soup.close()", ""), "client.md", "exec"), names)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "[{'sym': 'IBM', 'price': 120.5}]"
+    assert lines[:2] == ["[{'sym': 'IBM', 'price': 120.5}]", "{'sym': 'IBM', 'price': 120.5}"]
     assert lines[-1] == "unknown_column Place(line=1, column=8) did you mean 'price'?"
     soup = names["soup"]
     assert isinstance(soup, tureen.Client)
