@@ -83,8 +83,8 @@ class StandingQuery:
     def changes(self, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:
         """The rows that join the answer from now on, or since a position, as they come and in order of arrival.
 
-        The position is an answer's, or a change's: going on from there misses nothing and repeats nothing. It ends when
-        nothing came for `timeout` seconds, and never without one.
+        The position is an answer's, or a change's: going on from there misses nothing and repeats nothing. The position
+        "0" is before everything. It ends when nothing came for `timeout` seconds, and never without one.
         """
         return self._soup.changes(self.id, since=since, timeout=timeout)
 

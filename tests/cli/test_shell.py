@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import pty
 import re
 import select
+import signal
 import subprocess
 import sys
 import termios
@@ -95,6 +95,15 @@ def test_what_is_offered() -> None:
     assert len(set(KEYWORDS)) == len(KEYWORDS)
 
 
+# As in a terminal, whatever the tests were started by: jobs in the background do not see Ctrl-C.
+COMMAND = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from tureen.service.cli import main
+main()
+"""
+
+
 class Terminal:
     """A command, usually the shell, at a terminal of its own."""
 
@@ -103,14 +112,7 @@ class Terminal:
         self._near, far = pty.openpty()
         termios.tcsetwinsize(far, (40, 120))
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tureen.service.cli", *(words or ("sql",))],
-            stdin=far,
-            stdout=far,
-            stderr=far,
-            env=env,
-            # Ctrl-C is for whoever has the terminal.
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            [sys.executable, "-c", COMMAND, *(words or ("sql",))], stdin=far, stdout=far, stderr=far, env=env
         )
         os.close(far)
         self.seen = ""
@@ -210,6 +212,6 @@ def test_what_a_push_waits_for_is_shown_and_ctrl_c_ends_it(tmp_path: Path) -> No
         assert made.process.wait(60) == 0
     with Terminal(env, "push", "s", str(tmp_path / "rows.json"), "--wait") as push:
         push.until("Spark is starting")
-        push.type("\x03")
+        push.process.send_signal(signal.SIGINT)
         assert push.process.wait(60) == 130
         assert "Traceback" not in push.rest()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import tureen
 from tureen.errors import SqlError, TureenError, Unsupported
 from tureen.pipeline import arrival, upkeep
-from tureen.pot.position import Position
+from tureen.pot.position import BEGINNING, Position
 from tureen.results.changes import News
 from tureen.testing.hand import HandTurned
 from tureen.waiting import follow
@@ -128,6 +128,13 @@ def test_an_answer_that_does_not_grow_row_by_row_has_none(hand: HandTurned, sql:
     handle = hand.register(sql)
     with pytest.raises(Unsupported, match="has no changes"):
         hand.invoker.news(handle, None)
+
+
+def test_from_the_beginning(hand: HandTurned) -> None:
+    handle = hand.register("SELECT n FROM s WHERE n > 1")
+    hand.push("s", _rows(1, 2, 3))
+    assert sorted(_news(hand, handle, BEGINNING)[0]) == [2, 3]
+    assert sorted(_news(hand, handle, "0")[0]) == [2, 3]
 
 
 def test_a_position_of_something_else_is_refused(hand: HandTurned) -> None:

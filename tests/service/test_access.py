@@ -162,7 +162,7 @@ def test_what_is_anothers_is_not_there(served: Running, http: httpx.Client, stre
     assert http.get(f"/v1/queries/{query['name']}").json()["id"] == query["id"]
 
 
-def test_what_is_shared_is_read_by_its_handle_alone(served: Running, http: httpx.Client, stream: str) -> None:
+def test_what_is_shared_is_listed_and_read_by_its_handle(served: Running, http: httpx.Client, stream: str) -> None:
     query = http.post("/v1/queries", json={"sql": f"SELECT id FROM {stream}", "name": f"shared {stream}"}).json()
     assert http.patch(f"/v1/queries/{query['id']}", json={"shared": True}).json()["shared"] is True
     with served.client("other") as theirs:
@@ -171,9 +171,11 @@ def test_what_is_shared_is_read_by_its_handle_alone(served: Running, http: httpx
         assert theirs.get(f"/v1/queries/{query['name']}").status_code == 404
         assert theirs.delete(f"/v1/queries/{query['id']}").status_code == 404
         assert theirs.patch(f"/v1/queries/{query['id']}", json={"shared": False}).status_code == 404
-        assert query["id"] not in theirs.get("/v1/queries").text
+        listed = {one["id"]: one for one in theirs.get("/v1/queries", params={"limit": 1000}).json()["queries"]}
+        assert (listed[query["id"]]["owner"], listed[query["id"]]["shared"]) == ("local", True)
         assert http.patch(f"/v1/queries/{query['name']}", json={"shared": False}).json()["shared"] is False
         assert theirs.get(f"/v1/queries/{query['id']}/result").status_code == 404
+        assert query["id"] not in theirs.get("/v1/queries", params={"limit": 1000}).text
 
 
 def catalog_text(pot: Path) -> str:

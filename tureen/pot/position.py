@@ -51,6 +51,10 @@ class Position:
         return cls(*numbers)
 
 
+BEGINNING = str(Position(0))
+"""The position before everything."""
+
+
 class Pushed(str):
     """The position of a push; `added` is how many rows it added: none where its key had brought the same ones before.
 

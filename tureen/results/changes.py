@@ -45,6 +45,9 @@ def first_new(state: StreamState, since: Position | None) -> int:
     """The first id that comes after a position; with none given, that of the next tuple to come."""
     if since is None:
         return state.stream.next_id
+    if since == Position(0):
+        # Before everything: all that the stream retains is new.
+        return 0
     if since.ids is None or since.stream != state.stream.id:
         raise TureenError(
             "changes go on from an answer's position, or from a change's, of the same stream",

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import typer
 
-from tureen.errors import TureenError
+from tureen.errors import ServiceError, TureenError
 
 
 class Told(Exception):
@@ -26,6 +26,9 @@ def pointing_into(sql: str) -> Iterator[None]:
     """What goes wrong inside is shown with its place in that text."""
     try:
         yield
+    except ServiceError:
+        # It is not about the text.
+        raise
     except TureenError as error:
         raise Told(error, sql) from error
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tureen.pot.position import BEGINNING
 from tureen.service.cli_output import Format, csv_fields, text_of
 
 if TYPE_CHECKING:
@@ -21,10 +22,6 @@ FromBeginning = Annotated[
 ]
 Timeout = Annotated[float | None, typer.Option(help="End when nothing came for so many seconds.")]
 Count = Annotated[int | None, typer.Option("--count", "-n", min=1, help="End after so many changes.")]
-
-
-BEGINNING = "0"
-"""The position before all others."""
 
 
 def beginning(since: str | None, from_beginning: bool) -> str | None:
