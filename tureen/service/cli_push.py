@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tureen.errors import Forbidden, TureenError, UnknownStream, Unreachable, nearest
+from tureen.errors import Forbidden, ServiceError, StorageFailed, TureenError, UnknownStream, Unreachable, nearest
 from tureen.service.cli_kinds import STDIN, FileKind, kind_of
 from tureen.service.cli_output import Format, show_object
 from tureen.service.cli_progress import Progress, wait_until_in
@@ -102,7 +102,8 @@ class _Sent:
         try:
             yield
         except TureenError as error:
-            told = self.account(sure=not isinstance(error, Unreachable))
+            doubtful = isinstance(error, Unreachable | StorageFailed) or type(error) is ServiceError
+            told = self.account(sure=not (doubtful and self.pending))
             error.detail = "\n".join([error.detail, *told] if error.detail else told)
             raise
         except KeyboardInterrupt:
@@ -110,7 +111,11 @@ class _Sent:
             raise
 
     def account(self, *, sure: bool) -> list[str]:
-        """What was taken and what was not, in sentences."""
+        """What was taken and what was not, in sentences.
+
+        >>> _Sent(repeatable=True, rows=4, pending=2).account(sure=False)[0]
+        'rows 1 to 4 of the file were taken; whether rows 5 to 6 were is not known'
+        """
         taken = f"rows 1 to {self.rows:,} of the file were taken" if self.rows else "no row of the file was taken"
         if not sure:
             doubtful = f"rows {self.rows + 1:,} to {self.rows + self.pending:,}"
