@@ -71,6 +71,12 @@ _CLAUSES = frozenset(
     }
 )
 _AFTER_WHERE = (_CLAUSES - {TokenType.WHERE}) | {TokenType.OFFSET, TokenType.SEMICOLON}
+_ENDS = {
+    TokenType.SELECT: frozenset({TokenType.FROM, TokenType.SEMICOLON}),
+    TokenType.WHERE: _AFTER_WHERE,
+    TokenType.HAVING: _AFTER_WHERE - {TokenType.HAVING},
+}
+"""The clauses that hold values, and what ends each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,18 +154,42 @@ def split(source: Source, tokens: list[Token]) -> Parts:
     return Parts(kept[: marks[0]], brackets, partial, begin, end)
 
 
-def where_of(source: Source, tokens: list[Token]) -> tuple[int, int]:
-    """Where a query's WHERE clause begins in the text, and where it ends; past the end where there is none."""
+@dataclass(frozen=True, slots=True)
+class Clauses:
+    """Where some clauses of a query begin in its text, and where they end; past the end where there are none."""
+
+    items: tuple[int, int]
+    """The select list."""
+    where: tuple[int, int]
+    having: tuple[int, int]
+
+
+def clauses_of(source: Source, tokens: list[Token]) -> Clauses:
+    """Find the clauses of a query that hold values, at its top level."""
     end = len(source.text)
     marks = set(_window_words(source, tokens))
-    depth, start = 0, end
+    depth, open_at = 0, None
+    found: dict[TokenType, tuple[int, int]] = {}
     for i, token in enumerate(tokens):
         depth += (token.token_type in OPEN) - (token.token_type in CLOSE)
-        if depth == 0 and start == end:
-            start = int(token.start) if token.token_type is TokenType.WHERE else end
-        elif depth == 0 and (token.token_type in _AFTER_WHERE or i in marks or _begins_clause(tokens, i)):
-            return start, int(token.start)
-    return start, end
+        if depth:
+            continue
+        if open_at is not None and (
+            token.token_type in _ENDS[open_at.token_type] or i in marks or _begins_clause(tokens, i)
+        ):
+            found.setdefault(open_at.token_type, (int(open_at.start), int(token.start)))
+            open_at = None
+        if open_at is None and token.token_type in _ENDS:
+            open_at = token
+    if open_at is not None:
+        found.setdefault(open_at.token_type, (int(open_at.start), end))
+    kinds = TokenType.SELECT, TokenType.WHERE, TokenType.HAVING
+    return Clauses(*(found.get(kind, (end, end)) for kind in kinds))
+
+
+def where_of(source: Source, tokens: list[Token]) -> tuple[int, int]:
+    """Where a query's WHERE clause begins in the text, and where it ends; past the end where there is none."""
+    return clauses_of(source, tokens).where
 
 
 def _without_semicolon(source: Source, tokens: list[Token]) -> list[Token]:

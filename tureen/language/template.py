@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -15,7 +16,7 @@ from sqlglot.tokens import TokenType
 from tureen.errors import SqlError
 from tureen.language.moments import moment_text
 from tureen.language.source import Source
-from tureen.language.split import tokenize, where_of
+from tureen.language.split import Clauses, clauses_of, tokenize
 from tureen.schema import Column, Kind, Schema, Type
 from tureen.window import to_micros
 
@@ -35,6 +36,8 @@ class TemplateText:
 
     pieces: tuple[str, ...]
     names: tuple[str, ...]
+    only_where: bool = True
+    """Whether all of them stand in the WHERE clause."""
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -55,27 +58,43 @@ class TemplateText:
         return written + self.pieces[-1]
 
 
+@lru_cache(maxsize=256)
 def read_template(text: str) -> TemplateText:
     """Find the parameters of a text."""
     source = Source(text)
     tokens = tokenize(source)
     pieces, names, end = [], [], 0
-    first, last = where_of(source, tokens)
+    clauses = clauses_of(source, tokens)
+    only_where = True
     for token, after in pairwise(tokens):
         if token.token_type is TokenType.COLON and after.start == token.end + 1 and after.text.isidentifier():
-            if not first < token.start < last:
-                what = "before" if token.start < first else "after"
+            if not _takes_values(clauses, token.start):
                 raise SqlError(
-                    f"a parameter stands {what} the WHERE clause",
-                    hint="parameters are values in WHERE",
+                    "a parameter cannot stand here",
+                    hint="parameters are values in the select list, in WHERE and in HAVING",
                     place=source.token(token),
                 )
+            only_where &= _within(clauses.where, token.start)
             pieces.append(text[end : token.start])
             names.append(after.text)
             end = after.end + 1
     if not names:
         raise SqlError("the query has no parameter", hint="write :name where a row's value belongs, or use register")
-    return TemplateText((*pieces, text[end:]), tuple(names))
+    return TemplateText((*pieces, text[end:]), tuple(names), only_where)
+
+
+def _takes_values(clauses: Clauses, offset: int) -> bool:
+    return any(_within(one, offset) for one in (clauses.items, clauses.where, clauses.having))
+
+
+def _within(clause: tuple[int, int], offset: int) -> bool:
+    return clause[0] < offset < clause[1]
+
+
+def with_columns(sql: str, columns: Schema, lookup: Lookup) -> tuple[str, Lookup]:
+    """A template with columns in the place of its parameters, and a way to look streams up that have them."""
+    named = {column.name.lower(): f"`{PARAMETER}{column.name}`" for column in columns.columns}
+    return read_template(sql).fill(named), with_parameters(lookup, columns)
 
 
 def with_parameters(lookup: Lookup, columns: Schema) -> Lookup:
@@ -112,3 +131,8 @@ def spell(value: Any, kind: Type) -> str:
         text = "NaN" if math.isnan(value) else repr(value) if math.isfinite(value) else f"{value:+}inity"
         return f"{text}D" if kind.kind is Kind.DOUBLE and math.isfinite(value) else f"CAST('{text}' AS {kind.sql})"
     return f"{value}{_SUFFIXES.get(kind.kind, '')}"
+
+
+def spelt(columns: Schema, row: Mapping[str, Any]) -> dict[str, str]:
+    """A row of values as they are written in SQL, by their names in lower case."""
+    return {column.name.lower(): spell(row[column.name], column.type) for column in columns.columns}

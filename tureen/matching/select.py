@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -21,11 +23,19 @@ class Selector:
         """Do once what does not depend on the block."""
         self._clause = clause
         self.derived = tuple(factor for factor in clause if not isinstance(factor, Within | IsNull))
-        ranges = tuple(factor for factor in clause if isinstance(factor, Within | IsNull))
-        run = compile_clauses([0], [ranges], schema)
-        self._names = run.names
-        self._kept = (run.arrays, program := program_of(run.arrays))
-        self._program = address_of(program)
+        self._ranges = tuple(factor for factor in clause if isinstance(factor, Within | IsNull))
+        self._names = tuple(dict.fromkeys(factor.column for factor in self._ranges))
+        self._schema = schema
+
+    @cached_property
+    def _program(self) -> tuple[int, object]:
+        """Where the compiled ranges are, with what keeps them there.
+
+        Made for the first indexed block: a tail is scanned without.
+        """
+        run = compile_clauses([0], [self._ranges], self._schema)
+        program = program_of(run.arrays)
+        return address_of(program), (run.arrays, program)
 
     def rows(self, block: Block, first: int = 0, last: int | None = None) -> npt.NDArray[np.uint16]:
         """The block's rows in [first, last) that satisfy the clause, ascending.
@@ -37,7 +47,8 @@ class Selector:
         if table is None:
             begin, end = max(first, 0), min(end, block.rows)
             return narrow(self._clause, block, np.arange(begin, max(begin, end), dtype=np.uint16))
-        found = select_rows(table.address, self._program, block.rows, first, end)
+        address, _kept = self._program
+        found = select_rows(table.address, address, block.rows, first, end)
         return narrow(self.derived, block, found) if self.derived else found
 
 
