@@ -16,8 +16,8 @@ from tureen.arguments import check_name, check_source, check_text
 from tureen.errors import InvalidSchema, QueryFailed, TureenError, UnknownQuery, WaitTimeout
 from tureen.matching import duck, opaque
 from tureen.pot.catalog import Catalog
+from tureen.pot.members import drop_member
 from tureen.pot.streams import create_stream
-from tureen.pot.templates import drop_member
 from tureen.schema import Schema
 from tureen.window import Now, to_micros
 
@@ -120,7 +120,7 @@ def test_what_is_no_number_of_a_query(soup: tureen.Soup, number: str) -> None:
         with pytest.raises(TureenError):
             call(handle)
     with soup._pot.catalog.write() as tx, pytest.raises(UnknownQuery):
-        drop_member(tx, handle)
+        drop_member(tx, soup.path, handle)
 
 
 @pytest.mark.parametrize("bad", ["x", "", "1.2", "1" * 5000, "9" * 19, HALF, None])

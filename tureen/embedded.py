@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from copy import copy
 from datetime import datetime
 from importlib.metadata import version
@@ -24,6 +24,7 @@ from tureen.arguments import (
     check_timeout,
     unless_there,
 )
+from tureen.embedded_templates import TemplateCalls
 from tureen.errors import UnknownQuery, UnknownTable
 from tureen.feed import Look, Looks
 from tureen.language import parse_duration
@@ -34,12 +35,12 @@ from tureen.pot.catalog import micros_now
 from tureen.pot.position import Position, Pushed
 from tureen.pot.queries import Registered
 from tureen.pot.runs import rejected_rows
-from tureen.pot.status import describe_query, describe_stream, describe_template, pot_status
+from tureen.pot.status import describe_query, describe_stream, pot_status
 from tureen.pot.streams import create_stream, drop_stream, find_stream, list_streams
 from tureen.pushing import push_rows
 from tureen.results.answer import Answer, Change
 from tureen.schema import Schema
-from tureen.standing import QueryTemplate, StandingQuery
+from tureen.standing import StandingQuery
 from tureen.statements import Outcome, run_statement
 from tureen.waiting import Positions, follow, wait_for
 from tureen.window import from_micros, to_micros
@@ -62,7 +63,7 @@ def open(  # noqa: A001 - the name people expect
     return Soup(check_path(path), mode=mode, master=master, nice=check_nice(nice), clock=clock)
 
 
-class Soup:
+class Soup(TemplateCalls):
     """A pot in use: streams in, standing queries over them, answers out."""
 
     def __init__(self, path: Path, *, mode: str, master: str, nice: int, clock: Callable[[], int]) -> None:
@@ -183,51 +184,12 @@ class Soup:
         handle = self._pot.parts.registry.register(sql, name, materialize, self._owner)
         return StandingQuery(self, handle, name, sql)
 
-    def register_many(self, sql: str, params: Any, *, name: str | None = None) -> QueryTemplate:
-        """Let a query stand for each row of parameters, written `:name` in the WHERE clause of the SQL.
-
-        `params` is a list of dicts, an Arrow table, or a pandas or polars DataFrame. The queries are kept as values and
-        evaluated when they are invoked, so that a million of them cost arriving tuples nothing.
-        """
-        handle = self._pot.own().templates.register(sql, params, name, self._owner)
-        return QueryTemplate(self, handle, name, sql)
-
-    def template(self, handle_or_name: str) -> QueryTemplate:
-        """The template of that handle or name."""
-        found = self._pot.parts.templates.find(handle_or_name, self._owner)
-        return QueryTemplate(self, found.id, found.name, found.sql)
-
-    def templates(self) -> list[dict[str, Any]]:
-        """The templates, in order of registration, with the number of their queries that stand."""
-        if not self._pot.is_there():
-            return []
-        return [describe_template(one, standing) for one, standing in self._pot.parts.templates.describe(self._owner)]
-
-    def describe_template(self, handle_or_name: str) -> dict[str, Any]:
-        """One template as it is now."""
-        templates = self._pot.parts.templates
-        found = templates.find(handle_or_name, self._owner)
-        return describe_template(found, len(templates.numbers(found.id, self._owner)))
-
-    def template_numbers(self, handle: str) -> Sequence[int]:
-        """The numbers of a template's queries that stand."""
-        return self._pot.parts.templates.numbers(handle, self._owner)
-
-    def explain_template(self, handle: str) -> dict[str, Any]:
-        """How the queries of a template are matched; see `QueryTemplate.explain`."""
-        return self._pot.parts.templates.explain(handle, self._owner)
-
-    def unregister_template(self, handle: str) -> None:
-        """Let all queries of a template stand no longer."""
-        check_text(handle, "a handle")
-        self._pot.own().templates.drop(handle, self._owner)
-
     def query(self, handle_or_name: str) -> StandingQuery:
         """The standing query of that handle or name."""
         if not self._pot.is_there():
             raise UnknownQuery(f"there is no query '{handle_or_name}'")
         found = self.registered(handle_or_name)
-        return StandingQuery(self, found.id, found.name, found.sql)
+        return StandingQuery(self, found.id, found.name, found.sql, label=found.label)
 
     def queries(self, *, after: str | None = None, limit: int | None = None) -> list[StandingQuery]:
         """The standing queries, in order of registration; those of templates are in their `QueryTemplate`.

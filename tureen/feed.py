@@ -83,7 +83,8 @@ class TemplateLook:
         for start in range(0, len(self), SLICE):
             rows = self.found.news.rows.slice(start, SLICE).to_pylist()
             for place, row in enumerate(rows, start):
-                yield Change(f"{self.handle}.{self.found.numbers[place]}", row, self.found.position(place))
+                handle = f"{self.handle}.{self.found.numbers[place]}"
+                yield Change(handle, row, self.found.position(place), self.found.labels[place])
 
 
 def _position(since: str | None) -> Position | None:
@@ -145,6 +146,7 @@ class Told(NamedTuple):
     ids: int
     key: tuple[str, int]
     row: dict[str, object]
+    label: str | int | None = None
 
     @property
     def handle(self) -> str:
@@ -178,7 +180,7 @@ class FeedLook:
             for place, one in enumerate(rows):
                 more = place + 1 < len(rows) and rows[place + 1].ids == one.ids
                 marks[stream] = Mark(one.ids, one.key) if more else Mark(one.ids + 1)
-                yield Change(one.handle, one.row, str(FeedPosition(self.seq, marks)))
+                yield Change(one.handle, one.row, str(FeedPosition(self.seq, marks)), one.label)
             marks[stream] = self.after[stream]
 
 
@@ -248,14 +250,15 @@ class Looks:
         try:
             if one.template:
                 found = self._templates.matches(one.handle, at)
-                news, numbers = found.news, found.numbers.tolist()
+                news, numbers, labels = found.news, found.numbers.tolist(), found.labels
             else:
                 news = self._invoker.news(one.handle, at)
-                numbers = [-1] * len(news)
+                numbers, labels = [-1] * len(news), [None] * len(news)
         except (Unsupported, QueryFailed, UnknownQuery, UnknownStream):
             # It cannot be followed, or it has gone since it was listed; the others can.
             return
-        for ids, number, row in zip(news.ids.tolist(), numbers, news.rows.to_pylist(), strict=True):
+        rows = zip(news.ids.tolist(), numbers, news.rows.to_pylist(), labels, strict=True)
+        for ids, number, row, label in rows:
             key = (one.handle, number)
             if ids < end and (ids > since.ids or key > since.after):
-                yield Told(ids, key, row)
+                yield Told(ids, key, row, label)

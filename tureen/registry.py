@@ -7,11 +7,12 @@ from tureen.errors import DuplicateName, StorageFailed, TureenError, UnknownQuer
 from tureen.language.quick import QuickBinder
 from tureen.pot.catalog import Catalog, take_seq
 from tureen.pot.groups import GroupCommit
+from tureen.pot.members import find_standing
 from tureen.pot.named import NamedStreams
 from tureen.pot.queries import LOCAL, Gone, Registered, Registration, list_queries, share
 from tureen.pot.registering import change_together
 from tureen.pot.streams import Stream
-from tureen.pot.templates import find_standing, find_template, share_template
+from tureen.pot.templates import find_template, share_template
 from tureen.schema import Schema
 
 MATERIALIZE = {True: True, False: False, "auto": None}

@@ -5,7 +5,7 @@ They know no engine, so that one over HTTP is the same class as one of this proc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol, overload
 
@@ -62,13 +62,22 @@ class Kitchen(Protocol):
 class StandingQuery:
     """A handle: invoke it now, or come back."""
 
-    def __init__(self, soup: Kitchen, handle: str, name: str | None, sql: str, place: str | None = None) -> None:
+    def __init__(
+        self,
+        soup: Kitchen,
+        handle: str,
+        name: str | None,
+        sql: str,
+        place: str | None = None,
+        label: str | int | None = None,
+    ) -> None:
         """Stand for the query of that handle; `place` is where it stands in a listing, if it comes from one."""
         self._soup = soup
         self.id = handle
         self.name = name
         self.sql = sql
         self.place = place
+        self.label = label
 
     def invoke(
         self,
@@ -120,6 +129,17 @@ class Follows(Kitchen, Protocol):
     def template_numbers(self, handle: str) -> Sequence[int]:
         """The numbers of a template's queries that stand."""
 
+    def template_query(self, handle: str, place: int) -> StandingQuery:
+        """The n-th of a template's queries that stand."""
+
+    def add_to_template(self, handle: str, rows: Any) -> Sequence[int]:
+        """Let a query stand for each of some more rows of parameters."""
+
+    def remove_from_template(
+        self, handle: str, numbers: int | Iterable[int] | None, where: Mapping[str, Any] | None
+    ) -> int:
+        """Let some queries of a template stand no longer."""
+
     def template_changes(self, handle: str, *, since: str | None, timeout: float | None) -> Iterator[Change]:
         """Follow all queries of a template."""
 
@@ -148,10 +168,31 @@ class QueryTemplate(Sequence[StandingQuery]):
     def __getitem__(self, place: slice) -> list[StandingQuery]: ...
     def __getitem__(self, place: int | slice) -> StandingQuery | list[StandingQuery]:
         """The n-th of the queries that stand, or some of them."""
-        numbers = self._soup.template_numbers(self.id)
         if isinstance(place, slice):
-            return [self._soup.query(f"{self.id}.{number}") for number in numbers[place]]
-        return self._soup.query(f"{self.id}.{numbers[place]}")
+            numbers = self._soup.template_numbers(self.id)[place]
+            return [self._soup.query(f"{self.id}.{number}") for number in numbers]
+        return self._soup.template_query(self.id, place)
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """The numbers of the queries that stand, ascending: what is behind the dot of their handles."""
+        return self._soup.template_numbers(self.id)
+
+    def add(self, rows: Any) -> Sequence[int]:
+        """Let a query stand for each of some more rows of parameters; return their numbers.
+
+        `rows` are as in `register_many`, with all of its columns. A number is its query's for ever. The new queries
+        answer over all tuples that there are; their changes begin with the tuples that come after them.
+        """
+        return self._soup.add_to_template(self.id, rows)
+
+    def remove(self, numbers: int | Iterable[int] | None = None, *, where: Mapping[str, Any] | None = None) -> int:
+        """Let some of the queries stand no longer, by their numbers or by their values; return how many they were.
+
+        `where` has a value, or a list of values, for each of some columns of the parameters: those queries go whose
+        row has one of them in each. All of the numbers must stand, or nothing is removed.
+        """
+        return self._soup.remove_from_template(self.id, numbers, where)
 
     def changes(self, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:
         """Every row that joins the answer of one of the queries, from now on or since a position.

@@ -2,49 +2,54 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
+from sqlalchemy import Connection
 
 from tureen.arguments import check_name, check_text
-from tureen.errors import InvalidRows, TureenError, UnknownQuery, nearest
+from tureen.errors import TureenError, UnknownQuery, nearest
 from tureen.faults import crash_point
 from tureen.language import bind_query
 from tureen.language.query import bind_clause, bind_where
 from tureen.language.shapes import shape_of
 from tureen.language.slots import slots_of
-from tureen.language.template import PARAMETER, Lookup, TemplateText, read_template, with_parameters
-from tureen.pot.catalog import Catalog, check_attempt
+from tureen.language.template import PARAMETER, read_template, spelt, with_columns
+from tureen.parameters import added_values, check_outputs, label_of, numbers_of, satisfying, standing, values_of
+from tureen.pot.catalog import Catalog, check_attempt, take_seq
 from tureen.pot.files import new_attempt
+from tureen.pot.members import Members, Part, load_members, remove_members, replace_parts
 from tureen.pot.named import NamedStreams
 from tureen.pot.position import Position
 from tureen.pot.queries import LOCAL
 from tureen.pot.status import describe_template
-from tureen.pot.tablefile import write_table
+from tureen.pot.streams import stream_by_id
+from tureen.pot.template_files import has_many_gone, write_added, write_first, write_remaining
 from tureen.pot.templates import (
     Template,
     add_template,
+    count_standing,
     drop_template,
     find_template,
-    gone,
     list_templates,
-    spelt,
-    standing_numbers,
 )
 from tureen.queries.tabular import can_compile, compile_table
-from tureen.query import Expression
+from tureen.query import Query
 from tureen.results.invoke import Invoker
-from tureen.results.matches import Matches
-from tureen.results.pairing import NUMBER, Indexed, Joined, Pairing
+from tureen.results.matches import Matches, TemplateRule
+from tureen.results.pairing import NUMBER, Indexed, Joined, Pairing, Parts
 from tureen.results.view import Cache
-from tureen.schema import Schema
-from tureen.stems.tabular import content_of
+from tureen.schema import INTEGRAL, Schema
 
-PAIRINGS = 64
-"""Of how many templates a process keeps the index of their values."""
+PAIRINGS = 256
+"""Of how many files of values a process keeps the index."""
+
+Outcome = TypeVar("Outcome")
 
 
 class Templates:
@@ -53,55 +58,144 @@ class Templates:
     def __init__(self, catalog: Catalog, streams: NamedStreams, invoker: Invoker) -> None:
         """Work on the templates of that catalog."""
         self._catalog, self._streams, self._invoker = catalog, streams, invoker
+        self._rules: Cache[TemplateRule] = Cache(PAIRINGS)
         self._pairings: Cache[Pairing] = Cache(PAIRINGS)
+        self._changing = threading.Lock()
 
-    def register(self, sql: str, params: Any, name: str | None, owner: str | None = None) -> str:
+    def register(
+        self, sql: str, params: Any, name: str | None, owner: str | None = None, label: str | None = None
+    ) -> str:
         """Let a query stand for each row of parameters; return the template's handle."""
         text = read_template(check_text(sql, "a query's SQL"))
         if name is not None:
             check_name(name, "template")
-        columns, values = _values(text, params)
+        columns, values = values_of(text, params, None if label is None else check_text(label, "a label's column"))
+        called = None if label is None else label_of(columns, label)
         template_id, attempt = uuid.uuid4().hex, new_attempt()
-        path = f"templates/{attempt}-{template_id}.arrow"
-        first = text.fill(spelt(columns, values.slice(0, 1).to_pylist()[0]))
-        stream_id = self._streams.find(bind_query(first, self._streams.describe).stream).stream.id
-        self._condition(sql, columns)
-        crash_point("template.before_write")
-        write_table(self._catalog.root / path, values)
-        crash_point("template.before_commit")
+        stream_id = self._check(sql, columns, values.slice(0, 1).to_pylist()[0])
+        part = write_first(self._catalog.root, template_id, attempt, values)
         with self._catalog.write() as tx:
             check_attempt(tx, attempt)
             shape, whose = shape_of(sql).text, LOCAL if owner is None else owner
-            add_template(tx, Template(template_id, name, sql, shape, stream_id, columns, path, values.num_rows, whose))
+            new = Template(template_id, name, sql, shape, stream_id, columns, part.path, part.rows, whose)
+            add_template(tx, replace(new, label=called))
             crash_point("template.in_commit")
         crash_point("template.after_commit")
         return template_id
 
-    def _condition(self, sql: str, columns: Schema) -> Expression | None:
-        """The WHERE clause over a row of the stream and a row of values."""
-        return bind_where(*self._with_columns(sql, columns))
+    def _check(self, sql: str, columns: Schema, row: Mapping[str, Any]) -> int:
+        """Raise where the queries cannot stand; return the id of their stream."""
+        text = read_template(sql)
+        query = bind_query(text.fill(spelt(columns, row)), self._streams.describe)
+        bind_where(*with_columns(sql, columns, self._streams.describe))
+        if not text.only_where:
+            # Integers of one digit: beside a DECIMAL, the type of a result would depend on each of them.
+            plain = {one.name: 0 if one.type.kind in INTEGRAL else row[one.name] for one in columns.columns}
+            least = bind_query(text.fill(spelt(columns, plain)), self._streams.describe)
+            check_outputs(self._bound(sql, columns), query, least)
+        return self._streams.find(query.stream).stream.id
 
-    def _with_columns(self, sql: str, columns: Schema) -> tuple[str, Lookup]:
-        """The query with columns for parameters, and a way to look streams up that have them."""
-        named = {column.name.lower(): f"`{PARAMETER}{column.name}`" for column in columns.columns}
-        return read_template(sql).fill(named), with_parameters(self._streams.describe, columns)
+    def _bound(self, sql: str, columns: Schema) -> Query:
+        """The queries with columns in the place of their parameters."""
+        query = bind_query(*with_columns(sql, columns, self._streams.describe))
+        # SELECT * is all columns of the stream, and no parameter.
+        return replace(query, outputs=tuple(one for one in query.outputs if not one.name.startswith(PARAMETER)))
 
     def find(self, handle_or_name: str, owner: str | None = None) -> Template:
         """The template of that handle or name."""
         with self._catalog.read() as tx:
-            found = find_template(tx, check_text(handle_or_name, "a template's name"), owner)
-            if found is None:
-                mine = list_templates(tx, LOCAL if owner is None else owner)
-                known = [one.name for one in mine if one.name is not None]
-                raise UnknownQuery(f"there is no template '{handle_or_name}'", hint=nearest(handle_or_name, known))
+            return self._find(tx, check_text(handle_or_name, "a template's name"), owner)
+
+    def _find(self, tx: Connection, handle_or_name: str, owner: str | None) -> Template:
+        found = find_template(tx, handle_or_name, owner)
+        if found is None:
+            mine = list_templates(tx, LOCAL if owner is None else owner)
+            known = [one.name for one in mine if one.name is not None]
+            raise UnknownQuery(f"there is no template '{handle_or_name}'", hint=nearest(handle_or_name, known))
         return found
 
-    def numbers(self, handle: str, owner: str | None = None) -> Sequence[int]:
-        """The numbers of a template's queries that stand."""
-        template = self.find(handle, owner)
-        with self._catalog.read() as tx:
-            found: list[int] = standing_numbers(tx, template).tolist()
-        return found
+    def members(self, handle: str, owner: str | None = None) -> Members:
+        """The queries of a template that stand, as they are now."""
+        self._invoker.view.refresh()
+        members = self._invoker.view.members(check_text(handle, "a handle"))
+        if members is None or members.template.id != handle or not _sees(owner, members.template):
+            with self._catalog.read() as tx:
+                members = load_members(tx, self._catalog.root, self._find(tx, handle, owner))
+        return members
+
+    def add(self, handle: str, rows: Any, owner: str | None = None) -> range:
+        """Let a query stand for each of some more rows of parameters; return their numbers."""
+        with self._changing:
+            values = added_values(self.find(handle, owner).columns, rows)
+            return self._changed(handle, owner, lambda members: self._add(members, values))
+
+    def _add(self, members: Members, values: pa.RecordBatch) -> range | None:
+        template, attempt = members.template, new_attempt()
+        part, replaced = write_added(members, attempt, values)
+        with self._catalog.write() as tx:
+            check_attempt(tx, attempt)
+            if not _is_same(tx, template):
+                return None
+            stream = stream_by_id(tx, template.stream_id)
+            assert stream is not None, "a dropped stream takes its templates along"
+            take_seq(tx)
+            replace_parts(tx, members, replaced, replace(part, first_id=stream.next_id), values.num_rows)
+            crash_point("template.in_commit")
+        crash_point("template.after_commit")
+        return range(template.next_number, template.next_number + values.num_rows)
+
+    def remove(
+        self,
+        handle: str,
+        numbers: int | Iterable[int] | None,
+        where: Mapping[str, Any] | None,
+        owner: str | None = None,
+    ) -> int:
+        """Let some queries of a template stand no longer; return how many they were."""
+        if (numbers is None) == (where is None):
+            raise TureenError("either numbers or where must be given", hint="remove([3, 4]), or remove(where={…})")
+        wanted = None if numbers is None else numbers_of(numbers)
+        with self._changing:
+            return self._changed(handle, owner, lambda members: self._remove(members, wanted, where))
+
+    def _remove(self, members: Members, numbers: Sequence[int] | None, where: Mapping[str, Any] | None) -> int | None:
+        going = satisfying(members, where or {}) if numbers is None else standing(members, numbers)
+        attempt, remaining = new_attempt(), None
+        if has_many_gone(members, len(going)):
+            gone = np.union1d(members.gone, np.array(going, np.int64))
+            remaining = write_remaining(Members(members.template, members.parts, gone), attempt)
+        with self._catalog.write() as tx:
+            check_attempt(tx, attempt)
+            if not _is_same(tx, members.template):
+                return None
+            take_seq(tx)
+            if remaining is None:
+                remove_members(tx, members.template.id, going)
+            else:
+                replace_parts(tx, members, members.parts, remaining, 0)
+            crash_point("template.in_commit")
+        crash_point("template.after_commit")
+        return len(going)
+
+    def _changed(self, handle: str, owner: str | None, change: Callable[[Members], Outcome | None]) -> Outcome:
+        """What a change returns, tried again where another one was committed before it."""
+        patience = 5
+        while True:
+            with self._catalog.read() as tx:
+                template = self._find(tx, handle, owner)
+                if owner not in (None, template.owner):
+                    raise UnknownQuery(f"there is no template '{handle}'", hint="others' templates are not changed")
+                members = load_members(tx, self._catalog.root, template)
+            try:
+                outcome = change(members)
+            except FileNotFoundError:
+                # Its files were merged away and swept since they were looked up.
+                patience -= 1
+                if not patience:
+                    raise
+                continue
+            if outcome is not None:
+                return outcome
 
     def drop(self, handle: str, owner: str | None = None) -> None:
         """Let all queries of a template stand no longer."""
@@ -115,55 +209,56 @@ class Templates:
         """All templates, or those an owner has or others share, with the number of their queries that stand."""
         with self._catalog.read() as tx:
             listed = list_templates(tx, owner, with_shared=True)
-            return [(one, len(standing_numbers(tx, one))) for one in listed]
+            return [(one, count_standing(tx, one.id)) for one in listed]
 
     def matches(self, handle: str, since: Position | None, owner: str | None = None) -> Matches:
         """The rows that joined the answers of its queries since a position."""
         template = self.find(handle, owner)
-        with self._catalog.read() as tx:
-            away = np.array(sorted(gone(tx, template.id)), np.int64)
-        member = template.member(self._catalog.root, 0)
-        return self._invoker.matches(member, self._pairing(template), away, since)
+        return self._invoker.matches(self._rule(template), template.id, since)
 
     def explain(self, handle: str, owner: str | None = None) -> dict[str, Any]:
         """How a template's queries are matched with new rows."""
-        template = self.find(handle, owner)
-        about = describe_template(template, len(self.numbers(handle, owner)))
-        return {**about, "shape": template.shape, "matching": self._pairing(template).describe()}
+        members = self.members(handle, owner)
+        template = members.template
+        about = describe_template(template, len(members))
+        return {**about, "shape": template.shape, "matching": self._pairing(members).describe()}
 
-    def _pairing(self, template: Template) -> Pairing:
-        return self._pairings.get(template.id, lambda: self._make_pairing(template))
+    def _rule(self, template: Template) -> TemplateRule:
+        def make() -> TemplateRule:
+            return TemplateRule(template.stream_id, self._bound(template.sql, template.columns), self._pairing)
 
-    def _make_pairing(self, template: Template) -> Pairing:
-        columns, values = template.columns, template.values(self._catalog.root)
+        return self._rules.get(template.id, make)
+
+    def _pairing(self, members: Members) -> Pairing:
+        """How the rows of each file are found; a file never changes, so only new ones are compiled."""
+        template = members.template
+        parts = [
+            self._pairings.get(part.path, lambda part=part: self._of_part(template, part))  # type: ignore[misc]
+            for part in members.parts
+        ]
+        return parts[0] if len(parts) == 1 else Parts(parts)
+
+    def _of_part(self, template: Template, part: Part) -> Pairing:
+        columns = template.columns
         named = [PARAMETER + name for name in columns.names]
-        condition = self._condition(template.sql, columns)
+        text = with_columns(template.sql, columns, self._streams.describe)
         _, schema = self._streams.describe_id(template.stream_id)
-        clause = bind_clause(*self._with_columns(template.sql, columns))
-        numbers = np.arange(template.rows, dtype=np.int64)
-        values = values.rename_columns(named)
-        found = slots_of(clause, named)
-        if found is not None and found[0] and can_compile(found[0], schema.stored, values):
-            return Indexed(compile_table(found[0], schema.stored, values, numbers), found[1])
+        values = part.table.select(list(columns.names)).rename_columns(named)
+        slots = slots_of(bind_clause(*text), named)
+        common = () if slots is None else slots[1]
+        if slots is not None and slots[0] and can_compile(slots[0], schema.stored, values):
+            return Indexed(compile_table(slots[0], schema.stored, values, part.numbers), common)
+        condition = bind_where(*text)
         asked = () if condition is None else condition.columns
         looked_at = [name for name in asked if schema.find(name) is not None]
-        return Joined(condition, values.append_column(NUMBER, pa.array(numbers)), looked_at)
+        return Joined(condition, values.append_column(NUMBER, pa.array(part.numbers)), looked_at, common)
 
 
-def _values(text: TemplateText, params: Any) -> tuple[Schema, pa.RecordBatch]:
-    """The parameters as columns, in the template's own spelling."""
-    if isinstance(params, list | tuple) and all(isinstance(one, Mapping) for one in params):
-        try:
-            params = pa.Table.from_pylist(list(params))
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise InvalidRows("the parameters do not make a table", detail=str(error)) from None
-    if hasattr(params, "__len__") and not len(params):
-        raise InvalidRows("there is no row of parameters", hint="give one row for each query")
-    schema, batch = content_of(None, params)
-    given = {column.name.lower() for column in schema.columns}
-    missing = [name for name in text.parameters if name not in given]
-    extra = [name for name in given if name not in text.parameters]
-    if missing or extra:
-        what = f"no values for :{missing[0]}" if missing else f"the query has no parameter :{extra[0]}"
-        raise TureenError(what, hint=f"the parameters of the query are :{', :'.join(text.parameters)}")
-    return schema, batch
+def _sees(owner: str | None, template: Template) -> bool:
+    return owner is None or template.owner == owner or template.shared
+
+
+def _is_same(tx: Connection, template: Template) -> bool:
+    """Whether no row came or went since the template was read."""
+    found = find_template(tx, template.id)
+    return found is not None and found.version == template.version

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import islice
+from typing import Any
 
 import pandas as pd
 import polars as pl
@@ -110,3 +111,71 @@ def test_one_feed_over_all(soup: AnySoup, trades: str) -> None:
         if one.query.partition(".")[0] in (query.id, alerts.id)
     ]
     assert [(one.query, one.row) for one in rest] == [(one.query, one.row) for one in seen[2:]]
+
+
+def test_rows_of_a_template_come_and_go(soup: AnySoup, trades: str, fresh: Names) -> None:
+    sql = f"SELECT :p AS least, sym, price FROM {trades} WHERE sym = :sym AND price > :p"
+    params = [{"sym": "A", "p": 1.0, "rule": "low"}, {"sym": "A", "p": 5.0, "rule": "high"}]
+    alerts = soup.register_many(sql, params, name=fresh("rules"), label="rule")
+    since = alerts[0].invoke().position
+    soup.push(trades, rows(("B", 9.0, 1)))
+    soup.wait(soup.push(trades, rows(("A", 2.0, 1), start=1)))
+    assert list(alerts.add([{"sym": "B", "p": 3, "rule": "b"}])) == [2]
+    frame = pd.DataFrame({"sym": ["B", "C"], "p": [4.0, 0.0], "rule": ["b2", None]})
+    assert list(alerts.add(frame)) == [3, 4]
+    assert (list(alerts.numbers), [one.label for one in alerts]) == ([0, 1, 2, 3, 4], ["low", "high", "b", "b2", None])
+    assert (alerts[-2].label, alerts[2].invoke().table.to_pylist()) == (
+        "b2",
+        [{"least": 3.0, "sym": "B", "price": 9.0}],
+    )
+    soup.push(trades, rows(("B", 8.0, 1), ("C", 1.0, 1), start=5))
+    told = list(islice(alerts.changes(since=since), 4))
+    assert [(one.query.rpartition(".")[2], one.label, one.row) for one in told] == [
+        ("0", "low", {"least": 1.0, "sym": "A", "price": 2.0}),
+        ("2", "b", {"least": 3.0, "sym": "B", "price": 8.0}),
+        ("3", "b2", {"least": 4.0, "sym": "B", "price": 8.0}),
+        ("4", None, {"least": 0.0, "sym": "C", "price": 1.0}),
+    ]
+    assert alerts.remove([1, 2]) == 2
+    assert alerts.remove(where={"rule": ["low", "nobody"]}) == 1
+    assert alerts.remove(where={"sym": "Z"}) == 0
+    assert (len(alerts), [one.id for one in alerts]) == (2, [f"{alerts.id}.3", f"{alerts.id}.4"])
+    assert [one.label for one in alerts.changes(since=since, timeout=0)] == ["b2", None]
+    assert [one.row["price"] for one in alerts.changes(since=told[1].position, timeout=0)] == [8.0, 1.0]
+    listed = next(one for one in soup.templates() if one["id"] == alerts.id)
+    assert (listed["queries"], listed["label"]) == (2, "rule")
+
+
+def test_a_template_that_is_followed_hears_of_added_rows(soup: AnySoup, trades: str) -> None:
+    alerts = soup.register_many(f"SELECT qty FROM {trades} WHERE qty = :n", [{"n": 1}])
+    changes = alerts.changes()
+    feed = soup.feed()
+    soup.push(trades, rows(("A", 1.0, 1)))
+    assert next(changes).query == f"{alerts.id}.0"
+    alerts.add([{"n": 2}])
+    soup.push(trades, rows(("A", 1.0, 2)))
+    assert next(changes).query == f"{alerts.id}.1"
+    assert [one.query for one in islice((one for one in feed if one.query.startswith(alerts.id)), 2)] == [
+        f"{alerts.id}.0",
+        f"{alerts.id}.1",
+    ]
+
+
+def test_what_is_wrong_with_rows_of_a_template(soup: AnySoup, trades: str) -> None:
+    alerts = soup.register_many(f"SELECT qty FROM {trades} WHERE qty = :n", [{"n": 1}, {"n": 2}])
+    wrong: list[Any] = [[], [{"n": "x"}], [{"m": 1}], [{}], [{"n": 2**70}], pa.table({"n": ["x"]})]
+    for bad in wrong:
+        with pytest.raises(TureenError):
+            alerts.add(bad)
+    with pytest.raises(UnknownQuery, match="no query 7"):
+        alerts.remove([0, 7])
+    for numbers, where in ((None, None), (None, {"x": 1}), ([0], {"n": 1}), (None, {"n": "x"})):
+        with pytest.raises(TureenError):
+            alerts.remove(numbers, where=where)
+    with pytest.raises(TureenError):
+        soup.register_many(f"SELECT qty FROM {trades} WHERE qty = :n", [{"n": 1, "why": "x"}])
+    assert list(alerts.numbers) == [0, 1]
+    alerts.unregister()
+    for call in (lambda: alerts.add([{"n": 1}]), lambda: alerts.remove([0]), lambda: alerts[0]):
+        with pytest.raises(UnknownQuery):
+            call()

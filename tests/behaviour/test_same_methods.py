@@ -16,6 +16,7 @@ OWN = {
     "registered_queries",
     "settle",
     "start",
+    "template_members",
     "trouble",
 }
 

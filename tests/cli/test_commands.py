@@ -168,6 +168,28 @@ def test_templates(cli: Cli, served_pot: Running, stream: str, tmp_path: Path) -
     assert cli("template", "follow", made["id"]).code == 1
 
 
+def test_rows_of_templates(cli: Cli, stream: str, tmp_path: Path) -> None:
+    first, more = tmp_path / "rules.csv", tmp_path / "more.csv"
+    first.write_text("sym,least,rule\nA,1,one\nB,2,two\n")
+    more.write_text("sym,least,rule\nB,3,three\nC,0,four\n")
+    sql = f"SELECT sym, qty FROM {stream} WHERE sym = :sym AND qty > :least"
+    name = f"t_{stream}"
+    assert cli("template", "register", sql, str(first), "--name", name, "--label", "rule").code == 0
+    since = cli("query", "invoke", f"{name}.0", "-o", "json").json()["position"]
+    assert cli("template", "add", name, str(more)).out == "2 to 3\n"
+    assert cli("template", "add", name, str(more), "-o", "json").json() == {"first": 4, "rows": 2}
+    assert cli("template", "remove", name, "0", "4", "-o", "json").json() == {"removed": 2}
+    assert cli("template", "remove", name, "--where", "least=0", "--where", "rule=four").err == "2 queries removed\n"
+    lines(stream, cli, ("B", 1.0, 9))
+    followed = cli("template", "follow", name, "--since", since, "-n", "2")
+    assert followed.out == "two  sym=B  qty=9\nthree  sym=B  qty=9\n"
+    told = cli("template", "follow", name, "--since", since, "-n", "1", "-o", "json").json()
+    assert (told["label"], told["query"].rpartition(".")[2]) == ("two", "1")
+    assert "no query 0" in cli("template", "remove", name, "0").err
+    assert cli("template", "remove", name, "--where", "least").code == 2
+    assert cli("template", "remove", name).code == 1
+
+
 def test_tables(cli: Cli, stream: str, tmp_path: Path) -> None:
     name = f"t_{stream}"
     (tmp_path / "a.csv").write_text('sym,text\nA,"x, y"\nB,\nC,""\n')

@@ -28,7 +28,7 @@ def test_every_command_of_the_interface_is_there() -> None:
     groups = {
         "stream": "create list drop",
         "query": "register list invoke explain share drop follow",
-        "template": "register list show share drop follow",
+        "template": "register list show add remove share drop follow",
         "token": "create list revoke",
     }
     wanted = [f"tureen {group} {one}" for group, some in groups.items() for one in some.split()]

@@ -16,7 +16,7 @@ from tureen.integrity import verify
 from tureen.opened import OpenPot
 from tureen.pot.catalog import CATALOG_FILE, Catalog, micros_now
 from tureen.pot.damage import named_files
-from tureen.pot.templates import _mapped
+from tureen.pot.members import _mapped
 from tureen.results.invoke import Invoker
 from tureen.testing.hand import HandTurned
 

@@ -75,7 +75,7 @@ def parametrised(draw: st.DrawFn) -> tuple[str, pa.Table]:
 def pairing_of(templates: Templates, sql: str, params: pa.Table) -> Pairing:
     handle = templates.register(sql, params, None)
     try:
-        return templates._make_pairing(templates.find(handle))
+        return templates._pairing(templates.members(handle))
     finally:
         templates.drop(handle)
 

@@ -27,11 +27,11 @@ from tureen.errors import (
     Unsupported,
 )
 from tureen.pot.catalog import Catalog
+from tureen.pot.members import drop_member
 from tureen.pot.named import NamedStreams
 from tureen.pot.position import Position
 from tureen.pot.streams import drop_stream, find_stream
 from tureen.pot.sweep import sweep
-from tureen.pot.templates import drop_member
 from tureen.results.matches import Matches
 from tureen.templates import Templates
 from tureen.testing.hand import HandTurned
@@ -138,12 +138,12 @@ def test_unregistered_one_by_one_and_all_together(pot: Pot) -> None:
     handle = pot.templates.register(SQL, [{"sym": "a", "p": float(p)} for p in range(5)], "alerts")
     since = pot.matches(handle, None).position()
     with pot.hand.catalog.write() as tx:
-        drop_member(tx, f"{handle}.1")
+        drop_member(tx, pot.hand.catalog.root, f"{handle}.1")
     with pytest.raises(UnknownQuery), pot.hand.catalog.write() as tx:
-        drop_member(tx, f"{handle}.1")
+        drop_member(tx, pot.hand.catalog.root, f"{handle}.1")
     pot.hand.push("s", [_row(0, price=3.5)])
     assert [number for number, _ in _told(pot.matches(handle, since))] == [0, 2, 3]
-    assert pot.templates.numbers("alerts") == [0, 2, 3, 4]
+    assert list(pot.templates.members(handle)) == [0, 2, 3, 4]
     assert pot.hand.invoke("alerts.0").table.num_rows == 1
     for gone in ("alerts.1", "alerts.5", "alerts.x", f"{handle}.-1"):
         with pytest.raises(UnknownQuery):
@@ -175,13 +175,20 @@ def test_a_dropped_stream_takes_its_templates_along(pot: Pot) -> None:
         (SQL, [{"sym": "a", "p": 1.0}, {"sym": 5, "p": 1.0}], InvalidRows, "do not make a table"),
         (SQL, 5, InvalidRows, "came as int"),
         ("SELECT * FROM s WHERE sym = 'a'", [{"x": 1}], SqlError, "no parameter"),
-        ("SELECT :x AS x FROM s WHERE sym = :x", [{"x": "a"}], SqlError, "before the WHERE"),
-        ("SELECT * FROM s WHERE qty > :x BEGIN NOW - :x END NOW", [{"x": 1}], SqlError, "after the WHERE"),
-        ("SELECT * FROM s WHERE qty > :x BEGIN TIMESTAMP '2026-01-01 00:00:00' END :x", [{"x": 1}], SqlError, "after"),
-        ("SELECT * FROM s WHERE qty > :x ORDER BY qty LIMIT :x", [{"x": 1}], SqlError, "after the WHERE"),
-        ("SELECT * FROM s WHERE qty > :x OFFSET :x", [{"x": 1}], SqlError, "after the WHERE"),
-        ("SELECT count(*) FILTER (WHERE qty > :x) AS n FROM s", [{"x": 1}], SqlError, "before the WHERE"),
-        ("SELECT sym FROM s WHERE qty > :x GROUP BY sym HAVING count(*) > :x", [{"x": 1}], SqlError, "after the"),
+        ("SELECT :x FROM s WHERE sym = :x", [{"x": "a"}], SqlError, "another name for each row"),
+        ("SELECT net * :x AS y FROM s", [{"x": 5}], SqlError, "the type of column 'y' would depend"),
+        ("SELECT round(price, CAST(:x AS INT)) AS y FROM s", [{"x": 5}], TypeMismatch, "does not take"),
+        ("SELECT sym FROM s GROUP BY sym, :x", [{"x": 5}], SqlError, "cannot stand here"),
+        ("SELECT sym FROM s [ROWS :x] WHERE qty > :x", [{"x": 5}], SqlError, "cannot stand here"),
+        ("SELECT * FROM s WHERE qty > :x BEGIN NOW - :x END NOW", [{"x": 1}], SqlError, "cannot stand here"),
+        (
+            "SELECT * FROM s WHERE qty > :x BEGIN TIMESTAMP '2026-01-01 00:00:00' END :x",
+            [{"x": 1}],
+            SqlError,
+            "cannot stand here",
+        ),
+        ("SELECT * FROM s WHERE qty > :x ORDER BY qty LIMIT :x", [{"x": 1}], SqlError, "cannot stand here"),
+        ("SELECT * FROM s WHERE qty > :x OFFSET :x", [{"x": 1}], SqlError, "cannot stand here"),
         (SQL, [{"sym": "a", "p": 2**70}], InvalidRows, "do not make a table"),
         ("SELECT * FROM s WHERE day = :x", [{"x": "2026-01-01"}], TypeMismatch, "STRING"),
         ("SELECT * FROM s WHERE nope = :x", [{"x": "a"}], SqlError, "nope"),

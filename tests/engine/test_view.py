@@ -11,12 +11,13 @@ from sqlalchemy import update
 from tureen.errors import UnknownQuery
 from tureen.pot.catalog import Catalog, take_seq
 from tureen.pot.clauses import choose_clauses, fail_clauses
+from tureen.pot.members import drop_member
 from tureen.pot.named import NamedStreams
 from tureen.pot.queries import Gone, Registration, share
 from tureen.pot.registering import change_together
 from tureen.pot.streams import create_stream
 from tureen.pot.tables import queries, streams
-from tureen.pot.templates import drop_member, share_template
+from tureen.pot.templates import share_template
 from tureen.predicate import Interval, Within
 from tureen.results import view as module
 from tureen.results.invoke import Invoker
@@ -57,7 +58,7 @@ def test_other_commits_leave_what_is_kept(catalog: Catalog, others: Catalog, mon
     change(others, wanted(2))
     with others.write() as tx:
         tx.execute(update(streams).values(next_id=7))
-    monkeypatch.setattr(module, "find_standing", None)
+    monkeypatch.setattr(module, "find_query", None)
     view.refresh()
     assert (view.query(handle), view.query("one")) == kept
     assert view.query(handle, at_least=others.seq()) is kept[0]
@@ -126,7 +127,7 @@ def test_members_of_a_template_that_is_shared_and_goes(catalog: Catalog, others:
     assert view.query("many.0").shared
     assert view.query(f"{handle}.1").shared
     with others.write() as tx:
-        drop_member(tx, f"{handle}.1")
+        drop_member(tx, others.root, f"{handle}.1")
     view.refresh()
     with pytest.raises(UnknownQuery):
         view.query(f"{handle}.1")

@@ -64,7 +64,7 @@ class MemberBinder:
         if clause is not None and self._first is not None:
             return replace(self._first, sql=text, clause=clause), self._first
         query = bind_query(text, lambda name: (name, self._schema))
-        if clause is not None and clause == query.clause:
+        if clause is not None and clause == query.clause and query.at_now is None:
             self._first = query
         else:
             # It does not follow from the values after all.

@@ -16,14 +16,15 @@ from tureen.pot.heads import log_directory
 from tureen.pot.log import scan
 from tureen.pot.parts import Parts
 from tureen.pot.streams import list_streams
-from tureen.pot.tables import cells, dimensions, query_runs, runs, templates
+from tureen.pot.tables import cells, dimensions, query_runs, runs, template_parts, templates
 from tureen.stems.run import Layout
 
 Progress = Callable[[int, int], None]
 """Is told how many of how many files were verified."""
 
 _RUN, _DERIVED, _VALUES = "run", "derived", "values"
-_KINDS = {runs: _RUN, cells: _DERIVED, query_runs: _DERIVED, dimensions: _VALUES, templates: _VALUES}
+_KINDS = {runs: _RUN, cells: _DERIVED, query_runs: _DERIVED, dimensions: _VALUES}
+_KINDS |= {templates: _VALUES, template_parts: _VALUES}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from sqlalchemy.dialects.sqlite import insert
 
 from tureen.errors import DamagedFile
 from tureen.pot.catalog import Catalog, micros_now
-from tureen.pot.tables import cells, damage, dimensions, query_runs, runs, templates
+from tureen.pot.tables import cells, damage, dimensions, query_runs, runs, template_parts, templates
 
 log = logging.getLogger("tureen")
 
@@ -59,6 +59,6 @@ def forget_damage(tx: Connection, paths: Iterable[str]) -> None:
 def named_files(tx: Connection) -> set[str]:
     """All files that the catalog names, by their paths from the pot's directory."""
     named: set[str] = set()
-    for table in (runs, cells, query_runs, dimensions, templates):
+    for table in (runs, cells, query_runs, dimensions, templates, template_parts):
         named.update(tx.execute(select(table.c.path)).scalars())
     return named

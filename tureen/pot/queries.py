@@ -16,6 +16,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, and_, bindparam, func, or_, select, tuple_, update
 
 from tureen.errors import DuplicateName, TureenError, UnknownQuery, nearest
+from tureen.language.member import MemberValues
 from tureen.pot.catalog import micros_now
 from tureen.pot.clauses import Reference, hold_clauses
 from tureen.pot.many import Many
@@ -77,6 +78,10 @@ class Registered:
     clause_seq: int = 0
     """The commit by which its clause became eager."""
     error: str | None = None
+    label: str | int | None = None
+    """What comes with its changes, where it is a query of a template that has labels."""
+    values: MemberValues | None = None
+    """The values that make it, where it is a query of a template."""
 
     @property
     def place(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from sqlalchemy import Connection
 
@@ -10,9 +11,9 @@ from tureen.errors import TureenError, UnknownStream
 from tureen.faults import crash_point
 from tureen.pot.catalog import Catalog, take_seq
 from tureen.pot.clauses import let_go_of_clauses
+from tureen.pot.members import drop_member
 from tureen.pot.queries import Gone, Registration, add_queries, name_taken, names_taken, remove_queries, unknown
 from tureen.pot.streams import stream_by_id
-from tureen.pot.templates import drop_member
 
 Outcomes = dict[int, str | Exception]
 """A handle or an error for a change, by its place among those that came together."""
@@ -37,7 +38,7 @@ def change_together(catalog: Catalog, changes: Sequence[Registration | Gone]) ->
         # After that, so that a clause whose last query goes while another comes stays as it is.
         let_go_of_clauses(tx, list(removed.values()))
         outcomes |= {place: one.handle if place in removed else unknown(one.handle) for place, one in going.items()}
-        outcomes |= {place: _drop(tx, one) for place, one in members.items()}
+        outcomes |= {place: _drop(tx, catalog.root, one) for place, one in members.items()}
         crash_point("register.in_commit")
     crash_point("register.after_commit")
     return [outcomes[place] for place in range(len(changes))]
@@ -64,10 +65,10 @@ def _refused(tx: Connection, coming: Mapping[int, Registration]) -> Outcomes:
     return refused
 
 
-def _drop(tx: Connection, one: Gone) -> str | Exception:
+def _drop(tx: Connection, root: Path, one: Gone) -> str | Exception:
     """Let a query of a template go."""
     try:
-        drop_member(tx, one.handle, one.owner)
+        drop_member(tx, root, one.handle, one.owner)
     except TureenError as error:
         return error
     return one.handle

@@ -17,7 +17,7 @@ from tureen.pot.queries import Registered, count_queries
 from tureen.pot.query_runs import live_query_runs
 from tureen.pot.runs import count_rejected, live_runs
 from tureen.pot.streams import Stream, list_streams, stream_by_id
-from tureen.pot.tables import clauses, queries, templates
+from tureen.pot.tables import clauses, queries
 from tureen.pot.templates import Template, count_members
 from tureen.window import from_micros
 
@@ -44,8 +44,7 @@ def count_failed(tx: Connection) -> int:
 def count_owned(tx: Connection, owner: str) -> int:
     """How many queries somebody has, those of templates included."""
     singles = tx.execute(select(func.count()).where(queries.c.owner == owner)).scalar_one()
-    rows = select(func.coalesce(func.sum(templates.c.rows), 0)).where(templates.c.owner == owner)
-    return int(singles) + int(tx.execute(rows).scalar_one())
+    return int(singles) + count_members(tx, owner)
 
 
 def has_come_to(tx: Connection, position: Position) -> bool:
@@ -77,6 +76,7 @@ def describe_template(template: Template, standing: int) -> dict[str, Any]:
         "name": template.name,
         "sql": template.sql,
         "queries": standing,
+        "label": template.label,
         "owner": template.owner,
         "shared": template.shared,
         "registered_at": from_micros(template.registered_at),

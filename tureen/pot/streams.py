@@ -26,6 +26,8 @@ from tureen.pot.tables import (
     runs,
     sinks,
     streams,
+    template_heads,
+    template_parts,
     templates,
 )
 from tureen.schema import Schema
@@ -111,7 +113,11 @@ def drop_stream(tx: Connection, stream: Stream) -> None:
         tx.execute(insert(garbage).values(path=path, since=now))
     tx.execute(delete(cells).where(cells.c.run_id.in_(held)))
     of_stream = select(templates.c.id).where(templates.c.stream_id == stream.id)
-    tx.execute(delete(gone_members).where(gone_members.c.template_id.in_(of_stream)))
+    added = select(template_parts.c.path).where(template_parts.c.template_id.in_(of_stream))
+    for path in tx.execute(added).scalars().all():
+        tx.execute(insert(garbage).values(path=path, since=now))
+    for table in (gone_members, template_parts, template_heads):
+        tx.execute(delete(table).where(table.c.template_id.in_(of_stream)))
     for table in (templates, runs, expiring, query_runs, queries, clauses, sinks, push_keys, rejected):
         tx.execute(delete(table).where(table.c.stream_id == stream.id))
     tx.execute(update(streams).where(streams.c.id == stream.id).values(name_key=None))

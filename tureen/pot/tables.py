@@ -156,10 +156,35 @@ templates = Table(
     UniqueConstraint("owner", "name_key"),
 )
 
+template_heads = Table(
+    "template_heads",
+    metadata,
+    # What changes of a template when rows of parameters come and go; one that never changed may have none.
+    Column("template_id", String, primary_key=True),
+    # The number that the next row takes; no number is ever used again.
+    Column("next_number", BigInteger, nullable=False),
+    Column("version", BigInteger, nullable=False, default=0),
+    # The column of the parameters that comes with each change.
+    Column("label", String),
+)
+
+template_parts = Table(
+    "template_parts",
+    metadata,
+    # Files with rows that were added later; the first ones are in the template's own file.
+    Column("id", Integer, primary_key=True),
+    Column("template_id", String, nullable=False, index=True),
+    Column("path", String, nullable=False, unique=True),
+    Column("rows", BigInteger, nullable=False),
+    # The first tuple that its newest rows are matched with.
+    Column("first_id", BigInteger, nullable=False),
+    sqlite_autoincrement=True,
+)
+
 gone_members = Table(
     "gone_members",
     metadata,
-    # The queries of a template that were unregistered one by one.
+    # The queries of a template that were unregistered, and whose rows are still in its files.
     Column("template_id", String, primary_key=True),
     Column("number", BigInteger, primary_key=True),
 )
@@ -296,6 +321,7 @@ _TRIGGERS = {
     "template_changed": "UPDATE ON templates",
     "template_gone": "DELETE ON templates",
     "member_gone": "INSERT ON gone_members",
+    "members_changed": "UPDATE ON template_heads",
 }
 """What a reader that keeps standing queries must hear of, by the name of the trigger that counts it.
 

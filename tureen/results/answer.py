@@ -54,6 +54,8 @@ class Change:
     query: str
     row: dict[str, Any]
     position: str
+    label: str | int | None = None
+    """The label of the query, where it is one of a template that has labels."""
 
 
 def _moment(micros: int | None) -> datetime | None:

@@ -7,7 +7,7 @@ rows at once, and for windows in whose runs an expression raises on some other t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter_ns
 from typing import Any
 
@@ -27,7 +27,7 @@ from tureen.aggregates.strip import Columns, Entries, Strip, fold_hits, joined, 
 from tureen.aggregates.values import evaluate, numbered, rows_where, with_now
 from tureen.matching import Selector
 from tureen.pot.queries import Registered
-from tureen.predicate import dump_clause
+from tureen.predicate import Clause, dump_clause
 from tureen.query import NOW, Aggregate, Expression, Grouping, Query, aggregate_name, key_name
 from tureen.results.gather import fields_of, gather
 from tureen.results.kept import Structure
@@ -63,11 +63,14 @@ class Plans:
             single = Grouping(tuple(grouping.keys[number] for number in numbers), grouping.aggregates)
             kept = plan_of(single)
             moves = query.at_now is not None or any(NOW in value.columns for value in single.over_rows)
-            shape = f"{dump_clause(query.clause)} {kept.shape}"
             keeps = not kept.from_rows and not moves
             rows = plan_of(single, in_two_goes=False)
-            found.append(cls(kept, rows, keeps, shape, grouping.always))
+            found.append(cls(kept, rows, keeps, "", grouping.always).with_clause(query.clause))
         return tuple(found)
+
+    def with_clause(self, clause: Clause) -> Plans:
+        """The same for a query with another clause."""
+        return replace(self, shape=f"{dump_clause(clause)} {self.kept.shape}")
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.aggregates.values import with_now
-from tureen.errors import QueryFailed
+from tureen.errors import QueryFailed, UnknownQuery
 from tureen.language import bind_query
 from tureen.language.factor_text import factor_text
 from tureen.language.quick import QuickBinder
@@ -29,16 +28,13 @@ from tureen.pot.query_runs import live_query_runs
 from tureen.pot.streams import Stream, find_stream
 from tureen.pot.templates import count_members_of_shape
 from tureen.queries import QueryRun
-from tureen.query import Query
 from tureen.results.answer import Answer, Bounds
 from tureen.results.changes import News, check_has_changes, first_new, news
-from tureen.results.finish import Finish
-from tureen.results.gather import fields_of
 from tureen.results.grouped import Asked, Plans, grouped, selected
 from tureen.results.kept import Kept, Structure
-from tureen.results.matches import Matches, matches
-from tureen.results.pairing import Pairing
+from tureen.results.matches import Matches, TemplateRule, matches
 from tureen.results.ranges import ranges_of
+from tureen.results.ready import BoundTemplate, Ready
 from tureen.results.sets import rows_of_sets
 from tureen.results.stepping import steps_at
 from tureen.results.view import Cache, StreamState, View
@@ -57,34 +53,11 @@ LIGHT_TEXT = 2_000
 LOOKS = 5
 """How often an invocation that missed a file looks again before it gives up."""
 
+BOUND_TEMPLATES = 256
+"""Of how many templates a process keeps what their queries have in common."""
+
 BOUND_QUERIES = 4096
 """How many queries a process keeps bound and ready."""
-
-
-@dataclass(frozen=True)
-class Ready:
-    """A query that is bound to its stream and ready to be looked for in blocks."""
-
-    query: Query
-    selector: Selector
-    fields: pa.Schema
-    """The stored columns that its rows are made of."""
-    finish: Finish
-    plans: tuple[Plans, ...]
-    """One for each grouping; none where there are no groups."""
-    light: bool
-    """Whether its rows are looked up and no more: no grouping, no expression, no order."""
-
-    @classmethod
-    def of(cls, query: Query, schema: Schema) -> Ready:
-        """Do once what does not depend on the tuples."""
-        plans = Plans.of(query)
-        finish, selector = Finish(query), Selector(query.clause, schema)
-        gathers = not plans and query.steps is None and not query.overs and not query.uses_now
-        light = gathers and finish.sql is None and not selector.derived
-        time = () if gathers and query.columns else (schema.time_column,)
-        fields = fields_of(schema, sorted({*query.columns, *time}))
-        return cls(query, selector, fields, finish, plans, light)
 
 
 class Invoker:
@@ -96,6 +69,7 @@ class Invoker:
         self._clock = clock
         self._ready: Cache[Ready] = Cache(BOUND_QUERIES)
         self._binder = QuickBinder()
+        self._members: Cache[BoundTemplate] = Cache(BOUND_TEMPLATES)
         self._kept = Kept()
         self.watch = Watch()
 
@@ -134,24 +108,26 @@ class Invoker:
         found = news(state, names, query.window, registered, ready.selector, first)
         return replace(found, rows=ready.finish(found.rows))
 
-    def matches(
-        self, member: Registered, pairing: Pairing, gone: npt.NDArray[np.int64], since: Position | None
-    ) -> Matches:
-        """What joined the answers of a template's queries but those that are gone, given one of them."""
-        return self._with_files(lambda: self._matches(member, pairing, gone, since))
+    def matches(self, rule: TemplateRule, template_id: str, since: Position | None) -> Matches:
+        """What joined the answers of a template's queries since a position; with none given, nothing yet."""
+        return self._with_files(lambda: self._matches(rule, template_id, since))
 
-    def _matches(
-        self, member: Registered, pairing: Pairing, gone: npt.NDArray[np.int64], since: Position | None
-    ) -> Matches:
-        state = self.view.stream(member.stream_id)
+    def _matches(self, rule: TemplateRule, template_id: str, since: Position | None) -> Matches:
+        check_has_changes(rule.query)
+        state = self.view.stream(rule.stream_id)
+        # Not before the stream: a rule that came after its tuples is known to have, one that is not seen is missed.
+        members = self.view.members(template_id, at_least=state.seq)
+        if members is None:
+            raise UnknownQuery(f"there is no template '{template_id}'", hint="it was unregistered before")
+        pairing = rule.pairing(members)
         schema = state.stream.schema
-        ready = self._bound(member, schema)
-        check_has_changes(ready.query)
-        names = sorted({schema.time_column, *ready.query.columns, *pairing.columns})
+        names = sorted({schema.time_column, *rule.columns, *pairing.columns})
         common = Selector(pairing.common, schema)
-        new = news(state, names, ready.query.window, member, common, first_new(state, since))
-        found = matches(new, pairing, gone, since)
-        return replace(found, news=replace(found.news, rows=ready.finish(found.news.rows)))
+        nobody = _unregistered("", rule.stream_id)
+        new = news(state, names, rule.query.window, nobody, common, first_new(state, since))
+        found = matches(new, pairing, members, since)
+        rows = rule.with_values(found.news.rows, members, found.numbers)
+        return replace(found, news=replace(found.news, rows=rule.finish(rows)))
 
     def schema_of(self, handle: str) -> Schema:
         """The columns of a query's answers."""
@@ -299,16 +275,22 @@ class Invoker:
 
             query = bind_query(sql, lookup)
         stream = found[-1]
-        registered = Registered(
-            id="", name=None, sql=sql, shape="", stream_id=stream.id, seq=0, registered_at=0, owner=LOCAL
-        )
-        return registered, self.view.stream(stream.id), Ready.of(query, stream.schema)
+        return _unregistered(sql, stream.id), self.view.stream(stream.id), Ready.of(query, stream.schema)
 
     def _bound(self, registered: Registered, schema: Schema) -> Ready:
         def make() -> Ready:
-            return Ready.of(self._binder.bind(registered.sql, lambda name: (name, schema))[0], schema)
+            values = registered.values
+            if values is None:
+                return Ready.of(self._binder.bind(registered.sql, lambda name: (name, schema))[0], schema)
+            template = self._members.get(values.template, lambda: BoundTemplate(values, schema))
+            return template.ready(registered.sql, values)
 
         return self._ready.get(registered.id, make)
+
+
+def _unregistered(sql: str, stream_id: int) -> Registered:
+    """A query as if it were registered and lazy."""
+    return Registered(id="", name=None, sql=sql, shape="", stream_id=stream_id, seq=0, registered_at=0, owner=LOCAL)
 
 
 def _why(registered: Registered, watch: Watch) -> str:

@@ -90,6 +90,34 @@ class Indexed:
 
 
 @dataclass(frozen=True, eq=False)
+class Parts:
+    """Values in several files, each matched in its own way; the factors that all queries have are the same."""
+
+    parts: Sequence[Pairing]
+
+    @property
+    def common(self) -> Clause:
+        """Factors that all of the queries have, and that the rows satisfy already."""
+        return self.parts[0].common
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The stream's columns that it looks at."""
+        return list(dict.fromkeys(name for part in self.parts for name in part.columns))
+
+    def pairs(self, rows: pa.Table) -> tuple[Numbers, Numbers]:
+        """Match the rows with each file; see `Pairing`."""
+        found = [part.pairs(rows) for part in self.parts]
+        places, numbers = (np.concatenate([pair[side] for pair in found]) for side in (0, 1))
+        order = np.lexsort((numbers, places))
+        return places[order], numbers[order]
+
+    def describe(self) -> dict[str, Any]:
+        """How it is done, for people: as in the first file, and how many files there are."""
+        return {**self.parts[0].describe(), "files": len(self.parts)}
+
+
+@dataclass(frozen=True, eq=False)
 class Joined:
     """Values joined with the rows on the template's WHERE clause."""
 

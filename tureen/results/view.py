@@ -16,16 +16,20 @@ from sqlalchemy import Connection
 from tureen.errors import DamagedFile, PotError, UnknownStream
 from tureen.pot.catalog import Catalog, current_seq
 from tureen.pot.damage import note_damage
-from tureen.pot.queries import Registered, standing_version
+from tureen.pot.members import Members, load_members, member_of
+from tureen.pot.queries import Registered, find_query, standing_version
 from tureen.pot.runs import Run, live_runs, replaced_files
 from tureen.pot.streams import Stream, stream_by_id
-from tureen.pot.templates import find_standing
+from tureen.pot.templates import Template, find_template
 from tureen.results.segment import Segment
 from tureen.schema import Schema
 from tureen.stems.run import OpenRun, in_memory, log, log_damage, open_cells, open_run, sort_by_time
 
 OPEN_RUNS = 1024
 """How many runs and cell files a process keeps mapped for the next look, as long as they are live."""
+
+KEPT_TEMPLATES = 64
+"""Of how many templates a process keeps which of their queries stand."""
 
 KEPT_QUERIES = 100_000
 """How many standing queries a process keeps."""
@@ -91,6 +95,7 @@ class Standing:
     seq: int = -1
     version: int = -1
     queries: dict[str, Registered] = field(default_factory=dict)
+    templates: dict[str, Members] = field(default_factory=dict)
 
     def add(self, handle_or_name: str, found: Registered) -> None:
         """Keep one more; all go where they would be too many."""
@@ -114,6 +119,7 @@ class View:
         self._tails: FileCache[Segment] = FileCache(64)
         self._holding = threading.local()
         self._damaged: set[str] = set()
+        self._members: Cache[Members] = Cache(KEPT_TEMPLATES)
 
     def refresh(self) -> None:
         """Forget what is no longer so."""
@@ -135,18 +141,51 @@ class View:
         Judged by a younger view of the query, an older view of the runs is right: a cell that the query does
         not count on is evaluated. The other way round, one could be missed.
         """
+        kept = self._standing_at(at_least)
+        found = kept.queries.get(handle_or_name)
+        if found is None:
+            found, same = self._member(kept, handle_or_name, at_least)
+            if found is None:
+                with self.catalog.read() as tx:
+                    found = find_query(tx, handle_or_name)
+                    same = standing_version(tx) == kept.version
+            if same:
+                kept.add(handle_or_name, found)
+        return found
+
+    def members(self, handle_or_name: str, at_least: int = 0) -> Members | None:
+        """The queries of a template, as they were at a commit or later; None where there is no such template.
+
+        Judged by a younger view of the rules, an older view of the runs misses none: a rule that came after a tuple is
+        not matched with it.
+        """
+        kept = self._standing_at(at_least)
+        found = kept.templates.get(handle_or_name)
+        if found is None:
+            with self.catalog.read() as tx:
+                template = find_template(tx, handle_or_name)
+                if template is None:
+                    return None
+                found = self._members.get(_members_key(template), lambda: load_members(tx, self.catalog.root, template))
+                same = standing_version(tx) == kept.version
+            if same:
+                kept.templates[handle_or_name] = found
+        return found
+
+    def _member(self, kept: Standing, handle_or_name: str, at_least: int) -> tuple[Registered | None, bool]:
+        """A query of a template, and whether it is what the kept queries are of."""
+        meant = member_of(handle_or_name)
+        members = None if meant is None else self.members(meant[0], at_least)
+        if meant is None or members is None:
+            return None, False
+        return members.find(meant[1]), kept.templates.get(meant[0]) is members
+
+    def _standing_at(self, at_least: int) -> Standing:
         kept = self._standing
         if kept.seq < at_least:
             with self._lock:
                 kept = self._renew()
-        found = kept.queries.get(handle_or_name)
-        if found is None:
-            with self.catalog.read() as tx:
-                found = find_standing(tx, self.catalog.root, handle_or_name)
-                same = standing_version(tx) == kept.version
-            if same:
-                kept.add(handle_or_name, found)
-        return found
+        return kept
 
     def _renew(self) -> Standing:
         """Keep the queries that were read before where none of them can have changed."""
@@ -155,8 +194,8 @@ class View:
             seq, version = current_seq(tx), standing_version(tx)
             if seq != before.seq:
                 self._release(tx)
-        queries = before.queries if version == before.version else {}
-        self._standing = Standing(seq, version, queries)
+        same = version == before.version
+        self._standing = Standing(seq, version, before.queries, before.templates) if same else Standing(seq, version)
         return self._standing
 
     def _release(self, tx: Connection) -> None:
@@ -263,3 +302,8 @@ class View:
                 note_damage(tx, damage.file, damage.detail)
         except PotError as error:
             log.warning("the damage of '%s' could not be noted: %s", damage.file, error)
+
+
+def _members_key(template: Template) -> Hashable:
+    """What is another when anything that is said of a template's queries is."""
+    return template.id, template.version, template.name, template.shared

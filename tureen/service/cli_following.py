@@ -52,16 +52,19 @@ def _write(change: Change, output: Format, *, first: bool) -> None:
 
     match output:
         case Format.JSON:
-            told = json.loads(json_text({"query": change.query, "row": change.row, "position": change.position}))
+            label = {} if change.label is None else {"label": change.label}
+            whole = {"query": change.query, **label, "row": change.row, "position": change.position}
+            told = json.loads(json_text(whole))
             line = json.dumps(told, ensure_ascii=False)
         case Format.CSV:
             if first:
                 print(csv_fields(["query", *change.row]))
             line = csv_fields([change.query, *change.row.values()])
         case Format.TABLE:
-            # Of a template's queries, which one it is: the number of its row of parameters.
+            # Of a template's queries, which one it is: the number of its row of parameters, or its label.
             _, dot, number = change.query.partition(".")
-            line = (f"#{number}  " if dot else "") + "  ".join(
+            called = f"#{number}" if change.label is None else str(change.label)
+            line = (f"{called}  " if dot else "") + "  ".join(
                 f"{name}={'NULL' if value is None else text_of(value)}" for name, value in change.row.items()
             )
     print(line, flush=True)

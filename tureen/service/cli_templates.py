@@ -26,7 +26,7 @@ Handle = Annotated[str, typer.Argument(metavar="TEMPLATE", help="The template's 
 def register(
     soup: AnySoup,
     sql: Annotated[
-        str, typer.Argument(help="The SELECT, with parameters such as :sym in its WHERE; - for standard input.")
+        str, typer.Argument(help="The SELECT, with parameters such as :sym for its values; - for standard input.")
     ],
     params: Annotated[str, typer.Argument(help="A file with the parameters, a row for each query.")],
     name: Annotated[str | None, typer.Option(help="A name for it.")] = None,
@@ -35,6 +35,7 @@ def register(
         str | None,
         typer.Option(help='Their types, as in "sym STRING, least DOUBLE"; those of CSV are guessed if not said.'),
     ] = None,
+    label: Annotated[str | None, typer.Option(help="The column that comes with each change.")] = None,
     output: Output = Format.TABLE,
 ) -> None:
     """Let a query stand for each row of parameters; the template's handle is printed."""
@@ -48,7 +49,7 @@ def register(
         rows = read_table(params, kind_of(params, kind), None if schema is None else Schema.parse(schema))
         progress.note(f"registering {rows.num_rows:,} queries")
         with pointing_into(text):
-            template = soup.register_many(text, rows, name=name)
+            template = soup.register_many(text, rows, name=name, label=label)
     if output is Format.TABLE:
         print(f"{rows.num_rows:,} queries stand after {time.perf_counter() - began:.1f} s", file=sys.stderr)
         print(template.id)
@@ -88,6 +89,54 @@ def drop(soup: AnySoup, template: Handle) -> None:
     """Let all queries of a template stand no longer."""
     soup.template(template).unregister()
     print(f"the queries of template {template} stand no longer", file=sys.stderr)
+
+
+@templates.command("add")
+@on_soup
+def add(
+    soup: AnySoup,
+    template: Handle,
+    params: Annotated[str, typer.Argument(help="A file with more parameters, a row for each query.")],
+    kind: Annotated[FileKind | None, typer.Option("--format", help="How the parameters are written.")] = None,
+    schema: Annotated[str | None, typer.Option(help="Their types; those of CSV are guessed if not said.")] = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Let a query stand for each of some more rows; their numbers are printed."""
+    # They bring Arrow, which help does without.
+    from tureen.schema import Schema  # noqa: PLC0415
+    from tureen.service.cli_files import read_table  # noqa: PLC0415
+
+    rows = read_table(params, kind_of(params, kind), None if schema is None else Schema.parse(schema))
+    numbers = soup.template(template).add(rows)
+    if output is Format.TABLE:
+        print(f"{numbers[0]} to {numbers[-1]}")
+    else:
+        show_object({"first": numbers[0], "rows": len(numbers)}, output)
+
+
+@templates.command("remove")
+@on_soup
+def remove(
+    soup: AnySoup,
+    template: Handle,
+    numbers: Annotated[list[int] | None, typer.Argument(help="The numbers of the queries.")] = None,
+    where: Annotated[
+        list[str] | None, typer.Option(help="column=value: those whose row has that value; may be given again.")
+    ] = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Let some queries of a template stand no longer, by their numbers or by their values."""
+    values: dict[str, list[str]] = {}
+    for one in where or ():
+        column, sign, value = one.partition("=")
+        if not sign:
+            raise typer.BadParameter(f"--where must be column=value, got '{one}'")
+        values.setdefault(column, []).append(value)
+    removed = soup.template(template).remove(numbers or None, where=values or None)
+    if output is Format.TABLE:
+        print(f"{removed:,} queries removed", file=sys.stderr)
+    else:
+        show_object({"removed": removed}, output)
 
 
 @templates.command("follow")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Any
@@ -17,7 +17,7 @@ from tureen.schema import Schema
 from tureen.service.client_events import Following
 from tureen.service.client_listed import ListedQuery, MemberNumbers, listed, pages, segment
 from tureen.service.client_retry import PATIENCE
-from tureen.service.client_rows import Pushes, Tables, parameter_table
+from tureen.service.client_rows import Pushes, Rules, Tables, parameter_table
 from tureen.service.client_statements import Outcome, run
 from tureen.service.client_transport import ARROW, Request, Transport
 from tureen.service.client_types import RowTypes
@@ -53,6 +53,7 @@ class Client:
         self.transport = Transport(url, token, timeout=timeout, patience=patience)
         self._pushes = Pushes(self.transport)
         self._tables = Tables(self.transport)
+        self._rules = Rules(self.transport)
         self._types = RowTypes(self.transport)
         self.url = str(self.transport.url)
 
@@ -137,14 +138,19 @@ class Client:
         told = self._post("/v1/queries", wanted if name is None else {**wanted, "name": name})
         return StandingQuery(self, told["id"], told["name"], told["sql"])
 
-    def register_many(self, sql: str, params: Any, *, name: str | None = None) -> QueryTemplate:
-        """Let a query stand for each row of parameters, written `:name` in the WHERE clause of the SQL.
+    def register_many(
+        self, sql: str, params: Any, *, name: str | None = None, label: str | None = None
+    ) -> QueryTemplate:
+        """Let a query stand for each row of parameters, written `:name` in the select list, in WHERE or in HAVING.
 
-        `params` is a list of dicts, an Arrow table, or a pandas or polars DataFrame; it travels as Arrow.
+        `params` is a list of dicts, an Arrow table, or a pandas or polars DataFrame; it travels as Arrow. `label` names
+        a column of it that comes with each change, whether the SQL uses it or not.
         """
         wanted = {"sql": _said(sql, "a query's SQL")}
         if name is not None:
             wanted["name"] = check_text(name, "a template's name")
+        if label is not None:
+            wanted["label"] = check_text(label, "a label's column")
         content = arrow_bytes(parameter_table(params))
         request = Request("POST", "/v1/templates", wanted, content=content, headers={"Content-Type": ARROW})
         return self._handle(self.transport.send(request).json())
@@ -165,6 +171,21 @@ class Client:
         """The numbers of a template's queries that stand, fetched as far as they are looked at."""
         return MemberNumbers(self.transport, handle)
 
+    def template_query(self, handle: str, place: int) -> StandingQuery:
+        """The n-th of a template's queries that stand."""
+        told = MemberNumbers(self.transport, handle).told(place)
+        return StandingQuery(self, told["id"], told["name"], told["sql"], label=told["label"])
+
+    def add_to_template(self, handle: str, rows: Any) -> Sequence[int]:
+        """Let a query stand for each of some more rows of parameters; see `QueryTemplate.add`."""
+        return self._rules.add(check_text(handle, "a handle"), rows)
+
+    def remove_from_template(
+        self, handle: str, numbers: int | Iterable[int] | None, where: Mapping[str, Any] | None
+    ) -> int:
+        """Let some queries of a template stand no longer; see `QueryTemplate.remove`."""
+        return self._rules.remove(check_text(handle, "a handle"), numbers, where)
+
     def unregister_template(self, handle: str) -> None:
         """Let all queries of a template stand no longer."""
         self._delete(f"/v1/templates/{segment(check_text(handle, 'a handle'))}")
@@ -172,7 +193,7 @@ class Client:
     def query(self, handle_or_name: str) -> StandingQuery:
         """The standing query of that handle or name."""
         found = self.registered(check_text(handle_or_name, "a query's name"))
-        return StandingQuery(self, found.id, found.name, found.sql)
+        return StandingQuery(self, found.id, found.name, found.sql, label=found.label)
 
     def queries(self, *, after: str | None = None, limit: int | None = None) -> list[StandingQuery]:
         """The standing queries, in order of registration; those of templates are in their `QueryTemplate`.

@@ -88,7 +88,8 @@ class Following:
             while event is not None:
                 if event.kind == "change":
                     told = json.loads(event.data)
-                    yield Change(told["query"], self._typed(told["query"], told["row"]), self._since or "")
+                    row = self._typed(told["query"], told["row"])
+                    yield Change(told["query"], row, self._since or "", told.get("label"))
                     # The time that the caller took is not the server's silence.
                     self._heard = time.monotonic()
                 event = self._next()

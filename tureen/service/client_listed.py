@@ -36,10 +36,12 @@ def listed(transport: Transport, path: str, key: str, after: str | None, limit: 
 
 
 def pages(
-    transport: Transport, path: str, key: str, *, size: int = PAGE, after: str | None = None
+    transport: Transport, path: str, key: str, *, size: int = PAGE, after: str | None = None, start: int = 0
 ) -> Iterator[dict[str, Any]]:
     """The entries of a list, fetched as far as they are looked at."""
     params: dict[str, Any] = {"limit": size} if after is None else {"limit": size, "after": after}
+    if start:
+        params["start"] = start
     while True:
         told = transport.send(Request("GET", path, params)).json()
         yield from told[key]
@@ -58,12 +60,13 @@ class ListedQuery:
     state: str
     registered_at: int
     error: str | None
+    label: str | int | None = None
 
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> ListedQuery:
         """The query that a server told of."""
         at = to_micros(moment(told["registered_at"]))
-        return cls(told["id"], told["name"], told["sql"], told["state"], at, told.get("error"))
+        return cls(told["id"], told["name"], told["sql"], told["state"], at, told.get("error"), told.get("label"))
 
 
 class MemberNumbers(Sequence[int]):
@@ -86,18 +89,28 @@ class MemberNumbers(Sequence[int]):
         """The n-th of them, or some."""
         if isinstance(place, slice):
             places = range(*place.indices(len(self)))
-            found = list(islice(self, max(places, default=-1) + 1))
-            return [found[one] for one in places if one < len(found)]
+            if places.step != 1:
+                return [self[one] for one in places]
+            return [_number(one) for one in islice(self._from(places.start), len(places))]
+        return _number(self.told(place))
+
+    def told(self, place: int) -> dict[str, Any]:
+        """What the server says of the n-th of them."""
         wanted = place + len(self) if place < 0 else place
-        number = next(islice(self._from_page(wanted + 1), wanted, None), None) if wanted >= 0 else None
-        if number is None:
+        found = next(self._from(wanted, 1), None) if wanted >= 0 else None
+        if found is None:
             raise IndexError(f"the template has no query at {place}")
-        return number
+        return found
 
     def __iter__(self) -> Iterator[int]:
         """All of them."""
-        return self._from_page(PAGE)
+        return map(_number, self._from(0))
 
-    def _from_page(self, size: int) -> Iterator[int]:
-        for one in pages(self._transport, f"{self._path}/queries", "queries", size=min(size, PAGE)):
-            yield int(one["id"].rpartition(".")[2])
+    def _from(self, start: int, size: int = PAGE) -> Iterator[dict[str, Any]]:
+        """The queries from a place on."""
+        return pages(self._transport, f"{self._path}/queries", "queries", size=size, start=start)
+
+
+def _number(told: Mapping[str, Any]) -> int:
+    """The number of a query of a template."""
+    return int(told["id"].rpartition(".")[2])

@@ -21,6 +21,7 @@ from tureen.stems.intake import from_frame, to_batch
 
 CSV = "text/csv"
 _ROWS = {"Content-Type": ARROW}
+_JSON = {"Content-Type": "application/json"}
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,37 @@ class Tables:
         """All rows of a table."""
         request = Request("GET", f"/v1/tables/{segment(name)}/rows", headers={"Accept": ARROW})
         return arrow_table(self._transport.send(request).content)
+
+
+class Rules:
+    """The rows of parameters of one server's templates."""
+
+    def __init__(self, transport: Transport) -> None:
+        """Work on the templates of that server."""
+        self._transport = transport
+
+    def add(self, template: str, rows: Any) -> range:
+        """Add rows to a template, and return their numbers."""
+        # A list of dicts goes as it is: the server knows the types that it is to have.
+        as_json = isinstance(rows, list | tuple)
+        content = json_text(rows).encode() if as_json else arrow_bytes(parameter_table(rows))
+        headers = _JSON if as_json else _ROWS
+        path = f"/v1/templates/{segment(template)}/rows"
+        told = self._transport.send(Request("POST", path, content=content, headers=headers)).json()
+        return range(told["first"], told["first"] + told["rows"])
+
+    def remove(self, template: str, numbers: Any, where: Mapping[str, Any] | None) -> int:
+        """Remove rows of a template by their numbers or values, and return how many they were."""
+        wanted: dict[str, Any] = {}
+        if numbers is not None:
+            wanted["numbers"] = list(map(int, numbers)) if hasattr(numbers, "__iter__") else [numbers]
+        if where is not None:
+            wanted["where"] = where
+        path = f"/v1/templates/{segment(template)}/rows/remove"
+        request = Request(
+            "POST", path, content=json_text(wanted).encode(), headers={"Content-Type": "application/json"}
+        )
+        return int(self._transport.send(request).json()["removed"])
 
 
 def parameter_table(params: Any) -> pa.Table | pa.RecordBatch:

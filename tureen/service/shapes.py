@@ -108,6 +108,7 @@ class Query(Shown):
     owner: str
     shared: bool
     template: str | None
+    label: str | int | None
     place: str
 
 
@@ -156,6 +157,27 @@ class NewTemplate(Given):
     sql: Text
     params: Annotated[list[dict[str, Any]], Field(min_length=1)]
     name: Name | None = None
+    label: Name | None = None
+
+
+class AddedRows(Shown):
+    """The numbers that rows of parameters took."""
+
+    first: int
+    rows: int
+
+
+class RemovedRows(Given):
+    """The rows of parameters that are to go: by their numbers, or by their values."""
+
+    numbers: list[Annotated[int, Field(ge=0, lt=1 << 63)]] | None = None
+    where: dict[str, Any] | None = None
+
+
+class Removed(Shown):
+    """How many queries stand no longer."""
+
+    removed: int
 
 
 class Template(Shown):
@@ -165,6 +187,7 @@ class Template(Shown):
     name: str | None
     sql: str
     queries: int
+    label: str | None
     registered_at: datetime
     owner: str
     shared: bool

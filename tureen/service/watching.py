@@ -163,7 +163,10 @@ async def _written(found: Look) -> AsyncIterator[bytes]:
     def some() -> bytes:
         parts, size = [], 0
         for change in changes:
-            data = orjson.dumps({"query": change.query, "row": plain_row(change.row)}, default=str)
+            told: dict[str, object] = {"query": change.query, "row": plain_row(change.row)}
+            if change.label is not None:
+                told["label"] = change.label
+            data = orjson.dumps(told, default=str)
             parts.append(_event("change", change.position, data))
             size += len(parts[-1])
             if len(parts) == EVENTS_AT_A_TIME or size >= BYTES_AT_A_TIME:

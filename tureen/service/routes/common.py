@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from tureen.errors import InvalidRows
+from tureen.pot.members import Members
 from tureen.pot.queries import Registered
 from tureen.service import shapes
 from tureen.service.access import Caller, Needs
@@ -152,8 +153,15 @@ def shown_query(query: Registered) -> dict[str, Any]:
         "owner": query.owner,
         "shared": query.shared,
         "template": template if dot else None,
+        "label": query.label,
         "place": query.place,
     }
+
+
+def members_shown(members: Members, start: int, limit: int) -> list[dict[str, Any]]:
+    """Queries of a template as they are shown, from a place on."""
+    found = (members.find(number) for number in members[start : start + limit])
+    return [shown_query(one) for one in found if one is not None]
 
 
 def shown_plan(caller: Caller, plan: Mapping[str, Any]) -> dict[str, Any]:

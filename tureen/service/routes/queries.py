@@ -11,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from tureen.feed import Look
-from tureen.pot.templates import find_template
 from tureen.results.answer import Answer
 from tureen.service import shapes
 from tureen.service.access import Caller, is_handle
@@ -26,6 +25,7 @@ from tureen.service.routes.common import (
     Since,
     Writer,
     answers,
+    members_shown,
     problems,
     reply,
     sent,
@@ -59,10 +59,7 @@ async def register_query(caller: Writer, wanted: shapes.NewQuery) -> Response:
             query = soup.register(wanted.sql, name=wanted.name, materialize=wanted.materialize)
             return shown_query(soup.registered(query.id))
         made = soup.register_many(wanted.sql, wanted.params, name=wanted.name)
-        with service.catalog.read() as tx:
-            template = find_template(tx, made.id)
-            assert template is not None
-            return [shown_query(template.member(service.catalog.root, n)) for n in range(template.rows)]
+        return members_shown(soup.template_members(made.id), 0, len(wanted.params))
 
     return reply(await asyncio.to_thread(register), 201)
 

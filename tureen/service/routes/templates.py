@@ -11,8 +11,6 @@ from starlette.responses import Response
 
 from tureen.arguments import check_schema
 from tureen.embedded import Soup
-from tureen.errors import UnknownQuery
-from tureen.pot.templates import find_template, standing_numbers
 from tureen.service import shapes
 from tureen.service.bodies import JSON, read_rows, rows_of
 from tureen.service.routes.common import (
@@ -24,13 +22,13 @@ from tureen.service.routes.common import (
     Since,
     Writer,
     checked,
+    members_shown,
     need,
     page,
     problems,
     reply,
     rows_body,
     shown_plan,
-    shown_query,
 )
 from tureen.service.routes.queries import LastEvent, follow
 
@@ -50,6 +48,7 @@ async def register_template(
     request: Request,
     sql: Annotated[str | None, Query(description="the query, where the body has the parameters alone")] = None,
     name: Annotated[str | None, Query(description="a name, where the body has the parameters alone")] = None,
+    label: Annotated[str | None, Query(description="the column that comes with each change")] = None,
     schema: Annotated[str | None, Query(description="the parameters' types, where the body is CSV")] = None,
 ) -> Response:
     """Let a query stand for each row; they come within a JSON body, or as rows with the rest in the address."""
@@ -59,13 +58,13 @@ async def register_template(
     def register() -> dict[str, Any]:
         if kind == JSON:
             wanted = checked(shapes.NewTemplate, body)
-            text, called, params = wanted.sql, wanted.name, wanted.params
+            text, called, params, column = wanted.sql, wanted.name, wanted.params, wanted.label
         else:
-            text, called = need(sql, "sql"), name
+            text, called, column = need(sql, "sql"), name, label
             types = None if schema is None else check_schema(schema)
             params = rows_of(kind, body, lambda: types, service.settings, service.settings.max_queries)
         service.check_room(caller.principal, len(params))
-        made = soup.register_many(text, params, name=called)
+        made = soup.register_many(text, params, name=called, label=column)
         return shown_template(soup, made.id)
 
     return reply(await asyncio.to_thread(register), 201)
@@ -125,22 +124,64 @@ async def drop_template(caller: Writer, handle: str) -> Response:
     responses=problems(404),
     summary="List the queries of a template",
 )
-async def list_members(caller: Reader, handle: str, limit: Limit = 100, after: After = None) -> Response:
-    """The queries of a template that stand, in the order of their rows of parameters."""
-    soup, catalog = caller.soup, caller.service.catalog
+async def list_members(
+    caller: Reader,
+    handle: str,
+    limit: Limit = 100,
+    after: After = None,
+    start: Annotated[int | None, Query(ge=0, lt=1 << 62, description="how many to leave out before the first")] = None,
+) -> Response:
+    """The queries of a template that stand, in the order of their numbers."""
+    soup = caller.soup
 
     def look() -> dict[str, Any]:
-        with catalog.read() as tx:
-            template = find_template(tx, soup.template(handle).id)
-            if template is None:
-                raise UnknownQuery(f"there is no template '{handle}'")
-            numbers = standing_numbers(tx, template)
+        members = soup.template_members(soup.template(handle).id)
         number = (after or "").rpartition(".")[2]
-        start = 0 if not number.isdecimal() else int(numbers.searchsorted(int(number[:18]), side="right"))
-        some = [shown_query(template.member(catalog.root, one)) for one in numbers[start : start + limit].tolist()]
-        return {"queries": some, "next": some[-1]["id"] if start + limit < len(numbers) else None}
+        first = start or 0 if not number.isdecimal() else members.after(int(number[:18]))
+        some = members_shown(members, first, limit)
+        return {"queries": some, "next": some[-1]["id"] if some and first + limit < len(members) else None}
 
     return reply(await asyncio.to_thread(look))
+
+
+@router.post(
+    "/v1/templates/{handle}/rows",
+    status_code=201,
+    response_model=shapes.AddedRows,
+    responses=problems(404, 429),
+    openapi_extra=rows_body(),
+    summary="Add rows of parameters",
+)
+async def add_rows(caller: Writer, handle: str, request: Request) -> Response:
+    """Let a query stand for each of some more rows; they have the columns that the template has."""
+    kind, body = await read_rows(request)
+    soup, service = caller.soup, caller.service
+
+    def add() -> dict[str, Any]:
+        template = soup.template_members(soup.template(handle).id).template
+        rows = rows_of(kind, body, lambda: template.columns, service.settings, service.settings.max_queries)
+        service.check_room(caller.principal, len(rows))
+        numbers = soup.add_to_template(template.id, rows)
+        return {"first": numbers[0], "rows": len(numbers)}
+
+    return reply(await asyncio.to_thread(add), 201)
+
+
+@router.post(
+    "/v1/templates/{handle}/rows/remove",
+    response_model=shapes.Removed,
+    responses=problems(404),
+    summary="Remove rows of parameters",
+)
+async def remove_rows(caller: Writer, handle: str, wanted: shapes.RemovedRows) -> Response:
+    """Let some queries of a template stand no longer, by their numbers or by their values."""
+    soup = caller.soup
+
+    def remove() -> dict[str, Any]:
+        found = soup.template(handle)
+        return {"removed": soup.remove_from_template(found.id, wanted.numbers, wanted.where)}
+
+    return reply(await asyncio.to_thread(remove))
 
 
 @router.get(
