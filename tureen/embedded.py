@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from datetime import datetime
 from importlib.metadata import version
@@ -19,6 +19,7 @@ from tureen.arguments import (
     check_name,
     check_path,
     check_schema,
+    check_spark,
     check_stream,
     check_text,
     check_timeout,
@@ -30,7 +31,7 @@ from tureen.feed import Look, Looks
 from tureen.language import parse_duration
 from tureen.language.statements import parse_statement
 from tureen.niceness import check_nice
-from tureen.opened import OpenPot
+from tureen.opened import NO_ENGINE, OpenPot
 from tureen.pot.catalog import micros_now
 from tureen.pot.position import Position, Pushed
 from tureen.pot.queries import Registered
@@ -52,25 +53,38 @@ def open(  # noqa: A001 - the name people expect
     mode: str = "auto",
     master: str = "local[*]",
     nice: int = 0,
+    spark: Mapping[str, Any] | None = None,
     clock: Callable[[], int] = micros_now,
 ) -> Soup:
     """Open a pot: a directory that is made if it is not there.
 
     `mode="auto"` opens for reading, and for writing at the first call that needs it; `"write"` takes the pot and starts
     Spark at once, in the background; `"read"` never does. `nice` lets Spark stand back for whoever else wants the
-    processor, as the command `nice` does. `clock` gives NOW in microseconds, for tests.
+    processor, as the command `nice` does. `spark` are settings of Spark's own, such as the packages of a source; they
+    are for a session that this process starts, and one that runs already must have them. `clock` gives NOW in
+    microseconds, for tests.
     """
-    return Soup(check_path(path), mode=mode, master=master, nice=check_nice(nice), clock=clock)
+    settings = check_spark(spark)
+    return Soup(check_path(path), mode=mode, master=master, nice=check_nice(nice), clock=clock, spark=settings)
 
 
 class Soup(TemplateCalls):
     """A pot in use: streams in, standing queries over them, answers out."""
 
-    def __init__(self, path: Path, *, mode: str, master: str, nice: int, clock: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        mode: str,
+        master: str,
+        nice: int,
+        clock: Callable[[], int],
+        spark: Mapping[str, str] | None = None,
+    ) -> None:
         """Open the pot; see `open`."""
         self.path = path.absolute()
         self._clock = clock
-        self._pot = OpenPot(self.path, mode=mode, master=master, nice=nice, clock=clock)
+        self._pot = OpenPot(self.path, mode=mode, master=master, nice=nice, clock=clock, spark=spark)
         self._owner: str | None = None
 
     def acting_for(self, principal: str) -> Soup:
@@ -118,8 +132,9 @@ class Soup(TemplateCalls):
         """The streams, in order of creation."""
         if not self._pot.is_there():
             return []
+        errors = self._pot.source_errors()
         with self._pot.catalog.read() as tx:
-            return [describe_stream(stream) for stream in list_streams(tx)]
+            return [describe_stream(stream, errors.get(stream.id)) for stream in list_streams(tx)]
 
     def push(self, stream: str, rows: Any, *, key: str | None = None) -> Pushed:
         """Add rows to a stream; they are durable when this returns. Returns their position, with `added` beside it.
@@ -313,12 +328,12 @@ class Soup(TemplateCalls):
         engine = self._pot.running
         ends = None if engine is None else engine.inbox.end
         with self._pot.catalog.read() as tx:
-            found = pot_status(tx, ends)
+            found = pot_status(tx, ends, self._pot.source_errors())
         return {**found, "engine": self._pot.state(), "error": self._pot.trouble(), "version": version("tureen")}
 
     def trouble(self) -> str | None:
         """Why rows are not taken up and answered at the moment, or None where they are."""
-        return self._pot.waits_for() or ("no engine" if self._pot.state() == "none" else None)
+        return self._pot.waits_for() or (NO_ENGINE if self._pot.state() == "none" else None)
 
     def batches(self) -> list[dict[str, float]]:
         """The last micro-batch of each of Spark's streaming queries: its seconds and its rows."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,12 +33,22 @@ class Parts(NamedTuple):
 class OpenPot:
     """One pot of this process: read at once, changed by transactions, fed by an engine where that is needed."""
 
-    def __init__(self, path: Path, *, mode: str, master: str, nice: int, clock: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        mode: str,
+        master: str,
+        nice: int,
+        clock: Callable[[], int],
+        spark: Mapping[str, str] | None = None,
+    ) -> None:
         """Open the pot if it is there; with mode "write", take it."""
         if mode not in MODES:
             raise TureenError(f"unknown mode '{mode}'", hint=f"one of {', '.join(MODES)}")
         self.path = path
         self._mode, self._master, self._nice, self._clock = mode, master, nice, clock
+        self._spark = dict(spark or {})
         self._lock = threading.RLock()
         self._closed = False
         self._parts: Parts | None = None
@@ -90,7 +100,13 @@ class OpenPot:
             if self.running is None:
                 watch = parts.invoker.watch
                 self.running = Engine(
-                    self.path, parts.catalog, watch, master=self._master, nice=self._nice, clock=self._clock
+                    self.path,
+                    parts.catalog,
+                    watch,
+                    master=self._master,
+                    nice=self._nice,
+                    clock=self._clock,
+                    spark=self._spark,
                 )
             return self.running
 
@@ -110,6 +126,10 @@ class OpenPot:
     def waits_for(self) -> str | None:
         """Why rows are not taken up by this process's engine at the moment, if it has one."""
         return self.trouble() or ("Spark is starting" if self.state() == "starting" else None)
+
+    def source_errors(self) -> dict[int, str]:
+        """Why outside sources are not read at the moment, by the id of their stream."""
+        return {} if self.running is None else self.running.source_errors()
 
     def state(self) -> str:
         """Either "running", "starting", or "none" where this process has no engine."""

@@ -30,6 +30,7 @@ def test_made_listed_and_dropped(soup: AnySoup, fresh: Names) -> None:
         "clock": "wall",
         "retain_seconds": 86400.0,
         "source": None,
+        "error": None,
     }
     with pytest.raises(DuplicateName):
         soup.create_stream(name.upper(), "n INT")

@@ -66,14 +66,15 @@ def test_the_first_steps_of_the_page(cli: Cli, served_pot: Running) -> None:
 def test_the_code_of_the_client(served_pot: Running, capsys: pytest.CaptureFixture[str]) -> None:
     page = (DOCS / "client.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     names: dict[str, object] = {}
     for block in blocks:
         code = block.replace("http://127.0.0.1:7707", served_pot.url).replace("tureen_…", served_pot.tokens["admin"])
         exec(compile(code.replace("soup.close()", ""), "client.md", "exec"), names)
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["[{'sym': 'IBM', 'price': 120.5}]", "{'sym': 'IBM', 'price': 120.5}"]
-    assert lines[-1] == "unknown_column Place(line=1, column=8) did you mean 'price'?"
+    assert lines[-2] == "unknown_column Place(line=1, column=8) did you mean 'price'?"
+    assert lines[-1] == "r-3 {'least': 120.0, 'sym': 'ACME', 'price': 121.5}"
     soup = names["soup"]
     assert isinstance(soup, tureen.Client)
     soup.drop_stream("trades")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,8 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 import tureen
+from tureen.errors import EngineFailed, TureenError
 from tureen.pipeline import engine
 from tureen.pipeline.debts import Debt, Payment
+from tureen.pipeline.session import spark_session
 from tureen.pipeline.streaming import Streaming
 from tureen.pot.position import Position
 
@@ -183,14 +188,64 @@ def test_large_debts_are_paid_by_a_spark_job(soup: tureen.Soup, monkeypatch: pyt
     assert [row["a"] for row in query.invoke()] == list(range(4998, 5003))
 
 
-def test_a_source_that_fails_is_told_in_the_status(soup: tureen.Soup, tmp_path: Path) -> None:
+def test_a_source_that_fails_is_told_with_its_stream(soup: tureen.Soup, tmp_path: Path) -> None:
+    soup.start(wait=120)
     source = {"format": "json", "options": {"path": str(tmp_path / "missing")}}
     soup.create_stream("failing", "a INT", source=source)
     soup.create_stream("healthy", "a INT")
     query = soup.register("SELECT a FROM healthy")
-    while soup.status()["error"] is None:
-        at = soup.push("healthy", [{"a": 1}])
-        soup.wait(at)
-    assert "missing" in str(soup.status()["error"])
+    while soup.status()["streams"]["failing"]["error"] is None:
+        soup.wait(soup.push("healthy", [{"a": 1}]))
+    assert "missing" in soup.status()["streams"]["failing"]["error"]
+    assert {one["name"]: one["error"] for one in soup.streams()}["healthy"] is None
+    assert "missing" in next(one["error"] for one in soup.streams() if one["name"] == "failing")
+    assert (soup.status()["error"], soup.trouble()) == (None, None), "one source does not make the pot unready"
     assert len(query.invoke()) >= 1
+    errors = soup._pot.source_errors
+    assert errors()
     soup.drop_stream("failing")
+    while errors():
+        soup.wait(soup.push("healthy", [{"a": 1}]))
+    assert all(one["error"] is None for one in soup.status()["streams"].values())
+
+
+CODE = """
+import sys, tureen
+from pyspark.sql import SparkSession
+settings = {"spark.sql.shuffle.partitions": 3, "spark.tureen.test": "a b", "spark.ui.enabled": False,
+            "spark.driver.extraJavaOptions": "-Dtureen.test=yes"}
+with tureen.open(sys.argv[1], master="local[1]", spark=settings) as soup:
+    soup.start(wait=120)
+    session = SparkSession.getActiveSession() or SparkSession._instantiatedSession
+    print([session.conf.get(key) for key in list(settings)[:3]])
+    print(session._jvm.System.getProperty("tureen.test"), session._jvm.System.getProperty("log4j2.configurationFile"))
+"""
+
+
+def test_settings_of_spark_reach_the_session(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, str(tmp_path / "pot")], capture_output=True, text=True, check=False
+    )
+    lines = done.stdout.splitlines()
+    assert lines[:1] == ["['3', 'a b', 'false']"], done.stderr
+    assert lines[1].startswith("yes file:"), "its own options of Java stay as well"
+
+
+def test_settings_of_spark_that_a_running_session_does_not_have(spark: SparkSession) -> None:
+    assert spark_session("local[2]", {"spark.ui.enabled": "false"}) is spark
+    with pytest.raises(EngineFailed, match=r"without spark\.jars\.packages = x:y:1"):
+        spark_session("local[2]", {"spark.jars.packages": "x:y:1"})
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ("spark.a=1", "must be a dict, got str"),
+        ({"jars": "x"}, "must be named spark"),
+        ({"spark.master": "local[1]"}, "must be given as master"),
+        ({"spark.a": None}, "spark.a must be a text or a number, got NoneType"),
+    ],
+)
+def test_wrong_settings_of_spark(tmp_path: Path, settings: Any, says: str) -> None:
+    with pytest.raises(TureenError, match=says):
+        tureen.open(tmp_path / "pot", spark=settings)

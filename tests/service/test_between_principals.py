@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -109,6 +110,27 @@ def test_an_address_with_a_slash_too_many_is_told_so(http: httpx.Client) -> None
     answer = http.get("/v1/queries/")
     assert answer.status_code == 404
     assert answer.json()["error"]["message"]
+
+
+def test_a_source_that_fails_is_its_stream_s_own_trouble(served: Running, tmp_path: Path) -> None:
+    source = {"format": "json", "options": {"path": str(tmp_path / "missing")}}
+    body = {"name": "broken_source", "schema": "a INT", "source": source}
+    with served.client() as http, served.client("both") as plain, served.client(None) as nobody:
+        assert http.post("/v1/streams", json=body).status_code == 201
+        while http.get("/v1/streams/broken_source").json()["error"] is None:
+            at = http.post("/v1/sql", json={"sql": "SHOW STREAMS"})
+            assert at.status_code == 200
+        assert "missing" in http.get("/v1/streams/broken_source").json()["error"]
+        assert "missing" in http.get("/v1/status").json()["streams"]["broken_source"]["error"]
+        for path in ("/v1/streams/broken_source", "/v1/status", "/v1/streams?limit=1000"):
+            told = plain.get(path).text
+            assert "the source cannot be read" in told
+            assert "missing" not in told
+        assert (http.get("/v1/status").json()["error"], nobody.get("/healthz").status_code) == (None, 200)
+        assert http.delete("/v1/streams/broken_source").status_code == 204
+        while served.soup._pot.source_errors():
+            assert nobody.get("/healthz").status_code == 200
+        assert "missing" not in http.get("/v1/status").text
 
 
 def test_a_load_balancer_may_ask_for_the_head_alone(served: Running) -> None:

@@ -26,10 +26,10 @@ STREAM = {"name": "s", "schema": "id BIGINT"}
 class Process:
     """A server in a process of its own."""
 
-    def __init__(self, pot: Path, token: str | None = None) -> None:
+    def __init__(self, pot: Path, token: str | None = None, *more: str) -> None:
         command = [sys.executable, "-m", "tureen.service", "--pot", str(pot), "--port", "0", "--master", "local[2]"]
         self.popen = subprocess.Popen(
-            [*command, "--log", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [*command, "--log", "json", *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         self.log: list[str] = []
         self._reading = threading.Thread(target=self._read_log)
@@ -76,9 +76,9 @@ class Process:
 
 
 @contextmanager
-def server(pot: Path, token: str | None = None) -> Iterator[Process]:
+def server(pot: Path, token: str | None = None, *more: str) -> Iterator[Process]:
     """A server that is stopped in the end, whatever happened."""
-    found = Process(pot, token)
+    found = Process(pot, token, *more)
     try:
         yield found
     finally:
@@ -236,3 +236,16 @@ def test_what_keeps_it_from_starting_is_said(tmp_path: Path) -> None:
         fcntl.flock(held, fcntl.LOCK_EX)
         code, said = start("--port", "0")
     assert (code, "is being written by" in said, "Traceback" in said) == (1, True, False)
+
+
+def test_what_keeps_spark_from_starting_is_told_to_those_with_a_token(tmp_path: Path) -> None:
+    with server(tmp_path / "pot", None, "--spark", "spark.driver.memory=nonsense") as process:
+        with process.client() as http:
+            while "could not be started" not in http.get("/healthz").text:
+                threading.Event().wait(0.1)
+            assert "could not be started" in http.get("/v1/status").json()["error"]
+        for headers in ({}, {"Authorization": "Bearer tureen_wrong"}):
+            answer = httpx.get(f"{process.url}/healthz", headers=headers)
+            error = answer.json()["error"]
+            assert (answer.status_code, error["message"]) == (503, "not ready")
+            assert error["detail"] == "the pipeline does not run; a request with a token is told why"

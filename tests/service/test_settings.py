@@ -45,6 +45,31 @@ def test_wrong_settings_are_named(given: dict[str, object], said: str) -> None:
         load(given, {})
 
 
+def test_settings_of_spark(tmp_path: Path) -> None:
+    file = tmp_path / "tureen.toml"
+    file.write_text('[spark]\n"spark.jars.packages" = "a:b:1,c:d:2"\nspark.ui.enabled = true\nspark.ui.port = 4041\n')
+    found = load({}, {}, str(file)).spark_settings
+    assert found == {"spark.jars.packages": "a:b:1,c:d:2", "spark.ui.enabled": "true", "spark.ui.port": "4041"}
+    variable = {"TUREEN_SPARK": "spark.a=1\nspark.b=x=y,z\n"}
+    assert load({}, variable, str(file)).spark_settings == {"spark.a": "1", "spark.b": "x=y,z"}
+    assert load({"spark": []}, variable).spark == ("spark.a=1", "spark.b=x=y,z")
+    assert load({"spark": ["spark.c=3"]}, variable).spark_settings == {"spark.c": "3"}
+    assert from_flags(["--spark", "spark.a=1", "--spark", "spark.b=2"]).spark_settings == {
+        "spark.a": "1",
+        "spark.b": "2",
+    }
+    for wrong, says in [
+        ("spark.a", "must be key=value"),
+        ("a=1", "must be named spark"),
+        ("spark.master=x", "as master"),
+    ]:
+        with pytest.raises(TureenError, match=says):
+            load({"spark": [wrong]}, {})
+    file.write_text('spark = "x"\n')
+    with pytest.raises(TureenError, match="must be a section"):
+        load({}, {}, str(file))
+
+
 def test_a_file_with_what_is_not_known(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text("prot = 1\n")
     with pytest.raises(TureenError, match="not known: prot"):
@@ -62,6 +87,8 @@ def test_every_setting_is_documented_as_it_is() -> None:
 
 def _shown(one: dataclasses.Field[object]) -> str:
     match one.default:
+        case ():
+            return ""
         case bool():
             return str(one.default).lower()
         case int() if one.name != "port":

@@ -9,7 +9,7 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,7 +54,15 @@ class Engine:
     """Holds the lease, the inbox and the threads of one pot."""
 
     def __init__(
-        self, root: Path, catalog: Catalog, watch: Watch, *, master: str, nice: int, clock: Callable[[], int]
+        self,
+        root: Path,
+        catalog: Catalog,
+        watch: Watch,
+        *,
+        master: str,
+        nice: int,
+        clock: Callable[[], int],
+        spark: Mapping[str, str] | None = None,
     ) -> None:
         """Take the lease and start; Spark comes up in the background. `watch` counts what invocations ask for."""
         self._lease = Lease(root)
@@ -66,7 +74,7 @@ class Engine:
             self._lease.release()
             raise
         self.root, self._catalog, self._clock = root, catalog, clock
-        self._master, self._nice = master, nice
+        self._master, self._nice, self._spark = master, nice, dict(spark or {})
         self._chooser = Chooser(catalog, watch)
         self._closing = threading.Event()
         self._wake = threading.Event()
@@ -130,7 +138,7 @@ class Engine:
 
         if self._streaming is None or not self._streaming.usable():
             self.ready.clear()
-            self._streaming = Streaming(self.root, self._master)
+            self._streaming = Streaming(self.root, self._master, self._spark)
         while not self._closing.is_set():
             self._streaming.align(self._streams())
             self.ready.set()
@@ -143,6 +151,10 @@ class Engine:
         """Wait until Spark is up and its streaming queries run."""
         if not self.ready.wait(seconds):
             raise EngineFailed("Spark is not up yet", detail=self.error)
+
+    def source_errors(self) -> dict[int, str]:
+        """Why outside sources are not read at the moment, by the id of their stream."""
+        return {} if self._streaming is None else self._streaming.source_errors
 
     def batches(self) -> list[dict[str, float]]:
         """The last micro-batch of each streaming query: its seconds and its rows."""

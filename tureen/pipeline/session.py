@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -44,19 +45,29 @@ _ending = threading.Event()
 """Set while the process's session is being stopped: one that is still starting is not wanted any more."""
 
 
-def spark_session(master: str) -> SparkSession:
-    """The process's session, or a new one on that master."""
+_JAVA = "spark.driver.extraJavaOptions"
+
+
+def spark_session(master: str, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """The process's session, or a new one on that master and with these settings.
+
+    A session that runs already must have the settings: most of them are read when Spark starts, and no longer.
+    """
+    wanted = settings or {}
     with _starting:
         # Not `getActiveSession`, which asks a JVM that may have died.
         active = SparkSession._instantiatedSession
         if active is not None and alive(active):
+            _check_settings(active, wanted)
             return active
         if active is not None:
             gateway.forget()
         _check_java()
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        config = {**_CONFIG, "spark.master": master, "spark.app.name": "tureen"}
+        config = {**_CONFIG, **wanted, "spark.master": master, "spark.app.name": "tureen"}
+        if _JAVA in wanted:
+            config[_JAVA] = f"{_CONFIG[_JAVA]} {wanted[_JAVA]}"
         builder = SparkSession.builder
         for key, value in config.items():
             builder = builder.config(key, value)
@@ -69,6 +80,18 @@ def spark_session(master: str) -> SparkSession:
             gateway.discard()
             detail = "\n".join(text for text in (str(error), gateway.last_lines()) if text)
             raise EngineFailed("Spark could not be started", detail=detail) from error
+
+
+def _check_settings(session: SparkSession, wanted: Mapping[str, str]) -> None:
+    """Raise where the session that runs was started with other settings."""
+    for key, value in wanted.items():
+        found = session.conf.get(key, None)
+        if found != value and not (key == _JAVA and value in (found or "")):
+            raise EngineFailed(
+                f"Spark runs already in this process, without {key} = {value}",
+                detail=f"it is {'not set' if found is None else repr(found)}",
+                hint="give the settings when the first pot of the process is opened, or to the session itself",
+            )
 
 
 def stop_session() -> None:

@@ -8,7 +8,7 @@ import shutil
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -37,10 +37,10 @@ _PAUSES = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0)
 class Streaming:
     """Starts streaming queries, starts them again when they fail, and stops those no longer wanted."""
 
-    def __init__(self, root: Path, master: str) -> None:
-        """Find or start Spark."""
+    def __init__(self, root: Path, master: str, settings: Mapping[str, str]) -> None:
+        """Find or start Spark, with these settings of its own."""
         self._root = root
-        self._spark = spark_session(master)
+        self._spark = spark_session(master, settings)
         make_active(self._spark)
         self._spark.dataSource.register(InboxDataSource)
         # The tasks' workers load the kernels while Spark plans the first batch.
@@ -55,9 +55,13 @@ class Streaming:
 
     @property
     def error(self) -> str | None:
-        """Why some query is not running at the moment, or None."""
-        texts = [text for _, _, text in self._failures.values()]
-        return texts[0] if texts else None
+        """Why pushed rows are not taken up at the moment, or None."""
+        return self._failures[_INBOX][2] if _INBOX in self._failures else None
+
+    @property
+    def source_errors(self) -> dict[int, str]:
+        """Why outside sources are not read at the moment, by the id of their stream."""
+        return {key: text for key, (_, _, text) in list(self._failures.items()) if key != _INBOX}
 
     def usable(self) -> bool:
         """Whether Spark lives."""
@@ -82,7 +86,9 @@ class Streaming:
         for key in list(self._running):
             if key not in wanted:
                 self._running.pop(key).stop()
-                self._failures.pop(key, None)
+        # Also of a source that never ran: its stream is gone, and with it what was wrong.
+        for key in [key for key in self._failures if key not in wanted]:
+            del self._failures[key]
         for key, stream in wanted.items():
             query = self._running.get(key)
             if query is not None and query.isActive:

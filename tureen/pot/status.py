@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sqlalchemy import Connection, func, select
@@ -22,11 +22,20 @@ from tureen.pot.templates import Template, count_members
 from tureen.window import from_micros
 
 
-def pot_status(tx: Connection, inbox_end: Callable[[int], int] | None) -> dict[str, Any]:
-    """Rows, runs, tails, debts and queries; with the inbox's ends, also how far it is behind."""
+def pot_status(
+    tx: Connection, inbox_end: Callable[[int], int] | None, errors: Mapping[int, str] | None = None
+) -> dict[str, Any]:
+    """Rows, runs, tails, debts and queries; with the inbox's ends, also how far it is behind.
+
+    `errors` says what is wrong with outside sources, by the id of their stream.
+    """
     handles, distinct = count_queries(tx)
+    wrong = errors or {}
     return {
-        "streams": {stream.name: _stream_status(tx, stream, inbox_end) for stream in list_streams(tx)},
+        "streams": {
+            stream.name: {**_stream_status(tx, stream, inbox_end), "error": wrong.get(stream.id)}
+            for stream in list_streams(tx)
+        },
         "tables": {table.name: _table_status(table) for table in list_dimensions(tx)},
         "queries": handles + count_members(tx),
         "clauses": distinct,
@@ -57,8 +66,8 @@ def has_come_to(tx: Connection, position: Position) -> bool:
     return stream.taken >= position.end
 
 
-def describe_stream(stream: Stream) -> dict[str, Any]:
-    """A stream as it was made."""
+def describe_stream(stream: Stream, error: str | None = None) -> dict[str, Any]:
+    """A stream as it was made, and what is wrong with its source."""
     return {
         "name": stream.name,
         "schema": stream.schema.sql,
@@ -66,6 +75,7 @@ def describe_stream(stream: Stream) -> dict[str, Any]:
         "clock": stream.clock,
         "retain_seconds": None if stream.retain is None else stream.retain / 1_000_000,
         "source": stream.source,
+        "error": error,
     }
 
 

@@ -14,6 +14,7 @@ from tureen.service.cli_target import reporting
 from tureen.service.settings import PREFIX, Settings, load
 
 _TYPES: dict[str, Any] = {"str": str | None, "int": int | None, "float": float | None, "bool": bool | None}
+_TYPES["tuple[str, ...]"] = list[str] | None
 
 
 def _serve(**given: Any) -> None:
@@ -40,9 +41,10 @@ def _option(one: dataclasses.Field[Any]) -> inspect.Parameter:
         flag = f"{flag}/--no-{one.name.replace('_', '-')}"
     said = one.metadata["help"]
     # In brackets it would be taken for the style of a text.
-    usual = f"Usually {one.default}. " if one.default not in ("", False) else ""
+    usual = f"Usually {one.default}. " if one.default not in ("", False, ()) else ""
     text = f"{said[:1].upper()}{said[1:]}. {usual}({PREFIX}{one.name.upper()})"
-    default = typer.Option(None, flag, help=text, show_default=False)
+    metavar = "KEY=VALUE" if one.name == "spark" else None
+    default = typer.Option(None, flag, help=text, show_default=False, metavar=metavar)
     return inspect.Parameter(
         one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=_TYPES[str(one.type)]
     )

@@ -85,7 +85,8 @@ def serve(settings: Settings) -> int:
         print(f"tureen: {error}", file=sys.stderr)
         return 1
     try:
-        soup = open_pot(settings.pot, mode="write", master=settings.master, nice=settings.nice)
+        spark = settings.spark_settings
+        soup = open_pot(settings.pot, mode="write", master=settings.master, nice=settings.nice, spark=spark)
     except TureenError as error:
         address.close()
         print(f"tureen: {error}", file=sys.stderr)

@@ -11,11 +11,12 @@ import dataclasses
 import ipaddress
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tureen.arguments import check_spark
 from tureen.errors import TureenError
 from tureen.niceness import check_nice
 
@@ -34,6 +35,7 @@ class Settings:
     host: str = _setting("127.0.0.1", "the address to listen on")
     port: int = _setting(7707, "the port to listen on; 0 takes any that is free")
     master: str = _setting("local[*]", "Spark's master")
+    spark: tuple[str, ...] = _setting((), "a setting of Spark's own, as key=value; may be given again")
     nice: int = _setting(10, "how far Spark stands back for invocations, as `nice` counts: from 0, not at all, to 19")
     no_auth: bool = _setting(False, "take every request as an admin's; only with a loopback address")
     open_metrics: bool = _setting(False, "answer /metrics without a token")
@@ -74,6 +76,7 @@ class Settings:
         if self.port > 65535:
             raise TureenError(f"there is no port {self.port}", hint="ports end at 65535")
         check_nice(self.nice)
+        check_spark(self.spark_settings)
         for name, known in (("log", ("text", "json")), ("log_level", ("debug", "info", "warning", "error"))):
             if getattr(self, name) not in known:
                 raise TureenError(f"the setting {name} is '{getattr(self, name)}'", hint=f"one of {', '.join(known)}")
@@ -85,6 +88,15 @@ class Settings:
                 hint="leave out --no-auth, or listen on 127.0.0.1",
             )
         return self
+
+    @property
+    def spark_settings(self) -> dict[str, str]:
+        """Spark's own settings, by their names."""
+        pairs = [one.partition("=") for one in self.spark]
+        wrong = next((one for one, (key, sign, _) in zip(self.spark, pairs, strict=True) if not sign or not key), None)
+        if wrong is not None:
+            raise TureenError(f"the setting spark must be key=value, got '{wrong}'", hint="such as spark.ui.port=4041")
+        return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 def is_loopback(host: str) -> bool:
@@ -113,8 +125,9 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str] | None = None, con
     for name in known:
         text = surroundings.get(PREFIX + name.upper())
         if text is not None:
-            given[name] = text
-    given |= {name: value for name, value in flags.items() if value is not None}
+            given[name] = text.splitlines() if name == "spark" else text
+    # Of a setting that may be given again, no flag is an empty list.
+    given |= {name: value for name, value in flags.items() if value is not None and value != []}
     return Settings(**{name: _typed(known[name], value) for name, value in given.items()}).checked()
 
 
@@ -131,6 +144,8 @@ def parser() -> argparse.ArgumentParser:
             if one.default:
                 off = f"--no-{one.name.replace('_', '-')}"
                 found.add_argument(off, dest=one.name, action="store_const", const=False, help="the opposite")
+        elif one.name == "spark":
+            found.add_argument(flag, action="append", metavar="KEY=VALUE", help=one.metadata["help"])
         else:
             found.add_argument(flag, help=said)
     return found
@@ -151,7 +166,20 @@ def _from_file(path: Path) -> dict[str, Any]:
     odd = sorted(found.keys() - {one.name for one in dataclasses.fields(Settings)})
     if odd:
         raise TureenError(f"'{path}' has a setting that is not known: {odd[0]}", hint="docs/serving.md has them all")
+    if "spark" in found:
+        found["spark"] = [f"{key}={value}" for key, value in _flat(found["spark"])]
     return found
+
+
+def _flat(section: Any, before: str = "") -> Iterator[tuple[str, str]]:
+    """The settings of a section; TOML reads dots in a name that is not quoted as sections within it."""
+    if not isinstance(section, dict):
+        raise TureenError("the setting spark must be a section", hint='[spark], and below it "spark.ui.port" = 4041')
+    for key, value in section.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", str(value).lower() if isinstance(value, bool) else str(value)
 
 
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
@@ -163,6 +191,8 @@ def _typed(one: dataclasses.Field[Any], value: Any) -> Any:
             return value if isinstance(value, bool) else _WORDS[str(value).strip().lower()]
         if isinstance(value, bool):
             raise TypeError
+        if one.name == "spark":
+            return tuple(line for line in value if line.strip())
         return {"int": int, "float": float, "str": str}[str(one.type)](value)
     except (KeyError, ValueError, TypeError):
         raise TureenError(f"the setting {one.name} is '{value}', which is no {one.type}") from None

@@ -50,6 +50,7 @@ class Stream(Shown):
     clock: str
     retain_seconds: float | None
     source: dict[str, Any] | None
+    error: str | None
 
 
 class Streams(Shown):

@@ -183,6 +183,11 @@ _OF_OTHERS = frozenset({"clause", "access", "materialized", "why"})
 """What follows from all queries of a stream, and not from one alone."""
 
 
+def without_source_details(error: str | None) -> str | None:
+    """What whoever is no admin may know of what is wrong with a source: its error may hold its options."""
+    return None if error is None else "the source cannot be read; an admin is told why"
+
+
 Model = TypeVar("Model", bound=BaseModel)
 
 

@@ -10,12 +10,14 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from tureen.embedded import NO_ENGINE, STARTING
+from tureen.errors import ServiceError
 from tureen.pot.status import count_owned
 from tureen.service import shapes
 from tureen.service.access import Caller, Needs
 from tureen.service.problems import Refusal
 from tureen.service.reference import reference
-from tureen.service.routes.common import Anyone, Reader, Seconds, problems, reply
+from tureen.service.routes.common import Anyone, Reader, Seconds, problems, reply, without_source_details
 from tureen.service.state import Service
 
 router = APIRouter(tags=["server"])
@@ -33,7 +35,11 @@ def _own_status(caller: Caller, found: dict[str, Any]) -> dict[str, Any]:
     with caller.service.catalog.read() as tx:
         queries = count_owned(tx, caller.principal)
     streams = {
-        name: {key: value for key, value in one.items() if key not in _OF_QUERIES}
+        name: {
+            key: without_source_details(value) if key == "error" else value
+            for key, value in one.items()
+            if key not in _OF_QUERIES
+        }
         for name, one in found["streams"].items()
     }
     return {**{key: value for key, value in found.items() if key != "clauses"}, "streams": streams, "queries": queries}
@@ -79,8 +85,25 @@ async def healthz(request: Request) -> Response:
     service: Service = request.app.state.service
     trouble = "the server stops" if service.watcher.closing else service.soup.trouble()
     if trouble is not None:
-        raise Refusal(503, "not ready", detail=trouble)
+        raise Refusal(503, "not ready", detail=trouble if _is_known(request, service) else _without_details(trouble))
     return reply({"status": "ok"})
+
+
+def _is_known(request: Request, service: Service) -> bool:
+    """Whether a request has a token that is good for anything."""
+    try:
+        service.gate.admit(request, service)
+    except ServiceError:
+        return False
+    return True
+
+
+def _without_details(trouble: str) -> str:
+    """What anybody may know of what is wrong; an error of the pipeline may name files, hosts and users."""
+    return trouble if trouble in PLAIN_TROUBLES else "the pipeline does not run; a request with a token is told why"
+
+
+PLAIN_TROUBLES = frozenset({"the server stops", STARTING, NO_ENGINE})
 
 
 @router.get("/docs", response_class=HTMLResponse, include_in_schema=False)

@@ -17,7 +17,18 @@ from tureen.schema import Schema
 from tureen.service import shapes
 from tureen.service.access import Caller
 from tureen.service.bodies import read_rows, rows_of
-from tureen.service.routes.common import Admin, After, Limit, Reader, Writer, page, problems, reply, rows_body
+from tureen.service.routes.common import (
+    Admin,
+    After,
+    Limit,
+    Reader,
+    Writer,
+    page,
+    problems,
+    reply,
+    rows_body,
+    without_source_details,
+)
 
 router = APIRouter(tags=["streams"])
 
@@ -139,5 +150,6 @@ def _schema_of(soup: Soup, name: str) -> Schema:
 def shown_stream(caller: Caller, stream: dict[str, Any]) -> dict[str, Any]:
     """A stream as it is shown; the options of its source may hold passwords, and are for admins."""
     if stream.get("source") and not caller.may("admin"):
-        return {**stream, "source": {"format": stream["source"]["format"]}}
+        error = without_source_details(stream["error"])
+        return {**stream, "source": {"format": stream["source"]["format"]}, "error": error}
     return stream
