@@ -206,21 +206,31 @@ class Soup(TemplateCalls):
         found = self.registered(handle_or_name)
         return StandingQuery(self, found.id, found.name, found.sql, label=found.label)
 
-    def queries(self, *, after: str | None = None, limit: int | None = None) -> list[StandingQuery]:
+    def queries(
+        self, *, after: str | None = None, limit: int | None = None, owner: str | None = None
+    ) -> list[StandingQuery]:
         """The standing queries, in order of registration; those of templates are in their `QueryTemplate`.
 
-        With a `limit`, so many at most; the `place` of the last of them, as `after`, gives the next.
+        With a `limit`, so many at most; the `place` of the last of them, as `after`, gives the next. With an `owner`,
+        those of that principal; of all principals with "*".
         """
-        found = self.registered_queries(after=after, limit=limit)
+        found = self.registered_queries(after=after, limit=limit, owner=owner)
         return [StandingQuery(self, one.id, one.name, one.sql, one.place) for one in found]
 
-    def describe_queries(self, *, after: str | None = None, limit: int | None = None) -> list[dict[str, Any]]:
+    def describe_queries(
+        self, *, after: str | None = None, limit: int | None = None, owner: str | None = None
+    ) -> list[dict[str, Any]]:
         """The same as the catalog has them now."""
-        return [describe_query(one) for one in self.registered_queries(after=after, limit=limit)]
+        return [describe_query(one) for one in self.registered_queries(after=after, limit=limit, owner=owner)]
 
-    def registered_queries(self, *, after: str | None = None, limit: int | None = None) -> list[Registered]:
+    def registered_queries(
+        self, *, after: str | None = None, limit: int | None = None, owner: str | None = None
+    ) -> list[Registered]:
         """The same with all that the catalog knows of them."""
-        return self._pot.parts.registry.page(self._owner, after, limit) if self._pot.is_there() else []
+        whose = self._whose(owner)
+        if not self._pot.is_there():
+            return []
+        return self._pot.parts.registry.page(whose, after, limit, with_shared=owner is None)
 
     def share(self, handle: str, shared: bool = True) -> None:
         """Let others invoke and follow a query, or all of a template's, by its handle; or no longer."""

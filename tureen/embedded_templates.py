@@ -6,10 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from tureen.arguments import check_text
+from tureen.errors import Forbidden
 from tureen.opened import OpenPot
 from tureen.pot.members import Members
 from tureen.pot.status import describe_template
 from tureen.standing import Follows, QueryTemplate, StandingQuery
+
+EVERYBODY = "*"
+"""The owner of all queries, in lists."""
 
 
 class TemplateCalls:
@@ -40,11 +44,24 @@ class TemplateCalls:
         found = self._pot.parts.templates.find(handle_or_name, self._owner)
         return QueryTemplate(self._soup, found.id, found.name, found.sql)
 
-    def templates(self) -> list[dict[str, Any]]:
-        """The templates, in order of registration, with the number of their queries that stand."""
+    def _whose(self, owner: str | None) -> str | None:
+        """Whose queries are meant: one's own, those of an owner, or everybody's."""
+        if owner is None:
+            return self._owner
+        if self._owner not in (None, check_text(owner, "an owner")):
+            raise Forbidden("others' queries are listed for an admin only")
+        return None if owner == EVERYBODY else owner
+
+    def templates(self, *, owner: str | None = None) -> list[dict[str, Any]]:
+        """The templates, in order of registration, with the number of their queries that stand.
+
+        With an `owner`, those of that principal; of all principals with "*".
+        """
+        whose = self._whose(owner)
         if not self._pot.is_there():
             return []
-        return [describe_template(one, standing) for one, standing in self._pot.parts.templates.describe(self._owner)]
+        found = self._pot.parts.templates.describe(whose, with_shared=owner is None)
+        return [describe_template(one, standing) for one, standing in found]
 
     def describe_template(self, handle_or_name: str) -> dict[str, Any]:
         """One template as it is now."""

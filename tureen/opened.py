@@ -18,6 +18,9 @@ from tureen.templates import Templates
 
 MODES = ("auto", "read", "write")
 
+STARTING, NO_ENGINE = "Spark is starting", "no engine"
+"""Why rows are not taken up where nothing is wrong."""
+
 
 class Parts(NamedTuple):
     """A catalog, and what works on it."""
@@ -125,7 +128,7 @@ class OpenPot:
 
     def waits_for(self) -> str | None:
         """Why rows are not taken up by this process's engine at the moment, if it has one."""
-        return self.trouble() or ("Spark is starting" if self.state() == "starting" else None)
+        return self.trouble() or (STARTING if self.state() == "starting" else None)
 
     def source_errors(self) -> dict[int, str]:
         """Why outside sources are not read at the moment, by the id of their stream."""

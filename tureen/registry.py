@@ -74,13 +74,13 @@ class Registry:
         with self._catalog.read() as tx:
             return find_standing(tx, self._catalog.root, handle_or_name, owner)
 
-    def page(self, owner: str | None, after: str | None, limit: int | None) -> list[Registered]:
-        """Queries in order of registration, from a `place` on: an owner's, and what others share."""
+    def page(self, owner: str | None, after: str | None, limit: int | None, *, with_shared: bool) -> list[Registered]:
+        """Queries in order of registration, from a `place` on: an owner's, perhaps with what others share."""
         if limit is not None and (type(limit) is not int or not 1 <= limit < 1 << 62):
             raise TureenError(f"a limit of {ascii(limit)[:40]}", hint="give a number from 1 on")
         after = None if after is None else check_text(after, "a place in a list")
         with self._catalog.read() as tx:
-            return list_queries(tx, owner, after, limit, with_shared=True)
+            return list_queries(tx, owner, after, limit, with_shared=with_shared)
 
     def share(self, handle: str, shared: bool, owner: str | None) -> None:
         """Let everybody see a query or a template, by its handle, or no longer."""

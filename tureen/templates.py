@@ -205,10 +205,10 @@ class Templates:
                 raise UnknownQuery(f"there is no template '{handle}'", hint="it was unregistered before")
             drop_template(tx, found.id)
 
-    def describe(self, owner: str | None = None) -> list[tuple[Template, int]]:
-        """All templates, or those an owner has or others share, with the number of their queries that stand."""
+    def describe(self, owner: str | None, *, with_shared: bool) -> list[tuple[Template, int]]:
+        """All templates, or an owner's, perhaps with what others share, and the number of their queries that stand."""
         with self._catalog.read() as tx:
-            listed = list_templates(tx, owner, with_shared=True)
+            listed = list_templates(tx, owner, with_shared=with_shared)
             return [(one, count_standing(tx, one.id)) for one in listed]
 
     def matches(self, handle: str, since: Position | None, owner: str | None = None) -> Matches:

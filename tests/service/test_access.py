@@ -6,6 +6,7 @@ import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -237,3 +238,59 @@ def test_without_tokens_only_the_loopback_address_is_answered_to(served: Running
 def test_another_server_of_the_same_pot_is_refused(served: Running) -> None:
     with pytest.raises(tureen.TureenError, match="is being written"):
         tureen.open(served.soup.path, mode="write")
+
+
+def test_an_admin_sees_explains_and_drops_everybodys(
+    served: Running, http: httpx.Client, stream: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "tureen")
+    with served.client("other") as theirs:
+        query = theirs.post("/v1/queries", json={"sql": f"SELECT id FROM {stream}", "name": f"of {stream}"}).json()
+        sql = f"SELECT id FROM {stream} WHERE id = :n"
+        template = theirs.post("/v1/templates", json={"sql": sql, "params": [{"n": 1}], "name": stream}).json()
+        member = f"{template['id']}.0"
+        own = http.post("/v1/queries", json={"sql": f"SELECT id FROM {stream}"}).json()
+        assert query["id"] not in http.get("/v1/queries?limit=1000").text
+        for owner in ("*", "somebody else"):
+            listed = {one["id"]: one["owner"] for one in _all(http, "queries", owner)}
+            assert (listed.get(query["id"]), own["id"] in listed) == ("somebody else", owner == "*")
+            assert template["id"] in {one["id"] for one in _all(http, "templates", owner)}
+        assert http.get(f"/v1/queries/{query['id']}").json()["sql"] == query["sql"]
+        assert http.get(f"/v1/queries/{query['id']}/explain").json()["stream"] == stream
+        assert http.get(f"/v1/templates/{template['id']}").json()["queries"] == 1
+        assert http.get(f"/v1/templates/{template['id']}/queries").json()["queries"][0]["id"] == member
+        assert http.get(f"/v1/templates/{template['id']}/explain").json()["queries"] == 1
+        # By handle: a name is its owner's.
+        assert http.get(f"/v1/queries/{query['name']}").status_code == 404
+        assert http.delete(f"/v1/templates/{stream}").status_code == 404
+        # What it answers is its owner's still.
+        assert http.get(f"/v1/queries/{query['id']}/result").status_code == 404
+        for path in (f"queries/{query['id']}", f"queries/{member}", f"templates/{template['id']}"):
+            assert http.delete(f"/v1/{path}").status_code == 204
+            assert (
+                f"admin 'local' dropped {'query' if 'queries' in path else 'template'} {path.split('/')[1]}"
+                in caplog.text
+            )
+            assert http.delete(f"/v1/{path}").status_code == 404
+        assert theirs.get(f"/v1/queries/{query['id']}").status_code == 404
+    assert f"admin 'local' explained query {query['id']} of 'somebody else'" in caplog.text
+    assert "admin 'local' listed the queries of '*'" in caplog.text
+
+
+def _all(http: httpx.Client, what: str, owner: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    params: dict[str, Any] = {"owner": owner, "limit": 2}
+    while True:
+        page = http.get(f"/v1/{what}", params=params).json()
+        found += page[what]
+        if page["next"] is None:
+            return found
+        params["after"] = page["next"]
+
+
+def test_others_lists_need_an_admin(served: Running) -> None:
+    with served.client("both") as client:
+        for what in ("queries", "templates"):
+            assert client.get(f"/v1/{what}?owner=*").status_code == 403
+            assert client.get(f"/v1/{what}?owner=somebody+else").status_code == 403
+            assert client.get(f"/v1/{what}?owner=local").status_code == 200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections import Counter
@@ -23,6 +24,8 @@ from tureen.service.settings import is_loopback
 if TYPE_CHECKING:
     from tureen.embedded import Soup
     from tureen.service.state import Service
+
+log = logging.getLogger("tureen")
 
 _HANDLE = re.compile(r"[0-9a-f]{32}(\.[0-9]{1,18})?")
 
@@ -49,6 +52,15 @@ class Caller:
     def handle(self, handle_or_name: str) -> str:
         """The handle that a handle or one of the principal's names means; a handle needs no look-up."""
         return handle_or_name if is_handle(handle_or_name) else self.soup.query(handle_or_name).id
+
+    def soup_of(self, handle_or_name: str) -> Soup:
+        """The pot in which a query or a template is looked for: by a handle, an admin finds everybody's."""
+        return self.service.soup if self.may("admin") and is_handle(handle_or_name) else self.soup
+
+    def note(self, did: str, what: str, owner: str) -> None:
+        """Log what an admin did with what is another's."""
+        if owner != self.principal and self.may("admin"):
+            log.info("admin '%s' %s %s of '%s'", self.principal, did, what, owner)
 
     def may(self, scope: str) -> bool:
         """Whether the token has that scope; an admin's has all."""

@@ -15,7 +15,7 @@ from tureen.service.cli_errors import pointing_into
 from tureen.service.cli_following import Count, FromBeginning, Since, Timeout, beginning, follow_changes
 from tureen.service.cli_output import Format, show_answer, show_object, show_rows
 from tureen.service.cli_progress import Progress, wait_until_in
-from tureen.service.cli_target import AnySoup, Output, on_soup
+from tureen.service.cli_target import AnySoup, Output, Owner, on_soup
 
 queries = typer.Typer(
     no_args_is_help=True, help="Standing queries: register, list, invoke, explain, share, follow, drop."
@@ -96,9 +96,10 @@ def register(
 
 @queries.command("list")
 @on_soup
-def list_queries(soup: AnySoup, output: Output = Format.TABLE) -> None:
+def list_queries(soup: AnySoup, owner: Owner = None, output: Output = Format.TABLE) -> None:
     """List the standing queries that were registered one by one: your own, and those that others share."""
-    show_rows([{name: one[name] for name in COLUMNS} for one in soup.describe_queries()], output, columns=COLUMNS)
+    found = soup.describe_queries(owner=owner)
+    show_rows([{name: one[name] for name in COLUMNS} for one in found], output, columns=COLUMNS)
 
 
 @queries.command("invoke")

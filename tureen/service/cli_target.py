@@ -39,7 +39,15 @@ Pot = Annotated[
 ]
 Output = Annotated[Format, typer.Option("-o", "--output", help="How to write what comes out.")]
 
-_TARGET = {"url": Url, "token": Token, "pot": Pot}
+Owner = Annotated[
+    str | None, typer.Option("--owner", metavar="NAME", help="Those of this principal, or of all with *; for an admin.")
+]
+Ca = Annotated[
+    str | None,
+    typer.Option("--ca", metavar="FILE", help="Certificates in PEM to trust instead of the usual (TUREEN_CA)."),
+]
+
+_TARGET = {"url": Url, "token": Token, "pot": Pot, "ca": Ca}
 
 
 @dataclass(frozen=True)
@@ -49,14 +57,21 @@ class Target:
     pot: str | None
     url: str
     token: str | None
+    ca: str | None = None
 
 
-def target_of(url: str | None, token: str | None, pot: str | None, environ: Mapping[str, str] = os.environ) -> Target:
+def target_of(
+    url: str | None,
+    token: str | None,
+    pot: str | None,
+    ca: str | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Target:
     """What the options name, or else the environment, or else the usual server.
 
-    >>> target_of(None, None, None, {"TUREEN_URL": "http://tureen:7707", "TUREEN_TOKEN": "x"})
-    Target(pot=None, url='http://tureen:7707', token='x')
-    >>> target_of(None, None, "./pot", {"TUREEN_URL": "http://tureen:7707"}).pot
+    >>> target_of(None, None, None, environ={"TUREEN_URL": "http://tureen:7707", "TUREEN_TOKEN": "x"})
+    Target(pot=None, url='http://tureen:7707', token='x', ca=None)
+    >>> target_of(None, None, "./pot", environ={"TUREEN_URL": "http://tureen:7707"}).pot
     './pot'
     """
     if url and pot:
@@ -64,7 +79,8 @@ def target_of(url: str | None, token: str | None, pot: str | None, environ: Mapp
     if not url and not pot:
         url = environ.get("TUREEN_URL")
         pot = None if url else environ.get("TUREEN_POT")
-    return Target(pot, url or DEFAULT_URL, token or environ.get("TUREEN_TOKEN"))
+    token, ca = token or environ.get("TUREEN_TOKEN"), ca or environ.get("TUREEN_CA") or None
+    return Target(pot, url or DEFAULT_URL, token, ca)
 
 
 def pot_of(pot: str | None, environ: Mapping[str, str] = os.environ) -> str:
@@ -87,7 +103,7 @@ def open_target(target: Target, *, makes_pot: bool = False) -> AnySoup:
         return open(target.pot)
     from tureen.service.client import connect  # noqa: PLC0415
 
-    return connect(target.url, target.token)
+    return connect(target.url, target.token, ca=target.ca)
 
 
 def on_soup(command: Callable[..., None]) -> Callable[..., None]:

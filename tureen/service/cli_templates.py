@@ -14,7 +14,7 @@ from tureen.service.cli_kinds import FileKind, kind_of
 from tureen.service.cli_output import Format, show_object, show_rows
 from tureen.service.cli_progress import Progress
 from tureen.service.cli_queries import Stop, sql_text
-from tureen.service.cli_target import AnySoup, Output, on_soup
+from tureen.service.cli_target import AnySoup, Output, Owner, on_soup
 
 templates = typer.Typer(no_args_is_help=True, help="Templates: a query for each row of parameters.")
 
@@ -60,10 +60,11 @@ def register(
 
 @templates.command("list")
 @on_soup
-def list_templates(soup: AnySoup, output: Output = Format.TABLE) -> None:
+def list_templates(soup: AnySoup, owner: Owner = None, output: Output = Format.TABLE) -> None:
     """List the templates: your own, and those that others share."""
     columns = ("id", "name", "sql", "queries", "owner", "shared", "registered_at")
-    show_rows([{name: one[name] for name in columns} for one in soup.templates()], output, columns=columns)
+    found = soup.templates(owner=owner)
+    show_rows([{name: one[name] for name in columns} for one in found], output, columns=columns)
 
 
 @templates.command("show")

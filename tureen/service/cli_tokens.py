@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from tureen.service.cli_output import Format, show_object, show_rows
-from tureen.service.cli_target import Output, Pot, Token, Url, naming_the_token, reporting, target_of
+from tureen.service.cli_target import Ca, Output, Pot, Token, Url, naming_the_token, reporting, target_of
 
 token_commands = typer.Typer(
     no_args_is_help=True, help="Tokens: create, list, revoke. Works on --pot while a server runs, too."
@@ -31,10 +31,11 @@ def create(
     url: Url = None,
     token: Token = None,
     pot: Pot = None,
+    ca: Ca = None,
     output: Output = Format.TABLE,
 ) -> None:
     """Make a token and print it; it cannot be shown again."""
-    with _tokens(url, token, pot) as tokens:
+    with _tokens(url, token, pot, ca) as tokens:
         made = tokens.create(principal, scope or ["read"], expires_in, note)
     if output is Format.TABLE:
         print(f"token {made['id']} of {principal}: {', '.join(made['scopes'])}; it is shown once", file=sys.stderr)
@@ -45,9 +46,11 @@ def create(
 
 @token_commands.command("list")
 @reporting
-def list_tokens(url: Url = None, token: Token = None, pot: Pot = None, output: Output = Format.TABLE) -> None:
+def list_tokens(
+    url: Url = None, token: Token = None, pot: Pot = None, ca: Ca = None, output: Output = Format.TABLE
+) -> None:
     """List the tokens, without what is secret."""
-    with _tokens(url, token, pot) as tokens:
+    with _tokens(url, token, pot, ca) as tokens:
         found = tokens.list()
     show_rows([{**one, "scopes": ", ".join(one["scopes"])} for one in found], output, columns=COLUMNS)
 
@@ -59,17 +62,18 @@ def revoke(
     url: Url = None,
     token: Token = None,
     pot: Pot = None,
+    ca: Ca = None,
 ) -> None:
     """Let a token open nothing any more."""
-    with _tokens(url, token, pot) as tokens:
+    with _tokens(url, token, pot, ca) as tokens:
         tokens.revoke(token_id)
     print(f"token {token_id} opens nothing any more", file=sys.stderr)
 
 
 @contextmanager
-def _tokens(url: str | None, token: str | None, pot: str | None) -> Iterator[Any]:
+def _tokens(url: str | None, token: str | None, pot: str | None, ca: str | None) -> Iterator[Any]:
     """The tokens of a pot of this machine, or those of a server."""
-    target = target_of(url, token, pot)
+    target = target_of(url, token, pot, ca)
     # They bring the catalog or the client, which help does without.
     if target.pot:
         from tureen.service.cli_pot_tokens import PotTokens  # noqa: PLC0415
@@ -79,5 +83,5 @@ def _tokens(url: str | None, token: str | None, pot: str | None) -> Iterator[Any
     from tureen.service.client import connect  # noqa: PLC0415
     from tureen.service.client_tokens import Tokens  # noqa: PLC0415
 
-    with naming_the_token(target), connect(target.url, target.token) as client:
+    with naming_the_token(target), connect(target.url, target.token, ca=target.ca) as client:
         yield Tokens(client.transport)

@@ -19,7 +19,7 @@ from tureen.service.client_listed import ListedQuery, MemberNumbers, listed, pag
 from tureen.service.client_retry import PATIENCE
 from tureen.service.client_rows import Pushes, Rules, Tables, parameter_table
 from tureen.service.client_statements import Outcome, run
-from tureen.service.client_transport import ARROW, Request, Transport
+from tureen.service.client_transport import ARROW, Authority, Request, Transport
 from tureen.service.client_types import RowTypes
 from tureen.service.client_values import answer_of, arrow_bytes, dated, moment_text
 from tureen.standing import QueryTemplate, StandingQuery
@@ -33,24 +33,34 @@ WAIT_SECONDS = 60.0
 Positions = str | list[str] | tuple[str, ...] | set[str]
 
 
-def connect(url: str, token: str | None = None, *, timeout: float = TIMEOUT, patience: float = PATIENCE) -> Client:
+def connect(
+    url: str,
+    token: str | None = None,
+    *,
+    timeout: float = TIMEOUT,
+    patience: float = PATIENCE,
+    ca: Authority | None = None,
+) -> Client:
     """Use the pot that a server at that address keeps, as if it were opened here.
 
     `timeout` is for how many seconds the server may be silent, `patience` for how many a request is tried again when
-    the server is busy, is being restarted, or cannot be reached any more.
+    the server is busy, is being restarted, or cannot be reached any more. `ca` is a file of certificates in PEM that
+    sign the server's, where none of the usual authorities does; or an `ssl.SSLContext`.
     """
-    return Client(url, token, timeout=timeout, patience=patience)
+    return Client(url, token, timeout=timeout, patience=patience, ca=ca)
 
 
 class Client:
     """A served pot in use: what `tureen.open` gives, over HTTP."""
 
-    def __init__(self, url: str, token: str | None, *, timeout: float, patience: float) -> None:
+    def __init__(
+        self, url: str, token: str | None, *, timeout: float, patience: float, ca: Authority | None = None
+    ) -> None:
         """Speak to that server; see `connect`."""
         check_text(url, "the address of a server")
         if token is not None:
             check_text(token, "a token")
-        self.transport = Transport(url, token, timeout=timeout, patience=patience)
+        self.transport = Transport(url, token, timeout=timeout, patience=patience, ca=ca)
         self._pushes = Pushes(self.transport)
         self._tables = Tables(self.transport)
         self._rules = Rules(self.transport)
@@ -159,9 +169,12 @@ class Client:
         """The template of that handle or name."""
         return self._handle(self._get(f"/v1/templates/{segment(check_text(handle_or_name, 'a template’s name'))}"))
 
-    def templates(self) -> list[dict[str, Any]]:
-        """The templates, in order of registration, with the number of their queries that stand."""
-        return [dated(one) for one in pages(self.transport, "/v1/templates", "templates")]
+    def templates(self, *, owner: str | None = None) -> list[dict[str, Any]]:
+        """The templates, in order of registration, with the number of their queries that stand.
+
+        With an `owner`, those of that principal; of all principals with "*". For an admin.
+        """
+        return [dated(one) for one in pages(self.transport, "/v1/templates", "templates", owner=owner)]
 
     def describe_template(self, handle_or_name: str) -> dict[str, Any]:
         """One template, as `templates` lists it."""
@@ -195,17 +208,22 @@ class Client:
         found = self.registered(check_text(handle_or_name, "a query's name"))
         return StandingQuery(self, found.id, found.name, found.sql, label=found.label)
 
-    def queries(self, *, after: str | None = None, limit: int | None = None) -> list[StandingQuery]:
+    def queries(
+        self, *, after: str | None = None, limit: int | None = None, owner: str | None = None
+    ) -> list[StandingQuery]:
         """The standing queries, in order of registration; those of templates are in their `QueryTemplate`.
 
-        With a `limit`, so many at most; the `place` of the last of them, as `after`, gives the next.
+        With a `limit`, so many at most; the `place` of the last of them, as `after`, gives the next. With an `owner`,
+        those of that principal; of all principals with "*". For an admin.
         """
-        found = listed(self.transport, "/v1/queries", "queries", after, limit)
+        found = listed(self.transport, "/v1/queries", "queries", after, limit, owner)
         return [StandingQuery(self, one["id"], one["name"], one["sql"], one["place"]) for one in found]
 
-    def describe_queries(self, *, after: str | None = None, limit: int | None = None) -> list[dict[str, Any]]:
+    def describe_queries(
+        self, *, after: str | None = None, limit: int | None = None, owner: str | None = None
+    ) -> list[dict[str, Any]]:
         """The same as the catalog has them now."""
-        return [dated(one) for one in listed(self.transport, "/v1/queries", "queries", after, limit)]
+        return [dated(one) for one in listed(self.transport, "/v1/queries", "queries", after, limit, owner)]
 
     def share(self, handle: str, shared: bool = True) -> None:
         """Let others invoke and follow a query, or all of a template's, by its handle; or no longer."""

@@ -28,26 +28,29 @@ def segment(name: str) -> str:
     return quote(name, safe="")
 
 
-def listed(transport: Transport, path: str, key: str, after: str | None, limit: int | None) -> list[dict[str, Any]]:
+def listed(
+    transport: Transport, path: str, key: str, after: str | None, limit: int | None, owner: str | None = None
+) -> list[dict[str, Any]]:
     """Entries of a list from a place on, so many at most."""
-    if limit is None:
-        return list(pages(transport, path, key, after=after))
-    return list(islice(pages(transport, path, key, size=max(1, min(limit, PAGE)), after=after), max(0, limit)))
+    size = PAGE if limit is None else max(1, min(limit, PAGE))
+    found = pages(transport, path, key, size=size, after=after, owner=owner)
+    return list(found if limit is None else islice(found, max(0, limit)))
 
 
 def pages(
-    transport: Transport, path: str, key: str, *, size: int = PAGE, after: str | None = None, start: int = 0
+    transport: Transport, path: str, key: str, *, size: int = PAGE, after: str | None = None, **more: Any
 ) -> Iterator[dict[str, Any]]:
-    """The entries of a list, fetched as far as they are looked at."""
-    params: dict[str, Any] = {"limit": size} if after is None else {"limit": size, "after": after}
-    if start:
-        params["start"] = start
+    """The entries of a list, fetched as far as they are looked at; `more` says of what the list is."""
+    always = {"limit": size, **{name: value for name, value in more.items() if value is not None and name != "start"}}
+    params = {**always, **({} if after is None else {"after": after})}
+    if more.get("start"):
+        params["start"] = more["start"]
     while True:
         told = transport.send(Request("GET", path, params)).json()
         yield from told[key]
         if told["next"] is None:
             return
-        params = {"limit": size, "after": told["next"]}
+        params = {**always, "after": told["next"]}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import ssl
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -19,6 +21,9 @@ from tureen.service.client_retry import Failure, Retries, failure_of
 ARROW = "application/vnd.apache.arrow.stream"
 
 Params = Mapping[str, Any]
+
+Authority = str | os.PathLike[str] | ssl.SSLContext
+"""Whose certificates are trusted: a file of them in PEM, or a context that has them."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +59,11 @@ class TurnedAway(Exception):
 class Transport:
     """The connections to one server."""
 
-    def __init__(self, url: str, token: str | None, *, timeout: float, patience: float) -> None:
+    def __init__(
+        self, url: str, token: str | None, *, timeout: float, patience: float, ca: Authority | None = None
+    ) -> None:
         """Speak to the server at that address; nothing is sent yet."""
+        trusted = True if ca is None else _trusted(ca)
         headers = {"User-Agent": "tureen-python"}
         if token:
             headers["Authorization"] = f"Bearer {token}"
@@ -63,7 +71,9 @@ class Transport:
             self.url = httpx.URL(url.rstrip("/"))
             # Followers hold a connection each, so there is no limit to their number.
             limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
-            self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout, limits=limits)
+            self._http = httpx.Client(
+                base_url=self.url, headers=headers, timeout=timeout, limits=limits, verify=trusted
+            )
         except (httpx.InvalidURL, TypeError, UnicodeEncodeError) as error:
             raise TureenError(f"'{url}' is no address of a server", detail=str(error), hint=_HINT) from None
         if self.url.scheme not in ("http", "https") or not self.url.host:
@@ -134,7 +144,7 @@ class Transport:
             missing = Unreachable(
                 f"no answer from {self.url}",
                 detail=str(error) or type(error).__name__,
-                hint="is the server running? `tureen serve` starts one",
+                hint=_UNTRUSTED if "CERTIFICATE_VERIFY_FAILED" in str(error) else _NOBODY,
             )
             raise TurnedAway(_failure(error), missing) from error
 
@@ -163,6 +173,8 @@ class Transport:
             raise TureenError("this client was closed", hint="connect again")
 
 
+_NOBODY = "is the server running? `tureen serve` starts one"
+_UNTRUSTED = "give the certificate that signs the server's by ca=, --ca or TUREEN_CA"
 _HINT = "as in http://127.0.0.1:7707"
 
 
@@ -187,3 +199,17 @@ def _retry_after(response: httpx.Response) -> float | None:
         return max(0.0, float(response.headers["Retry-After"]))
     except (KeyError, ValueError):
         return None
+
+
+def _trusted(ca: Authority) -> ssl.SSLContext:
+    """What trusts the certificates of a file, and no others."""
+    if isinstance(ca, ssl.SSLContext):
+        return ca
+    if not isinstance(ca, str | os.PathLike):
+        raise TureenError(f"ca must be a path or an ssl.SSLContext, got {type(ca).__name__}")
+    try:
+        return ssl.create_default_context(cafile=os.fspath(ca))
+    except (OSError, ValueError) as error:
+        raise TureenError(
+            f"the certificates in '{ca}' cannot be read", detail=str(error), hint="give a file in PEM"
+        ) from None

@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from tureen.embedded import Soup
 from tureen.errors import InvalidRows
 from tureen.pot.members import Members
 from tureen.pot.queries import Registered
@@ -31,6 +32,9 @@ LARGEST_PAGE = 1_000
 
 Limit = Annotated[int, Query(ge=1, le=LARGEST_PAGE, description="at most so many")]
 After = Annotated[str | None, Query(max_length=1_000, description="`next` of the page before")]
+Owner = Annotated[
+    str | None, Query(max_length=255, description="whose, for an admin: a principal, or * for all principals")
+]
 Seconds = Annotated[float | None, Query(ge=0, le=86_400, allow_inf_nan=False, description="seconds to wait at most")]
 Since = Annotated[str | None, Query(max_length=1 << 20, description="the position to go on from")]
 
@@ -125,6 +129,15 @@ def sent(rendered: Rendered) -> Response:
     if isinstance(rendered.body, bytes):
         return Response(rendered.body, headers=rendered.headers)
     return StreamingResponse(rendered.body, headers=rendered.headers)
+
+
+def owners_soup(caller: Caller, owner: str | None, what: str) -> Soup:
+    """The pot of which a list is made; others' need an admin."""
+    if owner in (None, caller.principal):
+        return caller.soup
+    caller.check("admin")
+    caller.note("listed the", what, str(owner))
+    return caller.service.soup
 
 
 Item = TypeVar("Item")

@@ -20,12 +20,14 @@ from tureen.service.routes.common import (
     After,
     Limit,
     Moment,
+    Owner,
     Reader,
     Seconds,
     Since,
     Writer,
     answers,
     members_shown,
+    owners_soup,
     problems,
     reply,
     sent,
@@ -65,12 +67,15 @@ async def register_query(caller: Writer, wanted: shapes.NewQuery) -> Response:
 
 
 @router.get("/v1/queries", response_model=shapes.Queries, responses=problems(), summary="List queries")
-async def list_queries(caller: Reader, limit: Limit = 100, after: After = None) -> Response:
-    """The principal's queries that were registered one by one, and those that others share, in that order."""
-    soup = caller.soup
+async def list_queries(caller: Reader, limit: Limit = 100, after: After = None, owner: Owner = None) -> Response:
+    """The principal's queries that were registered one by one, and those that others share, in that order.
+
+    With `owner`, those of another principal, or of everybody.
+    """
+    soup = owners_soup(caller, owner, "queries")
 
     def look() -> dict[str, Any]:
-        found = soup.registered_queries(after=after, limit=limit + 1)
+        found = soup.registered_queries(after=after, limit=limit + 1, owner=owner)
         some = [shown_query(one) for one in found[:limit]]
         return {"queries": some, "next": found[limit - 1].place if len(found) > limit else None}
 
@@ -80,7 +85,9 @@ async def list_queries(caller: Reader, limit: Limit = 100, after: After = None) 
 @router.get("/v1/queries/{handle}", response_model=shapes.Query, responses=problems(404), summary="Show a query")
 async def show_query(caller: Reader, handle: str) -> Response:
     """One query, by its handle or name."""
-    return reply(shown_query(await asyncio.to_thread(caller.soup.registered, handle)))
+    found = await asyncio.to_thread(caller.soup_of(handle).registered, handle)
+    caller.note("looked at", f"query {found.id}", found.owner)
+    return reply(shown_query(found))
 
 
 @router.patch(
@@ -102,9 +109,15 @@ async def share_query(caller: Writer, handle: str, wanted: shapes.Sharing) -> Re
     "/v1/queries/{handle}", status_code=204, response_class=Response, responses=problems(404), summary="Drop a query"
 )
 async def drop_query(caller: Writer, handle: str) -> Response:
-    """Let a query stand no longer."""
-    soup = caller.soup
-    await asyncio.to_thread(lambda: soup.unregister(caller.handle(handle)))
+    """Let a query stand no longer; by its handle, an admin drops anybody's."""
+
+    def drop() -> None:
+        soup = caller.soup_of(handle)
+        found = soup.registered(handle)
+        soup.unregister(found.id)
+        caller.note("dropped", f"query {found.id}", found.owner)
+
+    await asyncio.to_thread(drop)
     return Response(status_code=204)
 
 
@@ -140,9 +153,15 @@ async def invoke_query(
     "/v1/queries/{handle}/explain", response_model=dict[str, Any], responses=problems(404), summary="Explain a query"
 )
 async def explain_query(caller: Reader, handle: str) -> Response:
-    """How a query is answered."""
-    found = await asyncio.to_thread(lambda: caller.soup.explain(caller.handle(handle)))
-    return reply(shown_plan(caller, found))
+    """How a query is answered; by its handle, an admin is told of anybody's."""
+
+    def explain() -> dict[str, Any]:
+        soup = caller.soup_of(handle)
+        found = soup.registered(handle)
+        caller.note("explained", f"query {found.id}", found.owner)
+        return soup.explain(found.id)
+
+    return reply(shown_plan(caller, await asyncio.to_thread(explain)))
 
 
 @router.get("/v1/queries/{handle}/changes", responses={**EVENTS, **problems(404, 409, 429)}, summary="Follow a query")

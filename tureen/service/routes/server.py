@@ -10,8 +10,8 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from tureen.embedded import NO_ENGINE, STARTING
 from tureen.errors import ServiceError
+from tureen.opened import NO_ENGINE, STARTING
 from tureen.pot.status import count_owned
 from tureen.service import shapes
 from tureen.service.access import Caller, Needs

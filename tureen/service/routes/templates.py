@@ -17,6 +17,7 @@ from tureen.service.routes.common import (
     EVENTS,
     After,
     Limit,
+    Owner,
     Reader,
     Seconds,
     Since,
@@ -24,6 +25,7 @@ from tureen.service.routes.common import (
     checked,
     members_shown,
     need,
+    owners_soup,
     page,
     problems,
     reply,
@@ -71,9 +73,13 @@ async def register_template(
 
 
 @router.get("/v1/templates", response_model=shapes.Templates, responses=problems(), summary="List templates")
-async def list_templates(caller: Reader, limit: Limit = 100, after: After = None) -> Response:
-    """The principal's templates and those that others share, in order of registration."""
-    found = await asyncio.to_thread(caller.soup.templates)
+async def list_templates(caller: Reader, limit: Limit = 100, after: After = None, owner: Owner = None) -> Response:
+    """The principal's templates and those that others share, in order of registration.
+
+    With `owner`, those of another principal, or of everybody.
+    """
+    soup = owners_soup(caller, owner, "templates")
+    found = await asyncio.to_thread(lambda: soup.templates(owner=owner))
     some, following = page(found, limit, after, lambda one: str(one["id"]))
     return reply({"templates": some, "next": following})
 
@@ -83,7 +89,9 @@ async def list_templates(caller: Reader, limit: Limit = 100, after: After = None
 )
 async def show_template(caller: Reader, handle: str) -> Response:
     """One template, by its handle or name."""
-    return reply(await asyncio.to_thread(shown_template, caller.soup, handle))
+    found = await asyncio.to_thread(shown_template, caller.soup_of(handle), handle)
+    caller.note("looked at", f"template {found['id']}", found["owner"])
+    return reply(found)
 
 
 @router.patch(
@@ -112,9 +120,15 @@ async def share_template(caller: Writer, handle: str, wanted: shapes.Sharing) ->
     summary="Drop a template",
 )
 async def drop_template(caller: Writer, handle: str) -> Response:
-    """Let all queries of a template stand no longer."""
-    soup = caller.soup
-    await asyncio.to_thread(lambda: soup.unregister_template(soup.template(handle).id))
+    """Let all queries of a template stand no longer; by its handle, an admin drops anybody's."""
+
+    def drop() -> None:
+        soup = caller.soup_of(handle)
+        found = soup.describe_template(handle)
+        soup.unregister_template(found["id"])
+        caller.note("dropped", f"template {found['id']}", found["owner"])
+
+    await asyncio.to_thread(drop)
     return Response(status_code=204)
 
 
@@ -132,11 +146,12 @@ async def list_members(
     start: Annotated[int | None, Query(ge=0, lt=1 << 62, description="how many to leave out before the first")] = None,
 ) -> Response:
     """The queries of a template that stand, in the order of their numbers."""
-    soup = caller.soup
+    soup = caller.soup_of(handle)
 
     def look() -> dict[str, Any]:
         members = soup.template_members(soup.template(handle).id)
         number = (after or "").rpartition(".")[2]
+        caller.note("listed the queries of", f"template {members.template.id}", members.template.owner)
         first = start or 0 if not number.isdecimal() else members.after(int(number[:18]))
         some = members_shown(members, first, limit)
         return {"queries": some, "next": some[-1]["id"] if some and first + limit < len(members) else None}
@@ -192,8 +207,9 @@ async def remove_rows(caller: Writer, handle: str, wanted: shapes.RemovedRows) -
 )
 async def explain_template(caller: Reader, handle: str) -> Response:
     """How the queries of a template are matched with new rows."""
-    soup = caller.soup
+    soup = caller.soup_of(handle)
     found = await asyncio.to_thread(lambda: soup.explain_template(soup.template(handle).id))
+    caller.note("explained", f"template {found['id']}", found["owner"])
     return reply(shown_plan(caller, found))
 
 

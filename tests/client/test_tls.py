@@ -1,0 +1,89 @@
+"""TLS: a client trusts a server whose certificate its own authority signed, and no other."""
+
+from __future__ import annotations
+
+import ssl
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import tureen
+from tests.service.running import Running, running
+from tureen.errors import TureenError, Unreachable
+from tureen.service.cli import run
+
+
+def _openssl(*words: str) -> None:
+    subprocess.run(["openssl", *words], check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with an authority of its own, a certificate for 127.0.0.1 that it signed, and a stranger's."""
+    root = tmp_path_factory.mktemp("tls")
+    for name in ("ca", "stranger"):
+        key = ["-newkey", "rsa:2048", "-nodes", "-keyout", str(root / f"{name}.key")]
+        _openssl("req", "-x509", *key, "-out", str(root / f"{name}.pem"), "-days", "2", "-subj", f"/CN={name}")
+    key = ["-newkey", "rsa:2048", "-nodes", "-keyout", str(root / "server.key")]
+    _openssl("req", *key, "-out", str(root / "server.csr"), "-subj", "/CN=tureen")
+    (root / "names").write_text("subjectAltName=IP:127.0.0.1\n")
+    signed = ["-CA", str(root / "ca.pem"), "-CAkey", str(root / "ca.key"), "-CAcreateserial", "-days", "2"]
+    files = ["-in", str(root / "server.csr"), "-out", str(root / "server.pem"), "-extfile", str(root / "names")]
+    _openssl("x509", "-req", *files, *signed)
+    return root
+
+
+@pytest.fixture(scope="module")
+def secure(served_pot: Running, authority: Path) -> Iterator[Running]:
+    """The pot, served over TLS as well."""
+    files = {"certificate": str(authority / "server.pem"), "private_key": str(authority / "server.key")}
+    with running(served_pot.soup, **files) as found:
+        yield found
+
+
+def test_a_server_of_the_own_authority_is_trusted(secure: Running, authority: Path) -> None:
+    url, token = secure.url.replace("http:", "https:"), secure.tokens["admin"]
+    context = ssl.create_default_context(cafile=str(authority / "ca.pem"))
+    for ca in (authority / "ca.pem", str(authority / "ca.pem"), context):
+        with tureen.connect(url, token, ca=ca) as client:
+            assert client.status()["engine"] in ("running", "starting")
+    with tureen.connect(url, token, ca=authority / "ca.pem") as client:
+        client.create_stream("over_tls", "n INT")
+        query = client.register("SELECT n FROM over_tls")
+        since = query.invoke().position
+        client.push("over_tls", [{"n": 7}])
+        assert next(query.changes(since=since)).row == {"n": 7}
+        client.drop_stream("over_tls")
+
+
+@pytest.mark.parametrize("ca", [None, "stranger.pem"])
+def test_any_other_is_not(secure: Running, authority: Path, ca: str | None) -> None:
+    trusted = None if ca is None else authority / ca
+    with (
+        tureen.connect(secure.url.replace("http:", "https:"), "x", ca=trusted, patience=0) as client,
+        pytest.raises(Unreachable, match="certificate verify failed") as raised,
+    ):
+        client.status()
+    assert "ca=" in str(raised.value.hint)
+
+
+def test_what_is_no_certificate(authority: Path) -> None:
+    for wrong in (authority / "nothing.pem", authority / "names"):
+        with pytest.raises(TureenError, match="cannot be read"):
+            tureen.connect("https://127.0.0.1:1", ca=wrong)
+    with pytest.raises(TureenError, match=r"must be a path or an ssl\.SSLContext, got int"):
+        tureen.connect("https://127.0.0.1:1", ca=5)  # type: ignore[arg-type]
+
+
+def test_the_command_line_trusts_what_it_is_told_to(
+    secure: Running, authority: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = ["--url", secure.url.replace("http:", "https:"), "--token", secure.tokens["admin"]]
+    assert run(["status", *target]) == 1
+    assert "TUREEN_CA" in capsys.readouterr().err
+    assert run(["status", *target, "--ca", str(authority / "ca.pem")]) == 0
+    monkeypatch.setenv("TUREEN_CA", str(authority / "ca.pem"))
+    assert run(["token", "list", *target]) == 0
+    assert run(["status", *target, "--ca", str(authority / "stranger.pem")]) == 1
