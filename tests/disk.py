@@ -1,4 +1,4 @@
-"""A disk that is soon full."""
+"""A disk that is soon full; and who may read what is on one."""
 
 from __future__ import annotations
 
@@ -26,3 +26,8 @@ def small_disk(size: int) -> Iterator[Path]:
         finally:
             # Lazily: maps of its files go when they are collected.
             subprocess.run(["umount", "--lazy", place], check=True)
+
+
+def modes(root: Path) -> dict[str, int]:
+    """The permissions of all that is below a directory."""
+    return {str(path.relative_to(root)): path.stat().st_mode & 0o777 for path in root.rglob("*")}

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from tureen.service.client import Client, connect
     from tureen.standing import QueryTemplate, StandingQuery
 
+    __version__: str
+
 __all__ = [
     "Answer",
     "Change",
@@ -23,6 +25,7 @@ __all__ = [
     "StandingQuery",
     "TureenError",
     "Verification",
+    "__version__",
     "backup",
     "connect",
     "open",
@@ -46,6 +49,8 @@ _WHERE = {
 
 def __getattr__(name: str) -> Any:
     """Import what a name stands for when it is first used: Spark's workers need no engine, a client no kernels."""
+    if name == "__version__":
+        return import_module("importlib.metadata").version("tureen")
     if name not in _WHERE:
         raise AttributeError(f"module 'tureen' has no attribute '{name}'")
     return getattr(import_module(_WHERE[name]), name)

@@ -12,9 +12,10 @@ from datetime import datetime
 from numbers import Real
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 from tureen.errors import DuplicateName, InvalidSchema, TureenError
-from tureen.schema import Schema
+from tureen.schema import Schema, name_key
 
 LONGEST_NAME = 255
 LONGEST_TEXT = 1 << 20
@@ -37,8 +38,8 @@ def check_text(value: object, what: str) -> str:
 
 
 def check_name(value: object, what: str) -> str:
-    """Refuse names that nobody could use again."""
-    name = check_text(value, f"a {what}'s name")
+    """A name in Unicode's composed form (NFC); refuse those that nobody could use again."""
+    name = normalize("NFC", check_text(value, f"a {what}'s name"))
     if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable() or "/" in name:
         raise TureenError(
             f"'{ascii(name)[1:-1][:40]}' is no name for a {what}",
@@ -105,15 +106,16 @@ def check_path(path: object) -> Path:
     return found
 
 
-def check_stream(name: object, time: object, retain: object, clock: object, source: Any) -> None:
-    """Refuse a stream that could not be made, whatever its columns are."""
-    check_name(name, "stream")
+def check_stream(name: object, time: object, retain: object, clock: object, source: Any) -> str:
+    """Refuse a stream that could not be made, whatever its columns are; its name, composed."""
+    found = check_name(name, "stream")
     if clock not in ("wall", "stream"):
         raise InvalidSchema(f"unknown clock '{clock}'", hint="'wall', or 'stream' for replays")
     check_source(source)
     for text in (time, retain):
         if text is not None:
             check_text(text, "a time column or a retention")
+    return found
 
 
 @contextmanager
@@ -122,7 +124,7 @@ def unless_there(name: str, if_not_exists: bool, listed: Callable[[], Sequence[M
     try:
         yield
     except DuplicateName:
-        if not if_not_exists or name.lower() not in (one["name"].lower() for one in listed()):
+        if not if_not_exists or name_key(name) not in (name_key(one["name"]) for one in listed()):
             raise
 
 

@@ -40,7 +40,7 @@ class Dimensions:
 
     def create(self, name: str, schema: str | Schema | None, rows: Any) -> None:
         """Make a table with its first rows."""
-        check_name(name, "table")
+        name = check_name(name, "table")
         wanted = None if schema is None else Schema(check_schema(schema).columns)
         with self._catalog.read() as tx:
             # Before the rows are read, as they may be many; the commit looks again.

@@ -93,9 +93,8 @@ class Soup(TemplateCalls):
         They register under their own names, and find, follow and unregister only what is theirs; what others share is
         listed too, and they may invoke and follow it by its handle. Streams and tables are everybody's.
         """
-        check_name(principal, "principal")
         theirs = copy(self)
-        theirs._owner = principal
+        theirs._owner = check_name(principal, "principal")
         return theirs
 
     # Streams
@@ -112,7 +111,7 @@ class Soup(TemplateCalls):
         if_not_exists: bool = False,
     ) -> None:
         """Make a stream, fed by `push` or by a Spark source; `if_not_exists` leaves one of that name as it is."""
-        check_stream(name, time, retain, clock, source)
+        name = check_stream(name, time, retain, clock, source)
         parsed = check_schema(schema, time)
         kept = None if retain is None else parse_duration(retain)
         engine = self._pot.engine()

@@ -11,6 +11,7 @@ from tureen.dimensions import Dimensions
 from tureen.errors import EngineFailed, PotError, TureenError
 from tureen.pipeline.engine import Engine
 from tureen.pot.catalog import Catalog, exists
+from tureen.pot.files import make_private
 from tureen.pot.named import NamedStreams
 from tureen.registry import Registry
 from tureen.results.invoke import Invoker
@@ -89,7 +90,8 @@ class OpenPot:
             if self._parts is not None:
                 return self._parts
             try:
-                self.path.mkdir(parents=True, exist_ok=True)
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                make_private(self.path)
             except OSError as error:
                 raise EngineFailed(f"cannot make the pot in '{self.path}'", detail=str(error)) from error
             return self._open(create=True)

@@ -63,9 +63,9 @@ def numbers_of(numbers: int | Iterable[int]) -> list[int]:
 
 def standing(members: Members, numbers: Sequence[int]) -> list[int]:
     """Numbers of queries that all stand."""
-    unknown = next((number for number in numbers if number not in members), None)
-    if unknown is not None:
-        raise UnknownQuery(f"the template has no query {unknown}", hint="it was removed before, or never was there")
+    unknown = np.setdiff1d(numbers, np.setdiff1d(members.all_numbers, members.gone, assume_unique=True))
+    if len(unknown):
+        raise UnknownQuery(f"the template has no query {unknown[0]}", hint="it was removed before, or never was there")
     return list(numbers)
 
 

@@ -32,7 +32,7 @@ class Registry:
         """Let a query stand and return its handle."""
         check_text(sql, "a query's SQL")
         if name is not None:
-            check_name(name, "query")
+            name = check_name(name, "query")
         if not isinstance(materialize, bool | str) or materialize not in MATERIALIZE:
             raise TureenError(
                 f"materialize is {ascii(materialize)[:40]}", hint="True, False, or 'auto' to leave it to the engine"
@@ -74,7 +74,9 @@ class Registry:
         with self._catalog.read() as tx:
             return find_standing(tx, self._catalog.root, handle_or_name, owner)
 
-    def page(self, owner: str | None, after: str | None, limit: int | None, *, with_shared: bool) -> list[Registered]:
+    def page(
+        self, owner: str | None, after: str | None, limit: int | None, *, with_shared: bool = True
+    ) -> list[Registered]:
         """Queries in order of registration, from a `place` on: an owner's, perhaps with what others share."""
         if limit is not None and (type(limit) is not int or not 1 <= limit < 1 << 62):
             raise TureenError(f"a limit of {ascii(limit)[:40]}", hint="give a number from 1 on")

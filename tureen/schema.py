@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from unicodedata import normalize
 
 import pyarrow as pa
 
@@ -13,6 +14,15 @@ from tureen.errors import InvalidSchema, nearest
 
 ARRIVAL = "_arrival"
 """The hidden time column of a stream that has none of its own."""
+
+
+def name_key(name: str) -> str:
+    """What two names have in common that are the same: names do not differ by case, nor by how Unicode spells them.
+
+    >>> name_key("Cafe\u0301") == name_key("caf\u00e9")
+    True
+    """
+    return name.lower() if name.isascii() else normalize("NFC", normalize("NFC", name).lower())
 
 
 class Kind(StrEnum):
@@ -181,7 +191,7 @@ class Schema:
         """Return this schema with the time column spelt as declared, or raise."""
         seen: set[str] = set()
         for column in self.columns:
-            key = column.name.lower()
+            key = name_key(column.name)
             if key in seen:
                 raise InvalidSchema(f"column '{column.name}' is there twice")
             if key.startswith("_"):
@@ -222,11 +232,11 @@ class Schema:
 
     @cached_property
     def _by_key(self) -> dict[str, Column]:
-        return {column.name.lower(): column for column in self.columns}
+        return {name_key(column.name): column for column in self.columns}
 
     def find(self, name: str) -> Column | None:
         """The column of that name in any case, or None."""
-        return self._by_key.get(name.lower())
+        return self._by_key.get(name_key(name))
 
     @cached_property
     def arrow(self) -> pa.Schema:

@@ -32,7 +32,7 @@ from tureen.language.statements import (
     placed,
 )
 from tureen.results.answer import Answer
-from tureen.schema import Schema
+from tureen.schema import Schema, name_key
 from tureen.standing import QueryTemplate, StandingQuery
 
 Outcome = StandingQuery | Answer | list[dict[str, Any]] | dict[str, Any] | None
@@ -200,7 +200,7 @@ def _find(soup: Speaks, kind: str, name: str) -> dict[str, Any] | None:
     """What a listing says of a name or a handle; the names of queries and templates are the caller's own."""
     listed = _listing(soup, _PLURAL[kind])()
     if kind in ("STREAM", "TABLE"):
-        return next((one for one in listed if one["name"].lower() == name.lower()), None)
+        return next((one for one in listed if name_key(one["name"]) == name_key(name)), None)
     try:
         handle = soup.query(name).id if kind == "QUERY" else soup.template(name).id
     except UnknownQuery:

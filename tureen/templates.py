@@ -68,7 +68,7 @@ class Templates:
         """Let a query stand for each row of parameters; return the template's handle."""
         text = read_template(check_text(sql, "a query's SQL"))
         if name is not None:
-            check_name(name, "template")
+            name = check_name(name, "template")
         columns, values = values_of(text, params, None if label is None else check_text(label, "a label's column"))
         called = None if label is None else label_of(columns, label)
         template_id, attempt = uuid.uuid4().hex, new_attempt()
@@ -205,7 +205,7 @@ class Templates:
                 raise UnknownQuery(f"there is no template '{handle}'", hint="it was unregistered before")
             drop_template(tx, found.id)
 
-    def describe(self, owner: str | None, *, with_shared: bool) -> list[tuple[Template, int]]:
+    def describe(self, owner: str | None = None, *, with_shared: bool = True) -> list[tuple[Template, int]]:
         """All templates, or an owner's, perhaps with what others share, and the number of their queries that stand."""
         with self._catalog.read() as tx:
             listed = list_templates(tx, owner, with_shared=with_shared)

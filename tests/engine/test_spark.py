@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,11 +13,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyspark
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 import tureen
+from tests.disk import modes
 from tureen.errors import EngineFailed, TureenError
 from tureen.pipeline import engine
 from tureen.pipeline.debts import Debt, Payment
@@ -249,3 +252,51 @@ def test_settings_of_spark_that_a_running_session_does_not_have(spark: SparkSess
 def test_wrong_settings_of_spark(tmp_path: Path, settings: Any, says: str) -> None:
     with pytest.raises(TureenError, match=says):
         tureen.open(tmp_path / "pot", spark=settings)
+
+
+def test_what_spark_writes_is_the_owners_alone(soup: tureen.Soup) -> None:
+    before = os.umask(0)
+    try:
+        soup.create_stream("private", "a INT")
+        soup.wait(soup.push("private", [{"a": n} for n in range(50_000)]))
+    finally:
+        os.umask(before)
+    found = modes(soup.path)
+    assert (soup.path.stat().st_mode & 0o777, found["checkpoints"]) == (0o700, 0o700)
+    assert any(path.startswith("streams/") for path in found)
+    assert {path: mode for path, mode in found.items() if mode & 0o077 and not path.startswith("checkpoints/")} == {}
+
+
+OTHERS = """
+import sys
+from pyspark.sql import SparkSession
+import tureen
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+with tureen.open(sys.argv[1]) as soup:
+    soup.create_stream("s", "a INT")
+    soup.create_stream("ticks", "value BIGINT", source={"format": "rate", "options": {"rowsPerSecond": 10}})
+    query = soup.register("SELECT a FROM s")
+    print(query.invoke(wait_for=soup.push("s", [{"a": 7}]), timeout=120).table.to_pylist())
+    ticks = soup.register("SELECT value FROM ticks")
+    while not len(answer := ticks.invoke()) and soup.status()["streams"]["ticks"]["error"] is None:
+        soup.wait(soup.push("s", [{"a": 8}]), timeout=120)
+    print(len(answer) > 0, soup.status()["streams"]["ticks"]["error"])
+"""
+
+
+def test_a_session_of_others_that_does_not_say_its_python(tmp_path: Path) -> None:
+    """Spark's `python3` is whichever the path has; that one cannot even start here."""
+    wrong = tmp_path / "bin" / "python3"
+    wrong.parent.mkdir()
+    wrong.write_text("#!/bin/sh\nexit 3\n")
+    wrong.chmod(0o755)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK")}
+    environment |= {"PATH": f"{wrong.parent}:{os.environ['PATH']}", "SPARK_HOME": str(Path(pyspark.__file__).parent)}
+    done = subprocess.run(
+        [sys.executable, "-c", OTHERS, str(tmp_path / "pot")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.splitlines() == ["[{'a': 7}]", "True None"], done.stderr[-3000:]

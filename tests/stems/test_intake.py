@@ -234,3 +234,35 @@ def test_a_small_whole_number_is_checked_against_its_range(type_: str, least: in
         for wrong in ([{"a": value}], pa.table({"a": pa.array([value])})):
             with pytest.raises(InvalidRows, match=type_):
                 to_batch(schema, wrong)
+
+
+def test_a_frame_of_objects_is_taken_as_dicts_are() -> None:
+    schema = Schema.parse("a INT, m DECIMAL(9,2), d DATE, ts TIMESTAMP", "ts")
+    values: dict[str, list[Any]] = {
+        "a": [1, None, 3],
+        "m": ["1.50", None, 2],
+        "d": ["2026-01-31", None, date(2026, 2, 1)],
+        "ts": ["2026-01-31T12:00:00Z", "2026-01-31 12:00:00+02:00", datetime(2026, 1, 31, tzinfo=UTC)],
+    }
+    rows = [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
+    expected = to_batch(schema, rows)
+    texts = {
+        **values,
+        "d": ["2026-01-31", None, "2026-02-01"],
+        "ts": [*values["ts"][:2], "2026-01-31"],
+        "m": ["1.50", None, "2"],
+    }
+    for frame in (
+        pd.DataFrame(texts),
+        pd.DataFrame(texts).astype({"ts": "category"}),
+        pl.DataFrame(texts, strict=False),
+    ):
+        assert to_batch(schema, frame).equals(expected), type(frame)
+    # NaN makes whole numbers of a column fractional ones.
+    assert pd.DataFrame(texts)["a"].dtype == "float64"
+    for wrong in ({"ts": ["yesterday"]}, {"ts": ["2026-01-31"], "a": [1.5]}, {"ts": ["2026-01-31"], "d": [5]}):
+        with pytest.raises(InvalidRows, match="row 0: column"):
+            to_batch(schema, pd.DataFrame(wrong))
+    # Arrow says what its columns are, and is believed.
+    with pytest.raises(InvalidRows, match="cast it first"):
+        to_batch(schema, pa.table({"ts": ["2026-01-31"]}))

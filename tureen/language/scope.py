@@ -11,7 +11,7 @@ from tureen.errors import SqlError, UnknownColumn, nearest
 from tureen.language.now import now
 from tureen.language.source import Source, offset_of
 from tureen.language.tree import Expr, Ref
-from tureen.schema import Schema
+from tureen.schema import Schema, name_key
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Scope:
 
     def check_table(self, node: exp.Column) -> None:
         """Raise where what stands before the dot is not this query's stream."""
-        if node.table and node.table.lower() not in {name.lower() for name in self.names}:
+        if node.table and name_key(node.table) not in {name_key(name) for name in self.names}:
             raise UnknownColumn(
                 f"'{node.table}' is not the stream of this query",
                 hint=nearest(node.table, self.names) or f"write {self.names[0]}.{node.name}",

@@ -59,6 +59,7 @@ def spark_session(master: str, settings: Mapping[str, str] | None = None) -> Spa
         active = SparkSession._instantiatedSession
         if active is not None and alive(active):
             _check_settings(active, wanted)
+            _use_this_python(active)
             return active
         if active is not None:
             gateway.forget()
@@ -80,6 +81,16 @@ def spark_session(master: str, settings: Mapping[str, str] | None = None) -> Spa
             gateway.discard()
             detail = "\n".join(text for text in (str(error), gateway.last_lines()) if text)
             raise EngineFailed("Spark could not be started", detail=detail) from error
+
+
+def _use_this_python(session: SparkSession) -> None:
+    """Let a session that others started run workers of this Python, where nobody said which.
+
+    Without PYSPARK_PYTHON it takes the `python3` of the path, which may be another one and have no Tureen.
+    """
+    said = os.environ.get("PYSPARK_PYTHON") or session.conf.get("spark.pyspark.python", None)
+    if not said:
+        session.sparkContext.pythonExec = sys.executable
 
 
 def _check_settings(session: SparkSession, wanted: Mapping[str, str]) -> None:

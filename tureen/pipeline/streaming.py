@@ -19,9 +19,11 @@ from pyspark.sql.streaming import StreamingQuery
 from tureen.errors import InvalidSchema
 from tureen.pipeline import gateway
 from tureen.pipeline.debts import Debt, Payment, pay
-from tureen.pipeline.formats import InboxDataSource
+from tureen.pipeline.formats import InboxDataSource, TureenDataSource
 from tureen.pipeline.session import alive, cores, make_active, spark_session
+from tureen.pot.files import make_private
 from tureen.pot.streams import Stream
+from tureen.schema import name_key
 
 log = logging.getLogger("tureen")
 
@@ -42,7 +44,9 @@ class Streaming:
         self._root = root
         self._spark = spark_session(master, settings)
         make_active(self._spark)
-        self._spark.dataSource.register(InboxDataSource)
+        # Both run in workers of this process's Python; Spark would look for the second in whichever is on its path.
+        for source in (InboxDataSource, TureenDataSource):
+            self._spark.dataSource.register(source)
         # The tasks' workers load the kernels while Spark plans the first batch.
         threading.Thread(target=self._warm_workers, name="tureen-warm", daemon=True).start()
         self._running: dict[int, StreamingQuery] = {}
@@ -112,6 +116,8 @@ class Streaming:
     def _start_inbox(self) -> StreamingQuery:
         # The catalog knows how far the inbox was taken, so every start has a checkpoint of its own.
         checkpoints = self._root / "checkpoints"
+        # What Spark itself writes below it has the modes that its umask gives.
+        make_private(checkpoints)
         for old in checkpoints.glob("inbox-*"):
             shutil.rmtree(old, ignore_errors=True)
         options = {"pot": str(self._root), "tasks": str(cores(self._spark))}
@@ -144,8 +150,8 @@ class Streaming:
         if kind.lower() in _FILE_FORMATS:
             reader = reader.schema(stream.schema.sql)
         frame = reader.load()
-        have = {name.lower(): name for name in frame.columns}
-        missing = [name for name in stream.schema.names if name.lower() not in have]
+        have = {name_key(name): name for name in frame.columns}
+        missing = [name for name in stream.schema.names if name_key(name) not in have]
         if missing:
             raise InvalidSchema(
                 f"the source of stream '{stream.name}' has no column '{missing[0]}'",
@@ -153,7 +159,7 @@ class Streaming:
             )
         return frame.select(
             *(
-                frame[have[column.name.lower()]].cast(column.type.sql).alias(column.name)
+                frame[have[name_key(column.name)]].cast(column.type.sql).alias(column.name)
                 for column in stream.schema.columns
             )
         )

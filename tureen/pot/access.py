@@ -70,7 +70,7 @@ def create_token(
     note: str | None = None,
 ) -> tuple[Token, str]:
     """Make a token; return what is kept of it, and the text that is shown once."""
-    check_name(principal, "principal")
+    principal = check_name(principal, "principal")
     if note is not None:
         check_text(note, "a note")
     wanted = frozenset(scopes)

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tureen.errors import StorageFailed
+from tureen.pot.files import private
 
 WORD = 8
 
@@ -31,7 +32,7 @@ class Bell:
         """Map that file, created where there is none; a process that may not write it maps it for reading."""
         self._path, self._writable = path, True
         try:
-            file, access = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), mmap.ACCESS_WRITE
+            file, access = private(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC), mmap.ACCESS_WRITE
         except OSError:
             file, access = os.open(path, os.O_RDONLY | os.O_CLOEXEC), mmap.ACCESS_READ
             self._writable = False

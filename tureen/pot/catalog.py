@@ -26,6 +26,7 @@ from tureen.faults import crash_point, hold_point
 from tureen.pot.bell import Bell
 from tureen.pot.connecting import connect, is_frozen
 from tureen.pot.digest import Digest
+from tureen.pot.files import private
 from tureen.pot.tables import counter, dead_attempts, meta, metadata
 from tureen.pot.turn import Turn
 
@@ -54,8 +55,11 @@ class Catalog:
         """Open the catalog of a pot; `create` makes it where there is none."""
         self.root = root
         path = root / CATALOG_FILE
-        if not path.exists() and not create:
-            raise no_pot(root)
+        if not path.exists():
+            if not create:
+                raise no_pot(root)
+            # SQLite gives the files beside it the same mode.
+            os.close(private(path, os.O_RDWR | os.O_CREAT))
         self._frozen = is_frozen(path)
         self._engine = create_engine("sqlite://", creator=lambda: connect(path), poolclass=QueuePool)
         event.listen(self._engine, "connect", _configure)

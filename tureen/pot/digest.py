@@ -13,7 +13,7 @@ from pathlib import Path
 from xxhash import xxh3_64_hexdigest
 
 from tureen.errors import DamagedFile
-from tureen.pot.files import sync_directory
+from tureen.pot.files import private, sync_directory
 
 
 class Digest:
@@ -37,7 +37,7 @@ class Digest:
 
     def write(self) -> None:
         """Note the checksum of the database, which nobody may be writing to."""
-        with open(self._path, "w") as file:
+        with open(self._path, "w", opener=private) as file:
             file.write(_checksum(self._database))
             file.flush()
             os.fsync(file.fileno())

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 from tureen.errors import DuplicateName, UnknownTable, nearest
 from tureen.pot.catalog import micros_now, take_seq
 from tureen.pot.tables import dimensions, garbage, streams
-from tureen.schema import Schema
+from tureen.schema import Schema, name_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def create_dimension(tx: Connection, table_id: str, name: str, schema: Schema, c
     values = {
         "id": table_id,
         "name": name,
-        "name_key": name.lower(),
+        "name_key": name_key(name),
         "columns": schema.sql,
         "created_seq": seq,
     }
@@ -75,7 +75,7 @@ def list_dimensions(tx: Connection) -> list[Dimension]:
 
 def find_dimension(tx: Connection, name: str) -> Dimension:
     """The table of that name."""
-    row = tx.execute(select(dimensions).where(dimensions.c.name_key == name.lower())).first()
+    row = tx.execute(select(dimensions).where(dimensions.c.name_key == name_key(name))).first()
     if row is None:
         stream = _stream_named(tx, name)
         if stream is not None:
@@ -87,7 +87,7 @@ def find_dimension(tx: Connection, name: str) -> Dimension:
 
 def check_free(tx: Connection, name: str) -> None:
     """Refuse a name that a table or a stream has: they share one space of names."""
-    if tx.execute(select(dimensions.c.id).where(dimensions.c.name_key == name.lower())).first():
+    if tx.execute(select(dimensions.c.id).where(dimensions.c.name_key == name_key(name))).first():
         raise DuplicateName(
             f"there is a table named '{name}' already",
             hint="replace its rows with replace_table, drop it, or take another name",
@@ -99,7 +99,7 @@ def check_free(tx: Connection, name: str) -> None:
 
 
 def _stream_named(tx: Connection, name: str) -> str | None:
-    return tx.execute(select(streams.c.name).where(streams.c.name_key == name.lower())).scalar()
+    return tx.execute(select(streams.c.name).where(streams.c.name_key == name_key(name))).scalar()
 
 
 def _content_values(seq: int, content: Content) -> dict[str, Any]:

@@ -15,6 +15,22 @@ from typing import BinaryIO
 
 from tureen.errors import StorageFailed
 
+PRIVATE_FILE, PRIVATE_DIRECTORY = 0o600, 0o700
+"""The modes of what is in a pot: for its owner alone, whatever the umask allows."""
+
+
+def private(path: str | os.PathLike[str], flags: int) -> int:
+    """Open a file as `os.open` does; one that is made is its owner's alone."""
+    return os.open(path, flags, PRIVATE_FILE)
+
+
+def make_private(directory: Path) -> list[Path]:
+    """Make a directory and those above it that are missing, its owner's alone; return what was made."""
+    missing = [one for one in (directory, *directory.parents) if not one.exists()]
+    for one in reversed(missing):
+        one.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
+    return missing
+
 
 def new_attempt() -> str:
     """A name that no other try of any commit has."""
@@ -31,7 +47,7 @@ def durable_file(path: Path) -> Iterator[BinaryIO]:
     """A new file that is on the disk, with its name, where the block ends without an error."""
     try:
         _make_directory(path.parent)
-        with open(path, "xb") as file:
+        with open(path, "xb", opener=private) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -48,9 +64,7 @@ def durable_file(path: Path) -> Iterator[BinaryIO]:
 
 def _make_directory(directory: Path) -> None:
     """Make a directory whose own name is on the disk too, as a file in it would be lost without it."""
-    missing = [one for one in (directory, *directory.parents) if not one.exists()]
-    directory.mkdir(parents=True, exist_ok=True)
-    for one in missing:
+    for one in make_private(directory):
         sync_directory(one.parent)
 
 

@@ -9,6 +9,8 @@ import time
 import zlib
 from pathlib import Path
 
+from tureen.pot.files import make_private, private
+
 _COUNT = struct.Struct("<q8x")
 _HEAD = struct.Struct("<qI4x")
 _SLOT = _HEAD.size
@@ -24,8 +26,8 @@ class Heads:
 
     def __init__(self, inbox: Path) -> None:
         """Look at the heads of that inbox."""
-        inbox.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(inbox / "heads", os.O_RDWR | os.O_CREAT, 0o644)
+        make_private(inbox)
+        self._file = private(inbox / "heads", os.O_RDWR | os.O_CREAT)
         self._lock = threading.Lock()
 
     def publish(self, stream: int, end: int) -> None:

@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 
 from tureen.errors import PotError, PotLocked
+from tureen.pot.files import make_private, private
 
 
 class Lease:
@@ -18,8 +19,8 @@ class Lease:
     def __init__(self, root: Path) -> None:
         """Take the lease, or raise PotLocked with the holder's process id, or PotError where it cannot be written."""
         try:
-            root.mkdir(parents=True, exist_ok=True)
-            self._descriptor = os.open(root / "lease", os.O_RDWR | os.O_CREAT, 0o644)
+            make_private(root)
+            self._descriptor = private(root / "lease", os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise PotError(f"the pot in '{root}' cannot be written", detail=error.strerror) from error
         try:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tureen.errors import StorageFailed
 from tureen.faults import crash_point
-from tureen.pot.files import storage_failed, sync_directory
+from tureen.pot.files import make_private, private, storage_failed, sync_directory
 from tureen.pot.record import Entry, Located, encode, find_next, read
 
 SEGMENT_BYTES = 64 << 20
@@ -127,7 +127,7 @@ class LogWriter:
         The pot has everything before `taken`, and pushes before `acknowledged` have returned: a part of them that is
         not whole is damaged, and nothing is written in its place.
         """
-        directory.mkdir(parents=True, exist_ok=True)
+        make_private(directory)
         self.directory = directory
         whole = max(taken, acknowledged)
         for base, path in segments(directory)[-1:]:
@@ -183,7 +183,7 @@ class LogWriter:
         self._base, self._ended = self.end, False
         try:
             # A segment of that name can only be one without a whole record or an acknowledged one.
-            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
+            self._file = private(self._path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
             sync_directory(self.directory)
         except OSError as error:
             raise storage_failed(self._path, error) from error

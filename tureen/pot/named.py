@@ -8,7 +8,7 @@ from tureen.arguments import check_text
 from tureen.errors import UnknownStream
 from tureen.pot.catalog import Catalog, current_seq
 from tureen.pot.streams import Stream, find_stream, stream_by_id
-from tureen.schema import Schema
+from tureen.schema import Schema, name_key
 
 
 @dataclass(frozen=True)
@@ -38,18 +38,18 @@ class NamedStreams:
             self._kept = {}
             self._token = token
         kept = self._kept
-        found = kept.get(name.lower())
+        found = kept.get(name_key(name))
         if found is None:
             with self._catalog.read() as tx:
                 found = Named(find_stream(tx, name), current_seq(tx))
-            kept[name.lower()] = found
+            kept[name_key(name)] = found
         return found
 
     def met(self, name: str) -> Stream:
         """The stream that had that name when it was last looked at; it may have been dropped since."""
-        found = self._met.get(name.lower())
+        found = self._met.get(name_key(name))
         if found is None:
-            found = self._met[name.lower()] = self.find(name).stream
+            found = self._met[name_key(name)] = self.find(name).stream
         return found
 
     def forget(self) -> None:

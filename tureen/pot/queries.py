@@ -22,6 +22,7 @@ from tureen.pot.clauses import Reference, hold_clauses
 from tureen.pot.many import Many
 from tureen.pot.tables import clauses, queries, standing
 from tureen.predicate import Clause, dump_clause
+from tureen.schema import name_key
 
 _SEQ = re.compile(r"[0-9]{1,18}")
 _HANDLE = re.compile(r"[0-9a-f]{32}")
@@ -46,7 +47,7 @@ class Registration:
     @property
     def name_key(self) -> str | None:
         """What must be one query's alone, for an owner."""
-        return None if self.name is None else self.name.lower()
+        return None if self.name is None else name_key(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +167,7 @@ def find_query(tx: Connection, handle_or_name: str, owner: str | None = None) ->
     by_handle = queries.c.id == key
     if owner is not None:
         by_handle &= or_(queries.c.owner == owner, queries.c.shared)
-    by_name = and_(queries.c.owner == whose, queries.c.name_key == key.lower())
+    by_name = and_(queries.c.owner == whose, queries.c.name_key == name_key(key))
     row = tx.execute(_joined().where(or_(by_handle, by_name))).first()
     if row is None and _HANDLE.fullmatch(key):
         raise UnknownQuery(f"there is no query '{key}'", hint="it may have been unregistered")
@@ -219,7 +220,7 @@ def check_free(tx: Connection, owner: str, name: str) -> None:
 
 def names_taken(tx: Connection, wanted: Sequence[tuple[str, str]]) -> dict[int, str]:
     """Which of some owners' names are taken, by their places, and whether by a "query" or a "template"."""
-    return dict(_TAKEN.read(tx, [(place, owner, name.lower()) for place, (owner, name) in enumerate(wanted)]))
+    return dict(_TAKEN.read(tx, [(place, owner, name_key(name)) for place, (owner, name) in enumerate(wanted)]))
 
 
 def name_taken(what: str, name: str) -> DuplicateName:

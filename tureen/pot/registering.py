@@ -14,6 +14,7 @@ from tureen.pot.clauses import let_go_of_clauses
 from tureen.pot.members import drop_member
 from tureen.pot.queries import Gone, Registration, add_queries, name_taken, names_taken, remove_queries, unknown
 from tureen.pot.streams import stream_by_id
+from tureen.schema import name_key
 
 Outcomes = dict[int, str | Exception]
 """A handle or an error for a change, by its place among those that came together."""
@@ -59,9 +60,9 @@ def _refused(tx: Connection, coming: Mapping[int, Registration]) -> Outcomes:
     taken = names_taken(tx, [(owner, name) for _, owner, name in named])
     first: set[tuple[str, str]] = set()
     for nth, (place, owner, name) in enumerate(named):
-        if nth in taken or (owner, name.lower()) in first:
+        if nth in taken or (owner, name_key(name)) in first:
             refused[place] = name_taken(taken.get(nth, "query"), name)
-        first.add((owner, name.lower()))
+        first.add((owner, name_key(name)))
     return refused
 
 

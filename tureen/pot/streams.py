@@ -30,7 +30,7 @@ from tureen.pot.tables import (
     template_parts,
     templates,
 )
-from tureen.schema import Schema
+from tureen.schema import Schema, name_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def create_stream(
         )
     values = {
         "name": name,
-        "name_key": name.lower(),
+        "name_key": name_key(name),
         "columns": schema.sql,
         "time": schema.time,
         "clock": clock,
@@ -130,7 +130,7 @@ def list_streams(tx: Connection) -> list[Stream]:
 
 def find_stream(tx: Connection, name: str) -> Stream:
     """The stream of that name."""
-    row = tx.execute(_BY_NAME, {"name": name.lower()}).first()
+    row = tx.execute(_BY_NAME, {"name": name_key(name)}).first()
     if row is None:
         table = _table_named(tx, name)
         if table is not None:
@@ -151,7 +151,7 @@ def stream_by_id(tx: Connection, stream_id: int) -> Stream | None:
 
 def _table_named(tx: Connection, name: str) -> str | None:
     """The name of the table that has this name, as it was made, or None."""
-    return tx.execute(select(dimensions.c.name).where(dimensions.c.name_key == name.lower())).scalar()
+    return tx.execute(select(dimensions.c.name).where(dimensions.c.name_key == name_key(name))).scalar()
 
 
 def _stream(row: Row[Any]) -> Stream:

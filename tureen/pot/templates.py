@@ -15,7 +15,7 @@ from tureen.errors import UnknownQuery
 from tureen.pot.catalog import micros_now, take_seq
 from tureen.pot.queries import LOCAL, check_free
 from tureen.pot.tables import garbage, gone_members, template_heads, template_parts, templates
-from tureen.schema import Schema
+from tureen.schema import Schema, name_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def add_template(tx: Connection, new: Template) -> None:
             owner=new.owner,
             shared=new.shared,
             name=new.name,
-            name_key=None if new.name is None else new.name.lower(),
+            name_key=None if new.name is None else name_key(new.name),
             sql=new.sql,
             shape=new.shape,
             stream_id=new.stream_id,
@@ -78,7 +78,7 @@ def find_template(tx: Connection, handle_or_name: str, owner: str | None = None)
     by_handle = templates.c.id == handle_or_name
     if owner is not None:
         by_handle &= or_(templates.c.owner == owner, templates.c.shared)
-    by_name = and_(templates.c.owner == whose, templates.c.name_key == handle_or_name.lower())
+    by_name = and_(templates.c.owner == whose, templates.c.name_key == name_key(handle_or_name))
     row = tx.execute(_TEMPLATES.where(or_(by_handle, by_name))).first()
     return None if row is None else _template(row)
 

@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tureen.pot.files import private
+
 LOOK_AGAIN = 0.0002
 LONGEST = 2.0
 """Seconds after which a turn is no longer waited for: whoever has it may have been stopped."""
@@ -52,7 +54,7 @@ class Turn:
 
     def _opened(self) -> int:
         if self._file is None:
-            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._file = private(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
             self._close = weakref.finalize(self, os.close, self._file)
         return self._file
 

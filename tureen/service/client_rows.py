@@ -13,7 +13,7 @@ import pyarrow as pa
 from tureen.arguments import check_name, check_schema, check_text
 from tureen.errors import Forbidden, InvalidRows
 from tureen.pot.position import Pushed
-from tureen.schema import Schema
+from tureen.schema import Schema, name_key
 from tureen.service.client_listed import segment
 from tureen.service.client_transport import ARROW, Request, Transport
 from tureen.service.client_values import arrow_bytes, arrow_table, json_text
@@ -89,17 +89,17 @@ class Pushes:
     def forget(self, stream: str) -> None:
         """Look the stream's columns up again at the next push."""
         with self._lock:
-            self._schemas.pop(stream.lower(), None)
+            self._schemas.pop(name_key(stream), None)
 
     def _known(self, stream: str) -> Schema | None:
         with self._lock:
-            return self._schemas.get(stream.lower())
+            return self._schemas.get(name_key(stream))
 
     def _fetch(self, stream: str) -> Schema:
         told = self._transport.send(Request("GET", f"/v1/streams/{segment(stream)}")).json()
         found = Schema.parse(told["schema"], told["time"])
         with self._lock:
-            self._schemas[stream.lower()] = found
+            self._schemas[name_key(stream)] = found
         return found
 
     def _send(

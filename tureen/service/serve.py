@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import os
 import resource
 import signal
 import socket
@@ -76,6 +77,8 @@ class Server(uvicorn.Server):
 def serve(settings: Settings) -> int:
     """Serve a pot until the process is told to stop; the exit code is 0, or 1 where it could not start."""
     set_up(settings.log, settings.log_level)
+    # Also for what Spark and its workers write.
+    os.umask(0o077)
     # Every look at the catalog lets go of the interpreter, and gets it back when whoever took it is asked to stop.
     sys.setswitchinterval(SWITCH_AFTER)
     allow_files(settings.max_connections + OTHER_FILES)

@@ -38,7 +38,8 @@ def to_batch(schema: Schema, rows: Any) -> pa.RecordBatch:
     elif isinstance(rows, pa.Table):
         table = rows
     elif hasattr(rows, "to_arrow") or hasattr(rows, "iloc"):
-        table = from_frame(rows)
+        # Values of an object column are Python's: they are taken as those of dicts are.
+        return _checked_time(schema, _from_table(schema, from_frame(rows), by_value=True))
     elif isinstance(rows, Mapping | str | bytes) or not isinstance(rows, Iterable):
         raise InvalidRows(
             f"rows came as {type(rows).__name__}",
@@ -257,7 +258,8 @@ _CONVERT: dict[Kind, Callable[[Any], Any]] = {
 }
 
 
-def _from_table(schema: Schema, table: pa.Table) -> pa.RecordBatch:
+def _from_table(schema: Schema, table: pa.Table, *, by_value: bool = False) -> pa.RecordBatch:
+    """A table in the stream's types; what cannot be cast as a column goes value by value, if that is allowed."""
     given: dict[str, pa.ChunkedArray] = {}
     for name, values in zip(table.column_names, table.columns, strict=True):
         column = schema.find(name)
@@ -272,6 +274,15 @@ def _from_table(schema: Schema, table: pa.Table) -> pa.RecordBatch:
         if values is None:
             arrays.append(pa.nulls(table.num_rows, column.type.arrow))
         else:
-            arrays.append(checked(column, cast_column(column, values).combine_chunks()))
+            arrays.append(checked(column, _cast(column, values, by_value).combine_chunks()))
     batch = pa.Table.from_arrays(arrays, schema=schema.arrow).combine_chunks().to_batches()
     return batch[0] if batch else pa.RecordBatch.from_pylist([], schema=schema.arrow)
+
+
+def _cast(column: Column, values: pa.ChunkedArray, by_value: bool) -> pa.ChunkedArray:
+    try:
+        return cast_column(column, values)
+    except InvalidRows:
+        if not by_value:
+            raise
+        return pa.chunked_array([_array(column, values.to_pylist())])

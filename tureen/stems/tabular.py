@@ -30,7 +30,7 @@ def content_of(schema: Schema | None, rows: Any) -> tuple[Schema, pa.RecordBatch
     elif hasattr(rows, "toArrow"):
         rows = _from_spark(rows)
     elif hasattr(rows, "to_arrow") or hasattr(rows, "iloc"):
-        rows = from_frame(rows)
+        rows = from_frame(rows) if schema is None else rows
     elif isinstance(rows, Mapping | bytes) or not isinstance(rows, Iterable | pa.Table | pa.RecordBatch):
         raise InvalidRows(f"rows came as {type(rows).__name__}", hint=f"give {_TAKEN}")
     if schema is None:

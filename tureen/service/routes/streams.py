@@ -13,7 +13,7 @@ from starlette.responses import Response
 from tureen.embedded import Soup
 from tureen.errors import KeyConflict, UnknownStream, nearest
 from tureen.pot.position import Pushed
-from tureen.schema import Schema
+from tureen.schema import Schema, name_key
 from tureen.service import shapes
 from tureen.service.access import Caller
 from tureen.service.bodies import read_rows, rows_of
@@ -135,7 +135,7 @@ async def rejected_rows(caller: Reader, name: str, limit: Limit = 100, after: Af
 def find_stream(soup: Soup, name: str) -> dict[str, Any]:
     """One stream as it was made."""
     listed = soup.streams()
-    found = next((one for one in listed if one["name"].lower() == name.lower()), None)
+    found = next((one for one in listed if name_key(one["name"]) == name_key(name)), None)
     if found is None:
         hint = nearest(name, [one["name"] for one in listed])
         raise UnknownStream(f"there is no stream named '{name}'", hint=hint)

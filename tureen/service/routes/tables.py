@@ -12,7 +12,7 @@ from starlette.responses import Response
 from tureen.arguments import check_schema
 from tureen.embedded import Soup
 from tureen.errors import TooLarge, UnknownTable, nearest
-from tureen.schema import Schema
+from tureen.schema import Schema, name_key
 from tureen.service import shapes
 from tureen.service.bodies import JSON, read_rows, rows_of
 from tureen.service.rendering import Rendered, render_table
@@ -136,7 +136,7 @@ async def replace_table(caller: Writer, name: str, request: Request) -> Response
 def find_table(soup: Soup, name: str) -> dict[str, Any]:
     """One table as it is now."""
     listed = soup.tables()
-    found = next((one for one in listed if one["name"].lower() == name.lower()), None)
+    found = next((one for one in listed if name_key(one["name"]) == name_key(name)), None)
     if found is None:
         hint = nearest(name, [one["name"] for one in listed])
         raise UnknownTable(f"there is no table named '{name}'", hint=hint)

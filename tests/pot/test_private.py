@@ -1,0 +1,92 @@
+"""What is in a pot is its owner's alone, whatever the umask allows; and names are one however Unicode spells them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import tureen
+from tests.disk import modes
+from tureen.errors import DuplicateName
+from tureen.pot.catalog import Catalog
+from tureen.pot.inbox import Inbox
+from tureen.pot.lease import Lease
+from tureen.pot.named import NamedStreams
+from tureen.pot.streams import find_stream
+from tureen.templates import Templates
+from tureen.testing.hand import HandTurned
+
+COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
+
+
+@pytest.fixture
+def open_umask() -> Iterator[None]:
+    """A umask that lets everybody read and write."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("open_umask")
+def test_files_and_directories_are_the_owners_alone(tmp_path: Path) -> None:
+    hand = HandTurned(tmp_path)
+    hand.create_stream("s", "a INT")
+    hand.register("SELECT a FROM s WHERE a > 1", materialize=True)
+    hand.compile()
+    hand.push("s", [{"a": n} for n in range(100)])
+    hand.seal(everything=True)
+    templates = Templates(hand.catalog, NamedStreams(hand.catalog), hand.invoker)
+    templates.add(templates.register("SELECT a FROM s WHERE a = :n", [{"n": 1}], None), [{"n": 2}])
+    lease, inbox = Lease(tmp_path), Inbox(tmp_path, hand.catalog)
+    hand.close()
+    inbox.close()
+    lease.release()
+    found = modes(tmp_path)
+    assert len(found) > 10
+    assert {path: mode for path, mode in found.items() if mode & 0o077} == {}
+
+
+@pytest.mark.usefixtures("open_umask")
+def test_a_pot_that_is_made_is_the_owners_alone(tmp_path: Path) -> None:
+    with tureen.open(tmp_path / "folder" / "pot") as soup:
+        soup.create_table("t", "a INT", [{"a": 1}])
+    assert (tmp_path / "folder" / "pot").stat().st_mode & 0o777 == 0o700
+    assert {path: mode for path, mode in modes(tmp_path / "folder" / "pot").items() if mode & 0o077} == {}
+
+
+def test_names_are_the_same_however_unicode_spells_them(tmp_path: Path) -> None:
+    hand = HandTurned(tmp_path)
+    hand.create_stream(DECOMPOSED, f"`{DECOMPOSED}` INT")
+    with hand.catalog.read() as tx:
+        assert find_stream(tx, COMPOSED.upper()).name
+    with pytest.raises(DuplicateName):
+        hand.create_stream(COMPOSED, "a INT")
+    hand.push(COMPOSED, [{COMPOSED: 7}])
+    handle = hand.register(f"SELECT `{COMPOSED}` AS n FROM `{COMPOSED}` WHERE `{DECOMPOSED}` > 1", name=DECOMPOSED)
+    assert hand.invoke(COMPOSED).table.to_pylist() == hand.invoke(handle).table.to_pylist() == [{"n": 7}]
+    hand.close()
+
+
+def test_names_are_kept_composed(tmp_path: Path) -> None:
+    with tureen.open(tmp_path / "pot") as soup:
+        soup.create_table(DECOMPOSED, "a INT", [{"a": 1}])
+        assert [one["name"] for one in soup.tables()] == [COMPOSED]
+        assert soup.table(DECOMPOSED).num_rows == soup.table(COMPOSED).num_rows == 1
+        with pytest.raises(DuplicateName):
+            soup.create_table(COMPOSED, "a INT")
+
+
+def test_the_package_says_its_version_and_has_types() -> None:
+    assert tureen.__version__.count(".") == 2
+    assert (Path(tureen.__file__).parent / "py.typed").exists()
+    assert "__version__" in tureen.__all__
+
+
+def test_a_catalog_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
+    Catalog(tmp_path, create=True).close()
+    (tmp_path / "catalog.sqlite").chmod(0o640)
+    Catalog(tmp_path, create=True).close()
+    assert (tmp_path / "catalog.sqlite").stat().st_mode & 0o777 == 0o640
