@@ -63,8 +63,11 @@ def numbers_of(numbers: int | Iterable[int]) -> list[int]:
 
 def standing(members: Members, numbers: Sequence[int]) -> list[int]:
     """Numbers of queries that all stand."""
-    unknown = np.setdiff1d(numbers, np.setdiff1d(members.all_numbers, members.gone, assume_unique=True))
-    if len(unknown):
+    known = members.standing
+    beyond = [number for number in numbers if not 0 <= number < members.template.next_number]
+    given = np.array([] if beyond else numbers, np.int64)
+    unknown = beyond or given[~np.isin(given, known)].tolist()
+    if unknown:
         raise UnknownQuery(f"the template has no query {unknown[0]}", hint="it was removed before, or never was there")
     return list(numbers)
 
@@ -73,7 +76,7 @@ def satisfying(members: Members, where: Mapping[str, Any]) -> list[int]:
     """The numbers of the queries whose row has those values; one of them, where a list of values is given."""
     if not isinstance(where, Mapping) or not where:
         raise TureenError("where must be a dict of columns and values", hint="such as {'sym': 'IBM'}")
-    columns, standing = members.template.columns, np.setdiff1d(members.all_numbers, members.gone, assume_unique=True)
+    columns, standing = members.template.columns, members.standing
     for name, given in where.items():
         column = columns.find(name) if isinstance(name, str) else None
         if column is None:

@@ -162,7 +162,7 @@ class Templates:
         going = satisfying(members, where or {}) if numbers is None else standing(members, numbers)
         attempt, remaining = new_attempt(), None
         if has_many_gone(members, len(going)):
-            gone = np.union1d(members.gone, np.array(going, np.int64))
+            gone = np.sort(np.concatenate([members.gone, np.array(going, np.int64)]))
             remaining = write_remaining(Members(members.template, members.parts, gone), attempt)
         with self._catalog.write() as tx:
             check_attempt(tx, attempt)

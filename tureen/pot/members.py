@@ -109,6 +109,11 @@ class Members(Sequence[int]):
         first, *more = (part.numbers for part in self.parts)
         return np.concatenate([first, *more]) if more else first
 
+    @property
+    def standing(self) -> Numbers:
+        """The numbers of the queries that stand."""
+        return self.all_numbers[~np.isin(self.all_numbers, self.gone)] if len(self.gone) else self.all_numbers
+
     def after(self, number: int) -> int:
         """The place of the first query with a greater number."""
         row = int(np.searchsorted(self.all_numbers, number, side="right"))
