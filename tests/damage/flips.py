@@ -69,8 +69,9 @@ def build(root: Path) -> list[str]:
     template = parts.templates.register(
         "SELECT k, v FROM t WHERE k = :k AND v > :v", [{"k": 7, "v": 1.0}, {"k": 70, "v": 0.5}], None
     )
+    parts.templates.add(template, [{"k": 8, "v": 0.5}])
     pot.close()
-    return [*handles, f"{template}.0", f"{template}.1"]
+    return [*handles, *(f"{template}.{number}" for number in range(3))]
 
 
 def table(pushed: list[dict[str, Any]]) -> pa.Table:
