@@ -42,6 +42,8 @@ class Streaming:
     def __init__(self, root: Path, master: str, settings: Mapping[str, str]) -> None:
         """Find or start Spark, with these settings of its own."""
         self._root = root
+        # What Spark itself writes below it has the modes that its umask gives.
+        make_private(root / "checkpoints")
         self._spark = spark_session(master, settings)
         make_active(self._spark)
         # Both run in workers of this process's Python; Spark would look for the second in whichever is on its path.
@@ -116,8 +118,6 @@ class Streaming:
     def _start_inbox(self) -> StreamingQuery:
         # The catalog knows how far the inbox was taken, so every start has a checkpoint of its own.
         checkpoints = self._root / "checkpoints"
-        # What Spark itself writes below it has the modes that its umask gives.
-        make_private(checkpoints)
         for old in checkpoints.glob("inbox-*"):
             shutil.rmtree(old, ignore_errors=True)
         options = {"pot": str(self._root), "tasks": str(cores(self._spark))}
