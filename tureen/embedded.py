@@ -19,7 +19,6 @@ from tureen.arguments import (
     check_name,
     check_path,
     check_schema,
-    check_spark,
     check_stream,
     check_text,
     check_timeout,
@@ -41,6 +40,7 @@ from tureen.pot.streams import create_stream, drop_stream, find_stream, list_str
 from tureen.pushing import push_rows
 from tureen.results.answer import Answer, Change
 from tureen.schema import Schema
+from tureen.spark_settings import check_spark
 from tureen.standing import StandingQuery
 from tureen.statements import Outcome, run_statement
 from tureen.waiting import Positions, follow, wait_for

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tureen.arguments import check_spark
 from tureen.errors import TureenError
 from tureen.niceness import check_nice
+from tureen.spark_settings import check_spark
 
 PREFIX = "TUREEN_"
 
