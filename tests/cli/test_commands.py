@@ -190,6 +190,20 @@ def test_rows_of_templates(cli: Cli, stream: str, tmp_path: Path) -> None:
     assert cli("template", "remove", name).code == 1
 
 
+def test_an_admin_lists_explains_and_drops_what_others_have(cli: Cli, stream: str, served_pot: Running) -> None:
+    theirs = served_pot.soup.acting_for("somebody else")
+    query = theirs.register(f"SELECT qty FROM {stream}", name=f"theirs of {stream}")
+    rules = theirs.register_many(f"SELECT qty FROM {stream} WHERE qty = :n", [{"n": 1}])
+    for what, handle in (("query", query.id), ("template", rules.id)):
+        assert handle not in cli(what, "list", "-o", "json").out
+        for owner in ("*", "somebody else"):
+            listed = {one["id"]: one["owner"] for one in cli(what, "list", "--owner", owner, "-o", "json").json()}
+            assert listed[handle] == "somebody else"
+    assert cli("query", "explain", query.id, "-o", "json").json()["stream"] == stream
+    assert cli("query", "drop", query.id).code == cli("template", "drop", rules.id).code == 0
+    assert query.id not in cli("query", "list", "--owner", "*", "-o", "json").out
+
+
 def test_tables(cli: Cli, stream: str, tmp_path: Path) -> None:
     name = f"t_{stream}"
     (tmp_path / "a.csv").write_text('sym,text\nA,"x, y"\nB,\nC,""\n')
