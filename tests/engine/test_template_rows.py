@@ -132,11 +132,14 @@ def _prices(pot: Pot, handle: str, since: str) -> list[tuple[int, float]]:
 def test_adding_does_not_write_what_is_there_again_and_leaves_few_files(pot: Pot) -> None:
     handle = pot.templates.register(SQL, [{"sym": "a", "p": float(n)} for n in range(500)], None)
     (first,) = _files(pot)
+    written: dict[str, int] = {}
     for number in range(60):
         assert pot.templates.add(handle, [{"sym": "b", "p": float(number)}]) == range(500 + number, 501 + number)
         parts = pot.templates.members(handle).parts
         assert pot.hand.catalog.root / parts[0].path == first
         assert len(parts) < 8
+        written |= {part.path: part.rows for part in parts[1:]}
+    assert sum(written.values()) < 60 * 8, "a row is written again a few times only"
     assert len(pot.templates.members(handle)) == 560
     sweep(pot.hand.catalog, abandoned_after=-1, grace=-1)
     assert len(_files(pot)) == len(pot.templates.members(handle).parts)
