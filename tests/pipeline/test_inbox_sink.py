@@ -12,6 +12,7 @@ from tests.disk import small_disk
 from tureen.errors import PotError, StorageFailed
 from tureen.pipeline.inbox_sink import InboxSink
 from tureen.pipeline.inbox_source import InboxReader
+from tureen.pipeline.verifying import verify_pot
 from tureen.pot.catalog import Catalog
 from tureen.pot.heads import log_directory
 from tureen.pot.inbox import Inbox
@@ -79,6 +80,18 @@ def test_a_damaged_header_is_reported_and_the_rest_is_kept(catalog: Catalog, aga
     push(inbox, 1, 5)
     take(catalog.root)
     assert ids(catalog.root)[-1] == 6 * ROWS - 1
+
+
+def test_verifying_finds_damage_to_the_last_push(catalog: Catalog) -> None:
+    inbox = Inbox(catalog.root, catalog)
+    start, end = (push(inbox, 1, number) for number in range(2))
+    inbox.close()
+    assert not verify_pot(catalog, lambda _done, _all: None).damaged
+    ((_, path),) = segments(log_directory(catalog.root, 1))
+    path.write_bytes(path.read_bytes()[:-64])
+    (damage,) = verify_pot(catalog, lambda _done, _all: None).damaged
+    assert (damage.path, damage.lost) == ("inbox/1", True)
+    assert damage.detail.startswith(f"{end - start} bytes from {start} on")
 
 
 def test_a_lost_log_is_reported(catalog: Catalog) -> None:

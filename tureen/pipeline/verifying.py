@@ -12,10 +12,10 @@ from tureen.errors import DamagedFile
 from tureen.pipeline.repair import give_up_lost, repair
 from tureen.pot.catalog import Catalog
 from tureen.pot.damage import Damage, note_damage
-from tureen.pot.heads import log_directory
+from tureen.pot.heads import acknowledged_ends, log_directory
 from tureen.pot.log import scan
 from tureen.pot.parts import Parts
-from tureen.pot.streams import list_streams
+from tureen.pot.streams import Stream, list_streams, stream_by_id
 from tureen.pot.tables import cells, dimensions, query_runs, runs, template_parts, templates
 from tureen.stems.run import Layout
 
@@ -48,14 +48,14 @@ def verify_pot(catalog: Catalog, progress: Progress) -> Verified:
     """Read every file that the catalog names, and note what is damaged."""
     with catalog.read() as tx:
         named = _named(tx)
-        logs = [(stream.id, stream.taken) for stream in list_streams(tx)]
+        streams = list_streams(tx)
     damaged, size = list(_damaged_catalog(catalog)), 0
     for number, (path, kind) in enumerate(named.items()):
         progress(number, len(named))
         found, length = _verify_file(catalog.root, path, kind)
         damaged += found
         size += length
-    damaged += [damage for stream, taken in logs for damage in _damaged_records(catalog.root, stream, taken)]
+    damaged += [damage for stream in streams for damage in _damaged_records(catalog, stream)]
     progress(len(named), len(named))
     files = [damage for damage in damaged if damage.path in named]
     if files:
@@ -106,9 +106,15 @@ def _verify_file(root: Path, path: str, kind: str) -> tuple[list[Damage], int]:
     return [Damage(path, detail, lost) for lost, detail in details.items()], (root / path).stat().st_size
 
 
-def _damaged_records(root: Path, stream: int, taken: int) -> Iterator[Damage]:
-    """Records of the inbox that are not taken yet and are damaged; the engine reports them among the rejected rows."""
-    for record in scan(log_directory(root, stream), taken, check=True):
-        if record.entry is None:
+def _damaged_records(catalog: Catalog, stream: Stream) -> Iterator[Damage]:
+    """Parts of the inbox that are not taken yet and are damaged; the engine reports them among the rejected rows."""
+    end = acknowledged_ends(catalog.root).get(stream.id)
+    records = scan(log_directory(catalog.root, stream.id), stream.taken, end, check=True)
+    damaged = [record for record in records if record.entry is None]
+    with catalog.read() as tx:
+        now = stream_by_id(tx, stream.id)
+    for record in damaged:
+        # What was taken meanwhile may have been removed.
+        if now is not None and record.end > now.taken:
             detail = f"{record.end - record.start} bytes from {record.start} on do not match their checksum"
-            yield Damage(f"inbox/{stream}", detail, lost=True)
+            yield Damage(f"inbox/{stream.id}", detail, lost=True)
