@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from tureen.pipeline import arrival, upkeep
+from tureen.pipeline.verifying import verify_pot
+from tureen.pot import backup
 from tureen.pot import runs as runs_module
 from tureen.pot import sweep as sweep_module
 from tureen.pot.runs import Run, live_runs
@@ -204,3 +206,45 @@ def test_another_process_with_an_older_view_answers_rightly(soup: HandTurned, cl
             held += 8
         reader.stdin.close()
         assert reader.wait() == 0
+
+
+def test_a_backup_does_not_begin_again_for_each_file_that_is_replaced(
+    soup: HandTurned, clock: Clock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    soup.push("s", rows(clock, 1, 2))
+    for number in range(25):
+        soup.push("other", rows(clock, number))
+    copy, replaced = backup._copy, 0
+
+    def overtaken(source: Path, target: Path) -> None:
+        nonlocal replaced
+        if replaced < 25 and "streams" in source.parts:
+            replaced += 1
+            soup.push("s", rows(clock, replaced))
+            with soup.catalog.read() as tx:
+                stream = find_stream(tx, "s")
+            upkeep.seal(soup.catalog, stream, everything=True)
+            sweep(soup.catalog, grace=-1)
+        copy(source, target)
+
+    monkeypatch.setattr(backup, "_copy", overtaken)
+    backup.backup_pot(soup.catalog, tmp_path / "copy", lambda *_: None)
+    assert replaced == 25
+    restored = HandTurned(tmp_path / "copy", clock)
+    assert len(restored.invoker.answer_once(f"SELECT a FROM s {ALL}").table) == 27
+    assert len(restored.invoker.answer_once(f"SELECT a FROM other {ALL}").table) == 25
+    restored.close()
+
+
+def test_a_file_that_is_replaced_while_a_pot_is_verified_is_no_damage(soup: HandTurned, clock: Clock) -> None:
+    for number in range(3):
+        soup.push("s", rows(clock, number))
+
+    def overtake(done: int, _: int) -> None:
+        if done == 0:
+            soup.seal(everything=True)
+            sweep(soup.catalog, grace=-1)
+
+    assert verify_pot(soup.catalog, overtake).damaged == ()
+    next((soup.catalog.root / "streams").rglob("*.run")).unlink()
+    assert len(verify_pot(soup.catalog, lambda *_: None).damaged) == 1

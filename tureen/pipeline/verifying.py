@@ -57,6 +57,10 @@ def verify_pot(catalog: Catalog, progress: Progress) -> Verified:
         size += length
     damaged += [damage for stream in streams for damage in _damaged_records(catalog, stream)]
     progress(len(named), len(named))
+    with catalog.read() as tx:
+        # What was replaced meanwhile is missing rightly.
+        replaced = named.keys() - _named(tx).keys()
+    damaged = [damage for damage in damaged if damage.path not in replaced]
     files = [damage for damage in damaged if damage.path in named]
     if files:
         with catalog.write() as tx:
@@ -88,6 +92,7 @@ def _damaged_catalog(catalog: Catalog) -> Iterator[Damage]:
 def _verify_file(root: Path, path: str, kind: str) -> tuple[list[Damage], int]:
     """The damage of one file, at most one that is lost and one that is not, and its size."""
     try:
+        size = (root / path).stat().st_size
         parts = Parts(root / path)
     except FileNotFoundError:
         return [Damage(path, "the file is missing", lost=kind != _DERIVED)], 0
@@ -103,7 +108,7 @@ def _verify_file(root: Path, path: str, kind: str) -> tuple[list[Damage], int]:
         except DamagedFile as error:
             lost = layout.holds_tuples(number) if layout is not None else kind != _DERIVED
             details.setdefault(lost, error.detail or "")
-    return [Damage(path, detail, lost) for lost, detail in details.items()], (root / path).stat().st_size
+    return [Damage(path, detail, lost) for lost, detail in details.items()], size
 
 
 def _damaged_records(catalog: Catalog, stream: Stream) -> Iterator[Damage]:

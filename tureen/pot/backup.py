@@ -72,20 +72,26 @@ def _copy_catalog(root: Path, target: Path) -> None:
 
 
 def _copy_named(root: Path, target: Path, progress: Progress) -> bool:
-    """Copy what the copied catalog names; False where some of it is not there any more."""
+    """Copy what the copied catalog names; False where some of it is not there any more.
+
+    The rest is copied all the same, so that the next time there is little to copy and it is quicker than replacing.
+    """
     catalog = Catalog(target)
     try:
         with catalog.read() as tx:
             named = sorted(named_files(tx))
     finally:
         catalog.close()
+    missing = False
     for number, path in enumerate(named):
         progress(number, len(named))
         if not (target / path).exists():
             try:
                 _copy(root / path, target / path)
             except FileNotFoundError:
-                return False
+                missing = True
+    if missing:
+        return False
     progress(len(named), len(named))
     for folder in ("streams", "queries", "tables", "templates"):
         for copied in (target / folder).rglob("*"):
