@@ -264,7 +264,10 @@ def _plot(path: Path, seen: Seen, soak: Soak) -> None:
             known = [(sample.at / 60, value) for sample in seen.samples if (value := kind.value(sample)) is not None]
             if known:
                 axes.plot(*zip(*known, strict=True), linewidth=1, label=kind.name)
-        axes.set_ylim(bottom=0)
+        if panel == _LATENCY:
+            axes.set_yscale("log")
+        else:
+            axes.set_ylim(bottom=0)
         axes.set(ylabel=panel, xlabel="minutes")
 
     panels = [partial(paint, panel=panel) for panel in dict.fromkeys(kind.panel for kind in KINDS)]
