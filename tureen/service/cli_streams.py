@@ -142,5 +142,5 @@ def _sure(question: str, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise typer.BadParameter("there is no terminal to ask at", param_hint="-y")
+        raise typer.BadParameter("there is no terminal to ask at; give -y to drop it", param_hint="-y")
     typer.confirm(question, abort=True)
