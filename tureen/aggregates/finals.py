@@ -50,7 +50,7 @@ def column_of(recipe: Recipe, ints: Ints, floats: Floats) -> pa.Array:
         case "avg":
             totals = [low % _WORD + (high << 64) for low, high in ints[:, recipe.slot : recipe.slot + 2].tolist()]
             return averages(totals, counts.tolist(), argument, aggregate.type)
-        case "min" | "max":
+        case "min" | "max" | "bit_and" | "bit_or" | "bit_xor":
             return values_of(ints[:, recipe.slot], empty, aggregate.type)
     return _spreads(recipe, floats)
 

@@ -8,6 +8,7 @@ ROWS      int    how many rows
 COUNT     int    how many values that are not NULL
 SUM       int ×2 their sum in 128 bits, the lower word first: a sum of BIGINTs does not overflow on the way
 MIN, MAX  int    the least and the greatest
+AND, OR, XOR     int    their bits together
 FSUM      dbl ×2 the sum of doubles and what was lost in rounding it, so that the order of adding hardly matters
 MOMENT    dbl ×3 how many, their mean, and the sum of squared distances from it
 ```
@@ -25,7 +26,7 @@ import numpy as np
 
 from tureen.stems.kernels import Int, compiled, pointer
 
-ROWS, COUNT, SUM, MIN, MAX, FSUM, MOMENT = range(7)
+ROWS, COUNT, SUM, MIN, MAX, FSUM, MOMENT, AND, OR, XOR = range(10)
 
 # The fields of a strip's entry: see `tureen.aggregates.strip`.
 HITS, PLACES, CODES, MEASURES, CHUNK, LEVELS, LEVEL_FIRST, NODE_START, NODE_CODES, NODE_INTS, NODE_FLOATS = range(11)
@@ -71,6 +72,8 @@ def _touch(program: np.ndarray, states: States, group: Int, count: Int) -> Int:
             states.ints[group, program[line, 2]] = _GREATEST
         elif program[line, 0] == MAX:
             states.ints[group, program[line, 2]] = _LEAST
+        elif program[line, 0] == AND:
+            states.ints[group, program[line, 2]] = -1
     return count + 1
 
 
@@ -149,6 +152,12 @@ def _absorb(program: np.ndarray, measures: np.ndarray, codes: np.ndarray, low: I
                 ints[group, slot] = max(ints[group, slot], keys[hit])
             elif op == FSUM:
                 _add_exactly(floats, group, slot, doubles[hit], 0.0)
+            elif op == AND:
+                ints[group, slot] &= keys[hit]
+            elif op == OR:
+                ints[group, slot] |= keys[hit]
+            elif op == XOR:
+                ints[group, slot] ^= keys[hit]
             else:
                 _add_moment(floats, group, slot, 1.0, doubles[hit], 0.0)
 
@@ -171,6 +180,12 @@ def _merge(program: np.ndarray, lot: Lot, low: Int, high: Int, states: States) -
                 ints[group, slot] = max(ints[group, slot], lot.ints[entry, slot])
             elif op == FSUM:
                 _add_exactly(floats, group, slot, lot.floats[entry, slot], lot.floats[entry, slot + 1])
+            elif op == AND:
+                ints[group, slot] &= lot.ints[entry, slot]
+            elif op == OR:
+                ints[group, slot] |= lot.ints[entry, slot]
+            elif op == XOR:
+                ints[group, slot] ^= lot.ints[entry, slot]
             else:
                 rows, mean, squares = (
                     lot.floats[entry, slot],

@@ -15,6 +15,13 @@ from tureen.schema import FRACTIONAL, Kind, Type
 MOST_DIGITS = 18
 """A DECIMAL of so many digits is a number of 64 bits."""
 
+_OF_KEYS = {
+    "min": kernels.MIN,
+    "max": kernels.MAX,
+    "bit_and": kernels.AND,
+    "bit_or": kernels.OR,
+    "bit_xor": kernels.XOR,
+}
 _MOMENTS = frozenset({"stddev_samp", "stddev_pop", "var_samp", "var_pop"})
 
 
@@ -158,9 +165,8 @@ def _recipe(program: _Program, aggregate: Aggregate) -> Recipe | None:
         return None
     if aggregate.function in ("sum", "avg"):
         return _counted(program, aggregate, kernels.SUM, Form.KEY)
-    if aggregate.function in ("min", "max"):
-        return _counted(program, aggregate, kernels.MIN if aggregate.function == "min" else kernels.MAX, Form.KEY)
-    return None
+    op = _OF_KEYS.get(aggregate.function)
+    return None if op is None else _counted(program, aggregate, op, Form.KEY)
 
 
 def _counted(program: _Program, aggregate: Aggregate, op: int, form: Form) -> Recipe:
