@@ -59,6 +59,8 @@ def alike(left: Any, right: Any) -> bool:
     """Whether two values are the same, or two floats nearly so; the sign of a zero does not count."""
     if isinstance(left, float) and isinstance(right, float):
         return (math.isnan(left) and math.isnan(right)) or math.isclose(left, right, rel_tol=CLOSE, abs_tol=CLOSE)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(alike, left, right))
     return comparable([{"": left}]) == comparable([{"": right}])
 
 

@@ -140,6 +140,8 @@ def _in_duckdb(call: Call, arguments: list[str]) -> tuple[str, list[str]]:
             return f"quantile_disc({arguments[0]}, {call.parameter})", []
         case "percentile" | "median":
             return f"quantile_cont(CAST({arguments[0]} AS DOUBLE), {call.parameter or 0.5})", []
+        case "covar_pop" | "covar_samp":
+            return f"{call.function}({', '.join(arguments)})", []
         case "every":
             return f"bool_and({arguments[0]})", []
         case "std":
