@@ -789,6 +789,13 @@ to_utc_timestamp(TIMESTAMP '2020-10-25 02:30:00', 'Europe/Berlin')
 base64(s)
 base64(name)
 base64(i)
+! CAST(unhex(hex(s)) AS STRING)
+! CAST(unhex(x) AS STRING)
+! decode(unhex(hex(name)), 'utf-8')
+! decode(unhex('C3A9'), 'UTF-8')
+CAST(unbase64(base64(name)) AS STRING)
+! CAST(unbase64('YW Jj') AS STRING)
+! decode(unbase64('YWI'), 'UTF-8')
 
 -- what is not looked at does not raise
 left(s, i % q)

@@ -298,6 +298,8 @@ def test_every_function_is_tried() -> None:
         ("to_timestamp(s, 'hh:mm')", "HH, or hh and a", "HH"),
         ("to_timestamp(s, 'yyyy yyyy')", "twice", None),
         ("to_timestamp(i, 'yyyy')", "reads a STRING", "CAST"),
+        ("unhex(s)", "BINARY", "CAST"),
+        ("CAST(unhex(i) AS STRING)", "over STRING", None),
         ("get_json_object(s, t)", "a path is a constant", None),
         ("get_json_object(s, '$[*]')", "takes no '*'", "name one value"),
         ("from_utc_timestamp(at, 'Nope/Zone')", "unknown time zone", None),

@@ -12,6 +12,7 @@ from tureen.errors import SqlError, TureenError, TypeMismatch, Unsupported
 from tureen.language import arithmetic, ranking, rows
 from tureen.language.aggregates import is_aggregate, misplaced
 from tureen.language.atoms import boolean, interval, literal, null, number
+from tureen.language.binary import is_bytes, text_of_bytes
 from tureen.language.coerce import a_type, coerce, common, compare_type, explicit_cast, fold, try_cast, type_name
 from tureen.language.functions import bind_function, lower
 from tureen.language.lists import constants_of
@@ -272,6 +273,8 @@ def _cast(scope: Scope, node: exp.Expression) -> Expr:
             hint=f"types are {', '.join(SCALARS)}",
             place=scope.source.node(node),
         ) from None
+    if is_bytes(node.this) and target == STRING and not node.args.get("safe"):
+        return text_of_bytes(scope.source, node.this, lambda one: bind(scope, one))
     value = bind(scope, node.this)
     return (try_cast if node.args.get("safe") else explicit_cast)(scope.source, value, target)
 

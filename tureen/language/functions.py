@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from tureen.errors import SqlError, TypeMismatch, Unsupported, nearest
 from tureen.language.aggregates import AGGREGATES
+from tureen.language.binary import BINARY
 from tureen.language.coerce import a_type, coerce, fold
 from tureen.language.functions_json import JSON
 from tureen.language.functions_math import MATH
@@ -36,7 +37,8 @@ _ALIASES = {
 _REWRITTEN = (
     "coalesce nvl ifnull nullif nvl2 if greatest least concat concat_ws date to_date to_timestamp date_add date_sub "
     "dateadd extract date_part datepart mod decode nanvl equal_null negative try_divide try_add try_subtract "
-    "try_multiply like ilike div from_utc_timestamp to_utc_timestamp"
+    "try_multiply like ilike div from_utc_timestamp to_utc_timestamp unhex "
+    "unbase64"
 )
 _CASTS = "boolean int float double string timestamp"
 NAMES = sorted({*FUNCTIONS, *_ALIASES, *BY_NAME, *_REWRITTEN.split(), *_CASTS.split()})
@@ -95,7 +97,9 @@ def bind_function(source: Source, node: exp.Expression, bind: Bind) -> Expr:
     written = _written(source, node)
     if written is not None and written not in NAMES:
         raise _unknown(source, node)
-    rewrite = REWRITES.get(type(node)) or (BY_NAME.get(written or "") if isinstance(node, exp.Anonymous) else None)
+    rewrite = (REWRITES | BINARY).get(type(node))
+    if isinstance(node, exp.Anonymous):
+        rewrite = BY_NAME.get(written or "")
     if rewrite is not None:
         return rewrite(source, node, bind)
     name = _ALIASES.get(written or "", written or _OPERATORS.get(type(node), ""))

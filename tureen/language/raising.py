@@ -28,7 +28,7 @@ def can_raise(expr: Expr) -> bool:
 
 
 def _raises(call: Call) -> bool:
-    if call.op in ("/", "%", "div", "read time") or call.op in RAISING_FUNCTIONS:
+    if call.op in ("/", "%", "div", "read time", "bytes") or call.op in RAISING_FUNCTIONS:
         return True
     if call.op == "neg" and call.type.precision > MOST_NEGATED:
         return True
