@@ -273,7 +273,7 @@ NOT (i, j) < (1, 2)
 (d, i) <= (CAST('NaN' AS DOUBLE), 1)
 (d, i) > (0.0D, 1)
 (d, f) = (-0.0D, 0.0F)
-(n, b) < (1.50BD, TRUE) OR i > 5
+(n, b) < (CAST(1.5 AS DECIMAL(10,2)), TRUE) OR i > 5
 (dt, ts) >= (DATE '2020-01-02', TIMESTAMP '2020-01-02 03:04:05')
 (s, t) < (t, s)
 ((i, j), s) < ((1, 2), 'a')
