@@ -32,7 +32,7 @@ from tureen.language.statements import parse_statement
 from tureen.niceness import check_nice
 from tureen.opened import NO_ENGINE, OpenPot
 from tureen.pot.catalog import micros_now
-from tureen.pot.position import Position, Pushed
+from tureen.pot.position import BEGINNING, Pushed
 from tureen.pot.queries import Registered
 from tureen.pot.runs import rejected_rows
 from tureen.pot.status import describe_query, describe_stream, pot_status
@@ -331,9 +331,8 @@ class Soup(TemplateCalls):
     def status(self) -> dict[str, Any]:
         """What is there: rows, runs, tail, debts, queries, position, lag."""
         if not self._pot.is_there():
-            empty = {"streams": {}, "tables": {}, "queries": 0, "clauses": 0, "damaged": []}
-            about = {"position": str(Position(0)), "engine": "none", "error": None, "version": version("tureen")}
-            return {**empty, **about}
+            empty = {"streams": {}, "tables": {}, "queries": 0, "clauses": 0, "damaged": [], "position": BEGINNING}
+            return {**empty, "engine": "none", "error": None, "version": version("tureen")}
         engine = self._pot.running
         ends = None if engine is None else engine.inbox.end
         with self._pot.catalog.read() as tx:
