@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 
 from tureen.language.float_texts import float_text
-from tureen.language.signatures import Args, Function, Refused, constant, escaped, text
+from tureen.language.signatures import Args, Function, Refused, constant, escaped, only
 from tureen.language.tree import INT, STRING, Const
+from tureen.schema import Kind
 
+_string = only(Kind.STRING)
 _STEP = re.compile(r"\.([^.\[]+)|\['([^'?]+)'\]|\[([0-9]{1,9})\]", re.ASCII)
 
 
@@ -45,12 +47,20 @@ def _get(args: Args) -> str:
     # Java writes large and small fractions with an exponent, and whole numbers of any size as they are.
     fraction = f"json_type({{0}}, {where}) = 'DOUBLE' AND regexp_matches({value}, '[.eE]')"
     number = float_text(single=False).replace("{0}", f"CAST({value} AS DOUBLE)")
-    return f"CASE WHEN NOT json_valid({{0}}) THEN NULL WHEN {fraction} THEN {number} ELSE {value} END"
+    # Within an object or an array DuckDB writes them otherwise.
+    nested = f"json_type({{0}}, {where}) IN ('OBJECT', 'ARRAY') AND regexp_matches({value}, '{escaped(_EXPONENTS)}')"
+    null = "WHEN json_type({0}) = 'NULL' THEN 'null' " if path == "$" else ""
+    return (
+        f"CASE WHEN NOT json_valid({{0}}) THEN NULL {null}WHEN {fraction} THEN {number} "
+        f"WHEN {nested} THEN error('a fraction of that size within JSON') ELSE {value} END"
+    )
 
 
+# Fractions from ten millions on and below a thousandth.
+_EXPONENTS = r"[:\[,]-?(?:[0-9]{8,}\.|0\.000|[0-9.]+e)"
 _LENGTH = "CASE WHEN json_valid({0}) AND json_type({0}) = 'ARRAY' THEN json_array_length({0}) END"
 
 JSON: dict[str, Function] = {
-    "get_json_object": Function((text, constant(STRING)), STRING, _get, strict=True),
-    "json_array_length": Function((text,), INT, _LENGTH),
+    "get_json_object": Function((_string, constant(STRING)), STRING, _get, strict=True, raises=True),
+    "json_array_length": Function((_string,), INT, _LENGTH),
 }

@@ -26,15 +26,16 @@ _MONTHS = [
 # A letter of a pattern -> the field that it is, and what it looks like.
 _LETTERS = {
     "yyyy": ("y", "[0-9]{4}"), "yy": ("yy", "[0-9]{2}"),
-    "MM": ("mo", "[0-9]{2}"), "M": ("mo", "[0-9]{1,2}"),
+    "MM": ("mo", "[0-9]{2}"), "M": ("mo", "[0-9]{1,19}"),
     "MMM": ("mt", "|".join(one[:3] for one in _MONTHS)), "MMMM": ("mt", "|".join(_MONTHS)),
-    "dd": ("d", "[0-9]{2}"), "d": ("d", "[0-9]{1,2}"),
-    "HH": ("h", "[0-9]{2}"), "H": ("h", "[0-9]{1,2}"), "hh": ("hh", "[0-9]{2}"), "h": ("hh", "[0-9]{1,2}"),
-    "mm": ("mi", "[0-9]{2}"), "m": ("mi", "[0-9]{1,2}"), "ss": ("s", "[0-9]{2}"), "s": ("s", "[0-9]{1,2}"),
+    "dd": ("d", "[0-9]{2}"), "d": ("d", "[0-9]{1,19}"),
+    "HH": ("h", "[0-9]{2}"), "H": ("h", "[0-9]{1,19}"), "hh": ("hh", "[0-9]{2}"), "h": ("hh", "[0-9]{1,19}"),
+    "mm": ("mi", "[0-9]{2}"), "m": ("mi", "[0-9]{1,19}"), "ss": ("s", "[0-9]{2}"), "s": ("s", "[0-9]{1,19}"),
     "a": ("ap", "AM|PM"), "XXX": ("z", "Z|[+-][0-9]{2}:[0-9]{2}"),
     **{"S" * count: ("f", f"[0-9]{{1,{count}}}") for count in range(1, 10)},
 }  # fmt: skip
 _PART = re.compile(r"([A-Za-z])\1*|'((?:[^']|'')*)'|[^A-Za-z'\[\]{}#]")
+_DAYS = frozenset({"y", "yy", "mo", "mt", "d"})
 _VARIABLE = frozenset({"M", "d", "H", "h", "m", "s"} | {"S" * count for count in range(1, 10)})
 
 
@@ -44,8 +45,9 @@ def parse_sql(pattern: str, *, dated: bool) -> str:
     names = ", ".join(f"'{name}'" for name in fields)
     found = f"regexp_extract(\0, '^(?i:{expression})$', [{names}])"
     bad = "error('the text is not of the pattern')"
-    made = _date(fields) if dated and "z" not in fields else _moment(fields)
-    if dated and "z" in fields:
+    timed = bool(set(fields) - _DAYS)
+    made = _moment(fields) if timed or not dated else _date(fields)
+    if dated and timed:
         made = f"CAST({made} AS DATE)"
     checked = f"CASE WHEN regexp_matches(\0, '^(?i:{expression})$') THEN {made} ELSE {bad} END"
     sql = f"CASE WHEN \0 IS NULL THEN NULL ELSE list_transform([{found}], lambda _p: {checked})[1] END"

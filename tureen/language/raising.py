@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tureen.language.functions_json import JSON
 from tureen.language.functions_math import MATH
 from tureen.language.functions_text import TEXT
 from tureen.language.functions_time import TIMES
@@ -10,7 +11,7 @@ from tureen.language.tree import Call, Expr, children
 from tureen.language.types import keeps_every_value
 from tureen.schema import FRACTIONAL, NUMERIC, Kind
 
-RAISING_FUNCTIONS = frozenset(name for name, one in (MATH | TEXT | TIMES | REGEXES).items() if one.raises)
+RAISING_FUNCTIONS = frozenset(name for name, one in (MATH | TEXT | TIMES | JSON | REGEXES).items() if one.raises)
 
 MOST_NEGATED = 34
 """Beyond so many digits Spark's negative of a DECIMAL is not exact, and ours raises."""
