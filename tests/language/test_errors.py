@@ -58,7 +58,7 @@ Bind = Callable[[str], Query]
         ("SELECT sum(sym) FROM trades", TypeMismatch, "sum is over numbers, not STRING", (1, 12), "CAST"),
         ("SELECT count_if(qty) FROM trades", TypeMismatch, "over conditions", (1, 17), "compare"),
         ("SELECT percentile(qty, 2) FROM trades", SqlError, "from 0 to 1", (1, 24), "0.5"),
-        ("SELECT collect_list(qty) FROM trades", Unsupported, "collect_list", (1, 8), None),
+        ("SELECT skewness(qty) FROM trades", Unsupported, "skewness", (1, 8), None),
         ("SELECT count(DISTINCT *) FROM trades", SqlError, "names no column", (1, 8), "name the columns"),
         ("SELECT sym FROM trades WHERE max(qty) OVER () > 1", SqlError, "WHERE", (1, 30), "QUALIFY"),
         ("SELECT first(qty) FILTER (WHERE ok) FROM trades", Unsupported, "FILTER", (1, 8), "max_by"),
