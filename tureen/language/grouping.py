@@ -16,7 +16,7 @@ from tureen.language.scope import Scope
 from tureen.language.sets import grouping_sets, has_sets, sets_of
 from tureen.language.source import Source, offset_of
 from tureen.language.steps import is_step, known_of_steps, step_of
-from tureen.language.tree import BIGINT, INT, Call, Expr, Ref
+from tureen.language.tree import BIGINT, TINYINT, Call, Expr, Ref
 from tureen.query import GROUPING_ID, Aggregate, Expression, Grouping, aggregate_name, key_name
 from tureen.schema import Column
 from tureen.window import Steps
@@ -76,7 +76,7 @@ class Groups:
         if len(named) != 1 or named[0] not in self.keys:
             raise SqlError("grouping takes one key of GROUP BY", hint="such as grouping(a)", place=place)
         bit = len(self.keys) - 1 - self.keys.index(named[0])
-        return Call("grouping", (whole,), INT, at, extra=f"({{0}} >> {bit}) & 1")
+        return Call("grouping", (whole,), TINYINT, at, extra=f"({{0}} >> {bit}) & 1")
 
     def settle(self, expr: Expr) -> Expr:
         """An expression over the columns of a group: keys are replaced by theirs, and nothing else may be left."""
