@@ -54,7 +54,7 @@ def occurs(form: str, texts: list[str]) -> bool:
 
 
 def test_the_wide_schema_has_every_type_twice() -> None:
-    assert {column.type.kind for column in SCHEMA.columns} == set(Kind)
+    assert {column.type.kind for column in SCHEMA.columns} == set(Kind) - {Kind.ARRAY}, "lists are results only"
     for type_ in strategies.TYPES:
         assert sum(column.type == type_ for column in SCHEMA.columns) >= 2
     assert SCHEMA.time == "Ts"

@@ -72,6 +72,7 @@ class Catalog:
         self._bell = _bell(root / _BELL)
         self._watch_lock = threading.Lock()
         self._watch: sqlite3.Connection | None = None
+        self._watches_frozen, self._reopened = False, 0
         self._asked = 0.0
         self._known: tuple[bytes | None, int] = (None, 0)
         if create:
@@ -115,12 +116,15 @@ class Catalog:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A short read transaction."""
-        if self._frozen and not is_frozen(self.root / CATALOG_FILE):
-            # Somebody who may has begun to write: what was opened as unchanging is opened anew.
-            self._frozen = False
-            self._engine.dispose()
+        self._thaw()
         with self._engine.connect() as tx, tx.begin():
             yield tx
+
+    def _thaw(self) -> None:
+        """Open what was opened as unchanging anew, where somebody who may has begun to write."""
+        if self._frozen and not is_frozen(self.root / CATALOG_FILE):
+            self._frozen = False
+            self._engine.dispose()
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
@@ -166,11 +170,17 @@ class Catalog:
         return version
 
     def _ask(self) -> int:
+        path = self.root / CATALOG_FILE
+        if self._watch is not None and self._watches_frozen and not is_frozen(path):
+            # What was opened as unchanging never tells of a change.
+            self._watch.close()
+            self._watch, self._reopened = None, self._reopened + 1
         if self._watch is None:
-            self._watch = connect(self.root / CATALOG_FILE)
+            self._watches_frozen = is_frozen(path)
+            self._watch = connect(path)
         mark = None if self._bell is None else self._bell.begun()
         settled = self._bell is not None and self._bell.visible() == mark
-        version = int(self._watch.execute("PRAGMA data_version").fetchone()[0])
+        version = int(self._watch.execute("PRAGMA data_version").fetchone()[0]) + (self._reopened << 32)
         # While a commit is under way the version may change at any moment.
         self._known = (mark if settled else None, version)
         self._asked = time.monotonic()
