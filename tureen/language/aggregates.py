@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from sqlglot import exp
 
 from tureen.errors import SqlError, TypeMismatch, Unsupported, nearest
-from tureen.language.coerce import coerce, explicit_cast, type_name
+from tureen.language.aggregate_types import PAIRS, BoundAggregate, typed_aggregate, where_true
+from tureen.language.coerce import coerce, type_name
 from tureen.language.ordered import LISTS, WITHIN_GROUP, operands_of, separator_of
 from tureen.language.ranking import is_ranking
 from tureen.language.scope import Scope
-from tureen.language.tree import BIGINT, BOOLEAN, DOUBLE, INT, STRING, Call, Const, Expr, Lapse
-from tureen.language.types import MAX_PRECISION
-from tureen.query import Direction
-from tureen.schema import FRACTIONAL, INTEGRAL, NUMERIC, Kind, Type, array_of
+from tureen.language.tree import BIGINT, DOUBLE, INT, STRING, Const, Expr, Lapse
+from tureen.schema import NUMERIC
 
 Bind = Callable[[exp.Expression], Expr]
-
-
-@dataclass(frozen=True, slots=True)
-class BoundAggregate:
-    """An aggregate over bound arguments; see `tureen.query.Aggregate`."""
-
-    function: str
-    arguments: tuple[Expr, ...]
-    type: Type
-    distinct: bool = False
-    parameters: tuple[float, ...] = ()
-    order: tuple[Direction, ...] = ()
-    separator: str = ""
 
 
 # sqlglot's node -> the name here. Those that are only another spelling are rewritten in `bind_aggregate`.
@@ -87,11 +72,8 @@ AGGREGATES = sorted(
     | {"array_agg", "string_agg"}
 )
 _WRAPPERS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
-_MOMENTS = frozenset({"stddev_samp", "stddev_pop", "var_samp", "var_pop"})
 _ORDERED = frozenset({"first", "last", "max_by", "min_by"})
-_PAIRS = frozenset(name for name in _NODES.values() if name.startswith(("corr", "covar", "regr")))
-_BITS = frozenset({"bit_and", "bit_or", "bit_xor"})
-_ONCE = _PAIRS | WITHIN_GROUP
+_ONCE = PAIRS | WITHIN_GROUP
 """Aggregates that do not take DISTINCT."""
 
 
@@ -169,7 +151,7 @@ def bind_aggregate(scope: Scope, node: exp.Expression, bind: Bind, condition: Bi
             hint="write CAST(… AS STRING)",
             place=scope.source.node(node),
         )
-    found = _TYPED[name](scope, name, arguments) if name in _TYPED else _plain(scope, name, arguments)
+    found = typed_aggregate(scope, name, arguments)
     if ignores is not None:
         found = BoundAggregate(f"{name}_present", found.arguments, found.type)
     if where is not None and found.function in ("first", "last"):
@@ -200,7 +182,7 @@ def _operands(call: exp.Expression) -> tuple[list[exp.Expression], bool]:
         return list(call.expressions), False
     if isinstance(call.this, exp.Distinct):
         return list(call.this.expressions), True
-    second = call.args.get("expression") if _NODES.get(type(call)) in {"max_by", "min_by"} | _PAIRS else None
+    second = call.args.get("expression") if _NODES.get(type(call)) in {"max_by", "min_by"} | PAIRS else None
     return [one for one in (call.this, *call.args.get("expressions", ()), second) if one is not None], False
 
 
@@ -210,7 +192,7 @@ def _arguments(
     """The bound arguments, and the constants that come after them."""
     if name == "count" and len(nodes) == 1 and isinstance(nodes[0], exp.Star):
         return [], ()
-    wanted = 2 if name in {"max_by", "min_by"} | _PAIRS else 1
+    wanted = 2 if name in {"max_by", "min_by"} | PAIRS else 1
     if name not in LISTS | {"count"} and len(nodes) != wanted:
         raise SqlError(f"{name} takes {wanted} argument{'s' * (wanted > 1)}", place=scope.source.node(call))
     arguments = [bind(one) for one in nodes]
@@ -240,157 +222,10 @@ def _share(scope: Scope, node: exp.Expression | None, bind: Bind) -> float:
     )
 
 
-def _count(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:  # noqa: ARG001
-    if all(isinstance(one, Const) and one.value is not None for one in arguments):
-        return BoundAggregate(name, (), BIGINT)
-    typed = (Const(None, INT, one.at) if isinstance(one, Const) and one.type is None else one for one in arguments)
-    return BoundAggregate(name, tuple(typed), BIGINT)
-
-
-def _count_if(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
-    (condition,) = _booleans(scope, name, arguments)
-    one = Const(1, INT, condition.at)
-    return BoundAggregate("count", (_case(condition, one),), BIGINT)
-
-
-def _truth(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
-    # All are true where the least is, and some where the greatest is.
-    return BoundAggregate("min" if name == "bool_and" else "max", _booleans(scope, name, arguments), BOOLEAN)
-
-
-def _sum(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
-    one = _number(scope, name, arguments[0])
-    kind = one.type.kind if one.type is not None else Kind.DOUBLE
-    if kind is Kind.DECIMAL:
-        assert one.type is not None
-        extra = (10, 0) if name == "sum" else (4, 4)
-        precision, scale = one.type.precision + extra[0], one.type.scale + extra[1]
-        return BoundAggregate(
-            name, (one,), Type(Kind.DECIMAL, min(precision, MAX_PRECISION), min(scale, MAX_PRECISION))
-        )
-    if kind in FRACTIONAL or name == "avg":
-        return BoundAggregate(name, (coerce(scope.source, one, DOUBLE),), DOUBLE)
-    return BoundAggregate(name, (one,), BIGINT)
-
-
-def _moment(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
-    return BoundAggregate(name, (coerce(scope.source, _number(scope, name, arguments[0]), DOUBLE),), DOUBLE)
-
-
-def _distinct_count(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:  # noqa: ARG001
-    return BoundAggregate(name, tuple(arguments), BIGINT)
-
-
-def _quantile(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
-    one = arguments[0]
-    if name == "approx_percentile":
-        orderable = one.type is not None and one.type.kind in NUMERIC | {Kind.DATE, Kind.TIMESTAMP}
-        if orderable and one.type is not None:
-            return BoundAggregate(name, (one,), one.type)
-    return BoundAggregate(
-        "approx_percentile" if name == "approx_percentile" else "percentile",
-        (coerce(scope.source, _number(scope, name, one), DOUBLE),),
-        DOUBLE,
-    )
-
-
-def _pair(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
-    """Statistics of the rows in which both arguments are there."""
-    first, second = (coerce(scope.source, _number(scope, name, one), DOUBLE) for one in arguments)
-    if name == "regr_count":
-        return BoundAggregate("count", (first, second), BIGINT)
-    if name in ("regr_avgx", "regr_avgy"):
-        value, other = (second, first) if name == "regr_avgx" else (first, second)
-        present = Call("not", (Call("isnull", (other,), BOOLEAN, other.at),), BOOLEAN, other.at)
-        return BoundAggregate("avg", (_case(present, value),), DOUBLE)
-    return BoundAggregate(name, (first, second), DOUBLE)
-
-
-def _bits(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
-    found = _plain(scope, name, arguments)
-    if found.type.kind not in INTEGRAL:
-        raise TypeMismatch(
-            f"{name} is over whole numbers, not {type_name(arguments[0])}", place=scope.source.place(arguments[0].at)
-        )
-    return found
-
-
-def _listed(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
-    """All values as an ARRAY, or as one text."""
-    found = _plain(scope, name, arguments)
-    if name != "listagg":
-        return BoundAggregate(name, found.arguments, array_of(found.type))
-    return BoundAggregate(name, (explicit_cast(scope.source, arguments[0], STRING), *arguments[1:]), STRING)
-
-
-def _number_within(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
-    return BoundAggregate(name, (coerce(scope.source, _number(scope, name, arguments[0]), DOUBLE),), DOUBLE)
-
-
-def _plain(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
-    """MIN, MAX and those that give one of the values: the type is that of the value."""
-    kind = arguments[0].type
-    if kind is None:
-        raise TypeMismatch(
-            f"{name} of a NULL has no type", hint="write CAST(NULL AS …)", place=scope.source.place(arguments[0].at)
-        )
-    return BoundAggregate(name, tuple(arguments), kind)
-
-
-_TYPED: dict[str, Callable[[Scope, str, list[Expr]], BoundAggregate]] = {
-    "count": _count,
-    "count_if": _count_if,
-    "bool_and": _truth,
-    "bool_or": _truth,
-    "sum": _sum,
-    "avg": _sum,
-    **dict.fromkeys(_MOMENTS, _moment),
-    "approx_count_distinct": _distinct_count,
-    "approx_percentile": _quantile,
-    "percentile": _quantile,
-    "median": _quantile,
-    **dict.fromkeys(_PAIRS, _pair),
-    **dict.fromkeys(_BITS, _bits),
-    **dict.fromkeys(LISTS, _listed),
-    "percentile_cont": _number_within,
-    "percentile_disc": _number_within,
-}
-
-
 def _filtered(found: BoundAggregate, where: Expr) -> BoundAggregate:
     """FILTER (WHERE …): where the condition does not hold, the arguments are NULL."""
     arguments = found.arguments or (Const(1, INT, where.at),)
-    return BoundAggregate(found.function, tuple(_case(where, one) for one in arguments), found.type)
-
-
-def _case(condition: Expr, value: Expr) -> Expr:
-    kind = value.type or INT
-    return Call("case", (condition, value, Const(None, kind, value.at)), kind, value.at)
-
-
-def _number(scope: Scope, name: str, one: Expr) -> Expr:
-    if one.type is None and isinstance(one, Const):
-        return Const(None, DOUBLE, one.at)
-    if one.type is None or one.type.kind not in NUMERIC:
-        raise TypeMismatch(
-            f"{name} is over numbers, not {type_name(one)}",
-            hint="write CAST(… AS DOUBLE) around it",
-            place=scope.source.place(one.at),
-        )
-    return one
-
-
-def _booleans(scope: Scope, name: str, arguments: list[Expr]) -> tuple[Expr, ...]:
-    one = arguments[0]
-    if one.type is None and isinstance(one, Const):
-        one = Const(None, BOOLEAN, one.at)
-    if one.type != BOOLEAN:
-        raise TypeMismatch(
-            f"{name} is over conditions, not {type_name(one)}",
-            hint="compare it with something",
-            place=scope.source.place(one.at),
-        )
-    return (one,)
+    return BoundAggregate(found.function, tuple(where_true(where, one) for one in arguments), found.type)
 
 
 def _name(scope: Scope, node: exp.Expression) -> str:

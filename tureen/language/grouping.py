@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from tureen.errors import SqlError, Unsupported
-from tureen.language.aggregates import BoundAggregate, bind_aggregate, has_aggregate
+from tureen.language.aggregate_types import BoundAggregate
+from tureen.language.aggregates import bind_aggregate, has_aggregate
 from tureen.language.bind import bind, bind_condition
 from tureen.language.expressions import expression_of
 from tureen.language.outputs import beyond
