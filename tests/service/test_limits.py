@@ -35,7 +35,8 @@ def fill(http: httpx.Client, stream: str, rows: int) -> None:
     """Push so many rows, and wait until they are in."""
     body = [{"id": n, "sym": f"s{n}", "price": 1.0, "ts": "2026-01-01T00:00:00Z"} for n in range(rows)]
     position = http.post(f"/v1/streams/{stream}/rows", json=body).json()["position"]
-    assert http.get("/v1/wait", params={"position": position, "timeout": 60}).status_code == 200
+    waited = http.get("/v1/wait", params={"position": position, "timeout": 200}, timeout=250)
+    assert waited.status_code == 200, waited.text
 
 
 def test_query_that_takes_too_long_fails_alone(
