@@ -60,6 +60,7 @@ def test_memory_is_bounded() -> None:
         "regexp_replace(text, 'x', repeat('ab', 5000))",
         "regexp_replace(text, '(x)', '$1$1$1$1$1$1$1$1$1$1$1$1$1$1$1')",
         "hex(hex(hex(hex(hex(text)))))",
+        "base64(rpad(text, 10000, 'a') || rpad(text, 10000, 'a') || 'a')",
         "repeat(text, 11)",
     ],
 )
