@@ -30,6 +30,7 @@ from tureen.pot.templates import count_members_of_shape
 from tureen.queries import QueryRun
 from tureen.results.answer import Answer, Bounds
 from tureen.results.changes import News, check_has_changes, first_new, news
+from tureen.results.gather import gather
 from tureen.results.grouped import Asked, Plans, grouped, selected
 from tureen.results.kept import Kept, Structure
 from tureen.results.matches import Matches, TemplateRule, matches
@@ -175,6 +176,8 @@ class Invoker:
         """What the answer is made of: tuples of the window, or groups of them."""
         grouping = ready.query.grouping
         if grouping is None:
+            if asked.stepping is None and asked.now is None:
+                return gather(asked.state.stream.schema, ready.fields, asked.hits())
             rows, places = selected(asked, ready.fields, asked.hits())
             for name, column in ({} if asked.stepping is None else asked.stepping.columns(places)).items():
                 rows = rows.append_column(name, column)

@@ -156,10 +156,12 @@ class Kept:
         if current is None or (not current.left and current.seq != state.seq):
             with self._lock:
                 current = self._rounds[stream] = Round(state.seq, [key for key in self._structures if key[0] == stream])
+        if not current.left:
+            return
         try:
             structure = self._structures.get(current.left.pop())
         except IndexError:
-            return
+            return  # another thread took the last one
         if structure is not None and structure.lock.acquire(blocking=False):
             try:
                 structure.keep_only(state)

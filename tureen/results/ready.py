@@ -35,8 +35,9 @@ class Ready:
         plans = Plans.of(query)
         finish, selector = Finish(query), Selector(query.clause, schema)
         gathers = _gathers(query)
-        time = () if gathers and query.columns else (schema.time_column,)
-        fields = fields_of(schema, sorted({*query.columns, *time}))
+        # In the order of the select list, so that the rows of most answers need not be arranged again.
+        time = () if (gathers and query.columns) or schema.time_column in query.columns else (schema.time_column,)
+        fields = fields_of(schema, (*query.columns, *time))
         light = gathers and finish.sql is None and not selector.derived
         return cls(query, selector, fields, finish, plans, light)
 

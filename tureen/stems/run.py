@@ -205,16 +205,16 @@ class OpenRun:
 
         Only blocks with rows are looked at, those from `starts[n]` to `starts[n + 1]`; others are at 0.
         """
-        found = self._addresses
-        if found.unmapped:
-            found = self._map(found, starts)
-        if name not in found.columns:
+        unmapped, columns = self._addresses
+        if unmapped:
+            unmapped, columns = self._map(self._addresses, starts)
+        if name not in columns:
             addresses = [
-                None if number in found.unmapped else block.numbers_at(name) for number, block in enumerate(self.blocks)
+                None if number in unmapped else block.numbers_at(name) for number, block in enumerate(self.blocks)
             ]
             known = np.array([address or 0 for address in addresses], np.int64)
-            found.columns[name] = None if 0 in addresses else known
-        return found.columns[name]
+            columns[name] = None if 0 in addresses else known
+        return columns[name]
 
     def _map(self, found: _Addresses, starts: Numbers) -> _Addresses:
         """Verify and map the blocks that have rows; the addresses with them."""
