@@ -24,6 +24,7 @@ from tureen.pot.dimensions import (
     replace_content,
 )
 from tureen.pot.files import new_attempt
+from tureen.pot.parts import missing_file
 from tureen.schema import Schema
 from tureen.stems.tabular import content_of, read_content, write_content
 from tureen.window import from_micros
@@ -80,7 +81,10 @@ class Dimensions:
             except FileNotFoundError:
                 # It was replaced and swept between the two looks.
                 continue
-        return read_content(self._catalog.root, self._find(name).content)
+        try:
+            return read_content(self._catalog.root, self._find(name).content)
+        except FileNotFoundError as error:
+            raise missing_file(error) from error
 
     def drop(self, name: str) -> None:
         """Remove a table."""

@@ -46,6 +46,8 @@ def verify(
         catalog = Catalog(root)
         try:
             found = verify_pot(catalog, progress)
+            # What was noted is written, and the catalog is to be verified again next time.
+            catalog.sign()
             return Verification(found.files, found.bytes, found.damaged)
         finally:
             catalog.close()

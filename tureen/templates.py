@@ -25,6 +25,7 @@ from tureen.pot.catalog import Catalog, check_attempt, take_seq
 from tureen.pot.files import new_attempt
 from tureen.pot.members import Members, Part, load_members, remove_members, replace_parts
 from tureen.pot.named import NamedStreams
+from tureen.pot.parts import missing_file
 from tureen.pot.position import Position
 from tureen.pot.queries import LOCAL
 from tureen.pot.status import describe_template
@@ -188,11 +189,11 @@ class Templates:
                 members = load_members(tx, self._catalog.root, template)
             try:
                 outcome = change(members)
-            except FileNotFoundError:
+            except FileNotFoundError as error:
                 # Its files were merged away and swept since they were looked up.
                 patience -= 1
                 if not patience:
-                    raise
+                    raise missing_file(error) from error
                 continue
             if outcome is not None:
                 return outcome

@@ -237,3 +237,31 @@ def test_backup_of_a_pot_answers_the_same(pot: Path, whole: tuple[Path, list[str
     assert verify(tmp_path / "copy").damaged == ()
     with pytest.raises(PotError, match="not empty"):
         backup(pot, tmp_path / "copy")
+
+
+def test_missing_file_is_an_error_that_names_it(pot: Path, whole: tuple[Path, list[str], list[Any]]) -> None:
+    _, handles, expected = whole
+    tail = runs(pot)[-3:]
+    (pot / tail[1].path).unlink()
+    (table,) = (pot / "tables").rglob("*.arrow")
+    table.unlink()
+    found = flips.answers(pot, handles)
+    for answer, right in zip(found, expected, strict=True):
+        assert answer == right or (isinstance(answer, DamagedFile) and answer.detail == "the file is missing")
+    assert isinstance(found[-1], DamagedFile)
+    hand = HandTurned(pot)
+    newest = hand.register("SELECT k FROM t BEGIN NOW - 19 SECONDS END NOW", materialize=False)
+    assert len(hand.invoke(newest)) == 20
+    for number in range(20):
+        hand.push("t", flips.table(flips.rows(20_000 + 20 * number, 20)))
+        hand.seal()
+    assert (tail[1].path, True) in noted(pot)
+    assert len(runs(pot)) < 20, "merging goes on around it"
+    hand.close()
+
+
+def test_backup_leaves_out_what_the_pot_has_lost(pot: Path, tmp_path: Path) -> None:
+    lost = runs(pot)[-1]
+    (pot / lost.path).unlink()
+    backup(pot, tmp_path / "copy")
+    assert [damage.path for damage in verify(tmp_path / "copy").damaged] == [lost.path]

@@ -18,6 +18,7 @@ from tureen.pipeline.pinning import Pin, pin
 from tureen.pot.catalog import Catalog, check_attempt, take_seq
 from tureen.pot.damage import lost_files, note_lost
 from tureen.pot.files import new_attempt
+from tureen.pot.parts import missing_file
 from tureen.pot.runs import Run, drop_runs, expiring_since, live_runs, note_expiring, replace_runs
 from tureen.pot.streams import Stream
 from tureen.stems.run import open_run
@@ -65,7 +66,12 @@ def merge(catalog: Catalog, stream: Stream, chosen: Sequence[Run], pinned: Pin) 
             open_run(catalog.root / run.path, stream.schema).table(stream.schema, run.first_id - chosen[0].first_id)
             for run in chosen
         ]
-    except FileNotFoundError:
+    except FileNotFoundError as error:
+        with catalog.read() as tx:
+            live = {run.path for run in live_runs(tx, stream.id)}
+        damage = missing_file(error)
+        if damage.file in live:
+            note_lost(catalog, damage)
         return False
     except DamagedFile as damage:
         note_lost(catalog, damage)

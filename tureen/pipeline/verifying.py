@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import Connection, select
 
-from tureen.errors import DamagedFile
+from tureen.errors import DamagedFile, PotError
 from tureen.pipeline.repair import give_up_lost, repair
 from tureen.pot.catalog import Catalog
-from tureen.pot.damage import Damage, note_damage
+from tureen.pot.damage import Damage, log, note_damage
 from tureen.pot.heads import acknowledged_ends, log_directory
 from tureen.pot.log import scan
 from tureen.pot.parts import Parts
@@ -63,10 +63,17 @@ def verify_pot(catalog: Catalog, progress: Progress) -> Verified:
     damaged = [damage for damage in damaged if damage.path not in replaced]
     files = [damage for damage in damaged if damage.path in named]
     if files:
+        _note(catalog, files)
+    return Verified(len(named), size, tuple(damaged))
+
+
+def _note(catalog: Catalog, files: Sequence[Damage]) -> None:
+    try:
         with catalog.write() as tx:
             for damage in files:
                 note_damage(tx, damage.path, damage.detail, lost=damage.lost)
-    return Verified(len(named), size, tuple(damaged))
+    except PotError as error:
+        log.warning("the damage could not be noted: %s", error)
 
 
 def repair_pot(catalog: Catalog) -> Repaired:

@@ -12,10 +12,12 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 
 from tureen.errors import PotError
 from tureen.pot.catalog import CATALOG_FILE, Catalog
+from tureen.pot.connecting import connect
 from tureen.pot.damage import named_files
 from tureen.pot.digest import Digest
 from tureen.pot.files import storage_failed, sync_directory
@@ -35,14 +37,20 @@ def backup_pot(catalog: Catalog, target: Path, progress: Progress) -> int:
         _copy_tree(catalog.root, target, _logs_and_checkpoints(catalog.root))
         for _ in range(_TRIES):
             _copy_catalog(catalog.root, target)
-            if _copy_named(catalog.root, target, progress):
+            if _copy_named(catalog, target, progress):
                 break
         else:
             raise PotError("files were replaced faster than they could be copied", hint="try again, or close the pot")
         Digest(target / CATALOG_FILE).write()
         return _finish(target)
-    except OSError as error:
-        raise storage_failed(target, error) from error
+    except BaseException as error:
+        # A part of a copy helps nobody, and would be in the way of the next try.
+        shutil.rmtree(target, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise storage_failed(target, error) from error
+        if isinstance(error, sqlite3.Error):
+            raise PotError(f"the catalog of '{catalog.root}' cannot be copied", detail=str(error)) from error
+        raise
 
 
 def _logs_and_checkpoints(root: Path) -> Iterable[Path]:
@@ -65,33 +73,33 @@ def _copy_tree(root: Path, target: Path, paths: Iterable[Path]) -> None:
 def _copy_catalog(root: Path, target: Path) -> None:
     copy = target / CATALOG_FILE
     copy.unlink(missing_ok=True)
-    with sqlite3.connect(root / CATALOG_FILE, timeout=30) as source, sqlite3.connect(copy) as destination:
+    with closing(connect(root / CATALOG_FILE)) as source, closing(sqlite3.connect(copy)) as destination:
         source.backup(destination)
-    source.close()
-    destination.close()
 
 
-def _copy_named(root: Path, target: Path, progress: Progress) -> bool:
-    """Copy what the copied catalog names; False where some of it is not there any more.
+def _copy_named(catalog: Catalog, target: Path, progress: Progress) -> bool:
+    """Copy what the copied catalog names; False where some of it was replaced before it was copied.
 
     The rest is copied all the same, so that the next time there is little to copy and it is quicker than replacing.
+    What the pot itself has lost is left out, for the verification of the copy to tell.
     """
-    catalog = Catalog(target)
+    root, copy = catalog.root, Catalog(target)
     try:
-        with catalog.read() as tx:
+        with copy.read() as tx:
             named = sorted(named_files(tx))
     finally:
-        catalog.close()
-    missing = False
+        copy.close()
+    missing = set()
     for number, path in enumerate(named):
         progress(number, len(named))
         if not (target / path).exists():
             try:
                 _copy(root / path, target / path)
             except FileNotFoundError:
-                missing = True
-    if missing:
-        return False
+                missing.add(path)
+    with catalog.read() as tx:
+        if missing - named_files(tx):
+            return False
     progress(len(named), len(named))
     for folder in ("streams", "queries", "tables", "templates"):
         for copied in (target / folder).rglob("*"):

@@ -13,7 +13,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -24,7 +24,7 @@ from sqlalchemy.pool import QueuePool
 from tureen.errors import DamagedFile, PotError, PotVersion, StorageFailed
 from tureen.faults import crash_point, hold_point
 from tureen.pot.bell import Bell
-from tureen.pot.connecting import connect, is_frozen
+from tureen.pot.connecting import connect, has_wal, is_frozen
 from tureen.pot.digest import Digest
 from tureen.pot.files import private
 from tureen.pot.tables import counter, dead_attempts, meta, metadata
@@ -120,6 +120,16 @@ class Catalog:
         with self._engine.connect() as tx, tx.begin():
             yield tx
 
+    @contextmanager
+    def _taken(self) -> Iterator[None]:
+        """The turn to write; where its file cannot be made, nothing can be written."""
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(self._turn.taken())
+            except OSError as error:
+                raise StorageFailed("the catalog could not be written", detail=error.strerror) from error
+            yield
+
     def _thaw(self) -> None:
         """Open what was opened as unchanging anew, where somebody who may has begun to write."""
         if self._frozen and not is_frozen(self.root / CATALOG_FILE):
@@ -131,7 +141,7 @@ class Catalog:
         """A write transaction, committed where the block ends without an error."""
         try:
             with (
-                self._turn.taken(),
+                self._taken(),
                 self._engine.connect().execution_options(tureen_write=True) as tx,
                 tx.begin() as transaction,
             ):
@@ -193,9 +203,15 @@ class Catalog:
         """
         if not self._wrote:
             return
-        with self._turn.taken(), closing(sqlite3.connect(self.root / CATALOG_FILE, timeout=0)) as connection:
-            busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            if not busy:
+        path = self.root / CATALOG_FILE
+        with self._turn.taken(), closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as connection:
+            try:
+                busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                # Nobody writes while it is computed, and whoever writes later removes it under the same lock.
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return
+            if not busy and not has_wal(path):
                 self._digest.write()
 
     def close(self) -> None:

@@ -21,7 +21,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 def is_frozen(path: Path) -> bool:
     """Whether the database is opened as one that does not change: it cannot be written here, and was closed well."""
-    return not os.access(path.parent, os.W_OK) and not _has_wal(path)
+    return not os.access(path.parent, os.W_OK) and not has_wal(path)
 
 
 def _address(path: Path) -> str:
@@ -31,7 +31,8 @@ def _address(path: Path) -> str:
     return f"{uri}?mode=ro&immutable=1" if is_frozen(path) else f"{uri}?mode=ro"
 
 
-def _has_wal(path: Path) -> bool:
+def has_wal(path: Path) -> bool:
+    """Whether there are commits that are not in the database's own file yet."""
     try:
         return path.with_name(f"{path.name}-wal").stat().st_size > 0
     except FileNotFoundError:

@@ -6,14 +6,25 @@ before anything else is written. So where it is there, the database must match i
 
 from __future__ import annotations
 
-import mmap
 import os
+import threading
 from pathlib import Path
 
-from xxhash import xxh3_64_hexdigest
+from xxhash import xxh3_64
 
 from tureen.errors import DamagedFile
 from tureen.pot.files import private, sync_directory
+
+_CHUNK = 1 << 20
+_HEX = 16
+
+_lock = threading.Lock()
+_descriptors: dict[tuple[int, int], int] = {}
+"""An open descriptor of each database whose checksum was computed, never closed.
+
+POSIX drops all locks that a process has on a file when it closes any descriptor of it, and SQLite's connections would
+lose theirs.
+"""
 
 
 class Digest:
@@ -37,26 +48,45 @@ class Digest:
 
     def write(self) -> None:
         """Note the checksum of the database, which nobody may be writing to."""
-        with open(self._path, "w", opener=private) as file:
+        partial = self._path.with_suffix(".digest.partial")
+        with open(partial, "w", opener=private) as file:
             file.write(_checksum(self._database))
             file.flush()
             os.fsync(file.fileno())
+        partial.rename(self._path)
         sync_directory(self._path.parent)
 
     def remove(self) -> None:
         """Forget the checksum, before the database is written to."""
-        self._path.unlink(missing_ok=True)
+        try:
+            self._path.unlink()
+        except FileNotFoundError:
+            return
+        # It must not be there again after a loss of power.
+        sync_directory(self._path.parent)
 
     def _read(self) -> str | None:
+        """What was written, or None where that is no checksum."""
         try:
-            return self._path.read_text(errors="replace")
+            text = self._path.read_text(errors="replace")
         except FileNotFoundError:
             return None
+        return text if len(text) == _HEX else None
 
 
 def _checksum(path: Path) -> str:
-    with open(path, "rb") as file:
-        if os.fstat(file.fileno()).st_size == 0:
-            return ""
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return xxh3_64_hexdigest(data)
+    checksum, offset = xxh3_64(), 0
+    with _lock:
+        file = _opened(path)
+        while chunk := os.pread(file, _CHUNK, offset):
+            checksum.update(chunk)
+            offset += len(chunk)
+    return checksum.hexdigest()
+
+
+def _opened(path: Path) -> int:
+    about = os.stat(path)
+    key = (about.st_dev, about.st_ino)
+    if key not in _descriptors:
+        _descriptors[key] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    return _descriptors[key]

@@ -220,7 +220,7 @@ class Inbox:
 
     def _remove_dropped(self) -> None:
         # Listed before the catalog is read: a stream that is created meanwhile is not mistaken for a dropped one.
-        present = [path for path in (self._root / "inbox").iterdir() if path.is_dir()]
+        present = [path for path in (self._root / "inbox").iterdir() if path.is_dir() and path.name.isdecimal()]
         with self._catalog.read() as tx:
             live = {stream.id for stream in list_streams(tx)}
         for directory in present:

@@ -40,7 +40,7 @@ class Reference:
 
 def segments(directory: Path) -> list[tuple[int, Path]]:
     """The segments of a log as (base, path), in order."""
-    return sorted((int(path.stem), path) for path in directory.glob("*.log"))
+    return sorted((int(path.stem), path) for path in directory.glob("*.log") if path.stem.isdecimal())
 
 
 def scan(directory: Path, start: int | None, end: int | None = None, *, check: bool = False) -> Iterator[Located]:

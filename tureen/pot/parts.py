@@ -14,6 +14,8 @@ which takes a hundredth of the time that writing the bytes takes.
 
 from __future__ import annotations
 
+import errno
+import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,7 +73,7 @@ class Parts:
         try:
             self._data = pa.memory_map(str(path)).read_buffer()
         except FileNotFoundError:
-            raise
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from None
         except (OSError, pa.ArrowException) as error:
             raise self.damaged(str(error)) from error
         directory = next((found for found in self._directories() if found is not None), None)
@@ -116,6 +118,11 @@ class Parts:
                     yield None
                 else:
                     yield directory.slice(0, entries), directory.slice(entries).to_pybytes(), checksum
+
+
+def missing_file(error: FileNotFoundError) -> DamagedFile:
+    """The error for a file that is not there although the catalog names it."""
+    return DamagedFile.of(Path(str(error.filename)), "the file is missing")
 
 
 def _checksum(name: str, start: int, entries: int, directory: pa.Buffer | bytes) -> int:

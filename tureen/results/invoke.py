@@ -22,6 +22,7 @@ from tureen.language.quick import QuickBinder
 from tureen.language.shapes import shape_of
 from tureen.matching import Selector, describe, way_of
 from tureen.pot.catalog import Catalog, micros_now
+from tureen.pot.parts import missing_file
 from tureen.pot.position import Position
 from tureen.pot.queries import LOCAL, Registered, count_shape
 from tureen.pot.query_runs import live_query_runs
@@ -148,7 +149,10 @@ class Invoker:
                 with suppress(FileNotFoundError):
                     return answer()
             self.view.forget()
-            return answer()
+            try:
+                return answer()
+            except FileNotFoundError as error:
+                raise missing_file(error) from error
 
     def _invoke(self, handle: str, now: int | None) -> Answer:
         registered, state = self._look_up(handle)

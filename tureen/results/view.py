@@ -266,10 +266,10 @@ class View:
         )
 
     def _tail(self, runs: list[Run], schema: Schema) -> list[Segment]:
-        """Neighbouring unindexed runs as one segment, scanned together; one by one where one of them is damaged."""
+        """Neighbouring unindexed runs as one segment, scanned together; one by one where one is damaged or missing."""
         try:
             return [self._tails.get(tuple(run.path for run in runs), lambda: self._join(runs, schema))]
-        except DamagedFile:
+        except (DamagedFile, FileNotFoundError):
             return [self._new_segment(run, schema) for run in runs]
 
     def _join(self, runs: list[Run], schema: Schema) -> Segment:
