@@ -22,6 +22,9 @@ from tureen.query import GROUPING_ID, Aggregate, Expression, Grouping, aggregate
 from tureen.schema import Column
 from tureen.window import Steps
 
+MOST_KEYS = 63
+"""The most keys of grouping sets: as many as a BIGINT has bits for."""
+
 
 @dataclass(frozen=True)
 class Keys:
@@ -105,9 +108,14 @@ class Groups:
 
     def grouping(self, having: Expr | None) -> Grouping:
         """All of it as the query carries it."""
+        if self.sets is not None and len(self.keys) > MOST_KEYS:
+            raise Unsupported(f"grouping sets have at most {MOST_KEYS} keys", hint="leave some out")
+        keyless = not self.keys or any(not keys for keys in self.sets or ())
+        # A group without keys and aggregates would be a row without columns, which Arrow does not count.
+        aggregates = self.aggregates or ([BoundAggregate("count", (), BIGINT)] if keyless else [])
         return Grouping(
             tuple(expression_of(self.source, key) for key in self.keys),
-            tuple(self._aggregate(one) for one in self.aggregates),
+            tuple(self._aggregate(one) for one in aggregates),
             None if having is None else expression_of(self.source, having),
             self.sets,
         )

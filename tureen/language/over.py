@@ -23,7 +23,7 @@ from tureen.language.scope import Scope
 from tureen.language.source import offset_of
 from tureen.language.tree import INT, Const, Expr, Ref
 from tureen.query import Aggregate, Expression, Frame, Order, Over, over_name
-from tureen.schema import Column
+from tureen.schema import Column, Kind
 
 AGGREGATES = frozenset(
     {"count", "sum", "avg", "min", "max", "stddev_samp", "stddev_pop", "var_samp", "var_pop"}
@@ -57,6 +57,8 @@ class Windows:
         )
         frame = read_frame(inner, window, order)
         over = self._over(inner, node, partition, order, frame)
+        if any(value.type.kind is Kind.ARRAY for value in over.over_rows):
+            raise Unsupported("a list is a result, and nothing in a window function", place=scope.source.node(node))
         if over not in self.overs:
             self.overs.append(over)
         return Ref(Column(over_name(self.overs.index(over)), over.call.type), offset_of(node))

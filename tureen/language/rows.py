@@ -10,10 +10,13 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from tureen.errors import SqlError
+from tureen.errors import SqlError, Unsupported
 from tureen.language.coerce import fold
 from tureen.language.source import Source, offset_of
 from tureen.language.tree import BOOLEAN, Call, Const, Expr
+
+MOST_FIELDS = 64
+"""The most values of a row that is compared: each is nested in the comparison of the one before."""
 
 Compare = Callable[[str, exp.Expression, exp.Expression], Expr]
 """Binds the comparison of two values."""
@@ -78,6 +81,8 @@ def _fields(source: Source, left: exp.Expression, right: exp.Expression) -> list
             hint="such as (a, b) < (1, 2)",
             place=source.node(second if isinstance(first, exp.Tuple) else first),
         )
+    if len(first.expressions) > MOST_FIELDS:
+        raise Unsupported(f"a row of values has at most {MOST_FIELDS}", hint="leave some out", place=source.node(first))
     if len(first.expressions) != len(second.expressions) or not first.expressions:
         sizes = f"{len(first.expressions)} and {len(second.expressions)}"
         raise SqlError(
