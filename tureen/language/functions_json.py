@@ -43,13 +43,15 @@ def _get(args: Args) -> str:
     if path is None:
         return "CASE WHEN {0} IS NULL THEN NULL END"
     where = escaped("'" + path.replace("'", "''") + "'")
-    value = f"json_extract_string({{0}}, {where})"
+    # DuckDB works constants out before it looks at the conditions around them, so nothing here may raise.
+    value = f"TRY(json_extract_string({{0}}, {where}))"
+    kind = f"TRY(json_type({{0}}, {where}))"
     # Java writes large and small fractions with an exponent, and whole numbers of any size as they are.
-    fraction = f"json_type({{0}}, {where}) = 'DOUBLE' AND regexp_matches({value}, '[.eE]')"
-    number = float_text(single=False).replace("{0}", f"CAST({value} AS DOUBLE)")
+    fraction = f"{kind} = 'DOUBLE' AND regexp_matches({value}, '[.eE]')"
+    number = float_text(single=False).replace("{0}", f"TRY_CAST({value} AS DOUBLE)")
     # Within an object or an array DuckDB writes them otherwise.
-    nested = f"json_type({{0}}, {where}) IN ('OBJECT', 'ARRAY') AND regexp_matches({value}, '{escaped(_EXPONENTS)}')"
-    null = "WHEN json_type({0}) = 'NULL' THEN 'null' " if path == "$" else ""
+    nested = f"{kind} IN ('OBJECT', 'ARRAY') AND regexp_matches({value}, '{escaped(_EXPONENTS)}')"
+    null = "WHEN TRY(json_type({0})) = 'NULL' THEN 'null' " if path == "$" else ""
     return (
         f"CASE WHEN NOT json_valid({{0}}) THEN NULL {null}WHEN {fraction} THEN {number} "
         f"WHEN {nested} THEN error('a fraction of that size within JSON') ELSE {value} END"
