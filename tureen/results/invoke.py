@@ -34,7 +34,7 @@ from tureen.results.changes import News, check_has_changes, first_new, news
 from tureen.results.gather import gather
 from tureen.results.grouped import Asked, Plans, grouped, selected
 from tureen.results.kept import Kept, Structure
-from tureen.results.matches import Matches, TemplateRule, matches
+from tureen.results.matches import Matches, TemplateRule, finished, matches
 from tureen.results.ranges import ranges_of
 from tureen.results.ready import BoundTemplate, Ready
 from tureen.results.sets import rows_of_sets
@@ -127,9 +127,7 @@ class Invoker:
         common = Selector(pairing.common, schema)
         nobody = _unregistered("", rule.stream_id)
         new = news(state, names, rule.query.window, nobody, common, first_new(state, since))
-        found = matches(new, pairing, members, since)
-        rows = rule.with_values(found.news.rows, members, found.numbers)
-        return replace(found, news=replace(found.news, rows=rule.finish(rows)))
+        return finished(rule, matches(new, pairing, members, since), members)
 
     def schema_of(self, handle: str) -> Schema:
         """The columns of a query's answers."""

@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tureen.errors import LimitExceeded, QueryFailed
 from tureen.language.template import PARAMETER
 from tureen.pot.members import Members
 from tureen.pot.position import Position
 from tureen.query import Query
 from tureen.results.changes import News
 from tureen.results.finish import Finish
-from tureen.results.pairing import Pairing
+from tureen.results.pairing import MOST_RAISING, Numbers, Pairing
 
 
 @dataclass(frozen=True)
@@ -84,3 +85,36 @@ def matches(news: News, pairing: Pairing, members: Members, since: Position | No
     at, numbers = at[left], numbers[left]
     found = replace(news, rows=news.rows.take(pa.array(at)), ids=news.ids[at])
     return Matches(found, numbers, members.labels(numbers))
+
+
+def finished(rule: TemplateRule, found: Matches, members: Members) -> Matches:
+    """Matches with the columns of the select list; a query that raises there has none, and does not stop the others."""
+    rows = rule.with_values(found.news.rows, members, found.numbers)
+    try:
+        done = rule.finish(rows)
+    except LimitExceeded:
+        raise
+    except QueryFailed:
+        raising = _raising(rule, rows, found.numbers, np.unique(found.numbers), [MOST_RAISING])
+        left = ~np.isin(found.numbers, raising)
+        done = rule.finish(rows.filter(pa.array(left)))
+        numbers = found.numbers[left]
+        found = Matches(replace(found.news, ids=found.news.ids[left]), numbers, members.labels(numbers))
+    return replace(found, news=replace(found.news, rows=done))
+
+
+def _raising(rule: TemplateRule, rows: pa.Table, numbers: Numbers, some: Numbers, patience: list[int]) -> Numbers:
+    """Those of some queries that raise on one of their rows, found by halving."""
+    try:
+        rule.finish(rows.filter(pa.array(np.isin(numbers, some))))
+    except LimitExceeded:
+        raise
+    except QueryFailed:
+        if len(some) > 1:
+            halves = (some[: len(some) // 2], some[len(some) // 2 :])
+            return np.concatenate([_raising(rule, rows, numbers, half, patience) for half in halves])
+        patience[0] -= 1
+        if patience[0] < 0:
+            raise
+        return some
+    return some[:0]
