@@ -21,6 +21,7 @@ from tureen.pot.connecting import connect
 from tureen.pot.damage import named_files
 from tureen.pot.digest import Digest
 from tureen.pot.files import storage_failed, sync_directory
+from tureen.pot.sweep import FOLDERS
 
 Progress = Callable[[int, int], None]
 """Is told how many of how many files were copied."""
@@ -101,7 +102,7 @@ def _copy_named(catalog: Catalog, target: Path, progress: Progress) -> bool:
         if missing - named_files(tx):
             return False
     progress(len(named), len(named))
-    for folder in ("streams", "queries", "tables", "templates"):
+    for folder in FOLDERS:
         for copied in (target / folder).rglob("*"):
             if copied.is_file() and str(copied.relative_to(target)) not in named:
                 copied.unlink()

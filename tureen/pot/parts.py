@@ -8,8 +8,7 @@ footer     start and lengths of the directory, the checksum of all that and of t
 
 A checksum covers its part with the padding, so that every byte of a file is covered by one. Parts are memory-mapped
 and verified when they are read. The directory is there twice, because without it no part could be found; the file's
-name is under its checksum, so that a file in the place of another is noticed too. The checksums are xxh3 with 64 bits,
-which takes a hundredth of the time that writing the bytes takes.
+name is under its checksum, so that a file in the place of another is noticed too. The checksums are xxh3 with 64 bits.
 """
 
 from __future__ import annotations
