@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from tureen.aggregates.warm import warm_up
 from tureen.errors import EngineFailed
-from tureen.niceness import stand_back
 from tureen.pipeline.choosing import Chooser
 from tureen.pipeline.compiling import compile_queries
 from tureen.pipeline.debts import Debt, Payment, pay, pay_debts
@@ -115,7 +114,6 @@ class Engine:
     # Spark
 
     def _run_spark(self) -> None:
-        stand_back(self._nice)
         pause = RESTART_AFTER
         while not self._closing.is_set():
             began = time.monotonic()
@@ -139,10 +137,12 @@ class Engine:
         if self._streaming is None or not self._streaming.usable():
             self.ready.clear()
             self._streaming = Streaming(self.root, self._master, self._spark)
+        stood_back = False
         while not self._closing.is_set():
             self._streaming.align(self._streams())
             self.ready.set()
             self.error = self._streaming.error
+            stood_back = stood_back or self._streaming.stand_back(self._nice)
             self._closing.wait(0.2)
             if not self._streaming.usable():
                 raise EngineFailed("Spark died")

@@ -87,6 +87,11 @@ def last_lines() -> str:
     return "" if _launched.reader is None else "\n".join(_launched.reader.last)
 
 
+def process_id() -> int | None:
+    """The JVM that was launched here, or None: pyspark may use one that others started."""
+    return None if _launched.process is None else _launched.process.pid
+
+
 def kill() -> None:
     """End the JVM that was launched here, without waiting for what it does."""
     if _launched.process is not None:

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 
 from tureen.errors import InvalidSchema
+from tureen.niceness import lower_priority
 from tureen.pipeline import gateway
 from tureen.pipeline.debts import Debt, Payment, pay
 from tureen.pipeline.formats import InboxDataSource, TureenDataSource
@@ -72,6 +73,19 @@ class Streaming:
     def usable(self) -> bool:
         """Whether Spark lives."""
         return alive(self._spark)
+
+    def stand_back(self, nice: int) -> bool:
+        """Lower the priority of Spark's processes once the first batch is through; whether that is done.
+
+        Before, Spark needs many seconds of computing until it can take up anything: at a low priority, beside clients
+        who push without a pause, it would hardly come to the first row.
+        """
+        if not self.batches():
+            return False
+        process = gateway.process_id()
+        if process is not None:
+            lower_priority(process, nice)
+        return True
 
     def batches(self) -> list[dict[str, float]]:
         """The last micro-batch of each query that runs: its seconds and its rows."""
