@@ -27,6 +27,7 @@ from benchmarks import (
     dense,
     freshness,
     invocation,
+    limits,
     machine,
     peers,
     psoup,
@@ -102,6 +103,11 @@ class Bench:
         stop_session()
         service.measure(self.root, self.report)
 
+    def limits(self) -> None:
+        """Other clients while somebody attacks the server; as `service`, without Spark in this process."""
+        stop_session()
+        limits.measure(self.root, self.report)
+
     def soak(self) -> None:
         """A server that is pushed to for long; as `service`, without Spark in this process."""
         stop_session()
@@ -123,7 +129,7 @@ PARTS: dict[str, Callable[[Bench], None]] = {
 }
 """In the order in which they run."""
 
-LONG = {"soak": Bench.soak}
+LONG = {"limits": Bench.limits, "soak": Bench.soak}
 """Parts that run only where they are named."""
 
 
@@ -131,7 +137,10 @@ def main() -> int:
     """Run the parts in one process, so that ratios are of one run."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure what Tureen reaches.")
     parser.add_argument(
-        "parts", nargs="*", metavar="PART", help=f"one of {', '.join(PARTS | LONG)}; without one, all but soak"
+        "parts",
+        nargs="*",
+        metavar="PART",
+        help=f"one of {', '.join(PARTS | LONG)}; without one, all but {' and '.join(LONG)}",
     )
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that everything works")
     long = parser.add_argument_group("the soak")

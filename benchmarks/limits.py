@@ -1,0 +1,226 @@
+"""Other clients' latency while somebody attacks the server: each limit is reached, and the p99 beside it is reported.
+
+The attacker is a process of its own with the lowest priority: on a machine of few cores its own computing must not be
+mistaken for the server's. The measured clients invoke standing queries, as in `benchmarks/service.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pyarrow as pa
+
+from benchmarks.report import Report
+from benchmarks.service import ARROW, Load, Socket, rows_of, serving, stream_of
+
+SECONDS = float(os.environ.get("TUREEN_BENCH_SECONDS", "15"))
+CLIENTS = 8
+PAUSE = 0.02
+REFUSED = {400, 408, 409, 413, 429, 431, 503}
+"""What an attacker may be answered; 5xx other than 503 would be the server's own failure."""
+
+
+class Attack:
+    """A client that reaches one limit again and again, until its time is over."""
+
+    def __init__(self, url: str, token: str, seconds: float) -> None:
+        """Attack that server for that long."""
+        address = urlsplit(url)
+        self._address = (str(address.hostname), int(address.port or 80))
+        self._token = token
+        self._until = time.monotonic() + seconds
+        self.http = httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=120)
+        self.requests = 0
+
+    def lasting(self) -> bool:
+        """Whether there is time left; counts the attempts."""
+        self.requests += 1
+        return time.monotonic() < self._until
+
+    def connect(self) -> socket.socket:
+        """Open a connection."""
+        return socket.create_connection(self._address, timeout=30)
+
+    def endless_header(self) -> None:
+        """Headers without an end."""
+        while self.lasting():
+            with self.connect() as connection, suppress(OSError):
+                connection.sendall(b"GET /v1/status HTTP/1.1\r\nX-Long: ")
+                while time.monotonic() < self._until:
+                    connection.sendall(b"a" * 65_536)
+
+    def half_open(self) -> None:
+        """1,500 requests whose headers do not end."""
+        connections = []
+        for _ in range(1_500):
+            connections.append(self.connect())
+            connections[-1].sendall(b"GET /v1/status HTTP/1.1\r\n")
+        while self.lasting():
+            time.sleep(0.1)
+        for connection in connections:
+            connection.close()
+
+    def slow_body(self) -> None:
+        """500 bodies that come a byte at a time."""
+        head = (
+            f"POST /v1/sql HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {self._token}\r\nContent-Length: 99999\r\n\r\n"
+        )
+        connections = [self.connect() for _ in range(500)]
+        for connection in connections:
+            connection.sendall(head.encode())
+        while self.lasting():
+            for connection in connections:
+                with suppress(OSError):
+                    connection.sendall(b"{")
+            time.sleep(0.1)
+
+    def long_text(self) -> None:
+        """Expressions whose results would explode."""
+        longer = "replace(rpad(cast(a AS STRING), 10000, 'xy'), 'x', rpad(cast(b AS STRING), 10000, 'ab'))"
+        sql = f"SELECT length(replace({longer}, 'a', {longer})) AS n FROM s"
+        handle = self.http.post("/v1/queries", json={"sql": sql}).json()["id"]
+        while self.lasting():
+            self._refused(self.http.get(f"/v1/queries/{handle}/result"))
+        self.http.delete(f"/v1/queries/{handle}")
+
+    def packed_arrow(self) -> None:
+        """Small Arrow bodies that unpack to gigabytes."""
+        zeros, sink = pa.array([0] * 1_000_000, pa.int32()), pa.BufferOutputStream()
+        batch = pa.record_batch(dict.fromkeys("abcd", zeros))
+        options = pa.ipc.IpcWriteOptions(compression="zstd")
+        with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
+            for _ in range(160):
+                writer.write_batch(batch)
+        body = sink.getvalue().to_pybytes()
+        while self.lasting():
+            self._refused(self.http.post("/v1/streams/s/rows", content=body, headers={"Content-Type": ARROW}))
+
+    def long_list(self) -> None:
+        """Registrations of lists of 100,000 numbers."""
+        numbers = ", ".join(str(3 * number) for number in range(100_000))
+        while self.lasting():
+            created = self.http.post("/v1/queries", json={"sql": f"SELECT a FROM s WHERE a IN ({numbers})"})
+            assert created.status_code == 201, created.text
+            self.http.delete(f"/v1/queries/{created.json()['id']}")
+
+    def nesting(self) -> None:
+        """Conditions of 10,000 nested parentheses."""
+        sql = f"SELECT a FROM s WHERE {'(' * 10_000}a = 1{')' * 10_000}"
+        while self.lasting():
+            self._refused(self.http.post("/v1/queries", json={"sql": sql}))
+
+    def stalled_followers(self) -> None:
+        """Followers that do not read, of a stream that is pushed to."""
+        handle = self.http.post("/v1/queries", json={"sql": "SELECT * FROM s"}).json()["id"]
+        path = f"/v1/queries/{handle}/changes"
+        head = f"GET {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {self._token}\r\n\r\n".encode()
+        connections = [self.connect() for _ in range(50)]
+        for connection in connections:
+            connection.sendall(head)
+        while self.lasting():
+            self.http.post("/v1/streams/s/rows", content=stream_of(rows_of(1_000)), headers={"Content-Type": ARROW})
+            time.sleep(0.1)
+        for connection in connections:
+            connection.close()
+        self.http.delete(f"/v1/queries/{handle}")
+
+    @staticmethod
+    def _refused(answer: httpx.Response) -> None:
+        assert answer.status_code in REFUSED, f"{answer.status_code} {answer.text[:200]}"
+
+
+ATTACKS: dict[str, Callable[[Attack], None]] = {
+    name: getattr(Attack, name)
+    for name in (
+        "endless_header",
+        "half_open",
+        "slow_body",
+        "long_text",
+        "packed_arrow",
+        "long_list",
+        "nesting",
+        "stalled_followers",
+    )
+}
+
+
+def measure(root: Path, report: Report) -> None:
+    """The p99 of other clients without an attack, and during each."""
+    with serving(root / "limits") as (_, url, token):
+        headers = {"Authorization": f"Bearer {token}"}
+        with httpx.Client(base_url=url, headers=headers, timeout=120) as http:
+            while http.get("/healthz").status_code != 200:
+                time.sleep(0.2)
+            http.post("/v1/streams", json={"name": "s", "schema": "a INT, b INT, c INT, d INT, ts TIMESTAMP"})
+            arrow = {"Content-Type": ARROW}
+            pushed = http.post("/v1/streams/s/rows", content=stream_of(rows_of(20_000)), headers=arrow).json()
+            http.get("/v1/wait", params={"position": pushed["position"], "timeout": 120})
+            handles = [
+                str(http.post("/v1/queries", json={"sql": f"SELECT a, b FROM s WHERE a = {number}"}).json()["id"])
+                for number in range(100)
+            ]
+            _p99(url, token, handles)
+            usual = _p99(url, token, handles)
+            report.add(f"invocation, p99 of {CLIENTS} clients without an attack", usual, "ms")
+            for name, attack in ATTACKS.items():
+                during = _during(name, url, token, handles)
+                report.add(f"the same during: {(attack.__doc__ or name).rstrip('.').lower()}", during, "ms")
+            report.add("the same afterwards", _p99(url, token, handles), "ms")
+            assert http.get("/healthz").status_code == 200, "the server is not ready after the attacks"
+
+
+def _during(name: str, url: str, token: str, handles: list[str]) -> float:
+    command = [sys.executable, "-m", "benchmarks.limits", url, token, name, str(SECONDS + 4)]
+    attacker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert attacker.stdout is not None
+    assert attacker.stdout.readline() == "begun\n"
+    time.sleep(2)
+    try:
+        return _p99(url, token, handles)
+    finally:
+        assert attacker.wait(timeout=120) == 0, f"the attack {name} failed"
+
+
+def _p99(url: str, token: str, handles: list[str]) -> float:
+    """In milliseconds, of clients that each have a connection; every answer must be right."""
+    load = Load()
+
+    async def client(number: int, until: float) -> None:
+        connection = await Socket.open(url, token)
+        while time.perf_counter() < until:
+            number += 1
+            began = time.perf_counter()
+            status, _ = await connection.ask("GET", f"/v1/queries/{handles[number % len(handles)]}/result")
+            load.took.append(time.perf_counter() - began)
+            assert status == 200, status
+            await asyncio.sleep(PAUSE)
+
+    async def clients() -> None:
+        until = time.perf_counter() + SECONDS
+        await asyncio.gather(*(client(10 * number, until) for number in range(CLIENTS)))
+
+    asyncio.run(clients())
+    return 1000 * statistics.quantiles(load.took, n=100)[98]
+
+
+def _attack(url: str, token: str, name: str, seconds: str) -> None:
+    os.nice(19)
+    attack = Attack(url, token, float(seconds))
+    print("begun", flush=True)
+    ATTACKS[name](attack)
+    print(name, attack.requests, "attempts", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    _attack(*sys.argv[1:])
