@@ -36,7 +36,7 @@ cases: setup
 	$(BIN)/python -m tests.cases.regenerate
 
 reference: setup
-	$(BIN)/python -m tureen.service.cli_reference docs/cli.md
+	$(BIN)/python -m tureen.cli.reference docs/cli.md
 
 check: setup
 	$(BIN)/ruff check .

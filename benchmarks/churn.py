@@ -23,7 +23,7 @@ import tureen
 from benchmarks.report import Report
 from benchmarks.scale import Scale
 from benchmarks.workload import SCHEMA, conditions, register_all, tuples
-from tureen.language.quick import QuickBinder
+from tureen.language.fast.quick import QuickBinder
 from tureen.matching import Buffers, CellReader, match_block
 from tureen.pot.clauses import eager_clauses
 from tureen.pot.queries import Gone, Registration
@@ -32,9 +32,9 @@ from tureen.pot.registering import change_together
 from tureen.pot.streams import find_stream
 from tureen.queries import QueryRun, compile_clauses
 from tureen.schema import Schema
-from tureen.service.serve import SWITCH_AFTER
+from tureen.service.server import SWITCH_AFTER
 from tureen.stems.index import Block, index_block
-from tureen.testing.hand import HandTurned
+from tureen.testing.hand_turned import HandTurned
 
 TOGETHER = 128
 BLOCK = 65_536

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import tureen
 from benchmarks.report import Report
-from tureen.pipeline.formats import InboxDataSource
+from tureen.pipeline.data_source import InboxDataSource
 
 PUSHES = 40
 

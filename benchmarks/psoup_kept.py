@@ -16,10 +16,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.matching import Buffers, CellReader, Selector, match_block
-from tureen.matching.reading import entry_rows
 from tureen.queries import QueryRun
+from tureen.stems.cells.container_kernels import entry_rows
 from tureen.stems.index import Block
-from tureen.stems.kernels import Int, pointer
+from tureen.stems.sort_kernels import Int, pointer
 from tureen.stems.stored import CELL_SCHEMA
 
 F = TypeVar("F", bound=Callable[..., Any])

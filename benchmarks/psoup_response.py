@@ -30,7 +30,7 @@ from tureen.results.ranges import ranges_of
 from tureen.results.segment import Hits
 from tureen.results.view import StreamState
 from tureen.stems.run import OpenRun, open_run
-from tureen.testing.hand import HandTurned
+from tureen.testing.hand_turned import HandTurned
 
 NOMAT, PARTIAL, COMPLETE = "NoMat", "PSoup-P", "PSoup-C"
 NAMES = (NOMAT, PARTIAL, COMPLETE)

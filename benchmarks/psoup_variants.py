@@ -23,16 +23,16 @@ import pyarrow as pa
 from benchmarks.psoup_kept import CellOf, Kept, fresh
 from benchmarks.psoup_workload import Workload
 from tureen.matching import RunCells, Selector, select
-from tureen.matching.bitmaps import list_limit
 from tureen.pipeline.arrival import write_tuples
 from tureen.pipeline.pinning import Pin
 from tureen.pot.files import durable_file
 from tureen.predicate import Clause
 from tureen.queries import QueryRun, compile_clauses
 from tureen.schema import Schema
+from tureen.stems.cells.bitmaps import list_limit
 from tureen.stems.index import BLOCK_ROWS, Block
-from tureen.stems.kernels import Int
 from tureen.stems.run import open_run, sort_by_time, write_run
+from tureen.stems.sort_kernels import Int
 from tureen.stems.stored import CELL_SCHEMA
 
 NOMAT = "NoMat"

@@ -14,7 +14,8 @@ import pytest
 import tureen
 from tureen.arguments import check_name, check_source, check_text
 from tureen.errors import InvalidSchema, QueryFailed, TureenError, UnknownQuery, WaitTimeout
-from tureen.matching import duck, opaque
+from tureen.evaluation import duck
+from tureen.matching import opaque
 from tureen.pot.catalog import Catalog
 from tureen.pot.members import drop_member
 from tureen.pot.streams import create_stream

@@ -14,13 +14,14 @@ from tureen import errors
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 MODULES = sorted([*ROOT.glob("tureen/**/*.py"), *ROOT.glob("pyspark_tureen/**/*.py")])
-FOLDERS = sorted(ROOT.glob("tureen/*/__init__.py"))
+FOLDERS = sorted(path for path in ROOT.glob("tureen/**/__init__.py") if path.parent.name != "tureen")
 LIVES = [ROOT / "docs" / "life-of-a-tuple.md", ROOT / "docs" / "life-of-a-query.md"]
 ERRORS = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, errors.TureenError)]
 
 _PATH = re.compile(
     r"(?<![\w/])(?:tureen|pyspark_tureen|tests|benchmarks|docs|scripts)/(?:[\w.-]+/)*(?:[\w-]+\.(?:py|md))?"
 )
+_LISTED = re.compile(r"`(\w+\.py|\w+/)`")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _CALL = re.compile(r"`((?:\w+\.)*\w+)\(\)`")
 _CONSTANT = re.compile(r"^\| (`[A-Z_]+`(?:, `[A-Z_]+`)*) \| `([\w/]+\.py)` \|", re.MULTILINE)
@@ -106,12 +107,21 @@ def test_every_folder_says_what_it_takes_and_gives(path: Path) -> None:
     assert [word for word in ("Takes", "Holds", "Gives", "Does not know") if word not in said] == []
 
 
+@pytest.mark.parametrize("path", FOLDERS, ids=name_of)
+def test_every_folder_lists_its_files(path: Path) -> None:
+    docstring = ast.get_docstring(tree_of(path)) or ""
+    files = {file.name for file in path.parent.glob("*.py")} - {"__init__.py", "__main__.py"}
+    folders = {f"{folder.parent.name}/" for folder in path.parent.glob("*/__init__.py")}
+    assert set(_LISTED.findall(docstring)) - {f"{path.parent.name}/"} == files | folders
+
+
 def test_every_folder_is_on_the_map() -> None:
-    said = (ROOT / "ARCHITECTURE.md").read_text()
-    places = [f"tureen/{path.parent.name}/" for path in FOLDERS] + [
-        f"tureen/{path.name}" for path in MODULES if path.parent.name == "tureen" and path.name != "__init__.py"
-    ]
-    assert [place for place in places if f"`{place}`" not in said] == []
+    architecture = (ROOT / "ARCHITECTURE.md").read_text()
+    folders = [f"tureen/{path.parent.name}/" for path in FOLDERS if path.parent.parent.name == "tureen"]
+    modules = [path for path in MODULES if path.parent.name == "tureen" and path.name != "__init__.py"]
+    entries = [*folders, *(f"tureen/{path.name}" for path in modules)]
+    assert [entry for entry in entries if f"`{entry}`" not in architecture] == []
+    assert len(re.findall(r"^\| `tureen/", architecture, re.MULTILINE)) <= 20
 
 
 def test_the_tree_of_errors_is_drawn_as_it_is() -> None:

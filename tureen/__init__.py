@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from tureen.errors import TureenError
 
 if TYPE_CHECKING:
-    from tureen.embedded import Soup, open
-    from tureen.integrity import Verification, backup, verify
+    from tureen.client.client import Client, connect
     from tureen.results.answer import Answer, Change
-    from tureen.service.client import Client, connect
-    from tureen.standing import QueryTemplate, StandingQuery
+    from tureen.soup.embedded import Soup, open
+    from tureen.soup.integrity import Verification, backup, verify
+    from tureen.soup.standing import QueryTemplate, StandingQuery
 
     __version__: str
 
@@ -35,15 +35,15 @@ __all__ = [
 _WHERE = {
     "Answer": "tureen.results.answer",
     "Change": "tureen.results.answer",
-    "Client": "tureen.service.client",
-    "QueryTemplate": "tureen.standing",
-    "Soup": "tureen.embedded",
-    "StandingQuery": "tureen.standing",
-    "Verification": "tureen.integrity",
-    "backup": "tureen.integrity",
-    "connect": "tureen.service.client",
-    "open": "tureen.embedded",
-    "verify": "tureen.integrity",
+    "Client": "tureen.client.client",
+    "QueryTemplate": "tureen.soup.standing",
+    "Soup": "tureen.soup.embedded",
+    "StandingQuery": "tureen.soup.standing",
+    "Verification": "tureen.soup.integrity",
+    "backup": "tureen.soup.integrity",
+    "connect": "tureen.client.client",
+    "open": "tureen.soup.embedded",
+    "verify": "tureen.soup.integrity",
 }
 
 

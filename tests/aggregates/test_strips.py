@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tureen.aggregates import kernels, strip
+from tureen.aggregates import aggregate_kernels as kernels
+from tureen.aggregates import strip
 from tureen.aggregates.finals import column_of
 from tureen.aggregates.groups import Groups
 from tureen.aggregates.panes import changes, merged, pane_entries, panes_at, step_entries, steps_over

@@ -10,9 +10,9 @@ import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from numba.core.dispatcher import Dispatcher
-from tureen.aggregates import kernels
-from tureen.aggregates.warm import warm_up
-from tureen.testing.hand import HandTurned
+from tureen.aggregates import aggregate_kernels as kernels
+from tureen.aggregates.warming import warm_up
+from tureen.testing.hand_turned import HandTurned
 
 loops = {one for one in vars(kernels).values() if isinstance(one, Dispatcher)}
 assert len(loops) > 8

@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 
 import tureen
 from tests.service.running import Running
+from tureen.cli.main import app
 from tureen.errors import TureenError
-from tureen.service.cli import app
 
 # ruff: noqa: D102 - `Door` says what each of the methods does
 
@@ -224,7 +224,7 @@ class CommandDoor:
     def _run(self, *words: str, stdin: str = "") -> str:
         if self._process:
             done = subprocess.run(
-                [sys.executable, "-m", "tureen.service.cli", *words],
+                [sys.executable, "-m", "tureen.cli.main", *words],
                 input=stdin,
                 capture_output=True,
                 text=True,

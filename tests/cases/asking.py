@@ -10,7 +10,7 @@ import pyarrow as pa
 from tests.cases.casefile import Case, CaseFile
 from tureen.language import bind_query, parse_duration
 from tureen.language.source import Source
-from tureen.language.split import split, tokenize
+from tureen.language.text.split import split, tokenize
 from tureen.query import Query
 from tureen.schema import Column, Kind, Schema, Type
 from tureen.window import Span, from_micros, to_micros

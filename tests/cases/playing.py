@@ -20,7 +20,7 @@ from tests.cases.casefile import Case, CaseFile, Expected, Failure
 from tests.cases.tables import Table
 from tureen.errors import TureenError
 from tureen.pipeline import arrival, upkeep
-from tureen.testing.hand import HandTurned
+from tureen.testing.hand_turned import HandTurned
 
 TAIL_ROWS = 4
 """Runs of fewer rows are left as a tail, so that a handful of tuples has both."""

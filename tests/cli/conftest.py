@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.service.running import Running
-from tureen.service.cli import run
+from tureen.cli.main import run
 
 _numbers = itertools.count()
 

@@ -299,7 +299,7 @@ def test_a_pot_without_a_server_from_beginning_to_end(tmp_path: Path) -> None:
 
     def tureen_(*words: str) -> str:
         done = subprocess.run(
-            [sys.executable, "-m", "tureen.service.cli", *words], capture_output=True, text=True, env=env, check=False
+            [sys.executable, "-m", "tureen.cli.main", *words], capture_output=True, text=True, env=env, check=False
         )
         # It ends well although Spark is still starting, in a process of its own.
         assert (done.returncode, "Fatal" in done.stderr) == (0, False), done.stderr
@@ -320,7 +320,7 @@ def test_csv_can_be_read_back(cli: Cli, stream: str) -> None:
 
 def test_help_and_usage_errors_come_without_what_is_heavy() -> None:
     code = (
-        "import sys\nfrom tureen.service.cli import run\n"
+        "import sys\nfrom tureen.cli.main import run\n"
         "codes = [run(['--help']), run(['query', 'invoke', '--help']), run(['query', 'brew'])]\n"
         "print('::', *sys.modules, *codes)"
     )
@@ -333,7 +333,7 @@ def test_help_and_usage_errors_come_without_what_is_heavy() -> None:
 
 def test_output_into_a_pipe_that_closes(served_pot: Running) -> None:
     env = {**os.environ, "TUREEN_URL": served_pot.url, "TUREEN_TOKEN": served_pot.tokens["admin"]}
-    command = f"{sys.executable} -m tureen.service.cli stream list | head -1"
+    command = f"{sys.executable} -m tureen.cli.main stream list | head -1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=env, check=True)
     assert (done.stdout.count("\n"), "Traceback" in done.stderr) == (1, False)
 

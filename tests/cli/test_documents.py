@@ -12,8 +12,8 @@ import pytest
 import tureen
 from tests.cli.conftest import Cli
 from tests.service.running import Running
-from tureen.service.cli_reference import reference, with_reference
-from tureen.service.shell import HELP
+from tureen.cli.reference import reference, with_reference
+from tureen.cli.shell.shell import HELP
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "cli.md").read_text()

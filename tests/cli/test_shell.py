@@ -20,8 +20,8 @@ import pytest
 
 from tests.cli.conftest import Cli
 from tests.service.running import Running
-from tureen.service.shell_names import KEYWORDS, Name, offered
-from tureen.service.shell_split import is_complete, split
+from tureen.cli.shell.completion import KEYWORDS, Name, offered
+from tureen.cli.shell.splitting import is_complete, split
 
 
 def test_from_a_pipe(cli: Cli, stream: str) -> None:
@@ -99,7 +99,7 @@ def test_what_is_offered() -> None:
 COMMAND = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from tureen.service.cli import main
+from tureen.cli.main import main
 main()
 """
 

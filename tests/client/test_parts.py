@@ -12,11 +12,11 @@ import pytest
 import tureen
 from tests.service.running import Running
 from tureen import errors
+from tureen.client.events import Event, lines_of, read_events
+from tureen.client.remote_errors import error_from
+from tureen.client.retry import LONGEST_PAUSE, Failure, Retries
+from tureen.client.tokens import Tokens
 from tureen.errors import Forbidden, Place, TureenError, Unauthorized
-from tureen.service.client_errors import error_from
-from tureen.service.client_events import Event, lines_of, read_events
-from tureen.service.client_retry import LONGEST_PAUSE, Failure, Retries
-from tureen.service.client_tokens import Tokens
 
 KINDS = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, TureenError)]
 

@@ -11,8 +11,8 @@ import pytest
 
 import tureen
 from tests.service.running import Running, running
+from tureen.cli.main import run
 from tureen.errors import TureenError, Unreachable
-from tureen.service.cli import run
 
 
 def _openssl(*words: str) -> None:

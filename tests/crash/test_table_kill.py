@@ -10,10 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tureen.dimensions import Dimensions
 from tureen.errors import UnknownTable
 from tureen.pot.catalog import Catalog
 from tureen.pot.sweep import sweep
+from tureen.soup.tables import Dimensions
 
 ROWS = 1000
 PLACES = ["table.before_write", "table.before_commit", "table.in_commit", "table.after_commit"]
@@ -22,7 +22,7 @@ CODE = """
 import sys
 from pathlib import Path
 import pyarrow as pa
-from tureen.dimensions import Dimensions
+from tureen.soup.tables import Dimensions
 from tureen.pot.catalog import Catalog
 tables = Dimensions(Catalog(Path(sys.argv[1])))
 rows = pa.table({"n": pa.array([2] * int(sys.argv[3]), pa.int32())})

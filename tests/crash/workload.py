@@ -12,7 +12,7 @@ from pathlib import Path
 from pyspark.sql.datasource import WriterCommitMessage
 
 from tureen.language import bind_query
-from tureen.language.shapes import shape_of
+from tureen.language.text.shapes import shape_of
 from tureen.pipeline import arrival, compiling, upkeep
 from tureen.pipeline.debts import pay, pay_debts
 from tureen.pipeline.inbox_sink import InboxSink

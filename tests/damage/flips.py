@@ -12,13 +12,13 @@ from typing import Any
 import pyarrow as pa
 
 from tureen.errors import PotError
-from tureen.integrity import verify
-from tureen.opened import OpenPot
 from tureen.pot.catalog import CATALOG_FILE, Catalog, micros_now
 from tureen.pot.damage import named_files
 from tureen.pot.members import _mapped
 from tureen.results.invoke import Invoker
-from tureen.testing.hand import HandTurned
+from tureen.soup.integrity import verify
+from tureen.soup.open_pot import OpenPot
+from tureen.testing.hand_turned import HandTurned
 
 SCHEMA = "k INT, v DOUBLE, s STRING, ts TIMESTAMP"
 ROWS = 6000

@@ -11,14 +11,14 @@ import pytest
 
 from tests.damage import flips
 from tureen.errors import DamagedFile, PotError
-from tureen.integrity import backup, verify
 from tureen.pot.catalog import CATALOG_FILE, Catalog
 from tureen.pot.damage import noted_damage
 from tureen.pot.parts import Parts
 from tureen.pot.runs import Run, live_runs, rejected_rows
 from tureen.pot.status import pot_status
+from tureen.soup.integrity import backup, verify
 from tureen.stems.run import Layout
-from tureen.testing.hand import HandTurned
+from tureen.testing.hand_turned import HandTurned
 
 
 @pytest.fixture(scope="session")

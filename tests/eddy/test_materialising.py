@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tureen.eddy.materialising import Budget, Demand, Prices, bytes_per_tuple, saved, spent, worth_keeping
+from tureen.eddy.materializing import Budget, Demand, Prices, bytes_per_tuple, saved, spent, worth_keeping
 
 PRICES, BUDGET = Prices(), Budget()
 ASKED = Demand(1, asked=1e9, selectivity=0.01, arrivals=1e4, held=1e6)

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import tureen
-from tureen.testing.hand import HandTurned
+from tureen.testing.hand_turned import HandTurned
 
 
 @pytest.fixture(scope="module")

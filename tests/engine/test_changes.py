@@ -16,8 +16,8 @@ from tureen.errors import SqlError, TureenError, Unsupported
 from tureen.pipeline import arrival, upkeep
 from tureen.pot.position import BEGINNING, Position
 from tureen.results.changes import News
-from tureen.testing.hand import HandTurned
-from tureen.waiting import follow
+from tureen.soup.waiting import follow
+from tureen.testing.hand_turned import HandTurned
 
 BASE = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -16,15 +16,15 @@ from starlette.requests import HTTPConnection
 import tureen
 from tureen.errors import Unauthorized, UnknownQuery
 from tureen.pot import catalog as catalog_module
-from tureen.pot.access import create_token, revoke_token
 from tureen.pot.catalog import Catalog
 from tureen.pot.named import NamedStreams
 from tureen.pot.position import Position
 from tureen.pot.streams import create_stream, drop_stream, find_stream
+from tureen.pot.tokens import create_token, revoke_token
 from tureen.schema import Schema
-from tureen.service.access import Gate
-from tureen.service.watching import Watcher
-from tureen.testing.hand import HandTurned
+from tureen.service.authorization import Gate
+from tureen.service.watcher import Watcher
+from tureen.testing.hand_turned import HandTurned
 
 Held = Callable[[Callable[[], object]], AbstractContextManager[None]]
 
@@ -180,7 +180,7 @@ def test_a_stream_that_was_made_anew_is_the_one_that_is_pushed_to(feeder: HandTu
 DIES = """
 import sys
 from pathlib import Path
-from tureen.testing.hand import HandTurned
+from tureen.testing.hand_turned import HandTurned
 hand = HandTurned(Path(sys.argv[1]))
 print("open", flush=True)
 sys.stdin.readline()

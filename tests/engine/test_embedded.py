@@ -16,7 +16,7 @@ from sqlalchemy import update
 import tureen
 from tureen import errors
 from tureen.pot.catalog import Catalog
-from tureen.pot.tables import meta
+from tureen.pot.catalog_tables import meta
 
 SCHEMA = "sym STRING, price DOUBLE, qty INT, ts TIMESTAMP"
 

@@ -13,7 +13,7 @@ import pytest
 
 from tureen.errors import QueryFailed
 from tureen.results import kept
-from tureen.testing.hand import HandClock, HandTurned
+from tureen.testing.hand_turned import HandClock, HandTurned
 
 BASE = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -6,7 +6,7 @@ import pytest
 
 from tureen.errors import UnknownQuery
 from tureen.results import invoke
-from tureen.testing.hand import HandTurned
+from tureen.testing.hand_turned import HandTurned
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tureen.testing.hand import HandTurned
+from tureen.testing.hand_turned import HandTurned
 from tureen.window import to_micros
 
 BASE = datetime(2026, 1, 1, tzinfo=UTC)

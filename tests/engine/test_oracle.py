@@ -25,13 +25,13 @@ from tests.oracle.judging import alike
 from tureen.errors import QueryFailed, Unsupported
 from tureen.pipeline import arrival, compiling, upkeep
 from tureen.pot.catalog import take_seq
+from tureen.pot.catalog_tables import clauses
 from tureen.pot.clauses import choose_clauses
-from tureen.pot.tables import clauses
 from tureen.predicate import AllOf, AnyOf, Predicate
 from tureen.query import Expression, Query, aggregate_name, over_name
 from tureen.schema import FRACTIONAL, Kind, Schema
 from tureen.testing import Handle, Oracle, comparable, strategies
-from tureen.testing.hand import Batch, HandTurned
+from tureen.testing.hand_turned import Batch, HandTurned
 from tureen.testing.truth import holds
 from tureen.testing.values import merged
 from tureen.window import from_micros, to_micros

@@ -12,10 +12,10 @@ from tureen.errors import DuplicateName, TureenError, TypeMismatch, UnknownQuery
 from tureen.pot.catalog import Catalog
 from tureen.pot.named import NamedStreams
 from tureen.pot.streams import create_stream, drop_stream, find_stream
-from tureen.registry import Registry
 from tureen.results.invoke import Invoker
 from tureen.schema import Schema
-from tureen.templates import Templates
+from tureen.soup.registry import Registry
+from tureen.soup.templates import Templates
 
 SQL = "SELECT a FROM s WHERE a > {}"
 

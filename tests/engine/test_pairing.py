@@ -19,8 +19,8 @@ from tureen.pot.streams import create_stream
 from tureen.results.invoke import Invoker
 from tureen.results.pairing import Indexed, Joined, Pairing
 from tureen.schema import Schema
+from tureen.soup.templates import Templates
 from tureen.stems.intake import to_batch
-from tureen.templates import Templates
 
 BASE = datetime(2026, 1, 1, tzinfo=UTC)
 SCHEMA = Schema.parse("i INT, l BIGINT, d DOUBLE, f FLOAT, s STRING, b BOOLEAN, day DATE, ts TIMESTAMP", "ts")
@@ -87,7 +87,7 @@ def test_index_and_join_agree(templates: Templates, asked: tuple[str, pa.Table],
     indexed = pairing_of(templates, sql, params)
     assert isinstance(indexed, Indexed), sql
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tureen.templates.can_compile", lambda *_: False)
+        patch.setattr("tureen.soup.templates.can_compile", lambda *_: False)
         joined = pairing_of(templates, sql, params)
     assert isinstance(joined, Joined)
     common = [

@@ -25,9 +25,9 @@ from tureen.errors import (
     UnknownStream,
     UnknownTable,
 )
-from tureen.language.statements import parse_statement
+from tureen.language.text.statements import parse_statement
 from tureen.schema import Schema
-from tureen.statements import Speaks, run_statement
+from tureen.soup.statement_runner import Speaks, run_statement
 
 PAGE = (Path(__file__).parents[2] / "docs" / "statements.md").read_text()
 EXAMPLES = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)

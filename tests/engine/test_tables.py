@@ -25,10 +25,10 @@ from tureen.errors import (
 )
 from tureen.language import bind_query
 from tureen.pot.catalog import Catalog, check_attempt
+from tureen.pot.catalog_tables import dead_attempts, dimensions
 from tureen.pot.named import NamedStreams
 from tureen.pot.streams import create_stream, find_stream
 from tureen.pot.sweep import sweep
-from tureen.pot.tables import dead_attempts, dimensions
 from tureen.schema import Schema
 
 SCHEMA = "sym STRING, sector STRING"
@@ -219,15 +219,15 @@ def rows_of(number: int) -> pa.Table:
 def test_a_reader_that_comes_too_late_looks_again(soup: tureen.Soup, monkeypatch: pytest.MonkeyPatch) -> None:
     soup.create_table("t", "n INT, place INT", rows_of(1))
     catalog = Catalog(soup.path)
-    real = tureen.dimensions.read_content  # type: ignore[attr-defined]
+    real = tureen.soup.tables.read_content
 
     def late(root: Path, content: Any) -> pa.Table:
-        monkeypatch.setattr("tureen.dimensions.read_content", real)
+        monkeypatch.setattr("tureen.soup.tables.read_content", real)
         soup.replace_table("t", rows_of(2))
         sweep(catalog, grace=-1)
         return real(root, content)
 
-    monkeypatch.setattr("tureen.dimensions.read_content", late)
+    monkeypatch.setattr("tureen.soup.tables.read_content", late)
     assert soup.table("t").column("n").to_pylist() == [2] * 500
     catalog.close()
 
@@ -253,7 +253,7 @@ def test_a_replacement_that_was_given_up_cannot_come_back(soup: tureen.Soup, mon
     soup.create_table("t", SCHEMA, ROWS)
     catalog = Catalog(soup.path)
     monkeypatch.setattr(
-        "tureen.dimensions.crash_point",
+        "tureen.soup.tables.crash_point",
         lambda place: place == "table.before_commit" and sweep(catalog, abandoned_after=-1),
     )
     with pytest.raises(PotError, match="was given up"):
@@ -276,7 +276,7 @@ def test_a_replacement_of_a_table_that_is_dropped_meanwhile(soup: tureen.Soup, m
             soup.drop_table("t")
             soup.create_table("t", "other INT")
 
-    monkeypatch.setattr("tureen.dimensions.crash_point", meanwhile)
+    monkeypatch.setattr("tureen.soup.tables.crash_point", meanwhile)
     with pytest.raises(UnknownTable, match="was dropped meanwhile"):
         soup.replace_table("t", [])
     assert soup.table("t").column_names == ["other"]

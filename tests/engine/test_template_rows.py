@@ -25,7 +25,7 @@ from tureen.pot.streams import drop_stream, find_stream
 from tureen.pot.sweep import sweep
 from tureen.pot.template_files import MOST_GONE
 from tureen.results.invoke import Invoker
-from tureen.templates import Templates
+from tureen.soup.templates import Templates
 
 
 @pytest.fixture
@@ -390,7 +390,7 @@ from pathlib import Path
 from tureen.pot.catalog import Catalog
 from tureen.pot.named import NamedStreams
 from tureen.results.invoke import Invoker
-from tureen.templates import Templates
+from tureen.soup.templates import Templates
 catalog = Catalog(Path(sys.argv[1]))
 templates = Templates(catalog, NamedStreams(catalog), Invoker(catalog))
 if sys.argv[3] == "add":

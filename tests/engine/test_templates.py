@@ -33,8 +33,8 @@ from tureen.pot.position import Position
 from tureen.pot.streams import drop_stream, find_stream
 from tureen.pot.sweep import sweep
 from tureen.results.matches import Matches
-from tureen.templates import Templates
-from tureen.testing.hand import HandTurned
+from tureen.soup.templates import Templates
+from tureen.testing.hand_turned import HandTurned
 
 BASE = datetime(2026, 1, 1, tzinfo=UTC)
 SCHEMA = "sym STRING, price DOUBLE, qty BIGINT, net DECIMAL(10,2), day DATE, ok BOOLEAN, ts TIMESTAMP"
@@ -269,7 +269,7 @@ from pathlib import Path
 from tureen.pot.catalog import Catalog
 from tureen.pot.named import NamedStreams
 from tureen.results.invoke import Invoker
-from tureen.templates import Templates
+from tureen.soup.templates import Templates
 catalog = Catalog(Path(sys.argv[1]))
 templates = Templates(catalog, NamedStreams(catalog), Invoker(catalog))
 templates.register("SELECT * FROM s WHERE qty > :n", [{"n": number} for number in range(1000)], "many")

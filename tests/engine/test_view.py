@@ -10,21 +10,21 @@ from sqlalchemy import update
 
 from tureen.errors import UnknownQuery
 from tureen.pot.catalog import Catalog, take_seq
+from tureen.pot.catalog_tables import queries, streams
 from tureen.pot.clauses import choose_clauses, fail_clauses
 from tureen.pot.members import drop_member
 from tureen.pot.named import NamedStreams
 from tureen.pot.queries import Gone, Registration, share
 from tureen.pot.registering import change_together
 from tureen.pot.streams import create_stream
-from tureen.pot.tables import queries, streams
 from tureen.pot.templates import share_template
 from tureen.predicate import Interval, Within
 from tureen.results import view as module
 from tureen.results.invoke import Invoker
 from tureen.results.view import View
 from tureen.schema import Schema
-from tureen.templates import Templates
-from tureen.testing.hand import change
+from tureen.soup.templates import Templates
+from tureen.testing.hand_turned import change
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 
 from tests.flights.data import SCHEMA, batches, read_flights
 from tests.flights.questions import Question, read_questions
-from tureen.testing.hand import HandTurned
+from tureen.testing.hand_turned import HandTurned
 from tureen.window import to_micros
 
 CLOSE = 1e-9

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tureen.errors import TureenError
 from tureen.language import bind_query, parse_duration
-from tureen.language.functions import NAMES
+from tureen.language.binding.calls import NAMES
 from tureen.predicate import dump_clause, load_clause
 from tureen.schema import Schema
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from tureen.errors import SqlError
-from tureen.language.depth import MAX_DEPTH, MAX_OPERATORS
-from tureen.language.query import bind_query
-from tureen.matching import duck
+from tureen.evaluation import duck
+from tureen.language.binding.passes import bind_query
+from tureen.language.text.depth import MAX_DEPTH, MAX_OPERATORS
 from tureen.query import Query
 from tureen.schema import Schema
 

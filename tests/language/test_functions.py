@@ -23,14 +23,14 @@ from sqlglot.dialects.spark import Spark
 
 from tests.language.edges import SCHEMA, VALUES, table
 from tureen.errors import SqlError
-from tureen.language.bind import bind
-from tureen.language.float_texts import float_text
-from tureen.language.functions import NAMES
-from tureen.language.raising import can_raise
-from tureen.language.render import render
-from tureen.language.scope import Scope
+from tureen.language.binding.bind import bind
+from tureen.language.binding.calls import NAMES
+from tureen.language.binding.scope import Scope
+from tureen.language.duckdb.raising import can_raise
+from tureen.language.duckdb.render import render
+from tureen.language.functions.float_texts import float_text
 from tureen.language.source import Source
-from tureen.language.split import tokenize
+from tureen.language.text.split import tokenize
 from tureen.language.tree import Expr, columns_in
 from tureen.schema import Schema, Type
 

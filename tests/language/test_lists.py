@@ -9,10 +9,11 @@ import pytest
 from sqlglot.dialects.spark import Spark
 
 from tureen.errors import SqlError
-from tureen.language import lists, split
-from tureen.language.lists import LIST, tokenize_with_lists
-from tureen.language.query import bind_query
-from tureen.language.shapes import shape_of
+from tureen.language.binding.passes import bind_query
+from tureen.language.text import in_lists as lists
+from tureen.language.text import split
+from tureen.language.text.in_lists import LIST, tokenize_with_lists
+from tureen.language.text.shapes import shape_of
 from tureen.query import Query
 from tureen.schema import Schema
 

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tureen.language import bind_query
-from tureen.language.member import MemberBinder
-from tureen.language.template import read_template, spelt
+from tureen.language.spelling import spelt
+from tureen.language.templates.member import MemberBinder
+from tureen.language.templates.template import read_template
 from tureen.predicate import dump_clause
 from tureen.query import Query
 from tureen.schema import Schema

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tureen.errors import TureenError, UnknownColumn
 from tureen.language import bind_query
-from tureen.language.quick import QuickBinder
-from tureen.language.shapes import shape_of
+from tureen.language.fast.quick import QuickBinder
+from tureen.language.text.shapes import shape_of
 from tureen.predicate import Interval
 from tureen.query import Query
 from tureen.schema import Schema
@@ -237,13 +237,13 @@ def test_known_factors_are_put_together_as_in_full(data: st.DataObject) -> None:
 def test_the_second_of_every_frame_is_not_parsed(head: str, tail: str, monkeypatch: pytest.MonkeyPatch) -> None:
     binder = QuickBinder()
     binder.bind(f"{head} s > '2' AND i > 3 {tail}", lookup)
-    monkeypatch.setattr("tureen.language.quick.bind_query", None)
+    monkeypatch.setattr("tureen.language.fast.quick.bind_query", None)
     text = f"{head}\n i  > 5\t AND s > 'z' AND i > 4{tail}"
     assert binder.bind(text, lookup)[0] == bind_query(text, lookup)
 
 
 def test_what_binding_in_full_says_otherwise_is_not_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tureen.language.quick.intervals_of", lambda *_: (Interval(77),))
+    monkeypatch.setattr("tureen.language.fast.quick.intervals_of", lambda *_: (Interval(77),))
     binder = QuickBinder()
     for text in 3 * ["SELECT i FROM str WHERE i > 3", "SELECT i FROM str WHERE i > 4"]:
         assert binder.bind(text, lookup)[0] == bind_query(text, lookup)
@@ -253,7 +253,7 @@ def test_a_new_mixture_of_known_factors_is_not_parsed(monkeypatch: pytest.Monkey
     binder = QuickBinder()
     for text in ("SELECT i FROM str WHERE i > 3 AND s = 'a'", "SELECT i FROM str WHERE d BETWEEN 1 AND 2"):
         binder.bind(text, lookup)
-    monkeypatch.setattr("tureen.language.quick.bind_query", None)
+    monkeypatch.setattr("tureen.language.fast.quick.bind_query", None)
     text = "SELECT i FROM str WHERE s = 'b' AND d BETWEEN 3 AND 4 AND i > 5"
     assert binder.bind(text, lookup)[0] == bind_query(text, lookup)
 
@@ -262,7 +262,7 @@ def test_the_second_of_a_shape_is_not_parsed(monkeypatch: pytest.MonkeyPatch) ->
     binder = QuickBinder()
     text = "SELECT i FROM str WHERE s = '{}' AND d > {} AND i < -{} BEGIN NOW - 5 END NOW"
     binder.bind(text.format("x", 1.5, 3), lookup)
-    monkeypatch.setattr("tureen.language.quick.bind_query", None)
+    monkeypatch.setattr("tureen.language.fast.quick.bind_query", None)
     found, shape = binder.bind(text.format("it", 2.25, 77), lookup)
     assert found == bind_query(text.format("it", 2.25, 77), lookup)
     assert shape == shape_of(text.format("x", 1.5, 2)).text
@@ -277,7 +277,7 @@ def test_a_stream_that_was_made_anew_is_looked_at_anew(monkeypatch: pytest.Monke
     assert found == bind_query(text, lambda name: (name, other))
     assert found.clause != binder.bind(text, lookup)[0].clause
     binder.bind(text, lambda name: (name, other))
-    monkeypatch.setattr("tureen.language.quick.bind_query", None)
+    monkeypatch.setattr("tureen.language.fast.quick.bind_query", None)
     assert binder.bind(text, lambda name: (name, other))[0] == found
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tureen.language import bind_query
-from tureen.language.aggregates import AGGREGATES
-from tureen.language.functions import NAMES
-from tureen.language.now import NAMES as NOWS
-from tureen.language.ranking import RANKS
+from tureen.language.binding.aggregates import AGGREGATES
+from tureen.language.binding.calls import NAMES
+from tureen.language.binding.now import NAMES as NOWS
+from tureen.language.binding.ranking import RANKS
 from tureen.schema import Kind, Schema
 
 PAGE = (Path(__file__).parents[2] / "docs" / "language.md").read_text()

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tureen.errors import InvalidSchema, Place, SqlError, TureenError
-from tureen.language.statements import (
+from tureen.language.text.statements import (
     CreateStream,
     CreateTable,
     Describe,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tureen.matching import Buffers, Cell, CellReader, Costs, Tuning, describe, match_block, way_of
 from tureen.predicate import Clause, Interval, Like, Within
 from tureen.queries import QueryRun, compile_clauses
-from tureen.queries.access import AccessIndex
+from tureen.queries.access_predicates import AccessIndex
 from tureen.queries.lineage import Lineage
 from tureen.stems.index import Block, index_block
 

@@ -11,10 +11,10 @@ import pytest
 
 from tureen.errors import QueryFailed
 from tureen.matching import Buffers, CellReader, RunCells, Tuning, match_block, select
-from tureen.matching.bitmaps import list_limit
 from tureen.predicate import Clause, Compare, Interval, Opaque, Within
 from tureen.queries import compile_clauses
 from tureen.schema import Schema
+from tureen.stems.cells.bitmaps import list_limit
 from tureen.stems.index import BLOCK_ROWS, Block, index_block
 from tureen.stems.stored import CELL_SCHEMA
 

@@ -9,10 +9,10 @@ import threading
 import pyarrow as pa
 import pytest
 
-from tureen import evaluation
 from tureen.errors import LimitExceeded, QueryFailed
-from tureen.language.query import bind_query
-from tureen.matching import duck
+from tureen.evaluation import duck
+from tureen.evaluation import limits as evaluation
+from tureen.language.binding.passes import bind_query
 from tureen.schema import Schema
 
 ENDLESS = "SELECT sum(rows.id * a.range) AS n FROM rows, range(1000000) a, range(1000000) b"
@@ -99,7 +99,7 @@ def test_constants_that_would_explode_are_refused(sql: str) -> None:
 
 MANY_TEXTS = r"""
 import re, pyarrow as pa
-from tureen.matching import duck
+from tureen.evaluation import duck
 from tests.matching.test_limits import output
 rows = pa.table({"id": range(2_000), "text": ["x" * 9_900] * 2_000})
 made = [output(f"length(concat(rpad(text, 10000, 'a{n}'), rpad(text, 10000, 'b{n}')))") for n in range(20)]

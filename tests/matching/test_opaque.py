@@ -7,11 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tureen.matching import duck, match_block, opaque
+from tureen.evaluation import duck
+from tureen.matching import match_block, opaque
 from tureen.matching.buffers import Buffers
-from tureen.matching.cell import CellReader
 from tureen.predicate import Clause, Interval, Opaque, Within
 from tureen.queries import compile_clauses
+from tureen.stems.cells.cell import CellReader
 from tureen.stems.index import Block
 
 ROWS = 1000

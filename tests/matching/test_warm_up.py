@@ -12,11 +12,15 @@ from matching.material import SCHEMA, batch_of, random_clause, random_rows
 from matching.rules import random_rules
 from numba.core.dispatcher import Dispatcher
 import tureen.matching as matching
-from tureen.matching import access, bitmaps, buckets, decoding, prefixes, reading, rowmajor, scanning
-from tureen.matching import kernels as clauses
+from tureen.matching import buckets, prefixes, rowmajor, scanning
+from tureen.matching import access_kernels as access
+from tureen.stems.cells import bitmaps
+from tureen.stems.cells import decoding
+from tureen.stems.cells import container_kernels as reading
+from tureen.matching import clause_kernels as clauses
 from tureen.queries import QueryRun, compile_clauses
-from tureen.queries.access import AccessIndex
-from tureen.stems import kernels
+from tureen.queries.access_predicates import AccessIndex
+from tureen.stems import sort_kernels as kernels
 from tureen.stems.index import Block, index_block
 
 loops = {
@@ -26,7 +30,7 @@ loops = {
     if isinstance(one, Dispatcher)
 }
 assert len(loops) > 20
-matching.warm_up()
+matching.warming()
 known = {one: list(one.signatures) for one in loops}
 from matching.test_access import WAYS
 buffers = [matching.Buffers(tuning) for tuning in WAYS.values()]

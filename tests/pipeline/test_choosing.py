@@ -11,7 +11,7 @@ import pytest
 
 from tureen.errors import QueryFailed
 from tureen.pipeline import arrival, choosing
-from tureen.testing.hand import HandTurned
+from tureen.testing.hand_turned import HandTurned
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SQL = "SELECT a FROM s WHERE a < 5"

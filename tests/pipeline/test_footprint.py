@@ -20,7 +20,7 @@ from tureen.pot.runs import Run, live_runs
 from tureen.pot.streams import find_stream
 from tureen.pot.sweep import sweep
 from tureen.results.segment import Segment
-from tureen.testing.hand import HandTurned
+from tureen.testing.hand_turned import HandTurned
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ALL = "BEGIN NOW - 100 YEARS END NOW + 100 YEARS"
@@ -172,7 +172,7 @@ def test_a_reader_that_is_overtaken_by_merges_each_time_still_answers(
 _READER = """
 import sys
 from pathlib import Path
-from tureen.testing.hand import HandTurned
+from tureen.testing.hand_turned import HandTurned
 
 soup, query = HandTurned(Path(sys.argv[1])), sys.argv[2]
 soup.invoker.view.refresh()

@@ -20,7 +20,7 @@ from tureen.pot.log import segments
 from tureen.pot.runs import rejected_rows
 from tureen.pot.streams import create_stream, drop_stream, find_stream
 from tureen.schema import Schema
-from tureen.testing.hand import HandTurned
+from tureen.testing.hand_turned import HandTurned
 
 SCHEMA = Schema.parse("id BIGINT, a INT")
 

@@ -18,7 +18,7 @@ from tureen.pot.query_runs import QueryRunRecord, live_query_runs, renew_query_r
 from tureen.pot.runs import Run, expiring_since, live_runs
 from tureen.pot.streams import find_stream
 from tureen.pot.sweep import sweep
-from tureen.testing.hand import HandClock, HandTurned
+from tureen.testing.hand_turned import HandClock, HandTurned
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

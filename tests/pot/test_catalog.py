@@ -14,13 +14,13 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from tureen.errors import PotError, PotLocked, PotVersion, StorageFailed, TureenError
+from tureen.pot.bulk_statements import Many
 from tureen.pot.catalog import Catalog, check_attempt, take_seq
+from tureen.pot.catalog_tables import garbage, meta
 from tureen.pot.files import durable_file, new_attempt
 from tureen.pot.lease import Lease
-from tureen.pot.many import Many
 from tureen.pot.position import Position
 from tureen.pot.sweep import sweep
-from tureen.pot.tables import garbage, meta
 
 
 def test_a_pot_of_another_version_is_refused(tmp_path: Path) -> None:

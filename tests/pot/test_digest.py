@@ -11,12 +11,12 @@ import pytest
 from tureen.errors import DamagedFile
 from tureen.pot.catalog import CATALOG_FILE, Catalog
 from tureen.pot.digest import Digest
-from tureen.testing.hand import HandTurned
+from tureen.testing.hand_turned import HandTurned
 
 OTHER = """
 import sys
 from pathlib import Path
-from tureen.testing.hand import HandTurned
+from tureen.testing.hand_turned import HandTurned
 hand = HandTurned(Path(sys.argv[1]))
 hand.push("s", [{"n": int(sys.argv[2])}])
 hand.close()

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tureen.errors import StorageFailed
-from tureen.pot.groups import GroupCommit
+from tureen.pot.group_commit import GroupCommit
 from tureen.pot.turn import Turn
 
 
@@ -91,7 +91,7 @@ def test_many_at_once_lose_nothing() -> None:
 INTERRUPTED = """
 import random, signal, sys, threading
 from tureen.errors import StorageFailed
-from tureen.pot.groups import GroupCommit
+from tureen.pot.group_commit import GroupCommit
 
 group = GroupCommit(lambda items: items)
 counts, ending = [0, 0, 0], threading.Event()

@@ -14,12 +14,12 @@ from tureen.errors import KeyConflict, TureenError
 from tureen.pot import inbox as inbox_module
 from tureen.pot import log
 from tureen.pot.catalog import Catalog, micros_now
+from tureen.pot.catalog_tables import push_keys, streams
 from tureen.pot.heads import Heads, log_directory
 from tureen.pot.inbox import Inbox
 from tureen.pot.log import scan, segments
 from tureen.pot.record import Entry
 from tureen.pot.streams import create_stream, drop_stream, find_stream
-from tureen.pot.tables import push_keys, streams
 from tureen.schema import Schema
 
 

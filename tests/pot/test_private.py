@@ -16,8 +16,8 @@ from tureen.pot.inbox import Inbox
 from tureen.pot.lease import Lease
 from tureen.pot.named import NamedStreams
 from tureen.pot.streams import find_stream
-from tureen.templates import Templates
-from tureen.testing.hand import HandTurned
+from tureen.soup.templates import Templates
+from tureen.testing.hand_turned import HandTurned
 
 COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
 

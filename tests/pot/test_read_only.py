@@ -15,7 +15,7 @@ import pytest
 import tureen
 from tureen.errors import PotError
 from tureen.pot.catalog import Catalog
-from tureen.testing.hand import HandTurned
+from tureen.testing.hand_turned import HandTurned
 
 READ = """
 import sys, tureen

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from tureen.errors import DuplicateName, UnknownQuery, UnknownStream
+from tureen.pot.bulk_statements import AT_A_TIME
 from tureen.pot.catalog import Catalog, take_seq
+from tureen.pot.catalog_tables import clauses, queries, query_runs
 from tureen.pot.clauses import choose_clauses, fail_clauses
-from tureen.pot.many import AT_A_TIME
 from tureen.pot.queries import Gone, Registration, find_query
 from tureen.pot.query_runs import QueryRunRecord, publish_query_run
 from tureen.pot.registering import change_together
 from tureen.pot.streams import create_stream, drop_stream, find_stream
-from tureen.pot.tables import clauses, queries, query_runs
 from tureen.predicate import Interval, Within
 from tureen.schema import Schema
-from tureen.testing.hand import change
+from tureen.testing.hand_turned import change
 
 
 def two_streams(root: Path) -> Catalog:

@@ -13,9 +13,9 @@ from typing import Any
 import httpx
 
 import tureen
-from tureen.pot.access import create_token
 from tureen.pot.catalog import Catalog, micros_now
-from tureen.service.serve import Server, bind, make_server
+from tureen.pot.tokens import create_token
+from tureen.service.server import Server, bind, make_server
 from tureen.service.settings import Settings
 from tureen.service.state import Service
 

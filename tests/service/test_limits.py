@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.service.running import Running
-from tureen import evaluation
+from tureen.evaluation import limits as evaluation
 
 
 @contextmanager

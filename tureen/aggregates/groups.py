@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tureen.matching.duck import run
+from tureen.evaluation.duck import run
 from tureen.query import key_name
 from tureen.schema import FRACTIONAL, Type
 

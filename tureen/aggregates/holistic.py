@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
+from tureen.aggregates.bivariate import PAIRS, pair_sql
+from tureen.aggregates.expression_values import ROW
 from tureen.aggregates.finals import EXACT, averages
-from tureen.aggregates.pairs import PAIRS, pair_sql
 from tureen.aggregates.plan import together
-from tureen.aggregates.values import ROW
-from tureen.matching.duck import arrow_column, run
+from tureen.evaluation.duck import arrow_column, run
 from tureen.query import Aggregate, Expression
 from tureen.schema import FRACTIONAL, Kind
 

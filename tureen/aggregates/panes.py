@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tureen.aggregates import kernels
-from tureen.aggregates.kernels import States
+from tureen.aggregates import aggregate_kernels as kernels
+from tureen.aggregates.aggregate_kernels import States
 from tureen.aggregates.plan import Plan
 from tureen.aggregates.strip import (
     Division,

@@ -8,7 +8,7 @@ from enum import Enum, auto
 import numpy as np
 import numpy.typing as npt
 
-from tureen.aggregates import kernels
+from tureen.aggregates import aggregate_kernels as kernels
 from tureen.query import Aggregate, Expression, Grouping
 from tureen.schema import FRACTIONAL, Kind, Type
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tureen.aggregates import kernels
+from tureen.aggregates import aggregate_kernels as kernels
 from tureen.aggregates.groups import Codes
 from tureen.aggregates.plan import Form, Measure, Plan
 from tureen.stems.index import address_of, keys_of

@@ -3,9 +3,13 @@
 Takes: clauses, and what was observed of the operators so far. Holds: counts.
 Gives: the operator that a block of tuples visits next; the order in which a clause's factors are tried.
 Does not know: tuples, how an operator works, the clock, Spark. Whatever is random is passed in.
+
+* `routing.py`, `operators.py`: where tuples go (CACQ §2); `policies.py`, `tickets.py`: how that is chosen (CACQ §3)
+* `statistics.py`: what was observed; `orders.py`: the best and worst order, for comparison
+* `factor_order.py`: the order of one clause's factors; `materializing.py`: eager or lazy
 """
 
-from tureen.eddy.factors import order_factors
+from tureen.eddy.factor_order import order_factors
 from tureen.eddy.operators import Flow, Operator, grouped_filters, operator_name
 from tureen.eddy.orders import Work, best_order, expected_work, independent, rank_order, shared, worst_order
 from tureen.eddy.policies import Fixed, Policy, Random, optimal, worst

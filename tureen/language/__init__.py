@@ -1,11 +1,22 @@
-"""Takes the text of a query and a way to look streams up.
+"""The language: SQL text becomes a bound query.
 
-Holds nothing.
-Gives a bound `Query`: its stream, its clause in normal form, its outputs and its window.
-Does not know data, Spark, or how a query is answered.
+Takes a text and a function that looks up streams. Holds nothing.
+Gives a `Query` or an error with its position in the text.
+Does not know data, Spark, the pot, or how a query is answered.
+
+The order of the passes is in `binding/passes.py`. The vocabulary: `source.py` (a text and positions in it), `tree.py`
+and `types.py` (bound expressions), `literals.py`, `moments.py`, `durations.py`, `cast.py` and `spelling.py` (values).
+
+* `text/`: tokens: where a query's window, lists and declarations are; statements
+* `binding/`: names and types, aggregates, window functions, groups, outputs
+* `predicates/`: WHERE in normal form, for indexes
+* `functions/`: the functions, and their DuckDB SQL
+* `duckdb/`: bound expressions as DuckDB SQL
+* `templates/`: texts with parameters
+* `fast/`: binding a query like one seen before, without parsing
 """
 
-from tureen.language.bounds import parse_duration
-from tureen.language.query import bind_query
+from tureen.language.binding.passes import bind_query
+from tureen.language.text.window_bounds import parse_duration
 
 __all__ = ["bind_query", "parse_duration"]

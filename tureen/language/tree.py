@@ -66,7 +66,7 @@ class Call:
     """An operator or function over bound arguments.
 
     `op` is one of the operators (`and or not = <> < <= > >= <=> in isnull like case cast + - * / % div neg`) or
-    the name of a function in `tureen.language.functions`.
+    the name of a function in `tureen.language.binding.calls`.
     """
 
     op: str

@@ -1,18 +1,25 @@
 """Matching: a block of tuples and a query run give a cell.
 
-Takes: blocks (stems) and query runs (queries). Holds: nothing but buffers that are used again.
+Takes: blocks and cells (stems), query runs (queries). Holds: nothing but buffers that are reused.
 Gives: cells, the rows of one clause in one block, and the truth of any predicate over a block.
-Does not know: Spark, files, windows, who asks.
+Does not know: Spark, the catalog, windows, who asks.
+
+* `match.py`: all clauses of a query run over a block; `visits.py`, `ways.py`: which clauses are matched how
+* `clause_kernels.py`, `prefixes.py`: column-major matching; `rowmajor.py`: row-major matching of small blocks
+* `access_kernels.py`, `buckets.py`, `reach.py`: clauses that are found by the constant of an equality
+* `selector.py`, `scanning.py`: the rows of one clause
+* `evaluate.py`, `derived.py`, `compare_columns.py`, `like.py`, `opaque.py`: predicates that no index answers
+* `tuning.py`, `buffers.py`, `warming.py`: thresholds, memory, loading compiled code
 """
 
 from tureen.matching.buffers import Buffers
-from tureen.matching.cell import Cell, CellReader, RunCells
 from tureen.matching.evaluate import holds
 from tureen.matching.match import match_block
-from tureen.matching.select import Selector, select
+from tureen.matching.selector import Selector, select
 from tureen.matching.tuning import Costs, Tuning
-from tureen.matching.warm import warm_up
+from tureen.matching.warming import warm_up
 from tureen.matching.ways import describe, way_of
+from tureen.stems.cells.cell import Cell, CellReader, RunCells
 
 __all__ = [
     "Buffers",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from tureen.stems.kernels import (
+from tureen.stems.sort_kernels import (
     DATA,
     KIND,
     OFFSETS,

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tureen.errors import QueryFailed
-from tureen.matching.bitmaps import pack_mask
 from tureen.matching.buffers import Buffers
 from tureen.matching.evaluate import holds, narrow
-from tureen.matching.select import select
+from tureen.matching.selector import select
 from tureen.queries import QueryRun
+from tureen.stems.cells.bitmaps import pack_mask
 from tureen.stems.index import Block, address_of
 
 _NONE_SETTLED: npt.NDArray[np.int32] = np.empty(0, np.int32)

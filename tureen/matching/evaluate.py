@@ -18,13 +18,13 @@ import pyarrow.compute as pc
 
 from tureen.errors import LimitExceeded, QueryFailed
 from tureen.matching import opaque
-from tureen.matching.compare import compare
+from tureen.matching.compare_columns import compare
 from tureen.matching.like import like
 from tureen.predicate import AllOf, AnyOf, Compare, IsNull, Like, Opaque, Predicate, Within, columns_of
 from tureen.queries import QueryRun, compile_clauses
 from tureen.queries.cuts import Cut, Edge, Encoding, encoding_of, ends_of
 from tureen.stems.index import Block, stored_values, truths_of
-from tureen.stems.kernels import cut_ranks
+from tureen.stems.sort_kernels import cut_ranks
 
 Mask = npt.NDArray[np.bool_]
 """One truth value per row: whether the predicate is TRUE there."""

@@ -7,16 +7,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.matching.buffers import Buffers
-from tureen.matching.cell import Cell
+from tureen.matching.clause_kernels import Output, Ranges, count_factors, match_clauses
 from tureen.matching.derived import derive
-from tureen.matching.kernels import Output, Ranges, count_factors, match_clauses
 from tureen.matching.prefixes import Prefixes, fill_prefixes, plan_prefixes
 from tureen.matching.reach import reach, stage, with_keys_for
 from tureen.matching.visits import NO_VISITS, Visits, visits_of, with_clauses
 from tureen.matching.ways import most_by_row
 from tureen.queries import QueryRun
+from tureen.stems.cells.cell import Cell
 from tureen.stems.index import Block, address_of
-from tureen.stems.kernels import Keys, rank_cuts
+from tureen.stems.sort_kernels import Keys, rank_cuts
 from tureen.stems.stored import CELL_SCHEMA
 
 _EMPTY = pa.RecordBatch.from_arrays([pa.nulls(0, one.type) for one in CELL_SCHEMA], schema=CELL_SCHEMA)

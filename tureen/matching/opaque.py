@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from tureen.matching.duck import run
+from tureen.evaluation.duck import run
 
 
 def evaluate(sql: str, columns: pa.RecordBatch) -> pa.BooleanArray:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from tureen.matching.bitmaps import clear_bit, set_bit
-from tureen.stems.kernels import PERM, ROWS, Int, compiled, pointer
+from tureen.stems.cells.bitmaps import clear_bit, set_bit
+from tureen.stems.sort_kernels import PERM, ROWS, Int, compiled, pointer
 
 
 class Prefixes(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tureen.matching.access import Buckets, Clauses, Staged, scan_buckets, sort_marks
+from tureen.matching.access_kernels import Buckets, Clauses, Staged, scan_buckets, sort_marks
 from tureen.matching.buckets import find_buckets
 from tureen.matching.buffers import Buffers
 from tureen.matching.rowmajor import find_stretches, match_rows
@@ -16,7 +16,7 @@ from tureen.queries import QueryRun
 from tureen.queries.cuts import Encoding
 from tureen.queries.lineage import Lineage
 from tureen.stems.index import Block
-from tureen.stems.kernels import Keys
+from tureen.stems.sort_kernels import Keys
 
 _NO_HITS: npt.NDArray[np.int64] = np.empty((0, 3), np.int64)
 

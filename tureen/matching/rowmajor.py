@@ -9,9 +9,9 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from tureen.matching.access import Staged
-from tureen.matching.bitmaps import has_bit, trailing_zeros
-from tureen.stems.kernels import DATA, KIND, OFFSETS, RANK, ROWS, VALID, Int, Keys, below_cut, compiled, pointer
+from tureen.matching.access_kernels import Staged
+from tureen.stems.cells.bitmaps import has_bit, trailing_zeros
+from tureen.stems.sort_kernels import DATA, KIND, OFFSETS, RANK, ROWS, VALID, Int, Keys, below_cut, compiled, pointer
 
 _AT_ONCE = 64
 

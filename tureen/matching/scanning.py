@@ -6,12 +6,12 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from tureen.matching.bitmaps import SLACK, sort_rows
-from tureen.matching.decoding import list_mask
-from tureen.matching.kernels import Ranges, count_factor, in_factor, keep_factor, list_factor
+from tureen.matching.clause_kernels import Ranges, count_factor, in_factor, keep_factor, list_factor
 from tureen.queries.arrays import Arrays
+from tureen.stems.cells.bitmaps import SLACK, sort_rows
+from tureen.stems.cells.decoding import list_mask
 from tureen.stems.index import address_of
-from tureen.stems.kernels import FIELDS, RANK, Int, compiled, cut_ranks, pointer
+from tureen.stems.sort_kernels import FIELDS, RANK, Int, compiled, cut_ranks, pointer
 
 _SCAN_SHARE = 16
 """A scan costs less than candidates if the smallest factor has more than one row in so many."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tureen.queries import QueryRun
-from tureen.queries.access import cuts_of
+from tureen.queries.access_predicates import cuts_of
 from tureen.queries.arrays import read_only, spread
 
 

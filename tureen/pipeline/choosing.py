@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlalchemy import Connection
 
-from tureen.eddy.materialising import Budget, Demand, Prices, saved, spent, worth_keeping
+from tureen.eddy.materializing import Budget, Demand, Prices, saved, spent, worth_keeping
 from tureen.faults import crash_point
 from tureen.pot.catalog import Catalog, take_seq
 from tureen.pot.clauses import choosable, choose_clauses, chosen_clauses

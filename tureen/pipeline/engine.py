@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tureen.aggregates.warm import warm_up
+from tureen.aggregates.warming import warm_up
 from tureen.errors import EngineFailed
 from tureen.pipeline.choosing import Chooser
 from tureen.pipeline.compiling import compile_queries
@@ -26,7 +26,7 @@ from tureen.pot.lease import Lease
 from tureen.pot.query_runs import renew_query_runs
 from tureen.pot.streams import Stream, list_streams
 from tureen.pot.sweep import sweep_abandoned, sweep_replaced
-from tureen.queries.queryrun import VERSION
+from tureen.queries.query_run import VERSION
 from tureen.results.watch import Watch
 
 if TYPE_CHECKING:

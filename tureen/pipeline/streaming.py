@@ -17,10 +17,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 
 from tureen.errors import InvalidSchema
-from tureen.niceness import lower_priority
 from tureen.pipeline import gateway
+from tureen.pipeline.data_source import InboxDataSource, TureenDataSource
 from tureen.pipeline.debts import Debt, Payment, pay
-from tureen.pipeline.formats import InboxDataSource, TureenDataSource
+from tureen.pipeline.priority import lower_priority
 from tureen.pipeline.session import alive, cores, make_active, spark_session
 from tureen.pot.files import make_private
 from tureen.pot.streams import Stream

@@ -11,12 +11,12 @@ from sqlalchemy import Connection, select
 from tureen.errors import DamagedFile, PotError
 from tureen.pipeline.repair import give_up_lost, repair
 from tureen.pot.catalog import Catalog
+from tureen.pot.catalog_tables import cells, dimensions, query_runs, runs, template_parts, templates
 from tureen.pot.damage import Damage, log, note_damage
 from tureen.pot.heads import acknowledged_ends, log_directory
 from tureen.pot.log import scan
 from tureen.pot.parts import Parts
 from tureen.pot.streams import Stream, list_streams, stream_by_id
-from tureen.pot.tables import cells, dimensions, query_runs, runs, template_parts, templates
 from tureen.stems.run import Layout
 
 Progress = Callable[[int, int], None]

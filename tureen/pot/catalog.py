@@ -24,10 +24,10 @@ from sqlalchemy.pool import QueuePool
 from tureen.errors import DamagedFile, PotError, PotVersion, StorageFailed
 from tureen.faults import crash_point, hold_point
 from tureen.pot.bell import Bell
+from tureen.pot.catalog_tables import counter, dead_attempts, meta, metadata
 from tureen.pot.connecting import connect, has_wal, is_frozen
 from tureen.pot.digest import Digest
 from tureen.pot.files import private
-from tureen.pot.tables import counter, dead_attempts, meta, metadata
 from tureen.pot.turn import Turn
 
 FORMAT_VERSION = 3

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, and_, func, select, update
 
-from tureen.pot.many import Many
-from tureen.pot.tables import clauses, query_runs
+from tureen.pot.bulk_statements import Many
+from tureen.pot.catalog_tables import clauses, query_runs
 from tureen.predicate import Clause, load_clause
 
 

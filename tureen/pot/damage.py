@@ -11,7 +11,7 @@ from sqlalchemy.dialects.sqlite import insert
 
 from tureen.errors import DamagedFile
 from tureen.pot.catalog import Catalog, micros_now
-from tureen.pot.tables import cells, damage, dimensions, query_runs, runs, template_parts, templates
+from tureen.pot.catalog_tables import cells, damage, dimensions, query_runs, runs, template_parts, templates
 
 log = logging.getLogger("tureen")
 

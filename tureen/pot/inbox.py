@@ -18,12 +18,12 @@ from sqlalchemy.dialects.sqlite import insert
 from tureen.errors import KeyConflict, TureenError
 from tureen.faults import crash_point
 from tureen.pot.catalog import Catalog, micros_now
-from tureen.pot.groups import GroupCommit
+from tureen.pot.catalog_tables import push_keys
+from tureen.pot.group_commit import GroupCommit
 from tureen.pot.heads import Heads, log_directory
 from tureen.pot.log import LogWriter, scan, segments
 from tureen.pot.record import Entry, Located
 from tureen.pot.streams import list_streams
-from tureen.pot.tables import push_keys
 
 TRIM_BYTES = 1 << 20
 """A segment of so many bytes is ended when the inbox is trimmed, so that it can go the next time."""

@@ -20,12 +20,13 @@ import numpy.typing as npt
 import pyarrow as pa
 from sqlalchemy import Connection, delete, insert, select, update
 
-from tureen.language.member import MemberValues
-from tureen.language.template import read_template, spelt
+from tureen.language.spelling import spelt
+from tureen.language.templates.member import MemberValues
+from tureen.language.templates.template import read_template
 from tureen.pot.catalog import micros_now
+from tureen.pot.catalog_tables import garbage, gone_members, template_heads, template_parts, templates
 from tureen.pot.queries import Registered, find_query, unknown
 from tureen.pot.tablefile import read_table
-from tureen.pot.tables import garbage, gone_members, template_heads, template_parts, templates
 from tureen.pot.templates import Template, find_template
 
 NUMBER, FIRST_ID = "_number", "_first_id"

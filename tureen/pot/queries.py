@@ -16,11 +16,11 @@ from typing import Any
 from sqlalchemy import Connection, Row, and_, bindparam, func, or_, select, tuple_, update
 
 from tureen.errors import DuplicateName, TureenError, UnknownQuery, nearest
-from tureen.language.member import MemberValues
+from tureen.language.templates.member import MemberValues
+from tureen.pot.bulk_statements import Many
 from tureen.pot.catalog import micros_now
+from tureen.pot.catalog_tables import clauses, queries, standing
 from tureen.pot.clauses import Reference, hold_clauses
-from tureen.pot.many import Many
-from tureen.pot.tables import clauses, queries, standing
 from tureen.predicate import Clause, dump_clause
 from tureen.schema import name_key
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from tureen.errors import PotError
 from tureen.pot.catalog import micros_now
-from tureen.pot.tables import clauses, garbage, meta, query_runs, streams
+from tureen.pot.catalog_tables import clauses, garbage, meta, query_runs, streams
 
 _VERSION = "query runs"
 

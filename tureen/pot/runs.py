@@ -11,9 +11,9 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from tureen.errors import PotError
 from tureen.pot.catalog import micros_now
+from tureen.pot.catalog_tables import cells, expiring, garbage, rejected, runs, sinks, streams
 from tureen.pot.clauses import fail_clauses
 from tureen.pot.damage import note_damage
-from tureen.pot.tables import cells, expiring, garbage, rejected, runs, sinks, streams
 
 KEEP_REJECTED = 10_000
 """How many rejected rows a stream keeps; the oldest go first."""

@@ -9,15 +9,15 @@ from sqlalchemy import Connection, func, select
 
 from tureen.errors import UnknownStream
 from tureen.pot.catalog import current_seq
+from tureen.pot.catalog_tables import clauses, queries
 from tureen.pot.clauses import last_eager_seq
 from tureen.pot.damage import noted_damage
-from tureen.pot.dimensions import Dimension, list_dimensions
 from tureen.pot.position import Position
 from tureen.pot.queries import Registered, count_queries
 from tureen.pot.query_runs import live_query_runs
 from tureen.pot.runs import count_rejected, live_runs
 from tureen.pot.streams import Stream, list_streams, stream_by_id
-from tureen.pot.tables import clauses, queries
+from tureen.pot.tables import Dimension, list_dimensions
 from tureen.pot.templates import Template, count_members
 from tureen.window import from_micros
 

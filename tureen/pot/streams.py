@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from tureen.errors import DuplicateName, UnknownStream, nearest
 from tureen.pot.catalog import micros_now, take_seq
-from tureen.pot.tables import (
+from tureen.pot.catalog_tables import (
     cells,
     clauses,
     dimensions,

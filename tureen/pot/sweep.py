@@ -20,9 +20,9 @@ from sqlalchemy.dialects.sqlite import insert
 
 from tureen.faults import crash_point
 from tureen.pot.catalog import Catalog, micros_now
+from tureen.pot.catalog_tables import dead_attempts, garbage
 from tureen.pot.damage import named_files
 from tureen.pot.files import attempt_of
-from tureen.pot.tables import dead_attempts, garbage
 
 ABANDONED_AFTER = 3600.0
 """Seconds after which a file that no commit named is taken for abandoned."""

@@ -13,8 +13,8 @@ from sqlalchemy import Connection, Row, and_, delete, func, insert, or_, select,
 
 from tureen.errors import UnknownQuery
 from tureen.pot.catalog import micros_now, take_seq
+from tureen.pot.catalog_tables import garbage, gone_members, template_heads, template_parts, templates
 from tureen.pot.queries import LOCAL, check_free
-from tureen.pot.tables import garbage, gone_members, template_heads, template_parts, templates
 from tureen.schema import Schema, name_key
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from tureen.predicate import Clause, Factor, IsNull, Within, dump_clause
 from tureen.queries.arrays import Arrays
 from tureen.queries.cuts import Cut, Edge, Encoding, encoding_of, ends_of
-from tureen.queries.queryrun import QueryRun
+from tureen.queries.query_run import QueryRun
 from tureen.schema import Schema
 
 _LOWER_WORD = (1 << 64) - 1

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from tureen.queries.access import AccessIndex
+from tureen.queries.access_predicates import AccessIndex
 from tureen.queries.arrays import Arrays, Ints, Typed, spread, typed
 
 MOST_BYTES = 32 << 20

@@ -11,10 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tureen.queries.access import cuts_of
+from tureen.queries.access_predicates import cuts_of
 from tureen.queries.arrays import Arrays, spread, typed
 from tureen.queries.cuts import Encoding
-from tureen.queries.queryrun import QueryRun
+from tureen.queries.query_run import QueryRun
 from tureen.stems.index import codes_of, numbers_of
 
 Numbers = npt.NDArray[np.int64]

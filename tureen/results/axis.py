@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tureen.aggregates.kernels import States
+from tureen.aggregates.aggregate_kernels import States
 from tureen.aggregates.panes import panes_at, panes_of
 from tureen.aggregates.strip import Panes, Strip
 from tureen.results.numbering import Numbering

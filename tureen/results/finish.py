@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from tureen.aggregates.values import ROW, numbered, rows_where
-from tureen.matching.duck import arrow_column, run
+from tureen.aggregates.expression_values import ROW, numbered, rows_where
+from tureen.evaluation.duck import arrow_column, run
 from tureen.query import Order, Output, Query
-from tureen.results.over import with_windows
+from tureen.results.window_functions import with_windows
 from tureen.schema import FRACTIONAL
 
 

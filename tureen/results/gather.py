@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tureen.results.kernels import collect
+from tureen.results.gather_kernels import collect
 from tureen.results.segment import Hits
 from tureen.schema import Schema
 

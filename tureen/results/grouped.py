@@ -15,16 +15,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tureen.aggregates import kernels
+from tureen.aggregates import aggregate_kernels as kernels
+from tureen.aggregates.aggregate_kernels import States
 from tureen.aggregates.distinct import put_together
+from tureen.aggregates.expression_values import evaluate, numbered, rows_where, with_now
 from tureen.aggregates.finals import column_of
 from tureen.aggregates.groups import Groups
 from tureen.aggregates.holistic import CODE, PLACE, holistic_columns
-from tureen.aggregates.kernels import States
 from tureen.aggregates.panes import changes, merged, pane_entries, step_entries
 from tureen.aggregates.plan import Plan, plan_of
 from tureen.aggregates.strip import Columns, Entries, Strip, fold_hits, joined, scratch_for
-from tureen.aggregates.values import evaluate, numbered, rows_where, with_now
 from tureen.matching import Selector
 from tureen.pot.queries import Registered
 from tureen.predicate import Clause, dump_clause

@@ -14,12 +14,12 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from tureen.aggregates.values import with_now
+from tureen.aggregates.expression_values import with_now
 from tureen.errors import QueryFailed, UnknownQuery
 from tureen.language import bind_query
-from tureen.language.factor_text import factor_text
-from tureen.language.quick import QuickBinder
-from tureen.language.shapes import shape_of
+from tureen.language.fast.quick import QuickBinder
+from tureen.language.predicates.factor_text import factor_text
+from tureen.language.text.shapes import shape_of
 from tureen.matching import Selector, describe, way_of
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.parts import missing_file
@@ -33,11 +33,11 @@ from tureen.results.answer import Answer, Bounds
 from tureen.results.changes import News, check_has_changes, first_new, news
 from tureen.results.gather import gather
 from tureen.results.grouped import Asked, Plans, grouped, selected
+from tureen.results.grouping_sets import rows_of_sets
 from tureen.results.kept import Kept, Structure
 from tureen.results.matches import Matches, TemplateRule, finished, matches
 from tureen.results.ranges import ranges_of
 from tureen.results.ready import BoundTemplate, Ready
-from tureen.results.sets import rows_of_sets
 from tureen.results.stepping import steps_at
 from tureen.results.view import Cache, StreamState, View
 from tureen.results.watch import Watch

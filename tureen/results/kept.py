@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tureen.aggregates.expression_values import evaluate
 from tureen.aggregates.groups import Groups
 from tureen.aggregates.plan import Plan
 from tureen.aggregates.strip import Strip, make_strip
-from tureen.aggregates.values import evaluate
 from tureen.errors import DamagedFile, QueryFailed
 from tureen.matching import Selector
 from tureen.pot.queries import Registered

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.errors import LimitExceeded, QueryFailed
-from tureen.language.template import PARAMETER
+from tureen.language.templates.template import PARAMETER
 from tureen.pot.members import Members
 from tureen.pot.position import Position
 from tureen.query import Query

@@ -16,14 +16,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tureen.aggregates.values import ROW, numbered
+from tureen.aggregates.expression_values import ROW, numbered
 from tureen.errors import LimitExceeded, QueryFailed
+from tureen.evaluation.duck import run
 from tureen.matching import Buffers, describe, match_block
-from tureen.matching.duck import run
-from tureen.matching.pairs import pairs_of
 from tureen.predicate import Clause
 from tureen.queries import QueryRun
 from tureen.query import Expression
+from tureen.stems.cells.lineage_pairs import pairs_of
 from tureen.stems.index import Block
 from tureen.stems.run import cut
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from tureen.language.member import MemberBinder, MemberValues
+from tureen.language.templates.member import MemberBinder, MemberValues
 from tureen.matching import Selector
 from tureen.query import Query
 from tureen.results.finish import Finish

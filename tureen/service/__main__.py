@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from tureen.errors import TureenError
-from tureen.service.serve import serve
+from tureen.service.server import serve
 from tureen.service.settings import from_flags
 
 

@@ -15,11 +15,12 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tureen.errors import TureenError
-from tureen.service.access import Needs
+from tureen.service.authorization import Needs
 from tureen.service.bodies import media_type
-from tureen.service.frame import Frame
-from tureen.service.problems import Refusal, problem
-from tureen.service.routes import queries, server, statements, streams, tables, templates, tokens
+from tureen.service.error_responses import Refusal, problem
+from tureen.service.middleware import Frame
+from tureen.service.routes import health as server
+from tureen.service.routes import queries, statements, streams, tables, templates, tokens
 from tureen.service.state import Service
 
 ROUTERS = (streams, queries, templates, tables, statements, server, tokens)

@@ -19,9 +19,9 @@ from starlette.types import Message, Receive, Scope
 from tureen.errors import InvalidRows, InvalidSchema, TooLarge
 from tureen.schema import Kind, Schema
 from tureen.service.arrow_bodies import read_arrow
-from tureen.service.problems import Refusal
+from tureen.service.error_responses import Refusal
 from tureen.service.settings import Settings
-from tureen.stems.csvfile import read_csv_bytes
+from tureen.stems.csv_file import read_csv_bytes
 
 ARROW = "application/vnd.apache.arrow.stream"
 JSON = "application/json"

@@ -12,7 +12,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from tureen.service.bodies import seconds_for
-from tureen.service.problems import Refusal, problem
+from tureen.service.error_responses import Refusal, problem
 from tureen.service.settings import Settings
 
 MOST_PIPELINED = 64

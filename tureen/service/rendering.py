@@ -20,7 +20,7 @@ from tureen.errors import TooLarge
 from tureen.results.answer import Answer
 from tureen.schema import type_of_arrow
 from tureen.service.bodies import ARROW, CSV, JSON
-from tureen.service.problems import Refusal
+from tureen.service.error_responses import Refusal
 
 PIECE_ROWS = 8_192
 """How many rows are written at a time; an answer of no more is written whole."""

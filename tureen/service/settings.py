@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from tureen.errors import TureenError
-from tureen.niceness import check_nice
-from tureen.spark_settings import check_spark
+from tureen.pipeline.priority import check_nice
+from tureen.pipeline.spark_settings import check_spark
 
 PREFIX = "TUREEN_"
 

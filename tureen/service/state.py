@@ -9,16 +9,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
 
-from tureen.embedded import Soup
 from tureen.errors import TooMany
 from tureen.pot.catalog import Catalog
 from tureen.pot.status import count_owned
 from tureen.results.answer import Answer
-from tureen.service.access import Gate, Slots
+from tureen.service.authorization import Gate, Slots
 from tureen.service.metrics import Freshness, Gauges, Metrics
 from tureen.service.rendering import Rendered
 from tureen.service.settings import Settings
-from tureen.service.watching import Watcher, arrived
+from tureen.service.watcher import Watcher, arrived
+from tureen.soup.embedded import Soup
 
 WORKERS = 64
 """The most pushes, registrations and looks that are worked on at a time."""

@@ -1,5 +1,10 @@
 """SteMs: tuples in, data runs out.
 
-Takes rows in any usual shape. Holds tuples in time order, cut into indexed blocks, in memory-mapped files.
-Gives runs and blocks. Does not know queries, Spark, or the catalog.
+Takes rows in any usual format. Holds tuples in time order, cut into indexed blocks, in memory-mapped files.
+Gives runs, blocks and cells. Does not know queries, Spark, or the catalog.
+
+* `intake.py`, `casts.py`, `csv_file.py`, `table_content.py`: rows in any usual format as Arrow columns of a schema
+* `index.py`, `sort_kernels.py`: the index of a block
+* `run.py`, `stored.py`: run files, their blocks and cells, verified and mapped when first used
+* `cells/`: which rows of a block satisfy which clauses
 """

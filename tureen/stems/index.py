@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tureen.stems import kernels
+from tureen.stems import sort_kernels as kernels
 
 BLOCK_ROWS = 65_536
 """The most rows of a block: as many as a uint16 can tell apart.

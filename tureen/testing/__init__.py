@@ -1,8 +1,14 @@
 """The test kit: a plain twin of the engine, and random streams, rows and SQL to compare it with.
 
 Takes: SQL texts and rows. Holds: every tuple, as a Python dict. Gives: the right answer, slowly.
-Does not know: Spark, runs, indexes, the pot. `tureen.testing.hand` is the engine itself, moved by hand.
-The random inputs are reached by `tureen.testing.strategies`; it and what makes their SQL alone need Hypothesis.
+Does not know: Spark, runs, indexes, the pot.
+
+* `oracle.py`, `tuples.py`, `values.py`, `truth.py`, `evaluate.py`: the twin
+* `grouped.py`, `steps.py`, `aggregates.py`, `ordered_aggregates.py`, `bivariate.py`, `window_functions.py`,
+  `finishing.py`: groups, steps, OVER and ORDER BY of the twin
+* `hand_turned.py`: the engine itself, without Spark and threads, moved by a test
+* `strategies.py`, `texts.py`, `literals.py`, `questions.py`, `formulas.py`, `stepped.py`, `windowed.py`, `judged.py`:
+  random inputs; these alone need Hypothesis
 """
 
 from tureen.testing.oracle import Handle, Oracle

@@ -14,8 +14,8 @@ from typing import Any
 from tureen.errors import QueryFailed
 from tureen.query import Aggregate
 from tureen.schema import INTEGRAL, Kind, Type
-from tureen.testing.ordered import ordered_aggregate
-from tureen.testing.pairs import PAIRS, pair_aggregate
+from tureen.testing.bivariate import PAIRS, pair_aggregate
+from tureen.testing.ordered_aggregates import ordered_aggregate
 from tureen.testing.values import compare, identity
 
 Arguments = tuple[Any, ...]

@@ -9,8 +9,8 @@ from typing import Any
 
 from tureen.query import Order, Query
 from tureen.testing.evaluate import Row, Types, value_of
-from tureen.testing.over import over_types, with_overs
 from tureen.testing.values import compare_ordered, identity, merged
+from tureen.testing.window_functions import over_types, with_overs
 
 
 @dataclass(frozen=True)

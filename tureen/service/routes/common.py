@@ -12,15 +12,15 @@ from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from tureen.embedded import Soup
 from tureen.errors import InvalidRows
 from tureen.pot.members import Members
 from tureen.pot.queries import Registered
-from tureen.service import shapes
-from tureen.service.access import Caller, Needs
+from tureen.service import body_shapes as shapes
+from tureen.service.authorization import Caller, Needs
 from tureen.service.bodies import ARROW, CSV, JSON, LINES
-from tureen.service.problems import encode
+from tureen.service.error_responses import encode
 from tureen.service.rendering import Rendered, Wanted, takes_gzip, wanted_kind
+from tureen.soup.embedded import Soup
 from tureen.window import from_micros
 
 Reader = Annotated[Caller, Depends(Needs("read"))]

@@ -10,10 +10,9 @@ from fastapi import APIRouter, Header, Query
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from tureen.feed import Look
 from tureen.results.answer import Answer
-from tureen.service import shapes
-from tureen.service.access import Caller, is_handle
+from tureen.service import body_shapes as shapes
+from tureen.service.authorization import Caller, is_handle
 from tureen.service.rendering import Rendered, render
 from tureen.service.routes.common import (
     EVENTS,
@@ -35,7 +34,8 @@ from tureen.service.routes.common import (
     shown_query,
     wanted_of,
 )
-from tureen.service.watching import Following
+from tureen.service.watcher import Following
+from tureen.soup.feed import Look
 
 router = APIRouter(tags=["queries"])
 

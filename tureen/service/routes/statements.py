@@ -9,17 +9,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tureen.arguments import check_text
-from tureen.language.statements import CreateStream, CreateTable, Drop, Register, Statement, parse_statement
+from tureen.language.text.statements import CreateStream, CreateTable, Drop, Register, Statement, parse_statement
 from tureen.results.answer import Answer
-from tureen.service import shapes
-from tureen.service.access import Caller
+from tureen.service import body_shapes as shapes
+from tureen.service.authorization import Caller
 from tureen.service.bodies import JSON
-from tureen.service.problems import encode
+from tureen.service.error_responses import encode
 from tureen.service.rendering import Rendered, render
 from tureen.service.routes.common import Anyone, answers, problems, sent, shown_plan, shown_query, wanted_of
 from tureen.service.routes.streams import shown_stream
-from tureen.standing import StandingQuery
-from tureen.statements import run_statement
+from tureen.soup.standing import StandingQuery
+from tureen.soup.statement_runner import run_statement
 
 router = APIRouter(tags=["statements"])
 

@@ -10,12 +10,11 @@ from fastapi import APIRouter, Header
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tureen.embedded import Soup
 from tureen.errors import KeyConflict, UnknownStream, nearest
 from tureen.pot.position import Pushed
 from tureen.schema import Schema, name_key
-from tureen.service import shapes
-from tureen.service.access import Caller
+from tureen.service import body_shapes as shapes
+from tureen.service.authorization import Caller
 from tureen.service.bodies import read_rows, rows_of
 from tureen.service.routes.common import (
     Admin,
@@ -29,6 +28,7 @@ from tureen.service.routes.common import (
     rows_body,
     without_source_details,
 )
+from tureen.soup.embedded import Soup
 
 router = APIRouter(tags=["streams"])
 

@@ -10,10 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tureen.arguments import check_schema
-from tureen.embedded import Soup
 from tureen.errors import TooLarge, UnknownTable, nearest
 from tureen.schema import Schema, name_key
-from tureen.service import shapes
+from tureen.service import body_shapes as shapes
 from tureen.service.bodies import JSON, read_rows, rows_of
 from tureen.service.rendering import Rendered, render_table
 from tureen.service.routes.common import (
@@ -32,6 +31,7 @@ from tureen.service.routes.common import (
     sent,
     wanted_of,
 )
+from tureen.soup.embedded import Soup
 
 router = APIRouter(tags=["tables"])
 

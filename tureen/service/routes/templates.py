@@ -10,8 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tureen.arguments import check_schema
-from tureen.embedded import Soup
-from tureen.service import shapes
+from tureen.service import body_shapes as shapes
 from tureen.service.bodies import JSON, read_rows, rows_of
 from tureen.service.routes.common import (
     EVENTS,
@@ -33,6 +32,7 @@ from tureen.service.routes.common import (
     shown_plan,
 )
 from tureen.service.routes.queries import LastEvent, follow
+from tureen.soup.embedded import Soup
 
 router = APIRouter(tags=["templates"])
 

@@ -9,9 +9,9 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from tureen.language import parse_duration
-from tureen.pot.access import Token, create_token, list_tokens, revoke_token
 from tureen.pot.catalog import micros_now
-from tureen.service import shapes
+from tureen.pot.tokens import Token, create_token, list_tokens, revoke_token
+from tureen.service import body_shapes as shapes
 from tureen.service.routes.common import Admin, After, Limit, page, problems, reply
 from tureen.window import from_micros
 

@@ -1,0 +1,215 @@
+"""`tureen demo`: a guided tour on a live server, by the commands and calls that a user would make."""
+
+from __future__ import annotations
+
+import os
+import random
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+from tureen.cli.demo_data import ALERTS, BLOCK_TRADES, LATE_COMER, ROWS_PER_BATCH, RULES, SCHEMA, rules, trades
+from tureen.cli.output import csv_lines
+from tureen.client.client import Client, connect
+from tureen.errors import EngineFailed, TureenError
+
+EVERY = 0.25
+"""How many seconds are between two batches of trades."""
+
+READY_SECONDS = 180.0
+"""For how long a server may take until it is ready; on a busy machine Spark takes its time."""
+
+PAUSE = 0.8
+"""For how many seconds a reader may look at a step."""
+
+Run = Callable[[list[str]], int]
+"""What runs a command line in this process."""
+
+
+def tour(run: Run, *, quick: bool) -> int:
+    """Take the tour in a temporary directory."""
+    root = Path(tempfile.mkdtemp(prefix="tureen-demo-"))
+    try:
+        with _server(root) as (url, token):
+            os.environ |= {"TUREEN_URL": url, "TUREEN_TOKEN": token}
+            with connect(url, token) as soup, _working_in(root):
+                _Tour(run, soup, 0.0 if quick else PAUSE).take(url)
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+    return 0
+
+
+class _Tour:
+    """The steps of the tour."""
+
+    def __init__(self, run: Run, soup: Client, pause: float) -> None:
+        self._run, self._soup, self._pause = run, soup, pause
+        self._names: dict[str, Any] = {"tureen": sys.modules["tureen"]}
+
+    def take(self, url: str) -> None:
+        """All steps, one after the other."""
+        self._say("A stream is made, and a query over it: before there is any data.")
+        self._command("stream", "create", "trades", SCHEMA, "--time", "ts", "--retain", "1 day")
+        self._command("query", "register", BLOCK_TRADES, "--name", "block_trades")
+        self._until_ready(url)
+        self._say(f"Trades stream in now, {ROWS_PER_BATCH:,} at a time. The query is followed as they come:")
+        with self._feeding():
+            self._during()
+        self._say("A query that is registered after the data sees them all the same:")
+        self._command("query", "register", LATE_COMER, "--name", "late_comer")
+        self._command("query", "invoke", "late_comer")
+        self._say("What is wrong is shown where it is:")
+        self._command("sql", "-c", "SELECT sym, prize FROM trades", fails=True)
+        self._say("The same in Python:")
+        self._python(f"soup = tureen.connect({url!r}, token)", token=os.environ["TUREEN_TOKEN"])
+        self._python("answer = soup.query('block_trades').invoke()")
+        self._python("len(answer), answer.table.column_names")
+        self._time()
+        self._command("status")
+        self._next(url)
+
+    def _during(self) -> None:
+        """What happens while trades come."""
+        self._command("query", "follow", "block_trades", "--count", "4")
+        self._say(f"While they do, {RULES:,} rules for alerts are registered from a file: one query for each row.")
+        chance = random.Random(3)
+        Path("rules.csv").write_text("".join(csv_lines(["sym", "low", "high", "qty"], list(rules(chance)))))
+        self._command("template", "register", ALERTS, "rules.csv", "--name", "alerts")
+        self._command("template", "follow", "alerts", "--count", "4")
+
+    @contextmanager
+    def _feeding(self) -> Iterator[None]:
+        """Trades come as long as the block lasts, and all of them are in at its end."""
+        enough = threading.Event()
+        last: list[str] = []
+
+        def feed() -> None:
+            some = trades(random.Random(7))
+            while not enough.wait(EVERY):
+                last.append(self._soup.push("trades", next(some)))
+
+        feeding = threading.Thread(target=feed, daemon=True)
+        feeding.start()
+        try:
+            yield
+        finally:
+            enough.set()
+            feeding.join()
+        self._soup.wait(last[-1:], timeout=READY_SECONDS)
+
+    def _until_ready(self, url: str) -> None:
+        """Wait for Spark, once; rows could be pushed before that, but nothing would come out."""
+        self._say("Spark is still starting (some seconds, once). Rows would be taken already; the tour waits.")
+        print(_cyan(f"$ curl {url}/healthz"), flush=True)
+        deadline = time.monotonic() + READY_SECONDS
+        while True:
+            ready, body = _health(url)
+            if ready or time.monotonic() > deadline:
+                print(body)
+                return
+            time.sleep(0.2)
+
+    def _time(self) -> None:
+        query = self._soup.query("block_trades")
+        times = []
+        for _ in range(100):
+            began = time.perf_counter()
+            query.invoke()
+            times.append(time.perf_counter() - began)
+        print(f"An invocation over HTTP took {sorted(times)[50] * 1000:.1f} ms (median of 100).\n")
+
+    def _say(self, text: str) -> None:
+        time.sleep(self._pause)
+        print(f"\n{_bold(text)}\n", flush=True)
+
+    def _command(self, *words: str, fails: bool = False) -> None:
+        print(_cyan(f"$ tureen {shlex.join(words)}"), flush=True)
+        code = self._run(list(words))
+        sys.stdout.flush()
+        if bool(code) != fails:
+            raise TureenError(f"the tour stops here: the command ended with {code}")
+
+    def _python(self, code: str, **names: Any) -> None:
+        print(_cyan(f">>> {code}"))
+        self._names |= names
+        try:
+            print(eval(code, self._names))
+        except SyntaxError:
+            exec(code, self._names)
+
+    def _next(self, url: str) -> None:
+        print(
+            f"""{_bold("That was it.")} The server of the tour stops now. To go on with one of your own:
+
+  tureen serve --pot ./pot                      starts it, and shows a token once
+  export TUREEN_TOKEN=…                         for all commands
+  tureen sql                                    a shell: \\? helps, Tab completes
+  tureen push trades trades.csv                 a file of rows
+  curl -H "Authorization: Bearer $TUREEN_TOKEN" {url.rpartition(":")[0]}:7707/v1/queries
+
+docs/cli.md, docs/client.md and docs/http.md have the rest."""
+        )
+
+
+@contextmanager
+def _server(root: Path) -> Iterator[tuple[str, str]]:
+    """A server on a free port with a pot of its own: its address and its first token."""
+    print(_cyan(f"$ tureen serve --pot {root / 'pot'} --port 0"), flush=True)
+    command = [sys.executable, "-m", "tureen.service", "--pot", str(root / "pot"), "--port", "0", "--no-log-requests"]
+    with (root / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+    try:
+        assert process.stdout is not None
+        url = token = ""
+        for line in process.stdout:
+            print(f"  {line.rstrip()}", flush=True)
+            if " on http" in line:
+                url = line.rpartition(" on ")[2].strip()
+            if line.startswith("tureen_"):
+                token = line.strip()
+                break
+        if not url or not token:
+            raise EngineFailed("the server did not start", detail=(root / "log").read_text()[-1000:])
+        print("  Spark starts in the background; the server takes rows before it is up.")
+        yield url, token
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def _health(url: str) -> tuple[bool, str]:
+    """Whether a server is ready, and what it answers to /healthz."""
+    try:
+        with urlopen(f"{url}/healthz", timeout=READY_SECONDS) as response:
+            return True, response.read().decode()
+    except HTTPError as refusal:
+        with refusal:
+            return False, refusal.read().decode()
+
+
+@contextmanager
+def _working_in(root: Path) -> Iterator[None]:
+    before = Path.cwd()
+    os.chdir(root)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def _bold(text: str) -> str:
+    return f"\x1b[1m{text}\x1b[0m" if sys.stdout.isatty() else text
+
+
+def _cyan(text: str) -> str:
+    return f"\x1b[36m{text}\x1b[0m" if sys.stdout.isatty() else text

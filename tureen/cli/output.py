@@ -1,0 +1,166 @@
+"""What comes out of a command, as a table, as JSON or as CSV."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import IO, TYPE_CHECKING, Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from tureen.results.answer import Answer
+
+
+class Format(StrEnum):
+    """How output is written."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+Row = Mapping[str, Any]
+
+WIDEST = 200
+"""The width of tables where the output is no terminal."""
+
+
+def show_rows(rows: Sequence[Row], output: Format, *, columns: Sequence[str] = (), to: IO[str] | None = None) -> None:
+    """Write rows; `columns` names them where there may be no row."""
+    out = to or sys.stdout
+    names = list(columns) or list(dict.fromkeys(name for row in rows for name in row))
+    match output:
+        case Format.JSON:
+            print(_json(list(rows)), file=out)
+        case Format.CSV:
+            out.writelines(csv_lines(names, rows))
+        case Format.TABLE:
+            _table(names, rows, out)
+            print(f"({len(rows):,} row{'' if len(rows) == 1 else 's'})", file=out)
+
+
+def show_object(one: Row, output: Format, *, to: IO[str] | None = None) -> None:
+    """Write the parts of one thing: below each other as a table, otherwise as they are."""
+    out = to or sys.stdout
+    match output:
+        case Format.JSON:
+            print(_json(dict(one)), file=out)
+        case Format.CSV:
+            out.writelines(csv_lines(list(one), [one]))
+        case Format.TABLE:
+            _table(["", " "], [{"": name, " ": value} for name, value in flat(one)], out, header=False)
+
+
+def flat(parts: Row, within: str = "") -> Iterator[tuple[str, str]]:
+    r"""The parts of one thing as people read them: parts of parts each, a list in lines; NULL and empty ones left out.
+
+    >>> list(flat({"why": None, "access": {"way": "by key"}, "factors": ["a > 1", "b < 2"], "n": 0}))
+    [('access.way', 'by key'), ('factors', 'a > 1\nb < 2'), ('n', '0')]
+    """
+    for name, value in parts.items():
+        match value:
+            case None | []:
+                continue
+            case Mapping():
+                yield from flat(value, f"{within}{name}.")
+            case list() | tuple():
+                yield within + name, "\n".join(_line(one) for one in value)
+            case _:
+                yield within + name, text_of(value)
+
+
+def _line(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {text_of(part)}" for name, part in value.items() if part is not None)
+    return text_of(value)
+
+
+def show_answer(answer: Answer, output: Format, *, to: IO[str] | None = None) -> None:
+    """Write an answer; as JSON in the shape that the server gives."""
+    out = to or sys.stdout
+    rows = answer.table.to_pylist()
+    if output is not Format.JSON:
+        show_rows(rows, output, columns=answer.table.column_names, to=out)
+        if output is Format.TABLE and not answer.complete:
+            print("The window reaches beyond what the stream retains.", file=out)
+        return
+    # It knows Arrow, which `tureen --help` does without.
+    from tureen.client.json_values import type_name  # noqa: PLC0415
+
+    begin, end = answer.window
+    told = {
+        "columns": [{"name": field.name, "type": type_name(field.type)} for field in answer.table.schema],
+        "rows": rows,
+        "window": {"begin": begin, "end": end},
+        "position": answer.position,
+        "complete": answer.complete,
+    }
+    print(_json(told), file=out)
+
+
+def csv_lines(names: Sequence[str], rows: Iterable[Row]) -> Iterable[str]:
+    r"""Rows as lines of CSV: NULL is an empty field, the empty text is `""`.
+
+    >>> list(csv_lines(["a", "b"], [{"a": None, "b": ""}, {"a": "x,y", "b": 1.5}]))
+    ['a,b\n', ',""\n', '"x,y",1.5\n']
+    """
+    yield csv_fields(names) + "\n"
+    for row in rows:
+        yield csv_fields([row.get(name) for name in names]) + "\n"
+
+
+def csv_fields(values: Iterable[Any]) -> str:
+    """Values as one line of CSV."""
+    return ",".join(map(_csv_field, values))
+
+
+def _csv_field(value: Any) -> str:
+    if value is None:
+        return ""
+    text = text_of(value)
+    return '"' + text.replace('"', '""') + '"' if not text or set(text) & set(',"\r\n') else text
+
+
+def _json(value: Any) -> str:
+    # It knows Arrow, which `tureen --help` does without.
+    from tureen.client.json_values import json_text  # noqa: PLC0415
+
+    return json_text(value, indent=2)
+
+
+def text_of(value: Any) -> str:
+    """A value as people read it."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case datetime():
+            moment = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+            return moment.isoformat(" ") + "Z"
+        case Mapping() | list() | tuple():
+            return " ".join(_json(value).split())
+    return str(value)
+
+
+def _table(names: Sequence[str], rows: Sequence[Row], out: IO[str], *, header: bool = True) -> None:
+    width = shutil.get_terminal_size().columns if out.isatty() else WIDEST
+    console = Console(file=out, width=width, highlight=False, soft_wrap=False)
+    table = Table(box=box.ROUNDED if out.isatty() else box.ASCII2, show_header=header, header_style="bold")
+    for name in names:
+        numbers = header and any(_is_number(row.get(name)) for row in rows)
+        table.add_column(Text(name), justify="right" if numbers else "left", overflow="fold")
+    for row in rows:
+        cells = (row.get(name) for name in names)
+        table.add_row(*(Text("NULL", style="dim") if cell is None else Text(text_of(cell)) for cell in cells))
+    console.print(table)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)

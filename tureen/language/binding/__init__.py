@@ -1,0 +1,12 @@
+"""Binding: names are looked up, types are inferred, Spark's casts are inserted.
+
+Takes sqlglot's tree and the schema of a stream. Holds nothing. Gives a `Query`. Does not know data.
+
+* `passes.py`: the passes in order; `scope.py`: what names mean; `select.py`: the clauses that are supported
+* `bind.py`: expressions; `atoms.py`, `arithmetic.py`, `coerce.py`, `row_values.py`, `now.py`: kinds of them
+* `calls.py`: function calls; `rewrites.py`, `rewrites_time.py`, `binary.py`: functions rewritten as other expressions
+* `aggregates.py`, `aggregate_types.py`, `ordered_aggregates.py`: aggregates
+* `grouping.py`, `grouping_sets.py`, `steps.py`, `brackets.py`: groups and step windows
+* `window_functions.py`, `frames.py`, `ranking.py`: OVER
+* `outputs.py`: the select list, ORDER BY, LIMIT
+"""

@@ -1,0 +1,71 @@
+"""The leaves of an expression: numbers, strings, NULL, TRUE, FALSE, intervals."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from tureen.errors import Unsupported
+from tureen.language.binding.scope import Scope
+from tureen.language.durations import interval_text
+from tureen.language.literals import read_number
+from tureen.language.source import offset_of
+from tureen.language.tree import BOOLEAN, STRING, Const, Lapse
+
+
+def number(scope: Scope, node: exp.Expression, negative: bool = False) -> Const | None:
+    """The number literal that a node is; sqlglot makes a cast of a literal with a suffix."""
+    if isinstance(node, exp.TryCast):
+        inner = node.this
+        if not isinstance(inner, exp.Literal):
+            return None
+        at = offset_of(inner)
+        raw = scope.source.raw(inner)
+        if inner.is_string:
+            # The suffix BD alone loses its place; the digits are still there.
+            return None if raw else read_number(scope.source, f"{inner.name}BD", at, negative)
+        suffixed = raw is not None and raw[-1:].isalpha()
+        return read_number(scope.source, raw or inner.name, at, negative) if suffixed else None
+    if isinstance(node, exp.Literal) and not node.is_string:
+        raw = scope.source.raw(node)
+        return read_number(
+            scope.source, raw if raw and raw[0] in ".0123456789" else node.name, offset_of(node), negative
+        )
+    return None
+
+
+def literal(scope: Scope, node: exp.Expression) -> Const:
+    """A number or a string."""
+    found = number(scope, node)
+    if found is not None:
+        return found
+    return Const(node.name, STRING, offset_of(node))
+
+
+def null(scope: Scope, node: exp.Expression) -> Const:  # noqa: ARG001
+    """NULL, of no type yet."""
+    return Const(None, None, offset_of(node))
+
+
+def boolean(scope: Scope, node: exp.Expression) -> Const:  # noqa: ARG001
+    """TRUE or FALSE."""
+    return Const(int(bool(node.this)), BOOLEAN, offset_of(node))
+
+
+def interval(scope: Scope, node: exp.Expression) -> Lapse:
+    """INTERVAL and a constant length."""
+    value, unit = node.this, node.args.get("unit")
+    at = offset_of(node)
+    negative = isinstance(value, exp.Neg)
+    value = value.this if negative else value
+    if not isinstance(value, exp.Literal):
+        raise Unsupported("an interval is a constant", hint="such as INTERVAL '5' MINUTE", place=scope.source.place(at))
+    first, to = unit, None
+    if isinstance(unit, exp.IntervalSpan):
+        first, to = unit.this, unit.expression
+    duration = interval_text(
+        scope.source, value.name, first.name if first is not None else None, to.name if to is not None else None, at
+    )
+    duration = -duration if negative else duration
+    if duration.months and duration.micros:
+        raise Unsupported("an interval of months and of days", hint="add them one by one", place=scope.source.place(at))
+    return Lapse(duration.months, duration.micros, at)

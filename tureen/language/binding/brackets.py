@@ -1,0 +1,139 @@
+"""The window in brackets after a stream: `[RANGE 5 MINUTES]`, `[ROWS 100]`, with or without steps.
+
+```
+[RANGE length]                          the last length of time up to NOW
+[ROWS n]                                the last n tuples up to NOW
+[RANGE length SLIDE length]             steps of that length, so far apart; also [HOP length SLIDE length]
+[TUMBLE length]                         steps side by side
+[ROWS n SLIDE m]                        steps of n tuples, m apart
+… [START AT time] [EMIT PARTIAL]        where steps are aligned, and whether those count that are not whole
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot.tokens import Token
+
+from tureen.errors import SqlError, nearest
+from tureen.language.binding.steps import fixed_length, step
+from tureen.language.durations import DurationReader
+from tureen.language.source import Source
+from tureen.language.text.split import Parts
+from tureen.language.text.window_bounds import read_constant, read_rows
+from tureen.window import Now, RowsBack, Steps, Window
+
+_FORMS = "[RANGE 5 MINUTES], [ROWS 100], [RANGE 5 MINUTES SLIDE 1 MINUTE] or [TUMBLE 5 MINUTES]"
+_KINDS = ("RANGE", "ROWS", "TUMBLE", "HOP")
+_OPTIONS = ("SLIDE", "START", "EMIT", "BY")
+
+
+def read_brackets(source: Source, parts: Parts) -> tuple[Window | None, Steps | None]:
+    """The window and the steps of the first stream; those of others are read for their errors."""
+    found = [_Bracket(source, tokens).read() for tokens in parts.brackets]
+    return found[0] if found else (None, None)
+
+
+class _Bracket:
+    """Reads one bracket."""
+
+    def __init__(self, source: Source, tokens: list[Token]) -> None:
+        self.source = source
+        self.tokens = tokens[1:-1]
+        self.at = tokens[0].start
+        self.reader = DurationReader(source, self.tokens)
+
+    def read(self) -> tuple[Window | None, Steps | None]:
+        kind = self.reader.word()
+        if kind not in _KINDS:
+            hint = f"write {_FORMS} after the stream"
+            if not self.tokens:
+                raise SqlError("the window's brackets are empty", hint=hint, place=self.source.place(self.at))
+            word = self.tokens[0].text
+            raise SqlError(
+                f"'{word}' is not a window", hint=nearest(word, _KINDS) or hint, place=self.source.token(self.tokens[0])
+            )
+        self.reader.take()
+        self._skip("BY")
+        window, steps = self._rows() if kind == "ROWS" else self._lengths(kind)
+        steps = self._options(steps)
+        rest = self.reader.peek()
+        if rest is not None:
+            raise SqlError(
+                f"'{rest.text}' is not expected here",
+                hint=nearest(rest.text, _OPTIONS) or "close the bracket",
+                place=self.source.token(rest),
+            )
+        return window, steps
+
+    def _rows(self) -> tuple[Window | None, Steps | None]:
+        rows = read_rows(self.reader, least=1)
+        if not self._takes("SLIDE"):
+            return Window(RowsBack(rows), Now()), None
+        self._skip("BY")
+        slide = read_rows(self.reader, least=1)
+        if self.reader.word() in ("ROWS", "ROW"):
+            self.reader.take()
+        return None, step(self.source, rows, slide, 0, self.at, rows=True)
+
+    def _lengths(self, kind: str) -> tuple[Window | None, Steps | None]:
+        first = self.reader.peek()
+        at = first.start if first else self.at
+        length = self.reader.duration()
+        if length.micros < 0 or length.months < 0:
+            raise SqlError("a window's length is not negative", place=self.source.place(at))
+        if kind == "TUMBLE":
+            fixed = fixed_length(self.source, length, at)
+            return None, step(self.source, fixed, fixed, 0, at)
+        if self._takes("SLIDE") or (kind == "HOP" and self._takes("BY")):
+            self._skip("BY")
+            following = self.reader.peek()
+            slide_at = following.start if following else at
+            slide = fixed_length(self.source, self.reader.duration(), slide_at)
+            return None, step(self.source, fixed_length(self.source, length, at), slide, 0, slide_at)
+        if kind == "HOP":
+            raise SqlError(
+                "HOP needs to know how far apart its steps are",
+                hint="write [HOP 5 MINUTES SLIDE 1 MINUTE]",
+                place=self.source.place(at),
+            )
+        return Window(Now(-length.micros, -length.months), Now()), None
+
+    def _options(self, steps: Steps | None) -> Steps | None:
+        while (word := self.reader.word()) in ("START", "EMIT"):
+            token = self.reader.take()
+            if steps is None:
+                raise SqlError(
+                    f"{word} is about steps", hint=f"write SLIDE before {word}", place=self.source.token(token)
+                )
+            self._needs({"START": "AT", "EMIT": "PARTIAL"}[word], token)
+            if word == "EMIT":
+                steps = replace(steps, partial=True)
+            elif steps.rows:
+                raise SqlError(
+                    "steps of rows start at the stream's first tuple",
+                    hint="leave START AT out",
+                    place=self.source.token(token),
+                )
+            else:
+                steps = replace(steps, origin=read_constant(self.reader).micros % steps.slide)
+        return steps
+
+    def _takes(self, word: str) -> bool:
+        if self.reader.word() != word:
+            return False
+        self.reader.take()
+        return True
+
+    def _skip(self, word: str) -> None:
+        """TelegraphCQ writes RANGE BY and SLIDE BY."""
+        self._takes(word)
+
+    def _needs(self, word: str, after: Token) -> None:
+        if not self._takes(word):
+            raise SqlError(
+                f"{after.text.upper()} is followed by {word}",
+                hint="START AT a time, or EMIT PARTIAL",
+                place=self.source.token(after),
+            )

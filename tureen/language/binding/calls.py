@@ -1,0 +1,283 @@
+"""The functions that an expression may call: those on which DuckDB was tried and agrees with Spark.
+
+Most are rows of a table: `functions_math`, `functions_text`, `functions_time`. Those that are only another spelling
+of an operator, or take any number of arguments, are in `tureen.language.binding.rewrites`.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from tureen.errors import SqlError, TypeMismatch, Unsupported, nearest
+from tureen.language.binding.aggregates import AGGREGATES
+from tureen.language.binding.binary import BINARY
+from tureen.language.binding.coerce import a_type, coerce, fold
+from tureen.language.binding.rewrites import BY_NAME, REWRITES, Bind
+from tureen.language.functions.json import JSON
+from tureen.language.functions.math import MATH
+from tureen.language.functions.regexes import REGEXES
+from tureen.language.functions.signatures import Function, Param, Refused
+from tureen.language.functions.text import TEXT
+from tureen.language.functions.time import FIELDS, TIMES
+from tureen.language.source import Source, offset_of
+from tureen.language.text.written import argument_text
+from tureen.language.tree import STRING, Call, Const, Expr
+from tureen.schema import Kind
+
+FUNCTIONS: dict[str, Function] = MATH | TEXT | TIMES | REGEXES | JSON
+
+# Other names of the same function.
+_ALIASES = {
+    "signum": "sign", "power": "pow", "ceiling": "ceil", "len": "length", "char_length": "length",
+    "character_length": "length", "ucase": "upper", "lcase": "lower", "substr": "substring", "char": "chr",
+    "position": "locate", "btrim": "trim", "sha": "sha1", "dayofmonth": "day", "date_diff": "datediff",
+    "to_unix_timestamp": "unix_timestamp", "rlike": "regexp_like", "regexp": "regexp_like",
+}  # fmt: skip
+# Nodes that are rewritten, by the names that they are written with.
+_REWRITTEN = (
+    "coalesce nvl ifnull nullif nvl2 if greatest least concat concat_ws date to_date to_timestamp date_add date_sub "
+    "dateadd extract date_part datepart mod decode nanvl equal_null negative try_divide try_add try_subtract "
+    "try_multiply like ilike div from_utc_timestamp to_utc_timestamp unhex "
+    "unbase64"
+)
+_CASTS = "boolean int float double string timestamp"
+NAMES = sorted({*FUNCTIONS, *_ALIASES, *BY_NAME, *_REWRITTEN.split(), *_CASTS.split()})
+
+# sqlglot's node -> its arguments in Spark's order.
+_ARGUMENTS: dict[type[exp.Expression], tuple[str, ...]] = {
+    exp.Atan2: ("this", "expression"),
+    exp.Log: ("this", "expression"),
+    exp.Pow: ("this", "expression"),
+    exp.Round: ("this", "decimals"),
+    exp.BitwiseLeftShift: ("this", "expression"),
+    exp.BitwiseRightShift: ("this", "expression"),
+    exp.Substring: ("this", "start", "length"),
+    exp.Left: ("this", "expression"),
+    exp.Right: ("this", "expression"),
+    exp.Repeat: ("this", "times"),
+    exp.Pad: ("this", "expression", "fill_pattern"),
+    exp.Replace: ("this", "expression", "replacement"),
+    exp.Translate: ("this", "from_", "to"),
+    exp.SubstringIndex: ("this", "delimiter", "count"),
+    exp.SplitPart: ("this", "delimiter", "part_index"),
+    exp.StartsWith: ("this", "expression"),
+    exp.EndsWith: ("this", "expression"),
+    exp.Contains: ("this", "expression"),
+    exp.SHA2: ("this", "length"),
+    exp.Trim: ("this", "expression"),
+    exp.DateDiff: ("this", "expression"),
+    exp.AddMonths: ("this", "expression"),
+    exp.MonthsBetween: ("this", "expression", "roundoff"),
+    exp.TimestampFromParts: ("year", "month", "day", "hour", "min", "sec"),
+    exp.RegexpLike: ("this", "expression"),
+    exp.RegexpExtract: ("this", "expression", "group"),
+    exp.RegexpReplace: ("this", "expression", "replacement"),
+    exp.NextDay: ("this", "expression"),
+}
+# Nodes that do not know how they were written: operators, and what has words between its arguments.
+_OPERATORS: dict[type[exp.Expression], str] = {
+    exp.BitwiseLeftShift: "shiftleft",
+    exp.BitwiseRightShift: "shiftright",
+    exp.RegexpLike: "regexp_like",
+    exp.Ceil: "ceil",
+    exp.Floor: "floor",
+    exp.Substring: "substring",
+    exp.Initcap: "initcap",
+    exp.Chr: "chr",
+    exp.StrPosition: "locate",
+}
+# What sqlglot adds to a node, and what does not change its meaning.
+_FLAGS = frozenset({"safe", "coalesce", "ignore_nulls", "is_left", "charset", "null_if_pos_overflow"})
+_ALSO: dict[type[exp.Expression], str] = {exp.Trim: "position", exp.Initcap: "expression"}
+_TRIMS = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
+
+
+def bind_function(source: Source, node: exp.Expression, bind: Bind) -> Expr:
+    """A function call over bound arguments, or an error that names the nearest function."""
+    written = _written(source, node)
+    if written is not None and written not in NAMES:
+        raise _unknown(source, node)
+    rewrite = (REWRITES | BINARY).get(type(node))
+    if isinstance(node, exp.Anonymous):
+        rewrite = BY_NAME.get(written or "")
+    if rewrite is not None:
+        return rewrite(source, node, bind)
+    name = _ALIASES.get(written or "", written or _OPERATORS.get(type(node), ""))
+    if isinstance(node, exp.Trim):
+        name = _TRIMS[str(node.args.get("position") or "BOTH").upper()]
+    if isinstance(node, exp.Extract) or written in ("date_part", "datepart"):
+        return _extract(source, node, bind)
+    if isinstance(node, exp.Ln):
+        name = "ln"
+    elif isinstance(node, exp.DateDiff) and node.args.get("unit"):
+        name = "timestampdiff"
+    elif isinstance(node, exp.DateAdd | exp.TimestampAdd):
+        name = "timestampadd"
+    if name not in FUNCTIONS:
+        raise _unknown(source, node)
+    return _call(source, node, name, FUNCTIONS[name], _bound(source, node, name, bind))
+
+
+def lower(source: Source, value: Expr) -> Expr:
+    """The value in small letters, which ILIKE compares."""
+    return fold(source, Call("lower", (value,), STRING, value.at, extra=TEXT["lower"].template((value,))))
+
+
+def _bound(source: Source, node: exp.Expression, name: str, bind: Bind) -> list[Expr]:
+    """The arguments of a call, bound, in Spark's order."""
+    special = _SPECIAL.get(name)
+    if special is not None:
+        return special(source, node, bind)
+    if isinstance(node, exp.Anonymous | exp.Chr):
+        return [bind(one) for one in node.expressions]
+    keys = _ARGUMENTS.get(type(node), ("this",))
+    known = {*keys, *_FLAGS, _ALSO.get(type(node))}
+    if any(value for key, value in node.args.items() if key not in known) or _strange(node):
+        raise Unsupported(f"{name} is not supported with these arguments", place=source.node(node))
+    # Where Spark's function takes a DATE, sqlglot wraps the argument.
+    args = [node.args[key] for key in keys if node.args.get(key) is not None]
+    return _there(bind, *map(_unwrapped, args))
+
+
+def _there(bind: Bind, *args: exp.Expression | None) -> list[Expr]:
+    """The arguments that were given, bound; how many there must be is seen later."""
+    return [bind(one) for one in args if one is not None]
+
+
+def _strange(node: exp.Expression) -> bool:
+    """Whether initcap was given delimiters, of which Spark knows none."""
+    return isinstance(node, exp.Initcap) and node.expression is not None and node.expression.name != " "
+
+
+def _unwrapped(node: exp.Expression | None) -> exp.Expression | None:
+    """An argument as it was written: sqlglot wraps some in casts of its own."""
+    if (isinstance(node, exp.TsOrDsToDate) and not node.args.get("safe")) or isinstance(node, exp.TimeStrToTime):
+        inner: exp.Expression | None = node.this
+        return inner
+    return node
+
+
+def _logarithm(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:  # noqa: ARG001
+    """log2 and log10, which sqlglot makes a log with a base of."""
+    return _there(bind, node.args.get("expression"))
+
+
+def _locate(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:  # noqa: ARG001
+    return _there(bind, node.args.get("substr"), node.args.get("this"), node.args.get("position"))
+
+
+def _instr(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:
+    if node.args.get("position") or node.args.get("occurrence"):
+        raise SqlError("instr takes 2 arguments", hint="use locate", place=source.node(node))
+    return _there(bind, node.args.get("this"), node.args.get("substr"))
+
+
+def _formatted(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:
+    """A call with a pattern or a path, which sqlglot rewrites; the one that was written is taken."""
+    args = _there(bind, _unwrapped(node.args.get("this")))
+    pattern = argument_text(source, node, 1)
+    if pattern is not None:
+        args.append(Const(pattern, STRING, offset_of(node)))
+    elif argument_text(source, node, 1, missing="") is None:
+        what = "path" if isinstance(node, exp.JSONExtractScalar) else "pattern"
+        raise Unsupported(f"a {what} is a constant", hint="write it out", place=source.node(node))
+    return args
+
+
+def _unix_timestamp(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:
+    if argument_text(source, node, 1, missing="") != "":
+        raise Unsupported(
+            "unix_timestamp takes one DATE or TIMESTAMP", hint="cast a STRING first", place=source.node(node)
+        )
+    return _there(bind, node.args.get("this"))
+
+
+def _cut(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:
+    """date_trunc and trunc: the unit as it was written."""
+    first = not isinstance(node, exp.DateTrunc)
+    unit = argument_text(source, node, 0 if first else 1)
+    if unit is None:
+        raise Unsupported("a unit is a constant", hint="such as 'HOUR'", place=source.node(node))
+    args: list[Expr] = [Const(unit, STRING, offset_of(node)), *_there(bind, _unwrapped(node.args.get("this")))]
+    return args if first else args[::-1]
+
+
+def _with_unit(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:  # noqa: ARG001
+    unit = node.args.get("unit")
+    args = _there(bind, _unwrapped(node.args.get("expression")), _unwrapped(node.args.get("this")))
+    return [Const(unit.name if unit is not None else "", STRING, offset_of(node)), *args]
+
+
+_SPECIAL = {
+    "log2": _logarithm, "log10": _logarithm, "locate": _locate, "instr": _instr, "date_format": _formatted,
+    "from_unixtime": _formatted, "unix_timestamp": _unix_timestamp, "date_trunc": _cut, "trunc": _cut,
+    "timestampadd": _with_unit, "timestampdiff": _with_unit, "get_json_object": _formatted,
+}  # fmt: skip
+
+
+def _extract(source: Source, node: exp.Expression, bind: Bind) -> Expr:
+    """EXTRACT(field FROM time) and date_part('field', time)."""
+    if isinstance(node, exp.Extract):
+        field, time = node.name.upper(), node.expression
+    else:
+        if len(node.expressions) != 2 or not isinstance(node.expressions[0], exp.Literal):
+            raise SqlError(
+                "date_part takes a field that is written out, and a time",
+                hint="such as date_part('HOUR', ts)",
+                place=source.node(node),
+            )
+        field, time = node.expressions[0].name.upper(), node.expressions[1]
+    if field not in FIELDS:
+        raise Unsupported(
+            f"extract of '{field}' is not supported",
+            hint=nearest(field, FIELDS) or f"fields are {', '.join(FIELDS)}",
+            place=source.node(node),
+        )
+    return _call(source, node, "extract", FIELDS[field], [bind(time)])
+
+
+def _call(source: Source, node: exp.Expression, name: str, function: Function, args: list[Expr]) -> Expr:
+    at = offset_of(node)
+    missing = len(function.params) - len(args)
+    if missing < 0 or missing > len(function.defaults):
+        counts = range(len(function.params) - len(function.defaults), len(function.params) + 1)
+        takes = " or ".join(map(str, counts))
+        raise SqlError(f"{name} takes {takes} argument{'s' * (takes != '1')}, not {len(args)}", place=source.node(node))
+    args = [*args, *function.defaults[len(function.defaults) - missing :]]
+    sides = tuple(_brought(source, name, arg, param) for arg, param in zip(args, function.params, strict=True))
+    try:
+        call = Call(name, sides, function.type_of(sides), at, extra=function.template(sides))
+    except Refused as refused:
+        raise Unsupported(str(refused), hint=refused.hint, place=source.place(at)) from None
+    return fold(source, call)
+
+
+def _brought(source: Source, name: str, arg: Expr, param: Param) -> Expr:
+    target = param.target(arg)
+    if target is None:
+        if param.constant and not isinstance(arg, Const):
+            hint = "write it out: here it is a constant"
+        else:
+            hint = f"it takes {', '.join(one for one in Kind if one in param.kinds)}; write CAST(… AS …) around it"
+        raise TypeMismatch(f"{name} does not take {a_type(arg)} here", hint=hint, place=source.place(arg.at))
+    return coerce(source, arg, target)
+
+
+def _written(source: Source, node: exp.Expression) -> str | None:
+    """The function's name as it was written, in lower case; None for an operator."""
+    if isinstance(node, exp.Anonymous):
+        return str(node.name).lower()
+    raw = source.raw(node) if isinstance(node, exp.Func) else None
+    return raw.lower() if raw and raw.isidentifier() else None
+
+
+def _unknown(source: Source, node: exp.Expression) -> Unsupported:
+    name = _written(source, node) or node.key.upper()
+    if name.lower() in NAMES:
+        return Unsupported(f"{name} is not supported with these arguments", place=source.node(node))
+    what = f"the function {name}" if isinstance(node, exp.Func) else f"'{name}'"
+    return Unsupported(
+        f"{what} is not supported",
+        hint=nearest(name, [*NAMES, *AGGREGATES]) or "docs/language.md has the list of functions",
+        place=source.node(node),
+    )

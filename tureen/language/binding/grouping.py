@@ -1,0 +1,232 @@
+"""GROUP BY and HAVING: the keys, the aggregates, and what may be said of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from tureen.errors import SqlError, Unsupported
+from tureen.language.binding.aggregate_types import BoundAggregate
+from tureen.language.binding.aggregates import bind_aggregate, has_aggregate
+from tureen.language.binding.bind import bind, bind_condition
+from tureen.language.binding.grouping_sets import grouping_sets, has_sets, sets_of
+from tureen.language.binding.outputs import beyond
+from tureen.language.binding.scope import Scope
+from tureen.language.binding.steps import is_step, known_of_steps, step_of
+from tureen.language.duckdb.expressions import expression_of
+from tureen.language.source import Source, offset_of
+from tureen.language.tree import BIGINT, TINYINT, Call, Expr, Ref
+from tureen.query import GROUPING_ID, Aggregate, Expression, Grouping, aggregate_name, key_name
+from tureen.schema import Column
+from tureen.window import Steps
+
+MOST_KEYS = 63
+"""The most keys of grouping sets: as many as a BIGINT has bits for."""
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The keys of GROUP BY, the groupings of ROLLUP and the like by their numbers, and the steps."""
+
+    keys: list[Expr]
+    steps: Steps | None
+    sets: tuple[tuple[int, ...], ...] | None = None
+
+
+@dataclass
+class Groups:
+    """The keys of a query and the aggregates that its clauses ask for, as they are met."""
+
+    source: Source
+    keys: list[Expr]
+    given: frozenset[str]
+    """Columns that a group has of itself: the start and the end of its step."""
+    sets: tuple[tuple[int, ...], ...] | None = None
+    aggregates: list[BoundAggregate] = field(default_factory=list)
+
+    def aggregate(self, scope: Scope, node: exp.Expression) -> Expr:
+        """The column that holds an aggregate; one that was asked for before is not computed twice."""
+        if isinstance(node, exp.Grouping | exp.GroupingId):
+            return self._grouping(scope, node)
+        inner = replace(scope, clause="another aggregate", known={}, aggregate=None, over=None)
+        found = bind_aggregate(
+            inner, node, lambda one: bind(inner, one), lambda one: bind_condition(replace(inner, clause="FILTER"), one)
+        )
+        if found not in self.aggregates:
+            self.aggregates.append(found)
+        number = self.aggregates.index(found)
+        return Ref(Column(aggregate_name(number), found.type), offset_of(node))
+
+    def _grouping(self, scope: Scope, node: exp.Expression) -> Expr:
+        """GROUPING(key), which is 1 where a row is not grouped by that key, and GROUPING_ID(), all of them as bits."""
+        at, place = offset_of(node), scope.source.node(node)
+        if self.sets is None:
+            raise SqlError(
+                f"{node.key} is about grouping sets, and the query has none",
+                hint="write GROUP BY ROLLUP (…), CUBE (…) or GROUPING SETS (…)",
+                place=place,
+            )
+        inner = replace(scope, clause="another aggregate", known={}, aggregate=None, over=None)
+        named = [bind(inner, one) for one in node.expressions]
+        whole = Ref(Column(GROUPING_ID, BIGINT), at)
+        if isinstance(node, exp.GroupingId):
+            if named and named != self.keys:
+                raise SqlError(
+                    "grouping_id takes all keys in their order, or nothing", hint="write grouping_id()", place=place
+                )
+            return whole
+        if len(named) != 1 or named[0] not in self.keys:
+            raise SqlError("grouping takes one key of GROUP BY", hint="such as grouping(a)", place=place)
+        bit = len(self.keys) - 1 - self.keys.index(named[0])
+        return Call("grouping", (whole,), TINYINT, at, extra=f"({{0}} >> {bit}) & 1")
+
+    def settle(self, expr: Expr) -> Expr:
+        """An expression over the columns of a group: keys are replaced by theirs, and nothing else may be left."""
+        for number, key in enumerate(self.keys):
+            if expr == key and key.type is not None:
+                return Ref(Column(key_name(number), key.type), expr.at)
+        if isinstance(expr, Ref) and not self._is_of_group(expr.column.name):
+            raise SqlError(
+                f"column '{expr.column.name}' is neither in GROUP BY nor in an aggregate",
+                hint=f"add it to GROUP BY, or write first({expr.column.name}) or max({expr.column.name})",
+                place=self.source.place(expr.at),
+            )
+        if isinstance(expr, Call):
+            return replace(expr, args=tuple(self.settle(one) for one in expr.args))
+        return expr
+
+    def names(self, named: Mapping[str, Expr]) -> Mapping[str, Expr]:
+        """The names of the select list that may be used: a key goes before one of them, and that before a column."""
+        keys = {key.column.name.lower() for key in self.keys if isinstance(key, Ref)}
+        return {name: expr for name, expr in named.items() if name not in keys}
+
+    def _is_of_group(self, name: str) -> bool:
+        # No column of a stream starts with an underscore.
+        return name.startswith("_") or name in self.given
+
+    def grouping(self, having: Expr | None) -> Grouping:
+        """All of it as the query carries it."""
+        if self.sets is not None and len(self.keys) > MOST_KEYS:
+            raise Unsupported(f"grouping sets have at most {MOST_KEYS} keys", hint="leave some out")
+        keyless = not self.keys or any(not keys for keys in self.sets or ())
+        # A group without keys and aggregates would be a row without columns, which Arrow does not count.
+        aggregates = self.aggregates or ([BoundAggregate("count", (), BIGINT)] if keyless else [])
+        return Grouping(
+            tuple(expression_of(self.source, key) for key in self.keys),
+            tuple(self._aggregate(one) for one in aggregates),
+            None if having is None else expression_of(self.source, having),
+            self.sets,
+        )
+
+    def _aggregate(self, one: BoundAggregate) -> Aggregate:
+        arguments: tuple[Expression, ...] = tuple(expression_of(self.source, arg) for arg in one.arguments)
+        return Aggregate(one.function, arguments, one.type, one.distinct, one.parameters, one.order, one.separator)
+
+
+def is_grouped(select: exp.Select) -> bool:
+    """Whether a query asks for groups rather than rows."""
+    if select.args.get("group") or select.args.get("having"):
+        return True
+    order = select.args.get("order")
+    return any(has_aggregate(one) for one in (*select.expressions, *(order.expressions if order else ())))
+
+
+def read_keys(scope: Scope, select: exp.Select, steps: Steps | None) -> Keys:
+    """The keys of GROUP BY, and the steps: those that a bracket gave, or TUMBLE, HOP or window in GROUP BY."""
+    clause = select.args.get("group")
+    if clause is None:
+        return Keys([], steps)
+    nodes = list(select.expressions) if clause.args.get("all") else list(clause.expressions)
+    for node in nodes:
+        if is_step(node):
+            if steps is not None:
+                raise SqlError("the query has two step windows", hint="keep one of them", place=scope.source.node(node))
+            steps = step_of(scope, node)
+    keys: list[Expr] = []
+    if not has_sets(clause):
+        for node in nodes:
+            if not (clause.args.get("all") and has_aggregate(node)):
+                _number_of(scope, node, select, keys, steps)
+        return Keys(keys, steps)
+    if clause.args.get("grouping_sets"):
+        # GROUP BY a, b GROUPING SETS (…): the keys come in the order of the first list.
+        for node in nodes:
+            _number_of(scope, node, select, keys, steps)
+    sets = []
+    for one in grouping_sets(scope.source, clause):
+        numbers = [_number_of(scope, node, select, keys, steps) for node in one]
+        sets.append(tuple(sorted({number for number in numbers if number is not None})))
+    _check_steps(scope, sets_of(clause))
+    return Keys(keys, steps, tuple(sets))
+
+
+def _number_of(
+    scope: Scope, node: exp.Expression, select: exp.Select, keys: list[Expr], steps: Steps | None
+) -> int | None:
+    """The number of a key, which is added to the others where it is new; None for the step itself."""
+    if is_step(node):
+        return None
+    meant = _meant(scope, node, select)
+    if steps is not None and _names_step(scope, meant):
+        return None
+    key = bind(replace(scope, clause="GROUP BY", known={}, aggregate=None, over=None), meant)
+    if key not in keys:
+        keys.append(key)
+    return keys.index(key)
+
+
+def _check_steps(scope: Scope, nodes: list[exp.Expression]) -> None:
+    """Raise for a step within ROLLUP and the like: each grouping is made for each step."""
+    for node in nodes:
+        for one in node.walk():
+            if isinstance(one, exp.Expression) and (is_step(one) or _names_step(scope, one)):
+                raise Unsupported(
+                    "a step window stands beside grouping sets, not in them",
+                    hint="write GROUP BY TUMBLE(…), ROLLUP (…)",
+                    place=scope.source.node(one),
+                )
+
+
+def _names_step(scope: Scope, node: exp.Expression) -> bool:
+    """Whether an item of GROUP BY is the step itself, by which a query with steps is grouped anyhow."""
+    if not isinstance(node, exp.Column):
+        return False
+    name = f"{node.table}.{node.name}".lstrip(".").lower()
+    return name in known_of_steps() or (name == "window" and scope.schema.find(name) is None)
+
+
+def _meant(scope: Scope, node: exp.Expression, select: exp.Select) -> exp.Expression:
+    """What an item of GROUP BY stands for: an item of the select list by number or name, or itself."""
+    if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
+        number = int(node.name)
+        if not 1 <= number <= len(select.expressions):
+            raise beyond(scope, node, "GROUP BY", len(select.expressions))
+        return _inner(scope, select.expressions[number - 1], node)
+    if isinstance(node, exp.Column) and not node.table and scope.schema.find(node.name) is None:
+        for item in select.expressions:
+            if item.alias.lower() == node.name.lower():
+                return _inner(scope, item, node)
+    return _inner(scope, node, node) if isinstance(node, exp.Alias) else node
+
+
+def _inner(scope: Scope, item: exp.Expression, node: exp.Expression) -> exp.Expression:
+    if has_aggregate(item):
+        raise SqlError(
+            "GROUP BY names an aggregate of the select list",
+            hint="group by columns; a condition on an aggregate goes into HAVING",
+            place=scope.source.node(node),
+        )
+    inner = item.unalias()
+    assert isinstance(inner, exp.Expression)
+    return inner
+
+
+def read_having(scope: Scope, select: exp.Select, groups: Groups, named: Mapping[str, Expr]) -> Expr | None:
+    """The condition on groups; it may use the names of the select list."""
+    clause = select.args.get("having")
+    if clause is None:
+        return None
+    inner = replace(scope, clause="HAVING", known={**scope.known, **named}, over=None)
+    return groups.settle(bind_condition(inner, clause.this))

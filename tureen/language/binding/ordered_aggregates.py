@@ -1,0 +1,89 @@
+"""Aggregates that order their rows: lists, joined texts, and those with WITHIN GROUP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from tureen.errors import SqlError, Unsupported
+from tureen.language.binding.scope import Scope
+from tureen.language.tree import STRING, Const, Expr
+from tureen.query import Direction
+
+Bind = Callable[[exp.Expression], Expr]
+
+WITHIN_GROUP = frozenset({"percentile_cont", "percentile_disc", "mode"})
+"""Aggregates of what WITHIN GROUP orders by."""
+
+LISTS = frozenset({"collect_list", "collect_set", "listagg"})
+"""Aggregates that give all values, in order."""
+
+ASCENDING = Direction(descending=False, nulls_first=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """The operands of an aggregate: its values, what its rows are ordered by, and whether each value counts once."""
+
+    values: list[exp.Expression]
+    keys: list[exp.Expression]
+    directions: tuple[Direction, ...]
+    distinct: bool
+
+
+def operands_of(scope: Scope, name: str, call: exp.Expression, within: exp.Expression | None) -> Ordered:
+    """The operands of an aggregate that orders its rows."""
+    if name in WITHIN_GROUP:
+        return _within_group(scope, name, call, within)
+    inner, items = call.this, []
+    if isinstance(inner, exp.Order):
+        inner, items = inner.this, inner.expressions
+    distinct = isinstance(inner, exp.Distinct) or name == "collect_set"
+    values = list(inner.expressions) if isinstance(inner, exp.Distinct) else [inner]
+    keys = [item.this for item in items]
+    if items and name == "collect_set":
+        raise Unsupported(
+            "collect_set takes no ORDER BY", hint="its values are ascending", place=scope.source.node(call)
+        )
+    if distinct and items and (len(items) > 1 or keys != values):
+        raise SqlError(
+            f"with DISTINCT, {name} is ordered by its argument",
+            hint="write ORDER BY with it",
+            place=scope.source.node(call),
+        )
+    directions = tuple(map(_direction, items))
+    # Where each value counts once, it is the value itself that orders.
+    return (
+        Ordered(values, [], directions or (ASCENDING,), True) if distinct else Ordered(values, keys, directions, False)
+    )
+
+
+def _within_group(scope: Scope, name: str, call: exp.Expression, within: exp.Expression | None) -> Ordered:
+    if name == "mode" and within is None and call.this is not None and not call.args.get("deterministic"):
+        return Ordered([call.this], [], (ASCENDING,), False)
+    items = [] if within is None else within.expressions
+    if len(items) != 1 or (name == "mode" and call.this is not None) or call.args.get("expression") is not None:
+        example = "mode()" if name == "mode" else f"{name}(0.5)"
+        raise SqlError(
+            f"{name} takes WITHIN GROUP with one value",
+            hint=f"write {example} WITHIN GROUP (ORDER BY x)",
+            place=scope.source.node(call),
+        )
+    return Ordered([items[0].this], [], (_direction(items[0]),), False)
+
+
+def _direction(item: exp.Expression) -> Direction:
+    return Direction(bool(item.args.get("desc")), bool(item.args.get("nulls_first")))
+
+
+def separator_of(scope: Scope, call: exp.Expression, bind: Bind) -> str:
+    """What stands between the texts of listagg: a constant, or nothing."""
+    node = call.args.get("separator")
+    if node is None:
+        return ""
+    bound = bind(node)
+    if isinstance(bound, Const) and (bound.value is None or bound.type == STRING):
+        return str(bound.value or "")
+    raise SqlError("the separator of listagg is a constant text", hint="such as ', '", place=scope.source.node(call))

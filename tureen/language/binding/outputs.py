@@ -1,0 +1,167 @@
+"""What a query gives: the select list, DISTINCT, ORDER BY, LIMIT and OFFSET."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from tureen.errors import SqlError, Unsupported
+from tureen.language.binding.bind import bind
+from tureen.language.binding.scope import Scope
+from tureen.language.duckdb.expressions import expression_of
+from tureen.language.source import offset_of
+from tureen.language.tree import Const, Expr, Ref
+from tureen.query import STEP_END, STEP_START, Order
+from tureen.schema import INTEGRAL, Kind
+
+Settle = Callable[[Expr], Expr]
+"""What a bound expression becomes after the grouping, if there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One item of the select list, bound."""
+
+    name: str
+    expr: Expr
+
+
+def read_items(scope: Scope, select: exp.Select, tokens: list[Token], settle: Settle) -> list[Item]:
+    """The select list under the names that the answer gives its items."""
+    texts = _texts(scope, tokens)
+    items: list[Item] = []
+    for number, node in enumerate(select.expressions):
+        written, at = texts[number] if len(texts) == len(select.expressions) else ("", offset_of(node))
+        for one in _item(scope, node, written, settle):
+            if one.expr.type is None and isinstance(one.expr, Const):
+                raise SqlError("a NULL has no type", hint="write CAST(NULL AS STRING)", place=scope.source.place(at))
+            if any(one.name.lower() == other.name.lower() for other in items):
+                raise SqlError(
+                    f"the answer would have two columns '{one.name}'",
+                    hint="give one of them another name with AS",
+                    place=scope.source.node(node),
+                )
+            if one.expr.type is not None and one.expr.type.kind is Kind.ARRAY and select.args.get("distinct"):
+                raise Unsupported("DISTINCT takes no ARRAY", hint="leave DISTINCT out", place=scope.source.place(at))
+            items.append(one)
+    return items
+
+
+def _texts(scope: Scope, tokens: list[Token]) -> list[tuple[str, int]]:
+    """What was written for each item, which names one that is given no other name, and where."""
+    texts: list[tuple[str, int]] = []
+    depth, start = 0, 1
+    if len(tokens) > 1 and tokens[1].token_type in (TokenType.DISTINCT, TokenType.ALL):
+        start = 2
+    for i, token in enumerate(tokens):
+        kind = token.token_type
+        depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+        ends = kind is TokenType.FROM
+        if depth == 0 and (kind is TokenType.COMMA or ends) and i > start:
+            at = tokens[start].start
+            texts.append((" ".join(scope.source.text[at : tokens[i - 1].end + 1].split()), at))
+            start = i + 1
+        if depth == 0 and ends:
+            break
+    return texts
+
+
+def _item(scope: Scope, node: exp.Expression, written: str, settle: Settle) -> list[Item]:
+    inner = node.unalias()
+    while isinstance(inner, exp.Paren):
+        inner = inner.this
+    star = inner if isinstance(inner, exp.Star) else inner.this if isinstance(inner, exp.Column) else None
+    if isinstance(star, exp.Star):
+        if any(star.args.values()) or isinstance(node, exp.Alias):
+            raise Unsupported("* is taken as it is", hint="name the columns", place=scope.source.node(node))
+        if isinstance(inner, exp.Column):
+            scope.check_table(inner)
+        at = offset_of(node)
+        columns = [Item(one.name, settle(Ref(one, at))) for one in scope.schema.columns]
+        # The rows of steps have the bounds of their step, too.
+        bounds = () if scope.aggregate is not None else (STEP_START, STEP_END)
+        return [*columns, *(Item(name, scope.known[name]) for name in bounds if name in scope.known)]
+    if isinstance(node, exp.Aliases):
+        raise Unsupported("an item has one name", hint="write x AS name", place=scope.source.node(node))
+    name = node.alias or (inner.name if isinstance(inner, exp.Column) else written or inner.sql("spark"))
+    assert isinstance(inner, exp.Expression)
+    return [Item(name, settle(bind(scope, inner)))]
+
+
+def aliases(items: list[Item]) -> Mapping[str, Expr]:
+    """The items of a select list by their names."""
+    return {item.name.lower(): item.expr for item in items}
+
+
+def read_order(scope: Scope, select: exp.Select, items: list[Item], settle: Settle) -> tuple[Order, ...]:
+    """ORDER BY: items by name or number, or any expression; the least first and NULLs before it, unless said."""
+    clause = select.args.get("order")
+    if clause is None:
+        return ()
+    inner = replace(scope, clause="ORDER BY", known={**scope.known, **aliases(items)})
+    found: list[Order] = []
+    for node in clause.expressions:
+        if node.args.get("with_fill"):
+            raise Unsupported("WITH FILL is not supported", place=scope.source.node(node))
+        expr = numbered(scope, node.this, items, "ORDER BY")
+        if expr is None:
+            expr = settle(bind(inner, node.this))
+        if select.args.get("distinct") and all(expr != item.expr for item in items):
+            raise SqlError(
+                "with DISTINCT, ORDER BY takes what the select list has",
+                hint="put it into the select list",
+                place=scope.source.node(node),
+            )
+        if expr.type is not None and expr.type.kind is Kind.ARRAY:
+            raise Unsupported("ORDER BY takes no ARRAY", hint="order by a value", place=scope.source.node(node))
+        if isinstance(expr, Const):
+            continue
+        found.append(order_of(scope, node, expr))
+    return tuple(found)
+
+
+def order_of(scope: Scope, node: exp.Expression, expr: Expr) -> Order:
+    """An item of an ORDER BY, given its bound value."""
+    return Order(expression_of(scope.source, expr), bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
+
+
+def numbered(scope: Scope, node: exp.Expression, items: list[Item], clause: str) -> Expr | None:
+    """The item of the select list that a bare whole number means."""
+    if not isinstance(node, exp.Literal) or node.is_string or not node.name.isdigit():
+        return None
+    number = int(node.name)
+    if not 1 <= number <= len(items):
+        raise beyond(scope, node, clause, len(items))
+    return items[number - 1].expr
+
+
+def beyond(scope: Scope, node: exp.Expression, clause: str, items: int) -> SqlError:
+    """The error for a number that no item of the select list has."""
+    return SqlError(
+        f"{clause} {node.name}: the select list has {items} item{'s' * (items != 1)}",
+        hint=f"a number from 1 to {items}, or a name",
+        place=scope.source.node(node),
+    )
+
+
+def read_count(scope: Scope, select: exp.Select, clause: str) -> int | None:
+    """The number after LIMIT or OFFSET."""
+    node = select.args.get(clause)
+    if node is None:
+        return None
+    value = node.expression
+    if isinstance(value, exp.Var) and value.name.upper() == "ALL":
+        return None
+    bound = bind(replace(scope, clause=clause.upper(), known={}, aggregate=None), value)
+    if isinstance(bound, Const) and bound.type is not None and bound.type.kind in INTEGRAL:
+        assert isinstance(bound.value, int)
+        if bound.value >= 0:
+            return bound.value
+    raise SqlError(
+        f"{clause.upper()} takes a whole number that is not negative",
+        hint=f"such as {clause.upper()} 10",
+        place=scope.source.node(value),
+    )

@@ -1,0 +1,90 @@
+"""Step windows in GROUP BY: `TUMBLE(ts, length)`, `HOP(ts, slide, length)` and Spark's `window(ts, '5 minutes')`."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from tureen.errors import SqlError, Unsupported
+from tureen.language.binding.atoms import interval
+from tureen.language.binding.scope import Scope
+from tureen.language.durations import Duration, interval_text
+from tureen.language.source import Source, offset_of
+from tureen.language.tree import TIMESTAMP, Expr, Ref
+from tureen.query import STEP_END, STEP_START
+from tureen.schema import Column
+from tureen.window import Steps
+
+_FUNCTIONS = {"tumble": (2,), "hop": (3,), "window": (2, 3, 4)}
+_FORMS = {
+    "tumble": "TUMBLE(ts, INTERVAL '5' MINUTE)",
+    "hop": "HOP(ts, INTERVAL '1' MINUTE, INTERVAL '5' MINUTE)",
+    "window": "window(ts, '5 minutes', '1 minute')",
+}
+
+
+def is_step(node: exp.Expression) -> bool:
+    """Whether an item of GROUP BY asks for steps."""
+    return isinstance(node, exp.Anonymous) and node.name.lower() in _FUNCTIONS
+
+
+def step_of(scope: Scope, node: exp.Expression) -> Steps:
+    """The steps that a function of GROUP BY means."""
+    name, args = node.name.lower(), node.expressions
+    if len(args) not in _FUNCTIONS[name]:
+        raise SqlError(
+            f"{name.upper()} takes the time column and the step's lengths",
+            hint=f"write {_FORMS[name]}",
+            place=scope.source.node(node),
+        )
+    _check_time(scope, args[0], name)
+    lengths = [_length(scope, one, name) for one in args[1:]]
+    if name == "hop":
+        # Slide and length are told apart by their size: no hop is longer than what it covers.
+        return step(scope.source, max(lengths), min(lengths), 0, offset_of(node))
+    slide = lengths[1] if len(lengths) > 1 else lengths[0]
+    return step(scope.source, lengths[0], slide, lengths[2] if len(lengths) > 2 else 0, offset_of(node))
+
+
+def step(source: Source, width: int, slide: int, origin: int, at: int, *, rows: bool = False) -> Steps:
+    """Steps of that width, so far apart; raises where one has no length."""
+    if width <= 0 or slide <= 0:
+        raise SqlError("a step has a length above nothing", hint="such as SLIDE 1 MINUTE", place=source.place(at))
+    return Steps(width, slide, origin if rows else origin % slide, rows)
+
+
+def known_of_steps(at: int = 0) -> dict[str, Expr]:
+    """The names that a query with steps knows."""
+    start, end = Ref(Column(STEP_START, TIMESTAMP), at), Ref(Column(STEP_END, TIMESTAMP), at)
+    return {STEP_START: start, STEP_END: end, "window.start": start, "window.end": end}
+
+
+def fixed_length(source: Source, duration: Duration, at: int) -> int:
+    """The microseconds of a step; months have none."""
+    if duration.months:
+        raise Unsupported(
+            "a step of months has no fixed length", hint="write it in DAYS, HOURS or MINUTES", place=source.place(at)
+        )
+    return duration.micros
+
+
+def _check_time(scope: Scope, node: exp.Expression, name: str) -> None:
+    found = scope.column(node) if isinstance(node, exp.Column) else None
+    time = scope.schema.time
+    if not isinstance(found, Ref) or found.column.name != time:
+        raise SqlError(
+            f"{name.upper()} is over the stream's time",
+            hint=f"write {_FORMS[name].replace('ts', time, 1)}"
+            if time
+            else "this stream has no time column; write FROM stream [TUMBLE 5 MINUTES]",
+            place=scope.source.node(node),
+        )
+
+
+def _length(scope: Scope, node: exp.Expression, name: str) -> int:
+    at = offset_of(node)
+    if isinstance(node, exp.Interval):
+        lapse = interval(scope, node)
+        return fixed_length(scope.source, Duration(lapse.micros, lapse.months), at)
+    if isinstance(node, exp.Literal) and node.is_string:
+        return fixed_length(scope.source, interval_text(scope.source, node.name, None, None, at), at)
+    raise SqlError("a step's length is an interval", hint=f"write {_FORMS[name]}", place=scope.source.node(node))

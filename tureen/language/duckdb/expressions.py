@@ -1,0 +1,19 @@
+"""From the bound tree to the expressions that a query carries."""
+
+from __future__ import annotations
+
+from tureen.errors import SqlError, Unsupported
+from tureen.language.duckdb.render import render
+from tureen.language.source import Source
+from tureen.language.tree import Expr, Lapse, Ref, columns_in
+from tureen.query import Expression
+
+
+def expression_of(source: Source, expr: Expr) -> Expression:
+    """A bound tree as SQL, with its type and the columns it names."""
+    if isinstance(expr, Lapse):
+        raise Unsupported("an interval is no value of an answer", hint="add it to a time", place=source.place(expr.at))
+    if expr.type is None:
+        raise SqlError("a NULL has no type", hint="write CAST(NULL AS STRING)", place=source.place(expr.at))
+    column = expr.column.name if isinstance(expr, Ref) else None
+    return Expression(render(expr), expr.type, columns_in(expr), column)

@@ -1,0 +1,57 @@
+"""Constants worked out: DuckDB evaluates the SQL that would otherwise be evaluated row by row."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Context, Decimal
+from functools import cache
+
+import duckdb
+
+from tureen.errors import LimitExceeded, SqlError
+from tureen.evaluation.limits import connect, limited
+from tureen.language.cast import plain_float
+from tureen.language.duckdb.render import render
+from tureen.language.source import Source
+from tureen.language.tree import Call, Const
+from tureen.predicate import Key
+from tureen.schema import Kind
+from tureen.window import to_micros
+
+
+@cache
+def _duckdb() -> duckdb.DuckDBPyConnection:
+    found: duckdb.DuckDBPyConnection = connect()
+    return found
+
+
+def evaluate(source: Source, call: Call) -> Const:
+    """The constant that an expression over constants means."""
+    cursor = _duckdb().cursor()
+    try:
+        with limited(cursor, "a constant"):
+            row = cursor.execute(f"SELECT {render(call)}").fetchone()
+    except LimitExceeded as error:
+        raise SqlError(error.message, hint=error.hint, place=source.place(call.at)) from None
+    except duckdb.Error as error:
+        reason = str(error).splitlines()[0].partition(": ")[2]
+        raise SqlError("a constant cannot be worked out", detail=reason or None, place=source.place(call.at)) from None
+    assert row is not None
+    if isinstance(row[0], str) and call.type.kind is not Kind.STRING:
+        # So Python is given the times that it has no value for.
+        raise SqlError("the time is beyond the years 1 to 9999", place=source.place(call.at))
+    return Const(None if row[0] is None else _key(row[0], call), call.type, call.at)
+
+
+def _key(value: object, call: Call) -> Key:
+    if isinstance(value, bool | int | str):
+        return value if isinstance(value, str) else int(value)
+    if isinstance(value, float):
+        return plain_float(value)
+    if isinstance(value, Decimal):
+        return int(value.scaleb(call.type.scale, Context(prec=100)))
+    if isinstance(value, datetime):
+        return to_micros(value)
+    assert isinstance(value, date)
+    assert call.type.kind is Kind.DATE
+    return (value - date(1970, 1, 1)).days

@@ -1,0 +1,51 @@
+"""Which expressions can raise on a row."""
+
+from __future__ import annotations
+
+from tureen.language.functions.json import JSON
+from tureen.language.functions.math import MATH
+from tureen.language.functions.regexes import REGEXES
+from tureen.language.functions.text import TEXT
+from tureen.language.functions.time import TIMES
+from tureen.language.tree import Call, Expr, children
+from tureen.language.types import keeps_every_value
+from tureen.schema import FRACTIONAL, NUMERIC, Kind
+
+RAISING_FUNCTIONS = frozenset(name for name, one in (MATH | TEXT | TIMES | JSON | REGEXES).items() if one.raises)
+
+MOST_NEGATED = 34
+"""Beyond so many digits Spark's negative of a DECIMAL is not exact, and ours raises."""
+
+
+def can_raise(expr: Expr) -> bool:
+    """Whether an expression can raise: by overflow, division by zero, or a cast."""
+    todo = [expr]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, Call) and _raises(one):
+            return True
+        todo.extend(children(one))
+    return False
+
+
+def _raises(call: Call) -> bool:
+    if call.op in ("/", "%", "div", "read time", "bytes") or call.op in RAISING_FUNCTIONS:
+        return True
+    if call.op == "neg" and call.type.precision > MOST_NEGATED:
+        return True
+    if call.op in ("+", "-", "*", "neg"):
+        return call.type.kind not in FRACTIONAL | {Kind.DECIMAL}
+    if call.op in ("cast", "try_cast"):
+        return _cast_raises(call)
+    return False
+
+
+def _cast_raises(call: Call) -> bool:
+    source = call.args[0].type
+    if source is None or source.kind is Kind.STRING:
+        # TRY_CAST raises too, on the few texts that Spark reads and we do not.
+        return True
+    if call.op == "try_cast" or keeps_every_value(source, call.type):
+        return False
+    harmless = {Kind.STRING, Kind.BOOLEAN} | (FRACTIONAL if source.kind in NUMERIC | {Kind.BOOLEAN} else set())
+    return call.type.kind not in harmless

@@ -1,0 +1,95 @@
+"""Factors as people read them: SQL conditions, with constants as they are written and not as they are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+
+from tureen.language.moments import day_text, moment_text
+from tureen.language.spelling import spell
+from tureen.predicate import AllOf, AnyOf, Compare, Interval, IsNull, Key, Like, Opaque, Predicate, Within
+from tureen.schema import Kind, Schema, Type
+
+_TEXT = Type(Kind.STRING)
+
+
+def factor_text(factor: Predicate, schema: Schema) -> str:
+    """A factor as a condition over the columns of a schema.
+
+    >>> schema = Schema.parse("sym STRING, price DOUBLE, day DATE")
+    >>> factor_text(Within("price", (Interval(100.0, None, low_open=True),)), schema)
+    'price > 100.0'
+    >>> factor_text(Within("sym", (Interval("a", "a"), Interval("b", "b"))), schema)
+    "sym IN ('a', 'b')"
+    >>> factor_text(Within("day", (Interval(0, 30),)), schema)
+    "day BETWEEN DATE '1970-01-01' AND DATE '1970-01-31'"
+    """
+    match factor:
+        case Within(column, intervals):
+            return _within(column, intervals, _constants(schema, column))
+        case IsNull(column):
+            return f"{column} IS NULL"
+        case Like(column, pattern, escape, negated):
+            told = "" if escape == "\\" else f" ESCAPE {spell(escape, _TEXT)}"
+            return f"{column} {'NOT ' if negated else ''}LIKE {spell(pattern, _TEXT)}{told}"
+        case Compare(left, op, right, offset):
+            more = f" {'-' if offset < 0 else '+'} {abs(offset)}" if offset else ""
+            return f"{left} {op} {right}{more}"
+        case Opaque(sql):
+            return sql
+        case AllOf(parts):
+            return " AND ".join(_part(part, schema) for part in parts) or "TRUE"
+        case AnyOf(parts):
+            return " OR ".join(_part(part, schema) for part in parts) or "FALSE"
+
+
+def _part(part: Predicate, schema: Schema) -> str:
+    text = factor_text(part, schema)
+    return f"({text})" if isinstance(part, AllOf | AnyOf) and len(part.parts) > 1 else text
+
+
+def _within(column: str, intervals: tuple[Interval, ...], constant: Callable[[Key], str]) -> str:
+    points = [one.low for one in intervals if one.low is not None and _is_point(one)]
+    if len(intervals) > 1 and len(points) == len(intervals):
+        return f"{column} IN ({', '.join(map(constant, points))})"
+    return " OR ".join(_interval(column, one, constant) for one in intervals) or "FALSE"
+
+
+def _is_point(interval: Interval) -> bool:
+    # Also NaN, which does not equal itself in Python.
+    return interval.low == interval.high or str(interval.low) == str(interval.high) == "nan"
+
+
+def _interval(column: str, interval: Interval, constant: Callable[[Key], str]) -> str:
+    low, high = interval.low, interval.high
+    if low is None and high is None:
+        return f"{column} IS NOT NULL"
+    if low is not None and _is_point(interval):
+        return f"{column} = {constant(low)}"
+    if low is not None and high is not None and not interval.low_open and not interval.high_open:
+        return f"{column} BETWEEN {constant(low)} AND {constant(high)}"
+    ends = [
+        f"{column} {op}{'' if is_open else '='} {constant(end)}"
+        for op, end, is_open in ((">", low, interval.low_open), ("<", high, interval.high_open))
+        if end is not None
+    ]
+    return " AND ".join(ends)
+
+
+def _constants(schema: Schema, name: str) -> Callable[[Key], str]:
+    """How the constants of a column are written."""
+    column = schema.find(name)
+    match column.type if column is not None else None:
+        case Type(kind=Kind.FLOAT | Kind.DOUBLE):
+            return lambda key: str(key).replace("nan", "NaN").replace("inf", "Infinity")
+        case Type(kind=Kind.STRING):
+            return lambda key: spell(key, _TEXT)
+        case Type(kind=Kind.BOOLEAN):
+            return lambda key: "TRUE" if key else "FALSE"
+        case Type(kind=Kind.DATE):
+            return lambda key: f"DATE '{day_text(int(key))}'"
+        case Type(kind=Kind.TIMESTAMP):
+            return lambda key: f"TIMESTAMP '{moment_text(int(key)).removesuffix('.000000')}'"
+        case Type(kind=Kind.DECIMAL, scale=scale):
+            return lambda key: str(Decimal(int(key)).scaleb(-scale))
+    return str

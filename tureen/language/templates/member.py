@@ -1,0 +1,113 @@
+"""Binding a query of a template: from what the template means, with the query's values put in, without parsing.
+
+Queries of one template differ in their values only. Where these stand in the WHERE clause alone, and that is a
+conjunction of comparisons of columns with values and of other factors without them, the clause of each follows from
+its values: the comparisons are bound and brought to normal form by the same functions that bind a text. What else a
+query means is the same for all of them, so the first one is bound in full, and the others take that from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from tureen.language.binding.bind import compare
+from tureen.language.binding.passes import bind_clause, bind_query
+from tureen.language.binding.scope import Scope
+from tureen.language.cast import plain_float
+from tureen.language.predicates.factors import holds
+from tureen.language.predicates.normal_form import clause_of
+from tureen.language.predicates.slots import Slot, slots_of
+from tureen.language.source import Source
+from tureen.language.templates.template import PARAMETER, read_template, with_columns
+from tureen.language.tree import Const, Ref
+from tureen.predicate import AllOf, Clause, Key
+from tureen.query import Query
+from tureen.schema import Kind, Schema, Type
+from tureen.window import to_micros
+
+_EPOCH = date(1970, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class MemberValues:
+    """A template, and the row of values that makes one of its queries."""
+
+    template: str
+    """Its handle."""
+    sql: str
+    columns: Schema
+    row: Mapping[str, Any]
+
+
+class MemberBinder:
+    """Binds the queries of one template over one stream."""
+
+    def __init__(self, sql: str, columns: Schema, schema: Schema) -> None:
+        """Find out whether the clause of a query follows from its values."""
+        self._columns, self._schema = columns, schema
+        self._slots: tuple[Slot, ...] | None = None
+        self._fixed: Clause = ()
+        self._first: Query | None = None
+        if read_template(sql).only_where:
+            clause = bind_clause(*with_columns(sql, columns, lambda name: (name, schema)))
+            slots = slots_of(clause, [PARAMETER + name for name in columns.names])
+            if slots is not None:
+                self._slots, self._fixed = slots
+
+    def bind(self, text: str, row: Mapping[str, Any]) -> tuple[Query, Query | None]:
+        """The query of some values, whose text is given; and the one that it differs from in its clause only."""
+        clause = self._clause(row)
+        if clause is not None and self._first is not None:
+            return replace(self._first, sql=text, clause=clause), self._first
+        query = bind_query(text, lambda name: (name, self._schema))
+        if clause is not None and clause == query.clause and query.at_now is None:
+            self._first = query
+        else:
+            # It does not follow from the values after all.
+            self._slots = None
+        return query, None
+
+    def _clause(self, row: Mapping[str, Any]) -> Clause | None:
+        """The clause that values mean; None where it does not follow from them."""
+        if self._slots is None:
+            return None
+        scope = Scope(Source(""), self._schema, ())
+        parts = []
+        for slot in self._slots:
+            column = self._schema.find(slot.column)
+            values = self._columns.find(slot.values.removeprefix(PARAMETER))
+            assert column is not None
+            assert values is not None
+            constant = Const(key_of(row[values.name], values.type), values.type, 0)
+            parts.append(holds(self._schema, compare(scope, slot.op, Ref(column, 0), constant)))
+        return clause_of(self._schema, AllOf((*self._fixed, *parts)))
+
+
+def key_of(value: Any, kind: Type) -> Key | None:
+    """A value as the constant that its SQL means.
+
+    >>> key_of(Decimal("1.50"), Type.parse("DECIMAL(5,2)")), key_of(date(1970, 1, 3), Type.parse("DATE"))
+    (150, 2)
+    """
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, datetime):
+        return to_micros(value)
+    if isinstance(value, date):
+        return (value - _EPOCH).days
+    if isinstance(value, Decimal):
+        sign, digits, exponent = value.as_tuple()
+        assert isinstance(exponent, int)
+        unscaled = int("".join(map(str, digits))) * int(10 ** (exponent + kind.scale))
+        return -unscaled if sign else unscaled
+    if kind.kind in (Kind.FLOAT, Kind.DOUBLE):
+        return plain_float(value)
+    return int(value)

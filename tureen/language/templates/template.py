@@ -1,0 +1,97 @@
+"""Templates: one query text with `:parameters`, which stands for as many queries as there are rows of values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from sqlglot.tokens import TokenType
+
+from tureen.errors import SqlError
+from tureen.language.binding.scope import Lookup
+from tureen.language.source import Source
+from tureen.language.text.split import Clauses, clauses_of, tokenize
+from tureen.schema import Column, Schema
+
+PARAMETER = "_p_"
+"""What columns of parameters begin with, so that they are told from the stream's."""
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateText:
+    """A text cut at its parameters: `pieces[0]`, the first parameter, `pieces[1]`, …, the last piece."""
+
+    pieces: tuple[str, ...]
+    names: tuple[str, ...]
+    only_where: bool = True
+    """Whether all of them stand in the WHERE clause."""
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters, each once, in lower case and in order of their first appearance."""
+        return tuple(dict.fromkeys(name.lower() for name in self.names))
+
+    def fill(self, values: Mapping[str, str]) -> str:
+        """The query that the template is for some values, given by their names and as they are written in SQL.
+
+        >>> read_template("SELECT * FROM s WHERE a = :x AND b > :x").fill({"x": "5"})
+        'SELECT * FROM s WHERE a = 5 AND b > 5'
+        """
+        written = ""
+        for name, piece in zip(self.names, self.pieces, strict=False):
+            value = values[name.lower()]
+            # Two minuses side by side would begin a comment.
+            written += piece + (" " if piece.endswith("-") and value.startswith("-") else "") + value
+        return written + self.pieces[-1]
+
+
+@lru_cache(maxsize=256)
+def read_template(text: str) -> TemplateText:
+    """Find the parameters of a text."""
+    source = Source(text)
+    tokens = tokenize(source)
+    pieces, names, end = [], [], 0
+    clauses = clauses_of(source, tokens)
+    only_where = True
+    for token, after in pairwise(tokens):
+        if token.token_type is TokenType.COLON and after.start == token.end + 1 and after.text.isidentifier():
+            if not _takes_values(clauses, token.start):
+                raise SqlError(
+                    "a parameter cannot stand here",
+                    hint="parameters are values in the select list, in WHERE and in HAVING",
+                    place=source.token(token),
+                )
+            only_where &= _within(clauses.where, token.start)
+            pieces.append(text[end : token.start])
+            names.append(after.text)
+            end = after.end + 1
+    if not names:
+        raise SqlError("the query has no parameter", hint="write :name where a row's value belongs, or use register")
+    return TemplateText((*pieces, text[end:]), tuple(names), only_where)
+
+
+def _takes_values(clauses: Clauses, offset: int) -> bool:
+    return any(_within(one, offset) for one in (clauses.items, clauses.where, clauses.having))
+
+
+def _within(clause: tuple[int, int], offset: int) -> bool:
+    return clause[0] < offset < clause[1]
+
+
+def with_columns(sql: str, columns: Schema, lookup: Lookup) -> tuple[str, Lookup]:
+    """A template with columns in the place of its parameters, and a way to look streams up that have them."""
+    named = {column.name.lower(): f"`{PARAMETER}{column.name}`" for column in columns.columns}
+    return read_template(sql).fill(named), with_parameters(lookup, columns)
+
+
+def with_parameters(lookup: Lookup, columns: Schema) -> Lookup:
+    """A way to look streams up as if each had columns of parameters as well."""
+
+    def found(name: str) -> tuple[str, Schema]:
+        stream, schema = lookup(name)
+        more = (Column(f"{PARAMETER}{column.name}", column.type) for column in columns.columns)
+        return stream, Schema((*schema.columns, *more), schema.time)
+
+    return found

@@ -1,0 +1,125 @@
+"""What CREATE says about a stream or a table: columns, how long rows are kept, options of a source."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from sqlglot.dialects.spark import Spark
+from sqlglot.tokens import Token, TokenType
+
+from tureen.errors import InvalidSchema, SqlError
+from tureen.language.source import Source
+from tureen.language.text.split import tokenize
+from tureen.language.text.window_bounds import parse_duration
+from tureen.language.text.words import Words
+from tureen.schema import Column, Type
+
+Options = tuple[tuple[str, str], ...]
+
+_COLUMNS = "write the columns as in (sym STRING, price DOUBLE)"
+_OPTIONS = "write options as in OPTIONS (rowsPerSecond '5')"
+
+
+def read_columns(words: Words) -> tuple[Column, ...]:
+    """The columns in parentheses."""
+    if not words.accept("("):
+        raise words.refuse("the columns in parentheses", _COLUMNS)
+    columns: list[Column] = []
+    while True:
+        place, name = words.place(), words.name("column")
+        if any(one.name.lower() == name.lower() for one in columns):
+            raise InvalidSchema(f"column '{name}' is there twice", place=place)
+        words.accept(":")
+        columns.append(Column(name, _type(words, name)))
+        if words.accept(")"):
+            return tuple(columns)
+        if not words.accept(","):
+            raise words.refuse("a comma or a parenthesis", "a column is a name and a type, and nothing else")
+
+
+def _type(words: Words, column: str) -> Type:
+    place, token = words.place(), words.peek()
+    if token is None or not token.text.isidentifier():
+        raise words.refuse(f"the type of column '{column}'", "such as STRING, INT, DOUBLE or TIMESTAMP")
+    text = words.take().text
+    if words.accept("("):
+        text += "("
+        while not words.accept(")"):
+            text += words.take().text
+        text += ")"
+    try:
+        return Type.parse(text)
+    except InvalidSchema as error:
+        raise InvalidSchema(error.message, detail=error.detail, hint=error.hint, place=place) from None
+
+
+def read_retention(words: Words, until: tuple[str, ...]) -> str:
+    """The length of time before the next clause, as it was written or as a string says it."""
+    place, tokens = words.place(), list[Token]()
+    while words.peek() is not None and words.word() not in until:
+        tokens.append(words.take())
+    if not tokens:
+        raise words.refuse("a length of time", "such as RETAIN 1 DAY")
+    alone = len(tokens) == 1 and tokens[0].token_type is TokenType.STRING
+    text = tokens[0].text if alone else words.source.text[tokens[0].start : tokens[-1].end + 1]
+    try:
+        parse_duration(text)
+    except SqlError as error:
+        raise SqlError(error.message, detail=error.detail, hint=error.hint, place=place) from None
+    return text
+
+
+def read_options(words: Words) -> Options:
+    """The options in parentheses: `key 'value'` or `key = 'value'`, all of them texts to Spark."""
+    if not words.accept("("):
+        raise words.refuse("options in parentheses", _OPTIONS)
+    options: dict[str, str] = {}
+    while not (not options and words.accept(")")):
+        place = words.place()
+        key, value = _option(words)
+        if key.lower() in (one.lower() for one in options):
+            raise SqlError(f"option '{key}' is there twice", place=place)
+        options[key] = value
+        if words.accept(")"):
+            break
+        if not words.accept(","):
+            raise words.refuse("a comma or a parenthesis", _OPTIONS)
+    return tuple(options.items())
+
+
+def _option(words: Words) -> tuple[str, str]:
+    token = words.peek()
+    if token is not None and token.token_type is TokenType.STRING:
+        words.take()
+        if words.word() in (",", ")"):
+            return _pair(words, token)
+        key = token.text
+    else:
+        key = words.part("option")
+        while words.accept("."):
+            key += "." + words.part("option")
+    words.accept("=")
+    return key, _value(words, key)
+
+
+def _value(words: Words, key: str) -> str:
+    sign = "-" if words.accept("-") else ""
+    token = words.peek()
+    if token is not None and not sign and token.token_type is TokenType.STRING:
+        return words.take().text
+    if token is not None and token.token_type is TokenType.NUMBER and (number := words.number()) is not None:
+        return sign + number
+    if not sign and words.word() in ("TRUE", "FALSE"):
+        return words.take().text.lower()
+    raise words.refuse(f"the value of option '{key}'", _OPTIONS)
+
+
+def _pair(words: Words, token: Token) -> tuple[str, str]:
+    """The key and the value of `'key' 'value'`, which the tokenizer takes for one string in two parts."""
+    raw = words.source.text[token.start : token.end + 1]
+    parts = Spark().tokenize(raw)
+    gaps = [after.start for before, after in pairwise(parts) if after.start > before.end + 1]
+    if len(gaps) != 1:
+        raise SqlError(f"option '{token.text}' has no value", hint=_OPTIONS, place=words.source.token(token))
+    key, value = (tokenize(Source(part))[0].text for part in (raw[: gaps[0]], raw[gaps[0] :]))
+    return key, value

@@ -1,0 +1,94 @@
+"""Shapes: a query's text without the constants of its WHERE clause. Queries that differ only there have one shape.
+
+A template's parameters stand where such constants do, so a query that is registered by itself has the shape of the
+template that it could have been a row of.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot.tokens import Token, TokenType
+
+from tureen.language.source import Source
+from tureen.language.text.in_lists import LIST, items_of
+from tureen.language.text.split import tokenize, where_of
+
+_LITERALS = frozenset({TokenType.NUMBER, TokenType.STRING})
+_TYPED = frozenset({TokenType.DATE, TokenType.TIMESTAMP})
+_SIGNED_AFTER = frozenset(
+    {
+        TokenType.EQ,
+        TokenType.NEQ,
+        TokenType.LT,
+        TokenType.LTE,
+        TokenType.GT,
+        TokenType.GTE,
+        TokenType.AND,
+        TokenType.BETWEEN,
+        TokenType.COMMA,
+        TokenType.L_PAREN,
+    }
+)
+_QUOTES = '`"'
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A query's text with `?` for the constants of its WHERE clause, and where that clause is."""
+
+    text: str
+    tokens: list[Token]
+    """Of the whole query."""
+    where: tuple[int, int]
+    """Where its WHERE clause begins and ends in it; past the end where there is none."""
+
+
+def shape_of(text: str) -> Shape:
+    """The shape of a query, or of a template.
+
+    >>> shape_of("SELECT * FROM s WHERE A = 'x' AND b > -2.5").text
+    'select * from s where a = ? and b > ?'
+    >>> shape_of("select * from s where a = :name and b > :p").text
+    'select * from s where a = ? and b > ?'
+    """
+    source = Source(text)
+    tokens = tokenize(source)
+    words: list[str] = []
+    start, end = where_of(source, tokens)
+    place = 0
+    while place < len(tokens):
+        token = tokens[place]
+        inside = start <= token.start < end
+        size = _literal(tokens, place) if inside else 0
+        if not size and inside and token.token_type is TokenType.COLON and place + 1 < len(tokens):
+            size = 2  # a parameter
+        if token.token_type is LIST:
+            words.append(" , ".join("?" if inside else _spaced(item) for item in items_of(token.text)))
+        else:
+            words.append("?" if size else _word(source, token))
+        place += max(size, 1)
+    return Shape(" ".join(words), tokens, (start, end))
+
+
+def _literal(tokens: list[Token], place: int) -> int:
+    """Of how many tokens the constant that begins here is; 0 where none does."""
+    kind = tokens[place].token_type
+    if kind in _LITERALS:
+        # A number with a suffix, such as 5L, is several tokens of one place.
+        return sum(token.start == tokens[place].start for token in tokens[place : place + 3])
+    after = tokens[place + 1].token_type if place + 1 < len(tokens) else None
+    if kind in _TYPED and after is TokenType.STRING:
+        return 2
+    signed = kind is TokenType.DASH and after is TokenType.NUMBER and tokens[place - 1].token_type in _SIGNED_AFTER
+    return 2 if signed else 0
+
+
+def _spaced(item: str) -> str:
+    """A constant of a list, with a blank between what would be two tokens."""
+    return f"- {item[1:]}" if item[0] == "-" else item
+
+
+def _word(source: Source, token: Token) -> str:
+    raw = source.text[token.start : token.end + 1]
+    return raw if token.token_type is TokenType.STRING or raw[:1] in _QUOTES else raw.lower()

@@ -1,0 +1,340 @@
+"""The catalog's tables.
+
+Every commit takes the next `seq`. A run's `matched_seq` says up to which commit the eager clauses
+have been matched with it: a clause with a larger seq is *owed* by that run (docs/decisions/0001).
+A clause has a `number` while it is eager: query runs are stretches of numbers, and cells name them
+(docs/decisions/0014).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Connection,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    event,
+)
+
+metadata = MetaData()
+
+meta = Table(
+    "meta",
+    metadata,
+    Column("key", String, primary_key=True),
+    Column("value", String, nullable=False),
+)
+
+counter = Table(
+    "counter",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("seq", BigInteger, nullable=False),
+    # The number that the next eager clause takes; no number is ever used again.
+    Column("next_number", BigInteger, nullable=False),
+)
+
+standing = Table(
+    "standing",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    # Goes up whenever a query that stands is changed or goes, whoever does it: see `_TRIGGERS`.
+    Column("version", BigInteger, nullable=False),
+)
+
+streams = Table(
+    "streams",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String, nullable=False),
+    # The lower-case name while the stream lives; NULL once it is dropped, so that the name is free again.
+    Column("name_key", String, unique=True),
+    Column("columns", Text, nullable=False),
+    Column("time", String),
+    Column("clock", String, nullable=False),
+    Column("retain", BigInteger),
+    Column("source", Text),
+    Column("next_id", BigInteger, nullable=False, default=0),
+    Column("last_time", BigInteger),
+    # How far the stream's inbox has been taken into runs.
+    Column("taken", BigInteger, nullable=False, default=0),
+    # Up to which commit the eager clauses are in compiled query runs.
+    Column("compiled_seq", BigInteger, nullable=False, default=0),
+    sqlite_autoincrement=True,
+)
+
+dimensions = Table(
+    "dimensions",
+    metadata,
+    # Made before the first file is written, because the file is under it.
+    Column("id", String, primary_key=True),
+    Column("name", String, nullable=False),
+    Column("name_key", String, nullable=False, unique=True),
+    Column("columns", Text, nullable=False),
+    Column("path", String, nullable=False, unique=True),
+    Column("rows", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("created_seq", BigInteger, nullable=False),
+    Column("changed_seq", BigInteger, nullable=False),
+    Column("changed_at", BigInteger, nullable=False),
+)
+
+clauses = Table(
+    "clauses",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("stream_id", ForeignKey("streams.id"), nullable=False),
+    Column("text", Text, nullable=False),
+    # How many queries have it; of these, how many want it eager, and how many leave it to the engine.
+    Column("refs", Integer, nullable=False),
+    Column("eager_refs", Integer, nullable=False),
+    Column("auto_refs", Integer, nullable=False),
+    # Whether the engine chose to keep its results ready, and whether it may: not what raised on some tuple.
+    Column("chosen", Boolean, nullable=False, default=False),
+    Column("raised", Boolean, nullable=False, default=False),
+    # Its number in query runs and cells; there while it is eager, and another one each time that it becomes so.
+    Column("number", BigInteger),
+    # The commit by which it became eager; meaningful while it has a number.
+    Column("seq", BigInteger, nullable=False),
+    Column("error", Text),
+    Index("clauses_by_text", "stream_id", "text", unique=True),
+    Index("clauses_by_number", "number", unique=True),
+    Index("clauses_by_seq", "stream_id", "seq"),
+    sqlite_autoincrement=True,
+)
+
+queries = Table(
+    "queries",
+    metadata,
+    Column("id", String, primary_key=True),
+    # Whose it is; names are each owner's own.
+    Column("owner", String, nullable=False),
+    Column("shared", Boolean, nullable=False, default=False),
+    Column("name", String),
+    Column("name_key", String),
+    Column("sql", Text, nullable=False),
+    # The text without its constants, by which queries of one shape are counted.
+    Column("shape", String, nullable=False, index=True),
+    Column("stream_id", ForeignKey("streams.id"), nullable=False, index=True),
+    Column("clause_id", ForeignKey("clauses.id"), nullable=False),
+    # Whether its results are to be kept ready; NULL leaves it to the engine.
+    Column("eager", Boolean),
+    Column("seq", BigInteger, nullable=False),
+    Column("registered_at", BigInteger, nullable=False),
+    UniqueConstraint("owner", "name_key"),
+    Index("queries_in_order", "seq", "id"),
+    # Without it, a clause that goes is looked for in all queries: its foreign key is checked.
+    Index("queries_by_clause", "clause_id"),
+)
+
+templates = Table(
+    "templates",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("owner", String, nullable=False),
+    Column("shared", Boolean, nullable=False, default=False),
+    Column("name", String),
+    Column("name_key", String),
+    Column("sql", Text, nullable=False),
+    Column("shape", String, nullable=False, index=True),
+    Column("stream_id", ForeignKey("streams.id"), nullable=False, index=True),
+    Column("columns", Text, nullable=False),
+    Column("path", String, nullable=False, unique=True),
+    Column("rows", BigInteger, nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("registered_at", BigInteger, nullable=False),
+    UniqueConstraint("owner", "name_key"),
+)
+
+template_heads = Table(
+    "template_heads",
+    metadata,
+    # What changes of a template when rows of parameters come and go; one that never changed may have none.
+    Column("template_id", String, primary_key=True),
+    # The number that the next row takes; no number is ever used again.
+    Column("next_number", BigInteger, nullable=False),
+    Column("version", BigInteger, nullable=False, default=0),
+    # The column of the parameters that comes with each change.
+    Column("label", String),
+)
+
+template_parts = Table(
+    "template_parts",
+    metadata,
+    # Files with rows that were added later; the first ones are in the template's own file.
+    Column("id", Integer, primary_key=True),
+    Column("template_id", String, nullable=False, index=True),
+    Column("path", String, nullable=False, unique=True),
+    Column("rows", BigInteger, nullable=False),
+    # The first tuple that its newest rows are matched with.
+    Column("first_id", BigInteger, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+gone_members = Table(
+    "gone_members",
+    metadata,
+    # The queries of a template that were unregistered, and whose rows are still in its files.
+    Column("template_id", String, primary_key=True),
+    Column("number", BigInteger, primary_key=True),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("stream_id", ForeignKey("streams.id"), nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("path", String, nullable=False, unique=True),
+    Column("rows", BigInteger, nullable=False),
+    Column("first_id", BigInteger, nullable=False),
+    Column("min_time", BigInteger, nullable=False),
+    Column("max_time", BigInteger, nullable=False),
+    Column("indexed", Boolean, nullable=False),
+    Column("matched_seq", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("written_at", BigInteger, nullable=False),
+    Index("runs_of_stream", "stream_id", "first_id"),
+    sqlite_autoincrement=True,
+)
+
+cells = Table(
+    "cells",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("run_id", ForeignKey("runs.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("path", String, nullable=False, unique=True),
+    Column("bytes", BigInteger, nullable=False),
+    # It holds the clauses that became eager after `since`, up to where the next file begins: how many they were.
+    Column("since", BigInteger, nullable=False),
+    Column("clauses", Integer, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+query_runs = Table(
+    "query_runs",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("stream_id", ForeignKey("streams.id"), nullable=False),
+    Column("path", String, nullable=False, unique=True),
+    # The clauses with numbers from `first` to `last` that were eager when it was compiled: how many, and how many
+    # of them are no longer so.
+    Column("first", BigInteger, nullable=False),
+    Column("last", BigInteger, nullable=False),
+    Column("clauses", Integer, nullable=False),
+    Column("dead", Integer, nullable=False, default=0),
+    Index("query_runs_of_stream", "stream_id", "first"),
+    sqlite_autoincrement=True,
+)
+
+sinks = Table(
+    "sinks",
+    metadata,
+    Column("sink_id", String, primary_key=True),
+    Column("stream_id", Integer, primary_key=True),
+    Column("batch_id", BigInteger, nullable=False),
+)
+
+push_keys = Table(
+    "push_keys",
+    metadata,
+    Column("stream_id", Integer, primary_key=True),
+    Column("key", String, primary_key=True),
+    Column("digest", String, nullable=False),
+    Column("end", BigInteger, nullable=False),
+    Column("pushed_at", BigInteger, nullable=False),
+)
+
+rejected = Table(
+    "rejected",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("stream_id", Integer, nullable=False, index=True),
+    Column("rejected_at", BigInteger, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("row", Text, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("principal", String, nullable=False),
+    Column("scopes", String, nullable=False),
+    Column("note", Text),
+    # The SHA-256 of the secret, which itself is nowhere.
+    Column("digest", String, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger),
+    Column("last_used_at", BigInteger),
+)
+
+dead_attempts = Table(
+    "dead_attempts",
+    metadata,
+    Column("attempt", String, primary_key=True),
+    Column("marked_at", BigInteger, nullable=False),
+)
+
+expiring = Table(
+    "expiring",
+    metadata,
+    # Runs that lie before their stream's horizon, and since when: they are dropped only after a grace.
+    Column("run_id", Integer, primary_key=True),
+    Column("stream_id", Integer, nullable=False),
+    Column("since", BigInteger, nullable=False),
+)
+garbage = Table(
+    "garbage",
+    metadata,
+    # Files that a commit made useless; readers may still have them open, so they go after a grace.
+    Column("path", String, primary_key=True),
+    Column("since", BigInteger, nullable=False),
+)
+
+damage = Table(
+    "damage",
+    metadata,
+    # Files whose bytes are not those that were written; `lost` where they hold what nothing else has.
+    Column("path", String, primary_key=True),
+    Column("detail", Text, nullable=False),
+    Column("lost", Boolean, nullable=False),
+    Column("noticed_at", BigInteger, nullable=False),
+)
+
+
+_TRIGGERS = {
+    "query_changed": "UPDATE ON queries",
+    "query_gone": "DELETE ON queries",
+    "clause_changed": "UPDATE OF number, error ON clauses WHEN (OLD.number, OLD.error) IS NOT (NEW.number, NEW.error)",
+    "template_changed": "UPDATE ON templates",
+    "template_gone": "DELETE ON templates",
+    "member_gone": "INSERT ON gone_members",
+    "members_changed": "UPDATE ON template_heads",
+}
+"""What a reader that keeps standing queries must hear of, by the name of the trigger that counts it.
+
+A new query is not among it: nobody can have kept it, so that registrations leave the others' as they are.
+"""
+
+
+@event.listens_for(metadata, "after_create")
+def _watch_standing(_: MetaData, tx: Connection, **_more: Any) -> None:
+    for index in queries.indexes:
+        index.create(tx, checkfirst=True)
+    tx.exec_driver_sql("INSERT OR IGNORE INTO standing (id, version) VALUES (1, 0)")
+    for name, change in _TRIGGERS.items():
+        tx.exec_driver_sql(
+            f"CREATE TRIGGER IF NOT EXISTS {name} AFTER {change} BEGIN UPDATE standing SET version = version + 1; END"
+        )

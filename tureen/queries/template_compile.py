@@ -1,0 +1,205 @@
+"""Compiling a template's queries: a table of values becomes a query run, column by column and not query by query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tureen.language.predicates.slots import Slot
+from tureen.queries.arrays import Arrays, typed
+from tureen.queries.cuts import Encoding, encoding_of
+from tureen.queries.query_run import QueryRun
+from tureen.stems.index import codes_of, keys_of, numbers_of, truths_of
+
+Places = npt.NDArray[np.int64]
+"""Cut points, numbered within their column; a comparison without that end has the column's first or last."""
+
+_MOST = np.iinfo(np.int64).max
+_NAN = 0x7FF8_0000_0000_0000
+_AFTER = {"=": (False, True), ">": (True, None), ">=": (False, None), "<": (None, False), "<=": (None, True)}
+"""For each comparison, whether its lower and its upper end stand after the constant or before it; None is no end."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """The cut points of a column, and the interval between two of them that each query asks for."""
+
+    encoding: Encoding
+    keys: npt.NDArray[np.int64]
+    texts: Sequence[bytes]
+    low: Places
+    high: Places
+
+    @property
+    def size(self) -> int:
+        """How many cut points, with the edges."""
+        return max(len(self.keys), len(self.texts)) + 3
+
+
+def can_compile(slots: Sequence[Slot], stored: pa.Schema, values: pa.Table) -> bool:
+    """Whether the comparisons are such that keys compare as values do."""
+    return all(
+        slot.op in _AFTER and _comparable(stored.field(slot.column).type, values.schema.field(slot.values).type)
+        for slot in slots
+    ) and not any(_has_zero(values.column(slot.values)) for slot in slots)
+
+
+_WHOLE = ("int8", "int16", "int32", "int64")
+
+
+def _comparable(column: pa.DataType, values: pa.DataType) -> bool:
+    if pa.types.is_floating(column):
+        return pa.types.is_floating(values) or str(values) in _WHOLE
+    if str(column) in _WHOLE:
+        return str(values) in _WHOLE
+    plain = pa.types.is_string(column) or pa.types.is_boolean(column) or pa.types.is_temporal(column)
+    return bool(plain and column == values)
+
+
+def _has_zero(column: pa.ChunkedArray) -> bool:
+    """Whether some text has a zero byte: what stands after a text could then stand before another."""
+    return pa.types.is_string(column.type) and bool(pc.any(pc.match_substring(column, "\0")).as_py())
+
+
+def compile_table(slots: Sequence[Slot], stored: pa.Schema, values: pa.Table, numbers: npt.NDArray[Any]) -> QueryRun:
+    """The queries of some numbers, in ascending order, each a conjunction of comparisons with its row of values.
+
+    What compares with NULL, or lies in no interval at all, never holds, and is left out.
+
+    >>> values = pa.table({"k": [7, 8, None], "t": [1.5, 2.5, 3.5]})
+    >>> slots = [Slot("a", "=", "k"), Slot("v", ">", "t")]
+    >>> stored = pa.schema([("a", pa.int64()), ("v", pa.float64())])
+    >>> compile_table(slots, stored, values, np.array([0, 1, 2])).ids.tolist()
+    [0, 1]
+    """
+    alive = np.ones(len(numbers), np.bool_)
+    for slot in slots:
+        alive &= truths_of(values.column(slot.values).combine_chunks().is_valid())
+    values, numbers = values.filter(pa.array(alive)), np.asarray(numbers)[alive]
+    by_column: dict[str, list[Slot]] = {}
+    for slot in slots:
+        by_column.setdefault(slot.column, []).append(slot)
+    columns = {name: _column(stored.field(name).type, some, values) for name, some in by_column.items()}
+    some = np.ones(len(numbers), np.bool_)
+    for column in columns.values():
+        some &= column.low < column.high
+    return _lay_out(columns, numbers, some)
+
+
+def _lay_out(columns: Mapping[str, _Column], numbers: npt.NDArray[Any], some: npt.NDArray[np.bool_]) -> QueryRun:
+    """The arrays of a query run: each distinct interval is a factor, and each query has one of each column."""
+    cut_start = np.concatenate([[0], np.cumsum([column.size for column in columns.values()])]).astype(np.int64)
+    factors, lows, highs, members = [0], [], [], []
+    for start, column in zip(cut_start, columns.values(), strict=False):
+        pairs = (column.low[some] << 32) | column.high[some]
+        distinct, member = np.unique(pairs, return_inverse=True)
+        members.append(member + factors[-1])
+        factors.append(factors[-1] + len(distinct))
+        lows.append(start + (distinct >> 32))
+        highs.append(start + (distinct & 0xFFFF_FFFF))
+    ids = numbers[some]
+    arrays = {
+        "ids": ids,
+        "cut_start": cut_start,
+        "factor_column": np.repeat(np.arange(len(columns)), np.diff(factors)),
+        "factor_start": np.arange(factors[-1] + 1),
+        "range_low": np.concatenate(lows),
+        "range_high": np.concatenate(highs),
+        "clause_start": np.arange(len(ids) + 1) * len(columns),
+        "clause_factor": np.stack(members, axis=1).ravel(),
+        **_keys(list(columns.values()), cut_start),
+    }
+    encodings = tuple(column.encoding for column in columns.values())
+    return QueryRun(tuple(columns), encodings, typed(Arrays, arrays), [])
+
+
+def _keys(columns: Sequence[_Column], cut_start: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
+    high = np.zeros(cut_start[-1], np.int64)
+    has_text = any(column.encoding is Encoding.TEXT for column in columns)
+    sizes = np.zeros(cut_start[-1] if has_text else 0, np.int64)
+    texts: list[bytes] = []
+    for start, column in zip(cut_start, columns, strict=False):
+        if column.encoding is Encoding.TEXT:
+            sizes[start + 1 : start + 1 + len(column.texts)] = [len(text) for text in column.texts]
+            texts += column.texts
+        else:
+            high[start + 1 : start + 1 + len(column.keys)] = column.keys
+    text_start = np.concatenate([[0], np.cumsum(sizes)])
+    text = np.frombuffer(b"".join(texts), np.uint8)
+    return {"high": high, "low": np.empty(0, np.uint64), "text": text, "text_start": text_start}
+
+
+def _column(kind: pa.DataType, slots: Sequence[Slot], values: pa.Table) -> _Column:
+    if pa.types.is_string(kind):
+        return _texts(slots, values)
+    encoding, rows = encoding_of(kind), values.num_rows
+    ends = [_number_ends(slot.op, encoding, values.column(slot.values)) for slot in slots]
+    given = [end for pair in ends for end in pair if end is not None]
+    beyond = np.concatenate([end.beyond for end in given])
+    # Where each key stands among all, by sorting them once: looking up a million keys one by one takes longer.
+    keys, inverse = np.unique(np.concatenate([end.keys for end in given])[~beyond], return_inverse=True)
+    places = np.full(len(beyond), len(keys) + 1, np.int64)
+    places[~beyond] = inverse + 1
+    each = iter(np.split(places, len(given)))
+    low, high = _innermost([[None if end is None else next(each) for end in pair] for pair in ends], len(keys), rows)
+    return _Column(encoding, keys, (), low, high)
+
+
+@dataclass(frozen=True, eq=False)
+class _End:
+    """The keys before which an end of each interval stands, but where it is `beyond` the greatest key of all."""
+
+    keys: npt.NDArray[np.int64]
+    beyond: npt.NDArray[np.bool_]
+
+
+def _number_ends(op: str, encoding: Encoding, column: pa.ChunkedArray) -> list[_End | None]:
+    """The two ends of each interval."""
+    keys, greatest = _number_keys(encoding, column)
+    last = keys >= greatest
+    before, after = _End(keys, np.zeros(len(keys), np.bool_)), _End(np.where(last, keys, keys + ~last), last)
+    return [None if end is None else after if end else before for end in _AFTER[op]]
+
+
+def _number_keys(encoding: Encoding, column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], int]:
+    """Values as integers that sort like them, and the greatest that there can be."""
+    whole = column.combine_chunks()
+    if encoding is Encoding.FLOAT:
+        return keys_of(whole.cast(pa.float64(), safe=False)), _NAN
+    return keys_of(whole), _MOST
+
+
+def _texts(slots: Sequence[Slot], values: pa.Table) -> _Column:
+    """Each distinct text has two cut points: before it, and after it."""
+    parts = [values.column(slot.values).combine_chunks() for slot in slots]
+    coded = pa.concat_arrays(parts).dictionary_encode()
+    order = numbers_of(pc.array_sort_indices(coded.dictionary), np.uint64)
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    ranks = np.split(rank[codes_of(coded)], len(slots))
+    ends = [
+        [None if end is None else 1 + 2 * mine + end for end in _AFTER[slot.op]]
+        for slot, mine in zip(slots, ranks, strict=True)
+    ]
+    texts = [one for text in coded.dictionary.take(pa.array(order)).to_pylist() for one in _around(text.encode())]
+    low, high = _innermost(ends, len(texts), values.num_rows)
+    return _Column(Encoding.TEXT, np.empty(0, np.int64), texts, low, high)
+
+
+def _around(text: bytes) -> tuple[bytes, bytes]:
+    return text, text + b"\0"
+
+
+def _innermost(ends: Sequence[Sequence[Places | None]], keys: int, rows: int) -> tuple[Places, Places]:
+    """What several intervals have in common: the greatest lower end and the least upper end, in cut points."""
+    low, high = np.zeros(rows, np.int64), np.full(rows, keys + 1, np.int64)
+    for lower, upper in ends:
+        low = low if lower is None else np.maximum(low, lower)
+        high = high if upper is None else np.minimum(high, upper)
+    return low, high

@@ -1,0 +1,170 @@
+"""The engine, turned by hand: each step of the pipeline when a test says so, without Spark and threads.
+
+It calls the same functions as the sink's tasks, the sink's commit and the upkeep, so that a test can put a registration
+between a batch's pin and its commit, or look at an answer while debts are owed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from tureen.language import bind_query, parse_duration
+from tureen.language.text.shapes import shape_of
+from tureen.pipeline import upkeep
+from tureen.pipeline.arrival import Arrivals
+from tureen.pipeline.choosing import Chooser
+from tureen.pipeline.compiling import compile_queries
+from tureen.pipeline.debts import pay, pay_debts
+from tureen.pipeline.pinning import pin
+from tureen.pipeline.repair import repair
+from tureen.pot.catalog import Catalog, check_attempt, micros_now, take_seq
+from tureen.pot.files import new_attempt
+from tureen.pot.queries import Gone, Registration
+from tureen.pot.registering import change_together
+from tureen.pot.runs import NewRun, append_runs
+from tureen.pot.streams import Stream, create_stream, find_stream, list_streams
+from tureen.results.answer import Answer
+from tureen.results.invoke import Invoker
+from tureen.schema import ARRIVAL, Schema
+from tureen.stems.intake import to_batch
+from tureen.window import to_micros
+
+
+class HandClock:
+    """A clock that shows the moment it is set to."""
+
+    def __init__(self, moment: datetime) -> None:
+        """Show that moment."""
+        self.moment = moment
+
+    def __call__(self) -> int:
+        """The moment in microseconds."""
+        return to_micros(self.moment)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch that is written and not yet committed."""
+
+    stream_id: int
+    attempt: str
+    runs: list[NewRun]
+
+
+def change(catalog: Catalog, one: Registration | Gone) -> str:
+    """Let one query come or go by itself, and return its handle."""
+    (outcome,) = change_together(catalog, [one])
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
+
+
+class HandTurned:
+    """A pot whose pipeline moves only when told to."""
+
+    def __init__(self, root: Path, clock: Callable[[], int] = micros_now) -> None:
+        """Make or open the pot in that directory."""
+        root.mkdir(parents=True, exist_ok=True)
+        self.catalog = Catalog(root, create=True)
+        self._clock = clock
+        self.invoker = Invoker(self.catalog, clock)
+        self._chooser = Chooser(self.catalog, self.invoker.watch)
+
+    def create_stream(
+        self, name: str, schema: str, time: str | None = None, clock: str = "wall", retain: str | None = None
+    ) -> None:
+        """Make a stream."""
+        kept = None if retain is None else parse_duration(retain)
+        with self.catalog.write() as tx:
+            create_stream(tx, name, Schema.parse(schema, time), clock=clock, retain=kept, source=None)
+
+    def begin(self, name: str, rows: Any, parts: int = 1) -> Batch:
+        """Pin, match and write a batch as so many tasks would, without committing it."""
+        with self.catalog.read() as tx:
+            stream = find_stream(tx, name)
+            pinned = pin(tx, self.catalog.root, stream)
+        table = pa.Table.from_batches([to_batch(stream.schema, rows)])
+        if stream.schema.time is None:
+            moment = pa.scalar(self._clock(), pa.timestamp("us", tz="UTC"))
+            table = table.append_column(ARRIVAL, pa.repeat(moment, len(table)))
+        attempt, runs = new_attempt(), []
+        size = -(-len(table) // parts) or 1
+        for part in range(parts):
+            arrivals = Arrivals(pinned, attempt, str(part))
+            arrivals.add(table.slice(part * size, size))
+            runs += arrivals.finish()
+        return Batch(stream.id, attempt, runs)
+
+    def commit(self, batch: Batch) -> None:
+        """Commit a batch, as the sink does."""
+        with self.catalog.write() as tx:
+            check_attempt(tx, batch.attempt)
+            append_runs(tx, take_seq(tx), batch.stream_id, batch.runs)
+
+    def push(self, name: str, rows: Any, parts: int = 1) -> None:
+        """A whole batch, from rows to commit."""
+        self.commit(self.begin(name, rows, parts))
+
+    def register(self, sql: str, *, materialize: bool | None = True, name: str | None = None) -> str:
+        """Let a query stand and return its handle; None leaves it to `choose` whether its results are kept."""
+        with self.catalog.read() as tx:
+            query = bind_query(sql, lambda wanted: _named(find_stream(tx, wanted)))
+            stream = find_stream(tx, query.stream)
+        shape = shape_of(sql).text
+        return change(self.catalog, Registration(sql, shape, stream.id, query.clause, eager=materialize, name=name))
+
+    def unregister(self, handle: str) -> None:
+        """Let it stand no longer."""
+        change(self.catalog, Gone(handle))
+
+    def compile(self) -> None:
+        """Compile what was registered, for the next batches."""
+        for stream in self._streams():
+            compile_queries(self.catalog, stream)
+
+    def pay(self) -> None:
+        """Pay all debts."""
+        for stream in self._streams():
+            pay_debts(self.catalog, stream, lambda debts: [pay(debt) for debt in debts], 1 << 62)
+
+    def choose(self, seconds: float) -> bool:
+        """Decide again which clauses are kept ready, as if so many seconds had passed."""
+        return self._chooser.choose(seconds)
+
+    def seal(self, *, everything: bool = False) -> None:
+        """Merge what there is to merge; `everything` whatever its size."""
+        for stream in self._streams():
+            upkeep.seal(self.catalog, stream, everything=everything)
+
+    def repair(self) -> None:
+        """Write anew what was noticed to be damaged."""
+        for stream in self._streams():
+            repair(self.catalog, stream)
+
+    def expire(self, grace: int = 0) -> None:
+        """Drop what has been before the horizon for so many microseconds."""
+        for stream in self._streams():
+            upkeep.expire(self.catalog, stream, self._clock(), grace=grace)
+
+    def invoke(self, handle: str, now: int | None = None) -> Answer:
+        """The answer of a query."""
+        return self.invoker.invoke(handle, now)
+
+    def close(self) -> None:
+        """Let go of the catalog, as the engine does."""
+        self.catalog.sign()
+        self.catalog.close()
+
+    def _streams(self) -> list[Stream]:
+        with self.catalog.read() as tx:
+            return list_streams(tx)
+
+
+def _named(stream: Stream) -> tuple[str, Schema]:
+    return stream.name, stream.schema
