@@ -26,7 +26,7 @@ from benchmarks.workload import SCHEMA, conditions, register_all, tuples
 from tureen.language.fast.quick import QuickBinder
 from tureen.matching import Buffers, CellReader, match_block
 from tureen.pot.clauses import eager_clauses
-from tureen.pot.queries import Gone, Registration
+from tureen.pot.queries import NewInput, Registration, Unregistration
 from tureen.pot.query_runs import live_query_runs
 from tureen.pot.registering import change_together
 from tureen.pot.streams import find_stream
@@ -66,7 +66,7 @@ def _matching(root: Path, report: Report, scale: Scale) -> None:
     began = time.perf_counter()
     for start in range(scale.many, len(wanted), TOGETHER):
         standing += _register(hand, wanted[start : start + TOGETHER])
-        change_together(hand.catalog, [Gone(handle) for handle in standing[:TOGETHER]])
+        change_together(hand.catalog, [Unregistration(handle) for handle in standing[:TOGETHER]])
         del standing[:TOGETHER]
         hand.compile()
     seconds = time.perf_counter() - began
@@ -98,7 +98,7 @@ def _register(hand: HandTurned, wanted: Sequence[str]) -> list[str]:
     schema = Schema.parse(SCHEMA, "ts")
     texts = [f"SELECT * FROM r WHERE {where}" for where in wanted]
     bound = [binder.bind(text, lambda name: (name, schema)) for text in texts]
-    some = [Registration(query.sql, shape, 1, query.clause, eager=True) for query, shape in bound]
+    some = [Registration(query.sql, shape, (NewInput(1, query.stream.clause),), eager=True) for query, shape in bound]
     found = change_together(hand.catalog, some)
     return [handle for handle in found if isinstance(handle, str)]
 

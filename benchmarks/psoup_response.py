@@ -22,10 +22,10 @@ from benchmarks.psoup_kept import CellOf, Kept
 from benchmarks.psoup_workload import Workload
 from tureen.language import bind_query
 from tureen.matching import Selector
-from tureen.pot.position import Position
+from tureen.position import Mark, Position
 from tureen.queries import compile_clauses
 from tureen.results.answer import Answer, Bounds
-from tureen.results.gather import fields_of, gather
+from tureen.results.gather import StreamMatches, fields_of
 from tureen.results.ranges import ranges_of
 from tureen.results.segment import Hits
 from tureen.results.view import StreamState
@@ -68,7 +68,7 @@ class Pot:
         }
         self.turned.compile()
         self._windows = {
-            size: bind_query(some[0], lambda _: ("s", workload.schema)).window for size, some in texts.items()
+            size: bind_query(some[0], lambda _: ("s", workload.schema)).stream.window for size, some in texts.items()
         }
         self._selectors = [Selector(clause, workload.schema) for clause in workload.clauses()]
 
@@ -80,10 +80,10 @@ class Pot:
         """The rows of the engine's answer, by the engine's own steps."""
         view = self.turned.invoker.view
         registered = view.query(self.handles[size][query])
-        state = view.stream(registered.stream_id)
+        state = view.stream(registered.stream_ids[0])
         ranges = ranges_of(state.segments, self._windows[size].span(now), None)
         return [
-            segment.hits(registered, self._selectors[query], first, last)
+            segment.hits(registered.stream, self._selectors[query], first, last)
             for segment, (first, last) in zip(state.segments, ranges, strict=True)
             if last > first
         ]
@@ -124,9 +124,9 @@ class Complete:
         state = self._state()
         hits = self.find(size, query, now)
         return Answer(
-            gather(workload.schema, fields_of(workload.schema, workload.schema.names), hits),
+            StreamMatches(workload.schema, hits).table(fields_of(workload.schema, workload.schema.names)),
             Bounds.of(now - workload.span(size), now),
-            str(Position(state.seq, state.stream.id, 0, state.stream.next_id)),
+            str(Position(state.seq, {state.stream.id: Mark(state.stream.next_id)})),
             complete=True,
         )
 
@@ -145,7 +145,7 @@ class Complete:
     def _state(self) -> StreamState:
         view = self._pot.turned.invoker.view
         first = next(iter(self._pot.handles.values()))[0]
-        return view.stream(view.query(first).stream_id)
+        return view.stream(view.query(first).stream_ids[0])
 
 
 Ways = Mapping[str, Callable[[int, int, int], object]]
@@ -204,9 +204,9 @@ def _check_paths(lazy: Pot, eager: Pot, now: int) -> None:
     for pot, published in ((lazy, False), (eager, True)):
         for handles in pot.handles.values():
             registered = pot.turned.invoker.view.query(handles[0])
-            segments = pot.turned.invoker.view.stream(registered.stream_id).segments
+            segments = pot.turned.invoker.view.stream(registered.stream_ids[0]).segments
             assert segments
-            assert all(segment.publishes(registered) is published for segment in segments), f"at {now}"
+            assert all(segment.publishes(registered.stream) is published for segment in segments), f"at {now}"
 
 
 def _in_turns(ways: Ways, windows: Sequence[int], queries: int, now: int, rounds: int) -> Curves:

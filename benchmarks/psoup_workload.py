@@ -89,7 +89,7 @@ class Workload:
 
     def clauses(self) -> list[Clause]:
         """The conditions as the engine has them."""
-        return [bind_query(self.sql(one, 1), lambda _: ("s", self.schema)).clause for one in self.conditions]
+        return [bind_query(self.sql(one, 1), lambda _: ("s", self.schema)).stream.clause for one in self.conditions]
 
     def truth(self, condition: Condition, first: int, last: int) -> npt.NDArray[np.int64]:
         """Which tuples from `first` to before `last` satisfy a condition, by numpy alone."""

@@ -30,7 +30,7 @@ Probe = Callable[[Operator, npt.NDArray[np.int64]], Matrix]
 def clauses_of(conditions: Sequence[str], columns: str) -> list[Clause]:
     """The clauses of some WHERE conditions over a stream with these INT columns."""
     schema = Schema.parse(", ".join(f"{name} INT" for name in columns))
-    return [bind_query(f"SELECT * FROM s WHERE {where}", lambda _: ("s", schema)).clause for where in conditions]
+    return [bind_query(f"SELECT * FROM s WHERE {where}", lambda _: ("s", schema)).stream.clause for where in conditions]
 
 
 def alone(clauses: Sequence[Clause], batch: pa.RecordBatch) -> Matrix:

@@ -15,12 +15,12 @@ from typing import Any
 from unicodedata import normalize
 
 from tureen.errors import DuplicateName, InvalidSchema, TureenError
+from tureen.handle import resembles_handle
 from tureen.schema import Schema, name_key
 
 LONGEST_NAME = 255
 LONGEST_TEXT = 1 << 20
 
-_HANDLE = re.compile(r"[0-9a-f]{32}", re.IGNORECASE)
 _NUMBERED = re.compile(r"\.[0-9]+$")
 
 
@@ -47,7 +47,7 @@ def check_name(value: object, what: str) -> str:
         )
     if what in ("query", "template") and _NUMBERED.search(name):
         raise TureenError(f"'{name}' ends like a query of a template", hint="leave out the dot and the number")
-    if _HANDLE.fullmatch(name):
+    if resembles_handle(name):
         raise TureenError(f"'{name}' looks like a handle", hint="take a name that people can read")
     return name
 

@@ -1,8 +1,10 @@
-"""A standing query, bound to its stream: what the language gives and everything else takes.
+"""A bound query: what the language produces and everything else consumes.
 
 ```
-rows of the window for which the clause holds, and the part of WHERE that depends on NOW
-    → without a grouping, each once for every step that holds it, if there are steps
+inputs: the rows of each relation that lie in its window and satisfy its clause
+    → joins: combinations of them that satisfy the join factors
+    → at_now: the part of WHERE that depends on NOW
+    → without a grouping, each row once for every step that contains it, if there are steps
     → grouping: one row per group (and per step), if there is one
     → overs: a column for each window function, and qualify
     → outputs, distinct, order, offset and limit
@@ -11,13 +13,17 @@ rows of the window for which the clause holds, and the part of WHERE that depend
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
+from enum import Enum
 from functools import cached_property
 from typing import NamedTuple
 
 from tureen.predicate import Clause, Key
 from tureen.schema import Type
-from tureen.window import Steps, Window
+from tureen.window import WHOLE, Steps, Window
+
+_QUALIFIED = re.compile(r"_([0-9]+)_(.*)", re.DOTALL)
 
 STEP_START, STEP_END = "window_start", "window_end"
 """The columns that a query with steps has beside its keys and aggregates."""
@@ -44,11 +50,86 @@ def over_name(number: int) -> str:
     return f"_over{number}"
 
 
+class RelationKind(Enum):
+    """What an input of a query reads."""
+
+    STREAM = "stream"
+    TABLE = "table"
+    VALUES = "values"
+    """The parameters of a template: one row for each of its queries."""
+
+
+VALUES_INPUT = 1
+"""The number of a template's input of VALUES; its stream is input 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column of one of a query's inputs."""
+
+    input: int
+    column: str
+
+
+def field_name(field: Field) -> str:
+    """The name of a field in the rows that expressions are computed from.
+
+    A column of the first input keeps its name. No column of a stream or table begins with an underscore.
+
+    >>> field_name(Field(0, "price")), field_name(Field(1, "price"))
+    ('price', '_1_price')
+    """
+    return f"_{field.input}_{field.column}" if field.input else field.column
+
+
+def parse_field(name: str) -> Field:
+    """The field of such a name.
+
+    >>> parse_field("price"), parse_field("_1_price")
+    (Field(input=0, column='price'), Field(input=1, column='price'))
+    """
+    match = _QUALIFIED.fullmatch(name)
+    return Field(0, name) if match is None else Field(int(match.group(1)), match.group(2))
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A relation of FROM: its window, and the factors of WHERE that concern it alone."""
+
+    relation: str
+    clause: Clause = ()
+    window: Window = WHOLE
+    kind: RelationKind = RelationKind.STREAM
+
+
+@dataclass(frozen=True, slots=True)
+class JoinCompare:
+    """Columns of two inputs: `left op right + offset`; see `tureen.predicate.Compare`."""
+
+    left: Field
+    op: str
+    right: Field
+    offset: int | float = 0
+    domain: str = "int"
+    limit: int = 64
+
+
+@dataclass(frozen=True, slots=True)
+class JoinOpaque:
+    """Any other condition over several inputs: DuckDB SQL over joined rows."""
+
+    sql: str
+    fields: tuple[Field, ...]
+
+
+JoinFactor = JoinCompare | JoinOpaque
+
+
 @dataclass(frozen=True, slots=True)
 class Expression:
     """A value computed from one row, in DuckDB SQL that means what Spark means.
 
-    The row is one of the stream or, after a grouping, one of its keys and aggregates.
+    The row is one of the input, one of the join or, after a grouping, one of keys and aggregates.
     """
 
     sql: str
@@ -167,18 +248,17 @@ class Over:
     @property
     def over_rows(self) -> tuple[Expression, ...]:
         """What is computed from each row."""
-        return (*self.call.arguments, *self.partition, *(one.value for one in self.order))
+        return (*self.call.arguments, *self.partition, *(item.value for item in self.order))
 
 
 @dataclass(frozen=True)
 class Query:
-    """SELECT outputs FROM stream WHERE clause, over a window, perhaps grouped and ordered."""
+    """SELECT outputs FROM inputs WHERE …, perhaps grouped and ordered."""
 
     sql: str
-    stream: str
-    clause: Clause
+    inputs: tuple[Input, ...]
     outputs: tuple[Output, ...]
-    window: Window
+    joins: tuple[JoinFactor, ...] = ()
     steps: Steps | None = None
     grouping: Grouping | None = None
     distinct: bool = False
@@ -190,6 +270,20 @@ class Query:
     overs: tuple[Over, ...] = ()
     qualify: Expression | None = None
     """QUALIFY: the condition that rows must satisfy once their window functions are known."""
+
+    @property
+    def stream(self) -> Input:
+        """The first input; the only stream of a query without a join."""
+        return self.inputs[0]
+
+    def with_clause(self, sql: str, clause: Clause) -> Query:
+        """The same query with another text and another clause of its stream."""
+        return replace(self, sql=sql, inputs=(replace(self.stream, clause=clause), *self.inputs[1:]))
+
+    def columns_of(self, number: int) -> tuple[str, ...]:
+        """The columns of one input that the answer is computed from."""
+        fields = map(parse_field, self.columns)
+        return tuple(field.column for field in fields if field.input == number)
 
     @cached_property
     def uses_now(self) -> bool:
@@ -205,7 +299,7 @@ class Query:
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the stream that the answer is made of, each once, in alphabetical order."""
+        """The columns of the inputs that the answer is computed from, each once, in alphabetical order."""
         computed = {NOW, *map(over_name, range(len(self.overs)))}
         if self.steps is not None:
             computed |= {STEP_START, STEP_END}
@@ -220,6 +314,6 @@ class Query:
     @property
     def _finished(self) -> list[Expression]:
         """What is computed from the rows of the window, or from those of groups."""
-        values = [*(output.value for output in self.outputs), *(one.value for one in self.order)]
+        values = [*(output.value for output in self.outputs), *(item.value for item in self.order)]
         qualify = [] if self.qualify is None else [self.qualify]
         return [*values, *qualify, *(value for over in self.overs for value in over.over_rows)]

@@ -109,6 +109,10 @@ class Window:
         )
 
 
+WHOLE = Window()
+"""All that is retained."""
+
+
 @dataclass(frozen=True, slots=True)
 class Steps:
     """A window that moves in steps: step n covers `origin + n * slide <= place < origin + n * slide + width`.

@@ -56,7 +56,7 @@ def ask(spark: SparkSession) -> Iterator[Ask]:
     seen: dict[str, pa.Table] = {}
 
     def answer(file: CaseFile, case: Case) -> pa.Table:
-        rows = in_window(bound(file, case).window.span(now_of(file, case)), tuples_of(file))
+        rows = in_window(bound(file, case).stream.window.span(now_of(file, case)), tuples_of(file))
         text = case.spark or at_now(windowless(case.sql), now_of(file, case))
         for name, table in views_of(file, rows).items():
             if name in text.lower() and not (name in seen and seen[name].equals(table)):

@@ -20,7 +20,7 @@ from tureen.pipeline.inbox_source import InboxReader
 from tureen.pot import log
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.inbox import Inbox
-from tureen.pot.queries import Registration
+from tureen.pot.queries import NewInput, Registration
 from tureen.pot.record import Entry
 from tureen.pot.registering import change_together
 from tureen.pot.streams import create_stream, list_streams
@@ -75,8 +75,10 @@ def work(root: Path, pushes: int) -> Iterator[str]:
         push(inbox, stream.id, number)
         yield f"pushed {number}"
         sql = f"SELECT id, a FROM s WHERE a <> {number % 7}"
-        clause = bind_query(sql, lambda _: ("s", SCHEMA)).clause
-        (handle,) = change_together(catalog, [Registration(sql, shape_of(sql).text, stream.id, clause, eager=True)])
+        clause = bind_query(sql, lambda _: ("s", SCHEMA)).stream.clause
+        (handle,) = change_together(
+            catalog, [Registration(sql, shape_of(sql).text, (NewInput(stream.id, clause),), eager=True)]
+        )
         yield f"registered {handle} {number % 7}"
         take(root)
         compiling.compile_queries(catalog, stream)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import tureen
 from tureen.errors import SqlError, TureenError, Unsupported
 from tureen.pipeline import arrival, upkeep
-from tureen.pot.position import BEGINNING, Position
-from tureen.results.changes import News
+from tureen.position import BEGINNING, Mark, Position
+from tureen.results.changes import NewRows
 from tureen.soup.waiting import follow
 from tureen.testing.hand_turned import HandTurned
 
@@ -35,7 +35,7 @@ def _rows(*numbers: int) -> list[dict[str, Any]]:
 
 
 def _news(hand: HandTurned, handle: str, since: str) -> tuple[list[int], str]:
-    found = hand.invoker.news(handle, Position.parse(since))
+    found = hand.invoker.new_rows(handle, Position.parse(since))
     return found.rows.column(0).to_pylist(), found.position()
 
 
@@ -95,7 +95,7 @@ def test_going_on_from_a_change_gives_the_rows_after_it(hand: HandTurned) -> Non
     every = hand.register("SELECT n * 10 AS ten FROM s")
     since = hand.invoke(every).position
     hand.push("s", _rows(3, 2, 1))
-    news = hand.invoker.news(every, Position.parse(since))
+    news = hand.invoker.new_rows(every, Position.parse(since))
     assert news.rows.column(0).to_pylist() == [30, 20, 10]
     assert _news(hand, every, news.position(0))[0] == [20, 10]
     hand.seal(everything=True)
@@ -127,7 +127,7 @@ def test_constant_bounds_count_and_relative_ones_do_not(hand: HandTurned) -> Non
 def test_an_answer_that_does_not_grow_row_by_row_has_none(hand: HandTurned, sql: str) -> None:
     handle = hand.register(sql)
     with pytest.raises(Unsupported, match="has no changes"):
-        hand.invoker.news(handle, None)
+        hand.invoker.new_rows(handle, None)
 
 
 def test_from_the_beginning(hand: HandTurned) -> None:
@@ -139,9 +139,9 @@ def test_from_the_beginning(hand: HandTurned) -> None:
 
 def test_a_position_of_something_else_is_refused(hand: HandTurned) -> None:
     every = hand.register("SELECT n FROM s")
-    for other in (Position(3), Position(3, 1, 400), Position(3, 99, 0, 5)):
-        with pytest.raises(TureenError, match="answer's position"):
-            hand.invoker.news(every, other)
+    for other in (Position(3), Position(3, {99: Mark(5)})):
+        with pytest.raises(TureenError, match="not one of this stream"):
+            hand.invoker.new_rows(every, other)
 
 
 def test_followed_through_spark(soup: tureen.Soup) -> None:
@@ -166,11 +166,11 @@ def test_what_others_commit_gives_a_follower_no_more_time(hand: HandTurned) -> N
     query = hand.register("SELECT n FROM s")
     looks: list[str] = []
 
-    def look(position: str) -> News:
+    def look(position: str) -> NewRows:
         hand.unregister(hand.register(f"SELECT n FROM s WHERE n > {len(looks)}"))
         looks.append(position)
-        return hand.invoker.news(query, Position.parse(position))
+        return hand.invoker.new_rows(query, Position.parse(position))
 
-    first = hand.invoker.news(query, None)
+    first = hand.invoker.new_rows(query, None)
     assert list(follow(hand.catalog, first, look, 0.3, lambda: None)) == []
     assert len(looks) > 1

@@ -15,10 +15,10 @@ from starlette.requests import HTTPConnection
 
 import tureen
 from tureen.errors import Unauthorized, UnknownQuery
+from tureen.position import Position
 from tureen.pot import catalog as catalog_module
 from tureen.pot.catalog import Catalog
 from tureen.pot.named import NamedStreams
-from tureen.pot.position import Position
 from tureen.pot.streams import create_stream, drop_stream, find_stream
 from tureen.pot.tokens import create_token, revoke_token
 from tureen.schema import Schema

@@ -255,7 +255,7 @@ def _outcome(invoke: Callable[[], Any]) -> Any:
 
 
 def _leaves(twin: Handle) -> Iterator[Predicate]:
-    todo = list(twin.query.clause)
+    todo = list(twin.query.stream.clause)
     while todo:
         one = todo.pop()
         if isinstance(one, AllOf | AnyOf):

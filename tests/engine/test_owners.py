@@ -53,7 +53,7 @@ def test_a_stream_that_was_made_anew_by_another_is_the_one_that_counts(registry:
         with pytest.raises(TypeMismatch):
             registry.register(sql, None, "auto", None)
     else:
-        assert registry.find(registry.register(sql, None, "auto", None), None).stream_id == new
+        assert registry.find(registry.register(sql, None, "auto", None), None).stream_ids == (new,)
     with others.write() as tx:
         drop_stream(tx, find_stream(tx, "s"))
     others.close()
@@ -96,7 +96,7 @@ def test_queries_are_listed_page_by_page(registry: Registry) -> None:
     while page := registry.page("ann", after, 3):
         assert len(page) <= 3
         found += [one.id for one in page]
-        after = page[-1].place
+        after = page[-1].cursor
         # What goes meanwhile does not make the next page skip or repeat anything.
         registry.unregister(page[-1].id, "ann")
     assert found == handles

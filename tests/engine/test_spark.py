@@ -25,7 +25,7 @@ from tureen.pipeline import engine
 from tureen.pipeline.debts import Debt, Payment
 from tureen.pipeline.session import spark_session
 from tureen.pipeline.streaming import Streaming
-from tureen.pot.position import Position
+from tureen.position import Position
 
 
 def until_rows(query: tureen.StandingQuery, soup: tureen.Soup, wanted: int) -> tureen.Answer:

@@ -305,7 +305,7 @@ def test_parameters_in_the_select_list(pot: Pot, items: str, where: str) -> None
     for number in range(3):
         answer = pot.hand.invoke(f"{handle}.{number}").table
         assert answer.to_pylist() == told.get(number, [])
-        assert answer.schema == found.news.rows.schema
+        assert answer.schema == found.new.rows.schema
     assert told
 
 

@@ -26,13 +26,13 @@ from tureen.errors import (
     UnknownQuery,
     Unsupported,
 )
+from tureen.position import Position
 from tureen.pot.catalog import Catalog
 from tureen.pot.members import drop_member
 from tureen.pot.named import NamedStreams
-from tureen.pot.position import Position
 from tureen.pot.streams import drop_stream, find_stream
 from tureen.pot.sweep import sweep
-from tureen.results.matches import Matches
+from tureen.results.template_matches import TemplateMatches
 from tureen.soup.templates import Templates
 from tureen.testing.hand_turned import HandTurned
 
@@ -49,7 +49,7 @@ class Pot:
         self.hand.create_stream("s", SCHEMA, time="ts")
         self.templates = Templates(self.hand.catalog, NamedStreams(self.hand.catalog), self.hand.invoker)
 
-    def matches(self, handle: str, since: str | None) -> Matches:
+    def matches(self, handle: str, since: str | None) -> TemplateMatches:
         """What came for a template's queries since a position."""
         return self.templates.matches(handle, None if since is None else Position.parse(since))
 
@@ -66,8 +66,8 @@ def _row(number: int, **values: Any) -> dict[str, Any]:
     return {"sym": "a", "price": 1.0, "qty": 1, "ts": BASE + timedelta(seconds=number), **values}
 
 
-def _told(found: Matches) -> list[tuple[int, dict[str, Any]]]:
-    return list(zip(found.numbers.tolist(), found.news.rows.to_pylist(), strict=True))
+def _told(found: TemplateMatches) -> list[tuple[int, dict[str, Any]]]:
+    return list(zip(found.numbers.tolist(), found.new.rows.to_pylist(), strict=True))
 
 
 ODD_TEXTS = ["it's", 'say "so"', "back\\slash", "", "new\nline", "100%", "\U0001f600", ":p", "-- no comment", None]

@@ -14,7 +14,7 @@ from tureen.pot.catalog_tables import queries, streams
 from tureen.pot.clauses import choose_clauses, fail_clauses
 from tureen.pot.members import drop_member
 from tureen.pot.named import NamedStreams
-from tureen.pot.queries import Gone, Registration, share
+from tureen.pot.queries import NewInput, Registration, Unregistration, share
 from tureen.pot.registering import change_together
 from tureen.pot.streams import create_stream
 from tureen.pot.templates import share_template
@@ -46,7 +46,7 @@ def others(catalog: Catalog) -> Iterator[Catalog]:
 
 def wanted(low: int, *, eager: bool | None = None, name: str | None = None) -> Registration:
     clause = (Within("a", (Interval(low=low),)),)
-    return Registration(f"SELECT a FROM s WHERE a >= {low}", "", 1, clause, eager, name)
+    return Registration(f"SELECT a FROM s WHERE a >= {low}", "", (NewInput(1, clause),), eager, name)
 
 
 def test_other_commits_leave_what_is_kept(catalog: Catalog, others: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,22 +69,23 @@ def test_a_change_of_a_query_or_its_clause_is_seen(catalog: Catalog, others: Cat
     view = View(catalog)
     view.refresh()
     first = view.query(handle)
-    assert (first.shared, first.number, first.wanted) == (False, None, None)
+    assert (first.shared, first.stream.number, first.eager) == (False, None, None)
     with others.write() as tx:
         share(tx, handle, True)
     view.refresh()
     assert view.query(handle).shared
+    assert first.stream.clause_id is not None
     with others.write() as tx:
-        choose_clauses(tx, take_seq(tx), [first.clause_id], [])
+        choose_clauses(tx, take_seq(tx), [first.stream.clause_id], [])
     view.refresh()
-    number = view.query(handle).number
+    number = view.query(handle).stream.number
     assert number is not None
     with others.write() as tx:
         take_seq(tx)
         fail_clauses(tx, {number: "it raised"})
     view.refresh()
-    assert view.query(handle).number is None
-    change(others, Gone(handle))
+    assert view.query(handle).stream.number is None
+    change(others, Unregistration(handle))
     view.refresh()
     with pytest.raises(UnknownQuery):
         view.query(handle)
@@ -94,11 +95,12 @@ def test_an_older_view_is_not_enough_for_a_younger_state(catalog: Catalog, other
     handle = change(catalog, wanted(1))
     view = View(catalog)
     view.refresh()
-    clause = view.query(handle).clause_id
+    clause = view.query(handle).stream.clause_id
+    assert clause is not None
     with others.write() as tx:
         choose_clauses(tx, take_seq(tx), [clause], [])
-    assert view.query(handle).number is None
-    assert view.query(handle, at_least=others.seq()).number is not None
+    assert view.query(handle).stream.number is None
+    assert view.query(handle, at_least=others.seq()).stream.number is not None
 
 
 def test_a_name_that_another_query_took_over(catalog: Catalog, others: Catalog) -> None:
@@ -106,7 +108,7 @@ def test_a_name_that_another_query_took_over(catalog: Catalog, others: Catalog) 
     view = View(catalog)
     view.refresh()
     assert view.query("one").id == handle
-    _, new = change_together(others, [Gone(handle), wanted(2, name="one")])
+    _, new = change_together(others, [Unregistration(handle), wanted(2, name="one")])
     view.refresh()
     assert view.query("one").id == new
     with others.write() as tx:

@@ -33,4 +33,4 @@ def bind() -> Callable[[str], Query]:
 
 @pytest.fixture
 def where() -> Callable[[str], Clause]:
-    return lambda condition: bind_query(f"SELECT * FROM trades WHERE {condition}", lookup).clause
+    return lambda condition: bind_query(f"SELECT * FROM trades WHERE {condition}", lookup).stream.clause

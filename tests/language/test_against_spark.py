@@ -203,7 +203,7 @@ def test_a_clause_holds_where_spark_says_true(expected: dict[str, list[bool]], p
 
 
 def _clause(text: str) -> Clause:
-    return bind_query(f"SELECT * FROM x WHERE {text}", lambda _: ("x", SCHEMA)).clause
+    return bind_query(f"SELECT * FROM x WHERE {text}", lambda _: ("x", SCHEMA)).stream.clause
 
 
 @pytest.mark.parametrize("text", ["l < 9223372036854775808", "l > -9223372036854775809"])

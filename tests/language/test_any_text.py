@@ -42,7 +42,7 @@ WORDS = _WORDS.split()
 def check(text: str) -> None:
     """Bind the text, or see it refused with a place inside it."""
     try:
-        clause = bind_query(text, lambda _: ("x", SCHEMA)).clause
+        clause = bind_query(text, lambda _: ("x", SCHEMA)).stream.clause
     except TureenError as error:
         clause, place = (), error.place
     else:

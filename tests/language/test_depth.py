@@ -44,7 +44,7 @@ def bound(text: str) -> Query:
 def outcome(text: str) -> tuple[int, str | None]:
     """How many factors a condition has, or what is said of it."""
     try:
-        return len(bound(text).clause), None
+        return len(bound(text).stream.clause), None
     except SqlError as error:
         return 0, error.hint if "nested too deeply" in error.message else error.message
 
@@ -92,7 +92,7 @@ def test_what_is_taken_can_be_evaluated(name: str) -> None:
 
 def test_chains_of_and_and_or_are_not_nested() -> None:
     many = " OR ".join(f"price = {number}" for number in range(2_000))
-    assert len(bound(f"({many}) AND " + " AND ".join(["flag"] * 2_000)).clause) == 2
+    assert len(bound(f"({many}) AND " + " AND ".join(["flag"] * 2_000)).stream.clause) == 2
 
 
 def test_the_limit_of_pythons_stack_is_put_back() -> None:

@@ -128,7 +128,7 @@ def test_what_is_nested_too_deeply_is_refused(bind: Bind, text: str) -> None:
 
 def test_long_chains_are_taken(bind: Bind) -> None:
     many = " OR ".join(f"qty = {2 * i}" for i in range(3000))
-    (factor,) = bind(f"SELECT * FROM trades WHERE {many}").clause
+    (factor,) = bind(f"SELECT * FROM trades WHERE {many}").stream.clause
     assert len(factor.intervals) == 3000  # type: ignore[union-attr]
 
 
@@ -145,7 +145,7 @@ def test_long_chains_are_taken(bind: Bind) -> None:
 )
 def test_a_select_list(bind: Bind, text: str, outputs: list[tuple[str, str]]) -> None:
     query = bind(f"SELECT {text} FROM Trades AS t")
-    assert query.stream == "trades"
+    assert query.stream.relation == "trades"
     assert [(one.name, one.value.column) for one in query.outputs] == outputs
 
 

@@ -25,7 +25,7 @@ from tests.language.edges import SCHEMA, VALUES, table
 from tureen.errors import SqlError
 from tureen.language.binding.bind import bind
 from tureen.language.binding.calls import NAMES
-from tureen.language.binding.scope import Scope
+from tureen.language.binding.scope import Relation, Scope
 from tureen.language.duckdb.raising import can_raise
 from tureen.language.duckdb.render import render
 from tureen.language.functions.float_texts import float_text
@@ -146,7 +146,7 @@ def bound(text: str) -> Expr:
     source = Source(f"SELECT {text}")
     (tree,) = Spark().parser().parse(tokenize(source), source.text)
     assert tree is not None
-    return bind(Scope(source, WIDE, ("x",)), tree.expressions[0].unalias())
+    return bind(Scope(source, (Relation(("x",), WIDE),)), tree.expressions[0].unalias())
 
 
 @pytest.fixture(scope="module")

@@ -138,7 +138,7 @@ def test_lists_mean_what_comparisons_one_by_one_mean(column: str, kind: str) -> 
         )
         assert isinstance(one, Query)
         assert isinstance(other, Query)
-        assert one.clause == other.clause
+        assert one.stream.clause == other.stream.clause
 
 
 def test_looking_for_lists_takes_time_for_the_text_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,7 +80,9 @@ SLOW = ["{c} IN (:x, :y)", "{c} <=> :x", "{c} {op} :x OR qty = 1", "{c} {op} :x 
 
 def _same(left: Query, right: Query) -> bool:
     """Whether two queries are the same; the texts tell NaN and zeros apart as well."""
-    return left == right and dump_clause(left.clause) == dump_clause(right.clause) and left.sql == right.sql
+    return (
+        left == right and dump_clause(left.stream.clause) == dump_clause(right.stream.clause) and left.sql == right.sql
+    )
 
 
 def _columns(kind: str) -> list[str]:
@@ -97,7 +99,7 @@ def _check(sql: str, kind: str, rows: list[dict[str, Any]]) -> MemberBinder:
         text = read_template(sql).fill(spelt(columns, row))
         expected = bind_query(text, lambda name: (name, SCHEMA))
         found, _ = binder.bind(text, row)
-        assert _same(found, expected), (text, found.clause, expected.clause)
+        assert _same(found, expected), (text, found.stream.clause, expected.stream.clause)
     return binder
 
 

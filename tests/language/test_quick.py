@@ -275,7 +275,7 @@ def test_a_stream_that_was_made_anew_is_looked_at_anew(monkeypatch: pytest.Monke
     binder.bind(text, lookup)
     found, _ = binder.bind(text, lambda name: (name, other))
     assert found == bind_query(text, lambda name: (name, other))
-    assert found.clause != binder.bind(text, lookup)[0].clause
+    assert found.stream.clause != binder.bind(text, lookup)[0].stream.clause
     binder.bind(text, lambda name: (name, other))
     monkeypatch.setattr("tureen.language.fast.quick.bind_query", None)
     assert binder.bind(text, lambda name: (name, other))[0] == found

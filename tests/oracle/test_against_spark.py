@@ -63,7 +63,7 @@ def our_truth(condition: str, rows: Iterable[dict[str, Any]]) -> Truth:
     except SqlError:
         return MISREAD
     try:
-        return [holds(AllOf(query.clause), row, SCHEMA) for row in rows]
+        return [holds(AllOf(query.stream.clause), row, SCHEMA) for row in rows]
     except QueryFailed:
         return RAISED
 

@@ -10,7 +10,7 @@ import pytest
 
 from tureen.errors import DuplicateName, InvalidRows, InvalidSchema, UnknownQuery, UnknownStream
 from tureen.predicate import Clause, Interval, Within
-from tureen.query import Expression, Output, Query
+from tureen.query import Expression, Input, Output, Query
 from tureen.schema import Type
 from tureen.testing import Oracle, comparable
 from tureen.window import At, Bound, Now, RowsBack, Window
@@ -25,7 +25,7 @@ def moment(seconds: float) -> datetime:
 
 
 def pick(begin: Bound | None = None, end: Bound | None = None, clause: Clause = ()) -> Query:
-    return Query("", "s", clause, (Output("x", X),), Window(begin, end))
+    return Query("", (Input("s", clause, Window(begin, end)),), (Output("x", X),))
 
 
 def pushed(*pairs: tuple[float, int], **options: Any) -> Oracle:

@@ -41,10 +41,11 @@ def ask(soup: HandTurned, handle: str) -> None:
     for _ in range(3):
         values(soup, handle)
     registered = soup.invoker.view.query(handle)
-    kept = registered.number is not None
-    soup.invoker.watch.note(
-        registered.clause_id, registered.stream_id, 10**12, 10**9, 10**10 if kept else 10**12, kept=kept
-    )
+    clause_id, stream_id = registered.stream.clause_id, registered.stream.stream_id
+    assert clause_id is not None
+    assert stream_id is not None
+    kept = registered.stream.number is not None
+    soup.invoker.watch.note(clause_id, stream_id, 10**12, 10**9, 10**10 if kept else 10**12, kept=kept)
 
 
 def test_a_query_becomes_eager_when_asked_for_and_lazy_when_forgotten(soup: HandTurned) -> None:

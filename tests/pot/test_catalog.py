@@ -13,13 +13,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert, select, update
 
-from tureen.errors import PotError, PotLocked, PotVersion, StorageFailed, TureenError
-from tureen.pot.bulk_statements import Many
+from tureen.errors import PotError, PotLocked, PotVersion, StorageFailed
+from tureen.pot.bulk_statements import BulkStatement
 from tureen.pot.catalog import Catalog, check_attempt, take_seq
 from tureen.pot.catalog_tables import garbage, meta
 from tureen.pot.files import durable_file, new_attempt
 from tureen.pot.lease import Lease
-from tureen.pot.position import Position
 from tureen.pot.sweep import sweep
 
 
@@ -90,7 +89,7 @@ def test_commits_survive_the_death_of_the_process_and_are_in_wal_mode(tmp_path: 
 def test_an_error_of_sqlite_itself_is_a_clear_error(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path, create=True)
     with pytest.raises(StorageFailed, match="could not be written"), catalog.write() as tx:
-        Many("SELECT * FROM nowhere WHERE (0) IN (VALUES {rows})", width=1).run(tx, [(1,)])
+        BulkStatement("SELECT * FROM nowhere WHERE (0) IN (VALUES {rows})", width=1).run(tx, [(1,)])
     with catalog.write() as tx:
         take_seq(tx)
     assert catalog.seq() == 1
@@ -121,15 +120,6 @@ def test_one_process_holds_the_lease_and_its_death_gives_it_back(tmp_path: Path)
     Lease(tmp_path).release()
 
 
-def test_a_position_is_checked() -> None:
-    assert Position.parse(str(Position(3, 1, 99))) == Position(3, 1, 99)
-    assert Position.parse(str(Position(3, 1, 0, 7))) == Position(3, 1, 0, 7)
-    assert Position.parse(str(Position(3, 1, 0, 7, 2))) == Position(3, 1, 0, 7, 2)
-    for bad in ("", "x", "1.2", "1.2.3.4.5.6", "-1", "١"):
-        with pytest.raises(TureenError, match="is not a position"):
-            Position.parse(bad)
-
-
 def test_the_sweeper_declares_an_attempt_dead_before_its_files_go(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path, create=True)
     attempt = new_attempt()
@@ -150,7 +140,7 @@ def test_replaced_files_go_after_a_grace(tmp_path: Path) -> None:
     with durable_file(path) as file:
         file.write(b"rows")
     with catalog.write() as tx:
-        tx.execute(insert(garbage).values(path="streams/1/a-0.run", since=Position(0).seq))
+        tx.execute(insert(garbage).values(path="streams/1/a-0.run", since=0))
         tx.execute(update(garbage).values(since=10**18))
     assert sweep(catalog) == 0
     with catalog.write() as tx:

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from tureen.errors import DuplicateName, UnknownQuery, UnknownStream
-from tureen.pot.bulk_statements import AT_A_TIME
+from tureen.pot.bulk_statements import BATCH_ROWS
 from tureen.pot.catalog import Catalog, take_seq
-from tureen.pot.catalog_tables import clauses, queries, query_runs
+from tureen.pot.catalog_tables import clauses, queries, query_inputs, query_runs
 from tureen.pot.clauses import choose_clauses, fail_clauses
-from tureen.pot.queries import Gone, Registration, find_query
+from tureen.pot.queries import NewInput, Registration, Unregistration, find_query
 from tureen.pot.query_runs import QueryRunRecord, publish_query_run
 from tureen.pot.registering import change_together
 from tureen.pot.streams import create_stream, drop_stream, find_stream
@@ -43,7 +43,8 @@ def catalog(tmp_path: Path) -> Iterator[Catalog]:
 def wanted(
     low: int, eager: bool | None = None, name: str | None = None, owner: str = "me", stream_id: int = 1
 ) -> Registration:
-    return Registration(f"a >= {low}", "", stream_id, (Within("a", (Interval(low=low),)),), eager, name, owner)
+    entry = NewInput(stream_id, (Within("a", (Interval(low=low),)),))
+    return Registration(f"a >= {low}", "", (entry,), eager, name, owner)
 
 
 def numbers(catalog: Catalog) -> dict[int, int | None]:
@@ -54,7 +55,7 @@ def numbers(catalog: Catalog) -> dict[int, int | None]:
 
 def number_of(catalog: Catalog, handle: Any) -> int | None:
     with catalog.read() as tx:
-        return find_query(tx, handle).number
+        return find_query(tx, handle).stream.number
 
 
 @settings(max_examples=60, deadline=None)
@@ -75,7 +76,7 @@ def test_any_groups_leave_what_they_say(tmp_path_factory: pytest.TempPathFactory
     for _ in range(data.draw(st.integers(1, 8))):
         known = st.sampled_from([*standing, *gone, "nothing"])
         group = data.draw(
-            st.lists(registrations | st.builds(Gone, known, st.sampled_from([None, "me", "you"])), max_size=9)
+            st.lists(registrations | st.builds(Unregistration, known, st.sampled_from([None, "me", "you"])), max_size=9)
         )
         before = numbers(catalog)
         outcomes = change_together(catalog, group)
@@ -95,11 +96,14 @@ def test_any_groups_leave_what_they_say(tmp_path_factory: pytest.TempPathFactory
 
 
 def follow(
-    standing: dict[str, Registration], gone: list[str], group: Sequence[Registration | Gone], outcomes: Sequence[Any]
+    standing: dict[str, Registration],
+    gone: list[str],
+    group: Sequence[Registration | Unregistration],
+    outcomes: Sequence[Any],
 ) -> None:
     """What the outcomes must be, one by one, in a dictionary: first those who go, then those who come."""
     for one, outcome in zip(group, outcomes, strict=True):
-        if isinstance(one, Gone):
+        if isinstance(one, Unregistration):
             there = standing.get(one.handle)
             if there is None or one.owner not in (None, there.owner):
                 assert isinstance(outcome, UnknownQuery)
@@ -119,11 +123,12 @@ def follow(
 def check(catalog: Catalog, standing: dict[str, Registration], before: dict[int, int | None], highest: int) -> int:
     """Whether the catalog has exactly these queries and their clauses; returns the highest number so far."""
     with catalog.read() as tx:
-        found = {row.id: row for row in tx.execute(select(queries))}
+        inputs = queries.join(query_inputs, query_inputs.c.query_id == queries.c.id)
+        found = {row.id: row for row in tx.execute(select(queries, query_inputs).select_from(inputs))}
         held = {row.id: row for row in tx.execute(select(clauses))}
         runs = tx.execute(select(query_runs)).all()
     assert {key: (row.owner, row.name, row.sql, row.stream_id, row.eager) for key, row in found.items()} == {
-        key: (one.owner, one.name, one.sql, one.stream_id, one.eager) for key, one in standing.items()
+        key: (one.owner, one.name, one.sql, one.inputs[0].stream_id, one.eager) for key, one in standing.items()
     }
     assert {row.clause_id for row in found.values()} == set(held)
     for clause in held.values():
@@ -155,7 +160,7 @@ def test_a_clause_whose_last_query_goes_as_another_comes_keeps_its_number(catalo
     first = change(catalog, wanted(1, eager=True))
     number = number_of(catalog, first)
     assert number is not None
-    _, second = change_together(catalog, [Gone(first), wanted(1, eager=True)])
+    _, second = change_together(catalog, [Unregistration(first), wanted(1, eager=True)])
     assert number_of(catalog, second) == number
 
 
@@ -173,12 +178,12 @@ def test_a_clause_that_failed_is_not_eager_again_for_who_shares_it(catalog: Cata
 
 
 def test_more_than_one_statement_takes(catalog: Catalog) -> None:
-    many = 2 * AT_A_TIME + 7
+    many = 2 * BATCH_ROWS + 7
     handles = change_together(catalog, [wanted(low, eager=True, name=f"n{low}") for low in range(many)])
     assert [number_of(catalog, handle) for handle in handles] == list(range(1, many + 1))
     refused = change_together(catalog, [wanted(low, name=f"N{low}") for low in range(many)])
     assert all(isinstance(one, DuplicateName) for one in refused)
-    assert change_together(catalog, [Gone(str(handle)) for handle in handles]) == handles
+    assert change_together(catalog, [Unregistration(str(handle)) for handle in handles]) == handles
     assert numbers(catalog) == {}
 
 
@@ -194,8 +199,8 @@ def test_a_query_of_a_dropped_stream_is_refused_and_the_others_are_not(catalog: 
 
 def test_texts_are_kept_to_the_letter(catalog: Catalog) -> None:
     odd = "SELECT '\0 \\u0000 \" ''  ' "
-    handle = change(catalog, Registration(odd, "sh\0ape", 1, (), None, None, "own\0er"))
+    handle = change(catalog, Registration(odd, "sh\0ape", (NewInput(1),), None, None, "own\0er"))
     with catalog.read() as tx:
         found = find_query(tx, handle)
     assert (found.sql, found.shape, found.owner) == (odd, "sh\0ape", "own\0er")
-    assert change(catalog, Gone(handle, "own\0er")) == handle
+    assert change(catalog, Unregistration(handle, "own\0er")) == handle

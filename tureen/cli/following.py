@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tureen.cli.output import Format, csv_fields, text_of
-from tureen.pot.position import BEGINNING
+from tureen.position import BEGINNING
 
 if TYPE_CHECKING:
     from tureen.results.answer import Change

@@ -19,7 +19,7 @@ from tureen.client.row_types import RowTypes
 from tureen.client.row_upload import Pushes, Rules, Tables, parameter_table
 from tureen.client.transport import ARROW, Authority, Request, Transport
 from tureen.errors import TureenError, UnknownQuery
-from tureen.pot.position import Pushed
+from tureen.position import Pushed
 from tureen.results.answer import Answer, Change
 from tureen.schema import Schema
 from tureen.soup.standing import QueryTemplate, StandingQuery

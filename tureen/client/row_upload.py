@@ -15,7 +15,7 @@ from tureen.client.json_values import arrow_bytes, arrow_table, json_text
 from tureen.client.listings import segment
 from tureen.client.transport import ARROW, Request, Transport
 from tureen.errors import Forbidden, InvalidRows
-from tureen.pot.position import Pushed
+from tureen.position import Pushed
 from tureen.schema import Schema, name_key
 from tureen.stems.intake import from_frame, to_batch
 

@@ -1,7 +1,7 @@
-"""Statements over many rows at once.
+"""Bulk statements: one SQL statement over many rows.
 
-SQLite gives the interpreter up at every step, and among busy threads it takes long to come back. A statement over a
-hundred rows is one step; a hundred statements are a hundred (docs/decisions/0016).
+SQLite releases the interpreter's lock at every step, and among busy threads it takes long to get it back. A statement
+over a hundred rows is one step; a hundred statements are a hundred (docs/decisions/0016).
 """
 
 from __future__ import annotations
@@ -12,36 +12,36 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-AT_A_TIME = 128
-"""Rows in one statement; more are taken in several."""
+BATCH_ROWS = 128
+"""Rows of one statement; more rows take several statements."""
 
 
-class Many:
+class BulkStatement:
     """A statement whose text has {rows} where the rows of values go."""
 
     def __init__(self, text: str, width: int) -> None:
-        """Take rows of so many values each."""
+        """Take rows of `width` values each."""
         self._text = text
         self._row = f"({','.join('?' * width)})"
 
     def run(self, tx: Connection, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Do it for all rows."""
+        """Execute it for all rows."""
         for sql, values in self._statements(rows):
-            _raw(tx).execute(sql, values)
+            _driver_connection(tx).execute(sql, values)
 
     def read(self, tx: Connection, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """What a statement finds that answers with one JSON array, whatever it finds: a row each would be a step."""
-        found: list[Any] = []
+        """The result of a statement that returns one JSON array: fetching row by row would be a step each."""
+        items: list[Any] = []
         for sql, values in self._statements(rows):
-            found += json.loads(_raw(tx).execute(sql, values).fetchone()[0])
-        return found
+            items += json.loads(_driver_connection(tx).execute(sql, values).fetchone()[0])
+        return items
 
     def _statements(self, rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[str, list[Any]]]:
-        for start in range(0, len(rows), AT_A_TIME):
-            some = rows[start : start + AT_A_TIME]
-            yield self._text.format(rows=",".join([self._row] * len(some))), [value for row in some for value in row]
+        for start in range(0, len(rows), BATCH_ROWS):
+            batch = rows[start : start + BATCH_ROWS]
+            yield self._text.format(rows=",".join([self._row] * len(batch))), [value for row in batch for value in row]
 
 
-def _raw(tx: Connection) -> Any:
-    """The driver's own connection: around it, SQLAlchemy takes ten times longer over a statement than SQLite."""
+def _driver_connection(tx: Connection) -> Any:
+    """The driver's own connection: SQLAlchemy takes ten times longer over a statement than SQLite."""
     return tx.connection.driver_connection

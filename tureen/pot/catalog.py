@@ -30,8 +30,8 @@ from tureen.pot.digest import Digest
 from tureen.pot.files import private
 from tureen.pot.turn import Turn
 
-FORMAT_VERSION = 3
-"""The version of the pot's layout; a pot of another version is refused, never guessed at."""
+FORMAT_VERSION = 4
+"""The version of the pot's layout; earlier ones are converted (`tureen/migration/`), others refused."""
 
 CATALOG_FILE = "catalog.sqlite"
 _BELL, _TURN = "catalog.bell", "catalog.turn"
@@ -91,15 +91,15 @@ class Catalog:
     def _check_version(self) -> None:
         try:
             with self.read() as tx:
-                found = tx.execute(select(meta.c.value).where(meta.c.key == "format")).scalar()
+                version = tx.execute(select(meta.c.value).where(meta.c.key == "format")).scalar()
         except DatabaseError as error:
             closed = "it was not closed well, and its directory cannot be written: open it once where it can"
             hint = None if os.access(self.root, os.W_OK) else closed
             raise PotError(f"the catalog of '{self.root}' cannot be read", detail=str(error.orig), hint=hint) from error
-        if found != str(FORMAT_VERSION):
+        if version != str(FORMAT_VERSION):
             raise PotVersion(
-                f"the pot in '{self.root}' has format version {found}; this Tureen reads version {FORMAT_VERSION}",
-                hint="open it with the version of Tureen that made it",
+                f"the pot in '{self.root}' has format version {version}; this Tureen reads version {FORMAT_VERSION}",
+                hint="open it once for writing to convert it" if _is_older(version) else "install a newer Tureen",
             )
 
     def _add_missing_tables(self) -> None:
@@ -222,6 +222,10 @@ class Catalog:
                 self._watch = None
         self._engine.dispose()
         self._turn.close()
+
+
+def _is_older(version: str | None) -> bool:
+    return version is not None and version.isdigit() and int(version) < FORMAT_VERSION
 
 
 def _bell(path: Path) -> Bell | None:

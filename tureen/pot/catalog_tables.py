@@ -125,16 +125,30 @@ queries = Table(
     Column("sql", Text, nullable=False),
     # The text without its constants, by which queries of one shape are counted.
     Column("shape", String, nullable=False, index=True),
-    Column("stream_id", ForeignKey("streams.id"), nullable=False, index=True),
-    Column("clause_id", ForeignKey("clauses.id"), nullable=False),
+    Column("language", String, nullable=False, default="sql", server_default="sql"),
     # Whether its results are to be kept ready; NULL leaves it to the engine.
     Column("eager", Boolean),
     Column("seq", BigInteger, nullable=False),
     Column("registered_at", BigInteger, nullable=False),
     UniqueConstraint("owner", "name_key"),
     Index("queries_in_order", "seq", "id"),
-    # Without it, a clause that goes is looked for in all queries: its foreign key is checked.
-    Index("queries_by_clause", "clause_id"),
+)
+
+query_inputs = Table(
+    "query_inputs",
+    metadata,
+    # The handle of a query or a template.
+    Column("query_id", String, primary_key=True),
+    # Its place in FROM.
+    Column("number", Integer, primary_key=True),
+    # "stream", "table", or "values" for the parameters of a template.
+    Column("kind", String, nullable=False),
+    Column("stream_id", ForeignKey("streams.id"), index=True),
+    Column("table_id", ForeignKey("dimensions.id"), index=True),
+    # The factors over this input alone; NULL for an input of a template and for one that is no stream. Without the
+    # index, deleting a clause would scan all inputs to check its foreign key.
+    Column("clause_id", ForeignKey("clauses.id"), index=True),
+    sqlite_with_rowid=False,
 )
 
 templates = Table(
@@ -147,7 +161,7 @@ templates = Table(
     Column("name_key", String),
     Column("sql", Text, nullable=False),
     Column("shape", String, nullable=False, index=True),
-    Column("stream_id", ForeignKey("streams.id"), nullable=False, index=True),
+    Column("language", String, nullable=False, default="sql", server_default="sql"),
     Column("columns", Text, nullable=False),
     Column("path", String, nullable=False, unique=True),
     Column("rows", BigInteger, nullable=False),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, and_, func, select, update
 
-from tureen.pot.bulk_statements import Many
+from tureen.pot.bulk_statements import BulkStatement
 from tureen.pot.catalog_tables import clauses, query_runs
 from tureen.predicate import Clause, load_clause
 
@@ -53,7 +53,7 @@ def hold_clauses(tx: Connection, seq: int, wanted: Sequence[Reference]) -> None:
     )
 
 
-def let_go_of_clauses(tx: Connection, gone: Sequence[tuple[int, bool | None]]) -> None:
+def release_clauses(tx: Connection, gone: Sequence[tuple[int, bool | None]]) -> None:
     """Take one reference away for each clause id, of a query that had it eager or not; with its last, a clause goes."""
     counts: dict[int, list[int]] = {}
     for clause_id, eager in gone:
@@ -77,7 +77,7 @@ def _add(count: list[int], eager: bool | None) -> None:
     count[2] += eager is None
 
 
-_HOLD = Many(
+_HOLD = BulkStatement(
     """
     INSERT INTO clauses (stream_id, text, refs, eager_refs, auto_refs, number, seq, chosen, raised)
     SELECT *, FALSE, FALSE FROM (VALUES {rows}) WHERE TRUE
@@ -90,10 +90,10 @@ _HOLD = Many(
     """,
     width=7,
 )
-_TAKE = Many(
+_TAKE = BulkStatement(
     "UPDATE counter SET next_number = next_number + (VALUES {rows}) RETURNING json_array(next_number)", width=1
 )
-_LET_GO = Many(
+_LET_GO = BulkStatement(
     """
     WITH less (id, refs, eager_refs, auto_refs) AS (VALUES {rows})
     UPDATE clauses SET
@@ -104,7 +104,7 @@ _LET_GO = Many(
     """,
     width=4,
 )
-_CHOOSE = Many(
+_CHOOSE = BulkStatement(
     """
     WITH wanted (id, number, seq) AS (VALUES {rows})
     UPDATE clauses SET
@@ -115,25 +115,25 @@ _CHOOSE = Many(
     """,
     width=3,
 )
-_CHOOSABLE = Many(
+_CHOOSABLE = BulkStatement(
     """
     SELECT json_group_array(id) FROM clauses WHERE id IN (VALUES {rows})
     AND auto_refs > 0 AND eager_refs = 0 AND NOT raised
     """,
     width=1,
 )
-_LEAVE = Many("UPDATE clauses SET chosen = FALSE WHERE id IN (VALUES {rows})", width=1)
-_STOPPED = Many(
+_LEAVE = BulkStatement("UPDATE clauses SET chosen = FALSE WHERE id IN (VALUES {rows})", width=1)
+_STOPPED = BulkStatement(
     """
     SELECT json_group_array(json_array(id, stream_id, number, refs)) FROM clauses WHERE id IN (VALUES {rows})
     AND (refs = 0 OR number IS NOT NULL AND eager_refs = 0 AND NOT (chosen AND auto_refs > 0))
     """,
     width=1,
 )
-_END = Many("DELETE FROM clauses WHERE id IN (VALUES {rows})", width=1)
-_BECOME_LAZY = Many("UPDATE clauses SET number = NULL, chosen = FALSE WHERE id IN (VALUES {rows})", width=1)
+_END = BulkStatement("DELETE FROM clauses WHERE id IN (VALUES {rows})", width=1)
+_BECOME_LAZY = BulkStatement("UPDATE clauses SET number = NULL, chosen = FALSE WHERE id IN (VALUES {rows})", width=1)
 # The query run that has a number knows how many of its numbers are in vain.
-_DEAD = Many(
+_DEAD = BulkStatement(
     """
     WITH gone (stream_id, number) AS (VALUES {rows}), held AS (
         SELECT id, count(*) AS numbers FROM gone JOIN query_runs USING (stream_id)

@@ -8,7 +8,6 @@ noted, and left out of the next file that is written.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -20,21 +19,21 @@ import numpy.typing as npt
 import pyarrow as pa
 from sqlalchemy import Connection, delete, insert, select, update
 
+from tureen.handle import member_handle, parse_member
 from tureen.language.spelling import spelt
 from tureen.language.templates.member import MemberValues
 from tureen.language.templates.template import read_template
 from tureen.pot.catalog import micros_now
 from tureen.pot.catalog_tables import garbage, gone_members, template_heads, template_parts, templates
-from tureen.pot.queries import Registered, find_query, unknown
+from tureen.pot.queries import Registered, RegisteredInput, find_query, unknown
 from tureen.pot.tablefile import read_table
 from tureen.pot.templates import Template, find_template
+from tureen.query import RelationKind
 
 NUMBER, FIRST_ID = "_number", "_first_id"
 """Columns of a further file: a row's number, and the first tuple that it is matched with; NULL for its newest rows."""
 
 Numbers = npt.NDArray[np.int64]
-
-_NUMBER = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True)
@@ -143,11 +142,11 @@ class Members(Sequence[int]):
         names = template.columns.names
         row = part.table.select(names).slice(place, 1).to_pylist()[0]
         return Registered(
-            id=f"{template.id}.{number}",
-            name=None if template.name is None else f"{template.name}.{number}",
+            id=member_handle(template.id, number),
+            name=None if template.name is None else member_handle(template.name, number),
             sql=read_template(template.sql).fill(spelt(template.columns, row)),
             shape=template.shape,
-            stream_id=template.stream_id,
+            inputs=(RegisteredInput(stream_id=template.stream_id), RegisteredInput(RelationKind.VALUES)),
             seq=template.seq,
             registered_at=template.registered_at,
             owner=template.owner,
@@ -190,21 +189,13 @@ def load_members(tx: Connection, root: Path, template: Template, number: int | N
     return Members(template, [Part(root, template.path, template.rows), *parts], numbers)
 
 
-def member_of(handle_or_name: str) -> tuple[str, int] | None:
-    """The template and the number that a handle or a name would mean; None where it cannot be one.
-
-    >>> member_of("alerts.17"), member_of("alerts")
-    (('alerts', 17), None)
-    """
-    before, _, digits = handle_or_name.rpartition(".")
-    return (before, int(digits)) if before and _NUMBER.fullmatch(digits) else None
-
-
 def find_member(tx: Connection, root: Path, handle_or_name: str, owner: str | None = None) -> Registered | None:
     """The query of a template by its handle or name, or None."""
-    meant = member_of(handle_or_name)
-    template = None if meant is None else find_template(tx, meant[0], owner)
-    return None if meant is None or template is None else load_members(tx, root, template, meant[1]).find(meant[1])
+    member = parse_member(handle_or_name)
+    template = None if member is None else find_template(tx, member.template, owner)
+    if member is None or template is None:
+        return None
+    return load_members(tx, root, template, member.number).find(member.number)
 
 
 def find_standing(tx: Connection, root: Path, handle_or_name: str, owner: str | None = None) -> Registered:
@@ -214,12 +205,11 @@ def find_standing(tx: Connection, root: Path, handle_or_name: str, owner: str | 
 
 def drop_member(tx: Connection, root: Path, handle: str, owner: str | None = None) -> None:
     """Let one query of a template stand no longer."""
-    found = find_member(tx, root, handle, owner)
-    # By its handle alone: a name may be another query's tomorrow.
-    if found is None or found.id != handle or owner not in (None, found.owner):
+    query, member = find_member(tx, root, handle, owner), parse_member(handle)
+    # By its handle only: a name may be another query's tomorrow.
+    if query is None or member is None or query.id != handle or owner not in (None, query.owner):
         raise unknown(handle)
-    template_id, _, number = handle.rpartition(".")
-    remove_members(tx, template_id, [int(number)])
+    remove_members(tx, member.template, [member.number])
 
 
 def remove_members(tx: Connection, template_id: str, numbers: Sequence[int]) -> None:

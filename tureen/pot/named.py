@@ -27,7 +27,7 @@ class NamedStreams:
         self._catalog = catalog
         self._token = -1
         self._kept: dict[str, Named] = {}
-        self._met: dict[str, Stream] = {}
+        self._last_known: dict[str, Stream] = {}
 
     def find(self, name: str) -> Named:
         """The stream of that name."""
@@ -38,23 +38,23 @@ class NamedStreams:
             self._kept = {}
             self._token = token
         kept = self._kept
-        found = kept.get(name_key(name))
-        if found is None:
+        named = kept.get(name_key(name))
+        if named is None:
             with self._catalog.read() as tx:
-                found = Named(find_stream(tx, name), current_seq(tx))
-            kept[name_key(name)] = found
-        return found
+                named = Named(find_stream(tx, name), current_seq(tx))
+            kept[name_key(name)] = named
+        return named
 
-    def met(self, name: str) -> Stream:
+    def last_known(self, name: str) -> Stream:
         """The stream that had that name when it was last looked at; it may have been dropped since."""
-        found = self._met.get(name_key(name))
-        if found is None:
-            found = self._met[name_key(name)] = self.find(name).stream
-        return found
+        stream = self._last_known.get(name_key(name))
+        if stream is None:
+            stream = self._last_known[name_key(name)] = self.find(name).stream
+        return stream
 
     def forget(self) -> None:
-        """Look again at those that were met."""
-        self._met = {}
+        """Look streams up again, instead of using those last known."""
+        self._last_known = {}
 
     def describe_id(self, stream_id: int) -> tuple[str, Schema]:
         """The same of the stream of an id."""

@@ -1,61 +1,85 @@
-"""Standing queries and their clauses in the catalog.
+"""Standing queries in the catalog: their texts, owners and inputs.
 
 Queries that differ only in window, select list or name share one clause. Each query has an owner, who alone sees it
-unless it is shared; names are each owner's own.
+unless it is shared; a name is unique among the queries and templates of its owner.
 """
 
 from __future__ import annotations
 
 import re
-import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
 from typing import Any
 
 from sqlalchemy import Connection, Row, and_, bindparam, func, or_, select, tuple_, update
 
 from tureen.errors import DuplicateName, TureenError, UnknownQuery, nearest
+from tureen.handle import is_handle, new_handle
 from tureen.language.templates.member import MemberValues
-from tureen.pot.bulk_statements import Many
+from tureen.pot.bulk_statements import BulkStatement
 from tureen.pot.catalog import micros_now
-from tureen.pot.catalog_tables import clauses, queries, standing
+from tureen.pot.catalog_tables import clauses, queries, query_inputs, standing
 from tureen.pot.clauses import Reference, hold_clauses
 from tureen.predicate import Clause, dump_clause
+from tureen.query import RelationKind
 from tureen.schema import name_key
 
 _SEQ = re.compile(r"[0-9]{1,18}")
-_HANDLE = re.compile(r"[0-9a-f]{32}")
 
 LOCAL = "local"
-"""Who owns what is registered without a service."""
+"""The owner of what is registered without a service."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewInput:
+    """An input of a query that is being registered: a stream with its clause."""
+
+    stream_id: int
+    clause: Clause = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A query that is about to stand."""
+    """A query that is being registered."""
 
     sql: str
     shape: str
-    stream_id: int
-    clause: Clause
+    inputs: tuple[NewInput, ...]
     eager: bool | None = None
     """Whether its results are to be kept ready; None leaves it to the engine."""
     name: str | None = None
     owner: str = LOCAL
+    language: str = "sql"
 
     @property
     def name_key(self) -> str | None:
-        """What must be one query's alone, for an owner."""
+        """The form of its name that must be unique for an owner."""
         return None if self.name is None else name_key(self.name)
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
-    """A query that is to stand no longer: its handle, and whose it must be if that matters."""
+class Unregistration:
+    """A query that is being unregistered, by its handle; with an owner, only if it is theirs."""
 
     handle: str
     owner: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredInput:
+    """An input of a standing query: a relation, and the state of its clause."""
+
+    kind: RelationKind = RelationKind.STREAM
+    stream_id: int | None = None
+    table_id: str | None = None
+    clause_id: int | None = None
+    """None where the query is not registered, or is one of a template."""
+    number: int | None = None
+    """The clause's number in cells, while the clause is eager."""
+    clause_seq: int = 0
+    """The commit by which the clause became eager."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,27 +90,33 @@ class Registered:
     name: str | None
     sql: str
     shape: str
-    stream_id: int
+    inputs: tuple[RegisteredInput, ...]
     seq: int
     registered_at: int
     owner: str
     shared: bool = False
-    wanted: bool | None = False
-    """What was asked for at its registration: results kept ready, or not, or as the engine sees fit."""
-    clause_id: int = 0
-    number: int | None = None
-    """Its clause's number in cells, while the clause is eager."""
-    clause_seq: int = 0
-    """The commit by which its clause became eager."""
+    eager: bool | None = False
+    """What its registration asked for: results kept ready, or not, or as the engine decides."""
     error: str | None = None
     label: str | int | None = None
-    """What comes with its changes, where it is a query of a template that has labels."""
+    """The label of its changes, where it is a query of a template with labels."""
     values: MemberValues | None = None
-    """The values that make it, where it is a query of a template."""
+    """The values of its parameters, where it is a query of a template."""
+    language: str = "sql"
 
     @property
-    def place(self) -> str:
-        """Where it stands in the order of registration: what a listing goes on from."""
+    def stream(self) -> RegisteredInput:
+        """The first input; the only one of a query without a join."""
+        return self.inputs[0]
+
+    @property
+    def stream_ids(self) -> tuple[int, ...]:
+        """The streams that it reads, each once."""
+        return tuple(dict.fromkeys(entry.stream_id for entry in self.inputs if entry.stream_id is not None))
+
+    @property
+    def cursor(self) -> str:
+        """Its place in the order of registration: the next page of a listing continues from it."""
         return f"{self.seq:015d}.{self.id}"
 
     @property
@@ -95,91 +125,123 @@ class Registered:
         return "standing" if self.error is None else "failed"
 
 
-def add_queries(tx: Connection, seq: int, wanted: Sequence[Registration]) -> list[str]:
+def add_queries(tx: Connection, seq: int, registrations: Sequence[Registration]) -> list[str]:
     """Add queries and return their handles; what they owe follows from their seq."""
     now = micros_now()
-    handles = [uuid.uuid4().hex for _ in wanted]
-    texts = [dump_clause(one.clause) for one in wanted]
-    hold_clauses(tx, seq, [Reference(one.stream_id, text, one.eager) for one, text in zip(wanted, texts, strict=True)])
-    rows = [
-        (handle, one.owner, one.name, one.name_key, one.sql, one.shape, one.stream_id, text, one.eager, seq, now)
-        for handle, one, text in zip(handles, wanted, texts, strict=True)
+    handles = [new_handle() for _ in registrations]
+    texts = [[dump_clause(entry.clause) for entry in registration.inputs] for registration in registrations]
+    references = [
+        Reference(entry.stream_id, text, registration.eager)
+        for registration, input_texts in zip(registrations, texts, strict=True)
+        for entry, text in zip(registration.inputs, input_texts, strict=True)
     ]
-    _ADD.run(tx, rows)
+    hold_clauses(tx, seq, references)
+    _ADD.run(
+        tx,
+        [
+            (handle, new.owner, False, new.name, new.name_key, new.sql, new.shape, new.language, new.eager, seq, now)
+            for handle, new in zip(handles, registrations, strict=True)
+        ],
+    )
+    _ADD_INPUTS.run(
+        tx,
+        [
+            (handle, number, entry.stream_id, text)
+            for handle, registration, input_texts in zip(handles, registrations, texts, strict=True)
+            for number, (entry, text) in enumerate(zip(registration.inputs, input_texts, strict=True))
+        ],
+    )
     return handles
 
 
-_ADD = Many(
+_ADD = BulkStatement(
     """
-    WITH wanted (id, owner, name, name_key, sql, shape, stream_id, clause, eager, seq, registered_at) AS (VALUES {rows})
-    INSERT INTO queries
-        (id, owner, shared, name, name_key, sql, shape, stream_id, clause_id, eager, seq, registered_at)
-    SELECT id, owner, FALSE, name, name_key, sql, shape, stream_id,
-        (SELECT id FROM clauses WHERE clauses.stream_id = wanted.stream_id AND clauses.text = wanted.clause),
-        eager, seq, registered_at
-    FROM wanted
+    INSERT INTO queries (id, owner, shared, name, name_key, sql, shape, language, eager, seq, registered_at)
+    VALUES {rows}
     """,
     width=11,
 )
-_FIND = Many(
+_ADD_INPUTS = BulkStatement(
     """
-    WITH wanted (place, handle, owner) AS (VALUES {rows})
-    SELECT json_group_array(json_array(place, id, clause_id, eager)) FROM wanted JOIN queries ON id = handle
-    WHERE wanted.owner IS NULL OR wanted.owner = queries.owner
+    WITH new (query_id, number, stream_id, clause) AS (VALUES {rows})
+    INSERT INTO query_inputs (query_id, number, kind, stream_id, clause_id)
+    SELECT query_id, number, 'stream', stream_id,
+        (SELECT id FROM clauses WHERE clauses.stream_id = new.stream_id AND clauses.text = new.clause)
+    FROM new
+    """,
+    width=4,
+)
+_FIND = BulkStatement(
+    """
+    WITH leaving (change, handle, owner) AS (VALUES {rows})
+    SELECT json_group_array(json_array(change, id, clause_id, eager))
+    FROM leaving JOIN queries ON id = handle JOIN query_inputs ON query_id = id
+    WHERE leaving.owner IS NULL OR leaving.owner = queries.owner
     """,
     width=3,
 )
-_REMOVE = Many("DELETE FROM queries WHERE id IN (VALUES {rows})", width=1)
+_REMOVE = BulkStatement("DELETE FROM queries WHERE id IN (VALUES {rows})", width=1)
+_REMOVE_INPUTS = BulkStatement("DELETE FROM query_inputs WHERE query_id IN (VALUES {rows})", width=1)
 _VERSION = select(standing.c.version)
 
+ClauseHold = tuple[int, bool | None]
+"""A clause's id, and whether a query that refers to it has it eager."""
 
-def remove_queries(tx: Connection, going: Mapping[int, Gone]) -> dict[int, tuple[int, bool | None]]:
-    """Remove queries; for each that was there, by its place, its clause and whether it had it eager, to be let go of.
 
-    Of those who ask for the same query, the first removes it.
+def remove_queries(tx: Connection, leaving: Mapping[int, Unregistration]) -> dict[int, list[ClauseHold]]:
+    """Remove queries; returns the clauses to release for each that existed, by the number of the change.
+
+    Of several changes that remove the same query, the first does.
     """
-    found = sorted(_FIND.read(tx, [(place, one.handle, one.owner) for place, one in going.items()]), reverse=True)
-    first = {handle: (place, clause_id, eager) for place, handle, clause_id, eager in found}
+    rows = _FIND.read(tx, [(change, query.handle, query.owner) for change, query in leaving.items()])
+    first: dict[str, int] = {}
+    for change, handle, _, _ in sorted(rows):
+        first.setdefault(handle, change)
     _REMOVE.run(tx, [(handle,) for handle in first])
-    return {place: (clause_id, None if eager is None else bool(eager)) for place, clause_id, eager in first.values()}
+    _REMOVE_INPUTS.run(tx, [(handle,) for handle in first])
+    removed: dict[int, list[ClauseHold]] = {change: [] for change in first.values()}
+    for change, handle, clause_id, eager in rows:
+        if first[handle] == change and clause_id is not None:
+            removed[change].append((clause_id, None if eager is None else bool(eager)))
+    return removed
 
 
 def unknown(handle: str) -> UnknownQuery:
-    """The error for a handle of which no query stands."""
+    """The error for a handle that no query has."""
     return UnknownQuery(f"there is no query '{handle}'", hint="it was unregistered before")
 
 
 def share(tx: Connection, handle: str, shared: bool, owner: str | None = None) -> None:
-    """Let others see a query, or no longer."""
-    mine = queries.c.id == handle if owner is None else and_(queries.c.id == handle, queries.c.owner == owner)
-    if tx.execute(update(queries).where(mine).values(shared=shared)).rowcount == 0:
+    """Make a query visible to others, or private again."""
+    condition = queries.c.id == handle if owner is None else and_(queries.c.id == handle, queries.c.owner == owner)
+    if tx.execute(update(queries).where(condition).values(shared=shared)).rowcount == 0:
         raise UnknownQuery(f"there is no query '{handle}'")
 
 
 def find_query(tx: Connection, handle_or_name: str, owner: str | None = None) -> Registered:
-    """The query of that handle, or of that name of its owner; others' only by handle, and where they are shared."""
+    """The query of a handle, or of a name of its owner; others' only by handle, and if they are shared."""
     key = str(handle_or_name)
-    # The statement of every invocation after a commit, made once: making it takes longer than running it.
-    row = tx.execute(_by_handle(), {"handle": key}).first()
-    if row is not None and (owner is None or row.owner == owner or row.shared):
-        return _registered(row)
-    whose = LOCAL if owner is None else owner
+    # Prepared once, as every first invocation after a commit runs it: building it takes longer than running it.
+    query = next(_grouped(tx.execute(_by_handle(), {"handle": key})), None)
+    if query is not None and (owner is None or query.owner == owner or query.shared):
+        return query
+    name_owner = LOCAL if owner is None else owner
     by_handle = queries.c.id == key
     if owner is not None:
         by_handle &= or_(queries.c.owner == owner, queries.c.shared)
-    by_name = and_(queries.c.owner == whose, queries.c.name_key == name_key(key))
-    row = tx.execute(_joined().where(or_(by_handle, by_name))).first()
-    if row is None and _HANDLE.fullmatch(key):
+    by_name = and_(queries.c.owner == name_owner, queries.c.name_key == name_key(key))
+    query = next(_grouped(tx.execute(_with_inputs(select(queries).where(or_(by_handle, by_name))))), None)
+    if query is not None:
+        return query
+    if is_handle(key):
         raise UnknownQuery(f"there is no query '{key}'", hint="it may have been unregistered")
-    if row is None:
-        mine = (queries.c.name.is_not(None), queries.c.owner == whose)
-        known = tx.execute(select(queries.c.name).where(*mine).limit(1000)).scalars()
-        raise UnknownQuery(f"there is no query '{key}'", hint=nearest(key, [str(name) for name in known]))
-    return _registered(row)
+    of_owner = (queries.c.name.is_not(None), queries.c.owner == name_owner)
+    names = tx.execute(select(queries.c.name).where(*of_owner).limit(1000)).scalars()
+    raise UnknownQuery(f"there is no query '{key}'", hint=nearest(key, [str(name) for name in names]))
 
 
 def standing_version(tx: Connection) -> int:
-    """A number that goes up whenever a query that stands is changed or goes."""
+    """A number that increases whenever a standing query is changed or unregistered."""
     return int(tx.execute(_VERSION).scalar_one())
 
 
@@ -191,89 +253,110 @@ def list_queries(
     *,
     with_shared: bool = False,
 ) -> list[Registered]:
-    """Queries in order of registration, from a `place` on, so many at most.
+    """Queries in order of registration, after a cursor, at most `limit`.
 
-    All, or an owner's; `with_shared` has also what others share with that owner.
+    All, or an owner's; `with_shared` adds what others share with that owner.
     """
-    found = _joined().order_by(queries.c.seq, queries.c.id)
+    page = select(queries).order_by(queries.c.seq, queries.c.id)
     if owner is not None:
         visible = queries.c.owner == owner
-        found = found.where(or_(visible, queries.c.shared) if with_shared else visible)
+        page = page.where(or_(visible, queries.c.shared) if with_shared else visible)
     if after is not None:
         seq, _, handle = after.partition(".")
         if not _SEQ.fullmatch(seq) or not handle:
-            raise TureenError(f"'{after}' is no place in a list of queries", hint="take the one that a list gave")
-        found = found.where(tuple_(queries.c.seq, queries.c.id) > tuple_(int(seq), handle))
-    return [_registered(row) for row in tx.execute(found if limit is None else found.limit(limit))]
+            raise TureenError(
+                f"'{after}' is not a cursor of a list of queries", hint="use the one that a list returned"
+            )
+        page = page.where(tuple_(queries.c.seq, queries.c.id) > tuple_(int(seq), handle))
+    return list(_grouped(tx.execute(_with_inputs(page if limit is None else page.limit(limit)))))
 
 
 def count_shape(tx: Connection, shape: str) -> int:
-    """How many queries of that shape were registered one by one."""
+    """The number of queries of a shape that were registered one by one."""
     return int(tx.execute(select(func.count()).where(queries.c.shape == shape)).scalar_one())
 
 
 def check_free(tx: Connection, owner: str, name: str) -> None:
-    """Raise where a query or a template of that owner has that name."""
-    for what in names_taken(tx, [(owner, name)]).values():
-        raise name_taken(what, name)
+    """Raise if a query or a template of that owner has that name."""
+    for holder in names_taken(tx, [(owner, name)]).values():
+        raise name_taken(holder, name)
 
 
-def names_taken(tx: Connection, wanted: Sequence[tuple[str, str]]) -> dict[int, str]:
-    """Which of some owners' names are taken, by their places, and whether by a "query" or a "template"."""
-    return dict(_TAKEN.read(tx, [(place, owner, name_key(name)) for place, (owner, name) in enumerate(wanted)]))
+def names_taken(tx: Connection, names: Sequence[tuple[str, str]]) -> dict[int, str]:
+    """Which of some owners' names are taken, by their index, and whether by a "query" or a "template"."""
+    return dict(_TAKEN.read(tx, [(index, owner, name_key(name)) for index, (owner, name) in enumerate(names)]))
 
 
-def name_taken(what: str, name: str) -> DuplicateName:
+def name_taken(holder: str, name: str) -> DuplicateName:
     """The error for a name that a query or a template has."""
-    return DuplicateName(f"there is a {what} named '{name}' already", hint="unregister it first, or take another name")
+    return DuplicateName(f"there is a {holder} named '{name}' already", hint="unregister it first, or use another name")
 
 
-_TAKEN = Many(
+_TAKEN = BulkStatement(
     """
-    WITH wanted (place, owner, name_key) AS (VALUES {rows}), taken (place, what) AS (
-        SELECT place, 'template' FROM wanted JOIN templates USING (owner, name_key)
-        UNION ALL SELECT place, 'query' FROM wanted JOIN queries USING (owner, name_key)
+    WITH candidates (number, owner, name_key) AS (VALUES {rows}), taken (number, holder) AS (
+        SELECT number, 'template' FROM candidates JOIN templates USING (owner, name_key)
+        UNION ALL SELECT number, 'query' FROM candidates JOIN queries USING (owner, name_key)
     )
-    SELECT json_group_array(json_array(place, what)) FROM taken
+    SELECT json_group_array(json_array(number, holder)) FROM taken
     """,
     width=3,
 )
 
 
-def _joined() -> Any:
-    return select(queries, clauses.c.seq.label("clause_seq"), clauses.c.error, clauses.c.number).join_from(
-        queries, clauses, queries.c.clause_id == clauses.c.id
+def _with_inputs(selected: Any) -> Any:
+    """Queries with one row for each of their inputs, in order."""
+    query = selected.subquery()
+    state = (clauses.c.seq.label("clause_seq"), clauses.c.error, clauses.c.number)
+    entry = query_inputs.c
+    return (
+        select(query, entry.kind, entry.stream_id, entry.table_id, entry.clause_id, *state)
+        .select_from(query)
+        .join(query_inputs, entry.query_id == query.c.id)
+        .outerjoin(clauses, clauses.c.id == entry.clause_id)
+        .order_by(query.c.seq, query.c.id, entry.number)
     )
 
 
 @cache
 def _by_handle() -> Any:
-    return _joined().where(queries.c.id == bindparam("handle"))
+    return _with_inputs(select(queries).where(queries.c.id == bindparam("handle")))
 
 
-def _registered(row: Row[Any]) -> Registered:
+def _grouped(rows: Iterable[Row[Any]]) -> Iterator[Registered]:
+    """Queries from their inputs' rows."""
+    for _, group in groupby(rows, key=lambda row: row.id):
+        yield _registered(list(group))
+
+
+def _registered(rows: Sequence[Row[Any]]) -> Registered:
+    row = rows[0]
     return Registered(
         id=row.id,
         name=row.name,
         sql=row.sql,
         shape=row.shape,
-        stream_id=row.stream_id,
+        inputs=tuple(_registered_input(each) for each in rows),
         seq=row.seq,
         registered_at=row.registered_at,
         owner=row.owner,
         shared=row.shared,
-        wanted=row.eager,
-        clause_id=row.clause_id,
-        # A lazy query whose clause is matched for another's sake uses what is there.
-        number=row.number,
-        clause_seq=row.clause_seq,
-        # Who did not ask for results at arrival is answered from the index, whatever became of those.
-        error=row.error if row.eager else None,
+        eager=row.eager,
+        # A query that did not ask for results at arrival is answered from the index, whether its clause failed or not.
+        error=next((each.error for each in rows if each.error is not None), None) if row.eager else None,
+        language=row.language,
+    )
+
+
+def _registered_input(row: Row[Any]) -> RegisteredInput:
+    # A lazy query whose clause is eager for another query uses its cells.
+    return RegisteredInput(
+        RelationKind(row.kind), row.stream_id, row.table_id, row.clause_id, row.number, row.clause_seq or 0
     )
 
 
 def count_queries(tx: Connection) -> tuple[int, int]:
-    """How many queries stand, and how many distinct clauses they have."""
+    """The number of standing queries, and of distinct clauses that they have."""
     handles = tx.execute(select(func.count()).select_from(queries)).scalar_one()
     distinct = tx.execute(select(func.count()).select_from(clauses)).scalar_one()
     return int(handles), int(distinct)

@@ -1,4 +1,4 @@
-"""Queries that come and go, committed together: a commit costs nearly the same for one as for many."""
+"""Registering and unregistering queries in groups: a commit costs nearly the same for one query as for many."""
 
 from __future__ import annotations
 
@@ -9,67 +9,81 @@ from sqlalchemy import Connection
 
 from tureen.errors import TureenError, UnknownStream
 from tureen.faults import crash_point
+from tureen.handle import parse_member
 from tureen.pot.catalog import Catalog, take_seq
-from tureen.pot.clauses import let_go_of_clauses
+from tureen.pot.clauses import release_clauses
 from tureen.pot.members import drop_member
-from tureen.pot.queries import Gone, Registration, add_queries, name_taken, names_taken, remove_queries, unknown
+from tureen.pot.queries import (
+    Registration,
+    Unregistration,
+    add_queries,
+    name_taken,
+    names_taken,
+    remove_queries,
+    unknown,
+)
 from tureen.pot.streams import stream_by_id
 from tureen.schema import name_key
 
 Outcomes = dict[int, str | Exception]
-"""A handle or an error for a change, by its place among those that came together."""
+"""A handle or an error for each change, by its index in the group."""
 
 
-def change_together(catalog: Catalog, changes: Sequence[Registration | Gone]) -> list[str | Exception]:
+def change_together(catalog: Catalog, changes: Sequence[Registration | Unregistration]) -> list[str | Exception]:
     """Register and unregister queries in one transaction, and return their handles.
 
-    They come at one moment: none depends on another, except that a name whose query goes is free. One that is refused
-    does not stop the others.
+    They happen at one moment: none depends on another, except that a name whose query leaves is free. One that is
+    refused does not stop the others.
     """
-    coming = {place: one for place, one in enumerate(changes) if isinstance(one, Registration)}
-    going = {place: one for place, one in enumerate(changes) if isinstance(one, Gone) and "." not in one.handle}
-    members = {place: one for place, one in enumerate(changes) if isinstance(one, Gone) and "." in one.handle}
+    coming = {index: change for index, change in enumerate(changes) if isinstance(change, Registration)}
+    leaving = {index: change for index, change in enumerate(changes) if isinstance(change, Unregistration)}
+    members = {index: change for index, change in leaving.items() if parse_member(change.handle) is not None}
+    singles = {index: change for index, change in leaving.items() if index not in members}
     crash_point("register.before_commit")
     with catalog.write() as tx:
         seq = take_seq(tx)
-        removed = remove_queries(tx, going)
+        removed = remove_queries(tx, singles)
         outcomes = _refused(tx, coming)
-        accepted = [place for place in coming if place not in outcomes]
-        outcomes |= zip(accepted, add_queries(tx, seq, [coming[place] for place in accepted]), strict=True)
-        # After that, so that a clause whose last query goes while another comes stays as it is.
-        let_go_of_clauses(tx, list(removed.values()))
-        outcomes |= {place: one.handle if place in removed else unknown(one.handle) for place, one in going.items()}
-        outcomes |= {place: _drop(tx, catalog.root, one) for place, one in members.items()}
+        accepted = [index for index in coming if index not in outcomes]
+        outcomes |= zip(accepted, add_queries(tx, seq, [coming[index] for index in accepted]), strict=True)
+        # Afterwards, so that a clause whose last query leaves while another comes is not compiled again.
+        release_clauses(tx, [hold for holds in removed.values() for hold in holds])
+        outcomes |= {
+            index: change.handle if index in removed else unknown(change.handle) for index, change in singles.items()
+        }
+        outcomes |= {index: _drop_member(tx, catalog.root, change) for index, change in members.items()}
         crash_point("register.in_commit")
     crash_point("register.after_commit")
-    return [outcomes[place] for place in range(len(changes))]
+    return [outcomes[index] for index in range(len(changes))]
 
 
 def _refused(tx: Connection, coming: Mapping[int, Registration]) -> Outcomes:
-    """Which queries cannot be registered: their stream is gone, or their name is taken."""
-    streams = {one.stream_id for one in coming.values()}
-    alive = {stream_id for stream_id in streams if stream_by_id(tx, stream_id) is not None}
+    """Which queries cannot be registered: a stream was dropped, or the name is taken."""
+    streams = {entry.stream_id for registration in coming.values() for entry in registration.inputs}
+    dropped = {stream_id for stream_id in streams if stream_by_id(tx, stream_id) is None}
     refused: Outcomes = {
-        place: UnknownStream("the stream of this query was dropped")
-        for place, one in coming.items()
-        if one.stream_id not in alive
+        index: UnknownStream("the stream of this query was dropped")
+        for index, registration in coming.items()
+        if any(entry.stream_id in dropped for entry in registration.inputs)
     }
     named = [
-        (place, one.owner, one.name) for place, one in coming.items() if one.name is not None and place not in refused
+        (index, registration.owner, registration.name)
+        for index, registration in coming.items()
+        if registration.name is not None and index not in refused
     ]
     taken = names_taken(tx, [(owner, name) for _, owner, name in named])
-    first: set[tuple[str, str]] = set()
-    for nth, (place, owner, name) in enumerate(named):
-        if nth in taken or (owner, name_key(name)) in first:
-            refused[place] = name_taken(taken.get(nth, "query"), name)
-        first.add((owner, name_key(name)))
+    earlier: set[tuple[str, str]] = set()
+    for number, (index, owner, name) in enumerate(named):
+        if number in taken or (owner, name_key(name)) in earlier:
+            refused[index] = name_taken(taken.get(number, "query"), name)
+        earlier.add((owner, name_key(name)))
     return refused
 
 
-def _drop(tx: Connection, root: Path, one: Gone) -> str | Exception:
-    """Let a query of a template go."""
+def _drop_member(tx: Connection, root: Path, change: Unregistration) -> str | Exception:
+    """Unregister a query of a template."""
     try:
-        drop_member(tx, root, one.handle, one.owner)
+        drop_member(tx, root, change.handle, change.owner)
     except TureenError as error:
         return error
-    return one.handle
+    return change.handle

@@ -8,11 +8,11 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from tureen.errors import UnknownStream
+from tureen.position import Position, PushPosition
 from tureen.pot.catalog import current_seq
-from tureen.pot.catalog_tables import clauses, queries
+from tureen.pot.catalog_tables import clauses, queries, query_inputs
 from tureen.pot.clauses import last_eager_seq
 from tureen.pot.damage import noted_damage
-from tureen.pot.position import Position
 from tureen.pot.queries import Registered, count_queries
 from tureen.pot.query_runs import live_query_runs
 from tureen.pot.runs import count_rejected, live_runs
@@ -46,7 +46,8 @@ def pot_status(
 
 def count_failed(tx: Connection) -> int:
     """How many queries raised on some tuple and were stopped."""
-    failed = select(func.count()).select_from(queries.join(clauses, queries.c.clause_id == clauses.c.id))
+    joined = query_inputs.join(clauses, clauses.c.id == query_inputs.c.clause_id)
+    failed = select(func.count(query_inputs.c.query_id.distinct())).select_from(joined)
     return int(tx.execute(failed.where(clauses.c.error.is_not(None))).scalar_one())
 
 
@@ -56,9 +57,9 @@ def count_owned(tx: Connection, owner: str) -> int:
     return int(singles) + count_members(tx, owner)
 
 
-def has_come_to(tx: Connection, position: Position) -> bool:
-    """Whether what was pushed there is in, or the commit that an answer reflects is here."""
-    if position.stream is None or position.ids is not None:
+def is_reached(tx: Connection, position: Position | PushPosition) -> bool:
+    """Whether the rows of a push are committed, or the commit that an answer reflects is visible."""
+    if isinstance(position, Position):
         return current_seq(tx) >= position.seq
     stream = stream_by_id(tx, position.stream)
     if stream is None:

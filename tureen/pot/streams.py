@@ -21,6 +21,7 @@ from tureen.pot.catalog_tables import (
     gone_members,
     push_keys,
     queries,
+    query_inputs,
     query_runs,
     rejected,
     runs,
@@ -30,6 +31,7 @@ from tureen.pot.catalog_tables import (
     template_parts,
     templates,
 )
+from tureen.pot.clauses import release_clauses
 from tureen.schema import Schema, name_key
 
 
@@ -101,26 +103,46 @@ def create_stream(
 
 
 def drop_stream(tx: Connection, stream: Stream) -> None:
-    """Remove a stream with its runs and the queries over it."""
+    """Remove a stream, its runs, and the queries and templates over it."""
     take_seq(tx)
-    now = micros_now()
-    for table in (runs, query_runs, templates):
-        for path in tx.execute(select(table.c.path).where(table.c.stream_id == stream.id)).scalars().all():
-            if path is not None:
-                tx.execute(insert(garbage).values(path=path, since=now))
+    over_stream = select(query_inputs.c.query_id).where(query_inputs.c.stream_id == stream.id)
+    _release_other_clauses(tx, stream, over_stream)
+    tx.execute(delete(queries).where(queries.c.id.in_(over_stream)))
+    _drop_templates(tx, over_stream)
+    # The inputs go last: until then they tell which queries are over the stream.
+    ids = tx.execute(over_stream).scalars().all()
+    tx.execute(delete(query_inputs).where(query_inputs.c.query_id.in_(ids)))
     held = select(runs.c.id).where(runs.c.stream_id == stream.id)
-    for path in tx.execute(select(cells.c.path).where(cells.c.run_id.in_(held))).scalars().all():
-        tx.execute(insert(garbage).values(path=path, since=now))
+    _discard(tx, select(cells.c.path).where(cells.c.run_id.in_(held)))
     tx.execute(delete(cells).where(cells.c.run_id.in_(held)))
-    of_stream = select(templates.c.id).where(templates.c.stream_id == stream.id)
-    added = select(template_parts.c.path).where(template_parts.c.template_id.in_(of_stream))
-    for path in tx.execute(added).scalars().all():
-        tx.execute(insert(garbage).values(path=path, since=now))
-    for table in (gone_members, template_parts, template_heads):
-        tx.execute(delete(table).where(table.c.template_id.in_(of_stream)))
-    for table in (templates, runs, expiring, query_runs, queries, clauses, sinks, push_keys, rejected):
+    for table in (runs, query_runs):
+        _discard(tx, select(table.c.path).where(table.c.stream_id == stream.id))
+    for table in (runs, expiring, query_runs, clauses, sinks, push_keys, rejected):
         tx.execute(delete(table).where(table.c.stream_id == stream.id))
     tx.execute(update(streams).where(streams.c.id == stream.id).values(name_key=None))
+
+
+def _release_other_clauses(tx: Connection, stream: Stream, query_ids: Any) -> None:
+    """Release the clauses that queries over a stream have on other streams."""
+    others = (query_inputs.c.query_id.in_(query_ids), query_inputs.c.stream_id != stream.id)
+    joined = query_inputs.join(queries, queries.c.id == query_inputs.c.query_id)
+    holds = tx.execute(select(query_inputs.c.clause_id, queries.c.eager).select_from(joined).where(*others)).all()
+    release_clauses(tx, [(clause_id, eager) for clause_id, eager in holds if clause_id is not None])
+
+
+def _drop_templates(tx: Connection, template_ids: Any) -> None:
+    _discard(tx, select(templates.c.path).where(templates.c.id.in_(template_ids)))
+    _discard(tx, select(template_parts.c.path).where(template_parts.c.template_id.in_(template_ids)))
+    for table in (gone_members, template_parts, template_heads):
+        tx.execute(delete(table).where(table.c.template_id.in_(template_ids)))
+    tx.execute(delete(templates).where(templates.c.id.in_(template_ids)))
+
+
+def _discard(tx: Connection, paths: Any) -> None:
+    """Leave files to the sweeper."""
+    now = micros_now()
+    for path in tx.execute(paths).scalars().all():
+        tx.execute(insert(garbage).values(path=path, since=now))
 
 
 def list_streams(tx: Connection) -> list[Stream]:

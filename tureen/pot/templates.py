@@ -13,8 +13,9 @@ from sqlalchemy import Connection, Row, and_, delete, func, insert, or_, select,
 
 from tureen.errors import UnknownQuery
 from tureen.pot.catalog import micros_now, take_seq
-from tureen.pot.catalog_tables import garbage, gone_members, template_heads, template_parts, templates
+from tureen.pot.catalog_tables import garbage, gone_members, query_inputs, template_heads, template_parts, templates
 from tureen.pot.queries import LOCAL, check_free
+from tureen.query import VALUES_INPUT, RelationKind
 from tureen.schema import Schema, name_key
 
 
@@ -27,6 +28,7 @@ class Template:
     sql: str
     shape: str
     stream_id: int
+    """Its stream; its other input is VALUES."""
     columns: Schema
     path: str
     """The file of its first rows of values."""
@@ -56,7 +58,6 @@ def add_template(tx: Connection, new: Template) -> None:
             name_key=None if new.name is None else name_key(new.name),
             sql=new.sql,
             shape=new.shape,
-            stream_id=new.stream_id,
             columns=new.columns.sql,
             path=new.path,
             rows=new.rows,
@@ -64,12 +65,25 @@ def add_template(tx: Connection, new: Template) -> None:
             registered_at=micros_now(),
         )
     )
+    inputs = [
+        {"query_id": new.id, "number": 0, "kind": RelationKind.STREAM.value, "stream_id": new.stream_id},
+        {"query_id": new.id, "number": VALUES_INPUT, "kind": RelationKind.VALUES.value, "stream_id": None},
+    ]
+    tx.execute(insert(query_inputs), inputs)
     tx.execute(insert(template_heads).values(template_id=new.id, next_number=new.rows, version=0, label=new.label))
 
 
-_TEMPLATES = select(
-    templates, template_heads.c.label, template_heads.c.next_number, template_heads.c.version
-).select_from(templates.outerjoin(template_heads, template_heads.c.template_id == templates.c.id))
+_TEMPLATES = (
+    select(
+        templates,
+        query_inputs.c.stream_id,
+        template_heads.c.label,
+        template_heads.c.next_number,
+        template_heads.c.version,
+    )
+    .select_from(templates.outerjoin(template_heads, template_heads.c.template_id == templates.c.id))
+    .join(query_inputs, and_(query_inputs.c.query_id == templates.c.id, query_inputs.c.number == 0))
+)
 
 
 def find_template(tx: Connection, handle_or_name: str, owner: str | None = None) -> Template | None:
@@ -107,6 +121,7 @@ def drop_template(tx: Connection, template_id: str) -> None:
     paths = [row.path, *tx.execute(added).scalars()]
     for table in (gone_members, template_heads):
         tx.execute(delete(table).where(table.c.template_id == template_id))
+    tx.execute(delete(query_inputs).where(query_inputs.c.query_id == template_id))
     tx.execute(insert(garbage), [{"path": path, "since": micros_now()} for path in paths])
 
 

@@ -45,9 +45,9 @@ class _Column:
 def can_compile(slots: Sequence[Slot], stored: pa.Schema, values: pa.Table) -> bool:
     """Whether the comparisons are such that keys compare as values do."""
     return all(
-        slot.op in _AFTER and _comparable(stored.field(slot.column).type, values.schema.field(slot.values).type)
+        slot.op in _AFTER and _comparable(stored.field(slot.column).type, values.schema.field(slot.parameter).type)
         for slot in slots
-    ) and not any(_has_zero(values.column(slot.values)) for slot in slots)
+    ) and not any(_has_zero(values.column(slot.parameter)) for slot in slots)
 
 
 _WHOLE = ("int8", "int16", "int32", "int64")
@@ -80,7 +80,7 @@ def compile_table(slots: Sequence[Slot], stored: pa.Schema, values: pa.Table, nu
     """
     alive = np.ones(len(numbers), np.bool_)
     for slot in slots:
-        alive &= truths_of(values.column(slot.values).combine_chunks().is_valid())
+        alive &= truths_of(values.column(slot.parameter).combine_chunks().is_valid())
     values, numbers = values.filter(pa.array(alive)), np.asarray(numbers)[alive]
     by_column: dict[str, list[Slot]] = {}
     for slot in slots:
@@ -139,7 +139,7 @@ def _column(kind: pa.DataType, slots: Sequence[Slot], values: pa.Table) -> _Colu
     if pa.types.is_string(kind):
         return _texts(slots, values)
     encoding, rows = encoding_of(kind), values.num_rows
-    ends = [_number_ends(slot.op, encoding, values.column(slot.values)) for slot in slots]
+    ends = [_number_ends(slot.op, encoding, values.column(slot.parameter)) for slot in slots]
     given = [end for pair in ends for end in pair if end is not None]
     beyond = np.concatenate([end.beyond for end in given])
     # Where each key stands among all, by sorting them once: looking up a million keys one by one takes longer.
@@ -177,7 +177,7 @@ def _number_keys(encoding: Encoding, column: pa.ChunkedArray) -> tuple[npt.NDArr
 
 def _texts(slots: Sequence[Slot], values: pa.Table) -> _Column:
     """Each distinct text has two cut points: before it, and after it."""
-    parts = [values.column(slot.values).combine_chunks() for slot in slots]
+    parts = [values.column(slot.parameter).combine_chunks() for slot in slots]
     coded = pa.concat_arrays(parts).dictionary_encode()
     order = numbers_of(pc.array_sort_indices(coded.dictionary), np.uint64)
     rank = np.empty(len(order), np.int64)

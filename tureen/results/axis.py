@@ -5,7 +5,6 @@ A tuple's *place* on an axis is counted from where steps are aligned.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,8 +15,8 @@ import pyarrow as pa
 from tureen.aggregates.aggregate_kernels import States
 from tureen.aggregates.panes import panes_at, panes_of
 from tureen.aggregates.strip import Panes, Strip
+from tureen.results.gather import StreamMatches
 from tureen.results.numbering import Numbering
-from tureen.results.segment import Hits
 from tureen.results.view import StreamState
 
 Places = npt.NDArray[np.int64]
@@ -29,8 +28,8 @@ class Axis(Protocol):
     def panes(self, strip: Strip, number: int, length: int, scratch: States) -> Panes:
         """The panes of a length of the segment of that number, of which the strip is."""
 
-    def places(self, hits: Sequence[Hits], rows: pa.Table) -> Places:
-        """The places of the hits, in order of time as the gathered rows are."""
+    def places(self, matches: StreamMatches, rows: pa.Table) -> Places:
+        """The places of the matches, in order of time as their rows are."""
 
     def bounds(self, starts: Places, ends: Places) -> tuple[Places, Places]:
         """The instants at which steps start and end that lie between some places."""
@@ -51,7 +50,7 @@ class TimeAxis:
             strip, strip.by_time, lambda: segment.times(0, segment.rows)[strip.hit_rows()], division, scratch
         )
 
-    def places(self, hits: Sequence[Hits], rows: pa.Table) -> Places:  # noqa: ARG002 - as the other axis
+    def places(self, matches: StreamMatches, rows: pa.Table) -> Places:  # noqa: ARG002 - as the other axis
         """Their times."""
         column = rows.column(self.state.stream.schema.time_column)
         times: Places = column.cast(pa.int64()).to_numpy()
@@ -78,11 +77,11 @@ class RowAxis:
             return panes_of(strip, self.numbering.of(number, strip.hit_rows()) // length, scratch)
         return panes_at(strip, strip.by_row, strip.hit_rows, (length, -base), scratch)
 
-    def places(self, hits: Sequence[Hits], rows: pa.Table) -> Places:  # noqa: ARG002 - as the other axis
+    def places(self, matches: StreamMatches, rows: pa.Table) -> Places:  # noqa: ARG002 - as the other axis
         """Their numbers, which go up as time does."""
         numbers = {id(segment): number for number, segment in enumerate(self.state.segments)}
-        found = [self.numbering.of(numbers[id(hit.segment)], hit.positions()) for hit in hits]
-        return np.sort(np.concatenate([*found, np.empty(0, np.int64)]))
+        places = [self.numbering.of(numbers[id(hit.segment)], hit.positions()) for hit in matches.hits]
+        return np.sort(np.concatenate([*places, np.empty(0, np.int64)]))
 
     def bounds(self, starts: Places, ends: Places) -> tuple[Places, Places]:
         """The times of the first and the last tuple of each step that the window holds."""

@@ -1,4 +1,4 @@
-"""Changes: the tuples that joined a query's answer since a position, in order of arrival."""
+"""Changes: the rows that joined a query's answer since a position, in order of arrival."""
 
 from __future__ import annotations
 
@@ -11,49 +11,51 @@ import pyarrow as pa
 
 from tureen.errors import TureenError, Unsupported
 from tureen.matching import Selector
-from tureen.pot.position import Position
-from tureen.pot.queries import Registered
+from tureen.position import BEGINNING, Mark, Position
+from tureen.pot.queries import RegisteredInput
 from tureen.query import Query
 from tureen.results.gather import gather_segment
 from tureen.results.segment import Segment
 from tureen.results.view import StreamState
 from tureen.window import At, Window
 
+_BEGINNING = Position.parse(BEGINNING)
+
 
 @dataclass(frozen=True)
-class News:
-    """The tuples that came since a position: the columns that were asked for, and the id of each."""
+class NewRows:
+    """The rows that joined an answer since a position, and the tuple id of each."""
 
     rows: pa.Table
     ids: npt.NDArray[np.int64]
     state: StreamState
 
     def __len__(self) -> int:
-        """How many."""
+        """The number of rows."""
         return len(self.ids)
 
-    def position(self, place: int | None = None) -> str:
-        """Where to go on after the row at that place, or after all of them."""
-        return self.position_at(self.state.stream.next_id if place is None else int(self.ids[place]) + 1)
+    def position(self, index: int | None = None) -> str:
+        """The position after the row of that index, or after all of them."""
+        return self.position_at(Mark(self.state.stream.next_id if index is None else int(self.ids[index]) + 1))
 
-    def position_at(self, ids: int, member: int = 0) -> str:
-        """The position before that id, or before a template's query of that number within it."""
-        return str(Position(self.state.seq, self.state.stream.id, 0, ids, member))
+    def position_at(self, mark: Mark) -> str:
+        """The position of a mark."""
+        return str(Position(self.state.seq, {self.state.stream.id: mark}))
 
 
-def first_new(state: StreamState, since: Position | None) -> int:
-    """The first id that comes after a position; with none given, that of the next tuple to come."""
+def mark_of(state: StreamState, since: Position | None) -> Mark:
+    """How far a stream was read at a position; without one, up to the next tuple."""
     if since is None:
-        return state.stream.next_id
-    if since == Position(0):
-        # Before everything: all that the stream retains is new.
-        return 0
-    if since.ids is None or since.stream != state.stream.id:
+        return Mark(state.stream.next_id)
+    if since == _BEGINNING:
+        return Mark(0)
+    mark = since.marks.get(state.stream.id)
+    if mark is None:
         raise TureenError(
-            "changes go on from an answer's position, or from a change's, of the same stream",
-            hint="invoke the query, and take the answer's position",
+            "the position is not one of this stream",
+            hint="changes continue from the position of an answer or a change of the same query",
         )
-    return since.ids
+    return mark
 
 
 def check_has_changes(query: Query) -> None:
@@ -75,41 +77,46 @@ def check_has_changes(query: Query) -> None:
         )
 
 
-def news(
-    state: StreamState, names: Sequence[str], window: Window, registered: Registered, selector: Selector, since: int
-) -> News:
-    """Some columns of a query's tuples with an id from `since` on, in order of their ids.
+def new_rows(
+    state: StreamState,
+    names: Sequence[str],
+    window: Window,
+    query_input: RegisteredInput,
+    selector: Selector,
+    first_id: int,
+) -> NewRows:
+    """Some columns of a query's tuples with an id from `first_id` on, in order of their ids.
 
-    The constant bounds of a window count. Relative ones do not: a row that joined the answer and has left it since
+    The constant bounds of the window apply. Relative ones do not: a row that joined the answer and has left it since
     was a change nevertheless.
     """
     schema = state.stream.schema
-    tables, numbers = [], []
+    tables, ids_of_tables = [], []
     # The ids of a segment end before the next one begins.
     ends = [*(segment.first_id for segment in state.segments), state.stream.next_id][1:]
     for segment, end in zip(state.segments, ends, strict=True):
-        if end <= since:
+        if end <= first_id:
             continue
         first, last = _bounded(segment, window)
         if last <= first:
             continue
-        hits = segment.hits(registered, selector, first, last)
+        hits = segment.hits(query_input, selector, first, last)
         ids = segment.ids_at(hits.positions())
-        new = np.flatnonzero(ids >= since)
+        new = np.flatnonzero(ids >= first_id)
         if len(new):
             tables.append(gather_segment(schema, names, hits).take(pa.array(new)))
-            numbers.append(ids[new])
+            ids_of_tables.append(ids[new])
     if not tables:
         fields = pa.schema([schema.stored.field(name) for name in names])
-        return News(fields.empty_table(), np.empty(0, np.int64), state)
-    ids, rows = np.concatenate(numbers), pa.concat_tables(tables)
+        return NewRows(fields.empty_table(), np.empty(0, np.int64), state)
+    ids, rows = np.concatenate(ids_of_tables), pa.concat_tables(tables)
     order = np.argsort(ids)
-    return News(rows.take(pa.array(order)), ids[order], state)
+    return NewRows(rows.take(pa.array(order)), ids[order], state)
 
 
 def _bounded(segment: Segment, window: Window) -> tuple[int, int]:
     """The rows of a segment that lie within the constant bounds of a window."""
     begin, end = window.begin, window.end
-    first = segment.place(begin.micros, after=False) if isinstance(begin, At) else 0
-    last = segment.place(end.micros, after=True) if isinstance(end, At) else segment.rows
+    first = segment.rows_before(begin.micros, inclusive=False) if isinstance(begin, At) else 0
+    last = segment.rows_before(end.micros, inclusive=True) if isinstance(end, At) else segment.rows
     return first, last

@@ -1,8 +1,9 @@
-"""Gathering: the rows of an answer, from the memory-mapped blocks that hold them."""
+"""Gathering: the rows of an answer, copied from the memory-mapped blocks that contain them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -15,22 +16,31 @@ from tureen.schema import Schema
 
 
 def fields_of(schema: Schema, names: Sequence[str]) -> pa.Schema:
-    """Some columns as they are stored: what `gather` wants to know, and whoever calls it often makes once."""
+    """The Arrow schema of some columns as they are stored; computed once for a query."""
     return pa.schema([(name, schema.stored.field(name).type) for name in names])
 
 
-def gather(schema: Schema, fields: pa.Schema, hits: Sequence[Hits]) -> pa.Table:
-    """Some columns of the hits, in time order and then by tuple id.
+@dataclass(frozen=True)
+class StreamMatches:
+    """Matches of a query over one stream: see `tureen.results.matches.Matches`."""
 
-    Hits come in order of tuple id, so a stable sort by time gives that order.
-    """
-    if not hits:
-        return fields.empty_table()
-    kinds = zip(fields.names, fields.types, strict=True)
-    columns = [_joined([_column(name, kind, hit) for hit in hits]) for name, kind in kinds]
-    table = pa.Table.from_arrays(columns, schema=fields)
-    order = _time_order(schema, hits)
-    return table if order is None else table.take(order)
+    schema: Schema
+    hits: Sequence[Hits]
+    """The tuples of each segment, in order of tuple id."""
+
+    def __len__(self) -> int:
+        """The number of tuples."""
+        return sum(len(hit.rows) for hit in self.hits)
+
+    def table(self, fields: pa.Schema) -> pa.Table:
+        """Some columns of the tuples, in order of time and then of tuple id: a stable sort by time gives that order."""
+        if not self.hits:
+            return fields.empty_table()
+        names_and_types = zip(fields.names, fields.types, strict=True)
+        columns = [_concatenated([_column(name, kind, hit) for hit in self.hits]) for name, kind in names_and_types]
+        table = pa.Table.from_arrays(columns, schema=fields)
+        order = _time_order(self.schema, self.hits)
+        return table if order is None else table.take(order)
 
 
 def gather_segment(schema: Schema, names: Sequence[str], hit: Hits) -> pa.Table:
@@ -51,16 +61,16 @@ def _column(name: str, kind: pa.DataType, hit: Hits) -> pa.Array:
         for block, (low, high) in zip(hit.run.blocks, pairwise(hit.starts), strict=True)
         if high > low
     ]
-    return _joined(parts) if parts else pa.nulls(0, kind)
+    return _concatenated(parts) if parts else pa.nulls(0, kind)
 
 
-def _joined(parts: Sequence[pa.Array]) -> pa.Array:
+def _concatenated(parts: Sequence[pa.Array]) -> pa.Array:
     return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
 
 
 def _time_order(schema: Schema, hits: Sequence[Hits]) -> pa.Array | None:
     """The permutation into time order, or None where the segments follow one another in time."""
-    if all(one.segment.max_time <= other.segment.min_time for one, other in pairwise(hits)):
+    if all(hit.segment.max_time <= following.segment.min_time for hit, following in pairwise(hits)):
         return None
     times = np.concatenate([_times(schema, hit) for hit in hits])
     return pa.array(np.argsort(times, kind="stable"))

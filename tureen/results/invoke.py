@@ -15,31 +15,32 @@ import numpy as np
 import pyarrow as pa
 
 from tureen.aggregates.expression_values import with_now
+from tureen.bounded_cache import BoundedCache
 from tureen.errors import QueryFailed, UnknownQuery
 from tureen.language import bind_query
 from tureen.language.fast.quick import QuickBinder
 from tureen.language.predicates.factor_text import factor_text
 from tureen.language.text.shapes import shape_of
 from tureen.matching import Selector, describe, way_of
+from tureen.position import Mark, Position
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.parts import missing_file
-from tureen.pot.position import Position
-from tureen.pot.queries import LOCAL, Registered, count_shape
+from tureen.pot.queries import LOCAL, Registered, RegisteredInput, count_shape
 from tureen.pot.query_runs import live_query_runs
 from tureen.pot.streams import Stream, find_stream
 from tureen.pot.templates import count_members_of_shape
 from tureen.queries import QueryRun
 from tureen.results.answer import Answer, Bounds
-from tureen.results.changes import News, check_has_changes, first_new, news
-from tureen.results.gather import gather
-from tureen.results.grouped import Asked, Plans, grouped, selected
+from tureen.results.changes import NewRows, check_has_changes, mark_of, new_rows
+from tureen.results.grouped import Plans, grouped
 from tureen.results.grouping_sets import rows_of_sets
 from tureen.results.kept import Kept, Structure
-from tureen.results.matches import Matches, TemplateRule, finished, matches
 from tureen.results.ranges import ranges_of
 from tureen.results.ready import BoundTemplate, Ready
+from tureen.results.selection import Selection
 from tureen.results.stepping import steps_at
-from tureen.results.view import Cache, StreamState, View
+from tureen.results.template_matches import TemplateMatches, TemplateRule, finish_matches, match_template
+from tureen.results.view import StreamState, View
 from tureen.results.watch import Watch
 from tureen.schema import Column, Schema
 from tureen.window import Span
@@ -69,9 +70,9 @@ class Invoker:
         """Answer from that catalog, with NOW from that clock."""
         self.view = View(catalog)
         self._clock = clock
-        self._ready: Cache[Ready] = Cache(BOUND_QUERIES)
+        self._ready: BoundedCache[str, Ready] = BoundedCache(BOUND_QUERIES)
         self._binder = QuickBinder()
-        self._members: Cache[BoundTemplate] = Cache(BOUND_TEMPLATES)
+        self._members: BoundedCache[str, BoundTemplate] = BoundedCache(BOUND_TEMPLATES)
         self._kept = Kept()
         self.watch = Watch()
 
@@ -96,25 +97,25 @@ class Invoker:
         """The answer of a query that nobody registered, computed from the indexes."""
         return self._with_files(lambda: self._answer(*self._unregistered(sql), now))
 
-    def news(self, handle: str, since: Position | None) -> News:
-        """What joined a query's answer since a position; with none given, nothing yet."""
-        return self._with_files(lambda: self._news(handle, since))
+    def new_rows(self, handle: str, since: Position | None) -> NewRows:
+        """The rows that joined a query's answer since a position; without one, none yet."""
+        return self._with_files(lambda: self._new_rows(handle, since))
 
-    def _news(self, handle: str, since: Position | None) -> News:
+    def _new_rows(self, handle: str, since: Position | None) -> NewRows:
         registered, state = self._look_up(handle)
         _check_standing(registered)
         ready = self._bound(registered, state.stream.schema)
         check_has_changes(ready.query)
-        query, first = ready.query, first_new(state, since)
+        query, mark = ready.query, mark_of(state, since)
         names = query.columns or (state.stream.schema.time_column,)
-        found = news(state, names, query.window, registered, ready.selector, first)
-        return replace(found, rows=ready.finish(found.rows))
+        new = new_rows(state, names, query.stream.window, registered.stream, ready.selector, mark.next_id)
+        return replace(new, rows=ready.finish(new.rows))
 
-    def matches(self, rule: TemplateRule, template_id: str, since: Position | None) -> Matches:
-        """What joined the answers of a template's queries since a position; with none given, nothing yet."""
-        return self._with_files(lambda: self._matches(rule, template_id, since))
+    def template_matches(self, rule: TemplateRule, template_id: str, since: Position | None) -> TemplateMatches:
+        """The rows that joined the answers of a template's queries since a position; without one, none yet."""
+        return self._with_files(lambda: self._template_matches(rule, template_id, since))
 
-    def _matches(self, rule: TemplateRule, template_id: str, since: Position | None) -> Matches:
+    def _template_matches(self, rule: TemplateRule, template_id: str, since: Position | None) -> TemplateMatches:
         check_has_changes(rule.query)
         state = self.view.stream(rule.stream_id)
         # Not before the stream: a rule that came after its tuples is known to have, one that is not seen is missed.
@@ -124,10 +125,10 @@ class Invoker:
         pairing = rule.pairing(members)
         schema = state.stream.schema
         names = sorted({schema.time_column, *rule.columns, *pairing.columns})
-        common = Selector(pairing.common, schema)
-        nobody = _unregistered("", rule.stream_id)
-        new = news(state, names, rule.query.window, nobody, common, first_new(state, since))
-        return finished(rule, matches(new, pairing, members, since), members)
+        common, mark = Selector(pairing.common, schema), mark_of(state, since)
+        stream = RegisteredInput(stream_id=rule.stream_id)
+        new = new_rows(state, names, rule.query.stream.window, stream, common, mark.next_id)
+        return finish_matches(rule, match_template(new, pairing, members, mark), members)
 
     def schema_of(self, handle: str) -> Schema:
         """The columns of a query's answers."""
@@ -159,41 +160,43 @@ class Invoker:
 
     def _answer(self, registered: Registered, state: StreamState, ready: Ready, now: int | None) -> Answer:
         query, moment = ready.query, self.now_of(state.stream) if now is None else now
-        span = query.window.span(moment)
+        span = query.stream.window.span(moment)
         horizon = state.stream.horizon(self._clock())
         stepping = None
         if query.steps is not None:
             stepping = steps_at(state, query.steps, span, moment, horizon)
         ranges = ranges_of(state.segments, span, horizon) if stepping is None else stepping.ranges
-        used = moment if query.uses_now else None
-        asked = Asked(state, registered, ready.selector, ranges, stepping, self.watch, used, query.at_now)
+        now_used = moment if query.uses_now else None
+        selection = Selection(
+            state, registered.stream, ready.selector, ranges, stepping, self.watch, now_used, query.at_now
+        )
         return Answer(
-            table=ready.finish(self._rows(asked, ready)),
+            table=ready.finish(self._rows(selection, ready)),
             window=Bounds.of(span.begin, span.end if span.until is None else _sooner(span.end, span.until)),
-            position=str(Position(state.seq, state.stream.id, 0, state.stream.next_id)),
-            complete=_complete(state, span, asked.held, horizon),
+            position=str(Position(state.seq, {state.stream.id: Mark(state.stream.next_id)})),
+            complete=_complete(state, span, selection.window_rows, horizon),
         )
 
-    def _rows(self, asked: Asked, ready: Ready) -> pa.Table | pa.RecordBatch:
-        """What the answer is made of: tuples of the window, or groups of them."""
+    def _rows(self, selection: Selection, ready: Ready) -> pa.Table | pa.RecordBatch:
+        """The rows of the window, or groups of them."""
         grouping = ready.query.grouping
         if grouping is None:
-            if asked.stepping is None and asked.now is None:
-                return gather(asked.state.stream.schema, ready.fields, asked.hits())
-            rows, places = selected(asked, ready.fields, asked.hits())
-            for name, column in ({} if asked.stepping is None else asked.stepping.columns(places)).items():
+            if selection.stepping is None and selection.now is None:
+                return selection.matches().table(ready.fields)
+            rows, steps = selection.rows(ready.fields)
+            for name, column in ({} if selection.stepping is None else selection.stepping.columns(steps)).items():
                 rows = rows.append_column(name, column)
             return rows
-        parts = [self._groups(asked, plans) for plans in ready.plans]
+        parts = [self._groups(selection, plans) for plans in ready.plans]
         table = parts[0] if grouping.sets is None else rows_of_sets(grouping, parts)
-        return table if asked.now is None else with_now(table, asked.now)
+        return table if selection.now is None else with_now(table, selection.now)
 
-    def _groups(self, asked: Asked, plans: Plans) -> pa.RecordBatch:
-        stream = asked.state.stream
+    def _groups(self, selection: Selection, plans: Plans) -> pa.RecordBatch:
+        stream = selection.state.stream
         structure = self._kept.structure((stream.id, plans.shape), lambda: Structure(plans.kept))
         before = structure.nbytes
-        table = grouped(asked, plans, structure)
-        self._kept.tidy(asked.state)
+        table = grouped(selection, plans, structure)
+        self._kept.tidy(selection.state)
         if structure.nbytes > before:
             self._kept.trim()
         return table
@@ -218,12 +221,12 @@ class Invoker:
         return self._with_files(lambda: self._explain(*self._unregistered(sql)))
 
     def _explain(self, registered: Registered, state: StreamState, ready: Ready) -> dict[str, Any]:
-        span = ready.query.window.span(self.now_of(state.stream))
+        span = ready.query.stream.window.span(self.now_of(state.stream))
         ranges = ranges_of(state.segments, span, state.stream.horizon(self._clock()))
         paths = {"published": 0, "owed": 0, "lazy": 0, "tail": 0}
         for segment, (first, last) in zip(state.segments, ranges, strict=True):
             if last > first:
-                paths[_path(segment.matched_seq, registered)] += last - first
+                paths[_path(segment.matched_seq, registered.stream)] += last - first
         return {
             "id": registered.id or None,
             "name": registered.name,
@@ -231,12 +234,12 @@ class Invoker:
             "state": registered.state if registered.id else None,
             "error": registered.error,
             "stream": state.stream.name,
-            "factors": [factor_text(factor, state.stream.schema) for factor in ready.query.clause],
+            "factors": [factor_text(factor, state.stream.schema) for factor in ready.query.stream.clause],
             "at_now": None if ready.query.at_now is None else ready.query.at_now.sql,
-            "materialize": "auto" if registered.wanted is None else registered.wanted,
-            "materialized": registered.number is not None,
+            "materialize": "auto" if registered.eager is None else registered.eager,
+            "materialized": registered.stream.number is not None,
             "why": _why(registered, self.watch),
-            "clause": registered.clause_id,
+            "clause": registered.stream.clause_id or 0,
             "shape": self._shape(registered),
             "access": self._access(registered),
             "aggregates": _aggregates(ready),
@@ -246,16 +249,17 @@ class Invoker:
 
     def _access(self, registered: Registered) -> dict[str, Any]:
         """How the query's clause is matched with arriving tuples: by key or visited, and with how many others."""
-        if registered.number is None:
+        stream_id, number = registered.stream.stream_id, registered.stream.number
+        if stream_id is None or number is None:
             return {"way": "evaluated from the index of each run, or by a scan of its tail"}
         with self.view.catalog.read() as tx:
-            runs = live_query_runs(tx, registered.stream_id)
-        path = next((one.path for one in runs if one.first <= registered.number <= one.last), None)
+            runs = live_query_runs(tx, stream_id)
+        path = next((run.path for run in runs if run.first <= number <= run.last), None)
         if path is None:
             return {"way": "matched with arriving tuples once it is compiled"}
         run = QueryRun.load(self.view.catalog.root / path)
-        position = int(np.searchsorted(run.ids, registered.number))
-        key = way_of(run, position) if position < len(run) and run.ids[position] == registered.number else None
+        index = int(np.searchsorted(run.ids, number))
+        key = way_of(run, index) if index < len(run) and run.ids[index] == number else None
         way = "visited for every block" if key is None else f"reached by the key of its equality on '{key}'"
         return {"way": way, "clauses": len(run), **describe(run)}
 
@@ -266,20 +270,21 @@ class Invoker:
             return {"text": shape, "queries": count_shape(tx, shape) + count_members_of_shape(tx, shape)}
 
     def _look_up(self, handle: str) -> tuple[Registered, StreamState]:
-        state = self.view.stream(self.view.query(handle).stream_id)
-        return self.view.query(handle, at_least=state.seq), state
+        stream_ids = self.view.query(handle).stream_ids
+        snapshot = self.view.snapshot(stream_ids)
+        return self.view.query(handle, at_least=snapshot.seq), snapshot.streams[stream_ids[0]]
 
     def _unregistered(self, sql: str) -> tuple[Registered, StreamState, Ready]:
         """A query as if it were registered and lazy."""
         with self.view.catalog.read() as tx:
-            found: list[Stream] = []
+            streams: list[Stream] = []
 
             def lookup(name: str) -> tuple[str, Schema]:
-                found.append(find_stream(tx, name))
-                return found[-1].name, found[-1].schema
+                streams.append(find_stream(tx, name))
+                return streams[-1].name, streams[-1].schema
 
             query = bind_query(sql, lookup)
-        stream = found[-1]
+        stream = streams[-1]
         return _unregistered(sql, stream.id), self.view.stream(stream.id), Ready.of(query, stream.schema)
 
     def _bound(self, registered: Registered, schema: Schema) -> Ready:
@@ -295,19 +300,21 @@ class Invoker:
 
 def _unregistered(sql: str, stream_id: int) -> Registered:
     """A query as if it were registered and lazy."""
-    return Registered(id="", name=None, sql=sql, shape="", stream_id=stream_id, seq=0, registered_at=0, owner=LOCAL)
+    inputs = (RegisteredInput(stream_id=stream_id),)
+    return Registered(id="", name=None, sql=sql, shape="", inputs=inputs, seq=0, registered_at=0, owner=LOCAL)
 
 
 def _why(registered: Registered, watch: Watch) -> str:
     """Why a query's results are kept ready or not."""
-    if not registered.clause_id:
+    clause_id, eager = registered.stream.clause_id, registered.stream.number is not None
+    if clause_id is None:
         return "evaluated when asked for, from the index"
-    if registered.wanted is None:
-        nothing_known = "kept ready" if registered.number is not None else "evaluated when asked for"
-        return watch.reasons.get(registered.clause_id, f"{nothing_known}: it was not asked for lately")
-    if registered.wanted:
+    if registered.eager is None:
+        nothing_known = "kept ready" if eager else "evaluated when asked for"
+        return watch.reasons.get(clause_id, f"{nothing_known}: it was not asked for lately")
+    if registered.eager:
         return "kept ready, as it was registered"
-    if registered.number is not None:
+    if eager:
         return "kept ready for the sake of another query with the same condition"
     return "evaluated when asked for, as it was registered"
 
@@ -347,7 +354,7 @@ def _complete(state: StreamState, span: Span, held: int, horizon: int | None) ->
 
 def _has_all(state: StreamState, horizon: int) -> bool:
     """Whether every tuple that the stream ever took is still retained."""
-    kept = sum(segment.rows - segment.place(horizon, after=False) for segment in state.segments)
+    kept = sum(segment.rows - segment.rows_before(horizon, inclusive=False) for segment in state.segments)
     return kept == state.stream.next_id
 
 
@@ -355,9 +362,9 @@ def _sooner(end: int | None, until: int) -> int:
     return until if end is None else min(end, until)
 
 
-def _path(matched_seq: int | None, registered: Registered) -> str:
+def _path(matched_seq: int | None, query_input: RegisteredInput) -> str:
     if matched_seq is None:
         return "tail"
-    if registered.number is None:
+    if query_input.number is None:
         return "lazy"
-    return "published" if registered.clause_seq <= matched_seq else "owed"
+    return "published" if query_input.clause_seq <= matched_seq else "owed"

@@ -15,7 +15,7 @@ from tureen.aggregates.plan import Plan
 from tureen.aggregates.strip import Strip, make_strip
 from tureen.errors import DamagedFile, QueryFailed
 from tureen.matching import Selector
-from tureen.pot.queries import Registered
+from tureen.pot.queries import RegisteredInput
 from tureen.results.gather import gather_segment
 from tureen.results.segment import Segment
 from tureen.results.view import StreamState
@@ -55,22 +55,22 @@ class Structure:
         """Segments of which nothing can be kept, since an expression raises there or values are too many."""
 
     def strips(
-        self, state: StreamState, places: Sequence[int], query: Registered, selector: Selector
+        self, state: StreamState, numbers: Sequence[int], query_input: RegisteredInput, selector: Selector
     ) -> list[tuple[int, Strip]] | None:
         """The strips of some segments; None where there is none of one of them.
 
         An expression may raise on a tuple of a segment that is not in the window at all.
         """
         self.keep_only(state)
-        found: list[tuple[int, Strip]] = []
-        for place in places:
-            segment = state.segments[place]
+        strips: list[tuple[int, Strip]] = []
+        for number in numbers:
+            segment = state.segments[number]
             if segment.key not in self._strips and segment.key not in self._hopeless:
-                self._add(segment, state.stream.schema, query, selector)
+                self._add(segment, state.stream.schema, query_input, selector)
             if segment.key in self._hopeless:
                 return None
-            found.append((place, self._strips[segment.key]))
-        return found
+            strips.append((number, self._strips[segment.key]))
+        return strips
 
     def account(self) -> None:
         """Take stock of the memory that it takes."""
@@ -83,9 +83,9 @@ class Structure:
             strip.by_row.clear()
         self.account()
 
-    def _add(self, segment: Segment, schema: Schema, query: Registered, selector: Selector) -> None:
+    def _add(self, segment: Segment, schema: Schema, query_input: RegisteredInput, selector: Selector) -> None:
         try:
-            self._strips[segment.key] = self._make(segment, schema, query, selector)
+            self._strips[segment.key] = self._make(segment, schema, query_input, selector)
         except (QueryFailed, DamagedFile):
             # Tuples do not change: it would raise again, perhaps where the window does not reach.
             self._hopeless |= {segment.key}
@@ -109,11 +109,11 @@ class Structure:
         self.groups, self._strips = Groups([key.type for key in self.plan.keys]), {}
         self.account()
 
-    def _make(self, segment: Segment, schema: Schema, query: Registered, selector: Selector) -> Strip:
-        hits = segment.hits(query, selector, 0, segment.rows)
+    def _make(self, segment: Segment, schema: Schema, query_input: RegisteredInput, selector: Selector) -> Strip:
+        hits = segment.hits(query_input, selector, 0, segment.rows)
         values = [measure.value for measure in self.plan.measures]
         expressions = [*self.plan.keys, *values]
-        names = sorted({name for one in expressions for name in one.columns}) or [schema.time_column]
+        names = sorted({name for expression in expressions for name in expression.columns}) or [schema.time_column]
         columns = evaluate(expressions, gather_segment(schema, names, hits))
         codes = self.groups.codes(columns[: len(self.plan.keys)], len(hits.rows))
         rows = None if len(hits.rows) == segment.rows else hits.positions().astype(np.int32)
@@ -140,11 +140,11 @@ class Kept:
     def structure(self, key: Shape, make: Callable[[], Structure]) -> Structure:
         """The structure of that key, made if it is not there."""
         with self._lock:
-            found = self._structures.get(key)
-            if found is None:
-                found = self._structures[key] = make()
+            structure = self._structures.get(key)
+            if structure is None:
+                structure = self._structures[key] = make()
             self._structures.move_to_end(key)
-            return found
+            return structure
 
     def tidy(self, state: StreamState) -> None:
         """Forget what the next structure of the stream keeps of segments that are gone; not if it is in use.
@@ -172,11 +172,11 @@ class Kept:
         """Let go of something while all structures take too much: of panes, then of what was not used for longest."""
         with self._lock:
             structures = list(self._structures.values())
-        if sum(one.nbytes for one in structures) <= self._limit:
+        if sum(structure.nbytes for structure in structures) <= self._limit:
             return
         for structure in structures:
             with structure.lock:
                 structure.forget_panes()
         with self._lock:
-            while sum(one.nbytes for one in self._structures.values()) > self._limit and len(self._structures) > 1:
+            while sum(kept.nbytes for kept in self._structures.values()) > self._limit and len(self._structures) > 1:
                 self._structures.popitem(last=False)

@@ -30,17 +30,17 @@ def _later(begin: int | None, horizon: int | None) -> int | None:
 
 
 def _by_time(segment: Segment, begin: int | None, end: int | None) -> Range:
-    first = 0 if begin is None else segment.place(begin, after=False)
-    last = segment.rows if end is None else segment.place(end, after=True)
+    first = 0 if begin is None else segment.rows_before(begin, inclusive=False)
+    last = segment.rows if end is None else segment.rows_before(end, inclusive=True)
     return first, max(first, last)
 
 
 def _by_count(segments: Sequence[Segment], span: Span, horizon: int | None) -> list[Range]:
-    """Number the tuples up to `until` back from the latest by (time, id), and keep the wanted numbers."""
+    """Number the tuples up to `until` back from the latest by (time, id), and keep those in the window."""
     within = [_by_time(segment, horizon, span.until) for segment in segments]
-    wanted = sum(last - first for first, last in within) if span.take is None else span.take
-    # Of each segment only its last `wanted` tuples can be among the `wanted` latest of all.
-    candidates = [(max(first, last - wanted), last) for first, last in within]
+    limit = sum(last - first for first, last in within) if span.take is None else span.take
+    # Of each segment only its last `limit` tuples can be among the `limit` latest of all.
+    candidates = [(max(first, last - limit), last) for first, last in within]
     owners = np.concatenate(
         [np.full(last - first, number) for number, (first, last) in enumerate(candidates)] or [np.empty(0)]
     ).astype(np.int64)
@@ -49,8 +49,8 @@ def _by_count(segments: Sequence[Segment], span: Span, horizon: int | None) -> l
     ]
     order = np.argsort(np.concatenate(times), kind="stable") if times else np.empty(0, np.int64)
     latest_first = owners[order][::-1]
-    taken = np.bincount(latest_first[:wanted], minlength=len(segments))
-    skipped = np.bincount(latest_first[: min(span.skip, wanted)], minlength=len(segments))
+    taken = np.bincount(latest_first[:limit], minlength=len(segments))
+    skipped = np.bincount(latest_first[: min(span.skip, limit)], minlength=len(segments))
     return [
         (last - int(take), last - int(skip)) for (_, last), take, skip in zip(candidates, taken, skipped, strict=True)
     ]

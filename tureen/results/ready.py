@@ -33,7 +33,7 @@ class Ready:
     def of(cls, query: Query, schema: Schema) -> Ready:
         """Do once what does not depend on the tuples."""
         plans = Plans.of(query)
-        finish, selector = Finish(query), Selector(query.clause, schema)
+        finish, selector = Finish(query), Selector(query.stream.clause, schema)
         gathers = _gathers(query)
         # In the order of the select list, so that the rows of most answers need not be arranged again.
         time = () if (gathers and query.columns) or schema.time_column in query.columns else (schema.time_column,)
@@ -43,8 +43,8 @@ class Ready:
 
     def with_clause(self, query: Query, schema: Schema) -> Ready:
         """The same for a query that differs from this one in its clause only."""
-        selector = Selector(query.clause, schema)
-        plans = tuple(plan.with_clause(query.clause) for plan in self.plans)
+        selector = Selector(query.stream.clause, schema)
+        plans = tuple(plan.with_clause(query.stream.clause) for plan in self.plans)
         light = _gathers(query) and self.finish.sql is None and not selector.derived
         return replace(self, query=query, selector=selector, plans=plans, light=light)
 

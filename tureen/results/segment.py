@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tureen.errors import DamagedFile
 from tureen.matching import RunCells, Selector
-from tureen.pot.queries import Registered
+from tureen.pot.queries import RegisteredInput
 from tureen.stems.run import OpenRun, Report, log_damage
 
 
@@ -65,15 +65,15 @@ class Segment:
         with suppress(DamagedFile):
             self._published(self.run())
 
-    def place(self, time: int, *, after: bool) -> int:
-        """How many tuples come before that time; with `after`, before or at it."""
-        if time < self.min_time or (time == self.min_time and not after):
+    def rows_before(self, time: int, *, inclusive: bool) -> int:
+        """The number of tuples before a time; with `inclusive`, before or at it."""
+        if time < self.min_time or (time == self.min_time and not inclusive):
             return 0
-        if time > self.max_time or (time == self.max_time and after):
+        if time > self.max_time or (time == self.max_time and inclusive):
             return self.rows
         run = self.run()
-        number = (bisect_right if after else bisect_left)(run.ends, time)
-        side: Any = "right" if after else "left"
+        number = (bisect_right if inclusive else bisect_left)(run.ends, time)
+        side: Any = "right" if inclusive else "left"
         return run.starts[number] + int(run.times(number).searchsorted(time, side=side))
 
     def times(self, first: int, last: int) -> npt.NDArray[np.int64]:
@@ -91,20 +91,21 @@ class Segment:
         run = self.run()
         return self.first_id + (rows if run.in_order else _by_block(run, rows, run.nth))
 
-    def publishes(self, query: Registered) -> bool:
-        """Whether the query's cell is written, and not owed or lazy or a matter of scanning."""
-        return query.number is not None and self.matched_seq is not None and query.clause_seq <= self.matched_seq
+    def publishes(self, query_input: RegisteredInput) -> bool:
+        """Whether the cell of an input's clause is written; otherwise it is owed, lazy, or the segment is a tail."""
+        number, seq = query_input.number, query_input.clause_seq
+        return number is not None and self.matched_seq is not None and seq <= self.matched_seq
 
-    def hits(self, query: Registered, selector: Selector, first: int, last: int) -> Hits:
-        """The query's tuples among those from `first` to before `last`."""
+    def hits(self, query_input: RegisteredInput, selector: Selector, first: int, last: int) -> Hits:
+        """The tuples from `first` to before `last` that satisfy an input's clause."""
         run = self.run()
-        found = None
-        if query.number is not None and self.publishes(query):
+        published = None
+        if query_input.number is not None and self.publishes(query_input):
             try:
-                found = self._published(run).rows_of(query.number, first, last)
+                published = self._published(run).rows_of(query_input.number, first, last)
             except DamagedFile as damage:
                 self._report(damage)
-        rows, starts = found or _selected(run, selector, first, last)
+        rows, starts = published or _selected(run, selector, first, last)
         return Hits(self, run, rows, starts)
 
     def _published(self, run: OpenRun) -> RunCells:
@@ -118,10 +119,10 @@ def _selected(
     run: OpenRun, selector: Selector, first: int, last: int
 ) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.int64]]:
     """A clause's tuples by evaluation: from the index of each block, or by scanning it."""
-    found: list[npt.NDArray[np.uint16]] = [_NONE] * len(run.blocks)
+    rows: list[npt.NDArray[np.uint16]] = [_NONE] * len(run.blocks)
     for number, low, high in run.parts(first, last):
-        found[number] = selector.rows(run.blocks[number], low, high)
-    return np.concatenate(found), np.cumsum([0, *map(len, found)])
+        rows[number] = selector.rows(run.blocks[number], low, high)
+    return np.concatenate(rows), np.cumsum([0, *map(len, rows)])
 
 
 def _by_block(

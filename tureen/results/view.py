@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from sqlalchemy import Connection
 
+from tureen.bounded_cache import BoundedCache
 from tureen.errors import DamagedFile, PotError, UnknownStream
+from tureen.handle import parse_member
 from tureen.pot.catalog import Catalog, current_seq
 from tureen.pot.damage import note_damage
-from tureen.pot.members import Members, load_members, member_of
+from tureen.pot.members import Members, load_members
 from tureen.pot.queries import Registered, find_query, standing_version
 from tureen.pot.runs import Run, live_runs, replaced_files
 from tureen.pot.streams import Stream, stream_by_id
@@ -37,45 +38,20 @@ KEPT_QUERIES = 100_000
 Value = TypeVar("Value")
 
 
-class Cache(Generic[Value]):
-    """The most recently used values, by key."""
-
-    def __init__(self, size: int) -> None:
-        """Keep so many."""
-        self._size = size
-        self._values: OrderedDict[Hashable, Value] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """The value of a key, made if it is not there."""
-        with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-                return self._values[key]
-        value = make()
-        with self._lock:
-            self._values[key] = value
-            while len(self._values) > self._size:
-                self._values.popitem(last=False)
-        return value
+FileKey = tuple[str | int, ...]
+"""The paths of the files that a value was made of, and perhaps numbers."""
 
 
-class FileCache(Cache[Value]):
-    """Values that were made of files; a key is a tuple with their paths in it, and perhaps numbers."""
+class FileCache(BoundedCache[FileKey, Value]):
+    """Values that were made of files."""
 
     def files(self) -> set[str]:
         """The files of all values."""
-        with self._lock:
-            keys: list[Any] = list(self._values)
-        return {part for key in keys for part in key if isinstance(part, str)}
+        return {part for key in self.keys() for part in key if isinstance(part, str)}
 
-    def drop(self, files: set[str]) -> None:
-        """Forget what was made of any of those files."""
-        with self._lock:
-            keys: list[Any] = list(self._values)
-            for key in keys:
-                if not files.isdisjoint(key):
-                    del self._values[key]
+    def drop_files(self, files: set[str]) -> None:
+        """Remove what was made of any of some files."""
+        self.drop(lambda key: not files.isdisjoint(key))
 
 
 @dataclass(frozen=True)
@@ -86,6 +62,15 @@ class StreamState:
     stream: Stream
     segments: list[Segment]
     runs: list[Run]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Streams as of one commit: all that one answer is computed from."""
+
+    seq: int = -1
+    streams: dict[int, StreamState] = field(default_factory=dict)
+    """The streams that were read so far."""
 
 
 @dataclass(frozen=True)
@@ -112,28 +97,28 @@ class View:
         self.catalog = catalog
         self._token = -1
         self._lock = threading.Lock()
-        self._states: dict[int, StreamState] = {}
+        self._snapshot = Snapshot()
         self._standing = Standing()
         self._maps: FileCache[Any] = FileCache(OPEN_RUNS)
         self._segments: FileCache[Segment] = FileCache(OPEN_RUNS)
         self._tails: FileCache[Segment] = FileCache(64)
         self._holding = threading.local()
         self._damaged: set[str] = set()
-        self._members: Cache[Members] = Cache(KEPT_TEMPLATES)
+        self._members: BoundedCache[Hashable, Members] = BoundedCache(KEPT_TEMPLATES)
 
     def refresh(self) -> None:
         """Forget what is no longer so."""
         token = self.catalog.token()
         if token != self._token:
             with self._lock:
-                self._states = {}
+                self._snapshot = Snapshot()
                 self._renew()
                 self._token = token
 
     def forget(self) -> None:
         """Read everything again, whatever the token says."""
         with self._lock:
-            self._states, self._standing = {}, Standing()
+            self._snapshot, self._standing = Snapshot(), Standing()
 
     def query(self, handle_or_name: str, at_least: int = 0) -> Registered:
         """A standing query, as it was at a commit or later.
@@ -174,11 +159,11 @@ class View:
 
     def _member(self, kept: Standing, handle_or_name: str, at_least: int) -> tuple[Registered | None, bool]:
         """A query of a template, and whether it is what the kept queries are of."""
-        meant = member_of(handle_or_name)
-        members = None if meant is None else self.members(meant[0], at_least)
-        if meant is None or members is None:
+        member = parse_member(handle_or_name)
+        members = None if member is None else self.members(member.template, at_least)
+        if member is None or members is None:
             return None, False
-        return members.find(meant[1]), kept.templates.get(meant[0]) is members
+        return members.find(member.number), kept.templates.get(member.template) is members
 
     def _standing_at(self, at_least: int) -> Standing:
         kept = self._standing
@@ -203,36 +188,50 @@ class View:
         caches: tuple[FileCache[Any], ...] = (self._maps, self._segments, self._tails)
         replaced = replaced_files(tx, list(set().union(*(cache.files() for cache in caches))))
         for cache in caches if replaced else ():
-            cache.drop(replaced)
+            cache.drop_files(replaced)
+
+    def snapshot(self, stream_ids: Sequence[int]) -> Snapshot:
+        """Some streams as of one commit."""
+        snapshot = self._snapshot
+        if not all(stream_id in snapshot.streams for stream_id in stream_ids):
+            snapshot = self._read(snapshot, stream_ids)
+        if getattr(self._holding, "all", False):
+            for stream_id in stream_ids:
+                for segment in snapshot.streams[stream_id].segments:
+                    segment.hold()
+        return snapshot
 
     def stream(self, stream_id: int) -> StreamState:
-        """A stream and its runs."""
-        kept = self._states
-        found = kept.get(stream_id)
-        if found is None:
-            found = self._load(stream_id)
-            kept[stream_id] = found
-        if getattr(self._holding, "all", False):
-            for segment in found.segments:
-                segment.hold()
-        return found
+        """One stream and its runs."""
+        return self.snapshot((stream_id,)).streams[stream_id]
 
     @contextmanager
     def holding(self) -> Iterator[None]:
-        """While it lasts, this thread gets states with all of their files mapped, whoever removes them then."""
+        """Within the block, this thread gets snapshots with all files mapped, so that removing them does not matter."""
         self._holding.all = True
         try:
             yield
         finally:
             self._holding.all = False
 
-    def _load(self, stream_id: int) -> StreamState:
+    def _read(self, before: Snapshot, stream_ids: Sequence[int]) -> Snapshot:
+        """A snapshot with some more streams, in one read transaction; of a later commit if there was one."""
         with self.catalog.read() as tx:
-            stream = stream_by_id(tx, stream_id)
-            runs = live_runs(tx, stream_id)
             seq = current_seq(tx)
-        if stream is None:
-            raise UnknownStream("the stream of this query was dropped")
+            snapshot = before if before.seq == seq else Snapshot(seq)
+            missing = [stream_id for stream_id in stream_ids if stream_id not in snapshot.streams]
+            read = [(stream_by_id(tx, stream_id), live_runs(tx, stream_id)) for stream_id in missing]
+        for stream, runs in read:
+            if stream is None:
+                raise UnknownStream("the stream of this query was dropped")
+            snapshot.streams[stream.id] = StreamState(seq, stream, self._segments_of(stream, runs), runs)
+        with self._lock:
+            # A refresh in between starts from nothing, and this snapshot is for this answer alone.
+            if self._snapshot is before:
+                self._snapshot = snapshot
+        return snapshot
+
+    def _segments_of(self, stream: Stream, runs: Sequence[Run]) -> list[Segment]:
         segments: list[Segment] = []
         tail: list[Run] = []
         for run in runs:
@@ -245,11 +244,11 @@ class View:
             segments.append(self._segment(run, stream.schema))
         if tail:
             segments += self._tail(tail, stream.schema)
-        return StreamState(seq, stream, segments, runs)
+        return segments
 
     def _segment(self, run: Run, schema: Schema) -> Segment:
         # A run that did not change since the last look keeps what was derived from it.
-        key = (run.matched_seq, run.path, *(cells.path for cells in run.cells))
+        key: FileKey = (run.matched_seq, run.path, *(cells.path for cells in run.cells))
         return self._segments.get(key, lambda: self._new_segment(run, schema))
 
     def _new_segment(self, run: Run, schema: Schema) -> Segment:
@@ -260,7 +259,7 @@ class View:
             run.min_time,
             run.max_time,
             lambda: self._open(run, schema),
-            lambda: [self._cells(one.path) for one in run.cells],
+            lambda: [self._cells(cells.path) for cells in run.cells],
             run.matched_seq if run.indexed else None,
             self._report,
         )

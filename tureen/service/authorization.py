@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from fastapi.security.base import SecurityBase
 from starlette.requests import HTTPConnection
 
 from tureen.errors import Forbidden, TooMany, Unauthorized
+from tureen.handle import is_query_handle
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.queries import LOCAL
 from tureen.pot.tokens import Token, list_tokens, note_use, split_token
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("tureen")
 
-_HANDLE = re.compile(r"[0-9a-f]{32}(\.[0-9]{1,18})?")
 
 CALLER = "tureen.caller"
 """Where a request keeps who sent it."""
@@ -51,11 +50,11 @@ class Caller:
 
     def handle(self, handle_or_name: str) -> str:
         """The handle that a handle or one of the principal's names means; a handle needs no look-up."""
-        return handle_or_name if is_handle(handle_or_name) else self.soup.query(handle_or_name).id
+        return handle_or_name if is_query_handle(handle_or_name) else self.soup.query(handle_or_name).id
 
     def soup_of(self, handle_or_name: str) -> Soup:
         """The pot in which a query or a template is looked for: by a handle, an admin finds everybody's."""
-        return self.service.soup if self.may("admin") and is_handle(handle_or_name) else self.soup
+        return self.service.soup if self.may("admin") and is_query_handle(handle_or_name) else self.soup
 
     def note(self, did: str, what: str, owner: str) -> None:
         """Log what an admin did with what is another's."""
@@ -73,11 +72,6 @@ class Caller:
                 f"this needs a token with the scope '{' or '.join(scopes)}'",
                 detail=f"this one has {', '.join(sorted(self.scopes))}",
             )
-
-
-def is_handle(text: str) -> bool:
-    """Whether a text is a handle, and no name."""
-    return _HANDLE.fullmatch(text) is not None
 
 
 class Gate:

@@ -12,8 +12,8 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
+from tureen.position import PushPosition, parse_position
 from tureen.pot.catalog import Catalog
-from tureen.pot.position import Position
 from tureen.pot.status import count_failed
 from tureen.pot.streams import list_streams
 
@@ -132,8 +132,8 @@ class Freshness:
 
     def pushed(self, position: str) -> None:
         """Note when a push was acknowledged."""
-        at, now = Position.parse(position), time.monotonic()
-        if at.stream is not None:
+        at, now = parse_position(position), time.monotonic()
+        if isinstance(at, PushPosition):
             waiting = self._waiting.setdefault(at.stream, deque(maxlen=10_000))
             if not waiting or now - waiting[-1][1] >= SAMPLE_EVERY:
                 waiting.append((at.end, now))

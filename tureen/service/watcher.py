@@ -10,12 +10,12 @@ from contextlib import suppress
 import orjson
 
 from tureen.errors import EngineFailed, TureenError, WaitTimeout
+from tureen.position import Position, PushPosition, parse_position
 from tureen.pot.catalog import Catalog
-from tureen.pot.position import Position
-from tureen.pot.status import has_come_to
+from tureen.pot.status import is_reached
 from tureen.service.error_responses import body_of
 from tureen.service.rendering import plain_row
-from tureen.soup.feed import Look
+from tureen.soup.feed import ChangeBatch
 from tureen.soup.waiting import WAIT_SECONDS
 
 LOOK_EVERY = 0.01
@@ -87,12 +87,12 @@ async def arrived(
     trouble: Callable[[], str | None],
 ) -> None:
     """Wait until all of the positions have come, or raise WaitTimeout."""
-    left = [Position.parse(one) for one in positions]
+    left = [parse_position(one) for one in positions]
     deadline = time.monotonic() + (WAIT_SECONDS if timeout is None else timeout)
 
-    def missing() -> list[Position]:
+    def missing() -> list[Position | PushPosition]:
         with catalog.read() as tx:
-            return [one for one in left if not has_come_to(tx, one)]
+            return [one for one in left if not is_reached(tx, one)]
 
     while left:
         version = watcher.version
@@ -114,13 +114,17 @@ class Following:
     """One follower: the first look, by which what is wrong is known before anything is sent, and all after it."""
 
     def __init__(
-        self, watcher: Watcher, look: Callable[[str | None], Look], since: str | None, allowed: Callable[[], None]
+        self,
+        watcher: Watcher,
+        look: Callable[[str | None], ChangeBatch],
+        since: str | None,
+        allowed: Callable[[], None],
     ) -> None:
         """Follow what looking gives from a position on, for as long as `allowed` does not raise."""
         self._watcher, self._look, self._since, self._allowed = watcher, look, since, allowed
         # Before the look: a commit that comes while looking must not go unnoticed.
         self._version = watcher.version
-        self._found: Look | None = None
+        self._found: ChangeBatch | None = None
 
     async def begin(self) -> Following:
         """Look for the first time."""
@@ -157,7 +161,7 @@ class Following:
             yield _event("error", None, orjson.dumps(body_of(error, request_id)))
 
 
-async def _written(found: Look) -> AsyncIterator[bytes]:
+async def _written(found: ChangeBatch) -> AsyncIterator[bytes]:
     changes = iter(found)
 
     def some() -> bytes:

@@ -29,8 +29,8 @@ from tureen.language import parse_duration
 from tureen.language.text.statements import parse_statement
 from tureen.pipeline.priority import check_nice
 from tureen.pipeline.spark_settings import check_spark
+from tureen.position import BEGINNING, Pushed
 from tureen.pot.catalog import micros_now
-from tureen.pot.position import BEGINNING, Pushed
 from tureen.pot.queries import Registered
 from tureen.pot.runs import rejected_rows
 from tureen.pot.status import describe_query, describe_stream, pot_status
@@ -38,7 +38,7 @@ from tureen.pot.streams import create_stream, drop_stream, find_stream, list_str
 from tureen.results.answer import Answer, Change
 from tureen.schema import Schema
 from tureen.soup.embedded_templates import TemplateCalls
-from tureen.soup.feed import Look, Looks
+from tureen.soup.feed import ChangeBatch, ChangeReader
 from tureen.soup.open_pot import NO_ENGINE, OpenPot
 from tureen.soup.pushing import push_rows
 from tureen.soup.standing import StandingQuery
@@ -214,7 +214,7 @@ class Soup(TemplateCalls):
         those of that principal; of all principals with "*".
         """
         found = self.registered_queries(after=after, limit=limit, owner=owner)
-        return [StandingQuery(self, one.id, one.name, one.sql, one.place) for one in found]
+        return [StandingQuery(self, one.id, one.name, one.sql, one.cursor) for one in found]
 
     def describe_queries(
         self, *, after: str | None = None, limit: int | None = None, owner: str | None = None
@@ -278,17 +278,18 @@ class Soup(TemplateCalls):
         return self._follow(self.looks.all, since, timeout)
 
     @property
-    def looks(self) -> Looks:
+    def looks(self) -> ChangeReader:
         """What joined answers since a position, without waiting."""
         parts = self._pot.parts
-        return Looks(parts.catalog, parts.invoker, parts.templates, self._owner, self._check_visible)
+        return ChangeReader(parts.catalog, parts.invoker, parts.templates, self._owner, self._check_visible)
 
-    def _follow(self, look: Callable[[str | None], Look], since: str | None, timeout: float | None) -> Iterator[Change]:
-        """What looking gives from a position on; what is wrong with the question is said at the first look, now."""
+    def _follow(
+        self, read: Callable[[str | None], ChangeBatch], since: str | None, timeout: float | None
+    ) -> Iterator[Change]:
+        """The changes from a position on; the first batch is read now, so that errors are raised at the call."""
         seconds = check_timeout(timeout)
-        first = look(since)
-        found = follow(self._pot.catalog, first, look, seconds, self._pot.help_along)
-        return (change for some in found for change in some)
+        batches = follow(self._pot.catalog, read(since), read, seconds, self._pot.help_along)
+        return (change for batch in batches for change in batch)
 
     def explain(self, handle: str) -> dict[str, Any]:
         """How the query of that handle is answered."""

@@ -1,199 +1,139 @@
-"""Following: what joined the answers of a query, of a template, or of all of somebody's queries since a position.
+"""Following: the rows that joined the answers of a query, of a template, or of all of an owner's queries.
 
-One look never waits. Whoever follows looks again after the next commit: a thread of its own (`follow` in
-`tureen/soup/waiting.py`), or a server that wakes all of its followers at once.
+Reading changes never waits. A follower reads again after the next commit: in a thread of its own (`follow` in
+`tureen/soup/waiting.py`), or in a server that wakes all of its followers at once.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from tureen.arguments import check_text
-from tureen.errors import QueryFailed, TureenError, UnknownQuery, UnknownStream, Unsupported
+from tureen.errors import QueryFailed, UnknownQuery, UnknownStream, Unsupported
+from tureen.position import Mark, Position, QueryKey
 from tureen.pot.catalog import Catalog, current_seq
-from tureen.pot.position import Position
 from tureen.pot.queries import list_queries
 from tureen.pot.streams import list_streams
 from tureen.pot.templates import list_templates
 from tureen.results.answer import Change
-from tureen.results.changes import News
+from tureen.results.changes import NewRows
 from tureen.results.invoke import Invoker
-from tureen.results.matches import Matches
+from tureen.results.template_matches import TemplateMatches
 from tureen.soup.templates import Templates
 
 SLICE = 1024
-"""How many rows are made into Python's objects at a time."""
+"""The number of rows that are converted to Python objects at a time."""
 
 
-class Look(Protocol):
-    """What one look found: changes, and where to go on after all of them."""
+class ChangeBatch(Protocol):
+    """Changes since a position, and the position after all of them."""
 
     def __len__(self) -> int:
-        """How many changes."""
+        """The number of changes."""
 
     def __iter__(self) -> Iterator[Change]:
         """The changes, in order of arrival."""
 
     def position(self) -> str:
-        """Where to go on after all of them."""
+        """The position after all of them."""
 
 
 @dataclass(frozen=True)
-class QueryLook:
+class QueryChanges:
     """The rows that joined one query's answer."""
 
     handle: str
-    news: News
+    new: NewRows
 
     def __len__(self) -> int:
-        """How many."""
-        return len(self.news)
+        """The number of changes."""
+        return len(self.new)
 
     def position(self) -> str:
-        """Where to go on after all of them."""
-        return self.news.position()
+        """The position after all of them."""
+        return self.new.position()
 
     def __iter__(self) -> Iterator[Change]:
         """The rows, in order of arrival."""
         for start in range(0, len(self), SLICE):
-            for place, row in enumerate(self.news.rows.slice(start, SLICE).to_pylist(), start):
-                yield Change(self.handle, row, self.news.position(place))
+            for index, row in enumerate(self.new.rows.slice(start, SLICE).to_pylist(), start):
+                yield Change(self.handle, row, self.new.position(index))
 
 
 @dataclass(frozen=True)
-class TemplateLook:
+class TemplateChanges:
     """The rows that joined the answers of a template's queries."""
 
-    handle: str
-    found: Matches
+    matches: TemplateMatches
 
     def __len__(self) -> int:
-        """How many."""
-        return len(self.found)
+        """The number of changes."""
+        return len(self.matches)
 
     def position(self) -> str:
-        """Where to go on after all of them."""
-        return self.found.position()
+        """The position after all of them."""
+        return self.matches.position()
 
     def __iter__(self) -> Iterator[Change]:
         """The rows, in order of arrival and for one row in the order of the queries."""
+        matches = self.matches
         for start in range(0, len(self), SLICE):
-            rows = self.found.news.rows.slice(start, SLICE).to_pylist()
-            for place, row in enumerate(rows, start):
-                handle = f"{self.handle}.{self.found.numbers[place]}"
-                yield Change(handle, row, self.found.position(place), self.found.labels[place])
+            rows = matches.new.rows.slice(start, SLICE).to_pylist()
+            for index, row in enumerate(rows, start):
+                key = QueryKey(matches.template, int(matches.numbers[index]))
+                yield Change(str(key), row, matches.position(index), matches.labels[index])
 
 
-def _position(since: str | None) -> Position | None:
-    return None if since is None else Position.parse(check_text(since, "a position"))
+class FeedRow(NamedTuple):
+    """A row that joined an answer, in the order of a feed: by tuple id, then by query."""
 
-
-# All of somebody's queries at once
-
-
-class Mark(NamedTuple):
-    """How far a stream was told: up to an id, and of the tuple with that id up to a query."""
-
-    ids: int
-    after: tuple[str, int] = ("", -1)
-
-
-_MARK = re.compile(r"([0-9]{6,18})\.([0-9]{15,18})(?:\.([0-9a-f]{32})(?:\.([0-9]{1,18}))?)?")
-
-
-@dataclass(frozen=True)
-class FeedPosition:
-    """A place in all streams at once, so that a feed over many of them can be taken up again.
-
-    >>> at = FeedPosition(7, {1: Mark(90), 2: Mark(5, ("f" * 32, 3))})
-    >>> FeedPosition.parse(str(at)) == at
-    True
-    """
-
-    seq: int
-    marks: Mapping[int, Mark]
-
-    def __str__(self) -> str:
-        """The form that users see."""
-        parts = [f"{self.seq:015d}"]
-        for stream, mark in sorted(self.marks.items()):
-            handle, number = mark.after
-            told = "" if not handle else f".{handle}" if number < 0 else f".{handle}.{number}"
-            parts.append(f"{stream:06d}.{mark.ids:015d}{told}")
-        return "~".join(parts)
-
-    @classmethod
-    def parse(cls, text: str) -> FeedPosition:
-        """Read a position that a feed gave."""
-        seq, *rest = text.split("~")
-        found = [_MARK.fullmatch(part) for part in rest]
-        if not re.fullmatch(r"[0-9]{15,18}", seq) or not all(found):
-            raise TureenError(f"'{text[:80]}' is no position of a feed", hint="take the one that a change gave")
-        marks = {}
-        for one in found:
-            assert one is not None
-            number = -1 if one.group(4) is None else int(one.group(4))
-            marks[int(one.group(1))] = Mark(int(one.group(2)), (one.group(3) or "", number))
-        return cls(int(seq), marks)
-
-
-class Told(NamedTuple):
-    """A row that joined some answer, in the order in which a feed tells."""
-
-    ids: int
-    key: tuple[str, int]
+    tuple_id: int
+    key: QueryKey
     row: dict[str, object]
     label: str | int | None = None
 
-    @property
-    def handle(self) -> str:
-        """The handle of the query that it joined."""
-        handle, number = self.key
-        return handle if number < 0 else f"{handle}.{number}"
-
 
 @dataclass(frozen=True)
-class FeedLook:
+class FeedChanges:
     """The rows that joined any of the answers, stream by stream."""
 
     seq: int
     before: Mapping[int, Mark]
     after: Mapping[int, Mark]
-    told: Mapping[int, Sequence[Told]] = field(default_factory=dict)
+    rows: Mapping[int, Sequence[FeedRow]] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        """How many."""
-        return sum(len(rows) for rows in self.told.values())
+        """The number of changes."""
+        return sum(len(rows) for rows in self.rows.values())
 
     def position(self) -> str:
-        """Where to go on after all of them."""
-        return str(FeedPosition(self.seq, self.after))
+        """The position after all of them."""
+        return str(Position(self.seq, self.after))
 
     def __iter__(self) -> Iterator[Change]:
         """The rows: of each stream in order of arrival, and for one row in the order of the handles."""
         marks = dict(self.before)
         for stream in sorted(self.after):
-            rows = self.told.get(stream, ())
-            for place, one in enumerate(rows):
-                more = place + 1 < len(rows) and rows[place + 1].ids == one.ids
-                marks[stream] = Mark(one.ids, one.key) if more else Mark(one.ids + 1)
-                yield Change(one.handle, one.row, str(FeedPosition(self.seq, marks)), one.label)
+            rows = self.rows.get(stream, ())
+            for index, entry in enumerate(rows):
+                more = index + 1 < len(rows) and rows[index + 1].tuple_id == entry.tuple_id
+                marks[stream] = Mark(entry.tuple_id, entry.key) if more else Mark(entry.tuple_id + 1)
+                yield Change(str(entry.key), entry.row, str(Position(self.seq, marks)), entry.label)
             marks[stream] = self.after[stream]
 
 
 class Followed(NamedTuple):
-    """Something that a feed follows: a query or a template, and its stream."""
+    """A query or a template that a feed follows, and its stream."""
 
     handle: str
     stream: int
-    template: bool
+    is_template: bool
 
 
-class Looks:
-    """Looks at answers as one owner sees them; an owner of None sees all."""
+class ChangeReader:
+    """Reads changes of the answers that an owner sees; an owner of None sees all."""
 
     def __init__(
         self,
@@ -203,62 +143,67 @@ class Looks:
         owner: str | None,
         check: Callable[[str], None],
     ) -> None:
-        """Look at what is in that pot; `check` refuses the handle of a query that the owner does not see."""
+        """Read the changes of a pot; `check` raises for the handle of a query that the owner does not see."""
         self._catalog, self._invoker, self._templates = catalog, invoker, templates
         self._owner, self._check = owner, check
 
-    def query(self, handle: str, since: str | None) -> QueryLook:
-        """What joined a query's answer since a position; with none given, nothing yet."""
+    def query(self, handle: str, since: str | None) -> QueryChanges:
+        """What joined a query's answer since a position; without one, nothing yet."""
         self._check(handle)
-        return QueryLook(handle, self._invoker.news(handle, _position(since)))
+        return QueryChanges(handle, self._invoker.new_rows(handle, _parse(since)))
 
-    def template(self, handle: str, since: str | None) -> TemplateLook:
+    def template(self, handle: str, since: str | None) -> TemplateChanges:
         """What joined the answers of a template's queries since a position."""
-        return TemplateLook(handle, self._templates.matches(handle, _position(since), self._owner))
+        return TemplateChanges(self._templates.matches(handle, _parse(since), self._owner))
 
-    def all(self, since: str | None) -> FeedLook:
-        """What joined any of the owner's answers since a position of a feed; with none given, nothing yet."""
-        at = None if since is None else FeedPosition.parse(check_text(since, "a position"))
+    def all(self, since: str | None) -> FeedChanges:
+        """What joined any of the owner's answers since a position; without one, nothing yet."""
+        position = _parse(since)
         with self._catalog.read() as tx:
             seq, ends = current_seq(tx), {stream.id: stream.next_id for stream in list_streams(tx)}
         after = {stream: Mark(end) for stream, end in ends.items()}
-        if at is None:
-            return FeedLook(seq, after, after)
-        # A stream that the position does not know came later: all of it is new.
-        before = {stream: at.marks.get(stream, Mark(0)) for stream in ends}
-        moved = {stream for stream, end in ends.items() if end > before[stream].ids}
-        if not moved:
-            return FeedLook(at.seq, before, before)
-        told: dict[int, list[Told]] = {}
-        for one in self._followed():
-            if one.stream in moved:
-                told.setdefault(one.stream, []).extend(self._of(one, before[one.stream], ends[one.stream]))
-        for rows in told.values():
-            rows.sort(key=lambda row: (row.ids, row.key))
-        return FeedLook(seq, before, after, told)
+        if position is None:
+            return FeedChanges(seq, after, after)
+        # All of a stream is new that the position does not name: it was created later.
+        before = {stream: position.marks.get(stream, Mark(0)) for stream in ends}
+        grown = {stream for stream, end in ends.items() if end > before[stream].next_id}
+        if not grown:
+            return FeedChanges(position.seq, before, before)
+        rows: dict[int, list[FeedRow]] = {}
+        for followed in self._followed():
+            stream = followed.stream
+            if stream in grown:
+                rows.setdefault(stream, []).extend(self._rows_of(followed, before[stream], ends[stream]))
+        for stream_rows in rows.values():
+            stream_rows.sort(key=lambda entry: (entry.tuple_id, entry.key))
+        return FeedChanges(seq, before, after, rows)
 
     def _followed(self) -> list[Followed]:
-        """What the owner has, as it is now."""
+        """The queries and templates of the owner."""
         with self._catalog.read() as tx:
-            singles = [Followed(one.id, one.stream_id, template=False) for one in list_queries(tx, self._owner)]
-            templates = list_templates(tx, self._owner)
-        return singles + [Followed(one.id, one.stream_id, template=True) for one in templates]
+            queries, templates = list_queries(tx, self._owner), list_templates(tx, self._owner)
+        singles = [Followed(query.id, query.stream_ids[0], is_template=False) for query in queries]
+        return singles + [Followed(template.id, template.stream_id, is_template=True) for template in templates]
 
-    def _of(self, one: Followed, since: Mark, end: int) -> Iterator[Told]:
-        """What joined the answers of a query or a template, up to the tuple where this look ends."""
-        at = Position(0, one.stream, 0, since.ids)
+    def _rows_of(self, followed: Followed, since: Mark, end: int) -> Iterator[FeedRow]:
+        """What joined the answers of a query or a template, up to the tuple where this batch ends."""
+        position = Position(0, {followed.stream: Mark(since.next_id)})
         try:
-            if one.template:
-                found = self._templates.matches(one.handle, at)
-                news, numbers, labels = found.news, found.numbers.tolist(), found.labels
+            if followed.is_template:
+                matches = self._templates.matches(followed.handle, position)
+                new, numbers, labels = matches.new, matches.numbers.tolist(), matches.labels
             else:
-                news = self._invoker.news(one.handle, at)
-                numbers, labels = [-1] * len(news), [None] * len(news)
+                new = self._invoker.new_rows(followed.handle, position)
+                numbers, labels = [-1] * len(new), [None] * len(new)
         except (Unsupported, QueryFailed, UnknownQuery, UnknownStream):
-            # It cannot be followed, or it has gone since it was listed; the others can.
+            # It cannot be followed, or was unregistered since it was listed; the others go on.
             return
-        rows = zip(news.ids.tolist(), numbers, news.rows.to_pylist(), labels, strict=True)
-        for ids, number, row, label in rows:
-            key = (one.handle, number)
-            if ids < end and (ids > since.ids or key > since.after):
-                yield Told(ids, key, row, label)
+        rows = zip(new.ids.tolist(), numbers, new.rows.to_pylist(), labels, strict=True)
+        for tuple_id, number, row, label in rows:
+            key = QueryKey(followed.handle, number)
+            if tuple_id < end and (tuple_id > since.next_id or key > since.after):
+                yield FeedRow(tuple_id, key, row, label)
+
+
+def _parse(since: str | None) -> Position | None:
+    return None if since is None else Position.parse(check_text(since, "a position"))

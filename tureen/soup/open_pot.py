@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tureen.errors import EngineFailed, PotError, TureenError
+from tureen.migration.migrate import migrate
 from tureen.pipeline.engine import Engine
 from tureen.pot.catalog import Catalog, exists
 from tureen.pot.files import make_private
@@ -156,6 +157,8 @@ class OpenPot:
                 self._parts.catalog.close()
 
     def _open(self, *, create: bool) -> Parts:
+        if self._mode != "read":
+            migrate(self.path)
         catalog = Catalog(self.path, create=create)
         invoker, streams = Invoker(catalog, self._clock), NamedStreams(catalog)
         registry, templates = Registry(catalog, streams), Templates(catalog, streams, invoker)

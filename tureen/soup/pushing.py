@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tureen.errors import InvalidRows, TureenError
+from tureen.position import Pushed, PushPosition
 from tureen.pot.inbox import Inbox
 from tureen.pot.named import Named
-from tureen.pot.position import Position, Pushed
 from tureen.pot.record import Entry
 from tureen.stems.intake import content_digest, to_batch
 
@@ -22,10 +22,10 @@ def push_rows(inbox: Inbox, target: Named, rows: Any, key: str | None, arrival: 
         raise TureenError(f"stream '{stream.name}' is fed by its source", hint="push to another stream")
     batch = to_batch(stream.schema, rows)
     if batch.num_rows == 0 and key is None:
-        return Pushed(str(Position(seq, stream.id, inbox.end(stream.id))))
+        return Pushed(str(PushPosition(seq, stream.id, inbox.end(stream.id))))
     payload = batch.serialize().to_pybytes()
     if len(payload) > MAX_BYTES:
         raise InvalidRows(f"a push of {len(payload):,} bytes", hint=f"push at most {MAX_BYTES:,} bytes at a time")
     digest = content_digest(batch) if key else bytes(16)
     stored = inbox.push(stream.id, Entry(payload, batch.num_rows, arrival, digest, key or ""))
-    return Pushed(str(Position(seq, stream.id, stored.end)), batch.num_rows if stored.added else 0)
+    return Pushed(str(PushPosition(seq, stream.id, stored.end)), batch.num_rows if stored.added else 0)

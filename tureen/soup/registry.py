@@ -9,7 +9,7 @@ from tureen.pot.catalog import Catalog, take_seq
 from tureen.pot.group_commit import GroupCommit
 from tureen.pot.members import find_standing
 from tureen.pot.named import NamedStreams
-from tureen.pot.queries import LOCAL, Gone, Registered, Registration, list_queries, share
+from tureen.pot.queries import LOCAL, NewInput, Registered, Registration, Unregistration, list_queries, share
 from tureen.pot.registering import change_together
 from tureen.pot.streams import Stream
 from tureen.pot.templates import find_template, share_template
@@ -26,7 +26,9 @@ class Registry:
         """Register in that catalog; those who come together are committed together."""
         self._catalog, self._streams = catalog, streams
         self._binder = QuickBinder()
-        self._changes: GroupCommit[Registration | Gone, str] = GroupCommit(lambda some: change_together(catalog, some))
+        self._changes: GroupCommit[Registration | Unregistration, str] = GroupCommit(
+            lambda changes: change_together(catalog, changes)
+        )
 
     def register(self, sql: str, name: str | None, materialize: bool | str, owner: str | None) -> str:
         """Let a query stand and return its handle."""
@@ -39,34 +41,33 @@ class Registry:
             )
 
         def attempt() -> str:
-            met: list[Stream] = []
+            streams: dict[str, Stream] = {}
 
-            def describe(table: str) -> tuple[str, Schema]:
-                met.append(self._streams.met(table))
-                return met[-1].name, met[-1].schema
+            def describe(relation: str) -> tuple[str, Schema]:
+                stream = self._streams.last_known(relation)
+                if streams.setdefault(stream.name, stream).id != stream.id:
+                    raise UnknownStream("the stream was recreated while the query was bound")
+                return stream.name, stream.schema
 
             query, shape = self._binder.bind(sql, describe)
-            if len({stream.id for stream in met}) != 1:
-                raise UnknownStream("the stream was made anew while the query was read")
-            whose = LOCAL if owner is None else owner
-            return self._changes.submit(
-                Registration(sql, shape, met[0].id, query.clause, MATERIALIZE[materialize], name, whose)
-            )
+            inputs = tuple(NewInput(streams[entry.relation].id, entry.clause) for entry in query.inputs)
+            new = Registration(sql, shape, inputs, MATERIALIZE[materialize], name, LOCAL if owner is None else owner)
+            return self._changes.submit(new)
 
         try:
             return attempt()
         except (DuplicateName, StorageFailed):
             raise
         except TureenError:
-            # Perhaps the stream is another by now. One that was dropped is refused in the commit, by the id of the very
-            # stream that the query was bound to: what was known of it can make a registration fail, and no more.
+            # The stream may have been recreated. A dropped one is refused in the commit, by the id of the very stream
+            # that the query was bound to, so stale knowledge can make a registration fail and do nothing worse.
             self._streams.forget()
             return attempt()
 
     def unregister(self, handle: str, owner: str | None) -> None:
         """Let a query stand no longer."""
         # Before it is among others, whom it must not stop.
-        self._changes.submit(Gone(check_text(handle, "a handle"), owner))
+        self._changes.submit(Unregistration(check_text(handle, "a handle"), owner))
 
     def find(self, handle_or_name: str, owner: str | None) -> Registered:
         """The query of a handle or name, as the catalog has it now."""

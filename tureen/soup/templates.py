@@ -13,20 +13,21 @@ import pyarrow as pa
 from sqlalchemy import Connection
 
 from tureen.arguments import check_name, check_text
+from tureen.bounded_cache import BoundedCache
 from tureen.errors import TureenError, UnknownQuery, nearest
 from tureen.faults import crash_point
 from tureen.language import bind_query
-from tureen.language.binding.passes import bind_clause, bind_where
+from tureen.language.binding.passes import bind_where_only
 from tureen.language.predicates.slots import slots_of
 from tureen.language.spelling import spelt
-from tureen.language.templates.template import PARAMETER, read_template, with_columns
+from tureen.language.templates.template import read_template, text_with_columns
 from tureen.language.text.shapes import shape_of
+from tureen.position import Position
 from tureen.pot.catalog import Catalog, check_attempt, take_seq
 from tureen.pot.files import new_attempt
 from tureen.pot.members import Members, Part, load_members, remove_members, replace_parts
 from tureen.pot.named import NamedStreams
 from tureen.pot.parts import missing_file
-from tureen.pot.position import Position
 from tureen.pot.queries import LOCAL
 from tureen.pot.status import describe_template
 from tureen.pot.streams import stream_by_id
@@ -40,11 +41,10 @@ from tureen.pot.templates import (
     list_templates,
 )
 from tureen.queries.template_compile import can_compile, compile_table
-from tureen.query import Query
+from tureen.query import VALUES_INPUT, Field, Query, field_name, parse_field
 from tureen.results.invoke import Invoker
-from tureen.results.matches import Matches, TemplateRule
 from tureen.results.pairing import NUMBER, Indexed, Joined, Pairing, Parts
-from tureen.results.view import Cache
+from tureen.results.template_matches import TemplateMatches, TemplateRule
 from tureen.schema import INTEGRAL, Schema
 from tureen.soup.parameters import added_values, check_outputs, label_of, numbers_of, satisfying, standing, values_of
 
@@ -60,8 +60,8 @@ class Templates:
     def __init__(self, catalog: Catalog, streams: NamedStreams, invoker: Invoker) -> None:
         """Work on the templates of that catalog."""
         self._catalog, self._streams, self._invoker = catalog, streams, invoker
-        self._rules: Cache[TemplateRule] = Cache(PAIRINGS)
-        self._pairings: Cache[Pairing] = Cache(PAIRINGS)
+        self._rules: BoundedCache[str, TemplateRule] = BoundedCache(PAIRINGS)
+        self._pairings: BoundedCache[str, Pairing] = BoundedCache(PAIRINGS)
         self._changing = threading.Lock()
 
     def register(
@@ -89,19 +89,17 @@ class Templates:
         """Raise where the queries cannot stand; return the id of their stream."""
         text = read_template(sql)
         query = bind_query(text.fill(spelt(columns, row)), self._streams.describe)
-        bind_where(*with_columns(sql, columns, self._streams.describe))
+        bind_where_only(text_with_columns(sql, columns), self._streams.describe, columns)
         if not text.only_where:
             # Integers of one digit: beside a DECIMAL, the type of a result would depend on each of them.
-            plain = {one.name: 0 if one.type.kind in INTEGRAL else row[one.name] for one in columns.columns}
+            plain = {column.name: 0 if column.type.kind in INTEGRAL else row[column.name] for column in columns.columns}
             least = bind_query(text.fill(spelt(columns, plain)), self._streams.describe)
             check_outputs(self._bound(sql, columns), query, least)
-        return self._streams.find(query.stream).stream.id
+        return self._streams.find(query.stream.relation).stream.id
 
     def _bound(self, sql: str, columns: Schema) -> Query:
-        """The queries with columns in the place of their parameters."""
-        query = bind_query(*with_columns(sql, columns, self._streams.describe))
-        # SELECT * is all columns of the stream, and no parameter.
-        return replace(query, outputs=tuple(one for one in query.outputs if not one.name.startswith(PARAMETER)))
+        """A template as a join of its stream with VALUES."""
+        return bind_query(text_with_columns(sql, columns), self._streams.describe, columns)
 
     def find(self, handle_or_name: str, owner: str | None = None) -> Template:
         """The template of that handle or name."""
@@ -213,10 +211,10 @@ class Templates:
             listed = list_templates(tx, owner, with_shared=with_shared)
             return [(one, count_standing(tx, one.id)) for one in listed]
 
-    def matches(self, handle: str, since: Position | None, owner: str | None = None) -> Matches:
-        """The rows that joined the answers of its queries since a position."""
+    def matches(self, handle: str, since: Position | None, owner: str | None = None) -> TemplateMatches:
+        """The rows that joined the answers of a template's queries since a position."""
         template = self.find(handle, owner)
-        return self._invoker.matches(self._rule(template), template.id, since)
+        return self._invoker.template_matches(self._rule(template), template.id, since)
 
     def explain(self, handle: str, owner: str | None = None) -> dict[str, Any]:
         """How a template's queries are matched with new rows."""
@@ -242,18 +240,19 @@ class Templates:
 
     def _of_part(self, template: Template, part: Part) -> Pairing:
         columns = template.columns
-        named = [PARAMETER + name for name in columns.names]
-        text = with_columns(template.sql, columns, self._streams.describe)
+        where = bind_where_only(text_with_columns(template.sql, columns), self._streams.describe, columns)
         _, schema = self._streams.describe_id(template.stream_id)
-        values = part.table.select(list(columns.names)).rename_columns(named)
-        slots = slots_of(bind_clause(*text), named)
-        common = () if slots is None else slots[1]
-        if slots is not None and slots[0] and can_compile(slots[0], schema.stored, values):
-            return Indexed(compile_table(slots[0], schema.stored, values, part.numbers), common)
-        condition = bind_where(*text)
-        asked = () if condition is None else condition.columns
-        looked_at = [name for name in asked if schema.find(name) is not None]
-        return Joined(condition, values.append_column(NUMBER, pa.array(part.numbers)), looked_at, common)
+        values = part.table.select(list(columns.names))
+        of_stream, of_values = where.conditions.clauses
+        slots = None if of_values else slots_of(where.conditions.joins)
+        common = () if slots is None else of_stream
+        if slots and can_compile(slots, schema.stored, values):
+            return Indexed(compile_table(slots, schema.stored, values, part.numbers), common)
+        fields = map(parse_field, () if where.expression is None else where.expression.columns)
+        read = [field.column for field in fields if field.input == 0]
+        names = [field_name(Field(VALUES_INPUT, name)) for name in columns.names]
+        numbered = values.rename_columns(names).append_column(NUMBER, pa.array(part.numbers))
+        return Joined(where.expression, numbered, read, common)
 
 
 def _sees(owner: str | None, template: Template) -> bool:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import Protocol, TypeVar
 
 from tureen.errors import WaitTimeout
+from tureen.position import Position, PushPosition, parse_position
 from tureen.pot.catalog import Catalog
-from tureen.pot.position import Position
-from tureen.pot.status import has_come_to
+from tureen.pot.status import is_reached
 
 WAIT_SECONDS = 60.0
 """How long `wait_for` waits if nothing else is said."""
@@ -31,10 +31,10 @@ def wait_for(
 
     `help_along` feeds the pot if nobody else does; `trouble` says why nothing comes, if that is known.
     """
-    wanted = list(position) if isinstance(position, list | tuple | set) else [position]
+    positions = list(position) if isinstance(position, list | tuple | set) else [position]
     deadline = time.monotonic() + (WAIT_SECONDS if timeout is None else timeout)
-    for one in wanted:
-        if not _comes(catalog, Position.parse(one), deadline, help_along):
+    for text in positions:
+        if not _comes(catalog, parse_position(text), deadline, help_along):
             raise WaitTimeout(
                 "what was waited for is not in yet",
                 detail=trouble(),
@@ -89,7 +89,9 @@ def _moves(catalog: Catalog, token: int, deadline: float | None, help_along: Cal
     return True
 
 
-def _comes(catalog: Catalog, position: Position, deadline: float, help_along: Callable[[], None]) -> bool:
+def _comes(
+    catalog: Catalog, position: Position | PushPosition, deadline: float, help_along: Callable[[], None]
+) -> bool:
     token, look_again = None, 0.0
     while True:
         found = catalog.token()
@@ -97,7 +99,7 @@ def _comes(catalog: Catalog, position: Position, deadline: float, help_along: Ca
         if found != token or time.monotonic() > look_again:
             token, look_again = found, time.monotonic() + LOOK_AGAIN
             with catalog.read() as tx:
-                if has_come_to(tx, position):
+                if is_reached(tx, position):
                     return True
             help_along()
         if time.monotonic() > deadline:

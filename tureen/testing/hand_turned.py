@@ -25,7 +25,7 @@ from tureen.pipeline.pinning import pin
 from tureen.pipeline.repair import repair
 from tureen.pot.catalog import Catalog, check_attempt, micros_now, take_seq
 from tureen.pot.files import new_attempt
-from tureen.pot.queries import Gone, Registration
+from tureen.pot.queries import NewInput, Registration, Unregistration
 from tureen.pot.registering import change_together
 from tureen.pot.runs import NewRun, append_runs
 from tureen.pot.streams import Stream, create_stream, find_stream, list_streams
@@ -57,7 +57,7 @@ class Batch:
     runs: list[NewRun]
 
 
-def change(catalog: Catalog, one: Registration | Gone) -> str:
+def change(catalog: Catalog, one: Registration | Unregistration) -> str:
     """Let one query come or go by itself, and return its handle."""
     (outcome,) = change_together(catalog, [one])
     if isinstance(outcome, Exception):
@@ -115,13 +115,13 @@ class HandTurned:
         """Let a query stand and return its handle; None leaves it to `choose` whether its results are kept."""
         with self.catalog.read() as tx:
             query = bind_query(sql, lambda wanted: _named(find_stream(tx, wanted)))
-            stream = find_stream(tx, query.stream)
+            inputs = tuple(NewInput(find_stream(tx, entry.relation).id, entry.clause) for entry in query.inputs)
         shape = shape_of(sql).text
-        return change(self.catalog, Registration(sql, shape, stream.id, query.clause, eager=materialize, name=name))
+        return change(self.catalog, Registration(sql, shape, inputs, eager=materialize, name=name))
 
     def unregister(self, handle: str) -> None:
         """Let it stand no longer."""
-        change(self.catalog, Gone(handle))
+        change(self.catalog, Unregistration(handle))
 
     def compile(self) -> None:
         """Compile what was registered, for the next batches."""

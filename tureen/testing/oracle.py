@@ -116,13 +116,13 @@ class Oracle:
         if handle.id not in self._handles:
             raise UnknownQuery(f"no query {handle.id}")
         query = handle.query
-        stream = self._stream(query.stream)
+        stream = self._stream(query.stream.relation)
         wall = self._clock()
         if now is None:
             now = stream.now(wall)
         elif isinstance(now, datetime):
             now = to_micros(now)
-        span = query.window.span(now)
+        span = query.stream.window.span(now)
         window = in_window(stream.retained(wall), span)
         view = View(stream, span, now, wall, window)
         if query.grouping is not None:

@@ -58,7 +58,7 @@ def matching(clause: Clause, rows: Sequence[Row], schema: Schema) -> list[Row]:
 
 def selected(query: Query, tuples: Sequence[Tuple], schema: Schema, now: int) -> list[Row]:
     """The rows that satisfy a query's WHERE clause, with NOW beside each where the query uses it."""
-    rows = matching(query.clause, [one.values for one in tuples], schema)
+    rows = matching(query.stream.clause, [one.values for one in tuples], schema)
     if not query.uses_now:
         return rows
     rows = [{**row, NOW: from_micros(now)} for row in rows]

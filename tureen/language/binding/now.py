@@ -11,7 +11,7 @@ from sqlglot import exp
 from tureen.errors import Unsupported
 from tureen.language.binding.coerce import explicit_cast
 from tureen.language.source import Source, offset_of
-from tureen.language.tree import BOOLEAN, DATE, TIMESTAMP, Call, Const, Expr, Ref, columns_in
+from tureen.language.tree import DATE, TIMESTAMP, Expr, Ref, columns_in
 from tureen.query import NOW
 from tureen.schema import Column
 
@@ -41,21 +41,6 @@ def bind_now(source: Source, node: exp.Expression) -> Expr:
     return explicit_cast(source, moment, DATE) if isinstance(node, exp.CurrentDate) else moment
 
 
-def split_now(condition: Expr) -> tuple[Expr, Expr | None]:
-    """A condition without the factors that depend on NOW, and these; None where there are none."""
-    factors = _factors(condition)
-    fixed = tuple(one for one in factors if NOW not in columns_in(one))
-    moving = tuple(one for one in factors if NOW in columns_in(one))
-    return _all(fixed, condition.at), _all(moving, condition.at) if moving else None
-
-
-def _factors(condition: Expr) -> list[Expr]:
-    if isinstance(condition, Call) and condition.op == "and":
-        return [factor for part in condition.args for factor in _factors(part)]
-    return [condition]
-
-
-def _all(factors: tuple[Expr, ...], at: int) -> Expr:
-    if not factors:
-        return Const(1, BOOLEAN, at)
-    return factors[0] if len(factors) == 1 else Call("and", factors, BOOLEAN, at)
+def uses_now(expr: Expr) -> bool:
+    """Whether an expression depends on NOW."""
+    return NOW in columns_in(expr)

@@ -13,7 +13,7 @@ from tureen.language.binding.bind import bind
 from tureen.language.binding.scope import Scope
 from tureen.language.duckdb.expressions import expression_of
 from tureen.language.source import offset_of
-from tureen.language.tree import Const, Expr, Ref
+from tureen.language.tree import Const, Expr
 from tureen.query import STEP_END, STEP_START, Order
 from tureen.schema import INTEGRAL, Kind
 
@@ -77,10 +77,13 @@ def _item(scope: Scope, node: exp.Expression, written: str, settle: Settle) -> l
     if isinstance(star, exp.Star):
         if any(star.args.values()) or isinstance(node, exp.Alias):
             raise Unsupported("* is taken as it is", hint="name the columns", place=scope.source.node(node))
-        if isinstance(inner, exp.Column):
-            scope.check_table(inner)
+        relations = scope.relations_of(inner) if isinstance(inner, exp.Column) else scope.visible
         at = offset_of(node)
-        columns = [Item(one.name, settle(Ref(one, at))) for one in scope.schema.columns]
+        columns = [
+            Item(column.name, settle(relation.ref(column, at)))
+            for relation in relations
+            for column in relation.schema.columns
+        ]
         # The rows of steps have the bounds of their step, too.
         bounds = () if scope.aggregate is not None else (STEP_START, STEP_END)
         return [*columns, *(Item(name, scope.known[name]) for name in bounds if name in scope.known)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tureen.language.binding.passes import bind_query
 from tureen.language.binding.scope import Lookup
@@ -48,7 +48,7 @@ class _Frame:
     """The comparisons that were bound in full in it, but for their constants."""
 
     def means_the_same(self, other: _Frame) -> bool:
-        same_query = replace(self.query, sql="", clause=()) == replace(other.query, sql="", clause=())
+        same_query = self.query.with_clause("", ()) == other.query.with_clause("", ())
         return same_query and (self.table, self.schema) == (other.table, other.schema)
 
 
@@ -67,8 +67,8 @@ class QuickBinder:
         frame = None if plain is None else self._frames.get((plain.head, plain.tail))
         if plain is not None and frame is not None and all(one.form in frame.forms for one in plain.comparisons):
             clause = _clause(plain, frame.schema)
-            if clause is not None and lookup(frame.table) == (frame.query.stream, frame.schema):
-                return replace(frame.query, sql=text, clause=clause), shape.text
+            if clause is not None and lookup(frame.table) == (frame.query.stream.relation, frame.schema):
+                return frame.query.with_clause(text, clause), shape.text
         met: list[tuple[str, Schema]] = []
 
         def noted(name: str) -> tuple[str, Schema]:
@@ -77,7 +77,7 @@ class QuickBinder:
             return stream, schema
 
         query = bind_query(text, noted)
-        if plain is not None and len(met) == 1 and _clause(plain, met[0][1]) == query.clause:
+        if plain is not None and len(met) == 1 and _clause(plain, met[0][1]) == query.stream.clause:
             self._learn(plain, _Frame(*met[0], query))
         return query, shape.text
 

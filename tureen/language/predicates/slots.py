@@ -1,39 +1,36 @@
-"""Slots: where a clause compares a column of the stream with a column that stands for constants."""
+"""Slots: join factors that compare a column of a stream with a parameter of a template."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tureen.language.predicates.comparisons import FLIPPED
-from tureen.predicate import Clause, Compare, Factor, columns_of
+from tureen.query import VALUES_INPUT, JoinCompare, JoinFactor
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A comparison of a stream's column with a column of values."""
+    """A comparison of a stream's column with a parameter."""
 
     column: str
     op: str
-    values: str
+    parameter: str
 
 
-def slots_of(clause: Clause, values: Collection[str]) -> tuple[tuple[Slot, ...], Clause] | None:
-    """The slots of a clause and its other factors; None where some factor looks at values in another way.
+def slots_of(joins: Sequence[JoinFactor]) -> tuple[Slot, ...] | None:
+    """The join factors of a template as slots; None where one of them is anything but a plain comparison.
 
-    >>> slots_of((Compare("_p_k", "=", "key", domain="string"),), {"_p_k"})
-    ((Slot(column='key', op='=', values='_p_k'),), ())
+    >>> from tureen.query import Field
+    >>> slots_of((JoinCompare(Field(1, "k"), "<", Field(0, "key"), domain="string"),))
+    (Slot(column='key', op='>', parameter='k'),)
     """
     slots: list[Slot] = []
-    fixed: list[Factor] = []
-    for factor in clause:
-        used = columns_of(factor) & set(values)
-        if not used:
-            fixed.append(factor)
-        elif not isinstance(factor, Compare) or factor.offset or len(used) > 1:
+    for factor in joins:
+        if not isinstance(factor, JoinCompare) or factor.offset:
             return None
-        elif factor.left in used:
-            slots.append(Slot(factor.right, FLIPPED[factor.op], factor.left))
+        if factor.left.input == VALUES_INPUT:
+            slots.append(Slot(factor.right.column, FLIPPED[factor.op], factor.left.column))
         else:
-            slots.append(Slot(factor.left, factor.op, factor.right))
-    return tuple(slots), tuple(fixed)
+            slots.append(Slot(factor.left.column, factor.op, factor.right.column))
+    return tuple(slots)

@@ -9,20 +9,20 @@ query means is the same for all of them, so the first one is bound in full, and 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
 from tureen.language.binding.bind import compare
-from tureen.language.binding.passes import bind_clause, bind_query
-from tureen.language.binding.scope import Scope
+from tureen.language.binding.passes import bind_query, bind_where_only
+from tureen.language.binding.scope import Relation, Scope
 from tureen.language.cast import plain_float
 from tureen.language.predicates.factors import holds
 from tureen.language.predicates.normal_form import clause_of
 from tureen.language.predicates.slots import Slot, slots_of
 from tureen.language.source import Source
-from tureen.language.templates.template import PARAMETER, read_template, with_columns
+from tureen.language.templates.template import read_template, text_with_columns
 from tureen.language.tree import Const, Ref
 from tureen.predicate import AllOf, Clause, Key
 from tureen.query import Query
@@ -53,18 +53,17 @@ class MemberBinder:
         self._fixed: Clause = ()
         self._first: Query | None = None
         if read_template(sql).only_where:
-            clause = bind_clause(*with_columns(sql, columns, lambda name: (name, schema)))
-            slots = slots_of(clause, [PARAMETER + name for name in columns.names])
-            if slots is not None:
-                self._slots, self._fixed = slots
+            where = bind_where_only(text_with_columns(sql, columns), lambda name: (name, schema), columns)
+            self._fixed, of_values = where.conditions.clauses
+            self._slots = None if of_values else slots_of(where.conditions.joins)
 
     def bind(self, text: str, row: Mapping[str, Any]) -> tuple[Query, Query | None]:
         """The query of some values, whose text is given; and the one that it differs from in its clause only."""
         clause = self._clause(row)
         if clause is not None and self._first is not None:
-            return replace(self._first, sql=text, clause=clause), self._first
+            return self._first.with_clause(text, clause), self._first
         query = bind_query(text, lambda name: (name, self._schema))
-        if clause is not None and clause == query.clause and query.at_now is None:
+        if clause is not None and clause == query.stream.clause and query.at_now is None:
             self._first = query
         else:
             # It does not follow from the values after all.
@@ -75,14 +74,14 @@ class MemberBinder:
         """The clause that values mean; None where it does not follow from them."""
         if self._slots is None:
             return None
-        scope = Scope(Source(""), self._schema, ())
+        scope = Scope(Source(""), (Relation((), self._schema),))
         parts = []
         for slot in self._slots:
             column = self._schema.find(slot.column)
-            values = self._columns.find(slot.values.removeprefix(PARAMETER))
+            parameter = self._columns.find(slot.parameter)
             assert column is not None
-            assert values is not None
-            constant = Const(key_of(row[values.name], values.type), values.type, 0)
+            assert parameter is not None
+            constant = Const(key_of(row[parameter.name], parameter.type), parameter.type, 0)
             parts.append(holds(self._schema, compare(scope, slot.op, Ref(column, 0), constant)))
         return clause_of(self._schema, AllOf((*self._fixed, *parts)))
 

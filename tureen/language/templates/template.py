@@ -10,13 +10,10 @@ from itertools import pairwise
 from sqlglot.tokens import TokenType
 
 from tureen.errors import SqlError
-from tureen.language.binding.scope import Lookup
+from tureen.language.binding.scope import PARAMETERS
 from tureen.language.source import Source
 from tureen.language.text.split import Clauses, clauses_of, tokenize
-from tureen.schema import Column, Schema
-
-PARAMETER = "_p_"
-"""What columns of parameters begin with, so that they are told from the stream's."""
+from tureen.schema import Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,25 +70,19 @@ def read_template(text: str) -> TemplateText:
 
 
 def _takes_values(clauses: Clauses, offset: int) -> bool:
-    return any(_within(one, offset) for one in (clauses.items, clauses.where, clauses.having))
+    return any(_within(clause, offset) for clause in (clauses.items, clauses.where, clauses.having))
 
 
 def _within(clause: tuple[int, int], offset: int) -> bool:
     return clause[0] < offset < clause[1]
 
 
-def with_columns(sql: str, columns: Schema, lookup: Lookup) -> tuple[str, Lookup]:
-    """A template with columns in the place of its parameters, and a way to look streams up that have them."""
-    named = {column.name.lower(): f"`{PARAMETER}{column.name}`" for column in columns.columns}
-    return read_template(sql).fill(named), with_parameters(lookup, columns)
+def text_with_columns(sql: str, parameters: Schema) -> str:
+    """A template's text with a column of the relation `PARAMETERS` in the place of each parameter.
 
-
-def with_parameters(lookup: Lookup, columns: Schema) -> Lookup:
-    """A way to look streams up as if each had columns of parameters as well."""
-
-    def found(name: str) -> tuple[str, Schema]:
-        stream, schema = lookup(name)
-        more = (Column(f"{PARAMETER}{column.name}", column.type) for column in columns.columns)
-        return stream, Schema((*schema.columns, *more), schema.time)
-
-    return found
+    >>> text_with_columns("SELECT * FROM s WHERE a = :x", Schema.parse("x INT"))
+    'SELECT * FROM s WHERE a = `:`.`x`'
+    """
+    return read_template(sql).fill(
+        {column.name.lower(): f"`{PARAMETERS}`.`{column.name}`" for column in parameters.columns}
+    )

@@ -12,11 +12,12 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType
 
 from tureen.errors import Place, SqlError
+from tureen.handle import PATTERN
 from tureen.language.durations import DurationReader
 from tureen.language.source import Source
 from tureen.language.text.split import tokenize
 
-_HANDLE = re.compile(r"[0-9a-f]{32}(?!\w)", re.IGNORECASE)
+_HANDLE = re.compile(rf"{PATTERN}(?!\w)", re.IGNORECASE)
 _PLAIN = re.compile(r"(?=\w*[^\W\d])\w+")
 
 

@@ -167,7 +167,7 @@ def shown_query(query: Registered) -> dict[str, Any]:
         "shared": query.shared,
         "template": template if dot else None,
         "label": query.label,
-        "place": query.place,
+        "place": query.cursor,
     }
 
 

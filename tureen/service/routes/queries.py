@@ -10,9 +10,10 @@ from fastapi import APIRouter, Header, Query
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from tureen.handle import is_query_handle
 from tureen.results.answer import Answer
 from tureen.service import body_shapes as shapes
-from tureen.service.authorization import Caller, is_handle
+from tureen.service.authorization import Caller
 from tureen.service.rendering import Rendered, render
 from tureen.service.routes.common import (
     EVENTS,
@@ -35,7 +36,7 @@ from tureen.service.routes.common import (
     wanted_of,
 )
 from tureen.service.watcher import Following
-from tureen.soup.feed import Look
+from tureen.soup.feed import ChangeBatch
 
 router = APIRouter(tags=["queries"])
 
@@ -77,7 +78,7 @@ async def list_queries(caller: Reader, limit: Limit = 100, after: After = None, 
     def look() -> dict[str, Any]:
         found = soup.registered_queries(after=after, limit=limit + 1, owner=owner)
         some = [shown_query(one) for one in found[:limit]]
-        return {"queries": some, "next": found[limit - 1].place if len(found) > limit else None}
+        return {"queries": some, "next": found[limit - 1].cursor if len(found) > limit else None}
 
     return reply(await asyncio.to_thread(look))
 
@@ -145,7 +146,7 @@ async def invoke_query(
         service.metrics.answered.inc(len(answer))
         return render(answer, wanted)
 
-    found = await asyncio.to_thread(caller.handle, handle) if not is_handle(handle) else handle
+    found = await asyncio.to_thread(caller.handle, handle) if not is_query_handle(handle) else handle
     return sent(await service.invoke(caller.principal, caller.soup, found, now, show))
 
 
@@ -192,7 +193,11 @@ async def follow_all(
 
 
 async def follow(
-    request: Request, caller: Caller, look: Callable[[str | None], Look], since: str | None, timeout: float | None
+    request: Request,
+    caller: Caller,
+    look: Callable[[str | None], ChangeBatch],
+    since: str | None,
+    timeout: float | None,
 ) -> Response:
     """Server-sent events of what looking gives; the first look comes before the answer's head, and may refuse."""
     service = caller.service

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tureen.errors import KeyConflict, UnknownStream, nearest
-from tureen.pot.position import Pushed
+from tureen.position import Pushed
 from tureen.schema import Schema, name_key
 from tureen.service import body_shapes as shapes
 from tureen.service.authorization import Caller

@@ -1,0 +1,50 @@
+"""A bounded cache that threads share: the least recently used values are dropped."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+from cachetools import LRUCache
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+class BoundedCache(Generic[Key, Value]):
+    """At most `size` values, by key.
+
+    >>> cache = BoundedCache[int, str](2)
+    >>> [cache.get(key, lambda key=key: str(key)) for key in (1, 2, 1, 3)], cache.keys()
+    (['1', '2', '1', '3'], [1, 3])
+    """
+
+    def __init__(self, size: int) -> None:
+        """Start empty."""
+        self._values: LRUCache[Key, Value] = LRUCache(size)
+        self._lock = threading.Lock()
+
+    def get(self, key: Key, compute: Callable[[], Value]) -> Value:
+        """The value of a key, computed if it is missing; two threads may compute it at the same time."""
+        with self._lock:
+            try:
+                return self._values[key]
+            except KeyError:
+                pass
+        value = compute()
+        with self._lock:
+            self._values[key] = value
+        return value
+
+    def keys(self) -> list[Key]:
+        """The keys of all values."""
+        with self._lock:
+            return list(self._values)
+
+    def drop(self, is_stale: Callable[[Key], bool]) -> None:
+        """Remove the values of some keys."""
+        with self._lock:
+            for key in list(self._values):
+                if is_stale(key):
+                    del self._values[key]

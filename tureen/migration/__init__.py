@@ -1,0 +1,7 @@
+"""Migration: a pot of an earlier format is converted to the current one when it is opened for writing.
+
+Takes the directory of a pot. Holds the SQL and the readers of earlier formats, which never change.
+Gives a pot that answers as before. Does not know Spark, queries' meanings, or today's catalog tables.
+
+* `migrate.py`: the migrations in order; `files_to_parts.py`: format 2 to 3; `query_inputs.py`: format 3 to 4
+"""

@@ -1,0 +1,134 @@
+"""Positions: opaque strings that compare by age.
+
+An answer's position is the commit that it reflects, and a mark for each stream that it is computed from: changes
+continue from the marks. A push's position is the commit that was current, and the end of the push in its stream's log.
+Of one commit, a push's position compares later than an answer's: that answer cannot contain the push.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tureen import handle
+from tureen.errors import TureenError
+
+_SEQ = "[0-9]{1,18}"
+_MARK = re.compile(rf"({_SEQ})\.({_SEQ})(?:\.({handle.PATTERN})(?:\.({handle.NUMBER_PATTERN}))?)?")
+_PUSH = re.compile(rf"({_SEQ})\.({_SEQ})\.({_SEQ})")
+_ANSWER = re.compile(rf"({_SEQ})((?:-[^-]+)*)")
+_ANSWER_OF_FORMAT_3 = re.compile(rf"({_SEQ})\.({_SEQ})\.0+\.({_SEQ})(?:\.({_SEQ}))?")
+
+
+class QueryKey(NamedTuple):
+    """A query in the order of a feed: its handle, or its template's with the query's number."""
+
+    handle: str = ""
+    number: int = -1
+
+    def __str__(self) -> str:
+        """The query's handle."""
+        return self.handle if self.number < 0 else handle.member_handle(self.handle, self.number)
+
+
+class Mark(NamedTuple):
+    """How far the changes of a stream were read: all tuples with an id below `next_id`.
+
+    Of the tuple `next_id` itself, the changes of the queries up to `after` were read too.
+    """
+
+    next_id: int
+    after: QueryKey = QueryKey()
+
+    def __str__(self) -> str:
+        """The text within a position."""
+        return f"{self.next_id:015d}.{self.after}" if self.after.handle else f"{self.next_id:015d}"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A commit, and a mark for each stream that was read.
+
+    >>> position = Position(7, {1: Mark(90), 2: Mark(5, QueryKey("f" * 32, 3))})
+    >>> Position.parse(str(position)) == position
+    True
+    >>> str(position) < str(PushPosition(7, 1, 400)) < str(Position(8, {1: Mark(95)}))
+    True
+    """
+
+    seq: int
+    marks: Mapping[int, Mark] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """The text that users see."""
+        return f"{self.seq:015d}" + "".join(f"-{stream:06d}.{mark}" for stream, mark in sorted(self.marks.items()))
+
+    @classmethod
+    def parse(cls, text: str) -> Position:
+        """Read the position of an answer or a change."""
+        position = parse_position(text)
+        if isinstance(position, PushPosition):
+            raise TureenError(
+                f"'{text}' is the position of a push",
+                hint="changes continue from the position of an answer or a change",
+            )
+        return position
+
+
+@dataclass(frozen=True, slots=True)
+class PushPosition:
+    """The commit that was current when rows were pushed, and where they end in their stream's inbox."""
+
+    seq: int
+    stream: int
+    end: int
+
+    def __str__(self) -> str:
+        """The text that users see."""
+        return f"{self.seq:015d}.{self.stream:06d}.{self.end:015d}"
+
+
+def parse_position(text: str) -> Position | PushPosition:
+    """Read any position: of an answer, a change, a feed or a push."""
+    text = str(text)
+    if answer := _ANSWER.fullmatch(text.replace("~", "-")):
+        # Feeds had a tilde where positions have a hyphen now.
+        marks = [_MARK.fullmatch(mark) for mark in answer.group(2).split("-")[1:]]
+        if all(marks):
+            return Position(int(answer.group(1)), dict(_mark(mark) for mark in marks if mark is not None))
+    elif push := _PUSH.fullmatch(text):
+        return PushPosition(*map(int, push.groups()))
+    elif old := _ANSWER_OF_FORMAT_3.fullmatch(text):
+        seq, stream, next_id, member = old.groups()
+        after = QueryKey() if member is None else QueryKey("", int(member) - 1)
+        return Position(int(seq), {int(stream): Mark(int(next_id), after)})
+    raise TureenError(f"'{text[:80]}' is not a position", hint="use the position of a push, an answer or a change")
+
+
+def _mark(match: re.Match[str]) -> tuple[int, Mark]:
+    stream, next_id, template, number = match.groups()
+    after = QueryKey(template or "", -1 if number is None else int(number))
+    return int(stream), Mark(int(next_id), after)
+
+
+BEGINNING = str(Position(0))
+"""The position before everything."""
+
+
+class Pushed(str):
+    """The position of a push; `added` is the number of rows it added: 0 where its key was used before.
+
+    >>> position = Pushed("000000000000007.000001.000000000000400", 3)
+    >>> position.added, parse_position(position).end
+    (3, 400)
+    """
+
+    added: int
+
+    def __new__(cls, position: str, added: int = 0) -> Pushed:
+        """The position as a text, with the number beside it."""
+        pushed = super().__new__(cls, position)
+        pushed.added = added
+        return pushed

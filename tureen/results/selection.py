@@ -1,0 +1,90 @@
+"""A selection: the tuples of a stream that an invocation asks for, perhaps in steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter_ns
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tureen.aggregates.expression_values import rows_where, with_now
+from tureen.matching import Selector
+from tureen.pot.queries import RegisteredInput
+from tureen.query import Expression
+from tureen.results.gather import StreamMatches
+from tureen.results.ranges import Range
+from tureen.results.segment import Hits
+from tureen.results.stepping import Stepping
+from tureen.results.view import StreamState
+from tureen.results.watch import Watch
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A query's tuples within ranges of a stream's segments."""
+
+    state: StreamState
+    query_input: RegisteredInput
+    selector: Selector
+    ranges: Sequence[Range]
+    stepping: Stepping | None
+    watch: Watch
+    now: int | None = None
+    """The NOW of the invocation, where the query uses it outside its window."""
+    at_now: Expression | None = None
+    """A condition that tuples must satisfy beside the query's clause."""
+
+    @property
+    def window_rows(self) -> int:
+        """The number of tuples in the window, whether they satisfy the query or not."""
+        if self.stepping is not None:
+            return self.stepping.held
+        return sum(last - first for first, last in self.ranges)
+
+    def matches(self) -> StreamMatches:
+        """The tuples that satisfy the query's clause."""
+        began = perf_counter_ns()
+        hits = [
+            segment.hits(self.query_input, self.selector, first, last)
+            for segment, (first, last) in zip(self.state.segments, self.ranges, strict=True)
+            if last > first
+        ]
+        if self.query_input.clause_id is not None:
+            self._count(self.query_input.clause_id, hits, perf_counter_ns() - began)
+        return StreamMatches(self.state.stream.schema, [hit for hit in hits if len(hit.rows)])
+
+    def rows(self, fields: pa.Schema) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+        """Some columns of the matches, with NOW as a column where it is used, and the step of each row.
+
+        With steps, every row is repeated for each step that it belongs to, step by step.
+        """
+        matches = self.matches()
+        rows = matches.table(fields)
+        rows = rows if self.now is None else with_now(rows, self.now)
+        steps = np.zeros(rows.num_rows, np.int64)
+        if self.stepping is None and self.at_now is None:
+            return rows, steps
+        source = np.arange(rows.num_rows)
+        if self.stepping is not None:
+            source, steps = self.stepping.of_each(self.stepping.axis.places(matches, rows))
+        if self.at_now is not None:
+            holds = np.zeros(rows.num_rows, np.bool_)
+            holds[rows_where(self.at_now, rows)] = True
+            source, steps = source[holds[source]], steps[holds[source]]
+        order = np.argsort(steps, kind="stable")
+        return rows.take(pa.array(source[order])), steps[order]
+
+    def _count(self, clause_id: int, hits: Sequence[Hits], nanoseconds: int) -> None:
+        """Count the request for the decision which results to keep ready; a tail is scanned in any case."""
+        indexed = sum(
+            last - first
+            for segment, (first, last) in zip(self.state.segments, self.ranges, strict=True)
+            if segment.matched_seq is not None
+        )
+        if indexed:
+            matched = sum(len(hit.rows) for hit in hits)
+            eager = self.query_input.number is not None
+            self.watch.note(clause_id, self.state.stream.id, indexed, matched, nanoseconds, kept=eager)
