@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.ready-bench
 
-.PHONY: setup demo serve test flips traffic cases reference check bench bench-quick format clean
+.PHONY: setup demo serve test flips traffic cases reference check style bench bench-quick format clean
 
 setup: $(READY)
 
@@ -43,6 +43,9 @@ check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+style: setup
+	$(BIN)/python -m scripts.style
 
 $(BENCH_READY): $(READY)
 	$(BIN)/pip install --quiet --editable '.[dev,bench]'

@@ -1,0 +1,145 @@
+"""Names: no fillers, and one meaning for each class and module name. `make style` prints all measurements."""
+
+import pytest
+
+from scripts.style import FOLDERS, Module, mirrored, modules, repeated_classes, repeated_modules
+
+NOT_DONE = (
+    "benchmarks/",
+    "tests/aggregates/",
+    "tests/behaviour/",
+    "tests/benchmarks/",
+    "tests/cases/",
+    "tests/cli/",
+    "tests/client/",
+    "tests/conftest.py",
+    "tests/crash/",
+    "tests/damage/",
+    "tests/eddy/",
+    "tests/engine/",
+    "tests/flights/",
+    "tests/language/",
+    "tests/matching/",
+    "tests/oracle/",
+    "tests/pot/",
+    "tests/service/",
+    "tests/stems/",
+    "tests/test_arguments.py",
+    "tests/test_documents.py",
+    "tureen/aggregates/",
+    "tureen/arguments.py",
+    "tureen/cli/",
+    "tureen/client/",
+    "tureen/eddy/",
+    "tureen/errors.py",
+    "tureen/language/",
+    "tureen/matching/",
+    "tureen/pipeline/",
+    "tureen/pot/",
+    "tureen/queries/",
+    "tureen/results/",
+    "tureen/schema.py",
+    "tureen/service/",
+    "tureen/soup/",
+    "tureen/stems/",
+    "tureen/testing/",
+)
+"""Folders and files that still have filler names. Remove an entry when its folder is finished."""
+
+CLASSES_NOT_DONE = frozenset(
+    {
+        "Asked",
+        "Call",
+        "Clauses",
+        "Following",
+        "Frame",
+        "Groups",
+        "Keys",
+        "Lineage",
+        "Output",
+        "Parts",
+        "Reference",
+        "Registered",
+        "Source",
+        "Stream",
+        "Table",
+        "Tables",
+        "Templates",
+        "Tokens",
+        "Told",
+        "View",
+    }
+)
+"""Class names that still have more than one meaning."""
+
+MODULES_NOT_DONE = frozenset({"grouping_sets", "warming", "window_functions"})
+"""Module names that still have more than one meaning."""
+
+
+@pytest.mark.parametrize("folder", [*FOLDERS, "pyspark_tureen", "scripts"])
+def test_no_filler_names(folder: str) -> None:
+    fillers = [
+        f"{module.path}:{line}: {name}"
+        for module in modules(folder)
+        if not module.path.startswith(NOT_DONE)
+        for line, name in module.fillers_to_rename()
+    ]
+    assert not fillers, "\n".join(["Name the thing that the variable holds:", *fillers])
+
+
+def test_class_names_have_one_meaning() -> None:
+    repeated = repeated_classes(modules("tureen"))
+    assert not {name: repeated[name] for name in repeated.keys() - CLASSES_NOT_DONE}
+
+
+def test_module_names_have_one_meaning() -> None:
+    repeated = repeated_modules(modules("tureen"))
+    assert not {name: repeated[name] for name in repeated.keys() - MODULES_NOT_DONE}
+
+
+def test_fillers_outside_short_comprehensions_are_reported() -> None:
+    module = Module(
+        "tureen/example.py",
+        "def pick(some, *, mine):\n"
+        "    for found in some:\n"
+        "        self.wanted = [\n"
+        "            one\n"
+        "            for one in rows\n"
+        "        ]\n"
+        "    return [one for one in rows], one, found.one\n",
+    )
+    assert module.fillers_to_rename() == [
+        (1, "mine"),
+        (1, "some"),
+        (2, "found"),
+        (2, "some"),
+        (3, "wanted"),
+        (4, "one"),
+        (5, "one"),
+        (7, "found"),
+        (7, "one"),
+    ]
+    assert len(module.fillers()) == 11
+
+
+def test_classes_with_the_same_name_are_reported() -> None:
+    sources = [
+        Module("tureen/pot/a.py", "class Run: ...\nclass Query: ...\nclass _Part: ..."),
+        Module("tureen/results/b.py", "class Run: ...\nclass _Part: ..."),
+        Module("tureen/service/c.py", "class Query: ..."),
+    ]
+    assert repeated_classes(sources) == {"Run": ["tureen/pot/a.py", "tureen/results/b.py"]}
+
+
+def test_modules_with_the_same_name_are_reported() -> None:
+    paths = ["pot/runs", "results/runs", "testing/grouped", "results/grouped", "pot/queries", "cli/queries"]
+    sources = [Module(f"tureen/{path}.py", "") for path in paths]
+    assert repeated_modules(sources) == {"runs": ["tureen/pot/runs.py", "tureen/results/runs.py"]}
+
+
+def test_a_test_mirrors_a_module_or_a_package() -> None:
+    sources = ["tureen/arguments.py", "tureen/cli/shell/__init__.py", "benchmarks/soak.py", "tureen/pot/log.py"]
+    assert mirrored("tests/test_arguments.py", sources)
+    assert mirrored("tests/cli/test_shell.py", sources)
+    assert mirrored("tests/benchmarks/test_soak.py", sources)
+    assert not mirrored("tests/service/test_log.py", sources)
