@@ -33,7 +33,7 @@ from tureen.schema import FRACTIONAL, Kind, Schema
 from tureen.testing import Handle, Oracle, comparable, strategies
 from tureen.testing.hand_turned import Batch, HandTurned
 from tureen.testing.truth import holds
-from tureen.testing.values import merged
+from tureen.testing.values import normalized
 from tureen.window import from_micros, to_micros
 
 START = to_micros(strategies.BASE)
@@ -238,7 +238,7 @@ def _likeness(value: Expression, query: Query) -> Callable[[Any, Any], bool]:
     ):
         return alike
     if value.type.kind in FRACTIONAL and any(one.function in _SORTED for one in used):
-        return lambda one, other: _is_same(merged(one), merged(other))
+        return lambda one, other: _is_same(normalized(one), normalized(other))
     return _is_same
 
 

@@ -23,7 +23,7 @@ from tureen.predicate import AllOf
 from tureen.schema import Schema
 from tureen.testing import strategies
 from tureen.testing.truth import holds
-from tureen.testing.values import taken
+from tureen.testing.values import stored_value
 
 SCHEMA = strategies.wide_schema()
 RAISED = "raised"
@@ -91,7 +91,7 @@ def differences(
 ) -> list[str]:
     """Say where Spark and the bound conditions do not agree; what raises is compared only if asked to."""
     spark.createDataFrame(pa.Table.from_pylist(rows, schema=SCHEMA.arrow)).createOrReplaceTempView("s")
-    kept = [{column.name: taken(row[column.name], column.type) for column in SCHEMA.columns} for row in rows]
+    kept = [{column.name: stored_value(row[column.name], column.type) for column in SCHEMA.columns} for row in rows]
     ours = {condition: our_truth(condition, kept) for condition in conditions}
     taken_here = [condition for condition in conditions if ours[condition] != REFUSED]
     assert len(taken_here) >= 0.5 * len(conditions), "too much is refused for this to be a comparison"

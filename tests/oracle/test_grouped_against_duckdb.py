@@ -43,7 +43,7 @@ def test_answers_are_those_of_duckdb(case: Case) -> None:
         for question in questions:
             try:
                 ours = oracle.register(question.text).invoke()
-                theirs = connection.sql(question.judged).to_arrow_table().to_pylist()
+                theirs = connection.sql(question.judge_sql).to_arrow_table().to_pylist()
             except (Unsupported, QueryFailed, duckdb.OutOfRangeException, duckdb.ConversionException):
                 continue
-            assert same(ours, theirs, question.ordered), f"{question.text}\n{question.judged}\n{ours}\n{theirs}"
+            assert same(ours, theirs, question.ordered), f"{question.text}\n{question.judge_sql}\n{ours}\n{theirs}"

@@ -65,10 +65,10 @@ def differences(
         ours, theirs = our_answer(handle), spark_answer(spark, question)
         if isinstance(ours, str) or isinstance(theirs, str):
             if raises_count and not (isinstance(ours, str) and isinstance(theirs, str)):
-                found.append(f"{question.text}\n{question.judged}\nours  {ours}\nSpark {theirs}")
+                found.append(f"{question.text}\n{question.judge_sql}\nours  {ours}\nSpark {theirs}")
             continue
         if not same(ours, theirs.to_pylist(), question.ordered):
-            found.append(f"{question.text}\n{question.judged}\nours  {ours}\nSpark {theirs.to_pylist()}")
+            found.append(f"{question.text}\n{question.judge_sql}\nours  {ours}\nSpark {theirs.to_pylist()}")
         types = [output.value.type.arrow for output in handle.query.outputs]
         if types != theirs.schema.types:
             found.append(f"{question.text}: types {types}, Spark's are {theirs.schema.types}")
@@ -87,7 +87,7 @@ def our_answer(handle: Handle) -> list[dict[str, Any]] | str:
 def spark_answer(spark: SparkSession, question: strategies.Question) -> pa.Table | str:
     """Spark's rows, or what it raised."""
     try:
-        return spark.sql(question.judged).toArrow()
+        return spark.sql(question.judge_sql).toArrow()
     except PySparkException as error:
         return f"raised {str(error).partition(chr(10))[0]}"
 

@@ -15,7 +15,7 @@ from tureen.predicate import Compare, Like
 from tureen.schema import Column, Kind, Schema, Type
 from tureen.testing import strategies
 from tureen.testing.truth import holds
-from tureen.testing.values import taken
+from tureen.testing.values import stored_value
 
 OPS = ("=", "<>", "<", "<=", ">", ">=")
 DOMAINS = {Kind.FLOAT: "double", Kind.DOUBLE: "double", Kind.DECIMAL: "decimal", Kind.STRING: "string"}
@@ -49,7 +49,7 @@ def test_values_are_ordered_as_in_spark(spark: SparkSession, type_: Type) -> Non
     def check(rows: list[dict[str, Any]]) -> None:
         theirs = answers(spark, schema, rows, ", ".join(f"a {op} b AS `{op}`" for op in OPS))
         for row, their in zip(rows, theirs, strict=True):
-            kept = {name: taken(value, type_) for name, value in row.items()}
+            kept = {name: stored_value(value, type_) for name, value in row.items()}
             for op in OPS:
                 ours = holds(Compare("a", op, "b", domain=DOMAINS.get(type_.kind, "int")), kept, schema)
                 assert ours is (their[op] is True), f"{row['a']!r} {op} {row['b']!r}"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tureen.schema import Kind, Schema, Type
 from tureen.testing import strategies
-from tureen.testing.values import taken
+from tureen.testing.values import stored_value
 
 SCHEMA = strategies.wide_schema()
 
@@ -204,7 +204,7 @@ def test_tame_values_can_be_added_up(type_: Type) -> None:
 def test_values_fit_their_type_and_are_sometimes_null(type_: Type) -> None:
     values = drawn(strategies.values(type_), 100)
     assert None in values
-    assert len({value for value in values if value is not None and taken(value, type_) is not None}) > 1
+    assert len({value for value in values if value is not None and stored_value(value, type_) is not None}) > 1
 
 
 @pytest.mark.parametrize("kind", [Kind.FLOAT, Kind.DOUBLE])

@@ -26,7 +26,7 @@ from tureen.predicate import (
 )
 from tureen.schema import Schema, Type
 from tureen.testing.truth import holds, like
-from tureen.testing.values import key_of, order, taken
+from tureen.testing.values import key_of, order, stored_value
 
 SCHEMA = Schema.parse(
     "b BOOLEAN, i INT, j INT, n BIGINT, f FLOAT, d DOUBLE, e DOUBLE, m DECIMAL(10,2), w DECIMAL(38,10), "
@@ -35,7 +35,7 @@ SCHEMA = Schema.parse(
 
 
 def truth(predicate: Predicate, **values: Any) -> bool:
-    row = {column.name: taken(values.get(column.name), column.type) for column in SCHEMA.columns}
+    row = {column.name: stored_value(values.get(column.name), column.type) for column in SCHEMA.columns}
     return holds(predicate, row, SCHEMA)
 
 
@@ -57,7 +57,7 @@ def truth(predicate: Predicate, **values: Any) -> bool:
 )
 def test_values_have_keys(value: Any, type_: str, key: Any) -> None:
     parsed = Type.parse(type_)
-    assert key_of(taken(value, parsed), parsed) == key
+    assert key_of(stored_value(value, parsed), parsed) == key
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_values_have_keys(value: Any, type_: str, key: Any) -> None:
 )
 def test_values_that_do_not_fit_are_refused(value: Any, type_: str) -> None:
     with pytest.raises(InvalidRows):
-        taken(value, Type.parse(type_))
+        stored_value(value, Type.parse(type_))
 
 
 def test_floats_have_one_order() -> None:

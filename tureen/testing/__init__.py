@@ -1,14 +1,14 @@
-"""The test kit: a plain twin of the engine, and random streams, rows and SQL to compare it with.
+"""The test kit: a simple reference implementation of the engine, and random streams, rows and SQL to compare both.
 
-Takes: SQL texts and rows. Holds: every tuple, as a Python dict. Gives: the right answer, slowly.
+Takes: SQL texts and rows. Holds: every tuple, as a Python dict. Gives: the correct answer, slowly.
 Does not know: Spark, runs, indexes, the pot.
 
-* `oracle.py`, `tuples.py`, `values.py`, `truth.py`, `evaluate.py`: the twin
+* `oracle.py`, `tuples.py`, `values.py`, `truth.py`, `evaluate.py`: the oracle
 * `grouped.py`, `steps.py`, `aggregates.py`, `ordered_aggregates.py`, `bivariate.py`, `window_functions.py`,
-  `finishing.py`: groups, steps, OVER and ORDER BY of the twin
-* `hand_turned.py`: the engine itself, without Spark and threads, moved by a test
+  `finishing.py`: groups, steps, OVER and ORDER BY of the oracle
+* `hand_turned.py`: the engine itself, without Spark and threads, driven step by step by a test
 * `strategies.py`, `texts.py`, `literals.py`, `questions.py`, `formulas.py`, `stepped.py`, `windowed.py`, `judged.py`:
-  random inputs; these alone need Hypothesis
+  random inputs; only these need Hypothesis
 """
 
 from tureen.testing.oracle import Handle, Oracle

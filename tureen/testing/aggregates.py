@@ -22,67 +22,67 @@ Arguments = tuple[Any, ...]
 """The values of an aggregate's arguments on one row."""
 
 
-def aggregate(wanted: Aggregate, rows: Sequence[Arguments]) -> Any:
+def aggregate(call: Aggregate, rows: Sequence[Arguments]) -> Any:
     """An aggregate over the rows of a group, which come in order of time and then arrival."""
-    if wanted.function == "count" and not wanted.arguments:
+    if call.function == "count" and not call.arguments:
         return len(rows)
-    if wanted.function in ("first", "last"):
-        return rows[0 if wanted.function == "first" else -1][0] if rows else None
-    if wanted.function in ("max_by", "min_by"):
-        return _by_other(wanted, rows)
-    if wanted.order or wanted.function in ("collect_list", "listagg"):
-        return ordered_aggregate(wanted, rows)
-    if wanted.function in PAIRS:
-        return pair_aggregate(wanted, rows)
+    if call.function in ("first", "last"):
+        return rows[0 if call.function == "first" else -1][0] if rows else None
+    if call.function in ("max_by", "min_by"):
+        return _by_other(call, rows)
+    if call.order or call.function in ("collect_list", "listagg"):
+        return ordered_aggregate(call, rows)
+    if call.function in PAIRS:
+        return pair_aggregate(call, rows)
     present = [row for row in rows if all(value is not None for value in row)]
-    if wanted.distinct:
+    if call.distinct:
         present = list({tuple(map(identity, row)): row for row in reversed(present)}.values())[::-1]
-    if wanted.function == "count":
+    if call.function == "count":
         return len(present)
     if not present:
         return None
-    return _FUNCTIONS[wanted.function](wanted, [row[0] for row in present])
+    return _FUNCTIONS[call.function](call, [row[0] for row in present])
 
 
-def _by_other(wanted: Aggregate, rows: Sequence[Arguments]) -> Any:
-    """The first argument of the row whose second is the greatest or least; the earliest of several."""
+def _by_other(call: Aggregate, rows: Sequence[Arguments]) -> Any:
+    """The first argument of the row with the greatest or least second argument; the earliest of several such rows."""
     best: Arguments | None = None
-    sign = 1 if wanted.function == "max_by" else -1
+    sign = 1 if call.function == "max_by" else -1
     for row in rows:
         if row[1] is None:
             continue
-        if best is None or sign * compare(row[1], best[1], wanted.arguments[1].type) > 0:
+        if best is None or sign * compare(row[1], best[1], call.arguments[1].type) > 0:
             best = row
     return None if best is None else best[0]
 
 
-def _sum(wanted: Aggregate, values: list[Any]) -> Any:
-    if wanted.type.kind in INTEGRAL:
+def _sum(call: Aggregate, values: list[Any]) -> Any:
+    if call.type.kind in INTEGRAL:
         total = sum(values)
         if not -(2**63) <= total < 2**63:
             raise QueryFailed(f"overflow: the sum is {total}")
         return total
-    if wanted.type.kind is Kind.DECIMAL:
-        return _to_decimal(_exact_sum(values), wanted.type)
+    if call.type.kind is Kind.DECIMAL:
+        return _to_decimal(_exact_sum(values), call.type)
     return _total(values)
 
 
-def _avg(wanted: Aggregate, values: list[Any]) -> Any:
-    if wanted.type.kind is Kind.DECIMAL:
-        return _to_decimal(_exact_sum(values) / len(values), wanted.type)
+def _avg(call: Aggregate, values: list[Any]) -> Any:
+    if call.type.kind is Kind.DECIMAL:
+        return _to_decimal(_exact_sum(values) / len(values), call.type)
     if all(map(math.isfinite, values)):
         return _to_double(_exact_sum(values) / len(values))
     return _total(values) / len(values)
 
 
 def _total(values: list[float]) -> float:
-    """The sum of floats; those that are infinite or NaN decide alone."""
-    odd = [value for value in values if not math.isfinite(value)]
-    return sum(odd) if odd else _to_double(_exact_sum(values))
+    """The sum of floats; infinities and NaN alone decide if there are any."""
+    not_finite = [value for value in values if not math.isfinite(value)]
+    return sum(not_finite) if not_finite else _to_double(_exact_sum(values))
 
 
-def _variance(wanted: Aggregate, values: list[float]) -> float | None:
-    sampled = wanted.function.endswith("_samp")
+def _variance(call: Aggregate, values: list[float]) -> float | None:
+    sampled = call.function.endswith("_samp")
     if sampled and len(values) == 1:
         return None
     if not all(map(math.isfinite, values)):
@@ -91,36 +91,36 @@ def _variance(wanted: Aggregate, values: list[float]) -> float | None:
     return _to_double(statistics.variance(exact) if sampled else statistics.pvariance(exact))
 
 
-def _deviation(wanted: Aggregate, values: list[float]) -> float | None:
-    variance = _variance(wanted, values)
+def _deviation(call: Aggregate, values: list[float]) -> float | None:
+    variance = _variance(call, values)
     return None if variance is None else math.sqrt(variance)
 
 
-def _sorted(wanted: Aggregate, values: list[Any]) -> list[Any]:
-    type_ = wanted.arguments[0].type
+def _sorted(call: Aggregate, values: list[Any]) -> list[Any]:
+    type_ = call.arguments[0].type
     return sorted(values, key=cmp_to_key(lambda left, right: compare(left, right, type_)))
 
 
-def _approx_percentile(wanted: Aggregate, values: list[Any]) -> Any:
-    rank = math.ceil(wanted.parameters[0] * len(values))
-    return _sorted(wanted, values)[max(rank, 1) - 1]
+def _approx_percentile(call: Aggregate, values: list[Any]) -> Any:
+    rank = math.ceil(call.parameters[0] * len(values))
+    return _sorted(call, values)[max(rank, 1) - 1]
 
 
-def _percentile(wanted: Aggregate, values: list[float]) -> float:
-    """Between the two values that are nearest to the place, as Spark weighs them."""
-    ascending: list[float] = _sorted(wanted, values)
-    place = wanted.parameters[0] * (len(values) - 1)
-    below, above = ascending[math.floor(place)], ascending[math.ceil(place)]
-    if below == above or place == math.floor(place):
+def _percentile(call: Aggregate, values: list[float]) -> float:
+    """Interpolated between the two values nearest to the position, with Spark's weights."""
+    ascending: list[float] = _sorted(call, values)
+    position = call.parameters[0] * (len(values) - 1)
+    below, above = ascending[math.floor(position)], ascending[math.ceil(position)]
+    if below == above or position == math.floor(position):
         return below
-    return (math.ceil(place) - place) * below + (place - math.floor(place)) * above
+    return (math.ceil(position) - position) * below + (position - math.floor(position)) * above
 
 
 _FUNCTIONS: dict[str, Callable[[Aggregate, list[Any]], Any]] = {
     "sum": _sum,
     "avg": _avg,
-    "min": lambda wanted, values: _sorted(wanted, values)[0],
-    "max": lambda wanted, values: _sorted(wanted, values)[-1],
+    "min": lambda call, values: _sorted(call, values)[0],
+    "max": lambda call, values: _sorted(call, values)[-1],
     "var_samp": _variance,
     "var_pop": _variance,
     "stddev_samp": _deviation,
@@ -147,9 +147,9 @@ def _to_double(exact: Fraction) -> float:
 
 
 def _to_decimal(exact: Fraction, type_: Type) -> Decimal:
-    """A number at the scale of a DECIMAL, rounded half up, or QueryFailed where it has too many digits."""
+    """A number at the scale of a DECIMAL, rounded half up, or QueryFailed if it has too many digits."""
     scaled = abs(exact) * 10**type_.scale
     digits = math.floor(scaled + Fraction(1, 2))
     if digits >= 10**type_.precision:
-        raise QueryFailed(f"overflow: {float(exact)} is no {type_.sql}")
+        raise QueryFailed(f"overflow: {float(exact)} does not fit {type_.sql}")
     return Decimal(f"{-digits if exact < 0 else digits}e-{type_.scale}")

@@ -1,4 +1,4 @@
-"""The value of a scalar expression for one row: DuckDB over a table of that one row."""
+"""The value of a scalar expression for a row: DuckDB over a table of that single row."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tureen.query import NOW, Expression
 from tureen.schema import ARRIVAL, Kind, Schema, Type
 from tureen.testing.values import Exactly
 
-_NOTHING = "_"
-"""The column of the row for an expression that names none: DuckDB has no table without columns."""
+_DUMMY = "_"
+"""The column of the row for an expression without columns: DuckDB has no table without columns."""
 
 Row = Mapping[str, Any]
-"""Kept values by the names of their columns."""
+"""Stored values by column name."""
 
 Types = Mapping[str, Type]
 """The types of a row's columns."""
@@ -32,36 +32,36 @@ def types_of(schema: Schema) -> Types:
 
 
 def value_of(expression: Expression, row: Row, types: Types) -> Any:
-    """The value of an expression for this row, in the one form that its type is kept in; QueryFailed if it raises."""
+    """The value of an expression for this row, in the form in which its type is stored; QueryFailed if it raises."""
     if expression.column is not None:
         return row[expression.column]
     fields = tuple((name, types[name]) for name in expression.columns)
-    return _ask_once(expression.sql, expression.type, fields, tuple(Exactly(row[name]) for name, _ in fields))
+    return _evaluate_once(expression.sql, expression.type, fields, tuple(Exactly(row[name]) for name, _ in fields))
 
 
 def is_true(sql: str, columns: Sequence[str], row: Row, types: Types) -> bool:
-    """Whether a condition is TRUE for this row; unknown is not."""
+    """Whether a condition is TRUE for this row, not FALSE or unknown."""
     fields = tuple((name, types[name]) for name in columns)
     values = tuple(Exactly(row[name]) for name, _ in fields)
-    return _ask_once(f"CAST(({sql}) AS BOOLEAN)", Type(Kind.BOOLEAN), fields, values) is True
+    return _evaluate_once(f"CAST(({sql}) AS BOOLEAN)", Type(Kind.BOOLEAN), fields, values) is True
 
 
 @lru_cache(maxsize=200_000)
-def _ask_once(sql: str, type_: Type, fields: tuple[tuple[str, Type], ...], values: tuple[Exactly, ...]) -> Any:
-    """Ask DuckDB; a row does not change, so the same question is not put again at every later invocation."""
-    names = [(name, one.arrow) for name, one in fields] or [(_NOTHING, pa.null())]
-    row = {name: one.value for (name, _), one in zip(fields, values, strict=True)}
-    asked = pa.Table.from_pylist([{_NOTHING: None, **row}], schema=pa.schema(names))
+def _evaluate_once(sql: str, type_: Type, fields: tuple[tuple[str, Type], ...], values: tuple[Exactly, ...]) -> Any:
+    """Evaluate an expression in DuckDB; rows do not change, so later invocations reuse the result."""
+    columns = [(name, column_type.arrow) for name, column_type in fields] or [(_DUMMY, pa.null())]
+    row = {name: value.value for (name, _), value in zip(fields, values, strict=True)}
+    table = pa.Table.from_pylist([{_DUMMY: None, **row}], schema=pa.schema(columns))
     connection = _connection()
-    connection.register("one", asked)
+    connection.register("row", table)
     try:
-        found = connection.sql(f"SELECT ({sql}) AS value FROM one").to_arrow_table()
+        result = connection.sql(f'SELECT ({sql}) AS value FROM "row"').to_arrow_table()
     except (duckdb.OutOfRangeException, duckdb.ConversionException, duckdb.InvalidInputException) as error:
         raise QueryFailed(f"the query raised: {error}") from error
     finally:
-        connection.unregister("one")
-    # A TIMESTAMP comes without a zone and means UTC, which is how Arrow casts it.
-    (value,) = found.column("value").cast(type_.arrow).to_pylist()
+        connection.unregister("row")
+    # DuckDB's TIMESTAMP has no zone and is in UTC, which Arrow's cast assumes.
+    (value,) = result.column("value").cast(type_.arrow).to_pylist()
     return value
 
 

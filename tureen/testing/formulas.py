@@ -1,4 +1,4 @@
-"""Random scalar expressions and aggregates for Hypothesis, in this language and in that of a judge."""
+"""Random scalar expressions and aggregates for Hypothesis, in Tureen's SQL and in that of a judge."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from hypothesis import strategies as st
 
 from tureen.schema import FRACTIONAL, INTEGRAL, NUMERIC, Column, Kind, Schema, Type, array_of
-from tureen.testing.judged import Call, Formula, Judge, judged
+from tureen.testing.judged import AggregateCall, Formula, Judge, judge_sql
 from tureen.testing.texts import conditions, spelt
 
 _DOUBLE, _BIGINT, _INT, _TINYINT = Type(Kind.DOUBLE), Type(Kind.BIGINT), Type(Kind.INT), Type(Kind.TINYINT)
 _BOOLEAN, _STRING = Type(Kind.BOOLEAN), Type(Kind.STRING)
 _CONDITION = "<condition>"
-"""Stands for a condition, which is drawn only for the form that was chosen."""
+"""Placeholder for a condition, which is drawn only for the form that is chosen."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """What formulas are over."""
+    """The columns that formulas refer to, and which formulas are allowed."""
 
     schema: Schema
     prefix: str = ""
@@ -32,8 +32,8 @@ class Field:
 
 @st.composite
 def scalars(draw: st.DrawFn, field: Field, kinds: frozenset[Kind] | None = None) -> Formula:
-    """A column, or an expression over one or two; the column is of one of the kinds, where the schema has such."""
-    fitting = [one for one in field.schema.columns if kinds is None or one.type.kind in kinds]
+    """A column, or an expression over one or two; of one of the kinds, if the schema has such a column."""
+    fitting = [candidate for candidate in field.schema.columns if kinds is None or candidate.type.kind in kinds]
     column = draw(st.sampled_from(fitting or field.schema.columns))
     name = draw(spelt(column.name, field.prefix))
     if draw(st.integers(0, 2)) == 0:
@@ -47,10 +47,13 @@ def scalars(draw: st.DrawFn, field: Field, kinds: frozenset[Kind] | None = None)
 
 
 def _forms(draw: st.DrawFn, field: Field, column: Column, name: str) -> list[tuple[str, Type]]:
-    """Expressions over a column with their types; a DECIMAL's is only near enough to choose an aggregate by."""
+    """Expressions over a column with their types; the type of a DECIMAL expression is approximate."""
     type_ = column.type
     other = draw(
-        spelt(draw(st.sampled_from([one for one in field.schema.columns if one.type == type_])).name, field.prefix)
+        spelt(
+            draw(st.sampled_from([candidate for candidate in field.schema.columns if candidate.type == type_])).name,
+            field.prefix,
+        )
     )
     forms = [
         (f"{name} IS NULL", _BOOLEAN),
@@ -76,7 +79,7 @@ def _forms(draw: st.DrawFn, field: Field, column: Column, name: str) -> list[tup
             forms += [(f"{name} + {other}", type_), (f"{name} * 2", type_), (f"CAST({name} AS DOUBLE)", _DOUBLE)]
         case Kind.STRING:
             forms += [(f"substring({name}, 1, 1)", _STRING), (f"length({name})", _INT), (f"{name} || 'x'", _STRING)]
-            # DuckDB's own upper leaves letters that become two.
+            # DuckDB's upper does not change letters whose upper case is two letters.
             forms += [(f"upper({name})", _STRING)] if field.judge != "duckdb" else []
         case Kind.DATE:
             forms += [(f"year({name})", _INT), (f"dayofyear({name})", _INT)]
@@ -93,98 +96,110 @@ _FIRSTS = ("first", "any_value", "last", "first|IGNORE NULLS", "last|IGNORE NULL
 _MOMENTS = ("stddev", "stddev_samp", "stddev_pop", "std", "variance", "var_samp", "var_pop")
 _SHARES = ("0.5", "0", "1", "0.25", "0.9", "0.333", "1e-1")
 _ADDED = NUMERIC - FRACTIONAL
-"""What can be added up without loss."""
+"""Types with exact sums."""
 
 
 @st.composite
 def aggregates(draw: st.DrawFn, field: Field) -> Formula:
-    """An aggregate of any kind; floats that are not tame are not added up, for then nobody is right."""
+    """An aggregate of any kind; no sums of floats that are not tame, because their result is undefined."""
     maker = draw(
-        st.sampled_from([_count, _number, _number, _number, _extreme, _extreme, _place, _truth, _listed, _pair])
+        st.sampled_from(
+            [_count, _number, _number, _number, _extreme, _extreme, _positional, _boolean, _collected, _pair]
+        )
     )
     call = maker(draw, field)
     if call.function not in ("first", "last", "any_value") and draw(st.integers(0, 4)) == 0:
         call = replace(call, where=draw(field.conditions()))
-    return Formula(call.own, judged(call, field.judge), call.type, call.exact)
+    return Formula(call.sql, judge_sql(call, field.judge), call.type, call.exact)
 
 
-def _count(draw: st.DrawFn, field: Field) -> Call:
-    one, other = draw(scalars(field)), draw(scalars(field))
+def _count(draw: st.DrawFn, field: Field) -> AggregateCall:
+    first, second = draw(scalars(field)), draw(scalars(field))
     forms = [
-        Call("count", (), _BIGINT),
-        Call("count", (one,), _BIGINT),
-        Call("count", (one, other), _BIGINT),
-        Call("count", (one,), _BIGINT, distinct=True),
-        Call("count", (one, other), _BIGINT, distinct=True),
-        Call("approx_count_distinct", (one,), _BIGINT),
+        AggregateCall("count", (), _BIGINT),
+        AggregateCall("count", (first,), _BIGINT),
+        AggregateCall("count", (first, second), _BIGINT),
+        AggregateCall("count", (first,), _BIGINT, distinct=True),
+        AggregateCall("count", (first, second), _BIGINT, distinct=True),
+        AggregateCall("approx_count_distinct", (first,), _BIGINT),
     ]
     return draw(st.sampled_from(forms))
 
 
-def _number(draw: st.DrawFn, field: Field) -> Call:
+def _number(draw: st.DrawFn, field: Field) -> AggregateCall:
     """Sums, averages, deviations and quantiles."""
-    one = draw(scalars(field, NUMERIC if field.tame else _ADDED))
-    if one.type.kind not in (NUMERIC if field.tame else _ADDED):
-        return Call("count", (one,), _BIGINT)
+    value = draw(scalars(field, NUMERIC if field.tame else _ADDED))
+    if value.type.kind not in (NUMERIC if field.tame else _ADDED):
+        return AggregateCall("count", (value,), _BIGINT)
     distinct: bool = draw(st.integers(0, 4)) == 0
-    exact = one.type.kind in _ADDED
-    total = _BIGINT if one.type.kind in INTEGRAL else one.type if exact else _DOUBLE
-    forms = [Call("sum", (one,), total, distinct, exact=exact)] * 2
-    if one.type.kind in INTEGRAL:
-        forms += [Call(draw(st.sampled_from(["bit_and", "bit_or", "bit_xor"])), (one,), one.type, distinct)]
-    if field.tame or one.type.kind is Kind.DECIMAL:
-        decimal = one.type.kind is Kind.DECIMAL
+    exact = value.type.kind in _ADDED
+    total = _BIGINT if value.type.kind in INTEGRAL else value.type if exact else _DOUBLE
+    forms = [AggregateCall("sum", (value,), total, distinct, exact=exact)] * 2
+    if value.type.kind in INTEGRAL:
+        forms += [
+            AggregateCall(draw(st.sampled_from(["bit_and", "bit_or", "bit_xor"])), (value,), value.type, distinct)
+        ]
+    if field.tame or value.type.kind is Kind.DECIMAL:
+        decimal = value.type.kind is Kind.DECIMAL
         average = draw(st.sampled_from(["avg", "mean"]))
-        forms += [Call(average, (one,), one.type if decimal else _DOUBLE, distinct and average == "avg", exact=decimal)]
+        forms += [
+            AggregateCall(
+                average, (value,), value.type if decimal else _DOUBLE, distinct and average == "avg", exact=decimal
+            )
+        ]
     if field.tame:
-        forms += [Call(draw(st.sampled_from(_MOMENTS)), (one,), _DOUBLE, exact=False)]
-        forms += [Call("percentile", (one,), _DOUBLE, parameter=draw(st.sampled_from(_SHARES)), exact=False)]
-        forms += [Call("median", (one,), _DOUBLE, exact=False)]
+        forms += [AggregateCall(draw(st.sampled_from(_MOMENTS)), (value,), _DOUBLE, exact=False)]
+        forms += [AggregateCall("percentile", (value,), _DOUBLE, parameter=draw(st.sampled_from(_SHARES)), exact=False)]
+        forms += [AggregateCall("median", (value,), _DOUBLE, exact=False)]
     return draw(st.sampled_from(forms))
 
 
-def _extreme(draw: st.DrawFn, field: Field) -> Call:
-    one = draw(scalars(field))
-    return Call(draw(st.sampled_from(["min", "max"])), (one,), one.type, distinct=draw(st.integers(0, 9)) == 0)
+def _extreme(draw: st.DrawFn, field: Field) -> AggregateCall:
+    value = draw(scalars(field))
+    return AggregateCall(
+        draw(st.sampled_from(["min", "max"])), (value,), value.type, distinct=draw(st.integers(0, 9)) == 0
+    )
 
 
-def _place(draw: st.DrawFn, field: Field) -> Call:
-    """One of the values, by its place."""
-    one, other = draw(scalars(field)), draw(scalars(field))
-    forms = [Call(draw(st.sampled_from(_FIRSTS)), (one,), one.type)] * 2
-    forms += [Call(draw(st.sampled_from(["max_by", "min_by"])), (one, other), one.type)]
-    if one.type.kind in NUMERIC | {Kind.DATE, Kind.TIMESTAMP}:
-        forms += [Call("approx_percentile", (one,), one.type, parameter=draw(st.sampled_from(_SHARES)))]
+def _positional(draw: st.DrawFn, field: Field) -> AggregateCall:
+    """One of the values, by its position."""
+    value, key = draw(scalars(field)), draw(scalars(field))
+    forms = [AggregateCall(draw(st.sampled_from(_FIRSTS)), (value,), value.type)] * 2
+    forms += [AggregateCall(draw(st.sampled_from(["max_by", "min_by"])), (value, key), value.type)]
+    if value.type.kind in NUMERIC | {Kind.DATE, Kind.TIMESTAMP}:
+        forms += [AggregateCall("approx_percentile", (value,), value.type, parameter=draw(st.sampled_from(_SHARES)))]
     return draw(st.sampled_from(forms))
 
 
-def _listed(draw: st.DrawFn, field: Field) -> Call:
-    """All values as a list or a text, or the most frequent one."""
-    one = draw(scalars(field))
-    forms = [Call(draw(st.sampled_from(["collect_list", "array_agg"])), (one,), array_of(one.type), exact=False)]
-    forms += [Call("collect_set", (one,), array_of(one.type), exact=False)]
-    forms += [Call("mode", (one,), one.type)]
-    if one.type.kind is Kind.STRING:
-        forms += [Call("listagg", (one,), _STRING, parameter=draw(st.sampled_from(["','", "''"])))] * 3
+def _collected(draw: st.DrawFn, field: Field) -> AggregateCall:
+    """All values as a list or a text, or the most frequent value."""
+    value = draw(scalars(field))
+    forms = [
+        AggregateCall(draw(st.sampled_from(["collect_list", "array_agg"])), (value,), array_of(value.type), exact=False)
+    ]
+    forms += [AggregateCall("collect_set", (value,), array_of(value.type), exact=False)]
+    forms += [AggregateCall("mode", (value,), value.type)]
+    if value.type.kind is Kind.STRING:
+        forms += [AggregateCall("listagg", (value,), _STRING, parameter=draw(st.sampled_from(["','", "''"])))] * 3
     return draw(st.sampled_from(forms))
 
 
-def _pair(draw: st.DrawFn, field: Field) -> Call:
+def _pair(draw: st.DrawFn, field: Field) -> AggregateCall:
     """A statistic of two values."""
-    one, other = (draw(scalars(field, NUMERIC if field.tame else _ADDED)) for _ in range(2))
-    if not field.tame or any(value.type.kind not in NUMERIC for value in (one, other)):
-        return Call("count", (one, other), _BIGINT)
+    left, right = (draw(scalars(field, NUMERIC if field.tame else _ADDED)) for _ in range(2))
+    if not field.tame or any(value.type.kind not in NUMERIC for value in (left, right)):
+        return AggregateCall("count", (left, right), _BIGINT)
     names = ["covar_pop", "covar_samp"]
     if field.judge != "duckdb":
-        # DuckDB raises where there is no number.
+        # DuckDB raises where the result is not a number.
         names += ["corr", "regr_slope", "regr_intercept", "regr_r2", "regr_sxx", "regr_avgx"]
     name = draw(st.sampled_from(names))
-    return Call(name, (one, other), _DOUBLE, exact=False)
+    return AggregateCall(name, (left, right), _DOUBLE, exact=False)
 
 
-def _truth(draw: st.DrawFn, field: Field) -> Call:
+def _boolean(draw: st.DrawFn, field: Field) -> AggregateCall:
     condition = draw(field.conditions())
     name, type_ = draw(
         st.sampled_from([("count_if", _BIGINT), ("bool_and", _BOOLEAN), ("bool_or", _BOOLEAN), ("every", _BOOLEAN)])
     )
-    return Call(name, (Formula(condition, condition, _BOOLEAN),), type_)
+    return AggregateCall(name, (Formula(condition, condition, _BOOLEAN),), type_)

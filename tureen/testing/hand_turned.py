@@ -1,7 +1,7 @@
-"""The engine, turned by hand: each step of the pipeline when a test says so, without Spark and threads.
+"""The engine without Spark and threads: a test runs each step of the pipeline explicitly.
 
-It calls the same functions as the sink's tasks, the sink's commit and the upkeep, so that a test can put a registration
-between a batch's pin and its commit, or look at an answer while debts are owed.
+It calls the same functions as the sink's tasks, the sink's commit and the upkeep, so that a test can register a query
+between a batch's pin and its commit, or invoke one while debts are owed.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from tureen.window import to_micros
 
 
 class HandClock:
-    """A clock that shows the moment it is set to."""
+    """A clock that a test sets."""
 
     def __init__(self, moment: datetime) -> None:
-        """Show that moment."""
+        """Start at that moment."""
         self.moment = moment
 
     def __call__(self) -> int:
@@ -50,26 +50,26 @@ class HandClock:
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch that is written and not yet committed."""
+    """A batch that is written but not committed."""
 
     stream_id: int
     attempt: str
     runs: list[NewRun]
 
 
-def change(catalog: Catalog, one: Registration | Unregistration) -> str:
-    """Let one query come or go by itself, and return its handle."""
-    (outcome,) = change_together(catalog, [one])
+def change(catalog: Catalog, request: Registration | Gone) -> str:
+    """Register or unregister a query in a commit of its own, and return its handle."""
+    (outcome,) = change_together(catalog, [request])
     if isinstance(outcome, Exception):
         raise outcome
     return outcome
 
 
 class HandTurned:
-    """A pot whose pipeline moves only when told to."""
+    """A pot whose pipeline runs only when a test calls its steps."""
 
     def __init__(self, root: Path, clock: Callable[[], int] = micros_now) -> None:
-        """Make or open the pot in that directory."""
+        """Create or open the pot in that directory."""
         root.mkdir(parents=True, exist_ok=True)
         self.catalog = Catalog(root, create=True)
         self._clock = clock
@@ -79,13 +79,13 @@ class HandTurned:
     def create_stream(
         self, name: str, schema: str, time: str | None = None, clock: str = "wall", retain: str | None = None
     ) -> None:
-        """Make a stream."""
-        kept = None if retain is None else parse_duration(retain)
+        """Create a stream."""
+        retention = None if retain is None else parse_duration(retain)
         with self.catalog.write() as tx:
-            create_stream(tx, name, Schema.parse(schema, time), clock=clock, retain=kept, source=None)
+            create_stream(tx, name, Schema.parse(schema, time), clock=clock, retain=retention, source=None)
 
     def begin(self, name: str, rows: Any, parts: int = 1) -> Batch:
-        """Pin, match and write a batch as so many tasks would, without committing it."""
+        """Pin, match and write a batch as `parts` tasks would, without committing it."""
         with self.catalog.read() as tx:
             stream = find_stream(tx, name)
             pinned = pin(tx, self.catalog.root, stream)
@@ -108,23 +108,23 @@ class HandTurned:
             append_runs(tx, take_seq(tx), batch.stream_id, batch.runs)
 
     def push(self, name: str, rows: Any, parts: int = 1) -> None:
-        """A whole batch, from rows to commit."""
+        """Write and commit a batch."""
         self.commit(self.begin(name, rows, parts))
 
     def register(self, sql: str, *, materialize: bool | None = True, name: str | None = None) -> str:
-        """Let a query stand and return its handle; None leaves it to `choose` whether its results are kept."""
+        """Register a query and return its handle; with `materialize=None`, `choose` decides whether it is eager."""
         with self.catalog.read() as tx:
-            query = bind_query(sql, lambda wanted: _named(find_stream(tx, wanted)))
-            inputs = tuple(NewInput(find_stream(tx, entry.relation).id, entry.clause) for entry in query.inputs)
+            query = bind_query(sql, lambda stream_name: _named(find_stream(tx, stream_name)))
+            stream = find_stream(tx, query.stream)
         shape = shape_of(sql).text
         return change(self.catalog, Registration(sql, shape, inputs, eager=materialize, name=name))
 
     def unregister(self, handle: str) -> None:
-        """Let it stand no longer."""
-        change(self.catalog, Unregistration(handle))
+        """Unregister a query."""
+        change(self.catalog, Gone(handle))
 
     def compile(self) -> None:
-        """Compile what was registered, for the next batches."""
+        """Compile the registered queries for the next batches."""
         for stream in self._streams():
             compile_queries(self.catalog, stream)
 
@@ -134,21 +134,21 @@ class HandTurned:
             pay_debts(self.catalog, stream, lambda debts: [pay(debt) for debt in debts], 1 << 62)
 
     def choose(self, seconds: float) -> bool:
-        """Decide again which clauses are kept ready, as if so many seconds had passed."""
+        """Decide again which clauses are eager, as if that many seconds had passed."""
         return self._chooser.choose(seconds)
 
     def seal(self, *, everything: bool = False) -> None:
-        """Merge what there is to merge; `everything` whatever its size."""
+        """Merge the runs that are due; with `everything`, all runs."""
         for stream in self._streams():
             upkeep.seal(self.catalog, stream, everything=everything)
 
     def repair(self) -> None:
-        """Write anew what was noticed to be damaged."""
+        """Rewrite the files that were reported as damaged."""
         for stream in self._streams():
             repair(self.catalog, stream)
 
     def expire(self, grace: int = 0) -> None:
-        """Drop what has been before the horizon for so many microseconds."""
+        """Drop runs that have been before the horizon for `grace` microseconds."""
         for stream in self._streams():
             upkeep.expire(self.catalog, stream, self._clock(), grace=grace)
 
@@ -157,7 +157,7 @@ class HandTurned:
         return self.invoker.invoke(handle, now)
 
     def close(self) -> None:
-        """Let go of the catalog, as the engine does."""
+        """Sign and close the catalog, as the engine does."""
         self.catalog.sign()
         self.catalog.close()
 

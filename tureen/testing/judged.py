@@ -1,7 +1,7 @@
-"""The same value in this language and in that of a judge: Spark or DuckDB, over a table that is all there is.
+"""The same value in Tureen's SQL and in the SQL of a judge: Spark or DuckDB, over a table of all tuples.
 
-The judge's table has one column more, the tuple's number by time and then arrival. What depends on the order of rows
-is said with it.
+The judge's table has an additional column, the tuple's number by time and then arrival. Expressions that depend on the
+order of rows use it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal
 from tureen.schema import INTEGRAL, Type
 
 Judge = Literal["spark", "duckdb"]
-"""Who gives the second opinion."""
+"""The engine that answers are compared with."""
 
 RANK = "_rank"
 """The column of the judge's table: the tuple's number by time and then arrival."""
@@ -20,18 +20,18 @@ RANK = "_rank"
 
 @dataclass(frozen=True)
 class Formula:
-    """A value: in this language, in the judge's, and what is known of it."""
+    """A value: its text in Tureen's SQL and in the judge's, its type, and whether it is exact."""
 
-    own: str
-    judged: str
+    sql: str
+    judge_sql: str
     type: Type
     exact: bool = True
-    """Whether any right evaluation gives the very same bits; sums of DOUBLE depend on their order."""
+    """Whether every correct evaluation returns the same bits; sums of DOUBLE depend on their order."""
 
 
 @dataclass(frozen=True)
-class Call:
-    """An aggregate before it is written down; what comes after `|` in its name stands after its parentheses."""
+class AggregateCall:
+    """An aggregate call; the text after `|` in its name follows the parentheses."""
 
     function: str
     arguments: tuple[Formula, ...]
@@ -42,20 +42,22 @@ class Call:
     exact: bool = True
 
     @property
-    def own(self) -> str:
-        """As this language writes it."""
+    def sql(self) -> str:
+        """The call in Tureen's SQL."""
         name, _, after = self.function.partition("|")
-        inner = ", ".join([*(one.own for one in self.arguments), *([self.parameter] if self.parameter else [])])
+        inner = ", ".join(
+            [*(argument.sql for argument in self.arguments), *([self.parameter] if self.parameter else [])]
+        )
         text = f"{name}({'DISTINCT ' if self.distinct else ''}{inner or '*'})"
         text += f" FILTER (WHERE {self.where})" if self.where else ""
         return text + (f" {after}" if after else "")
 
 
-def judged(call: Call, judge: Judge | None) -> str:
-    """An aggregate as the judge writes it; as this language does, where there is no judge."""
+def judge_sql(call: AggregateCall, judge: Judge | None) -> str:
+    """The call in the judge's SQL, or in Tureen's if there is no judge."""
     if judge is None:
-        return call.own
-    arguments, name = [one.judged for one in call.arguments], call.function
+        return call.sql
+    arguments, name = [argument.judge_sql for argument in call.arguments], call.function
     wheres = [call.where] if call.where else []
     if name.startswith(("first", "any_value", "last")):
         wheres += [f"({arguments[0]}) IS NOT NULL"] if "IGNORE" in name else []
@@ -69,10 +71,10 @@ def judged(call: Call, judge: Judge | None) -> str:
     elif judge == "spark":
         text = _in_spark(call, arguments)
     else:
-        text, more = _in_duckdb(call, arguments)
-        wheres += more
-    filtered = f" FILTER (WHERE {' AND '.join(f'({one})' for one in wheres)})" if wheres else ""
-    # DuckDB's sum of whole numbers is wider, and is brought back after the filter.
+        text, conditions = _in_duckdb(call, arguments)
+        wheres += conditions
+    filtered = f" FILTER (WHERE {' AND '.join(f'({condition})' for condition in wheres)})" if wheres else ""
+    # DuckDB's sum of integers is a HUGEINT.
     widens = judge == "duckdb" and name == "sum" and call.type.kind in INTEGRAL
     return f"CAST({text}{filtered} AS BIGINT)" if widens else text + filtered
 
@@ -80,24 +82,24 @@ def judged(call: Call, judge: Judge | None) -> str:
 _LISTS = ("collect_list", "array_agg", "collect_set", "listagg", "mode")
 
 
-def _listed(call: Call, arguments: list[str], judge: Judge, wheres: list[str]) -> str:
-    """Values in order of their rows, or ascending where each counts once."""
-    only = f" FILTER (WHERE {' AND '.join(f'({one})' for one in wheres)})"
+def _listed(call: AggregateCall, arguments: list[str], judge: Judge, wheres: list[str]) -> str:
+    """Values in row order, or ascending for sets."""
+    filtered = f" FILTER (WHERE {' AND '.join(f'({condition})' for condition in wheres)})"
     value = arguments[0]
     if call.function == "mode":
         order = f"mode() WITHIN GROUP (ORDER BY {value})" if judge == "spark" else f"mode({value} ORDER BY {value})"
-        return order + only
+        return order + filtered
     if call.function == "listagg":
         order = f"{value}, {call.parameter}) WITHIN GROUP (ORDER BY {RANK}"
         inner = f"listagg({order})" if judge == "spark" else f"string_agg({value}, {call.parameter} ORDER BY {RANK})"
-        return inner + only
+        return inner + filtered
     if judge == "spark":
         if call.function == "collect_set":
-            return f"sort_array(collect_set({value}){only})"
-        pairs = f"array_sort(collect_list(struct({RANK} AS r, {value} AS v)){only})"
-        return f"transform({pairs}, one -> one.v)"
+            return f"sort_array(collect_set({value}){filtered})"
+        pairs = f"array_sort(collect_list(struct({RANK} AS r, {value} AS v)){filtered})"
+        return f"transform({pairs}, pair -> pair.v)"
     inner = f"DISTINCT {value} ORDER BY {value}" if call.function == "collect_set" else f"{value} ORDER BY {RANK}"
-    return f"coalesce(list({inner}){only}, [])"
+    return f"coalesce(list({inner}){filtered}, [])"
 
 
 def _first(value: str, judge: Judge) -> str:
@@ -109,7 +111,7 @@ def _last(value: str, judge: Judge) -> str:
 
 
 def _by(name: str, arguments: list[str], judge: Judge) -> str:
-    """The earliest row of the greatest or least, which neither of them promises by itself."""
+    """The earliest row of the greatest or least, which neither judge guarantees by itself."""
     value, other = arguments
     greatest = name == "max_by"
     if judge == "spark":
@@ -117,22 +119,22 @@ def _by(name: str, arguments: list[str], judge: Judge) -> str:
     return f"first({value} ORDER BY {other} {'DESC' if greatest else 'ASC'}, {RANK})"
 
 
-def _in_spark(call: Call, arguments: list[str]) -> str:
+def _in_spark(call: AggregateCall, arguments: list[str]) -> str:
     if call.function == "approx_count_distinct":
         return f"count(DISTINCT {arguments[0]})"
     inner = ", ".join([*arguments, *([call.parameter] if call.parameter else [])])
     return f"{call.function}({'DISTINCT ' if call.distinct else ''}{inner or '*'})"
 
 
-def _in_duckdb(call: Call, arguments: list[str]) -> tuple[str, list[str]]:
+def _in_duckdb(call: AggregateCall, arguments: list[str]) -> tuple[str, list[str]]:
     """The aggregate, and conditions for its FILTER."""
     distinct = "DISTINCT " if call.distinct else ""
     match call.function:
         case "count" if len(arguments) > 1:
             pair = f"({', '.join(arguments)})"
-            return f"count({distinct}{pair})", [f"({one}) IS NOT NULL" for one in arguments]
+            return f"count({distinct}{pair})", [f"({argument}) IS NOT NULL" for argument in arguments]
         case "count_if":
-            # DuckDB's own gives NULL where the filter leaves nothing.
+            # DuckDB's count_if returns NULL if the filter removes all rows.
             return "count(*)", [arguments[0]]
         case "approx_count_distinct":
             return f"count(DISTINCT {arguments[0]})", []

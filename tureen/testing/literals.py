@@ -1,4 +1,4 @@
-"""Random SQL literals for Hypothesis: constants that a column of a type can be compared with."""
+"""Random SQL literals for Hypothesis: constants to compare a column of a type with."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SPARK_ONLY = {
     Kind.TINYINT: ["2S", "3Y", "2L", "2.5D", "1.5F", "2BD", "'2'", "100Y"],
     Kind.SMALLINT: ["2S", "3Y", "2L", "2.5D", "1.5F", "2BD", "'2'", "1000S"],
     Kind.INT: ["2S", "3Y", "2L", "2.5D", "1.5F", "2BD", "'2'", "9223372036854775808"],
-    # Not beyond BIGINT: there Spark answers for NULL, and we do not (docs/language.md).
+    # No constants beyond BIGINT: Spark and Tureen treat NULL differently there (docs/language.md).
     Kind.BIGINT: ["2L", "9007199254740992D", "2.5BD", "'2'"],
     Kind.FLOAT: ["0.1F", "0.1D", "0.1BD", "2L", "'0.1'", "9007199254740993", "16777217.0", "float('NaN')"],
     Kind.DOUBLE: ["0.1F", "0.1D", "2.5BD", "'2.5'", "double('Infinity')", "-0.0D", "16777217L"],
@@ -108,7 +108,7 @@ def _instants(portable: bool) -> st.SearchStrategy[str]:
 
 @st.composite
 def patterns(draw: st.DrawFn, portable: bool = True) -> str:
-    """LIKE patterns as SQL text, some with an ESCAPE of their own."""
+    """LIKE patterns as SQL text, some with an ESCAPE clause."""
     pieces = draw(
         st.lists(st.sampled_from(["%", "%", "_", "a", "b", "ab", "A", "é", "😀", "'", "%%", "\n"]), max_size=4)
     )
@@ -116,8 +116,8 @@ def patterns(draw: st.DrawFn, portable: bool = True) -> str:
     if style == "none" or (style == "backslash" and portable):
         return quoted("".join(pieces))
     escape = "!" if style == "own" else "\\"
-    place = draw(st.integers(0, len(pieces)))
-    pieces.insert(place, escape + draw(st.sampled_from(["%", "_", escape])))
+    position = draw(st.integers(0, len(pieces)))
+    pieces.insert(position, escape + draw(st.sampled_from(["%", "_", escape])))
     text = "".join(pieces)
     if style == "own":
         return f"{quoted(text)} ESCAPE '!'"

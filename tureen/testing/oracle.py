@@ -1,7 +1,7 @@
-"""The oracle: every query alone, from scratch, over all tuples so far.
+"""The oracle: evaluates every query alone, from scratch, over all tuples so far.
 
-The plain twin that the shared engine must equal at every step, for any arrival order, any
-batching, and queries before or after data.
+The shared engine must return the same answers at every step, for any arrival order, any batching, and queries
+registered before or after the data.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from tureen.schema import ARRIVAL, Schema
 from tureen.testing.evaluate import types_of
 from tureen.testing.finishing import finish
 from tureen.testing.grouped import grouped_rows, grouped_types, stepped_rows, stepped_types
-from tureen.testing.steps import View
-from tureen.testing.truth import selected
-from tureen.testing.tuples import Stream, Tuple, in_window
-from tureen.testing.values import taken
+from tureen.testing.steps import WindowView
+from tureen.testing.truth import selected_rows
+from tureen.testing.tuples import OracleStream, Tuple, in_window
+from tureen.testing.values import stored_value
 from tureen.window import from_micros, to_micros
 
 _UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
@@ -37,7 +37,7 @@ def wall_clock() -> int:
 
 @dataclass(frozen=True)
 class Handle:
-    """A registered query, as its owner holds it."""
+    """A registered query."""
 
     id: int
     query: Query
@@ -48,12 +48,12 @@ class Handle:
         return self.oracle.invoke(self, now)
 
     def unregister(self) -> None:
-        """Give the query up."""
+        """Unregister the query."""
         self.oracle.unregister(self)
 
 
 class Oracle:
-    """The plain twin of the embedded soup, for queries over one stream.
+    """A reference implementation of the embedded soup, for queries over one stream.
 
     >>> oracle = Oracle()
     >>> oracle.create_stream("trades", "sym STRING, price DOUBLE")
@@ -64,9 +64,9 @@ class Oracle:
     """
 
     def __init__(self, clock: Callable[[], int] = wall_clock) -> None:
-        """Start empty; `clock` gives the wall clock in microseconds, and may be turned by hand."""
+        """Start empty; `clock` returns the wall clock in microseconds."""
         self._clock = clock
-        self._streams: dict[str, Stream] = {}
+        self._streams: dict[str, OracleStream] = {}
         self._handles: dict[int, Handle] = {}
         self._registered = 0
 
@@ -78,28 +78,28 @@ class Oracle:
         clock: str = "wall",
         retain: str | timedelta | None = None,
     ) -> None:
-        """Make a stream; its schema is text as in Spark SQL."""
+        """Create a stream; its schema is text as in Spark SQL."""
         if name.lower() in self._streams:
-            raise DuplicateName(f"there is a stream '{name}' already")
+            raise DuplicateName(f"stream '{name}' already exists")
         if clock not in ("wall", "stream"):
-            raise InvalidSchema(f"no such clock: '{clock}'")
+            raise InvalidSchema(f"clock must be 'wall' or 'stream', got '{clock}'")
         bound = schema if isinstance(schema, Schema) else Schema.parse(schema, time)
-        self._streams[name.lower()] = Stream(name, bound, clock, _interval(retain))
+        self._streams[name.lower()] = OracleStream(name, bound, clock, _interval(retain))
 
     def push(
         self, name: str, rows: Iterable[Mapping[str, Any]] | pa.Table | pa.RecordBatch, at: int | None = None
     ) -> None:
-        """Take rows, all or none; `at` is their arrival time where the stream has no time column."""
+        """Append rows, all or none; `at` is their arrival time where the stream has no time column."""
         stream = self._stream(name)
-        listed = rows.to_pylist() if isinstance(rows, pa.Table | pa.RecordBatch) else list(rows)
+        row_dicts = rows.to_pylist() if isinstance(rows, pa.Table | pa.RecordBatch) else list(rows)
         arrival = from_micros(self._clock() if at is None else at)
-        taken_rows = [_taken_row(row, stream.schema, arrival) for row in listed]
-        for values in taken_rows:
+        stored_rows = [_stored_row(row, stream.schema, arrival) for row in row_dicts]
+        for values in stored_rows:
             moment = to_micros(values[stream.schema.time_column])
             stream.tuples.append(Tuple(len(stream.tuples), moment, values))
 
     def register(self, sql: str | Query) -> Handle:
-        """Register a query, as text or bound already."""
+        """Register a query, given as text or bound."""
         query = sql if isinstance(sql, Query) else bind_query(sql, self._lookup)
         self._registered += 1
         handle = Handle(self._registered, query, self)
@@ -107,12 +107,12 @@ class Oracle:
         return handle
 
     def unregister(self, handle: Handle) -> None:
-        """Forget a query."""
+        """Unregister a query."""
         if self._handles.pop(handle.id, None) is None:
             raise UnknownQuery(f"no query {handle.id}")
 
     def invoke(self, handle: Handle, now: datetime | int | None = None) -> list[dict[str, Any]]:
-        """The answer at `now` (micros or an instant): window → WHERE → groups, if any → outputs and their order."""
+        """The answer at `now` (microseconds or a datetime): window → WHERE → groups → outputs and their order."""
         if handle.id not in self._handles:
             raise UnknownQuery(f"no query {handle.id}")
         query = handle.query
@@ -124,37 +124,37 @@ class Oracle:
             now = to_micros(now)
         span = query.stream.window.span(now)
         window = in_window(stream.retained(wall), span)
-        view = View(stream, span, now, wall, window)
+        view = WindowView(stream, span, now, wall, window)
         if query.grouping is not None:
             return finish(query, grouped_rows(query, query.grouping, view), grouped_types(query.grouping))
         if query.steps is not None:
             return finish(query, stepped_rows(query, query.steps, view), stepped_types(stream.schema))
-        rows = selected(query, window, stream.schema, now)
+        rows = selected_rows(query, window, stream.schema, now)
         return finish(query, rows, types_of(stream.schema))
 
     def tuples(self, name: str) -> list[Tuple]:
-        """Every tuple that a stream ever took, in arrival order."""
+        """All tuples that were ever pushed to a stream, in arrival order."""
         return list(self._stream(name).tuples)
 
-    def _stream(self, name: str) -> Stream:
-        found = self._streams.get(name.lower())
-        if found is None:
+    def _stream(self, name: str) -> OracleStream:
+        stream = self._streams.get(name.lower())
+        if stream is None:
             raise UnknownStream(f"no stream '{name}'")
-        return found
+        return stream
 
     def _lookup(self, name: str) -> tuple[str, Schema]:
         stream = self._stream(name)
         return stream.name, stream.schema
 
 
-def _taken_row(row: Mapping[str, Any], schema: Schema, arrival: datetime) -> dict[str, Any]:
-    given: dict[str, Any] = {}
+def _stored_row(row: Mapping[str, Any], schema: Schema, arrival: datetime) -> dict[str, Any]:
+    present: dict[str, Any] = {}
     for name, value in row.items():
         column = schema.find(name)
         if column is None:
-            raise InvalidRows(f"there is no column '{name}'")
-        given[column.name] = taken(value, column.type)
-    values = {column.name: given.get(column.name) for column in schema.columns}
+            raise InvalidRows(f"unknown column '{name}'")
+        present[column.name] = stored_value(value, column.type)
+    values = {column.name: present.get(column.name) for column in schema.columns}
     if schema.time is None:
         values[ARRIVAL] = arrival
     if values[schema.time_column] is None:
@@ -163,7 +163,7 @@ def _taken_row(row: Mapping[str, Any], schema: Schema, arrival: datetime) -> dic
 
 
 def _interval(text: str | timedelta | None) -> int | None:
-    """A length of time in microseconds: a timedelta, or a text such as `10 minutes`."""
+    """A duration in microseconds: a timedelta, or a text such as `10 minutes`."""
     if text is None:
         return None
     if isinstance(text, timedelta):

@@ -9,57 +9,59 @@ from typing import Any
 
 from tureen.query import Aggregate, Direction
 from tureen.schema import Type
-from tureen.testing.values import compare, identity, merged
+from tureen.testing.values import compare, identity, normalized
 
 Arguments = tuple[Any, ...]
 
 
-def ordered_aggregate(wanted: Aggregate, rows: Sequence[Arguments]) -> Any:
-    """A list, a text or one of the values, of rows in order of time and then arrival."""
+def ordered_aggregate(call: Aggregate, rows: Sequence[Arguments]) -> Any:
+    """A list, a text or one of the values; the rows come in order of time and then arrival."""
     present = [row for row in rows if row[0] is not None]
-    if wanted.distinct:
-        unique = {identity(merged(row[0])): (merged(row[0]),) for row in reversed(present)}
+    if call.distinct:
+        unique = {identity(normalized(row[0])): (normalized(row[0]),) for row in reversed(present)}
         present = list(unique.values())
-    types = [argument.type for argument in wanted.arguments]
-    places = range(len(types) - len(wanted.order), len(types))
-    # A stable sort by the last key first leaves those that are equal in all keys as they were.
-    for place, direction in reversed(list(zip(places, wanted.order, strict=True))):
-        present = _sorted(present, place, types[place], direction)
+    types = [argument.type for argument in call.arguments]
+    columns = range(len(types) - len(call.order), len(types))
+    # Stable sorts from the last key to the first keep the order of rows that are equal in all keys.
+    for column, direction in reversed(list(zip(columns, call.order, strict=True))):
+        present = _sorted(present, column, types[column], direction)
     values = [row[0] for row in present]
-    match wanted.function:
+    match call.function:
         case "collect_list" | "collect_set":
             return values
         case "listagg":
-            return wanted.separator.join(values) if values else None
+            return call.separator.join(values) if values else None
         case "mode":
             return _most_frequent(values)
-    return _quantile(wanted, values) if values else None
+    return _quantile(call, values) if values else None
 
 
-def _sorted(rows: list[Arguments], place: int, type_: Type, direction: Direction) -> list[Arguments]:
+def _sorted(rows: list[Arguments], column: int, type_: Type, direction: Direction) -> list[Arguments]:
     def order(left: Arguments, right: Arguments) -> int:
-        one, other = left[place], right[place]
-        if one is None or other is None:
-            return compare(one, other, type_, direction.nulls_first)
-        return compare(one, other, type_) * (-1 if direction.descending else 1)
+        first, second = left[column], right[column]
+        if first is None or second is None:
+            return compare(first, second, type_, direction.nulls_first)
+        return compare(first, second, type_) * (-1 if direction.descending else 1)
 
     return sorted(rows, key=cmp_to_key(order))
 
 
 def _most_frequent(values: list[Any]) -> Any:
-    """The most frequent value, and of several the first."""
+    """The most frequent value; the first of several such values."""
     counts: dict[Any, int] = {}
     for value in values:
-        counts[identity(merged(value))] = counts.get(identity(merged(value)), 0) + 1
-    return max((merged(value) for value in values), key=lambda value: counts[identity(value)], default=None)
+        counts[identity(normalized(value))] = counts.get(identity(normalized(value)), 0) + 1
+    return max((normalized(value) for value in values), key=lambda value: counts[identity(value)], default=None)
 
 
-def _quantile(wanted: Aggregate, values: list[float]) -> float:
-    (share,) = wanted.parameters
-    if wanted.function == "percentile_disc":
-        return values[max(math.ceil(share * len(values)), 1) - 1]
-    place = share * (len(values) - 1)
-    below, above = values[math.floor(place)], values[math.ceil(place)]
+def _quantile(call: Aggregate, values: list[float]) -> float:
+    (fraction,) = call.parameters
+    if call.function == "percentile_disc":
+        return values[max(math.ceil(fraction * len(values)), 1) - 1]
+    position = fraction * (len(values) - 1)
+    below, above = values[math.floor(position)], values[math.ceil(position)]
     return (
-        below if below == above or place == math.floor(place) else below + (place - math.floor(place)) * (above - below)
+        below
+        if below == above or position == math.floor(position)
+        else below + (position - math.floor(position)) * (above - below)
     )

@@ -1,4 +1,4 @@
-"""Random step windows for Hypothesis, and the tables that mean the same to a judge."""
+"""Random step windows for Hypothesis, and equivalent tables for a judge."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tureen.testing.judged import RANK, Judge
 from tureen.window import Steps, to_micros
 
 NOW = datetime(2026, 1, 1, 0, 30, tzinfo=UTC)
-"""When the judges are asked: a good part of the streams' times lies before it, and some after."""
+"""NOW of all judged queries: a good part of the streams' times are before it, and some after."""
 
 STEP = "_step"
 """The column of the judge's table that numbers its steps."""
@@ -24,7 +24,7 @@ _REACH = to_micros(NOW) - timedelta(hours=4) // timedelta(microseconds=1), to_mi
 
 @dataclass(frozen=True)
 class StepText:
-    """Steps as they are written: in brackets after the stream, in GROUP BY, and at the query's end."""
+    """The SQL of steps: in brackets after the stream, in GROUP BY, and at the end of the query."""
 
     bracket: str
     key: str
@@ -34,7 +34,7 @@ class StepText:
 
 @st.composite
 def step_texts(draw: st.DrawFn, schema: Schema, judge: Judge | None = None) -> StepText:
-    """Steps of every form; those of Spark's own function are never further apart than they are wide."""
+    """Steps of every form; Spark's window function requires slide <= width."""
     partial = draw(st.sampled_from(["", "", "inside", "tail"]))
     tail = "EMIT PARTIAL" if partial == "tail" else ""
     forms = ["RANGE", "HOP", "TUMBLE", *(["ROWS", "ROWS"] if judge != "spark" else [])]
@@ -54,7 +54,7 @@ def step_texts(draw: st.DrawFn, schema: Schema, judge: Judge | None = None) -> S
         slide = min(slide, width)
     length = _UNITS[unit]
     if form.endswith("()"):
-        # Their EMIT PARTIAL has no bracket to stand in.
+        # These forms have no bracket for EMIT PARTIAL.
         return _function(draw, form, str(schema.time), unit, width, slide, "EMIT PARTIAL" if partial else "")
     start, origin = "", 0
     if draw(st.booleans()):
@@ -80,18 +80,19 @@ def _function(draw: st.DrawFn, form: str, time: str, unit: str, width: int, slid
 
 
 def judged_table(steps: Steps, table: str, time: str, judge: Judge) -> str:
-    """A table with a row for each tuple and each step that it is in, without steps that are not whole."""
+    """A table with a row for each tuple and each step that contains it, without steps that are not whole."""
     if judge == "spark":
         lengths = ", ".join(f"'{length} microseconds'" for length in (steps.width, steps.slide, steps.origin))
         rows = f"SELECT *, window({time}, {lengths}) AS w FROM {table}"
         stepped = f"SELECT *, w.start AS {STEP}, w.start AS window_start, w.end AS window_end FROM ({rows})"
         return stepped if steps.partial else f"{stepped} WHERE w.end <= {_literal()}"
-    place = RANK if steps.rows else f"epoch_us({time})"
+    location = RANK if steps.rows else f"epoch_us({time})"
     low, high = (-10, 1000) if steps.rows else _REACH
     numbers = f"range({(low - steps.origin) // steps.slide - 10}, {(high - steps.origin) // steps.slide + 10})"
     start = f"{steps.origin} + {STEP} * {steps.slide}"
     rows = (
-        f"SELECT * FROM {table} JOIN {numbers} AS r({STEP}) ON {start} <= {place} AND {place} < {start} + {steps.width}"
+        f"SELECT * FROM {table} JOIN {numbers} AS r({STEP})"
+        f" ON {start} <= {location} AND {location} < {start} + {steps.width}"
     )
     if not steps.rows:
         ends = f"make_timestamp({start}) AS window_start, make_timestamp({start} + {steps.width}) AS window_end"

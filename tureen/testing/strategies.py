@@ -1,7 +1,7 @@
-"""Random streams for Hypothesis: schemas of all types, and rows with everything awkward in them.
+"""Random streams for Hypothesis: schemas of all types, and rows with difficult values.
 
 Values come from small pools, so that ties, duplicates and matches are frequent, mixed with extremes. The
-SQL over them is in `tureen.testing.texts`, and is given here too.
+SQL over them is in `tureen.testing.texts`, and is exported here too.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 BASE = datetime(2026, 1, 1, tzinfo=UTC)
-"""Where the streams' times are: within two hours before or after this instant."""
+"""The streams' times are within two hours before or after this instant."""
 
 TYPES = (
     Type(Kind.BOOLEAN),
@@ -133,9 +133,9 @@ _TAME: dict[Kind, st.SearchStrategy[Any]] = {
 
 
 def values(type_: Type, nulls: bool = True, tame: bool = False) -> st.SearchStrategy[Any]:
-    """Values of a type, as Python holds them; one in six or so is NULL.
+    """Values of a type, as Python objects; about one in six is NULL.
 
-    Tame ones can be added up: no sum of them overflows, and no sum of floats loses its digits.
+    With `tame`, no sum of the values overflows, and no sum of floats loses digits.
     """
     pools = _TAME if tame else _POOLS
     pool = _decimals(type_, tame) if type_.kind is Kind.DECIMAL else pools[type_.kind]
@@ -145,7 +145,7 @@ def values(type_: Type, nulls: bool = True, tame: bool = False) -> st.SearchStra
 
 
 def _decimals(type_: Type, tame: bool) -> st.SearchStrategy[Decimal]:
-    """Decimals at the type's scale: small ones and, unless they are to be tame, the two ends."""
+    """Decimals at the type's scale: small values and, unless `tame`, the extremes."""
     largest = 10**type_.precision - 1
     unit = 10**type_.scale
     ends = [] if tame else [largest, -largest, largest - 1]
@@ -158,7 +158,7 @@ def _decimals(type_: Type, tame: bool) -> st.SearchStrategy[Decimal]:
 
 
 def times() -> st.SearchStrategy[datetime]:
-    """Times of tuples: often the same, in no order, sometimes very late."""
+    """Times of tuples: often equal, unordered, sometimes very late."""
     return st.one_of(
         st.integers(-5, 5).map(lambda seconds: BASE + timedelta(seconds=seconds)),
         st.integers(-100, 100).map(lambda minutes: BASE + timedelta(minutes=minutes)),
@@ -168,18 +168,18 @@ def times() -> st.SearchStrategy[datetime]:
 
 @st.composite
 def schemas(draw: st.DrawFn, timed: bool | None = None, types: tuple[Type, ...] = TYPES) -> Schema:
-    """A schema of one to eight columns, with a time column or (unless `timed`) perhaps without."""
+    """A schema of one to eight columns, with a time column if `timed`; at random if `timed` is None."""
     names = draw(st.lists(st.sampled_from(_NAMES), min_size=1, max_size=8, unique=True))
     columns = [Column(name, draw(st.sampled_from(types))) for name in names]
     if not (draw(st.booleans()) if timed is None else timed):
         return Schema(tuple(columns)).checked()
-    place = draw(st.integers(0, len(columns)))
-    columns.insert(place, Column("Ts", Type(Kind.TIMESTAMP)))
+    time_index = draw(st.integers(0, len(columns)))
+    columns.insert(time_index, Column("Ts", Type(Kind.TIMESTAMP)))
     return Schema(tuple(columns), "Ts").checked()
 
 
 def wide_schema(each: int = 2) -> Schema:
-    """The schema with so many columns of every type, and a time: what one big comparison runs over."""
+    """The schema with `each` columns of every type and a time column."""
     columns = [Column(f"{_short_name(type_)}{number}", type_) for type_ in TYPES for number in range(1, each + 1)]
     return Schema((*columns, Column("Ts", Type(Kind.TIMESTAMP))), "Ts").checked()
 
@@ -197,11 +197,11 @@ def rows(
         column.name: times() if column.name == schema.time else values(column.type, tame=tame)
         for column in schema.columns
     }
-    found: list[dict[str, Any]] = draw(st.lists(st.fixed_dictionaries(pools), min_size=min_size, max_size=max_size))
-    again: bool = draw(st.booleans())
-    return [*found, dict(found[0])] if found and again else found
+    drawn: list[dict[str, Any]] = draw(st.lists(st.fixed_dictionaries(pools), min_size=min_size, max_size=max_size))
+    repeat_first: bool = draw(st.booleans())
+    return [*drawn, dict(drawn[0])] if drawn and repeat_first else drawn
 
 
 def batches(schema: Schema, max_batches: int = 4, max_rows: int = 8) -> st.SearchStrategy[list[list[dict[str, Any]]]]:
-    """Some pushes, one after the other; any of them may be empty."""
+    """Consecutive pushes, some of them empty."""
     return st.lists(rows(schema, max_size=max_rows), max_size=max_batches)

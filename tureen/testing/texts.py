@@ -1,8 +1,7 @@
 """Random SQL texts for Hypothesis, over a given schema.
 
-A text is portable where DuckDB reads it as Spark does; with `portable=False` come the forms that Spark
-alone has (or that it alone coerces that way): suffixed literals, backslash escapes, texts compared with
-dates and numbers.
+A text is portable if it means the same in DuckDB and in Spark; `portable=False` adds forms that only Spark has (or
+coerces in that way): suffixed literals, backslash escapes, texts compared with dates and numbers.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _BASE = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class QueryText:
-    """A query in its parts: the select list, the stream (with its alias), the condition, and the window."""
+    """The parts of a query: select list, stream (with its alias), condition and window."""
 
     select: str
     source: str
@@ -31,7 +30,7 @@ class QueryText:
 
     @property
     def batch(self) -> str:
-        """The query without its window, as any SQL engine reads it."""
+        """The query without its window, for any SQL engine."""
         return f"SELECT {self.select} FROM {self.source}" + (f" WHERE {self.where}" if self.where else "")
 
     @property
@@ -48,11 +47,11 @@ def conditions(schema: Schema, portable: bool = True, depth: int = 2, prefix: st
     inner = conditions(schema, portable, depth - 1, prefix)
     return st.one_of(
         factors,
-        st.tuples(inner, inner).map(lambda two: f"({two[0]}) AND ({two[1]})"),
-        st.tuples(inner, inner).map(lambda two: f"({two[0]}) OR ({two[1]})"),
-        inner.map(lambda one: f"NOT ({one})"),
-        st.tuples(factors, factors, factors).map(lambda three: "{} and {} OR {}".format(*three)),
-        st.tuples(factors, factors).map(lambda two: "not {} AND {}".format(*two)),
+        st.tuples(inner, inner).map(lambda pair: f"({pair[0]}) AND ({pair[1]})"),
+        st.tuples(inner, inner).map(lambda pair: f"({pair[0]}) OR ({pair[1]})"),
+        inner.map(lambda condition: f"NOT ({condition})"),
+        st.tuples(factors, factors, factors).map(lambda triple: "{} and {} OR {}".format(*triple)),
+        st.tuples(factors, factors).map(lambda pair: "not {} AND {}".format(*pair)),
     )
 
 
@@ -88,8 +87,8 @@ def _members(constants: st.SearchStrategy[str]) -> st.SearchStrategy[list[str]]:
 
 
 def spelt(name: str, prefix: str) -> st.SearchStrategy[str]:
-    """A column's name in some case."""
-    return st.sampled_from([name, name, name.upper(), name.lower()]).map(lambda one: prefix + one)
+    """A column's name in original, upper or lower case."""
+    return st.sampled_from([name, name, name.upper(), name.lower()]).map(lambda spelling: prefix + spelling)
 
 
 def _pair(draw: st.DrawFn, schema: Schema, column: Column, name: str, prefix: str) -> str:
@@ -110,7 +109,7 @@ def _pair(draw: st.DrawFn, schema: Schema, column: Column, name: str, prefix: st
 def _opaque(
     draw: st.DrawFn, schema: Schema, column: Column, name: str, prefix: str, portable: bool
 ) -> Callable[[], str] | None:
-    """A factor that is none of the plain forms: arithmetic or a function."""
+    """An opaque factor: arithmetic or a function."""
     kind = column.type.kind
     if kind is Kind.STRING:
         forms = [
@@ -129,7 +128,7 @@ def _opaque(
             f"{name} * 2 > {other}",
         ]
         if kind is not Kind.DECIMAL:
-            # Spark's abs and minus round a DECIMAL to 34 digits on the way, and raise on the largest.
+            # Spark's abs and minus round a DECIMAL to 34 digits, and raise on the largest.
             forms += [f"abs({name}) = 1"] + ([] if portable else [f"-{name} < 1"])
         if not portable:
             forms += [f"coalesce({name}, 0) = 0", f"{name} + 1 = 3"]
@@ -148,24 +147,24 @@ _MINUTES = st.integers(-120, 120)
 
 
 def windows() -> st.SearchStrategy[str]:
-    """BEGIN-END tails of every kind: none, sliding, landmark, snapshot, rows; BEGIN is never after END."""
+    """BEGIN-END clauses of every kind: none, sliding, landmark, snapshot, rows; BEGIN is never after END."""
     return st.one_of(
         st.just(""),
         _LENGTHS.map("BEGIN NOW - {} END NOW".format),
         st.tuples(st.integers(0, 90), st.integers(0, 90)).map(
-            lambda two: f"BEGIN NOW - {max(two)} MINUTES END NOW - INTERVAL '{min(two)}' MINUTE"
+            lambda pair: f"BEGIN NOW - {max(pair)} MINUTES END NOW - INTERVAL '{min(pair)}' MINUTE"
         ),
         _MINUTES.map(lambda minutes: f"BEGIN {_instant(minutes)} END NOW"),
-        st.tuples(_MINUTES, _MINUTES).map(lambda two: f"BEGIN {_instant(min(two))} END {_instant(max(two))}"),
+        st.tuples(_MINUTES, _MINUTES).map(lambda pair: f"BEGIN {_instant(min(pair))} END {_instant(max(pair))}"),
         st.integers(1, 12).map("BEGIN NOW - {} ROWS END NOW".format),
         st.tuples(st.integers(1, 6), st.integers(1, 6)).map(
-            lambda two: f"BEGIN NOW - {two[0] + two[1]} ROWS END NOW - {two[1]} ROWS"
+            lambda pair: f"BEGIN NOW - {pair[0] + pair[1]} ROWS END NOW - {pair[1]} ROWS"
         ),
     )
 
 
 def _instant(minutes: int) -> str:
-    """The instant so many minutes after the streams' base, and a little after the full minute now and then."""
+    """The instant some minutes after the streams' base, sometimes a little after the full minute."""
     moment = _BASE + timedelta(minutes=minutes, milliseconds=500 * (minutes % 3))
     return f"TIMESTAMP '{moment:%Y-%m-%d %H:%M:%S.%f}'"
 
@@ -186,7 +185,7 @@ def queries(
 
 @st.composite
 def _select_lists(draw: st.DrawFn, schema: Schema, prefix: str) -> str:
-    """`*`, or columns in any order, some renamed; no name is given twice."""
+    """`*`, or columns in any order, some with an alias; names are unique."""
     if draw(st.integers(0, 3)) == 0:
         return f"{prefix}*"
     items = []

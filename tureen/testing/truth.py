@@ -1,4 +1,4 @@
-"""Whether a predicate holds for one row: the meaning of `tureen.predicate`, written out once, slowly."""
+"""Whether a predicate holds for a row: the semantics of `tureen.predicate`, in the simplest form."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tureen.window import from_micros
 
 
 def holds(predicate: Predicate, row: Row, schema: Schema) -> bool:
-    """Whether the predicate is TRUE for this row; unknown is not."""
+    """Whether the predicate is TRUE for this row, not FALSE or unknown."""
     match predicate:
         case AllOf(parts):
             return all(holds(part, row, schema) for part in parts)
@@ -41,7 +41,7 @@ def holds(predicate: Predicate, row: Row, schema: Schema) -> bool:
             if value is None:
                 return False
             key = key_of(value, type_of(schema, column))
-            return any(lies_in(key, interval) for interval in intervals)
+            return any(in_interval(key, interval) for interval in intervals)
         case Like(column, pattern, escape, negated):
             text = row[column]
             return text is not None and like(text, pattern, escape) is not negated
@@ -51,33 +51,33 @@ def holds(predicate: Predicate, row: Row, schema: Schema) -> bool:
             return is_true(sql, columns, row, types_of(schema))
 
 
-def matching(clause: Clause, rows: Sequence[Row], schema: Schema) -> list[Row]:
+def matching_rows(clause: Clause, rows: Sequence[Row], schema: Schema) -> list[Row]:
     """The rows that satisfy a clause."""
     return [row for row in rows if holds(AllOf(clause), row, schema)]
 
 
-def selected(query: Query, tuples: Sequence[Tuple], schema: Schema, now: int) -> list[Row]:
-    """The rows that satisfy a query's WHERE clause, with NOW beside each where the query uses it."""
-    rows = matching(query.stream.clause, [one.values for one in tuples], schema)
+def selected_rows(query: Query, tuples: Sequence[Tuple], schema: Schema, now: int) -> list[Row]:
+    """The rows that satisfy a query's WHERE clause, with NOW as a column where the query uses it."""
+    rows = matching_rows(query.clause, [tuple_.values for tuple_ in tuples], schema)
     if not query.uses_now:
         return rows
     rows = [{**row, NOW: from_micros(now)} for row in rows]
-    only = query.at_now
-    return rows if only is None else [row for row in rows if value_of(only, row, types_of(schema)) is True]
+    condition = query.at_now
+    return rows if condition is None else [row for row in rows if value_of(condition, row, types_of(schema)) is True]
 
 
 def type_of(schema: Schema, column: str) -> Type:
     """The type of a stored column, by its declared name."""
-    found = types_of(schema).get(column)
-    if found is None:
-        raise KeyError(f"a bound predicate names '{column}', which is not a declared name")
-    return found
+    type_ = types_of(schema).get(column)
+    if type_ is None:
+        raise KeyError(f"a bound predicate refers to '{column}', which is not a declared column")
+    return type_
 
 
-def lies_in(key: Key, interval: Interval) -> bool:
-    """Whether a key is between the ends of an interval.
+def in_interval(key: Key, interval: Interval) -> bool:
+    """Whether a key lies between the bounds of an interval.
 
-    >>> lies_in(3, Interval(low=3, low_open=True)), lies_in(4, Interval(3, 4))
+    >>> in_interval(3, Interval(low=3, low_open=True)), in_interval(4, Interval(3, 4))
     (False, True)
     """
     if interval.low is not None:
@@ -92,7 +92,7 @@ def lies_in(key: Key, interval: Interval) -> bool:
 
 
 def like(text: str, pattern: str, escape: str = "\\") -> bool:
-    r"""Whether the whole text matches: `_` is one character, `%` any number, after the escape itself.
+    r"""Whether the whole text matches: `_` is one character, `%` any number; either is literal after the escape.
 
     >>> like("100%", "1%\\%"), like("100", "1%\\%"), like("a\nb", "a_b")
     (True, False, True)
@@ -131,7 +131,7 @@ def _compare(predicate: Compare, row: Row, schema: Schema) -> bool:
         case "string":
             sign = order(left, right)
         case other:
-            raise ValueError(f"no such domain: {other}")
+            raise ValueError(f"unknown domain '{other}'")
     return _by_sign(predicate.op, sign)
 
 

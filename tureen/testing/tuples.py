@@ -1,4 +1,4 @@
-"""Streams as the oracle keeps them: every tuple that ever came, and which of them a window holds."""
+"""Streams as the oracle stores them: every tuple ever pushed, and which of them a window contains."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tureen.window import Span
 
 @dataclass(frozen=True)
 class Tuple:
-    """One accepted row: its arrival number, its time, and its kept values."""
+    """An accepted row: its arrival number, its time, and its stored values."""
 
     number: int
     time: int
@@ -19,8 +19,8 @@ class Tuple:
 
 
 @dataclass
-class Stream:
-    """A stream and everything that was ever pushed to it, in arrival order."""
+class OracleStream:
+    """A stream and all tuples that were ever pushed to it, in arrival order."""
 
     name: str
     schema: Schema
@@ -30,36 +30,36 @@ class Stream:
 
     def highest_time(self) -> int | None:
         """The highest time seen, retained or not."""
-        return max((one.time for one in self.tuples), default=None)
+        return max((tuple_.time for tuple_ in self.tuples), default=None)
 
     def now(self, wall: int) -> int:
-        """What NOW is on this stream's clock."""
+        """NOW on this stream's clock."""
         if self.clock == "stream":
             return self.highest_time() or 0
         return wall
 
     def horizon(self, wall: int) -> int | None:
-        """The time before which tuples are gone, if some are to go."""
+        """The time before which tuples are dropped; None if the stream retains everything."""
         highest = self.highest_time()
         return None if self.retain is None or highest is None else min(wall, highest) - self.retain
 
     def retained(self, wall: int) -> list[Tuple]:
-        """The tuples that are still there, by time and then by arrival."""
+        """The tuples that are not dropped yet, by time and then by arrival."""
         oldest = self.horizon(wall)
-        there = [one for one in self.tuples if oldest is None or one.time >= oldest]
-        return sorted(there, key=lambda one: (one.time, one.number))
+        live = [tuple_ for tuple_ in self.tuples if oldest is None or tuple_.time >= oldest]
+        return sorted(live, key=lambda tuple_: (tuple_.time, tuple_.number))
 
 
 def in_window(tuples: list[Tuple], span: Span) -> list[Tuple]:
-    """The tuples of a span; `tuples` are in order of time and then arrival."""
+    """The tuples in a span; `tuples` are in order of time and then arrival."""
     if span.until is not None:
-        counted = [one for one in tuples if one.time <= span.until]
+        visible = [tuple_ for tuple_ in tuples if tuple_.time <= span.until]
         tuples = []
-        for number, one in enumerate(reversed(counted), start=1):
+        for number, tuple_ in enumerate(reversed(visible), start=1):
             if number > span.skip and (span.take is None or number <= span.take):
-                tuples.insert(0, one)
+                tuples.insert(0, tuple_)
     return [
-        one
-        for one in tuples
-        if (span.begin is None or one.time >= span.begin) and (span.end is None or one.time <= span.end)
+        tuple_
+        for tuple_ in tuples
+        if (span.begin is None or tuple_.time >= span.begin) and (span.end is None or tuple_.time <= span.end)
     ]

@@ -1,4 +1,4 @@
-"""Values as the oracle keeps them: plain Python, one form per type, and how two of them compare."""
+"""Values as the oracle stores them: plain Python, one form per type, and how two of them compare."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _EXACT = Context(prec=100)
 
 
-def taken(value: Any, type_: Type) -> Any:
-    """A pushed value in the one form that its type is kept in, or InvalidRows.
+def stored_value(value: Any, type_: Type) -> Any:
+    """A pushed value in the form in which its type is stored, or InvalidRows.
 
-    >>> taken(0.1, Type.parse("FLOAT"))
+    >>> stored_value(0.1, Type.parse("FLOAT"))
     0.10000000149011612
     """
     if value is None:
@@ -54,7 +54,7 @@ def taken(value: Any, type_: Type) -> Any:
 
 
 def key_of(value: Any, type_: Type) -> Key:
-    """A kept value in the key domain of its type (see `tureen.predicate`)."""
+    """A stored value in the key domain of its type (see `tureen.predicate`)."""
     match type_.kind:
         case Kind.BOOLEAN:
             return int(value)
@@ -87,7 +87,7 @@ def order(left: Key, right: Key) -> int:
 
 
 def compare(left: Any, right: Any, type_: Type, nulls_first: bool = True) -> int:
-    """Negative, zero or positive as one kept value comes before, with or after another of its type.
+    """Negative, zero or positive as a stored value sorts before, with or after another of its type.
 
     >>> compare(None, 1, Type.parse("INT")), compare(None, 1, Type.parse("INT"), nulls_first=False)
     (-1, 1)
@@ -99,25 +99,25 @@ def compare(left: Any, right: Any, type_: Type, nulls_first: bool = True) -> int
 
 
 def compare_ordered(left: Sequence[Any], right: Sequence[Any], orders: Sequence[Order]) -> int:
-    """Negative, zero or positive as some values come before, with or after others by the items of an ORDER BY."""
-    for one, other, by in zip(left, right, orders, strict=True):
-        # DESC turns the values around; where NULLs stand is said for itself.
-        if one is None or other is None:
-            sign = compare(one, other, by.value.type, by.nulls_first)
+    """Negative, zero or positive as one list of values sorts before, with or after another by an ORDER BY."""
+    for first, second, order_item in zip(left, right, orders, strict=True):
+        # DESC reverses the values only; NULLS FIRST or LAST decides about NULLs.
+        if first is None or second is None:
+            sign = compare(first, second, order_item.value.type, order_item.nulls_first)
         else:
-            sign = compare(one, other, by.value.type) * (-1 if by.descending else 1)
+            sign = compare(first, second, order_item.value.type) * (-1 if order_item.descending else 1)
         if sign != 0:
             return sign
     return 0
 
 
-def merged(value: Any) -> Any:
-    """A kept value as a group or DISTINCT gives it back: -0.0 is 0.0."""
+def normalized(value: Any) -> Any:
+    """A stored value as GROUP BY and DISTINCT return it: -0.0 becomes 0.0."""
     return 0.0 if isinstance(value, float) and value == 0 else value
 
 
 def identity(value: Any) -> Any:
-    """What two kept values of one type have in common if they are one value to GROUP BY and DISTINCT.
+    """A key that is equal for two stored values of a type if GROUP BY and DISTINCT treat them as the same value.
 
     >>> identity(float("nan")) == identity(float("nan")), identity(None) == identity(0)
     (True, False)
@@ -126,26 +126,26 @@ def identity(value: Any) -> Any:
 
 
 class Exactly:
-    """A kept value that equals only what looks the same: -0.0 is not 0.0, 1 is not TRUE, and NaN is itself."""
+    """A stored value with exact equality: -0.0 is not 0.0, 1 is not TRUE, and NaN equals itself."""
 
-    __slots__ = ("_look", "value")
+    __slots__ = ("_key", "value")
 
     def __init__(self, value: Any) -> None:
-        """Wrap a value, so that it can be a key."""
+        """Wrap a value, so that it can be a dictionary key."""
         self.value = value
-        self._look = _comparable(value)
+        self._key = _comparable(value)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Exactly) and bool(self._look == other._look)
+        return isinstance(other, Exactly) and bool(self._key == other._key)
 
     def __hash__(self) -> int:
-        return hash(self._look)
+        return hash(self._key)
 
 
 def comparable(rows: Iterable[Mapping[str, Any]]) -> list[tuple[tuple[str, Any], ...]]:
     """An answer in a form where `==` means the same rows, names and values in the same order.
 
-    Floats go by what they look like, so that NaN equals itself and -0.0 is not 0.0.
+    Floats are compared by their representation, so NaN equals itself and -0.0 is not 0.0.
 
     >>> comparable([{"x": float("nan")}]) == comparable([{"x": float("nan")}])
     True
@@ -182,9 +182,9 @@ def _to_float32(value: float) -> float:
 def _to_decimal(value: Decimal, type_: Type) -> Decimal:
     unit = Decimal(1).scaleb(-type_.scale)
     try:
-        kept = value.quantize(unit, context=Context(prec=type_.precision))
+        rounded = value.quantize(unit, context=Context(prec=type_.precision))
     except (InvalidOperation, Overflow):
         raise InvalidRows(f"{value} does not fit {type_.sql}") from None
-    if kept != value:
+    if rounded != value:
         raise InvalidRows(f"{value} does not fit {type_.sql}")
-    return kept
+    return rounded

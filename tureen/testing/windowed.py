@@ -1,4 +1,4 @@
-"""Random window functions for Hypothesis, in this language and in that of a judge."""
+"""Random window functions for Hypothesis, in Tureen's SQL and in that of a judge."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tureen.testing.formulas import Field, scalars
 from tureen.testing.judged import RANK, Formula
 
 _INT, _DOUBLE, _BIGINT = Type(Kind.INT), Type(Kind.DOUBLE), Type(Kind.BIGINT)
-_WAYS = ("", "", " DESC", " NULLS LAST", " DESC NULLS FIRST")
+_DIRECTIONS = ("", "", " DESC", " NULLS LAST", " DESC NULLS FIRST")
 _STARTS = ("UNBOUNDED PRECEDING", "2 PRECEDING", "1 PRECEDING", "CURRENT ROW")
 _ENDS = ("CURRENT ROW", "1 FOLLOWING", "3 FOLLOWING", "UNBOUNDED FOLLOWING")
 _RANGED = INTEGRAL | {Kind.DOUBLE, Kind.FLOAT}
@@ -19,16 +19,16 @@ _PICKS = ("first_value({})", "last_value({})", "first({}) IGNORE NULLS", "last_v
 
 
 @dataclass(frozen=True)
-class _Place:
-    """PARTITION BY and ORDER BY, in this language and with the rows' numbers."""
+class _OverClause:
+    """PARTITION BY and ORDER BY, as written and with ties broken by the row number."""
 
     partition: str
     order: str
 
-    def own(self, frame: str = "") -> str:
+    def sql(self, frame: str = "") -> str:
         return f"OVER ({self.partition}{self.order}{frame})"
 
-    def ranked(self, frame: str = "") -> str:
+    def ranked_sql(self, frame: str = "") -> str:
         order = f"{self.order}, {RANK}" if self.order else f" ORDER BY {RANK}"
         return f"OVER ({self.partition}{order}{frame})"
 
@@ -40,74 +40,74 @@ def overs(draw: st.DrawFn, field: Field) -> Formula:
     return maker(draw, field)
 
 
-def _place(draw: st.DrawFn, field: Field, *, ordered: bool = True) -> _Place:
+def _over_clause(draw: st.DrawFn, field: Field, *, ordered: bool = True) -> _OverClause:
     keys = draw(st.lists(scalars(field), max_size=1))
-    partition = f"PARTITION BY {keys[0].own}" if keys else ""
+    partition = f"PARTITION BY {keys[0].sql}" if keys else ""
     orders = draw(st.lists(scalars(field), min_size=int(ordered), max_size=2))
-    items = [f"{one.own}{draw(st.sampled_from(_WAYS))}" for one in orders]
-    return _Place(partition, f" ORDER BY {', '.join(items)}" if items else "")
+    items = [f"{key.sql}{draw(st.sampled_from(_DIRECTIONS))}" for key in orders]
+    return _OverClause(partition, f" ORDER BY {', '.join(items)}" if items else "")
 
 
 def _rank(draw: st.DrawFn, field: Field) -> Formula:
-    place = _place(draw, field)
+    over = _over_clause(draw, field)
     name = draw(st.sampled_from(["rank", "dense_rank", "percent_rank", "cume_dist"]))
-    text = f"{name}() {place.own()}"
+    text = f"{name}() {over.sql()}"
     return Formula(text, text, _DOUBLE if name in ("percent_rank", "cume_dist") else _INT)
 
 
 def _beside(draw: st.DrawFn, field: Field) -> Formula:
-    """Functions of one row's number in the order."""
-    place, value = _place(draw, field), draw(scalars(field))
-    moved = draw(st.sampled_from(["lag", "lead"])) + f"({value.own}{draw(st.sampled_from(['', ', 2', ', 0', ', -1']))})"
+    """Functions of a row's number in the order."""
+    over, value = _over_clause(draw, field), draw(scalars(field))
+    moved = draw(st.sampled_from(["lag", "lead"])) + f"({value.sql}{draw(st.sampled_from(['', ', 2', ', 0', ', -1']))})"
     call, type_ = draw(
         st.sampled_from(
             [
                 ("row_number()", _INT),
                 (f"ntile({draw(st.integers(1, 5))})", _INT),
                 (moved, value.type),
-                (f"{draw(st.sampled_from(['lag', 'lead']))}({value.own}) IGNORE NULLS", value.type),
+                (f"{draw(st.sampled_from(['lag', 'lead']))}({value.sql}) IGNORE NULLS", value.type),
             ]
         )
     )
-    return Formula(f"{call} {place.own()}", f"{call} {place.ranked()}", type_)
+    return Formula(f"{call} {over.sql()}", f"{call} {over.ranked_sql()}", type_)
 
 
 def _by_rows(draw: st.DrawFn, field: Field) -> Formula:
     """Aggregates and values of a frame of rows."""
-    place = _place(draw, field, ordered=False)
+    over = _over_clause(draw, field, ordered=False)
     frame = f" ROWS BETWEEN {draw(st.sampled_from(_STARTS))} AND {draw(st.sampled_from(_ENDS))}"
     call = _aggregate(draw, field)
     if draw(st.booleans()):
         value = draw(scalars(field))
-        picked = draw(st.sampled_from(_PICKS)).format(value.own)
-        call = Formula(picked, picked, value.type)
-    return Formula(f"{call.own} {place.own(frame)}", f"{call.judged} {place.ranked(frame)}", call.type, call.exact)
+        pick = draw(st.sampled_from(_PICKS)).format(value.sql)
+        call = Formula(pick, pick, value.type)
+    return Formula(f"{call.sql} {over.sql(frame)}", f"{call.judge_sql} {over.ranked_sql(frame)}", call.type, call.exact)
 
 
 def _by_range(draw: st.DrawFn, field: Field) -> Formula:
-    """Aggregates of a frame of values: Spark's default, up to equal rows, or so far from the current value."""
-    place, call = _place(draw, field, ordered=False), _aggregate(draw, field)
+    """Aggregates of a RANGE frame: Spark's default, up to peers, or by distance from the current value."""
+    over, call = _over_clause(draw, field, ordered=False), _aggregate(draw, field)
     frame = ""
-    if place.order and draw(st.booleans()):
+    if over.order and draw(st.booleans()):
         frame = f" RANGE BETWEEN {draw(st.sampled_from(['UNBOUNDED PRECEDING', 'CURRENT ROW']))} AND "
         frame += draw(st.sampled_from(["CURRENT ROW", "UNBOUNDED FOLLOWING"]))
     elif draw(st.booleans()):
         value = draw(scalars(field, _RANGED))
         if value.type.kind in _RANGED and field.tame:
-            place = _Place(place.partition, f" ORDER BY {value.own}{draw(st.sampled_from(_WAYS))}")
+            over = _OverClause(over.partition, f" ORDER BY {value.sql}{draw(st.sampled_from(_DIRECTIONS))}")
             frame = f" RANGE BETWEEN {draw(st.sampled_from(_STARTS))} AND {draw(st.sampled_from(_ENDS))}"
-    text = f"{call.own} {place.own(frame)}"
+    text = f"{call.sql} {over.sql(frame)}"
     return Formula(text, text, call.type, call.exact)
 
 
 def _aggregate(draw: st.DrawFn, field: Field) -> Formula:
     value = draw(scalars(field))
-    forms = [("count(*)", _BIGINT, True), (f"count({value.own})", _BIGINT, True)]
-    forms += [(f"{name}({value.own})", value.type, True) for name in ("min", "max")]
+    forms = [("count(*)", _BIGINT, True), (f"count({value.sql})", _BIGINT, True)]
+    forms += [(f"{name}({value.sql})", value.type, True) for name in ("min", "max")]
     if value.type.kind in NUMERIC and (field.tame or value.type.kind not in FRACTIONAL):
         exact = value.type.kind not in FRACTIONAL
         total = _BIGINT if value.type.kind in INTEGRAL else value.type if exact else _DOUBLE
-        forms += [(f"sum({value.own})", total, exact)] * 2
-        forms += [(f"avg({value.own})", _DOUBLE, False)] if field.tame else []
+        forms += [(f"sum({value.sql})", total, exact)] * 2
+        forms += [(f"avg({value.sql})", _DOUBLE, False)] if field.tame else []
     text, type_, is_exact = draw(st.sampled_from(forms))
     return Formula(text, text, type_, is_exact)
