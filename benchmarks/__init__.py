@@ -1,1 +1,1 @@
-"""What Tureen reaches, measured: ratios in one run, results verified before they are timed."""
+"""Benchmarks: ratios of values measured in the same run; results are verified before they are timed."""

@@ -1,7 +1,6 @@
 """`make bench`: all parts, or those named on the command line (see `PARTS`), in one process.
 
-`--quick` takes tiny sizes, to see that everything works; what it finds is written to a temporary folder and means
-nothing.
+`--quick` uses tiny sizes, to check that everything runs; its results go to a temporary folder and are meaningless.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from tureen.pipeline.session import spark_session, stop_session
 
 @dataclass
 class Bench:
-    """What the parts of one run share."""
+    """The state that the parts of a run share."""
 
     spark: SparkSession
     root: Path
@@ -52,7 +51,7 @@ class Bench:
     pots: QueryPots
     load: soak.Soak
     rates: throughput.Rates = field(default_factory=dict)
-    """What `throughput` found, with which `peers` compares."""
+    """The rates that `throughput` measured, for comparison in `peers`."""
 
     def invoke(self) -> None:
         """Invocation over a million rows."""
@@ -83,33 +82,33 @@ class Bench:
         self.rates = throughput.measure(self.spark, self.root / "throughput", self.report, self.pots, self.scale)
 
     def peers(self) -> None:
-        """The same by others."""
+        """The same selections by other engines."""
         peers.measure(self.spark, self.root / "peers", self.report, self.rates, self.scale)
 
     def churn(self) -> None:
-        """Queries that come and go."""
+        """Registrations and unregistrations at a high rate."""
         churn.measure(self.root, self.report, self.scale)
 
     def alerts(self) -> None:
-        """The ceiling of alert rules."""
+        """The maximum number of alert rules."""
         alerts.measure(self.root, self.report, self.scale)
 
     def dense(self) -> None:
-        """The ceiling of dense selections."""
+        """The maximum number of dense selections."""
         dense.measure(self.root, self.report, self.pots, self.scale)
 
     def service(self) -> None:
-        """The service under load; it has a Spark of its own, and this process's would take its processor."""
+        """The service under load; Spark is stopped in this process, because the server runs its own."""
         stop_session()
         service.measure(self.root, self.report)
 
     def limits(self) -> None:
-        """Other clients while somebody attacks the server; as `service`, without Spark in this process."""
+        """Latency of other clients while the server is attacked; like `service`, without Spark in this process."""
         stop_session()
         limits.measure(self.root, self.report)
 
     def soak(self) -> None:
-        """A server that is pushed to for long; as `service`, without Spark in this process."""
+        """A long steady load on a server; like `service`, without Spark in this process."""
         stop_session()
         soak.measure(self.root, self.report, self.load)
 
@@ -127,48 +126,52 @@ PARTS: dict[str, Callable[[Bench], None]] = {
     "psoup": Bench.psoup,
     "aggregate": Bench.aggregate,
 }
-"""In the order in which they run."""
+"""The parts in the order in which they run."""
 
 LONG = {"limits": Bench.limits, "soak": Bench.soak}
-"""Parts that run only where they are named."""
+"""Parts that run only if they are named."""
 
 
 def main() -> int:
-    """Run the parts in one process, so that ratios are of one run."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure what Tureen reaches.")
+    """Run the parts in one process, so that ratios compare values of the same run."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure the performance of Tureen.")
     parser.add_argument(
         "parts",
         nargs="*",
         metavar="PART",
-        help=f"one of {', '.join(PARTS | LONG)}; without one, all but {' and '.join(LONG)}",
+        help=f"{', '.join(PARTS | LONG)} (default: all but {' and '.join(LONG)})",
     )
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that everything works")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, to check that everything runs")
     long = parser.add_argument_group("the soak")
-    long.add_argument("--minutes", type=float, default=60, help="how long it lasts (60)")
-    long.add_argument("--rate", type=int, default=2_000, help="rows in a second (2,000)")
-    long.add_argument("--retain", type=int, default=120, help="seconds of rows that are retained (120)")
-    asked = parser.parse_args()
+    long.add_argument("--minutes", type=float, default=60, help="duration (default: 60)")
+    long.add_argument("--rate", type=int, default=2_000, help="rows per second (default: 2,000)")
+    long.add_argument("--retain", type=int, default=120, help="retention of the stream in seconds (default: 120)")
+    arguments = parser.parse_args()
     known = PARTS | LONG
-    unknown = [part for part in asked.parts if part not in known]
+    unknown = [part for part in arguments.parts if part not in known]
     if unknown:
-        parser.error(f"there is no part {unknown[0]!r}; the parts are {', '.join(known)}")
-    wanted = set(asked.parts or PARTS)
-    if "peers" in wanted:
-        wanted.add("throughput")
-    parts = [part for part in known if part in wanted]
-    folder = Path(tempfile.mkdtemp(prefix="tureen-quick-")) if asked.quick else RESULTS
+        parser.error(f"unknown part {unknown[0]!r}; the parts are {', '.join(known)}")
+    selected = set(arguments.parts or PARTS)
+    if "peers" in selected:
+        selected.add("throughput")
+    parts = [part for part in known if part in selected]
+    folder = Path(tempfile.mkdtemp(prefix="tureen-quick-")) if arguments.quick else RESULTS
     report = Report(folder, whole=parts == list(PARTS))
     name = "bench" if report.whole else "-".join(parts)
-    load = soak.Soak(20, 1_000, 5) if asked.quick else soak.Soak(60 * asked.minutes, asked.rate, asked.retain)
-    run(parts, report, QUICK if asked.quick else FULL, name, load)
+    load = (
+        soak.Soak(20, 1_000, 5)
+        if arguments.quick
+        else soak.Soak(60 * arguments.minutes, arguments.rate, arguments.retain)
+    )
+    run(parts, report, QUICK if arguments.quick else FULL, name, load)
     print(f"written to {folder / name}.md")
     return 0 if report.all_met() else 1
 
 
 def run(parts: list[str], report: Report, scale: Scale, name: str, load: soak.Soak) -> None:
-    """Run some parts and write after each what was found; one that fails is reported, and the others go on."""
+    """Run parts and write the report after each; a part that fails is reported, and the others still run."""
     root = Path(tempfile.mkdtemp(prefix="tureen-bench-"))
-    # Room for a hundred streaming queries of Spark's own; ours does without.
+    # Memory for the peers' hundred Spark streaming queries; Tureen does not need it.
     os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--driver-memory 4g pyspark-shell")
     spark = spark_session("local[2]")
     if scale is FULL and not LONG.keys() >= set(parts):

@@ -1,7 +1,7 @@
-"""(e) Aggregates over a window of a million rows, beside DuckDB from scratch; and how their cost grows with the window.
+"""(e) Aggregates over a window of a million rows, compared with DuckDB from scratch; and their cost by window size.
 
-Tuples are a microsecond apart, so a window of so many microseconds holds so many rows. No edge of a window falls on
-that of a run, a block or a step, and each invocation has a NOW of its own.
+Tuples are a microsecond apart, so a window of N microseconds contains N rows. The edges of windows are not aligned
+with runs, blocks or steps, and each invocation has a different NOW.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tureen.window import from_micros
 
 ROWS = 1 << 20
 STEP = 16_127
-"""The length of a step: of 65 that begin in the window at least 64 are whole."""
+"""The length of a step: of the 65 steps that begin in the window at least 64 are whole."""
 PANE = 4_001
 """A quarter of an overlapping step."""
 
@@ -40,41 +40,43 @@ PUSHES, PUSHED = 8, 128
 
 
 @dataclass(frozen=True)
-class Shape:
-    """A query without its window, and what DuckDB is asked, whose `r` is the window alone."""
+class AggregateQuery:
+    """A query without its window, and DuckDB's equivalent over a table `r` of the window's rows."""
 
     name: str
-    ours: str
-    theirs: str
+    tureen_sql: str
+    duckdb_sql: str
 
     def windowed(self, rows: int) -> str:
-        """The query over a window of so many rows."""
-        return f"{self.ours} BEGIN NOW - {(rows - 1) / 1e6:.6f} END NOW"
+        """The query over a window of that many rows."""
+        return f"{self.tureen_sql} BEGIN NOW - {(rows - 1) / 1e6:.6f} END NOW"
 
 
 ALL = "count(*) AS n, sum(a) AS total, avg(b) AS mean, min(c) AS least, max(d) AS most"
-UNGROUPED = Shape("ungrouped", f"SELECT {ALL} FROM r", f"SELECT {ALL} FROM r")
-BY_COLUMN = Shape("256 groups", f"SELECT a, {ALL} FROM r GROUP BY a", f"SELECT a, {ALL} FROM r GROUP BY a")
+UNGROUPED = AggregateQuery("ungrouped", f"SELECT {ALL} FROM r", f"SELECT {ALL} FROM r")
+BY_COLUMN = AggregateQuery("256 groups", f"SELECT a, {ALL} FROM r GROUP BY a", f"SELECT a, {ALL} FROM r GROUP BY a")
 SHAPES = (
     UNGROUPED,
-    Shape(
+    AggregateQuery(
         "WHERE, 16 % of the rows",
         f"SELECT {ALL} FROM r WHERE a < 128 AND b < 84",
         f"SELECT {ALL} FROM r WHERE a < 128 AND b < 84",
     ),
-    Shape("WHERE, 0.4 % of the rows", f"SELECT {ALL} FROM r WHERE a = 17", f"SELECT {ALL} FROM r WHERE a = 17"),
+    AggregateQuery(
+        "WHERE, 0.4 % of the rows", f"SELECT {ALL} FROM r WHERE a = 17", f"SELECT {ALL} FROM r WHERE a = 17"
+    ),
     BY_COLUMN,
-    Shape(
+    AggregateQuery(
         "4,096 groups of an expression",
         "SELECT a DIV 4 * 64 + b DIV 4 AS k, count(*) AS n, sum(c) AS total FROM r GROUP BY k",
         "SELECT a // 4 * 64 + b // 4 AS k, count(*) AS n, sum(c) AS total FROM r GROUP BY k",
     ),
-    Shape(
+    AggregateQuery(
         "stddev in 256 groups",
         "SELECT a, stddev(b) AS b, stddev_pop(c) AS c FROM r GROUP BY a",
         "SELECT a, stddev_samp(b) AS b, stddev_pop(c) AS c FROM r GROUP BY a",
     ),
-    Shape(
+    AggregateQuery(
         "64 steps × 8 groups",
         f"""SELECT window_start, a % 8 AS k, count(*) AS n, sum(b) AS total
         FROM r [TUMBLE {STEP} MICROSECONDS] GROUP BY a % 8""",
@@ -82,11 +84,11 @@ SHAPES = (
         FROM (SELECT epoch_us(ts) // {STEP} AS step, a % 8 AS k, count(*) AS n, sum(b) AS total FROM r GROUP BY ALL)
         WHERE step * {STEP} >= {BEGIN} AND (step + 1) * {STEP} <= {NOW}""",
     ),
-    Shape(
+    AggregateQuery(
         "258 overlapping steps × 8 groups",
         f"""SELECT window_start, a % 8 AS k, count(*) AS n, sum(b) AS total
         FROM r [RANGE {4 * PANE} MICROSECONDS SLIDE {PANE} MICROSECONDS] GROUP BY a % 8""",
-        # By pieces of which each step has four: the way to write it that costs DuckDB least.
+        # Aggregated by panes, four for each step: the cheapest form in DuckDB.
         f"""SELECT make_timestamp(step * {PANE}) AS window_start, k, sum(n) AS n, sum(total) AS total
         FROM (SELECT unnest([pane, pane - 1, pane - 2, pane - 3]) AS step, k, n, total FROM (
             SELECT epoch_us(ts) // {PANE} AS pane, a % 8 AS k, count(*) AS n, sum(b) AS total FROM r GROUP BY ALL))
@@ -97,7 +99,7 @@ GROWING = (UNGROUPED, BY_COLUMN)
 
 
 def measure(root: Path, report: Report) -> None:
-    """Each shape over the million rows, then the growth with the window, then what a small push costs."""
+    """Each query over the million rows, then the cost by window size, then the cost after a small push."""
     with tureen.open(root / "aggregate", mode="write") as soup:
         soup.create_stream("r", SCHEMA, time="ts")
         parts = [tuples(ROWS, seed) for seed in (0, 1)]
@@ -106,35 +108,35 @@ def measure(root: Path, report: Report) -> None:
         handles = [soup.register(shape.windowed(ROWS)) for shape in SHAPES]
         soup.wait(at, timeout=120)
         soup.settle()
-        held = pa.concat_tables(parts).slice(BEGIN - START, ROWS).combine_chunks()
+        window_rows = pa.concat_tables(parts).slice(BEGIN - START, ROWS).combine_chunks()
         for shape, handle in zip(SHAPES, handles, strict=True):
-            _compare(shape, handle, held, report)
+            _compare(shape, handle, window_rows, report)
         _grow(soup, report)
         _after_pushes(soup, handles, report)
 
 
-def _compare(shape: Shape, handle: tureen.StandingQuery, held: pa.Table, report: Report) -> None:
-    asked = duckdb.connect()
-    asked.register("held", held)
-    asked.execute(f"CREATE VIEW r AS FROM held WHERE ts BETWEEN '{from_micros(BEGIN)}' AND '{from_micros(NOW)}'")
-    # The same without looking at the time, which is what an aggregate costs where the window is all there is.
-    handed = duckdb.connect()
-    handed.register("r", held)
+def _compare(shape: AggregateQuery, handle: tureen.StandingQuery, window_rows: pa.Table, report: Report) -> None:
+    filtering = duckdb.connect()
+    filtering.register("held", window_rows)
+    filtering.execute(f"CREATE VIEW r AS FROM held WHERE ts BETWEEN '{from_micros(BEGIN)}' AND '{from_micros(NOW)}'")
+    # The same without a filter on time: the cost of the aggregate alone.
+    prefiltered = duckdb.connect()
+    prefiltered.register("r", window_rows)
     began = time.perf_counter()
     answer = handle.invoke(now=NOWS[0])
     built = (time.perf_counter() - began) * 1000
-    verify(shape.name, answer.table, _from_scratch(asked, shape))
+    verify(shape.name, answer.table, _from_scratch(filtering, shape))
     ours = p50(_at_each_now(handle), CALLS)
     report.add(f"aggregate, {shape.name}, first invocation", built, "ms")
     report.add(f"aggregate, {shape.name}", ours, "ms p50", "<= 2")
-    theirs = p50(partial(_from_scratch, asked, shape), 30)
+    theirs = p50(partial(_from_scratch, filtering, shape), 30)
     report.add(f"DuckDB / aggregate, {shape.name}", theirs / ours, "times", ">= 20")
-    theirs = p50(partial(_from_scratch, handed, shape), 30)
+    theirs = p50(partial(_from_scratch, prefiltered, shape), 30)
     report.add(f"DuckDB, handed the window's rows / aggregate, {shape.name}", theirs / ours, "times")
 
 
-def _from_scratch(duck: duckdb.DuckDBPyConnection, shape: Shape) -> pa.Table:
-    return duck.sql(shape.theirs).to_arrow_table()
+def _from_scratch(duck: duckdb.DuckDBPyConnection, shape: AggregateQuery) -> pa.Table:
+    return duck.sql(shape.duckdb_sql).to_arrow_table()
 
 
 def _at_each_now(handle: tureen.StandingQuery) -> Callable[[], object]:
@@ -143,12 +145,16 @@ def _at_each_now(handle: tureen.StandingQuery) -> Callable[[], object]:
 
 
 def verify(name: str, ours: pa.Table, theirs: pa.Table) -> None:
-    """Both hold the same rows, ours in order of their keys; DOUBLEs may differ by the order of adding."""
-    by = [(column, "ascending") for column in theirs.column_names]
-    theirs = theirs.sort_by(by).cast(ours.schema)
+    """Check that both have the same rows, ours in key order; DOUBLEs may differ by the order of addition."""
+    sort_keys = [(column, "ascending") for column in theirs.column_names]
+    theirs = theirs.sort_by(sort_keys).cast(ours.schema)
     assert len(ours) == len(theirs), f"{len(ours)} rows instead of {len(theirs)} for {name}"
-    for column, one, other in zip(ours.column_names, ours.columns, theirs.columns, strict=True):
-        near = np.allclose(one, other, rtol=1e-9, atol=0) if pa.types.is_float64(one.type) else one.equals(other)
+    for column, our_values, their_values in zip(ours.column_names, ours.columns, theirs.columns, strict=True):
+        near = (
+            np.allclose(our_values, their_values, rtol=1e-9, atol=0)
+            if pa.types.is_float64(our_values.type)
+            else our_values.equals(their_values)
+        )
         assert near, f"wrong {column} for {name}"
 
 
@@ -162,12 +168,12 @@ def _grow(soup: tureen.Soup, report: Report) -> None:
         for rows, handle in handles.items():
             counts = handle.invoke(now=NOWS[0]).table.column("n").to_pylist()
             assert sum(counts) == rows, f"a window of {rows} rows holds {sum(counts)}"
-        taken: dict[int, list[float]] = {rows: [] for rows in SIZES}
-        # In turns, so that what else the machine does falls on all sizes alike.
+        milliseconds: dict[int, list[float]] = {rows: [] for rows in SIZES}
+        # In turns, so that other load on the machine affects all sizes equally.
         for _ in range(CALLS):
             for rows, call in calls.items():
-                taken[rows].append(p50(call, 1))
-        curve = curves[shape.name] = [(rows, statistics.median(taken[rows])) for rows in SIZES]
+                milliseconds[rows].append(p50(call, 1))
+        curve = curves[shape.name] = [(rows, statistics.median(milliseconds[rows])) for rows in SIZES]
         for rows, cost in curve:
             report.add(f"aggregate, {shape.name}, window of {rows:,} rows", cost, "ms p50")
         growth = curve[-1][1] / curve[0][1]
@@ -179,14 +185,14 @@ def _grow(soup: tureen.Soup, report: Report) -> None:
 
 
 def _after_pushes(soup: tureen.Soup, handles: list[tureen.StandingQuery], report: Report) -> None:
-    """The first invocation after some rows came, which the window then holds."""
-    taken: dict[str, list[float]] = {shape.name: [] for shape in SHAPES}
+    """The cost of the first invocation after a push of rows into the window."""
+    milliseconds: dict[str, list[float]] = {shape.name: [] for shape in SHAPES}
     for seed in range(2 * ROWS // PUSHED, 2 * ROWS // PUSHED + PUSHES):
         soup.wait(soup.push("r", tuples(PUSHED, seed)), timeout=120)
         now = from_micros(START + (seed + 1) * PUSHED - 1)
         for shape, handle in zip(SHAPES, handles, strict=True):
-            taken[shape.name].append(p50(partial(handle.invoke, now=now), 1))
+            milliseconds[shape.name].append(p50(partial(handle.invoke, now=now), 1))
         counts = handles[0].invoke(now=now).table.column("n").to_pylist()
         assert counts == [ROWS], f"a window of {ROWS} rows holds {counts}"
-    for name, times in taken.items():
+    for name, times in milliseconds.items():
         report.add(f"aggregate, {name}, right after a push of {PUSHED} rows", statistics.median(times), "ms p50")

@@ -1,21 +1,21 @@
-"""Plots of CACQ's experiments (§2.2 and §3), from what `benchmarks.cacq` found."""
+"""Plots of CACQ's experiments (§2.2 and §3), from the measurements of `benchmarks.cacq`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from benchmarks.cacq import BIN, EVERY, ROUTED, Findings
+from benchmarks.cacq import BIN, EVERY, ROUTED, CacqFindings
 from benchmarks.plot import Curves, draw_bars, draw_curves
 from benchmarks.report import Report
 
 
-def plot(findings: Findings, report: Report) -> None:
-    """Draw them all, and let the report show them."""
-    for name, title, x, found in (
+def plot(findings: CacqFindings, report: Report) -> None:
+    """Draw all plots and add them to the report."""
+    for name, title, x, rates in (
         ("cacq-queries.svg", "Throughput by number of queries", "queries", findings.queries),
         ("cacq-sources.svg", "Throughput by number of sources, 512 queries", "sources", findings.sources),
     ):
-        draw_curves(report.plot(name, title), title, turned(found), x=x, y="tuples/s", base=2)
+        draw_curves(report.plot(name, title), title, curves_by_method(rates), x=x, y="tuples/s", base=2)
     title = "Filters that a tuple visits, by routing scheme"
     draw_bars(report.plot("cacq-routing.svg", title), title, findings.filters, y="filters per tuple")
     title = f"Filters per tuple over time; selectivities swap after {ROUTED // 2:,} tuples"
@@ -39,12 +39,15 @@ def plot(findings: Findings, report: Report) -> None:
         )
 
 
-def turned(found: Mapping[int, Mapping[str, float]]) -> Curves:
-    """One curve for each way, from what was found for each number."""
-    ways = dict.fromkeys(way for rates in found.values() for way in rates)
-    return {way: [(number, rates[way]) for number, rates in found.items() if way in rates] for way in ways}
+def curves_by_method(rates_by_number: Mapping[int, Mapping[str, float]]) -> Curves:
+    """One curve for each method, from the rates for each number."""
+    methods = dict.fromkeys(method for rates in rates_by_number.values() for method in rates)
+    return {
+        method: [(number, rates[method]) for number, rates in rates_by_number.items() if method in rates]
+        for method in methods
+    }
 
 
 def over_time(series: Mapping[str, Sequence[float]]) -> Curves:
-    """Values that stand for a bin of tuples each, at the ends of their bins."""
-    return {name: [((place + 1) * BIN, value) for place, value in enumerate(values)] for name, values in series.items()}
+    """The value of each bin of tuples, at the end of the bin."""
+    return {name: [((index + 1) * BIN, value) for index, value in enumerate(values)] for name, values in series.items()}

@@ -1,8 +1,8 @@
-"""How many standing queries are held: rows arrive at a steady rate, and what they change is seen within two seconds.
+"""The largest number of standing queries for which changes are visible within two seconds at a steady rate of rows.
 
-A *probe* lets so many queries stand, lets rows arrive for a stretch of time, and gives the freshness: the time from a
-row's push to the moment when an answer or a feed shows it (its 99th percentile, after a warm-up). `walk` finds the
-largest number of queries whose freshness stays within a limit.
+A *probe* registers a number of queries, pushes rows for some time, and returns the freshness: the time from a row's
+push until an answer or a feed shows it (99th percentile, after a warm-up). `walk` finds the largest number of queries
+whose freshness stays within a limit.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from benchmarks.scale import Scale
 
 LIMIT = 2.0
-"""The freshness that is wanted, in seconds."""
+"""The required freshness, in seconds."""
 
 
 @dataclass(frozen=True)
 class Ceiling:
-    """The most that was held, the least that was not (None if everything was), and all that was tried."""
+    """The largest number that was sustained, the smallest that was not (None if all were), and all that were tried."""
 
-    held: int
+    sustained: int
     broken: int | None
     tried: Mapping[int, float]
 
@@ -31,9 +31,9 @@ class Ceiling:
 def walk(
     probe: Callable[[int], float], limit: float, *, first: int, most: int, factor: int = 4, steps: int = 2
 ) -> Ceiling:
-    """Find the largest number for which a probe stays within a limit, walking up by a factor and then bisecting.
+    """Find the largest number for which a probe stays within a limit: increase it by a factor, then bisect.
 
-    If the first one is too many already, walk down. Numbers are halved on a logarithmic scale, `steps` times.
+    If the first number is too large, decrease it instead. The bisection is logarithmic and takes `steps` steps.
     """
     tried: dict[int, float] = {}
 
@@ -41,58 +41,58 @@ def walk(
         tried[number] = probe(number)
         return tried[number] <= limit
 
-    held, broken, number = 0, None, min(first, most)
+    sustained, broken, number = 0, None, min(first, most)
     if holds(number):
-        held = number
-        while held < most and broken is None:
-            number = min(held * factor, most)
+        sustained = number
+        while sustained < most and broken is None:
+            number = min(sustained * factor, most)
             if holds(number):
-                held = number
+                sustained = number
             else:
                 broken = number
     else:
         broken = number
-        while held == 0 and number > 1:
+        while sustained == 0 and number > 1:
             number = max(number // factor, 1)
             if holds(number):
-                held = number
+                sustained = number
             else:
                 broken = number
-    if broken is not None and held:
+    if broken is not None and sustained:
         for _ in range(steps):
-            middle = max(math.isqrt(held * broken), held + 1)
+            middle = max(math.isqrt(sustained * broken), sustained + 1)
             if middle == broken:
                 break
             if holds(middle):
-                held = middle
+                sustained = middle
             else:
                 broken = middle
-    return Ceiling(held, broken, tried)
+    return Ceiling(sustained, broken, tried)
 
 
 @dataclass(frozen=True)
-class Freshness:
-    """How late rows were seen, in seconds."""
+class Delays:
+    """Percentiles of the delays until rows were visible, in seconds."""
 
     p50: float
     p99: float
     worst: float
 
     @classmethod
-    def of(cls, late: Sequence[float]) -> Freshness:
-        """Percentiles of the delays; nothing seen is never."""
-        if not late:
+    def of(cls, delays: Sequence[float]) -> Delays:
+        """Percentiles of delays; `NEVER` if there are none."""
+        if not delays:
             return NEVER
-        p99 = sorted(late)[math.ceil(0.99 * len(late)) - 1]
-        return cls(statistics.median(late), p99, max(late))
+        p99 = sorted(delays)[math.ceil(0.99 * len(delays)) - 1]
+        return cls(statistics.median(delays), p99, max(delays))
 
 
-NEVER = Freshness(math.inf, math.inf, math.inf)
+NEVER = Delays(math.inf, math.inf, math.inf)
 
 
 @dataclass(frozen=True)
-class Pace:
-    """Pushes of so many rows, equally far apart in time; the first ones warm up."""
+class PushSchedule:
+    """Pushes of equal size at equal intervals; the first `warm` pushes are the warm-up."""
 
     rows: int
     every: float
@@ -100,8 +100,8 @@ class Pace:
     pushes: int
 
     @classmethod
-    def of(cls, scale: Scale) -> Pace:
-        """As many pushes as fill the stretch and its warm-up."""
+    def of(cls, scale: Scale) -> PushSchedule:
+        """The pushes of the warm-up and the measured time."""
         warm = round(scale.warm_seconds / scale.push_every)
         return cls(
             round(scale.rate * scale.push_every),
@@ -112,13 +112,13 @@ class Pace:
 
     @property
     def seconds(self) -> float:
-        """How long all of them take."""
+        """The duration of all pushes."""
         return self.pushes * self.every
 
     def play(self, push: Callable[[int, float], None]) -> None:
-        """Call `push` with the number of each push, from 1 on, and the moment at which it was due.
+        """Call `push` with the number of each push, from 1 on, and the time at which it was due.
 
-        A push that comes late because those before it took too long was due all the same: its rows are that much older.
+        A push that is late because earlier pushes took too long keeps its due time, so its rows count as older.
         """
         began = time.perf_counter()
         for number in range(1, self.pushes + 1):

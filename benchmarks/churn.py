@@ -1,8 +1,8 @@
-"""(f) Queries that come and go, a thousand a second: what it does to matching, and to rows that arrive meanwhile.
+"""(f) A thousand registrations and unregistrations per second: their effect on matching and on arriving rows.
 
-*Matching*: a block is matched with the query runs that thousands of registrations and unregistrations left behind, as
-they lie, and with the same clauses compiled into one run; both give the same cells. *Arrivals*: 10,000 rows a second
-are pushed to a running pot, with and without queries coming and going from 32 threads; how late a row is visible.
+*Matching*: a block is matched with the query runs that thousands of registrations and unregistrations left, and with
+the same clauses compiled into one run; both yield the same cells. *Arrivals*: 10,000 rows per second are pushed to a
+running pot, with and without registrations from 32 threads; the delay until a row is visible is measured.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ PER_SECOND = 1000
 ROUNDS = 15
 THREADS = 32
 DIFFERENT = 4096
-"""How many conditions each of the threads has, made before anything is timed."""
+"""The number of conditions of each thread, generated before anything is timed."""
 
 
 def measure(root: Path, report: Report, scale: Scale) -> None:
-    """Both parts."""
+    """Measure matching, then arrivals."""
     _matching(root / "churn", report, scale)
     before = sys.getswitchinterval()
-    # As the server has it: registrations from many threads wait for the interpreter more than for anything else.
+    # The server's setting: registrations from many threads mostly wait for the interpreter lock.
     sys.setswitchinterval(SWITCH_AFTER)
     try:
         _arrivals(root / "churned", report, scale)
@@ -60,47 +60,49 @@ def measure(root: Path, report: Report, scale: Scale) -> None:
 def _matching(root: Path, report: Report, scale: Scale) -> None:
     hand = HandTurned(root)
     hand.create_stream("r", SCHEMA, time="ts")
-    wanted = conditions(scale.many + scale.changes, seed=11)
-    standing = _register(hand, wanted[: scale.many])
+    wheres = conditions(scale.many + scale.changes, seed=11)
+    handles = _register(hand, wheres[: scale.many])
     hand.compile()
     began = time.perf_counter()
-    for start in range(scale.many, len(wanted), TOGETHER):
-        standing += _register(hand, wanted[start : start + TOGETHER])
-        change_together(hand.catalog, [Unregistration(handle) for handle in standing[:TOGETHER]])
-        del standing[:TOGETHER]
+    for start in range(scale.many, len(wheres), TOGETHER):
+        handles += _register(hand, wheres[start : start + TOGETHER])
+        change_together(hand.catalog, [Gone(handle) for handle in handles[:TOGETHER]])
+        del handles[:TOGETHER]
         hand.compile()
     seconds = time.perf_counter() - began
     with hand.catalog.read() as tx:
         stream = find_stream(tx, "r")
-        runs = [QueryRun.load(root / one.path) for one in live_query_runs(tx, stream.id)]
+        runs = [QueryRun.load(root / live_run.path) for live_run in live_query_runs(tx, stream.id)]
         eager = eager_clauses(tx, stream.id)
-    fresh = compile_clauses([one.number for one in eager], [one.clause for one in eager], Schema.parse(SCHEMA, "ts"))
+    compiled = compile_clauses(
+        [clause.number for clause in eager], [clause.clause for clause in eager], Schema.parse(SCHEMA, "ts")
+    )
     batch = tuples(BLOCK, 3).combine_chunks().to_batches()[0]
     block = Block(batch, index_block(batch, ["a", "b", "c", "d", "ts"]))
-    live = {one.number for one in eager}
-    assert _counts(block, runs, live) == _counts(block, [fresh], live), "a churned query run matches something else"
-    worn, anew = [], []
+    live = {clause.number for clause in eager}
+    assert _counts(block, runs, live) == _counts(block, [compiled], live), "a churned query run matches something else"
+    churned_seconds, compiled_seconds = [], []
     buffers = Buffers()
     for _ in range(ROUNDS):
-        worn.append(_seconds(block, runs, buffers))
-        anew.append(_seconds(block, [fresh], buffers))
+        churned_seconds.append(_seconds(block, runs, buffers))
+        compiled_seconds.append(_seconds(block, [compiled], buffers))
     report.add("query runs after the churn", len(runs), "")
-    report.reach("churn", min(worn) / min(anew))
+    report.reach("churn", min(churned_seconds) / min(compiled_seconds))
     report.add(
         "registrations and unregistrations, with compiling, in one thread", 2 * scale.changes / seconds, "a second"
     )
     hand.close()
 
 
-def _register(hand: HandTurned, wanted: Sequence[str]) -> list[str]:
-    """Register queries that come together."""
+def _register(hand: HandTurned, wheres: Sequence[str]) -> list[str]:
+    """Register queries in one commit."""
     binder = QuickBinder()
     schema = Schema.parse(SCHEMA, "ts")
-    texts = [f"SELECT * FROM r WHERE {where}" for where in wanted]
+    texts = [f"SELECT * FROM r WHERE {where}" for where in wheres]
     bound = [binder.bind(text, lambda name: (name, schema)) for text in texts]
-    some = [Registration(query.sql, shape, (NewInput(1, query.stream.clause),), eager=True) for query, shape in bound]
-    found = change_together(hand.catalog, some)
-    return [handle for handle in found if isinstance(handle, str)]
+    registrations = [Registration(query.sql, shape, 1, query.clause, eager=True) for query, shape in bound]
+    outcomes = change_together(hand.catalog, registrations)
+    return [handle for handle in outcomes if isinstance(handle, str)]
 
 
 def _seconds(block: Block, runs: list[QueryRun], buffers: Buffers) -> float:
@@ -111,11 +113,11 @@ def _seconds(block: Block, runs: list[QueryRun], buffers: Buffers) -> float:
 
 
 def _counts(block: Block, runs: list[QueryRun], live: set[int]) -> dict[int, int]:
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for run in runs:
         reader = CellReader(match_block(block, run, Buffers()).batch, block.rows)
-        found |= {number: reader.count_of(number) for number in reader.clauses.tolist() if number in live}
-    return found
+        counts |= {number: reader.count_of(number) for number in reader.clauses.tolist() if number in live}
+    return counts
 
 
 def _arrivals(root: Path, report: Report, scale: Scale) -> None:
@@ -125,65 +127,66 @@ def _arrivals(root: Path, report: Report, scale: Scale) -> None:
         register_all(soup, "r", conditions(scale.many), materialize=True)
         soup.settle()
         probe = soup.register("SELECT count(*) AS n FROM r")
-        lots = [tuples(int(scale.rate * seconds), 100) for seconds in (scale.warm_seconds, scale.seconds)]
-        _stretch(soup, probe, scale, lots[0])
-        quiet = _stretch(soup, probe, scale, lots[1])
+        tables = [tuples(int(scale.rate * seconds), 100) for seconds in (scale.warm_seconds, scale.seconds)]
+        _stretch(soup, probe, scale, tables[0])
+        without_churn = _stretch(soup, probe, scale, tables[1])
         churn = _Churn(soup)
         began = time.perf_counter()
-        busy = _stretch(soup, probe, scale, lots[1])
+        with_churn = _stretch(soup, probe, scale, tables[1])
         seconds = time.perf_counter() - began
         done = churn.stop()
     report.add("registrations and unregistrations while rows arrived", done / seconds, "a second", f">= {PER_SECOND}")
-    report.add("push to visible, p50, without", statistics.median(quiet), "s")
-    report.add("push to visible, p50, with queries coming and going", statistics.median(busy), "s")
-    report.add("push to visible, p99, with queries coming and going", float(np.percentile(busy, 99)), "s", "<= 2")
+    report.add("push to visible, p50, without", statistics.median(without_churn), "s")
+    report.add("push to visible, p50, with queries coming and going", statistics.median(with_churn), "s")
+    report.add("push to visible, p99, with queries coming and going", float(np.percentile(with_churn, 99)), "s", "<= 2")
 
 
-def _stretch(soup: tureen.Soup, probe: tureen.StandingQuery, scale: Scale, whole: pa.Table) -> list[float]:
-    """Push rows at the rate; how late each push was visible."""
-    late: list[float] = []
-    waiting: list[tuple[float, str]] = []
+def _stretch(soup: tureen.Soup, probe: tureen.StandingQuery, scale: Scale, table: pa.Table) -> list[float]:
+    """Push rows at a steady rate; return the delay until each push was visible."""
+    delays: list[float] = []
+    pending: list[tuple[float, str]] = []
     done = threading.Event()
 
     def watch() -> None:
-        while waiting or not done.is_set():
-            if not waiting:
+        while pending or not done.is_set():
+            if not pending:
                 time.sleep(0.002)
                 continue
-            began, at = waiting.pop(0)
+            began, at = pending.pop(0)
             soup.wait(at, timeout=60)
-            late.append(time.perf_counter() - began)
+            delays.append(time.perf_counter() - began)
 
     watcher = threading.Thread(target=watch)
     watcher.start()
     before = probe.invoke().table.column("n")[0].as_py()
     rows = int(scale.rate * scale.push_every)
     started = time.perf_counter()
-    for step in range(len(whole) // rows):
-        # Once, and not in small steps: waking up costs the queries that come and go.
+    for step in range(len(table) // rows):
+        # A single sleep: waking up more often would slow down the registrations.
         time.sleep(max(0.0, started + step * scale.push_every - time.perf_counter()))
         began = time.perf_counter()
-        waiting.append((began, soup.push("r", whole.slice(step * rows, rows))))
+        pending.append((began, soup.push("r", table.slice(step * rows, rows))))
     done.set()
     watcher.join()
-    assert probe.invoke().table.column("n")[0].as_py() == before + len(whole), "rows were lost or doubled"
-    return late
+    assert probe.invoke().table.column("n")[0].as_py() == before + len(table), "rows were lost or doubled"
+    return delays
 
 
 class _Churn:
-    """Registers and unregisters at a rate, from a few threads: half of the queries eager, half as the engine likes."""
+    """Registers and unregisters at a steady rate from several threads: half of the queries eager, half `auto`."""
 
     def __init__(self, soup: tureen.Soup) -> None:
         self._soup = soup
         self._stopping = threading.Event()
         self._pool = ThreadPoolExecutor(THREADS)
-        wanted = [conditions(DIFFERENT, seed=1000 + seed) for seed in range(THREADS)]
-        self._done = [self._pool.submit(self._run, some) for some in wanted]
+        self._futures = [
+            self._pool.submit(self._run, conditions(DIFFERENT, seed=1000 + seed)) for seed in range(THREADS)
+        ]
 
-    def _run(self, wanted: list[str]) -> int:
+    def _run(self, wheres: list[str]) -> int:
         done, started = 0, time.perf_counter()
         standing: list[tureen.StandingQuery] = []
-        for number, where in enumerate(itertools.cycle(wanted)):
+        for number, where in enumerate(itertools.cycle(wheres)):
             if self._stopping.is_set():
                 break
             sql = f"SELECT * FROM r WHERE {where}"
@@ -198,8 +201,8 @@ class _Churn:
         return done
 
     def stop(self) -> int:
-        """End it; how many were registered and unregistered."""
+        """Stop the threads; return the number of registrations and unregistrations."""
         self._stopping.set()
-        total = sum(one.result() for one in self._done)
+        total = sum(future.result() for future in self._futures)
         self._pool.shutdown()
         return total

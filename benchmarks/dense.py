@@ -1,8 +1,8 @@
-"""How many dense selections are held: queries of PSoup §5.2.1, registered one by one, invoked while rows arrive.
+"""The maximum number of dense selections: queries of PSoup §5.2.1, registered one by one, invoked while rows arrive.
 
-Freshness is from a row's push to the answer that holds it. Answers are right before cells are written (what is owed is
-evaluated when asked for), so they alone would not tell that the pipeline falls behind. What is still owed after the
-stretch must therefore be paid in less time than the stretch itself took, else the queries are not held.
+Freshness is the time from a row's push to an answer that contains it. Answers are correct even before cells are
+written (owed cells are evaluated on demand), so freshness alone would hide a pipeline that falls behind. Therefore the
+cells that are still owed at the end must be paid in less time than the pushes took.
 """
 
 from __future__ import annotations
@@ -19,88 +19,90 @@ import pyarrow as pa
 
 import tureen
 from benchmarks import machine
-from benchmarks.ceiling import LIMIT, Freshness, Pace, walk
-from benchmarks.pots import STREAM, QueryPots, Standing
+from benchmarks.ceiling import LIMIT, Delays, PushSchedule, walk
+from benchmarks.pots import STREAM, QueryPots, RegisteredQueries
 from benchmarks.report import Report
 from benchmarks.scale import Scale
 from benchmarks.throughput import verify
 from benchmarks.workload import truth, tuples
 from tureen.errors import WaitTimeout
 
-ASKED = 16
-"""So many of the queries are invoked, in turns."""
+SAMPLED = 16
+"""The number of queries that are invoked, in turns."""
 PATIENCE = 20.0
 
 
 def measure(root: Path, report: Report, pots: QueryPots, scale: Scale) -> None:
-    """Walk the number of queries up, for each way of keeping their results."""
-    for way in ("materialised", "auto"):
+    """Increase the number of queries, for each mode of materialization."""
+    for mode in ("materialised", "auto"):
         ceiling = walk(
-            lambda count, way=way: hold(root / "dense", way, count, report, pots, scale),  # type: ignore[misc]
+            lambda count, mode=mode: measure_queries(root / "dense", mode, count, report, pots, scale),  # type: ignore[misc]
             LIMIT,
             first=scale.first_dense,
             most=scale.most_dense,
             steps=scale.steps,
         )
-        report.reach(f"dense {way}", ceiling.held)
+        report.reach(f"dense {mode}", ceiling.sustained)
         over = "not reached" if ceiling.broken is None else f"{ceiling.broken:,}"
-        report.note(f"{ceiling.held:,} dense selections held, {way}; the least number that was not: {over}")
+        report.note(f"{ceiling.sustained:,} dense selections held, {mode}; the least number that was not: {over}")
 
 
-def hold(root: Path, way: str, count: int, report: Report, pots: QueryPots, scale: Scale) -> float:
-    """The 99th percentile of the freshness with so many queries; infinite where the pipeline falls behind."""
-    pace = Pace.of(scale)
-    standing = pots.copy(way, count, root)
+def measure_queries(root: Path, mode: str, count: int, report: Report, pots: QueryPots, scale: Scale) -> float:
+    """The 99th percentile of the freshness with `count` queries; infinite if the pipeline falls behind."""
+    schedule = PushSchedule.of(scale)
+    registered = pots.copy(mode, count, root)
     before = machine.resident()
     with tureen.open(root, mode="write") as soup:
         soup.start(wait=120)
-        first = tuples(pace.rows, 0)
+        first = tuples(schedule.rows, 0)
         soup.wait(soup.push(STREAM, first), timeout=120)
-        verify(soup, standing, first, published=False)
-        parts = [tuples(pace.rows, number) for number in range(1, pace.pushes + 1)]
-        fresh = Freshness.of(_watch(soup, _asked(soup, standing, first), parts, pace))
+        verify(soup, registered, first, published=False)
+        parts = [tuples(schedule.rows, number) for number in range(1, schedule.pushes + 1)]
+        delays = Delays.of(_watch(soup, _sample(soup, registered, first), parts, schedule))
         grown = (machine.resident() - before) / 1e9
         began = time.perf_counter()
         soup.settle()
-        owed = time.perf_counter() - began
-        verify(soup, standing, pa.concat_tables([first, *parts]), published=False)
+        debt_seconds = time.perf_counter() - began
+        verify(soup, registered, pa.concat_tables([first, *parts]), published=False)
     shutil.rmtree(root)
-    what = f"{count:,} queries, {way}"
-    report.add(f"from push to an answer that holds it, {what}, p50", fresh.p50, "s")
-    report.add(f"from push to an answer that holds it, {what}, p99", fresh.p99, "s")
-    report.add(f"to pay what was owed after {pace.seconds:.0f} s, {what}", owed, "s")
-    report.add(f"memory, {what}", grown, "GB")
-    return fresh.p99 if owed < pace.seconds else math.inf
+    label = f"{count:,} queries, {mode}"
+    report.add(f"from push to an answer that holds it, {label}, p50", delays.p50, "s")
+    report.add(f"from push to an answer that holds it, {label}, p99", delays.p99, "s")
+    report.add(f"to pay what was owed after {schedule.seconds:.0f} s, {label}", debt_seconds, "s")
+    report.add(f"memory, {label}", grown, "GB")
+    return delays.p99 if debt_seconds < schedule.seconds else math.inf
 
 
-def _asked(soup: tureen.Soup, standing: Standing, rows: pa.Table) -> list[tureen.StandingQuery]:
-    """Some of the queries, spread over all of them, that some of these rows match."""
-    pairs = list(zip(standing.wanted, standing.handles, strict=True))
-    matching = (handle for where, handle in pairs[:: max(1, len(pairs) // (8 * ASKED))] if truth(rows, where).any())
-    return [soup.query(handle) for handle, _ in zip(matching, range(ASKED), strict=False)]
+def _sample(soup: tureen.Soup, registered: RegisteredQueries, rows: pa.Table) -> list[tureen.StandingQuery]:
+    """A sample of the queries that match some of these rows."""
+    pairs = list(zip(registered.wheres, registered.handles, strict=True))
+    matching = (handle for where, handle in pairs[:: max(1, len(pairs) // (8 * SAMPLED))] if truth(rows, where).any())
+    return [soup.query(handle) for handle, _ in zip(matching, range(SAMPLED), strict=False)]
 
 
-def _watch(soup: tureen.Soup, asked: list[tureen.StandingQuery], parts: list[pa.Table], pace: Pace) -> list[float]:
-    """Push, and after each push invoke one of the queries until its answer holds it; the delays after the warm-up.
+def _watch(
+    soup: tureen.Soup, queries: list[tureen.StandingQuery], parts: list[pa.Table], schedule: PushSchedule
+) -> list[float]:
+    """Push, and after each push invoke a query and wait until its answer contains the push; return the delays.
 
-    None of them if one takes far too long.
+    Without those of the warm-up; empty if an invocation times out.
     """
     pushed: queue.Queue[tuple[int, float, str]] = queue.Queue()
 
     def push(number: int, due: float) -> None:
         pushed.put((number, due, soup.push(STREAM, parts[number - 1])))
 
-    pusher = threading.Thread(target=pace.play, args=(push,))
+    pusher = threading.Thread(target=schedule.play, args=(push,))
     pusher.start()
-    late: list[float] = []
-    handles = cycle(asked)
+    delays: list[float] = []
+    handles = cycle(queries)
     try:
-        for _ in range(pace.pushes):
+        for _ in range(schedule.pushes):
             number, due, at = pushed.get(timeout=PATIENCE)
             next(handles).invoke(wait_for=at, timeout=PATIENCE)
-            if number > pace.warm:
-                late.append(time.perf_counter() - due)
+            if number > schedule.warm:
+                delays.append(time.perf_counter() - due)
     except (WaitTimeout, queue.Empty):
-        late = []
+        delays = []
     pusher.join()
-    return late
+    return delays

@@ -1,7 +1,7 @@
-"""Standing queries in Flink: one job with a filter and a sink for each, over files.
+"""Standing queries in Flink: one job with a filter and a sink for each query, over files.
 
-Run by the interpreter of an environment that has `apache-flink` (see `benchmarks/peers_flink.py`). Reads a JSON object
-from standard input (see `main`), and prints one JSON object a line as it goes.
+Runs in a virtual environment with `apache-flink` (see `benchmarks/peers_flink.py`). Reads a JSON object from standard
+input (see `main`), and prints results as JSON objects, one per line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ COLUMNS = "a INT, b INT, c INT, d INT"
 
 
 def configuration() -> Configuration:
-    """A cluster of two cores in this process, patient with what a job of many filters takes to start."""
+    """A cluster of two cores in this process, with timeouts long enough for a job of many filters."""
     settings = Configuration()
     for key, value in {
         "parallelism.default": "2",
@@ -33,36 +33,35 @@ def configuration() -> Configuration:
 
 
 def add_source(flink: TableEnvironment, name: str, folder: str) -> None:
-    """Make the files of a folder a table."""
+    """Create a table over the files of a folder."""
     options = f"'connector' = 'filesystem', 'path' = 'file://{folder}', 'format' = 'csv'"
     flink.execute_sql(f"CREATE TABLE {name} ({COLUMNS}) WITH ({options})")
 
 
-def counts(folder: str, wanted: list[str]) -> list[int]:
-    """How many rows of the files each condition holds for."""
+def counts(folder: str, conditions: list[str]) -> list[int]:
+    """The number of rows that satisfy each condition."""
     settings = EnvironmentSettings.new_instance().in_batch_mode().with_configuration(configuration()).build()
     flink = TableEnvironment.create(settings)
     add_source(flink, "r", folder)
-    columns = ", ".join(f"COUNT(*) FILTER (WHERE {where})" for where in wanted)
+    columns = ", ".join(f"COUNT(*) FILTER (WHERE {where})" for where in conditions)
     (row,) = flink.execute_sql(f"SELECT {columns} FROM r").collect()
-    return [int(one) for one in row]
+    return [int(count) for count in row]
 
 
-def seconds(folder: str, wanted: list[str]) -> tuple[float, float]:
-    """How long planning took, and the job itself, with a filter and a sink for each condition."""
+def seconds(folder: str, conditions: list[str]) -> tuple[float, float]:
+    """The seconds of planning and running a job with a filter and a sink for each condition, and of running alone."""
     flink = StreamTableEnvironment.create(StreamExecutionEnvironment.get_execution_environment(configuration()))
     add_source(flink, "files", folder)
-    # A filter that is pushed into the files makes them another source, and each query would read them for itself. By
-    # way of a stream they are read once for all.
+    # Flink would push each filter into the files and read them once per query; a stream is read once for all queries.
     flink.create_temporary_view("r", flink.to_data_stream(flink.from_path("files")))
     began = time.perf_counter()
-    together = flink.create_statement_set()
-    for number, where in enumerate(wanted):
-        # A sink of its own lets Flink chain all filters to the source, without a queue between them.
+    statements = flink.create_statement_set()
+    for number, where in enumerate(conditions):
+        # With a sink per query, Flink chains all filters to the source, without a queue between them.
         flink.execute_sql(f"CREATE TABLE sink{number} ({COLUMNS}) WITH ('connector' = 'blackhole')")
-        together.add_insert_sql(f"INSERT INTO sink{number} SELECT * FROM r WHERE {where}")
-    result = together.execute()
-    say(planned=time.perf_counter() - began)
+        statements.add_insert_sql(f"INSERT INTO sink{number} SELECT * FROM r WHERE {where}")
+    result = statements.execute()
+    report(planned=time.perf_counter() - began)
     result.wait()
     client = result.get_job_client()
     assert client is not None
@@ -70,19 +69,19 @@ def seconds(folder: str, wanted: list[str]) -> tuple[float, float]:
     return time.perf_counter() - began, running
 
 
-def say(**found: object) -> None:
-    """Print what is known so far."""
-    print(json.dumps(found), flush=True)
+def report(**results: object) -> None:
+    """Print results as a line of JSON."""
+    print(json.dumps(results), flush=True)
 
 
 def main() -> None:
-    """Take `{"few": folder, "checked": [conditions], "files": [folders], "wanted": [conditions]}`."""
-    asked = json.load(sys.stdin)
-    say(version=version("apache-flink"))
-    say(counts=counts(asked["few"], asked["checked"]))
-    for folder in asked["files"]:
-        whole, running = seconds(folder, asked["wanted"])
-        say(whole=whole, running=running)
+    """Read `{"few": folder, "checked": [conditions], "files": [folders], "conditions": [conditions]}`."""
+    request = json.load(sys.stdin)
+    report(version=version("apache-flink"))
+    report(counts=counts(request["few"], request["checked"]))
+    for folder in request["files"]:
+        whole, running = seconds(folder, request["conditions"])
+        report(whole=whole, running=running)
 
 
 if __name__ == "__main__":

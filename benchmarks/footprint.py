@@ -1,4 +1,4 @@
-"""What a running server takes of the machine: memory of its processes, maps of files, files of its pot."""
+"""The resources of a running server: memory of its processes, mapped files, files of its pot."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _SIZE = re.compile(r"^(Rss|Anonymous|Shmem|Pss_Shmem):\s+(\d+) kB$", re.MULTILIN
 
 @dataclass(frozen=True)
 class Footprint:
-    """One look at a server and its pot; sizes are in bytes."""
+    """The resources of a server and its pot at one time; sizes are in bytes."""
 
     anonymous: int
-    """Resident memory of the server's process that no file is behind."""
+    """Resident anonymous memory of the server's process."""
     mapped: int
     """Resident pages of mapped files: libraries and runs."""
     run_maps: int
-    """How many maps of files of the pot the server's process has."""
+    """The number of files of the pot that the server's process has mapped."""
     deleted_maps: int
-    """How many of them are of files that are deleted."""
+    """The number of these whose file is deleted."""
     others: int
-    """Resident memory of its child processes: Java, and the workers of Spark."""
+    """Resident memory of its child processes: Java and Spark's workers."""
     files: int
     """Files in the pot."""
     disk: int
@@ -35,8 +35,8 @@ class Footprint:
     """Bytes of the catalog's write-ahead log."""
 
 
-def look(pid: int, pot: Path) -> Footprint:
-    """Look at a server's process, its children and its pot."""
+def measure_footprint(pid: int, pot: Path) -> Footprint:
+    """Measure a server's process, its children and its pot."""
     sizes = _sizes(pid)
     maps = [line for line in Path(f"/proc/{pid}/maps").read_text().splitlines() if f" {pot}/" in line]
     files = dict(sizes_of_files(pot))
@@ -54,18 +54,18 @@ def look(pid: int, pot: Path) -> Footprint:
 
 
 def sizes_of_files(root: Path) -> Iterator[tuple[str, int]]:
-    """The files below a directory, each with its name from there and its size."""
+    """The files below a directory: relative path and size."""
     for folder, _, names in os.walk(root):
         for name in names:
             path = Path(folder, name)
             try:
                 yield str(path.relative_to(root)), path.stat().st_size
             except FileNotFoundError:
-                continue  # it went meanwhile
+                continue  # deleted meanwhile
 
 
 def _sizes(pid: int) -> dict[str, int]:
-    """What the kernel says of a process's memory, in bytes; nothing of one that has ended."""
+    """The memory of a process in bytes, from the kernel; empty if it has ended."""
     try:
         text = Path(f"/proc/{pid}/smaps_rollup").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -81,9 +81,9 @@ def _descendants(pid: int) -> list[int]:
         except (FileNotFoundError, ProcessLookupError):
             continue
         children.setdefault(parent, []).append(int(stat.parent.name))
-    found, left = [], [pid]
-    while left:
-        born = children.get(left.pop(), [])
-        found += born
-        left += born
-    return found
+    descendants, parents = [], [pid]
+    while parents:
+        direct = children.get(parents.pop(), [])
+        descendants += direct
+        parents += direct
+    return descendants

@@ -1,4 +1,4 @@
-"""(d) From push to visible, one row at a time, beside Spark's no-op sink behind the same source."""
+"""(d) Time from push to visible, one row at a time, compared with Spark's no-op sink behind the same source."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PUSHES = 40
 
 
 def measure(spark: SparkSession, root: Path, report: Report) -> None:
-    """Push a row, wait until an answer holds it; then the same rows through the no-op sink."""
+    """Push a row and wait until an answer contains it; then the same rows through the no-op sink."""
     with tureen.open(root / "fresh", mode="write") as soup:
         soup.create_stream("s", "a INT")
         query = soup.register("SELECT a FROM s WHERE a >= 0", materialize=True)
@@ -29,19 +29,19 @@ def measure(spark: SparkSession, root: Path, report: Report) -> None:
             answer = query.invoke(wait_for=at)
             visible.append(time.perf_counter() - began)
             assert len(answer) == number + 1
-        nothing = _no_op(spark, soup)
+        no_op = _no_op(spark, soup)
     ours = statistics.median(visible)
     report.add("push to visible, one row, p50", ours, "s", "<= 1")
     report.add("push to visible, one row, worst", max(visible), "s")
-    report.add("Spark's no-op sink behind the same source, p50", nothing, "s")
-    report.reach("visible", ours / nothing)
+    report.add("Spark's no-op sink behind the same source, p50", no_op, "s")
+    report.reach("visible", ours / no_op)
 
 
 def _no_op(spark: SparkSession, soup: tureen.Soup) -> float:
     spark.dataSource.register(InboxDataSource)
     source = spark.readStream.format("tureen_inbox").option("pot", str(soup.path)).load()
     query = source.writeStream.format("noop").option("checkpointLocation", str(soup.path / "noop")).start()
-    taken = []
+    delays = []
     try:
         for number in range(PUSHES + 3):
             began = time.perf_counter()
@@ -49,10 +49,10 @@ def _no_op(spark: SparkSession, soup: tureen.Soup) -> float:
             while _reached(query) < end:
                 assert time.perf_counter() - began < 60, "the no-op query does not move"
                 time.sleep(0.002)
-            taken.append(time.perf_counter() - began)
+            delays.append(time.perf_counter() - began)
     finally:
         query.stop()
-    return statistics.median(taken[3:])
+    return statistics.median(delays[3:])
 
 
 def _reached(query: object) -> int:

@@ -1,4 +1,4 @@
-"""What Tureen must reach: each goal a figure of one run, and the parts of the benchmark that measure it."""
+"""The performance goals: each is a figure of a run, with the part of the benchmark that measures it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Goal:
-    """A figure to reach; `goal` and `must` are texts like ">= 0.8" about it, `must` the least that is acceptable."""
+    """A target; `goal` and `must` are conditions like ">= 0.8", `must` is the minimum that is acceptable."""
 
     key: str
     part: str
@@ -18,31 +18,31 @@ class Goal:
 
 
 @dataclass(frozen=True)
-class Reached:
-    """A goal with what was measured, or why it was not."""
+class GoalResult:
+    """A goal with its measured value, or the reason why it was not measured."""
 
     goal: Goal
     value: float | None
-    why: str = ""
+    reason: str = ""
 
     @property
     def met(self) -> str:
-        """Whether the goal is met, and if not by how much it is missed."""
+        """Whether the goal is met, and if not, by how much it is missed."""
         if self.value is None:
-            return f"not measured: {self.why or 'no part of this run measures it'}"
-        said = verdict(self.value, self.goal.goal)
-        if self.goal.must and is_missed(said):
-            return f"{said}; must be {self.goal.must}: {verdict(self.value, self.goal.must)}"
-        return said
+            return f"not measured: {self.reason or 'no part of this run measures it'}"
+        outcome = verdict(self.value, self.goal.goal)
+        if self.goal.must and is_missed(outcome):
+            return f"{outcome}; must be {self.goal.must}: {verdict(self.value, self.goal.must)}"
+        return outcome
 
 
-def is_missed(said: str) -> bool:
-    """Whether a verdict says that a goal is not met."""
-    return said.startswith("NOT met")
+def is_missed(outcome: str) -> bool:
+    """Whether a verdict is that of a missed goal."""
+    return outcome.startswith("NOT met")
 
 
 def verdict(value: float, goal: str) -> str:
-    """Say whether a value is as a text like ">= 0.8" or "<= 2" wants it, and if not by how much it is missed.
+    """Whether a value satisfies a condition like ">= 0.8" or "<= 2", and if not, by how much it is missed.
 
     >>> verdict(0.9, ">= 0.8"), verdict(0.6, ">= 0.8"), verdict(3, "<= 2"), verdict(1, "")
     ('met', 'NOT met, 25.0 % short', 'NOT met, 50.0 % over', '')

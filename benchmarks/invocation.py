@@ -1,4 +1,4 @@
-"""(c) Invocation over a window of a million rows, beside DuckDB from scratch on the same Arrow table."""
+"""(c) Invocation over a window of a million rows, compared with DuckDB from scratch on the same Arrow table."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ CASES = {
 
 
 def p50(call: Callable[[], object], times: int) -> float:
-    """The median of so many calls, in milliseconds."""
-    taken = []
+    """The median duration of `times` calls, in milliseconds."""
+    durations = []
     for _ in range(times):
         began = time.perf_counter()
         call()
-        taken.append(time.perf_counter() - began)
-    return statistics.median(taken) * 1000
+        durations.append(time.perf_counter() - began)
+    return statistics.median(durations) * 1000
 
 
 def _from_scratch(duck: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
@@ -41,7 +41,7 @@ def _from_scratch(duck: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
 
 
 def measure(root: Path, report: Report) -> None:
-    """Each case eager, then lazy, then by DuckDB; the window holds exactly the million rows."""
+    """Each case eager, then by DuckDB, then lazy; the window contains exactly the million rows."""
     table = tuples(ROWS, 1)
     now = from_micros(START + 2 * ROWS - 1)
     begin = from_micros(START + ROWS)
@@ -58,7 +58,7 @@ def measure(root: Path, report: Report) -> None:
         soup.settle()
         duck = duckdb.connect()
         duck.register("r", table)
-        taken: list[float] = []
+        durations: list[float] = []
         ratios: list[float] = []
         for name, where in CASES.items():
             sql = f"SELECT * FROM r WHERE {where} AND ts BETWEEN '{begin}' AND '{now}'"
@@ -70,9 +70,9 @@ def measure(root: Path, report: Report) -> None:
             report.add(f"invoke, {name} ({len(answer)} rows)", ours, "ms p50")
             report.add(f"DuckDB / invoke, {name}", theirs / ours, "times")
             if name.startswith("selective"):
-                taken.append(ours)
+                durations.append(ours)
                 ratios.append(theirs / ours)
-        report.reach("invoke", max(taken))
+        report.reach("invoke", max(durations))
         report.reach("invoke ratio", min(ratios))
         for handle in eager.values():
             handle.unregister()

@@ -1,7 +1,7 @@
-"""Other clients' latency while somebody attacks the server: each limit is reached, and the p99 beside it is reported.
+"""Latency of other clients while the server is attacked: an attack for each limit, and the p99 of the others.
 
-The attacker is a process of its own with the lowest priority: on a machine of few cores its own computing must not be
-mistaken for the server's. The measured clients invoke standing queries, as in `benchmarks/service.py`.
+The attacker is a separate process with the lowest priority, so that on a machine of few cores its own work does not
+slow down the server. The measured clients invoke standing queries, as in `benchmarks/service.py`.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from benchmarks.service import ARROW, Load, Socket, rows_of, serving, stream_of
 SECONDS = float(os.environ.get("TUREEN_BENCH_SECONDS", "15"))
 CLIENTS = 8
 PAUSE = 0.02
-REFUSED = {400, 408, 409, 413, 429, 431, 503}
-"""What an attacker may be answered; 5xx other than 503 would be the server's own failure."""
+ALLOWED_STATUSES = {400, 408, 409, 413, 429, 431, 503}
+"""The statuses that an attacker may get; 5xx other than 503 would be a failure of the server."""
 
 
 class Attack:
-    """A client that reaches one limit again and again, until its time is over."""
+    """A client that hits a limit repeatedly, until its time is over."""
 
     def __init__(self, url: str, token: str, seconds: float) -> None:
-        """Attack that server for that long."""
+        """Attack a server for a number of seconds."""
         address = urlsplit(url)
         self._address = (str(address.hostname), int(address.port or 80))
         self._token = token
@@ -43,8 +43,8 @@ class Attack:
         self.http = httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=120)
         self.requests = 0
 
-    def lasting(self) -> bool:
-        """Whether there is time left; counts the attempts."""
+    def running(self) -> bool:
+        """Whether there is time left; counts the requests."""
         self.requests += 1
         return time.monotonic() < self._until
 
@@ -54,7 +54,7 @@ class Attack:
 
     def endless_header(self) -> None:
         """Headers without an end."""
-        while self.lasting():
+        while self.running():
             with self.connect() as connection, suppress(OSError):
                 connection.sendall(b"GET /v1/status HTTP/1.1\r\nX-Long: ")
                 while time.monotonic() < self._until:
@@ -66,7 +66,7 @@ class Attack:
         for _ in range(1_500):
             connections.append(self.connect())
             connections[-1].sendall(b"GET /v1/status HTTP/1.1\r\n")
-        while self.lasting():
+        while self.running():
             time.sleep(0.1)
         for connection in connections:
             connection.close()
@@ -79,7 +79,7 @@ class Attack:
         connections = [self.connect() for _ in range(500)]
         for connection in connections:
             connection.sendall(head.encode())
-        while self.lasting():
+        while self.running():
             for connection in connections:
                 with suppress(OSError):
                     connection.sendall(b"{")
@@ -90,8 +90,8 @@ class Attack:
         longer = "replace(rpad(cast(a AS STRING), 10000, 'xy'), 'x', rpad(cast(b AS STRING), 10000, 'ab'))"
         sql = f"SELECT length(replace({longer}, 'a', {longer})) AS n FROM s"
         handle = self.http.post("/v1/queries", json={"sql": sql}).json()["id"]
-        while self.lasting():
-            self._refused(self.http.get(f"/v1/queries/{handle}/result"))
+        while self.running():
+            self._check_refused(self.http.get(f"/v1/queries/{handle}/result"))
         self.http.delete(f"/v1/queries/{handle}")
 
     def packed_arrow(self) -> None:
@@ -103,13 +103,13 @@ class Attack:
             for _ in range(160):
                 writer.write_batch(batch)
         body = sink.getvalue().to_pybytes()
-        while self.lasting():
-            self._refused(self.http.post("/v1/streams/s/rows", content=body, headers={"Content-Type": ARROW}))
+        while self.running():
+            self._check_refused(self.http.post("/v1/streams/s/rows", content=body, headers={"Content-Type": ARROW}))
 
     def long_list(self) -> None:
         """Registrations of lists of 100,000 numbers."""
         numbers = ", ".join(str(3 * number) for number in range(100_000))
-        while self.lasting():
+        while self.running():
             created = self.http.post("/v1/queries", json={"sql": f"SELECT a FROM s WHERE a IN ({numbers})"})
             assert created.status_code == 201, created.text
             self.http.delete(f"/v1/queries/{created.json()['id']}")
@@ -117,8 +117,8 @@ class Attack:
     def nesting(self) -> None:
         """Conditions of 10,000 nested parentheses."""
         sql = f"SELECT a FROM s WHERE {'(' * 10_000}a = 1{')' * 10_000}"
-        while self.lasting():
-            self._refused(self.http.post("/v1/queries", json={"sql": sql}))
+        while self.running():
+            self._check_refused(self.http.post("/v1/queries", json={"sql": sql}))
 
     def stalled_followers(self) -> None:
         """Followers that do not read, of a stream that is pushed to."""
@@ -128,7 +128,7 @@ class Attack:
         connections = [self.connect() for _ in range(50)]
         for connection in connections:
             connection.sendall(head)
-        while self.lasting():
+        while self.running():
             self.http.post("/v1/streams/s/rows", content=stream_of(rows_of(1_000)), headers={"Content-Type": ARROW})
             time.sleep(0.1)
         for connection in connections:
@@ -136,8 +136,8 @@ class Attack:
         self.http.delete(f"/v1/queries/{handle}")
 
     @staticmethod
-    def _refused(answer: httpx.Response) -> None:
-        assert answer.status_code in REFUSED, f"{answer.status_code} {answer.text[:200]}"
+    def _check_refused(response: httpx.Response) -> None:
+        assert response.status_code in ALLOWED_STATUSES, f"{response.status_code} {response.text[:200]}"
 
 
 ATTACKS: dict[str, Callable[[Attack], None]] = {
@@ -156,7 +156,7 @@ ATTACKS: dict[str, Callable[[Attack], None]] = {
 
 
 def measure(root: Path, report: Report) -> None:
-    """The p99 of other clients without an attack, and during each."""
+    """The p99 of other clients without an attack, and during each attack."""
     with serving(root / "limits") as (_, url, token):
         headers = {"Authorization": f"Bearer {token}"}
         with httpx.Client(base_url=url, headers=headers, timeout=120) as http:
@@ -193,7 +193,7 @@ def _during(name: str, url: str, token: str, handles: list[str]) -> float:
 
 
 def _p99(url: str, token: str, handles: list[str]) -> float:
-    """In milliseconds, of clients that each have a connection; every answer must be right."""
+    """The p99 in milliseconds of clients with a connection each; every response must have status 200."""
     load = Load()
 
     async def client(number: int, until: float) -> None:
@@ -202,7 +202,7 @@ def _p99(url: str, token: str, handles: list[str]) -> float:
             number += 1
             began = time.perf_counter()
             status, _ = await connection.ask("GET", f"/v1/queries/{handles[number % len(handles)]}/result")
-            load.took.append(time.perf_counter() - began)
+            load.latencies.append(time.perf_counter() - began)
             assert status == 200, status
             await asyncio.sleep(PAUSE)
 
@@ -211,7 +211,7 @@ def _p99(url: str, token: str, handles: list[str]) -> float:
         await asyncio.gather(*(client(10 * number, until) for number in range(CLIENTS)))
 
     asyncio.run(clients())
-    return 1000 * statistics.quantiles(load.took, n=100)[98]
+    return 1000 * statistics.quantiles(load.latencies, n=100)[98]
 
 
 def _attack(url: str, token: str, name: str, seconds: str) -> None:

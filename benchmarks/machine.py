@@ -1,4 +1,4 @@
-"""The machine that a run was on, and how busy it was."""
+"""The machine of a run, and its load."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def describe() -> dict[str, Any]:
-    """CPU, cores, memory, kernel, and the versions of what takes part."""
+    """CPU, cores, memory, kernel, and the versions of the packages."""
     return {
         "cpu": _cpu(),
         "cores": os.cpu_count(),
@@ -30,16 +30,16 @@ def describe() -> dict[str, Any]:
 
 def load() -> list[float]:
     """The load averages of the last 1, 5 and 15 minutes."""
-    return [round(one, 2) for one in os.getloadavg()]
+    return [round(average, 2) for average in os.getloadavg()]
 
 
 def resident() -> int:
-    """The bytes of memory that this process holds now."""
+    """The resident memory of this process in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
 
 
 def available() -> int:
-    """The bytes of memory that can be had."""
+    """The available memory of the machine in bytes."""
     lines = Path("/proc/meminfo").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
 
@@ -55,10 +55,10 @@ def _java() -> str:
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else "java"
     try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=True, timeout=30).stderr
+        output = subprocess.run([java, "-version"], capture_output=True, text=True, check=True, timeout=30).stderr
     except (OSError, subprocess.SubprocessError) as error:
         return f"unknown: {error}"
-    return said.splitlines()[0] if said else "unknown"
+    return output.splitlines()[0] if output else "unknown"
 
 
 def _cpu() -> str:
@@ -70,11 +70,11 @@ def _cpu() -> str:
 
 
 def touch_memory(leave: int = 6 << 30) -> float:
-    """Write to every page of the memory that is free, but for so many bytes, and give it back; how many bytes.
+    """Write to every page of free memory except for `leave` bytes, and free it; returns the number of bytes.
 
-    The first write to a page of a virtual machine's memory is a matter for its host and takes some 10 µs, a hundred
-    times what it takes later. Whoever writes files would pay that for new pages of the page cache, the more the more is
-    written: a machine that has been up for a while has no such pages.
+    The first write to a page of a virtual machine's memory involves the host and takes some 10 µs, a hundred times as
+    long as later writes. Without this, the first measurements that write files would pay for new pages of the page
+    cache. A machine that has been up for a while has no such pages.
     """
     free = available() - leave
     if free <= 0:

@@ -1,4 +1,4 @@
-"""Work in a process of its own, which says what it finds line by line and can be stopped at any time."""
+"""Runs a program in a separate process that prints results line by line and can be killed at any time."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 
-class GaveUp(Exception):
-    """A peer did not come to an end, or could not begin; the message says why."""
+class PeerFailed(Exception):
+    """A peer did not finish in time or could not start; the message is the reason."""
 
 
-def converse(command: Sequence[str], asked: Mapping[str, Any], seconds: float) -> list[dict[str, Any]]:
-    """Hand a question to a program, and take the JSON objects that it says until it ends or its time is up."""
-    # In a session of its own, so that a JVM that it started ends with it.
+def run_program(command: Sequence[str], request: Mapping[str, Any], seconds: float) -> list[dict[str, Any]]:
+    """Send a request to a program, and return the JSON objects that it prints until it ends or times out."""
+    # In a new session, so that a JVM that it started is killed with it.
     process = subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
@@ -26,21 +26,21 @@ def converse(command: Sequence[str], asked: Mapping[str, Any], seconds: float) -
         start_new_session=True,
     )
     try:
-        told, errors = process.communicate(json.dumps(asked), timeout=seconds)
+        output, errors = process.communicate(json.dumps(request), timeout=seconds)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
-        told, _ = process.communicate()
-        return read(told)
+        output, _ = process.communicate()
+        return parse_lines(output)
     if process.returncode:
-        raise GaveUp(f"the job failed: {last_line(errors)}")
-    return read(told)
+        raise PeerFailed(f"the job failed: {last_line(errors)}")
+    return parse_lines(output)
 
 
-def read(text: str) -> list[dict[str, Any]]:
-    """The lines that are JSON objects; a last one that was cut off is none."""
+def parse_lines(text: str) -> list[dict[str, Any]]:
+    """The lines that are complete JSON objects."""
     return [json.loads(line) for line in text.splitlines() if line.startswith("{") and line.endswith("}")]
 
 
 def last_line(text: str) -> str:
-    """The last line that says something."""
-    return next((line for line in reversed(text.splitlines()) if line.strip()), "it does not say why")
+    """The last line that is not empty."""
+    return next((line for line in reversed(text.splitlines()) if line.strip()), "no error message")

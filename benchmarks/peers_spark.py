@@ -9,46 +9,48 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from benchmarks.outside import GaveUp, converse
+from benchmarks.outside import PeerFailed, run_program
 from benchmarks.workload import SCHEMA, conditions, truth, tuples
 
 
-def one_job(root: Path, count: int, rows: int, few: int, seconds: float) -> tuple[float, float]:
-    """Rows per second of one job that says for each tuple which of the filters hold: in its first run, and at its best.
+def single_job_rates(root: Path, count: int, rows: int, few: int, seconds: float) -> tuple[float, float]:
+    """Rows per second of a job that computes for each tuple which filters hold: in its first run, and in its best.
 
-    The first run is as a job comes, with its plan to be made and its code to be compiled. At its best, Java has
-    compiled everything, and the plan, which takes seconds with thousands of filters, is not counted: the rate is that
-    of what many rows take longer than a few. A job that stands for long comes near to it.
+    The first run includes planning and code generation. The best rate excludes planning, which takes seconds with
+    thousands of filters, and is measured when Java has compiled everything: it is the difference between many rows and
+    a few. A long-running job comes near to it.
     """
-    asked = {"folder": str(root), "count": count, "rows": rows, "few": few}
-    said = converse([sys.executable, "-m", "benchmarks.spark_job"], asked, seconds)
-    many, little = ([one["seconds"] for one in said if one.get("rows") == size] for size in (rows, few))
-    if not little:
-        done = f"{len(many)} runs done" if said else "planning the job"
-        raise GaveUp(f"gave up after {seconds:.0f} s, {done}")
-    return rows / many[0], slope((few, rows), (min(little), min(many)))
+    request = {"folder": str(root), "count": count, "rows": rows, "few": few}
+    results = run_program([sys.executable, "-m", "benchmarks.spark_job"], request, seconds)
+    full_runs, few_runs = (
+        [result["seconds"] for result in results if result.get("rows") == size] for size in (rows, few)
+    )
+    if not few_runs:
+        done = f"{len(full_runs)} runs done" if results else "planning the job"
+        raise PeerFailed(f"timed out after {seconds:.0f} s, {done}")
+    return rows / full_runs[0], slope((few, rows), (min(few_runs), min(full_runs)))
 
 
 def slope(rows: tuple[int, int], seconds: tuple[float, float]) -> float:
-    """Rows per second of what the larger size takes more; of all of it where noise hides the difference.
+    """Rows per second by the difference of two sizes; by the larger one alone if noise hides the difference.
 
     >>> slope((100, 300), (1.0, 2.0)), slope((100, 300), (2.0, 2.0))
     (200.0, 150.0)
     """
-    more = seconds[1] - seconds[0]
-    return (rows[1] - rows[0]) / more if more > 0.1 * seconds[1] else rows[1] / seconds[1]
+    difference = seconds[1] - seconds[0]
+    return (rows[1] - rows[0]) / difference if difference > 0.1 * seconds[1] else rows[1] / seconds[1]
 
 
 def many_streams(spark: SparkSession, root: Path, count: int, rows: int) -> float:
-    """Rows per second when each of the queries is a Spark streaming query of its own."""
+    """Rows per second with a Spark streaming query for each query."""
     folder = root / "stream"
     folder.mkdir()
     table = tuples(rows, 998)
     pq.write_table(table, folder / "one.parquet")
-    wanted = conditions(count)
+    wheres = conditions(count)
     queries = []
     began = time.perf_counter()
-    for number, where in enumerate(wanted):
+    for number, where in enumerate(wheres):
         frame = spark.readStream.schema(SCHEMA).parquet(str(folder)).where(where)
         queries.append(
             frame.writeStream.format("noop")
@@ -59,10 +61,10 @@ def many_streams(spark: SparkSession, root: Path, count: int, rows: int) -> floa
     for query in queries:
         query.awaitTermination()
     seconds = time.perf_counter() - began
-    read = {sum(one["numInputRows"] for one in query.recentProgress) for query in queries}
-    # Spark reads nothing for a filter that it sees can never hold.
+    read = {sum(progress["numInputRows"] for progress in query.recentProgress) for query in queries}
+    # Spark reads nothing for a filter that is never true.
     assert read <= {rows, 0}, f"the streaming queries read {read} rows"
-    for where in wanted[:4]:
+    for where in wheres[:4]:
         counted = spark.read.parquet(str(folder)).where(where).count()
-        assert counted == truth(table, where).sum(), f"Spark's own answer differs from numpy's for {where}"
+        assert counted == truth(table, where).sum(), f"Spark's answer differs from numpy's for {where}"
     return rows / seconds

@@ -10,18 +10,18 @@ from typing import Any
 Curves = Mapping[str, Sequence[tuple[float, float]]]
 
 
-def draw(path: Path, title: str, *paints: Callable[[Any], None], width: float = 7, height: float = 4) -> None:
-    """Draw one plot, or several below one another with one x axis: each of `paints` gets its axes."""
-    # Looked for only when something is drawn: all measurements do without it.
+def draw(path: Path, title: str, *painters: Callable[[Any], None], width: float = 7, height: float = 4) -> None:
+    """Draw one plot, or several below one another with a common x axis; each painter gets its axes."""
+    # Imported only for plotting: measuring does not need it.
     matplotlib = import_module("matplotlib")
-    figure = import_module("matplotlib.figure").Figure(figsize=(width, height * len(paints)), layout="constrained")
-    panels = figure.subplots(len(paints), sharex=True, squeeze=False)[:, 0]
-    for axes, paint in zip(panels, paints, strict=True):
+    figure = import_module("matplotlib.figure").Figure(figsize=(width, height * len(painters)), layout="constrained")
+    panels = figure.subplots(len(painters), sharex=True, squeeze=False)[:, 0]
+    for axes, paint in zip(panels, painters, strict=True):
         paint(axes)
         axes.grid(alpha=0.3)
         axes.legend(frameon=False, fontsize="small")
     panels[0].set_title(title)
-    # Texts stay texts, and two runs of the same numbers give the same file.
+    # Texts stay texts, and the same numbers give the same file.
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "tureen"}):
         figure.savefig(path, format="svg", metadata={"Date": None})
 
@@ -34,7 +34,7 @@ def draw_growth(path: Path, title: str, curves: Mapping[str, Sequence[tuple[int,
 def draw_curves(
     path: Path, title: str, curves: Curves, *, x: str, y: str, base: int | None = None, logarithmic: bool = True
 ) -> None:
-    """Draw one curve for each label; with a `base`, its powers are equally far apart on the x axis."""
+    """Draw one curve for each label; with a `base`, the x axis is logarithmic."""
 
     def paint(axes: Any) -> None:
         for label, points in curves.items():
@@ -56,10 +56,10 @@ def draw_bars(path: Path, title: str, bars: Mapping[str, Mapping[str, float]], *
     width = 0.8 / len(names)
 
     def paint(axes: Any) -> None:
-        for place, name in enumerate(names):
+        for index, name in enumerate(names):
             heights = [group.get(name, 0.0) for group in bars.values()]
-            axes.bar([one + place * width for one in range(len(bars))], heights, width, label=name)
-        axes.set_xticks([one + 0.4 - width / 2 for one in range(len(bars))], list(bars))
+            axes.bar([group_index + index * width for group_index in range(len(bars))], heights, width, label=name)
+        axes.set_xticks([group_index + 0.4 - width / 2 for group_index in range(len(bars))], list(bars))
         axes.set_ylabel(y)
 
     draw(path, title, paint)

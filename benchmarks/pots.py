@@ -1,6 +1,6 @@
-"""Pots with standing queries and no tuples: registered once, copied for every use.
+"""Pots with standing queries and no tuples: created once, copied for every use.
 
-Registering tens of thousands of queries one by one takes minutes, and several measurements begin with the same ones.
+Registering tens of thousands of queries one by one takes minutes, and several measurements start with the same ones.
 """
 
 from __future__ import annotations
@@ -17,57 +17,60 @@ from benchmarks.report import Report
 from benchmarks.workload import SCHEMA, conditions, register_all
 
 STREAM = "r"
-WAYS: dict[str, Any] = {"materialised": True, "lazy": False, "auto": "auto"}
-"""What `register` is told, by what it is called here."""
+MATERIALIZE: dict[str, Any] = {"materialised": True, "lazy": False, "auto": "auto"}
+"""The `materialize` argument of `register`, by the name of the mode."""
 
 
 @dataclass(frozen=True)
-class Standing:
-    """The queries of a pot: their conditions, and the handles that they got."""
+class RegisteredQueries:
+    """The queries of a pot: their conditions and their handles."""
 
-    wanted: Sequence[str]
+    wheres: Sequence[str]
     handles: Sequence[str]
 
 
 class QueryPots:
-    """Makes pots with so many standing queries, the first ones of `conditions`, each of them once."""
+    """Creates pots with the first N queries of `conditions`, and caches them."""
 
     def __init__(self, folder: Path, report: Report) -> None:
-        """Keep the pots in a folder, and report how long registering takes."""
+        """Store the pots in a folder, and report how long registering takes."""
         self._folder, self._report = folder, report
-        self._made: dict[tuple[str, int], Standing] = {}
+        self._registered: dict[tuple[str, int], RegisteredQueries] = {}
 
-    def copy(self, way: str, count: int, to: Path) -> Standing:
-        """Make a pot with so many queries."""
-        if (way, count) not in self._made:
-            self._made[way, count] = self._make(way, count)
-        shutil.copytree(self._path(way, count), to)
-        return self._made[way, count]
+    def copy(self, mode: str, count: int, to: Path) -> RegisteredQueries:
+        """Create a pot with `count` queries."""
+        if (mode, count) not in self._registered:
+            self._registered[mode, count] = self._make(mode, count)
+        shutil.copytree(self._path(mode, count), to)
+        return self._registered[mode, count]
 
     def forget(self) -> None:
-        """Remove what is kept."""
+        """Remove the cached pots."""
         shutil.rmtree(self._folder, ignore_errors=True)
-        self._made.clear()
+        self._registered.clear()
 
-    def _make(self, way: str, count: int) -> Standing:
-        path, wanted = self._path(way, count), conditions(count)
-        fewer = max((less for known, less in self._made if known == way and less < count), default=None)
+    def _make(self, mode: str, count: int) -> RegisteredQueries:
+        path, wheres = self._path(mode, count), conditions(count)
+        fewer = max(
+            (other_count for other_mode, other_count in self._registered if other_mode == mode and other_count < count),
+            default=None,
+        )
         handles: list[str] = []
         if fewer is not None:
-            shutil.copytree(self._path(way, fewer), path)
-            handles += self._made[way, fewer].handles
+            shutil.copytree(self._path(mode, fewer), path)
+            handles += self._registered[mode, fewer].handles
         with tureen.open(path, mode="write") as soup:
             soup.start(wait=120)
             if fewer is None:
                 soup.create_stream(STREAM, SCHEMA, time="ts")
             began = time.perf_counter()
-            added = register_all(soup, STREAM, wanted[len(handles) :], materialize=WAYS[way])
-            taken = time.perf_counter() - began
+            added = register_all(soup, STREAM, wheres[len(handles) :], materialize=MATERIALIZE[mode])
+            elapsed = time.perf_counter() - began
             soup.settle()
         if count:
-            what = f"register {len(added):,} single queries, {way}"
-            self._report.add(f"{what}, {len(handles):,} standing", taken, "s")
-        return Standing(wanted, [*handles, *(one.id for one in added)])
+            label = f"register {len(added):,} single queries, {mode}"
+            self._report.add(f"{label}, {len(handles):,} standing", elapsed, "s")
+        return RegisteredQueries(wheres, [*handles, *(query.id for query in added)])
 
-    def _path(self, way: str, count: int) -> Path:
-        return self._folder / f"{way}-{count}"
+    def _path(self, mode: str, count: int) -> Path:
+        return self._folder / f"{mode}-{count}"

@@ -1,10 +1,10 @@
 """Response times of NoMat, PSoup-P and PSoup-C (§5.2.2, §5.2.3, §5.5.1).
 
 Every query is registered once for each size of window in two pots, lazy in one (NoMat) and eager in the other
-(PSoup-P), and invoked as anybody would. PSoup-C answers by the same steps from the second pot's runs, but for the one
-in which the rows are found: it has them. Tuples come in batches; after each, all answers must be numpy's, and then all
-queries are invoked in turns. NOW is the last tuple's time. Finding the rows alone leaves out most of what all three do
-alike: asking the catalog whether something changed, and copying the tuples into an Arrow table.
+(PSoup-P), and invoked through the engine. PSoup-C answers by the same steps from the second pot's runs, except that it
+does not search for the rows. Tuples arrive in batches; after each, all answers must equal numpy's, and then all queries
+are invoked in turns. NOW is the last tuple's time. Finding the rows alone excludes most of the steps that all three
+have in common: asking the catalog whether something changed, and copying the tuples into an Arrow table.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from benchmarks.psoup_kept import CellOf, Kept
+from benchmarks.psoup_kept import CellOf, WindowResults
 from benchmarks.psoup_workload import Workload
 from tureen.language import bind_query
 from tureen.matching import Selector
@@ -40,10 +40,10 @@ Curves = dict[str, dict[int, float]]
 
 
 @dataclass(frozen=True)
-class Pace:
-    """How a stream's tuples come: what fills the largest window, then some batches, with everything invoked after each.
+class InvocationPlan:
+    """Tuples that fill the largest window, then batches; all queries are invoked after each.
 
-    Everything is invoked in so many rounds, of which the best counts for each query.
+    Queries are invoked in several rounds, and the best round of each query counts.
     """
 
     batch: int
@@ -51,34 +51,34 @@ class Pace:
     rounds: int
 
     def rows(self, windows: Sequence[int]) -> int:
-        """How many tuples come in all."""
+        """The total number of tuples."""
         return max(windows) + self.batch * self.batches
 
 
-class Pot:
-    """A pot turned by hand, with every query of a workload for every size of window."""
+class ExperimentPot:
+    """A pot with every query of a workload for every size of window."""
 
     def __init__(self, root: Path, workload: Workload, windows: Sequence[int], *, materialize: bool) -> None:
-        """Make it, without any tuple."""
-        self.turned = HandTurned(root)
-        self.turned.create_stream("s", workload.columns, time=workload.time)
-        texts = {size: [workload.sql(one, size) for one in workload.conditions] for size in windows}
+        """Create the pot, without tuples."""
+        self.engine = HandTurned(root)
+        self.engine.create_stream("s", workload.columns, time=workload.time)
+        texts = {size: [workload.sql(condition, size) for condition in workload.conditions] for size in windows}
         self.handles = {
-            size: [self.turned.register(sql, materialize=materialize) for sql in some] for size, some in texts.items()
+            size: [self.engine.register(sql, materialize=materialize) for sql in sqls] for size, sqls in texts.items()
         }
-        self.turned.compile()
+        self.engine.compile()
         self._windows = {
-            size: bind_query(some[0], lambda _: ("s", workload.schema)).stream.window for size, some in texts.items()
+            size: bind_query(sqls[0], lambda _: ("s", workload.schema)).window for size, sqls in texts.items()
         }
         self._selectors = [Selector(clause, workload.schema) for clause in workload.clauses()]
 
     def invoke(self, size: int, query: int, now: int) -> Answer:
         """The engine's answer."""
-        return self.turned.invoke(self.handles[size][query], now)
+        return self.engine.invoke(self.handles[size][query], now)
 
     def find(self, size: int, query: int, now: int) -> list[Hits]:
         """The rows of the engine's answer, by the engine's own steps."""
-        view = self.turned.invoker.view
+        view = self.engine.invoker.view
         registered = view.query(self.handles[size][query])
         state = view.stream(registered.stream_ids[0])
         ranges = ranges_of(state.segments, self._windows[size].span(now), None)
@@ -90,35 +90,35 @@ class Pot:
 
 
 class Complete:
-    """PSoup-C beside a pot: it keeps what the pot's queries find in their windows."""
+    """PSoup-C next to a pot: it stores the results of the pot's queries in their windows."""
 
-    def __init__(self, pot: Pot, workload: Workload) -> None:
-        """Start with nothing."""
+    def __init__(self, pot: ExperimentPot, workload: Workload) -> None:
+        """Start without results."""
         self._pot, self._workload = pot, workload
         clauses = workload.clauses()
         run = compile_clauses(range(len(clauses)), clauses, workload.schema)
-        self._kept: dict[int, tuple[Kept, CellOf]] = {}
+        self._results: dict[int, tuple[WindowResults, CellOf]] = {}
         for size in pot.handles:
-            kept = Kept(len(clauses), size + workload.per_step, workload.span(size))
-            self._kept[size] = kept, kept.shared(run, workload.time)
+            results = WindowResults(len(clauses), size + workload.per_step, workload.span(size))
+            self._results[size] = results, results.shared(run, workload.time)
         self._runs: list[OpenRun] = []
         self._starts: npt.NDArray[np.int64] = np.empty(0, np.int64)
 
     def take(self) -> None:
-        """Keep what the runs that came since give."""
-        self._pot.turned.invoker.view.refresh()
+        """Store the results of the runs that were added since the last call."""
+        self._pot.engine.invoker.view.refresh()
         for run in self._state().runs[len(self._runs) :]:
-            opened = open_run(self._pot.turned.catalog.root / run.path, self._workload.schema)
+            opened = open_run(self._pot.engine.catalog.root / run.path, self._workload.schema)
             self._runs.append(opened)
             for block in opened.blocks:
-                for _, keep in self._kept.values():
+                for _, keep in self._results.values():
                     keep(block)
         sizes = [block.rows for run in self._runs for block in run.blocks]
         self._starts = np.cumsum([0, *sizes[:-1]])
 
     def invoke(self, size: int, query: int, now: int) -> Answer:
-        """The answer, as `Invoker` would make it, but for where the rows come from."""
-        workload, view = self._workload, self._pot.turned.invoker.view
+        """The answer as `Invoker` returns it, except for where the rows come from."""
+        workload, view = self._workload, self._pot.engine.invoker.view
         view.refresh()
         view.query(self._pot.handles[size][query])
         state = self._state()
@@ -130,9 +130,9 @@ class Complete:
             complete=True,
         )
 
-    def find(self, size: int, query: int, now: int) -> list[Hits]:  # noqa: ARG002 - what is kept is of the last NOW
-        """The rows that are kept."""
-        rows, starts = self._kept[size][0].located(query, self._starts)
+    def find(self, size: int, query: int, now: int) -> list[Hits]:  # noqa: ARG002 - the results are of the last NOW
+        """The stored rows."""
+        rows, starts = self._results[size][0].located(query, self._starts)
         hits, block = [], 0
         for segment, run in zip(self._state().segments, self._runs, strict=True):
             after = block + len(run.blocks)
@@ -143,87 +143,89 @@ class Complete:
         return hits
 
     def _state(self) -> StreamState:
-        view = self._pot.turned.invoker.view
+        view = self._pot.engine.invoker.view
         first = next(iter(self._pot.handles.values()))[0]
         return view.stream(view.query(first).stream_ids[0])
 
 
-Ways = Mapping[str, Callable[[int, int, int], object]]
-"""For each variant, what answers (size of the window, number of the query, NOW)."""
+Methods = Mapping[str, Callable[[int, int, int], object]]
+"""For each variant, a function of the size of the window, the number of the query and NOW."""
 
 
-def response_times(root: Path, workload: Workload, windows: Sequence[int], pace: Pace) -> tuple[Curves, Curves]:
-    """Milliseconds of an invocation, and of finding the rows alone: the mean over all queries and moments."""
+def response_times(
+    root: Path, workload: Workload, windows: Sequence[int], plan: InvocationPlan
+) -> tuple[Curves, Curves]:
+    """Milliseconds of an invocation, and of finding the rows alone: the mean over all queries and batches."""
     root.mkdir(parents=True)
-    lazy = Pot(root / "lazy", workload, windows, materialize=False)
-    eager = Pot(root / "eager", workload, windows, materialize=True)
+    lazy = ExperimentPot(root / "lazy", workload, windows, materialize=False)
+    eager = ExperimentPot(root / "eager", workload, windows, materialize=True)
     complete = Complete(eager, workload)
     answering: dict[str, Callable[[int, int, int], Answer]]
     answering = {NOMAT: lazy.invoke, PARTIAL: eager.invoke, COMPLETE: complete.invoke}
     finding = {NOMAT: lazy.find, PARTIAL: eager.find, COMPLETE: complete.find}
     whole: list[Curves] = []
     rows: list[Curves] = []
-    came = 0
-    for size in (max(windows), *[pace.batch] * pace.batches):
-        part = workload.table.slice(came, size)
-        came += size
+    arrived = 0
+    for size in (max(windows), *[plan.batch] * plan.batches):
+        part = workload.table.slice(arrived, size)
+        arrived += size
         for pot in (lazy, eager):
-            pot.turned.push("s", part)
+            pot.engine.push("s", part)
         complete.take()
-        if came == max(windows):
+        if arrived == max(windows):
             continue
-        now = int(workload.times[came - 1])
-        verify(workload, windows, answering, came)
+        now = int(workload.times[arrived - 1])
+        verify(workload, windows, answering, arrived)
         _check_paths(lazy, eager, now)
-        whole.append(_in_turns(answering, windows, len(workload.conditions), now, pace.rounds))
-        rows.append(_in_turns(finding, windows, len(workload.conditions), now, pace.rounds))
+        whole.append(_in_turns(answering, windows, len(workload.conditions), now, plan.rounds))
+        rows.append(_in_turns(finding, windows, len(workload.conditions), now, plan.rounds))
     for pot in (lazy, eager):
-        pot.turned.close()
+        pot.engine.close()
     return _mean(whole), _mean(rows)
 
 
 def verify(
     workload: Workload,
     windows: Sequence[int],
-    ways: Mapping[str, Callable[[int, int, int], Answer]],
-    came: int,
+    methods: Mapping[str, Callable[[int, int, int], Answer]],
+    arrived: int,
 ) -> None:
-    """Every answer of every way is numpy's, row by row."""
-    now, begins = int(workload.times[came - 1]), {size: workload.begin(size, came) for size in windows}
+    """Check every answer of every method against numpy's, row by row."""
+    now, begins = int(workload.times[arrived - 1]), {size: workload.begin(size, arrived) for size in windows}
     for number, condition in enumerate(workload.conditions):
-        true = workload.truth(condition, 0, came)
+        matches = workload.truth(condition, 0, arrived)
         for size, begin in begins.items():
-            right = workload.table.take(pa.array(true[np.searchsorted(true, begin) :]))
-            for name, answer in ways.items():
-                given = answer(size, number, now).table
-                assert given.equals(right.cast(given.schema)), f"{name}, window of {size}: wrong for {condition}"
+            expected = workload.table.take(pa.array(matches[np.searchsorted(matches, begin) :]))
+            for name, answer in methods.items():
+                table = answer(size, number, now).table
+                assert table.equals(expected.cast(table.schema)), f"{name}, window of {size}: wrong for {condition}"
 
 
-def _check_paths(lazy: Pot, eager: Pot, now: int) -> None:
-    """The lazy pot evaluates, and the eager one owes nothing."""
+def _check_paths(lazy: ExperimentPot, eager: ExperimentPot, now: int) -> None:
+    """Check that the lazy pot has no cells, and that the eager pot owes none."""
     for pot, published in ((lazy, False), (eager, True)):
         for handles in pot.handles.values():
-            registered = pot.turned.invoker.view.query(handles[0])
-            segments = pot.turned.invoker.view.stream(registered.stream_ids[0]).segments
+            registered = pot.engine.invoker.view.query(handles[0])
+            segments = pot.engine.invoker.view.stream(registered.stream_id).segments
             assert segments
             assert all(segment.publishes(registered.stream) is published for segment in segments), f"at {now}"
 
 
-def _in_turns(ways: Ways, windows: Sequence[int], queries: int, now: int, rounds: int) -> Curves:
-    """Milliseconds of an invocation, of each query the best of the rounds, in which all ways take turns."""
-    best = {(name, size): np.full(queries, np.inf) for size in windows for name in ways}
+def _in_turns(methods: Methods, windows: Sequence[int], queries: int, now: int, rounds: int) -> Curves:
+    """Milliseconds of an invocation, for each query the best of the rounds; methods take turns."""
+    best = {(name, size): np.full(queries, np.inf) for size in windows for name in methods}
     for _ in range(rounds):
         for (name, size), times in best.items():
-            answer = ways[name]
+            answer = methods[name]
             for query in range(queries):
                 began = time.perf_counter()
                 answer(size, query, now)
                 times[query] = min(times[query], time.perf_counter() - began)
-    return {name: {size: 1000 * float(best[name, size].mean()) for size in windows} for name in ways}
+    return {name: {size: 1000 * float(best[name, size].mean()) for size in windows} for name in methods}
 
 
 def _mean(moments: Sequence[Curves]) -> Curves:
     return {
-        name: {size: float(np.mean([one[name][size] for one in moments])) for size in curve}
+        name: {size: float(np.mean([curves[name][size] for curves in moments])) for size in curve}
         for name, curve in moments[0].items()
     }

@@ -1,14 +1,14 @@
-"""The ways of taking a batch in that PSoup compares (§5.2.4), each over the engine's kernels and run writer.
+"""The variants of adding a batch that PSoup compares (§5.2.4), each with the engine's kernels and run writer.
 
 All of them write the same run: tuples in order of time, every column indexed, durable when `take` returns. They
-differ in who is matched with it and where the results go:
+differ in which queries are matched and where the results go:
 
-* *NoMat* keeps none. The paper leaves it out, since queries cost it nothing; here it says what the rest costs.
+* *NoMat* stores no results. The paper omits it, because queries cost it nothing; here it is the cost of the rest.
 * *PSoup-P shared* is the engine itself: all clauses at once, their cells behind the tuples.
 * *PSoup-P unshared* evaluates each query alone (one compiled call, from the index that all queries use) and writes
   the same cells.
-* *PSoup-C shared* and *unshared* match in the same two ways, and keep the current window's results in memory.
-* *PSoup-C shared, once a batch* is what batches make possible: results are current only between them.
+* *PSoup-C shared* and *unshared* match in the same two ways, and store the current window's results in memory.
+* *PSoup-C shared, once a batch* updates results once per batch, so they are current only between batches.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from benchmarks.psoup_kept import CellOf, Kept, fresh
+from benchmarks.psoup_kept import CellOf, WindowResults, fresh
 from benchmarks.psoup_workload import Workload
 from tureen.matching import RunCells, Selector, select
 from tureen.pipeline.arrival import write_tuples
@@ -39,20 +39,20 @@ NOMAT = "NoMat"
 P_SHARED, P_UNSHARED = "PSoup-P shared", "PSoup-P unshared"
 C_SHARED, C_UNSHARED, C_LAZILY = "PSoup-C shared", "PSoup-C unshared", "PSoup-C shared, once a batch"
 WRITTEN = (P_SHARED, P_UNSHARED)
-KEPT = (C_SHARED, C_UNSHARED, C_LAZILY)
+IN_MEMORY = (C_SHARED, C_UNSHARED, C_LAZILY)
 
 Ids = npt.NDArray[np.int64]
 
 
 class Variant:
-    """One way of taking batches in; the last one's run stays until the next comes."""
+    """A variant of adding batches; the run of the last batch exists until the next one."""
 
     def __init__(self, name: str, root: Path, workload: Workload, clauses: Sequence[Clause], window: int) -> None:
-        """Take tuples of that workload for the queries with those clauses, over windows of so many tuples."""
+        """Add tuples of a workload for queries with these clauses, over windows of `window` tuples."""
         self.name = name
         self.bytes = 0
         """The size of the last run."""
-        self.kept: Kept | None = None
+        self.window_results: WindowResults | None = None
         self._root = root
         self._workload = workload
         self._clauses = clauses
@@ -67,13 +67,15 @@ class Variant:
         self._pin = Pin(str(root), 1, schema, ("queries",) if name == P_SHARED else (), 1)
         selectors = [Selector(clause, schema) for clause in clauses] if name in (P_UNSHARED, C_UNSHARED) else []
         if name == P_UNSHARED:
-            self._cell_of = one_by_one(selectors)
-        elif name in KEPT:
-            self.kept = Kept(len(clauses), _most(workload, window), workload.span(window), lazily=name == C_LAZILY)
-            self._cell_of = _keeping(self.kept, run, selectors, workload.time)
+            self._cell_of = evaluate_separately(selectors)
+        elif name in IN_MEMORY:
+            self.window_results = WindowResults(
+                len(clauses), _max_tuples(workload, window), workload.span(window), lazily=name == C_LAZILY
+            )
+            self._cell_of = _storing(self.window_results, run, selectors, workload.time)
 
     def take(self, table: pa.Table) -> None:
-        """Take a batch in: when this returns it is on the disk, and its results are where they are kept."""
+        """Add a batch: it is on disk when this returns, and its results are stored."""
         name = f"{self._batches}.run"
         self._batches += 1
         if self._cell_of is None:
@@ -83,39 +85,39 @@ class Variant:
         self._path = self._root / name
 
     def forget(self) -> None:
-        """Remove the last run, which costs no batch anything."""
+        """Remove the last run; not timed."""
         if self._path is not None:
             self._path.unlink()
             self._path = None
 
     def written(self) -> Callable[[int], Ids]:
-        """The rows of each query in the last run: from its cells, or where these say so from its index."""
+        """The rows of each query in the last run: from its cells, or from its index if the cells refer to it."""
         assert self._path is not None
         run = open_run(self._path, self._workload.schema)
         sizes = [block.rows for block in run.blocks]
         cells = RunCells(run.cells, sizes)
 
         def rows(query: int) -> Ids:
-            found = cells.rows_of(query, 0, sum(sizes))
-            if found is None:
+            rows_and_starts = cells.rows_of(query, 0, sum(sizes))
+            if rows_and_starts is None:
                 parts = [select(block, self._clauses[query]) for block in run.blocks]
-                found = np.concatenate(parts), np.cumsum([0, *map(len, parts)])
-            blocks = np.repeat(np.arange(len(sizes)), np.diff(found[1]))
-            return np.asarray(found[0] + blocks * BLOCK_ROWS, np.int64)
+                rows_and_starts = np.concatenate(parts), np.cumsum([0, *map(len, parts)])
+            blocks = np.repeat(np.arange(len(sizes)), np.diff(rows_and_starts[1]))
+            return np.asarray(rows_and_starts[0] + blocks * BLOCK_ROWS, np.int64)
 
         return rows
 
 
 def store(path: Path, schema: Schema, table: pa.Table, cell_of: CellOf) -> int:
-    """What `write_tuples` does, with another way of matching; the size of the file."""
+    """Like `write_tuples`, with another method of matching; returns the size of the file."""
     tuples = sort_by_time(schema, table)
     with durable_file(path) as file:
         write_run(file, path.name, schema, tuples.table, lambda block: [cell_of(block)], indexed=True)
         return file.tell()
 
 
-def one_by_one(selectors: Sequence[Selector]) -> CellOf:
-    """A matcher of blocks that evaluates each query alone, and gives the cell that the engine would."""
+def evaluate_separately(selectors: Sequence[Selector]) -> CellOf:
+    """A matcher of blocks that evaluates each query alone, and returns the engine's cell."""
     words: npt.NDArray[np.uint64] = np.empty(0, np.uint64)
 
     def cell_of(block: Block) -> pa.RecordBatch:
@@ -144,23 +146,23 @@ def one_by_one(selectors: Sequence[Selector]) -> CellOf:
 
 @fresh
 def put_rows(words: np.ndarray, used: Int, rows: np.ndarray, block_rows: Int) -> Int:
-    """Write a container, a list or a bitmap, from the word `used` on; where the next one begins."""
-    listed = rows.size <= list_limit(block_rows)
-    after = used + ((rows.size + 3) >> 2 if listed else (block_rows + 63) >> 6)
-    for place in range(used, after):
-        words[place] = 0
-    for place, row in enumerate(rows):
-        if listed:
-            words[used + (place >> 2)] |= np.uint64(row) << np.uint64((place & 3) << 4)
+    """Write a container, a list or a bitmap, from the word `used` on; returns where the next one begins."""
+    is_list = rows.size <= list_limit(block_rows)
+    after = used + ((rows.size + 3) >> 2 if is_list else (block_rows + 63) >> 6)
+    for index in range(used, after):
+        words[index] = 0
+    for index, row in enumerate(rows):
+        if is_list:
+            words[used + (index >> 2)] |= np.uint64(row) << np.uint64((index & 3) << 4)
         else:
             words[used + (row >> 6)] |= np.uint64(1) << np.uint64(row & 63)
     return after
 
 
-def _keeping(kept: Kept, run: QueryRun, selectors: Sequence[Selector], time: str) -> CellOf:
-    return kept.unshared(selectors, time) if selectors else kept.shared(run, time)
+def _storing(results: WindowResults, run: QueryRun, selectors: Sequence[Selector], time: str) -> CellOf:
+    return results.unshared(selectors, time) if selectors else results.shared(run, time)
 
 
-def _most(workload: Workload, window: int) -> int:
-    """The most tuples that a window holds: whole reports."""
+def _max_tuples(workload: Workload, window: int) -> int:
+    """The maximum number of tuples in a window: whole reports."""
     return -(-window // workload.per_step) * workload.per_step

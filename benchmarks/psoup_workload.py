@@ -1,4 +1,4 @@
-"""What PSoup's experiments ask and of which tuples: conditions, windows counted in tuples, and numpy's answers.
+"""The queries and tuples of PSoup's experiments: conditions, windows counted in tuples, and numpy's answers.
 
 Uniform tuples and constants as in §5.2.1: values in [0, 255]; a constant is a multiple of 32 with probability 0.2, else
 anything in the range. An interval's size is uniform in [0, 255] (§5.2.2); its lower end is drawn again until the
@@ -40,7 +40,7 @@ class Factor(NamedTuple):
     constant: float
 
     def __str__(self) -> str:
-        """As SQL."""
+        """The factor as SQL."""
         return f"{self.column} {self.sign} {self.constant}"
 
 
@@ -70,7 +70,7 @@ class Workload:
 
     @cached_property
     def values(self) -> dict[str, npt.NDArray[Any]]:
-        """The columns as numpy has them."""
+        """The columns as numpy arrays."""
         return {name: self.table.column(name).to_numpy() for name in self.table.column_names if name != self.time}
 
     @cached_property
@@ -79,27 +79,29 @@ class Workload:
         return times_of(self.table.column(self.time))
 
     def span(self, size: int) -> int:
-        """How far a window of so many tuples reaches back from NOW, in microseconds; in whole reports."""
+        """The length of a window of `size` tuples in microseconds; whole reports."""
         return (-(-size // self.per_step) - 1) * self.step
 
     def sql(self, condition: Condition, size: int) -> str:
-        """The query with that condition over a window of so many tuples."""
+        """The query with a condition over a window of `size` tuples."""
         where = " AND ".join(map(str, condition))
         return f"SELECT * FROM s WHERE {where} BEGIN NOW - {self.span(size) / 1e6:.6f} END NOW"
 
     def clauses(self) -> list[Clause]:
-        """The conditions as the engine has them."""
-        return [bind_query(self.sql(one, 1), lambda _: ("s", self.schema)).stream.clause for one in self.conditions]
+        """The conditions as clauses of the engine."""
+        return [
+            bind_query(self.sql(condition, 1), lambda _: ("s", self.schema)).clause for condition in self.conditions
+        ]
 
     def truth(self, condition: Condition, first: int, last: int) -> npt.NDArray[np.int64]:
         """Which tuples from `first` to before `last` satisfy a condition, by numpy alone."""
-        held = np.ones(last - first, np.bool_)
+        matches = np.ones(last - first, np.bool_)
         for column, sign, constant in condition:
-            held &= _SIGNS[sign](self.values[column][first:last], constant)
-        return np.flatnonzero(held) + first
+            matches &= _SIGNS[sign](self.values[column][first:last], constant)
+        return np.flatnonzero(matches) + first
 
     def begin(self, size: int, last: int) -> int:
-        """The first tuple that a window of that size holds when so many tuples have come."""
+        """The first tuple in a window of that size after `last` tuples."""
         return int(np.searchsorted(self.times, self.times[last - 1] - self.span(size), side="left"))
 
 
@@ -115,7 +117,7 @@ def equalities(count: int, seed: int = 7) -> list[Condition]:
 
 
 def intervals(count: int, seed: int = 7, predicates: int | None = None) -> list[Condition]:
-    """One to four interval predicates each, or exactly so many."""
+    """One to four interval predicates each, or exactly `predicates`."""
     chance = random.Random(seed)
     return [
         tuple(factor for name in _columns(chance, predicates) for factor in _interval(name, chance))

@@ -1,7 +1,7 @@
-"""A small eddy at work: real tuples through real grouped filters, in the order that a policy chooses.
+"""Runs an eddy: real tuples through real grouped filters, in the order that a policy chooses.
 
-`tureen/eddy/` decides and does nothing. Here its decisions are carried out, block by block (a block may be a single
-tuple), and counted; whatever the policy, the answers must be those of each query evaluated alone.
+`tureen/eddy/` only decides. Here its decisions are executed, block by block (a block may be a single tuple), and
+counted; for every policy, the answers must be those of each query evaluated alone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Matrix = npt.NDArray[np.bool_]
 """A row for each tuple, a column for each query."""
 
 Probe = Callable[[Operator, npt.NDArray[np.int64]], Matrix]
-"""Which queries an operator accepts some tuples for; queries that it does not serve accept all."""
+"""Which queries an operator accepts some tuples for; queries without that operator accept all."""
 
 
 def clauses_of(conditions: Sequence[str], columns: str) -> list[Clause]:
@@ -34,7 +34,7 @@ def clauses_of(conditions: Sequence[str], columns: str) -> list[Clause]:
 
 
 def alone(clauses: Sequence[Clause], batch: pa.RecordBatch) -> Matrix:
-    """The right answers: each query evaluated by itself."""
+    """The correct answers: each query evaluated by itself."""
     answers = np.zeros((batch.num_rows, len(clauses)), np.bool_)
     for first, block in _blocks(batch):
         for number, clause in enumerate(clauses):
@@ -70,26 +70,26 @@ class GroupedFilters:
         return accepted
 
     def matching(self, batch: pa.RecordBatch) -> Probe:
-        """Match the tuples that are left, when they visit: how a block is filtered."""
+        """Match the remaining tuples at each visit, as blocks are filtered."""
         return lambda operator, rows: self.accept(operator, batch.take(pa.array(rows)))
 
     def looking_up(self, batch: pa.RecordBatch) -> Probe:
-        """Match all tuples now, and look the visiting ones up: quick enough for one tuple at a time."""
-        accepted = {one.name: self.accept(one, batch) for one in self.flow.operators}
+        """Match all tuples in advance, and look them up at each visit: fast enough for single tuples."""
+        accepted = {operator.name: self.accept(operator, batch) for operator in self.flow.operators}
         return lambda operator, rows: accepted[operator.name][rows]
 
     def work(self, sample: pa.RecordBatch, *, sparing: bool) -> Work:
-        """What any order of the operators costs on a sample of tuples."""
-        accepted = {one.name: _bits(self.accept(one, sample)) for one in self.flow.operators}
+        """The cost of any order of the operators on a sample of tuples."""
+        accepted = {operator.name: _bits(self.accept(operator, sample)) for operator in self.flow.operators}
         return shared(self.flow, accepted, sparing=sparing)
 
 
 def route(
     eddy: Eddy, probe: Probe, rows: npt.NDArray[np.int64], size: int, costs: Mapping[str, float] | None = None
 ) -> Matrix:
-    """Send tuples through an eddy in blocks of that size; their answers, a row for each tuple.
+    """Send tuples through an eddy in blocks of `size`; returns their answers, a row for each tuple.
 
-    A visit costs 1 for each tuple, or what `costs` says for the operator.
+    A visit costs 1 for each tuple, or the operator's cost in `costs`.
     """
     answers = np.zeros((len(rows), eddy.flow.queries), np.bool_)
     for start in range(0, len(rows), size):
@@ -101,25 +101,29 @@ def route(
 def _route_block(
     eddy: Eddy, probe: Probe, rows: npt.NDArray[np.int64], answers: Matrix, costs: Mapping[str, float]
 ) -> None:
-    left = np.arange(len(rows))
+    remaining = np.arange(len(rows))
     alive = np.ones((len(rows), eddy.flow.queries), np.bool_)
     block = eddy.admit(len(rows))
     while operator := eddy.next(block):
-        accepted = probe(operator, rows[left])
+        accepted = probe(operator, rows[remaining])
         rejected = int(np.count_nonzero(alive & ~accepted))
         alive &= accepted
         waiting = sorted(eddy.flow.unfinished(block.done | {operator.name}))
         undecided = alive[:, waiting]
-        going = undecided.any(axis=1)
-        # Nobody is undecided about those that leave, so whoever has not rejected them wants them.
-        answers[left[~going]] = alive[~going]
-        seen = Observation(
-            operator, len(left), int(np.count_nonzero(going)), rejected, len(left) * costs.get(operator.name, 1.0)
+        undecided_rows = undecided.any(axis=1)
+        # No query is undecided about the tuples that leave, so every query that has not rejected them accepts them.
+        answers[remaining[~undecided_rows]] = alive[~undecided_rows]
+        observation = Observation(
+            operator,
+            len(remaining),
+            int(np.count_nonzero(undecided_rows)),
+            rejected,
+            len(remaining) * costs.get(operator.name, 1.0),
         )
-        left, alive = left[going], alive[going]
-        names = frozenset(waiting[place] for place in np.flatnonzero(undecided.any(axis=0)).tolist())
-        block = eddy.observe(block, seen, names)
-    answers[left] = alive
+        remaining, alive = remaining[undecided_rows], alive[undecided_rows]
+        undecided_queries = frozenset(waiting[index] for index in np.flatnonzero(undecided.any(axis=0)).tolist())
+        block = eddy.observe(block, observation, undecided_queries)
+    answers[remaining] = alive
 
 
 def _blocks(batch: pa.RecordBatch) -> Iterator[tuple[int, Block]]:

@@ -1,4 +1,4 @@
-"""How much of everything is measured: the whole, or so little that it only shows that everything works."""
+"""The sizes of all measurements: full, or so small that they only check that everything runs."""
 
 from __future__ import annotations
 
@@ -7,41 +7,41 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Scale:
-    """Sizes of the parts; those of `make bench` are the defaults."""
+    """The sizes of the parts; the defaults are those of `make bench`."""
 
     # Throughput
     rows_per_file: int = 262_144
     files: int = 16
     files_per_batch: int = 4
-    """At least two batches: the first one warms up."""
+    """At least two batches: the first is the warm-up."""
     rows_per_small_file: int = 32_768
-    """Results of 65,536 queries fill 8 KiB for each tuple, so there are fewer tuples where they are materialised."""
+    """Results of 65,536 queries take 8 KiB per tuple, so there are fewer tuples if they are materialised."""
     rounds: int = 3
     more_rounds: int = 4
     few: int = 128
-    some: int = 1_024
+    medium: int = 1_024
     many: int = 4_096
     most: int = 65_536
     # Peers
     peer_rows: int = 262_144
-    """The most that a peer is given."""
+    """The maximum number of rows for a peer."""
     peer_seconds: float = 2.0
-    """A peer that takes so long for some rows is not given more."""
+    """A peer that takes longer than this does not get more rows."""
     job_rows: int = 50_000
     job_few: int = 1_250
     job_seconds: float = 240.0
     stream_rows: int = 100_000
     flink_rows: tuple[int, int] = (20_000, 200_000)
     flink_seconds: float = 60.0
-    # Queries that come and go
+    # Registrations and unregistrations
     changes: int = 8_192
-    # Ceilings
+    # Maximum numbers of queries
     rate: int = 10_000
     push_every: float = 0.1
     warm_seconds: float = 3.0
     seconds: float = 10.0
     keys: int = 100_000
-    """The values of the key that an alert rule names one of."""
+    """The number of values of an alert rule's key."""
     first_rules: int = 62_500
     most_rules: int = 4_000_000
     first_dense: int = 4_096
@@ -58,7 +58,7 @@ QUICK = Scale(
     rounds=1,
     more_rounds=0,
     few=4,
-    some=8,
+    medium=8,
     many=16,
     most=32,
     peer_rows=4_096,

@@ -1,7 +1,7 @@
 """(h) The service under load: 64 clients invoke over 1,000 queries while 10,000 rows/s arrive, all over HTTP.
 
-The server is a process of its own; so are the clients, which are plain sockets, so that what is measured is the server.
-A response counts when all of it is there. Freshness is the time from a push's acknowledgement to its commit.
+The server is a separate process. The clients use plain sockets, so that their own cost is small. A response counts when
+it is complete. Freshness is the time from a push's acknowledgement to its commit.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ QUERIES = 1_000
 RATE = 10_000
 PUSH_EVERY = 0.1
 SECONDS = float(os.environ.get("TUREEN_BENCH_SECONDS", "60"))
-"""How long the load lasts."""
+"""The duration of the load."""
 
 WARM_SECONDS = 10.0
-"""How long the same load lasts before, while Java compiles itself and queries are read for the first time."""
+"""The duration of the same load before, while Java compiles and queries are loaded for the first time."""
 
 PAUSE = float(os.environ.get("TUREEN_BENCH_PAUSE", "0.1"))
-"""How long a client waits before it asks again; 0 asks as fast as it can."""
+"""The pause of a client between requests, in seconds."""
 
 SCHEMA = "a INT, b INT, c INT, d INT, ts TIMESTAMP"
 WINDOW = "BEGIN NOW - 10 SECONDS END NOW"
@@ -46,21 +46,21 @@ ARROW = "application/vnd.apache.arrow.stream"
 
 
 class Load:
-    """What the clients saw."""
+    """The measurements of the clients."""
 
     def __init__(self) -> None:
-        """Nothing yet."""
-        self.took: list[float] = []
+        """Start without measurements."""
+        self.latencies: list[float] = []
         self.statuses: dict[int, int] = {}
-        self.fresh: list[float] = []
+        self.delays: list[float] = []
         self.rows = 0
         self.memory: list[int] = []
-        """Of the server's process, at the start, after each third of the time."""
+        """Memory of the server's process at the start and after each third of the time."""
 
 
 @contextmanager
 def serving(pot: Path) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
-    """A server in a process of its own: the process, its address, a token."""
+    """A server in a separate process: the process, its URL and a token."""
     command = [sys.executable, "-m", "tureen.service", "--pot", str(pot), "--port", "0", "--master", "local[2]"]
     process = subprocess.Popen([*command, "--log-level", "warning"], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -74,7 +74,7 @@ def serving(pot: Path) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
 
 
 def measure(root: Path, report: Report) -> None:
-    """Serve, register, load, and look at what came of it."""
+    """Start a server, register queries, run the load and report."""
     with serving(root / "service") as (process, url, token):
         headers = {"Authorization": f"Bearer {token}"}
         with httpx.Client(base_url=url, headers=headers, timeout=120) as http:
@@ -85,39 +85,39 @@ def measure(root: Path, report: Report) -> None:
             handles = [_register(http, number) for number in range(QUERIES)]
             report.add(f"register {QUERIES:,} queries, one after another", time.perf_counter() - began, "s")
             _alone(http, url, token, handles, report)
-            fresh = asyncio.run(_load(url, token, handles, process.pid, WARM_SECONDS))
-            late = 1000 * statistics.quantiles(fresh.took, n=100)[98]
+            first_load = asyncio.run(_load(url, token, handles, process.pid, WARM_SECONDS))
+            late = 1000 * statistics.quantiles(first_load.latencies, n=100)[98]
             report.add(f"invocation, p99, in the first {WARM_SECONDS:.0f} s of a fresh server", late, "ms")
             _report(report, asyncio.run(_load(url, token, handles, process.pid, SECONDS)))
             health = http.get("/healthz").status_code
-            failed = http.get("/metrics").text
-    assert health == 200, "it is not well after the load"
-    assert not re.search(r'route="/v1[^}]*status="5\d\d"', failed), "the server had mistakes"
+            metrics = http.get("/metrics").text
+    assert health == 200, "the server is not healthy after the load"
+    assert not re.search(r'route="/v1[^}]*status="5\d\d"', metrics), "the server returned errors"
 
 
 def _register(http: httpx.Client, number: int) -> str:
-    # Selective, as people's alerts are: of the 100,000 rows in the window, some 25.
+    # Selective, like alerts: about 25 of the 100,000 rows in the window.
     low = number // 256 * 16
     sql = f"SELECT a, b, ts FROM s WHERE a = {number % 256} AND b BETWEEN {low} AND {low + 15} {WINDOW}"
     return str(http.post("/v1/queries", json={"sql": sql}).json()["id"])
 
 
 def _alone(http: httpx.Client, url: str, token: str, handles: list[str], report: Report) -> None:
-    """One client and a quiet server: right answers, and what an invocation takes at least."""
+    """A single client on an idle server: correct answers, and the minimum latency."""
     _verify(http, handles)
-    took: list[float] = []
+    latencies: list[float] = []
 
     async def ask() -> None:
         load = Load()
         await _client(url, token, handles[:50], load, time.perf_counter() + 3, 0.0)
-        took.extend(load.took)
+        latencies.extend(load.latencies)
 
     asyncio.run(ask())
-    report.reach("http", 1000 * statistics.median(took))
+    report.reach("http", 1000 * statistics.median(latencies))
 
 
 def _verify(http: httpx.Client, handles: list[str]) -> None:
-    """Push some rows and compare every twentieth answer with numpy's."""
+    """Push rows and compare every twentieth answer with numpy's."""
     table = rows_of(20_000)
     pushed = http.post("/v1/streams/s/rows", content=stream_of(table), headers={"Content-Type": ARROW}).json()
     http.get("/v1/wait", params={"position": pushed["position"], "timeout": 120})
@@ -125,22 +125,22 @@ def _verify(http: httpx.Client, handles: list[str]) -> None:
     a, b = table.column("a").to_numpy(), table.column("b").to_numpy()
     for number in range(0, len(handles), 20):
         low = number // 256 * 16
-        held = (a == number % 256) & (b >= low) & (b <= low + 15)
+        matches = (a == number % 256) & (b >= low) & (b <= low + 15)
         rows = http.get(f"/v1/queries/{handles[number]}/result", params={"now": now}).json()["rows"]
-        found = sorted((row["a"], row["b"]) for row in rows)
-        assert found == sorted(zip(a[held].tolist(), b[held].tolist(), strict=True)), "a wrong answer"
+        pairs = sorted((row["a"], row["b"]) for row in rows)
+        assert pairs == sorted(zip(a[matches].tolist(), b[matches].tolist(), strict=True)), "a wrong answer"
 
 
 def _report(report: Report, load: Load) -> None:
     errors = sum(count for status, count in load.statuses.items() if status != 200)
-    cuts = statistics.quantiles(load.took, n=100)
+    cuts = statistics.quantiles(load.latencies, n=100)
     report.add("rows arrived", load.rows / SECONDS, "rows/s")
-    report.add("invocations", len(load.took) / SECONDS, "per second")
+    report.add("invocations", len(load.latencies) / SECONDS, "per second")
     report.add("errors", errors, "", "<= 0")
     report.add("invocation, p50", 1000 * cuts[49], "ms")
     report.add("invocation, p99", 1000 * cuts[98], "ms", "<= 50")
-    report.add("from a push to its commit, p50", statistics.median(load.fresh), "s")
-    report.add("from a push to its commit, p99", statistics.quantiles(load.fresh, n=100)[98], "s", "<= 2")
+    report.add("from a push to its commit, p50", statistics.median(load.delays), "s")
+    report.add("from a push to its commit, p99", statistics.quantiles(load.delays, n=100)[98], "s", "<= 2")
     for when, memory in zip(
         ("at the start", "after a third", "after two thirds", "at the end"), load.memory, strict=True
     ):
@@ -148,10 +148,10 @@ def _report(report: Report, load: Load) -> None:
 
 
 async def _load(url: str, token: str, handles: list[str], server: int, seconds: float) -> Load:
-    """All clients, the one that pushes, and those that watch how fresh things are and how large the server is."""
+    """Run all clients, the pusher, and the observers of freshness and memory."""
     load, until = Load(), time.perf_counter() + seconds
     pushed: asyncio.Queue[tuple[str, float]] = asyncio.Queue()
-    clients = [_client(url, token, handles[place::CLIENTS], load, until, PAUSE) for place in range(CLIENTS)]
+    clients = [_client(url, token, handles[number::CLIENTS], load, until, PAUSE) for number in range(CLIENTS)]
     watching = (_watch(url, token, load, until, pushed), _weigh(server, load, seconds))
     await asyncio.gather(_push(url, token, load, until, pushed), *watching, *clients)
     return load
@@ -165,10 +165,10 @@ async def _weigh(server: int, load: Load, seconds: float) -> None:
 
 
 class Socket:
-    """One connection that asks and reads, with as little of its own as can be."""
+    """An HTTP connection with as little overhead as possible."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str) -> None:
-        """Use that connection."""
+        """Use an open connection."""
         self._reader, self._writer, self._token = reader, writer, token
 
     @classmethod
@@ -178,7 +178,7 @@ class Socket:
         return cls(*await asyncio.open_connection(host, int(port), limit=1 << 24), token)
 
     async def ask(self, method: str, path: str, body: bytes = b"", kind: str = "application/json") -> tuple[int, bytes]:
-        """Send a request and read the whole answer."""
+        """Send a request and read the whole response."""
         head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self._token}\r\n"
         if body:
             head += f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
@@ -191,11 +191,11 @@ class Socket:
         return status, await self._chunks()
 
     async def _chunks(self) -> bytes:
-        found = b""
+        content = b""
         while size := int(await self._reader.readuntil(b"\r\n"), 16):
-            found += (await self._reader.readexactly(size + 2))[:-2]
+            content += (await self._reader.readexactly(size + 2))[:-2]
         await self._reader.readuntil(b"\r\n")
-        return found
+        return content
 
 
 async def _client(url: str, token: str, handles: list[str], load: Load, until: float, pause: float) -> None:
@@ -205,7 +205,7 @@ async def _client(url: str, token: str, handles: list[str], load: Load, until: f
         number += 1
         began = time.perf_counter()
         status, _ = await socket.ask("GET", f"/v1/queries/{handles[number % len(handles)]}/result")
-        load.took.append(time.perf_counter() - began)
+        load.latencies.append(time.perf_counter() - began)
         load.statuses[status] = load.statuses.get(status, 0) + 1
         await asyncio.sleep(pause)
 
@@ -215,8 +215,8 @@ async def _push(url: str, token: str, load: Load, until: float, pushed: asyncio.
     due = time.perf_counter()
     while time.perf_counter() < until:
         status, body = await socket.ask("POST", "/v1/streams/s/rows", stream_of(rows_of(count)), ARROW)
-        seen = 200 if status == 202 else status
-        load.statuses[seen] = load.statuses.get(seen, 0) + 1
+        counted_status = 200 if status == 202 else status
+        load.statuses[counted_status] = load.statuses.get(counted_status, 0) + 1
         load.rows += count
         pushed.put_nowait((json.loads(body)["position"], time.perf_counter()))
         due += PUSH_EVERY
@@ -224,7 +224,7 @@ async def _push(url: str, token: str, load: Load, until: float, pushed: asyncio.
 
 
 async def _watch(url: str, token: str, load: Load, until: float, pushed: asyncio.Queue[tuple[str, float]]) -> None:
-    """Wait for one push after another: how old each is when it is in."""
+    """Wait for one push after another, and measure the time until it is committed."""
     socket = await Socket.open(url, token)
     while time.perf_counter() < until:
         try:
@@ -233,11 +233,11 @@ async def _watch(url: str, token: str, load: Load, until: float, pushed: asyncio
             continue
         status, _ = await socket.ask("GET", f"/v1/wait?position={position}&timeout=60")
         load.statuses[status] = load.statuses.get(status, 0) + 1
-        load.fresh.append(time.perf_counter() - at)
+        load.delays.append(time.perf_counter() - at)
 
 
 def rows_of(count: int) -> pa.Table:
-    """Random rows of this moment."""
+    """Random rows with the current time."""
     chance = np.random.default_rng()
     columns: dict[str, Any] = {name: pa.array(chance.integers(0, 256, count, dtype=np.int32)) for name in "abcd"}
     return pa.table(columns | {"ts": pa.array(np.full(count, time.time_ns() // 1000), pa.timestamp("us", tz="UTC"))})

@@ -1,11 +1,11 @@
-"""A server that is pushed to for long: its memory, its files and its latency must be flat.
+"""A long steady load on a server: its memory, its files and its latency must not grow.
 
-Small pushes come at a steady rate into a stream with a short retention, while some clients invoke. From time to time it
-is looked at what the server takes (see `benchmarks/footprint.py`). All of it must be as much at the end as it was once
-the retention was full.
+Small pushes arrive at a steady rate in a stream with a short retention, while a client invokes queries. The resources
+of the server are sampled (see `benchmarks/footprint.py`). They must be the same at the end as when the stream had first
+reached its retention.
 
 A soak can be compressed: with a tenth of the retention and ten times the rate, a tenth of the time has as many rows,
-runs and merges. What goes by the clock, like the grace of replaced files, is not compressed with it.
+runs and merges. Delays by the clock, like the grace of replaced files, are not compressed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 
 import httpx
 
-from benchmarks.footprint import Footprint, look, sizes_of_files
+from benchmarks.footprint import Footprint, measure_footprint, sizes_of_files
 from benchmarks.plot import draw
 from benchmarks.report import Report
 from benchmarks.service import ARROW, SCHEMA, Socket, rows_of, serving, stream_of
@@ -33,32 +33,32 @@ from benchmarks.service import ARROW, SCHEMA, Socket, rows_of, serving, stream_o
 PUSH_EVERY = 0.1
 LIST_EVERY = 2.0
 SAMPLES = 240
-"""How many times it is looked at what the server takes."""
+"""The number of samples."""
 
 INVOKE_EVERY = 0.02
-"""Seconds from one invocation to the next; it waits for each."""
+"""Pause between invocations, in seconds."""
 
 SELECTIONS, GROUPINGS = 56, 8
 FLAT = 1.2
-"""The most that anything may grow from the second fifth of the time to the last."""
+"""The maximum growth of any metric from the second fifth of the time to the last."""
 
 
 @dataclass(frozen=True)
 class Soak:
-    """How long, with how many rows in a second, and how many seconds of them are kept."""
+    """Duration, rows per second, and retention in seconds."""
 
     seconds: float = 3600.0
     rate: int = 2_000
     retain: int = 120
 
-    def said(self) -> str:
-        """What a page says of it."""
+    def description(self) -> str:
+        """The parameters as text."""
         return f"{self.seconds / 60:.3g} minutes of {self.rate:,} rows/s, of which {self.retain} seconds are retained"
 
 
 @dataclass
 class Sample:
-    """What was seen at one moment; latencies are of the time since the last one, in seconds."""
+    """A sample; latencies are those since the last sample, in seconds."""
 
     at: float
     footprint: Footprint
@@ -67,21 +67,21 @@ class Sample:
 
 
 @dataclass
-class Seen:
-    """All that was seen."""
+class SoakLog:
+    """All samples and latencies."""
 
     samples: list[Sample] = field(default_factory=list)
     invoked: list[float] = field(default_factory=list)
     fresh: list[float] = field(default_factory=list)
     rows: int = 0
-    failed: Counter[str] = field(default_factory=Counter)
-    """Requests that did not succeed, by what they asked for and what was answered."""
+    failures: Counter[str] = field(default_factory=Counter)
+    """Requests that failed, by kind and response."""
     runs: dict[str, int] = field(default_factory=dict)
-    """The size of every file of a stream that was there when a sample was taken."""
+    """The size of every file of a stream that was listed."""
 
 
 def measure(root: Path, report: Report, soak: Soak) -> None:
-    """Serve, push and invoke for so long, and report what became of the server."""
+    """Start a server, push and invoke, and report its resources."""
     pot = root / "soak"
     with serving(pot) as (process, url, token):
         headers = {"Authorization": f"Bearer {token}"}
@@ -91,22 +91,22 @@ def measure(root: Path, report: Report, soak: Soak) -> None:
             stream = {"name": "s", "schema": SCHEMA, "time": "ts", "retain": f"{soak.retain} seconds"}
             http.post("/v1/streams", json=stream).raise_for_status()
             handles = [_register(http, sql) for sql in _queries(soak)]
-            seen = asyncio.run(_load(url, token, handles, process.pid, pot, soak))
-            assert http.get("/healthz").status_code == 200, "the server is not well after the load"
+            log = asyncio.run(_load(url, token, handles, process.pid, pot, soak))
+            assert http.get("/healthz").status_code == 200, "the server is not healthy after the load"
             metrics = http.get("/metrics").text
-    assert not re.search(r'route="/v1[^}]*status="5\d\d"', metrics), "the server had mistakes"
-    write_table(report.folder / "soak.csv", seen.samples)
-    report_on(report, seen, soak)
-    _plot(report.plot("soak.svg", f"Tureen: {soak.said()}"), seen, soak)
+    assert not re.search(r'route="/v1[^}]*status="5\d\d"', metrics), "the server returned errors"
+    write_table(report.folder / "soak.csv", log.samples)
+    report_on(report, log, soak)
+    _plot(report.plot("soak.svg", f"Tureen: {soak.description()}"), log, soak)
 
 
 def _queries(soak: Soak) -> list[str]:
     window = f"BEGIN NOW - {soak.retain} SECONDS END NOW"
-    found = [
+    selections = [
         f"SELECT a, b, ts FROM s WHERE a = {number} AND b BETWEEN {4 * number} AND {4 * number + 15} {window}"
         for number in range(SELECTIONS)
     ]
-    return found + [
+    return selections + [
         f"SELECT c % 16 AS g, count(*) AS n, sum(d) AS total FROM s WHERE b > {30 * number} GROUP BY c % 16 {window}"
         for number in range(GROUPINGS)
     ]
@@ -118,46 +118,48 @@ def _register(http: httpx.Client, sql: str) -> str:
     return str(response.json()["id"])
 
 
-async def _load(url: str, token: str, handles: list[str], pid: int, pot: Path, soak: Soak) -> Seen:
-    seen, began = Seen(), time.perf_counter()
+async def _load(url: str, token: str, handles: list[str], pid: int, pot: Path, soak: Soak) -> SoakLog:
+    log, began = SoakLog(), time.perf_counter()
     until = began + soak.seconds
     pushed: asyncio.Queue[tuple[str, float]] = asyncio.Queue()
     await asyncio.gather(
-        _push(await Socket.open(url, token), seen, soak, until, pushed),
-        _invoke(await Socket.open(url, token), seen, handles, until),
-        _watch(await Socket.open(url, token), seen, until, pushed),
-        _sample(seen, pid, pot, soak, began),
+        _push(await Socket.open(url, token), log, soak, until, pushed),
+        _invoke(await Socket.open(url, token), log, handles, until),
+        _watch(await Socket.open(url, token), log, until, pushed),
+        _sample(log, pid, pot, soak, began),
     )
-    return seen
+    return log
 
 
-async def _push(socket: Socket, seen: Seen, soak: Soak, until: float, pushed: asyncio.Queue[tuple[str, float]]) -> None:
+async def _push(
+    socket: Socket, log: SoakLog, soak: Soak, until: float, pushed: asyncio.Queue[tuple[str, float]]
+) -> None:
     due, count = time.perf_counter(), int(soak.rate * PUSH_EVERY)
     while time.perf_counter() < until:
         status, body = await socket.ask("POST", "/v1/streams/s/rows", stream_of(rows_of(count)), ARROW)
         if status == 202:
-            seen.rows += count
+            log.rows += count
             pushed.put_nowait((json.loads(body)["position"], time.perf_counter()))
         else:
-            seen.failed[f"push: {status} {body[:200]!r}"] += 1
+            log.failures[f"push: {status} {body[:200]!r}"] += 1
         due += PUSH_EVERY
         await asyncio.sleep(max(0.0, due - time.perf_counter()))
 
 
-async def _invoke(socket: Socket, seen: Seen, handles: Sequence[str], until: float) -> None:
+async def _invoke(socket: Socket, log: SoakLog, handles: Sequence[str], until: float) -> None:
     number = 0
     while time.perf_counter() < until:
         began = time.perf_counter()
         status, body = await socket.ask("GET", f"/v1/queries/{handles[number % len(handles)]}/result")
-        seen.invoked.append(time.perf_counter() - began)
+        log.invoked.append(time.perf_counter() - began)
         if status != 200:
-            seen.failed[f"invoke: {status} {body[:200]!r}"] += 1
+            log.failures[f"invoke: {status} {body[:200]!r}"] += 1
         number += 1
         await asyncio.sleep(INVOKE_EVERY)
 
 
-async def _watch(socket: Socket, seen: Seen, until: float, pushed: asyncio.Queue[tuple[str, float]]) -> None:
-    """Wait for the newest push, again and again: how old it is when it is in."""
+async def _watch(socket: Socket, log: SoakLog, until: float, pushed: asyncio.Queue[tuple[str, float]]) -> None:
+    """Wait for the newest push repeatedly, and measure the time until it is committed."""
     while time.perf_counter() < until:
         try:
             position, at = await asyncio.wait_for(pushed.get(), 1)
@@ -167,28 +169,28 @@ async def _watch(socket: Socket, seen: Seen, until: float, pushed: asyncio.Queue
             position, at = pushed.get_nowait()
         status, body = await socket.ask("GET", f"/v1/wait?position={position}&timeout=60")
         if status >= 300:
-            seen.failed[f"wait: {status} {body[:200]!r}"] += 1
-        seen.fresh.append(time.perf_counter() - at)
+            log.failures[f"wait: {status} {body[:200]!r}"] += 1
+        log.fresh.append(time.perf_counter() - at)
 
 
-async def _sample(seen: Seen, pid: int, pot: Path, soak: Soak, began: float) -> None:
-    """Look at the server now and then, and at the files of runs so often that none of them is missed."""
+async def _sample(log: SoakLog, pid: int, pot: Path, soak: Soak, began: float) -> None:
+    """Sample the server, and list the files of runs often enough to miss none."""
     every = max(LIST_EVERY, soak.seconds / SAMPLES)
     due, at = every, 0.0
     while at < soak.seconds:
         await asyncio.sleep(LIST_EVERY)
         at = time.perf_counter() - began
-        seen.runs.update(await asyncio.to_thread(lambda: dict(sizes_of_files(pot / "streams"))))
+        log.runs.update(await asyncio.to_thread(lambda: dict(sizes_of_files(pot / "streams"))))
         if at >= due:
             due += every
-            footprint = await asyncio.to_thread(look, pid, pot)
-            seen.samples.append(Sample(at, footprint, seen.invoked, seen.fresh))
-            seen.invoked, seen.fresh = [], []
+            footprint = await asyncio.to_thread(measure_footprint, pid, pot)
+            log.samples.append(Sample(at, footprint, log.invoked, log.fresh))
+            log.invoked, log.fresh = [], []
 
 
 @dataclass(frozen=True)
-class Kind:
-    """Something that is plotted: in which panel, its name, how it is taken from a sample, whether it must be flat."""
+class Metric:
+    """A value of a sample: its panel in the plot, its name, and whether it must be flat."""
 
     panel: str
     name: str
@@ -197,7 +199,7 @@ class Kind:
 
     @property
     def unit(self) -> str:
-        """What it is counted in."""
+        """The unit of the value."""
         return "" if self.panel == _COUNT else self.panel.rpartition(" ")[2]
 
 
@@ -206,69 +208,71 @@ def _p50(times: Sequence[float]) -> float | None:
 
 
 _MEMORY, _DISK, _COUNT, _LATENCY = "memory, MB", "disk, MB", "files and maps", "latency, ms"
-KINDS = (
-    Kind(_MEMORY, "anonymous memory", lambda sample: sample.footprint.anonymous / 1e6, flat=True),
-    Kind(_MEMORY, "mapped files in memory", lambda sample: sample.footprint.mapped / 1e6, flat=True),
-    Kind(_MEMORY, "Java and workers", lambda sample: sample.footprint.others / 1e6),
-    Kind(_DISK, "all files of the pot", lambda sample: sample.footprint.disk / 1e6, flat=True),
-    Kind(_DISK, "inbox", lambda sample: sample.footprint.inbox / 1e6),
-    Kind(_DISK, "catalog's WAL", lambda sample: sample.footprint.wal / 1e6),
-    Kind(_COUNT, "files in the pot", lambda sample: sample.footprint.files, flat=True),
-    Kind(_COUNT, "maps of the pot's files", lambda sample: sample.footprint.run_maps, flat=True),
-    Kind(_COUNT, "maps of deleted files", lambda sample: sample.footprint.deleted_maps),
-    Kind(_LATENCY, "invocation, p50", lambda sample: _p50(sample.invoked), flat=True),
-    Kind(_LATENCY, "from a push to its commit, p50", lambda sample: _p50(sample.fresh)),
+METRICS = (
+    Metric(_MEMORY, "anonymous memory", lambda sample: sample.footprint.anonymous / 1e6, flat=True),
+    Metric(_MEMORY, "mapped files in memory", lambda sample: sample.footprint.mapped / 1e6, flat=True),
+    Metric(_MEMORY, "Java and workers", lambda sample: sample.footprint.others / 1e6),
+    Metric(_DISK, "all files of the pot", lambda sample: sample.footprint.disk / 1e6, flat=True),
+    Metric(_DISK, "inbox", lambda sample: sample.footprint.inbox / 1e6),
+    Metric(_DISK, "catalog's WAL", lambda sample: sample.footprint.wal / 1e6),
+    Metric(_COUNT, "files in the pot", lambda sample: sample.footprint.files, flat=True),
+    Metric(_COUNT, "maps of the pot's files", lambda sample: sample.footprint.run_maps, flat=True),
+    Metric(_COUNT, "maps of deleted files", lambda sample: sample.footprint.deleted_maps),
+    Metric(_LATENCY, "invocation, p50", lambda sample: _p50(sample.invoked), flat=True),
+    Metric(_LATENCY, "from a push to its commit, p50", lambda sample: _p50(sample.fresh)),
 )
 
 
-def report_on(report: Report, seen: Seen, soak: Soak) -> None:
-    """Say what was seen, and whether it was flat."""
-    report.note(f"{soak.said()}; {SELECTIONS} selections and {GROUPINGS} aggregates over all of them are invoked")
-    report.add("rows pushed", seen.rows / soak.seconds, "rows/s")
-    report.add("requests that failed", seen.failed.total(), "", "<= 0")
-    for failure, count in seen.failed.most_common(5):
+def report_on(report: Report, log: SoakLog, soak: Soak) -> None:
+    """Report the metrics, and whether they were flat."""
+    report.note(
+        f"{soak.description()}; {SELECTIONS} selections and {GROUPINGS} aggregates over all of them are invoked"
+    )
+    report.add("rows pushed", log.rows / soak.seconds, "rows/s")
+    report.add("requests that failed", log.failures.total(), "", "<= 0")
+    for failure, count in log.failures.most_common(5):
         report.note(f"{count} × {failure}")
-    report.add("bytes of runs written for a row", sum(seen.runs.values()) / max(1, seen.rows), "bytes")
-    report.add("files of runs written in a second", len(seen.runs) / soak.seconds, "")
-    for kind in KINDS:
-        early, late = (_median(kind, seen.samples, begin, end) for begin, end in ((0.2, 0.4), (0.8, 1.0)))
-        most = max((value for value in map(kind.value, seen.samples) if value is not None), default=0.0)
-        report.add(f"{kind.name}, second fifth of the time", early, kind.unit)
-        report.add(f"{kind.name}, last fifth", late, kind.unit)
-        report.add(f"{kind.name}, the most", most, kind.unit)
-        if kind.flat:
-            report.add(f"{kind.name}, last fifth / second", late / early if early else 1.0, "times", f"<= {FLAT}")
+    report.add("bytes of runs written for a row", sum(log.runs.values()) / max(1, log.rows), "bytes")
+    report.add("files of runs written in a second", len(log.runs) / soak.seconds, "")
+    for metric in METRICS:
+        early, late = (_median(metric, log.samples, begin, end) for begin, end in ((0.2, 0.4), (0.8, 1.0)))
+        most = max((value for value in map(metric.value, log.samples) if value is not None), default=0.0)
+        report.add(f"{metric.name}, second fifth of the time", early, metric.unit)
+        report.add(f"{metric.name}, last fifth", late, metric.unit)
+        report.add(f"{metric.name}, the most", most, metric.unit)
+        if metric.flat:
+            report.add(f"{metric.name}, last fifth / second", late / early if early else 1.0, "times", f"<= {FLAT}")
 
 
-def _median(kind: Kind, samples: Sequence[Sample], begin: float, end: float) -> float:
-    """The median of what samples in a part of the time say; 0 where they say nothing."""
+def _median(metric: Metric, samples: Sequence[Sample], begin: float, end: float) -> float:
+    """The median of a metric in a part of the time; 0 without samples."""
     part = samples[int(begin * len(samples)) : int(end * len(samples)) or 1]
-    values = [value for value in map(kind.value, part) if value is not None]
+    values = [value for value in map(metric.value, part) if value is not None]
     return statistics.median(values) if values else 0.0
 
 
 def write_table(path: Path, samples: Sequence[Sample]) -> None:
-    """Keep what was seen as a table, one line for each sample."""
+    """Write the samples as CSV."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="") as file:
         table = csv.writer(file)
-        table.writerow(["minutes", *(" ".join((kind.name, kind.unit)).strip() for kind in KINDS)])
+        table.writerow(["minutes", *(" ".join((metric.name, metric.unit)).strip() for metric in METRICS)])
         for sample in samples:
-            values = (kind.value(sample) for kind in KINDS)
+            values = (metric.value(sample) for metric in METRICS)
             table.writerow([f"{sample.at / 60:.2f}", *("" if value is None else f"{value:.6g}" for value in values)])
 
 
-def _plot(path: Path, seen: Seen, soak: Soak) -> None:
+def _plot(path: Path, log: SoakLog, soak: Soak) -> None:
     def paint(axes: Any, panel: str) -> None:
-        for kind in (kind for kind in KINDS if kind.panel == panel):
-            known = [(sample.at / 60, value) for sample in seen.samples if (value := kind.value(sample)) is not None]
-            if known:
-                axes.plot(*zip(*known, strict=True), linewidth=1, label=kind.name)
+        for metric in (metric for metric in METRICS if metric.panel == panel):
+            points = [(sample.at / 60, value) for sample in log.samples if (value := metric.value(sample)) is not None]
+            if points:
+                axes.plot(*zip(*points, strict=True), linewidth=1, label=metric.name)
         if panel == _LATENCY:
             axes.set_yscale("log")
         else:
             axes.set_ylim(bottom=0)
         axes.set(ylabel=panel, xlabel="minutes")
 
-    panels = [partial(paint, panel=panel) for panel in dict.fromkeys(kind.panel for kind in KINDS)]
-    draw(path, soak.said(), *panels, height=2.2, width=9)
+    panels = [partial(paint, panel=panel) for panel in dict.fromkeys(metric.panel for metric in METRICS)]
+    draw(path, soak.description(), *panels, height=2.2, width=9)

@@ -1,7 +1,7 @@
-"""One Spark job that says for each tuple which of many filters hold; a program of its own.
+"""A Spark job that computes for each tuple which of many filters hold; run as a program.
 
-A plan with thousands of filters takes long and much memory, so it gets a JVM of its own that can be stopped. Reads
-`{"folder": …, "count": …, "rows": …, "few": …}` from standard input; prints one JSON object a line as it goes.
+Planning thousands of filters takes long and much memory, so the job has a separate JVM that can be killed. Reads
+`{"folder": …, "count": …, "rows": …, "few": …}` from standard input; prints results as JSON objects, one per line.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ from tureen.pipeline.session import spark_session
 CHECKED = 20
 MOST_RUNS = 8
 STILL_QUICKER = 0.9
-"""Java compiles what it runs often, for minutes: the job is run until it is not a tenth quicker than before."""
+"""Java compiles hot code for minutes: the job is repeated until it is not a tenth faster than before."""
 MANY = 512
-"""From so many filters on Spark does better without whole-stage code."""
+"""With more filters than this, Spark is faster without whole-stage code generation."""
 
 
 def run(spark: SparkSession, root: Path, count: int, rows: int, few: int) -> None:
-    """Say how many seconds the job takes for so many rows, again and again until it is not quicker, and for a few."""
+    """Time the job for all rows, repeatedly until it does not get faster, and for a few rows."""
     table = tuples(rows, 999)
-    wanted = conditions(count)
-    array = ", ".join(f"IF({where}, {number}, NULL)" for number, where in enumerate(wanted))
+    wheres = conditions(count)
+    array = ", ".join(f"IF({where}, {number}, NULL)" for number, where in enumerate(wheres))
     column = f"array_compact(array({array})) AS matches"
     check = root / f"check-{count}.parquet"
     pq.write_table(table.slice(0, CHECKED), check)
-    for place, row in enumerate(spark.read.parquet(str(check)).selectExpr(column).collect()):
-        held = [number for number, where in enumerate(wanted) if truth(table.slice(place, 1), where)[0]]
-        assert row.matches == held, "Spark's own answer differs from numpy's"
-    _say(checked=count)
+    for row_index, row in enumerate(spark.read.parquet(str(check)).selectExpr(column).collect()):
+        expected = [number for number, where in enumerate(wheres) if truth(table.slice(row_index, 1), where)[0]]
+        assert row.matches == expected, "Spark's answer differs from numpy's"
+    _report(checked=count)
 
-    def timed(some: int) -> float:
-        path = root / f"job-{count}-{some}.parquet"
-        pq.write_table(table.slice(0, some), path)
+    def timed(size: int) -> float:
+        path = root / f"job-{count}-{size}.parquet"
+        pq.write_table(table.slice(0, size), path)
         frame = spark.read.parquet(str(path)).repartition(2).selectExpr("*", column)
         began = time.perf_counter()
         frame.write.format("noop").mode("overwrite").save()
         seconds = time.perf_counter() - began
-        _say(rows=some, seconds=seconds)
+        _report(rows=size, seconds=seconds)
         return seconds
 
     best, last = float("inf"), timed(rows)
@@ -58,19 +58,19 @@ def run(spark: SparkSession, root: Path, count: int, rows: int, few: int) -> Non
         timed(few)
 
 
-def _say(**found: object) -> None:
-    print(json.dumps(found), flush=True)
+def _report(**results: object) -> None:
+    print(json.dumps(results), flush=True)
 
 
 def main() -> None:
-    """Answer one question."""
-    asked = json.load(sys.stdin)
+    """Read a request and run the job."""
+    request = json.load(sys.stdin)
     os.environ["PYSPARK_SUBMIT_ARGS"] = "--driver-memory 8g pyspark-shell"
     spark = spark_session("local[2]")
-    if asked["count"] > MANY:
-        # In one method they take its compiler minutes, quadratically; without whole-stage code they are split.
+    if request["count"] > MANY:
+        # In a single method they take Java's compiler minutes (quadratic); without whole-stage code they are split.
         spark.conf.set("spark.sql.codegen.wholeStage", "false")
-    run(spark, Path(asked["folder"]), asked["count"], asked["rows"], asked["few"])
+    run(spark, Path(request["folder"]), request["count"], request["rows"], request["few"])
 
 
 if __name__ == "__main__":

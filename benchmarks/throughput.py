@@ -1,4 +1,4 @@
-"""(a) Rows per second through the Spark pipeline, with no query and with many, by how their results are kept."""
+"""(a) Rows per second through the Spark pipeline, without queries and with many, by mode of materialization."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 import tureen
-from benchmarks.pots import STREAM, WAYS, QueryPots, Standing
+from benchmarks.pots import MATERIALIZE, STREAM, QueryPots, RegisteredQueries
 from benchmarks.report import Report
 from benchmarks.scale import Scale
 from benchmarks.workload import SCHEMA, truth, tuples
 
 NONE = ("materialised", 0)
 Rates = Mapping[tuple[str, int], float]
-"""Rows per second by way and number of queries."""
+"""Rows per second by mode and number of queries."""
 
 
 def write_files(folder: Path, files: int, rows: int) -> pa.Table:
@@ -34,7 +34,7 @@ def write_files(folder: Path, files: int, rows: int) -> pa.Table:
 
 
 def run(spark: SparkSession, pot: Path, folder: Path, files_per_batch: int) -> float:
-    """Send all files through `format("tureen")`; rows per second, without the first batch, which warms up."""
+    """Send all files through `format("tureen")`; rows per second without the first batch, which is the warm-up."""
     frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", files_per_batch).parquet(str(folder))
     query = (
         frame.writeStream.format("tureen")
@@ -45,15 +45,15 @@ def run(spark: SparkSession, pot: Path, folder: Path, files_per_batch: int) -> f
         .start()
     )
     query.awaitTermination()
-    batches = [one for one in query.recentProgress if one["numInputRows"]][1:]
-    seconds = sum(one["batchDuration"] for one in batches) / 1000
-    return float(sum(one["numInputRows"] for one in batches) / seconds)
+    batches = [progress for progress in query.recentProgress if progress["numInputRows"]][1:]
+    seconds = sum(progress["batchDuration"] for progress in batches) / 1000
+    return float(sum(progress["numInputRows"] for progress in batches) / seconds)
 
 
-def verify(soup: tureen.Soup, standing: Standing, table: pa.Table, *, published: bool) -> None:
-    """Every 64th query (all where there are few) equals numpy's answer, row by row."""
-    step = max(1, len(standing.wanted) // 64)
-    for where, handle in list(zip(standing.wanted, standing.handles, strict=True))[::step]:
+def verify(soup: tureen.Soup, registered: RegisteredQueries, table: pa.Table, *, published: bool) -> None:
+    """Compare every 64th answer (all if there are few) with numpy's, row by row."""
+    step = max(1, len(registered.wheres) // 64)
+    for where, handle in list(zip(registered.wheres, registered.handles, strict=True))[::step]:
         query = soup.query(handle)
         if published:
             assert query.explain()["tuples_by_path"]["published"] == len(table), "a cell is owed"
@@ -63,7 +63,7 @@ def verify(soup: tureen.Soup, standing: Standing, table: pa.Table, *, published:
 
 
 def measure(spark: SparkSession, root: Path, report: Report, pots: QueryPots, scale: Scale) -> Rates:
-    """Rows per second of each case, and what follows from them."""
+    """Measure each case and report the ratios."""
     rates = _all_cases(spark, root, report, pots, scale)
     _report(rates, report, scale)
     return rates
@@ -72,14 +72,14 @@ def measure(spark: SparkSession, root: Path, report: Report, pots: QueryPots, sc
 def _all_cases(
     spark: SparkSession, root: Path, report: Report, pots: QueryPots, scale: Scale
 ) -> dict[tuple[str, int], float]:
-    """Rows per second of each case: the median of several rounds after the first, which warms Java up.
+    """Rows per second of each case: the median of several rounds after the first, which is the warm-up.
 
-    The cases that have goals get more rounds. They take turns, and each round begins with another one, so that what a
-    case finds warm or worn is not always the same.
+    Cases with goals get more rounds. Cases take turns, and each round starts with another case, so that the state that
+    earlier cases leave varies.
     """
     table = write_files(root / "files", scale.files, scale.rows_per_file)
     small = write_files(root / "small", scale.files // 2, scale.rows_per_small_file)
-    cases = [NONE, ("materialised", scale.few), ("materialised", scale.some), ("materialised", scale.many)]
+    cases = [NONE, ("materialised", scale.few), ("materialised", scale.medium), ("materialised", scale.many)]
     cases += [("lazy", scale.few), ("lazy", scale.many)]
     cases += [("auto", scale.few), ("auto", scale.many), ("auto", scale.most)]
     rates: dict[tuple[str, int], list[float]] = {}
@@ -88,15 +88,15 @@ def _all_cases(
         try:
             rate = _once(spark, root, pots, case, files, checked, scale)
         except Exception as error:
-            # The other cases are measured all the same.
+            # The other cases are still measured.
             report.fail(f"{case[1]:,} queries, {case[0]}: {type(error).__name__}: {error}")
             return None
         print(f"    {case[1]:,} queries, {case[0]}: {rate:,.0f} rows/s", flush=True)
         return rate
 
-    judged = [NONE, *((way, scale.many) for way in WAYS)]
+    with_goals = [NONE, *((mode, scale.many) for mode in MATERIALIZE)]
     for number in range(scale.rounds + scale.more_rounds):
-        chosen = [case for case in cases if number < scale.rounds or case in judged]
+        chosen = [case for case in cases if number < scale.rounds or case in with_goals]
         first = number % len(chosen)
         for case in chosen[first:] + chosen[:first]:
             rate = attempt(case, "files", table if number == 0 else None)
@@ -105,8 +105,8 @@ def _all_cases(
                 rates.pop(case, None)
             else:
                 rates.setdefault(case, []).append(rate)
-    typical = {case: statistics.median(some[1:] or some) for case, some in rates.items()}
-    # By far the slowest, and for information: once, on fewer rows.
+    typical = {case: statistics.median(case_rates[1:] or case_rates) for case, case_rates in rates.items()}
+    # By far the slowest, and without a goal: once, on fewer rows.
     last = ("materialised", scale.most)
     rate = attempt(last, "small", small)
     if rate is not None:
@@ -123,31 +123,31 @@ def _once(
     checked: pa.Table | None,
     scale: Scale,
 ) -> float:
-    way, count = case
+    mode, count = case
     pot = root / "pot"
     shutil.rmtree(pot, ignore_errors=True)
-    standing = pots.copy(way, count, pot)
+    registered = pots.copy(mode, count, pot)
     with tureen.open(pot, mode="write") as soup:
         soup.start(wait=120)
         soup.settle()
         time.sleep(1.0)
-        # What earlier rounds wrote must not be flushed at this one's expense.
+        # Flush the files of earlier rounds before this one.
         os.sync()
         rate = run(spark, pot, root / files, scale.files_per_batch)
         if checked is not None:
-            verify(soup, standing, checked, published=way == "materialised")
+            verify(soup, registered, checked, published=mode == "materialised")
     return rate
 
 
 def _report(rates: Rates, report: Report, scale: Scale) -> None:
-    nothing = rates[NONE]
-    report.add("rows/s through Spark, no query", nothing, "rows/s")
-    for (way, count), rate in rates.items():
+    without_queries = rates[NONE]
+    report.add("rows/s through Spark, no query", without_queries, "rows/s")
+    for (mode, count), rate in rates.items():
         if count:
-            report.add(f"rows/s through Spark, {count:,} queries, {way}", rate, "rows/s")
-            report.add(f"{count:,} queries, {way} / none", rate / nothing, "")
-    for way in WAYS:
-        if (way, scale.many) in rates:
-            report.reach(way, rates[way, scale.many] / nothing)
-        if {(way, scale.few), (way, scale.most)} <= set(rates):
-            report.reach(f"growth {way}", rates[way, scale.few] / rates[way, scale.most])
+            report.add(f"rows/s through Spark, {count:,} queries, {mode}", rate, "rows/s")
+            report.add(f"{count:,} queries, {mode} / none", rate / without_queries, "")
+    for mode in MATERIALIZE:
+        if (mode, scale.many) in rates:
+            report.reach(mode, rates[mode, scale.many] / without_queries)
+        if {(mode, scale.few), (mode, scale.most)} <= set(rates):
+            report.reach(f"growth {mode}", rates[mode, scale.few] / rates[mode, scale.most])

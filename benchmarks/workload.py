@@ -21,7 +21,7 @@ START = 1_767_225_600_000_000  # 2026-01-01, in microseconds
 
 
 def tuples(rows: int, seed: int) -> pa.Table:
-    """So many tuples, a microsecond apart; the seed also says which stretch of time they fill."""
+    """Tuples a microsecond apart; the seed also determines their time range."""
     chance = np.random.default_rng(seed)
     columns = {name: pa.array(chance.integers(0, 256, rows, dtype=np.int32)) for name in COLUMNS}
     times = START + seed * rows + np.arange(rows)
@@ -29,7 +29,7 @@ def tuples(rows: int, seed: int) -> pa.Table:
 
 
 def conditions(count: int, seed: int = 7) -> list[str]:
-    """The WHERE clauses of so many queries."""
+    """The WHERE conditions of `count` queries."""
     chance = random.Random(seed)
 
     def constant() -> int:
@@ -48,23 +48,23 @@ def conditions(count: int, seed: int = 7) -> list[str]:
 
 
 def register_all(
-    soup: tureen.Soup, stream: str, wanted: Sequence[str], *, materialize: Any = True
+    soup: tureen.Soup, stream: str, wheres: Sequence[str], *, materialize: Any = True
 ) -> list[tureen.StandingQuery]:
-    """Register one query for each condition; many at a time, so that they are committed together."""
+    """Register a query for each condition, from many threads, so that registrations share commits."""
     with ThreadPoolExecutor(256) as pool:
         return list(
             pool.map(
-                lambda where: soup.register(f"SELECT * FROM {stream} WHERE {where}", materialize=materialize), wanted
+                lambda where: soup.register(f"SELECT * FROM {stream} WHERE {where}", materialize=materialize), wheres
             )
         )
 
 
 def truth(table: pa.Table, where: str) -> np.ndarray:
     """Which tuples satisfy a condition, by numpy alone."""
-    held = np.ones(len(table), np.bool_)
+    matches = np.ones(len(table), np.bool_)
     for part in where.replace("BETWEEN ", "BETWEEN~").replace(" AND ", "&").split("&"):
-        held &= _factor(table, part) if "~" not in part else True
-    return _between(table, where, held)
+        matches &= _factor(table, part) if "~" not in part else True
+    return _between(table, where, matches)
 
 
 def _factor(table: pa.Table, text: str) -> np.ndarray:
@@ -74,14 +74,14 @@ def _factor(table: pa.Table, text: str) -> np.ndarray:
     column, sign, constant = words
     values = table.column(column).to_numpy()
     compare = {"=": np.equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
-    held: np.ndarray = compare[sign](values, int(constant))
-    return held
+    matches: np.ndarray = compare[sign](values, int(constant))
+    return matches
 
 
-def _between(table: pa.Table, where: str, held: np.ndarray) -> np.ndarray:
+def _between(table: pa.Table, where: str, matches: np.ndarray) -> np.ndarray:
     words = where.split()
-    for place, word in enumerate(words):
+    for index, word in enumerate(words):
         if word == "BETWEEN":
-            values = table.column(words[place - 1]).to_numpy()
-            held = held & (values >= int(words[place + 1])) & (values <= int(words[place + 3]))
-    return held
+            values = table.column(words[index - 1]).to_numpy()
+            matches = matches & (values >= int(words[index + 1])) & (values <= int(words[index + 3]))
+    return matches

@@ -5,10 +5,8 @@ import pytest
 from scripts.style import FOLDERS, Module, mirrored, modules, repeated_classes, repeated_modules
 
 NOT_DONE = (
-    "benchmarks/",
     "tests/aggregates/",
     "tests/behaviour/",
-    "tests/benchmarks/",
     "tests/cases/",
     "tests/cli/",
     "tests/client/",

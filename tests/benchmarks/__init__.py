@@ -1,1 +1,1 @@
-"""The benchmarks, small: that they run, and that what they time is right."""
+"""The benchmarks at small sizes: they run, and their results are correct."""

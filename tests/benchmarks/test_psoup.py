@@ -1,4 +1,4 @@
-"""PSoup's experiments, small: what is timed is compared with numpy on the way, and wrong results are noticed."""
+"""PSoup's experiments at small sizes: results are compared with numpy, and wrong results are detected."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from benchmarks import psoup, psoup_arrival, psoup_response
-from benchmarks.psoup_kept import Kept
-from benchmarks.psoup_variants import KEPT, P_SHARED, P_UNSHARED, WRITTEN, Variant
+from benchmarks.psoup_kept import WindowResults
+from benchmarks.psoup_variants import IN_MEMORY, P_SHARED, P_UNSHARED, WRITTEN, Variant
 from benchmarks.psoup_workload import Workload, intervals, uniform
 from benchmarks.report import Report
 from benchmarks.traffic import LANES, REPORT, STATIONS, trace, traffic
@@ -23,7 +23,7 @@ ROWS = 4_200
 """A batch: enough to be indexed."""
 
 
-def test_all_experiments_run_and_are_drawn(tmp_path: Path) -> None:
+def test_all_experiments_run_and_are_plotted(tmp_path: Path) -> None:
     report = Report()
     findings = psoup.measure(tmp_path / "pots", report, quick=True)
     assert set(findings.windows) == {psoup.EQUALITIES, psoup.INTERVALS, psoup.TRAFFIC}
@@ -38,11 +38,12 @@ def test_all_experiments_run_and_are_drawn(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("window", [1, 700, ROWS + 900])
 @pytest.mark.parametrize("make", [lambda: uniform("u", 3 * ROWS, intervals(20)), lambda: traffic("t", 3 * ROWS, 20)])
-def test_every_variant_keeps_what_numpy_finds(tmp_path: Path, make: Callable[[], Workload], window: int) -> None:
+def test_every_variant_agrees_with_numpy(tmp_path: Path, make: Callable[[], Workload], window: int) -> None:
     workload = make()
     clauses = workload.clauses()
     variants = [
-        Variant(name, tmp_path / str(place), workload, clauses, window) for place, name in enumerate([*WRITTEN, *KEPT])
+        Variant(name, tmp_path / str(index), workload, clauses, window)
+        for index, name in enumerate([*WRITTEN, *IN_MEMORY])
     ]
     for first in range(0, 3 * ROWS, ROWS):
         for variant in variants:
@@ -50,23 +51,23 @@ def test_every_variant_keeps_what_numpy_finds(tmp_path: Path, make: Callable[[],
         psoup_arrival.verify(workload, window, variants, len(clauses), first, first + ROWS)
 
 
-def test_cells_of_queries_alone_are_those_of_all_at_once(tmp_path: Path) -> None:
+def test_unshared_cells_are_as_large_as_shared_cells(tmp_path: Path) -> None:
     workload = uniform("u", ROWS, intervals(60))
     sizes = []
     for name in (P_SHARED, P_UNSHARED):
         variant = Variant(name, tmp_path / name, workload, workload.clauses(), 100)
         variant.take(workload.table)
         sizes.append(variant.bytes)
-    # Of dense clauses of one range, the engine writes no more than that the index has their rows.
+    # For dense clauses of a single range, the engine stores only a reference to the index.
     assert 0.8 * sizes[1] < sizes[0] <= sizes[1]
 
 
-def test_wrong_results_are_noticed(tmp_path: Path) -> None:
+def test_wrong_window_results_are_detected(tmp_path: Path) -> None:
     workload = uniform("u", ROWS, intervals(4))
     variants = [
-        Variant(name, tmp_path / str(place), workload, workload.clauses(), 100) for place, name in enumerate(WRITTEN)
+        Variant(name, tmp_path / str(index), workload, workload.clauses(), 100) for index, name in enumerate(WRITTEN)
     ]
-    variants.append(Variant(KEPT[0], tmp_path / "kept", workload, workload.clauses(), 101))
+    variants.append(Variant(IN_MEMORY[0], tmp_path / "kept", workload, workload.clauses(), 101))
     for variant in variants:
         variant.take(workload.table)
     psoup_arrival.verify(workload, 101, variants, 4, 0, ROWS)
@@ -74,20 +75,20 @@ def test_wrong_results_are_noticed(tmp_path: Path) -> None:
         psoup_arrival.verify(workload, 100, variants, 4, 0, ROWS)
 
 
-def test_wrong_answers_are_noticed() -> None:
+def test_wrong_answers_are_detected() -> None:
     workload = uniform("u", ROWS, intervals(4))
 
-    def one_too_few(size: int, query: int, now: int) -> Answer:
+    def missing_row(size: int, query: int, now: int) -> Answer:
         assert now == workload.times[-1]
-        true = workload.truth(workload.conditions[query], 0, ROWS)
-        held = true[true >= workload.begin(size, ROWS)]
-        return Answer(workload.table.take(pa.array(held[1:])), Bounds(None, None), "", complete=True)
+        matches = workload.truth(workload.conditions[query], 0, ROWS)
+        in_window = matches[matches >= workload.begin(size, ROWS)]
+        return Answer(workload.table.take(pa.array(in_window[1:])), Bounds(None, None), "", complete=True)
 
     with pytest.raises(AssertionError, match="wrong for"):
-        psoup_response.verify(workload, [ROWS], {"short": one_too_few}, ROWS)
+        psoup_response.verify(workload, [ROWS], {"short": missing_row}, ROWS)
 
 
-def test_traffic_has_rush_hours_and_reports() -> None:
+def test_traffic_has_rush_hours() -> None:
     rows = 200_000
     table = trace(rows)
     times = times_of(table.column("sensordatetime"))
@@ -106,10 +107,10 @@ def test_traffic_has_rush_hours_and_reports() -> None:
     assert volume[hour == 8].mean() > 4 * volume[hour == 3].mean()
 
 
-def test_kept_results_are_counted(tmp_path: Path) -> None:
+def test_window_results_are_counted(tmp_path: Path) -> None:
     workload = uniform("u", ROWS, intervals(4))
-    variant = Variant(KEPT[0], tmp_path / "kept", workload, workload.clauses(), 50)
+    variant = Variant(IN_MEMORY[0], tmp_path / "kept", workload, workload.clauses(), 50)
     variant.take(workload.table)
-    kept = variant.kept
-    assert isinstance(kept, Kept)
-    assert kept.results == sum(len(kept.ids(query)) for query in range(4)) > 0
+    results = variant.window_results
+    assert isinstance(results, WindowResults)
+    assert results.results == sum(len(results.ids(query)) for query in range(4)) > 0

@@ -1,4 +1,4 @@
-"""The report: goals met or missed, and by how much; the page, the numbers, the plots."""
+"""The report: goals met or missed, the page, the JSON file, the plots."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ import pytest
 
 from benchmarks import goals, machine, peers_inprocess, peers_spark
 from benchmarks.__main__ import PARTS
-from benchmarks.cacq import Findings
-from benchmarks.cacq_plots import over_time, plot, turned
+from benchmarks.cacq import CacqFindings
+from benchmarks.cacq_plots import curves_by_method, over_time, plot
 from benchmarks.goals import GOALS, verdict
 from benchmarks.report import Report
 
 
 @pytest.mark.parametrize("module", [goals, peers_inprocess, peers_spark])
-def test_examples_are_true(module: ModuleType) -> None:
-    tried = doctest.testmod(module)
-    assert tried.attempted > 0
-    assert tried.failed == 0
+def test_doctests(module: ModuleType) -> None:
+    results = doctest.testmod(module)
+    assert results.attempted > 0
+    assert results.failed == 0
 
 
-def test_a_goal_that_is_missed_says_by_how_much() -> None:
+def test_verdicts() -> None:
     assert verdict(1_000_000, ">= 1,000,000") == "met"
     assert verdict(750_000, ">= 1,000,000") == "NOT met, 25.0 % short"
     assert verdict(2.5, "<= 2") == "NOT met, 25.0 % over"
 
 
-def test_every_goal_is_of_a_part() -> None:
+def test_every_goal_belongs_to_a_part() -> None:
     assert {goal.part for goal in GOALS} <= set(PARTS)
     assert len({goal.key for goal in GOALS}) == len(GOALS)
 
 
-def test_the_page_begins_with_the_goals_and_has_the_rest_by_part(tmp_path: Path) -> None:
+def test_the_page_has_goals_first_and_measurements_by_part(tmp_path: Path) -> None:
     report = Report(tmp_path)
     report.begin("throughput")
     report.reach("materialised", 0.76)
@@ -56,55 +56,55 @@ def test_the_page_begins_with_the_goals_and_has_the_rest_by_part(tmp_path: Path)
 def test_a_whole_run_shows_all_goals(tmp_path: Path) -> None:
     report = Report(tmp_path, whole=True)
     report.begin("invoke")
-    assert [one.goal for one in report.goals] == list(GOALS)
+    assert [result.goal for result in report.goals] == list(GOALS)
 
 
-def test_the_numbers_are_kept_with_the_machine(tmp_path: Path) -> None:
+def test_the_json_has_measurements_and_machine(tmp_path: Path) -> None:
     report = Report(tmp_path)
     report.begin("fresh")
     report.reach("visible", 1.5)
     report.add("delay", 0.25, "s", "<= 1")
     report.write("fresh")
-    found = json.loads((tmp_path / "fresh.json").read_text())
-    assert found["goals"] == [{**vars(GOALS[-1]), "value": 1.5, "met": "met"}]
-    assert found["lines"] == [
+    document = json.loads((tmp_path / "fresh.json").read_text())
+    assert document["goals"] == [{**vars(GOALS[-1]), "value": 1.5, "met": "met"}]
+    assert document["lines"] == [
         {"what": "delay", "value": 0.25, "unit": "s", "goal": "<= 1", "part": "fresh", "met": "met"}
     ]
     assert {"cpu", "cores", "memory_gb", "kernel", "python", "java", "pyspark", "load_before", "load_after"} <= set(
-        found["machine"]
+        document["machine"]
     )
     assert report.all_met()
 
 
-def test_what_fails_is_not_a_success() -> None:
+def test_a_failed_part_fails_the_run() -> None:
     report = Report()
     report.fail("no such thing")
     assert not report.all_met()
 
 
-def test_memory_is_known() -> None:
+def test_memory_is_measured() -> None:
     assert 0 < machine.resident() < machine.available()
 
 
-def test_cacq_is_drawn(tmp_path: Path) -> None:
+def test_cacq_is_plotted(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     report = Report(tmp_path)
     report.begin("cacq")
     rates = {1: {"shared": 10.0, "alone": 9.0}, 8: {"shared": 9.0, "alone": 1.0}}
-    found = Findings({"blocks": {"random": 3.0}}, {"tickets": [2.0, 3.0]}, {"apart": {"a": [0.5]}}, rates, rates)
-    plot(found, report)
+    findings = CacqFindings({"blocks": {"random": 3.0}}, {"tickets": [2.0, 3.0]}, {"apart": {"a": [0.5]}}, rates, rates)
+    plot(findings, report)
     report.write("cacq")
     page = (tmp_path / "cacq.md").read_text()
-    assert sorted(one.name for one in tmp_path.glob("*.svg")) == [
+    assert sorted(path.name for path in tmp_path.glob("*.svg")) == [
         "cacq-adaptation.svg",
         "cacq-queries.svg",
         "cacq-routing.svg",
         "cacq-sources.svg",
         "cacq-tickets-1.svg",
     ]
-    assert all(f"({one.name})" in page for one in tmp_path.glob("*.svg"))
+    assert all(f"({path.name})" in page for path in tmp_path.glob("*.svg"))
 
 
-def test_curves_are_turned_from_numbers_to_ways() -> None:
-    assert turned({1: {"a": 2.0}, 8: {"a": 3.0, "b": 4.0}}) == {"a": [(1, 2.0), (8, 3.0)], "b": [(8, 4.0)]}
+def test_curves_by_method_and_over_time() -> None:
+    assert curves_by_method({1: {"a": 2.0}, 8: {"a": 3.0, "b": 4.0}}) == {"a": [(1, 2.0), (8, 3.0)], "b": [(8, 4.0)]}
     assert over_time({"a": [0.5, 0.25]}) == {"a": [(256, 0.5), (512, 0.25)]}
