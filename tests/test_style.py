@@ -18,7 +18,6 @@ NOT_DONE = (
     "tests/flights/",
     "tests/language/",
     "tests/matching/",
-    "tests/oracle/",
     "tests/pot/",
     "tests/service/",
     "tests/stems/",

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 import tureen
-from tests.oracle.judging import alike
+from tests.testing.judges import same_value
 from tureen.errors import QueryFailed, Unsupported
 from tureen.pipeline import arrival, compiling, upkeep
 from tureen.pot.catalog import take_seq
@@ -236,7 +236,7 @@ def _likeness(value: Expression, query: Query) -> Callable[[Any, Any], bool]:
     if value.type.kind is Kind.DOUBLE and any(
         one.type.kind is Kind.DOUBLE and one.function.startswith(_ADDED_UP) for one in used
     ):
-        return alike
+        return same_value
     if value.type.kind in FRACTIONAL and any(one.function in _SORTED for one in used):
         return lambda one, other: _is_same(normalized(one), normalized(other))
     return _is_same

@@ -1,4 +1,4 @@
-"""The random inputs hold everything that they promise."""
+"""The random inputs cover all forms."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ SCHEMA = strategies.wide_schema()
 
 
 def drawn(strategy: st.SearchStrategy[Any], count: int = 300) -> list[Any]:
-    """So many examples of a strategy, the same in every run."""
-    found: list[Any] = []
+    """Examples of a strategy, the same in every run."""
+    examples: list[Any] = []
 
     @settings(
         max_examples=count,
@@ -32,11 +32,11 @@ def drawn(strategy: st.SearchStrategy[Any], count: int = 300) -> list[Any]:
         suppress_health_check=list(HealthCheck),
     )
     @given(strategy)
-    def keep(value: Any) -> None:
-        found.append(value)
+    def collect(value: Any) -> None:
+        examples.append(value)
 
-    keep()
-    return found
+    collect()
+    return examples
 
 
 @cache
@@ -53,7 +53,7 @@ def occurs(form: str, texts: list[str]) -> bool:
     return any(re.search(form, text) for text in texts)
 
 
-def test_the_wide_schema_has_every_type_twice() -> None:
+def test_the_wide_schema_has_two_columns_of_every_type() -> None:
     assert {column.type.kind for column in SCHEMA.columns} == set(Kind) - {Kind.ARRAY}, "lists are results only"
     for type_ in strategies.TYPES:
         assert sum(column.type == type_ for column in SCHEMA.columns) >= 2
@@ -88,7 +88,7 @@ def test_every_kind_of_condition_occurs(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", [r"\d\.\d+D", r"\d+L", r"LIKE '.*\\\\", r"timestamp_\d [<>=]+ '", r"'a\\\\b'"])
-def test_sparks_own_forms_occur_where_asked_for(form: str) -> None:
+def test_forms_of_spark_occur_if_not_portable(form: str) -> None:
     assert occurs(form, conditions(portable=False))
     assert not occurs(form, conditions(portable=True))
 
@@ -116,7 +116,7 @@ def test_every_kind_of_select_list_occurs(form: str) -> None:
     assert occurs(form, [query.batch for query in queries()])
 
 
-def test_a_query_has_its_condition_apart() -> None:
+def test_the_parts_of_a_query_make_its_text() -> None:
     assert any(query.where is None for query in queries())
     for query in queries():
         assert query.text.startswith(query.batch)
@@ -195,7 +195,7 @@ def test_every_kind_of_question_occurs(form: str) -> None:
 
 
 @pytest.mark.parametrize("type_", strategies.TYPES, ids=lambda type_: type_.sql)
-def test_tame_values_can_be_added_up(type_: Type) -> None:
+def test_tame_values_are_small(type_: Type) -> None:
     values = [value for value in drawn(strategies.values(type_, tame=True), 60) if type(value) in (int, float, Decimal)]
     assert all(abs(value) <= 1000 for value in values if math.isfinite(value))
 
@@ -208,14 +208,14 @@ def test_values_fit_their_type_and_are_sometimes_null(type_: Type) -> None:
 
 
 @pytest.mark.parametrize("kind", [Kind.FLOAT, Kind.DOUBLE])
-def test_awkward_floats_occur(kind: Kind) -> None:
+def test_special_floats_occur(kind: Kind) -> None:
     values = drawn(strategies.values(Type(kind), nulls=False))
     assert any(math.isnan(value) for value in values)
     assert -math.inf in values
     assert any(value == 0 and math.copysign(1, value) < 0 for value in values)
 
 
-def test_schemas_come_with_and_without_time() -> None:
+def test_schemas_with_and_without_time_occur() -> None:
     times = {schema.time for schema in drawn(strategies.schemas(), 50)}
     assert times == {None, "Ts"}
 

@@ -1,4 +1,4 @@
-"""The oracle's groups, aggregates and order, against answers worked out by hand."""
+"""The oracle's groups, aggregates and order, against expected answers by hand."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Any
 
 import pytest
 
-from tests.oracle.asking import answer, at, look, more, numbers, stream
+from tests.testing.streams import answer, at, exact, numbers, push, stream
 from tureen.errors import QueryFailed
 
 NAN = math.nan
-"""Python takes one NaN for equal to itself where two are not, so some tests make another."""
+"""In Python a NaN in a tuple equals itself but not another NaN, so some tests create a second NaN."""
 
 
-# What is selected
+# Select list, DISTINCT, ORDER BY, LIMIT
 
 
-def test_expressions_are_evaluated_on_each_row_and_named_by_their_text() -> None:
+def test_expressions_are_named_by_their_text() -> None:
     oracle = stream("x INT, s STRING", (1, "a", 2), (None, "b", 1))
-    found = oracle.register("SELECT x + 1, upper(s) AS big, ts + INTERVAL '1' SECOND AS later FROM s").invoke()
-    assert found == [
+    rows = oracle.register("SELECT x + 1, upper(s) AS big, ts + INTERVAL '1' SECOND AS later FROM s").invoke()
+    assert rows == [
         {"x + 1": None, "big": "B", "later": at(2)},
         {"x + 1": 2, "big": "A", "later": at(3)},
     ]
-    assert found[0]["later"].tzinfo is not None
+    assert rows[0]["later"].tzinfo is not None
 
 
-def test_only_rows_that_satisfy_the_condition_are_looked_at() -> None:
+def test_expressions_see_only_rows_that_satisfy_where() -> None:
     oracle = stream("x INT", (0, 1), (4, 2), (0, 90))
     assert answer(oracle, "SELECT 8 / x FROM s WHERE x > 0") == [(2.0,)]
     assert answer(oracle, "SELECT 8 / x FROM s BEGIN NOW - 99 END NOW - 50 ROWS") == []
@@ -41,12 +41,12 @@ def test_only_rows_that_satisfy_the_condition_are_looked_at() -> None:
             answer(oracle, broken)
 
 
-def test_what_having_takes_away_is_not_selected() -> None:
+def test_outputs_are_evaluated_after_having() -> None:
     oracle = stream("x INT", (0, 1), (4, 2))
     assert answer(oracle, "SELECT 8 / x FROM s GROUP BY x HAVING x > 0") == [(2.0,)]
 
 
-def test_distinct_rows_come_where_they_came_first() -> None:
+def test_distinct_preserves_first_occurrences() -> None:
     oracle = numbers(3, 1, 3, None, 2, 1, None)
     assert answer(oracle, "SELECT DISTINCT x FROM s") == [(3,), (1,), (None,), (2,)]
     assert answer(oracle, "SELECT DISTINCT x FROM s LIMIT 2 OFFSET 1") == [(1,), (None,)]
@@ -54,9 +54,9 @@ def test_distinct_rows_come_where_they_came_first() -> None:
     assert answer(oracle, "SELECT DISTINCT count(*) FROM s GROUP BY x") == [(2,), (1,)]
 
 
-def test_distinct_floats_are_as_keys_are() -> None:
+def test_distinct_merges_zeros_and_nans() -> None:
     oracle = numbers(-0.0, NAN, 0.0, float("nan"), type_="DOUBLE")
-    assert look(answer(oracle, "SELECT DISTINCT x FROM s")) == look([(0.0,), (NAN,)])
+    assert exact(answer(oracle, "SELECT DISTINCT x FROM s")) == exact([(0.0,), (NAN,)])
 
 
 @pytest.mark.parametrize(
@@ -69,18 +69,18 @@ def test_distinct_floats_are_as_keys_are() -> None:
         ("x ASC NULLS FIRST", [None, -1.0, 2.0, NAN]),
     ],
 )
-def test_nulls_and_nan_have_their_place_in_the_order(order: str, expected: list[float | None]) -> None:
+def test_order_of_nulls_and_nan(order: str, expected: list[float | None]) -> None:
     oracle = numbers(2.0, None, NAN, -1.0, type_="DOUBLE")
-    assert look(answer(oracle, f"SELECT x FROM s ORDER BY {order}")) == look([(value,) for value in expected])
+    assert exact(answer(oracle, f"SELECT x FROM s ORDER BY {order}")) == exact([(value,) for value in expected])
 
 
-def test_ties_stay_in_order_of_time_and_then_of_arrival() -> None:
+def test_ties_are_ordered_by_time_and_arrival() -> None:
     oracle = stream("x INT, y INT", (1, 1, 5), (0, 2, 3), (1, 3, 2), (0, 4, 3))
     assert answer(oracle, "SELECT y FROM s ORDER BY x DESC") == [(3,), (1,), (2,), (4,)]
     assert answer(oracle, "SELECT y FROM s ORDER BY x, y DESC") == [(4,), (2,), (3,), (1,)]
 
 
-def test_offset_and_limit_cut_the_ordered_rows() -> None:
+def test_offset_and_limit_apply_after_order_by() -> None:
     oracle = numbers(*range(5))
     assert answer(oracle, "SELECT x FROM s ORDER BY x DESC LIMIT 2 OFFSET 1") == [(3,), (2,)]
     assert answer(oracle, "SELECT x FROM s OFFSET 3") == [(3,), (4,)]
@@ -92,32 +92,32 @@ def test_offset_and_limit_cut_the_ordered_rows() -> None:
 # Groups
 
 
-def test_groups_come_in_order_of_their_keys() -> None:
+def test_groups_are_ordered_by_their_keys() -> None:
     oracle = stream("a STRING, b INT", ("b", 2, 1), ("Z", 1, 2), ("é", 1, 3), (None, 1, 4), ("b", None, 5), ("b", 1, 6))
     expected = [(None, 1), ("Z", 1), ("b", None), ("b", 1), ("b", 2), ("é", 1)]
     assert answer(oracle, "SELECT a, b FROM s GROUP BY a, b") == expected
-    turned = [("b", None), (None, 1), ("Z", 1), ("b", 1), ("é", 1), ("b", 2)]
-    assert answer(oracle, "SELECT a, b FROM s GROUP BY b, a") == turned
+    by_second_key = [("b", None), (None, 1), ("Z", 1), ("b", 1), ("é", 1), ("b", 2)]
+    assert answer(oracle, "SELECT a, b FROM s GROUP BY b, a") == by_second_key
 
 
-def test_null_nan_and_both_zeros_are_keys() -> None:
+def test_null_nan_and_zeros_as_keys() -> None:
     oracle = numbers(NAN, -0.0, None, 0.0, float("nan"), None, -1.0, type_="DOUBLE")
-    found = answer(oracle, "SELECT x, count(*) FROM s GROUP BY x")
-    assert look(found) == look([(None, 2), (-1.0, 1), (0.0, 2), (NAN, 2)])
+    rows = answer(oracle, "SELECT x, count(*) FROM s GROUP BY x")
+    assert exact(rows) == exact([(None, 2), (-1.0, 1), (0.0, 2), (NAN, 2)])
 
 
-def test_an_empty_window_has_one_row_only_without_keys_and_steps() -> None:
+def test_an_empty_window_has_a_row_only_without_keys_and_steps() -> None:
     oracle = numbers(1, 2)
     empty = "BEGIN NOW - 1 END NOW"
-    asked = "count(*), count(x), sum(x), avg(x), min(x), stddev(x), first(x), max_by(x, ts), median(x)"
-    assert answer(oracle, f"SELECT {asked} FROM s {empty}") == [(0, 0, *[None] * 7)]
+    aggregates = "count(*), count(x), sum(x), avg(x), min(x), stddev(x), first(x), max_by(x, ts), median(x)"
+    assert answer(oracle, f"SELECT {aggregates} FROM s {empty}") == [(0, 0, *[None] * 7)]
     assert answer(oracle, f"SELECT count(*) FROM s GROUP BY x {empty}") == []
     assert answer(oracle, f"SELECT count(*) FROM s [TUMBLE 5 SECONDS EMIT PARTIAL] {empty}") == []
     assert answer(oracle, f"SELECT count(*) FROM s HAVING count(*) > 0 {empty}") == []
     assert answer(oracle, f"SELECT 7 AS seven FROM s GROUP BY x {empty}") == []
 
 
-def test_groups_by_number_name_and_expression() -> None:
+def test_group_by_number_alias_and_expression() -> None:
     oracle = numbers(1, 2, 3, 4, 5)
     for keys in ("1", "odd", "x % 2"):
         assert answer(oracle, f"SELECT x % 2 AS odd, sum(x) FROM s GROUP BY {keys}") == [(0, 6), (1, 9)]
@@ -131,7 +131,7 @@ def test_groups_by_number_name_and_expression() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("aggregate", "expected"),
     [
         ("count(*)", 6),
         ("count(x)", 5),
@@ -177,34 +177,34 @@ def test_groups_by_number_name_and_expression() -> None:
         ("sum(x) + count(*)", 17),
     ],
 )
-def test_aggregates(asked: str, expected: Any) -> None:
+def test_aggregates(aggregate: str, expected: Any) -> None:
     oracle = stream("x INT, y INT", (3, None, 0), (3, 5, 1), (2, None, 2), (1, 6, 3), (2, 5, 4), (None, 5, 5))
-    ((found,),) = answer(oracle, f"SELECT {asked} AS found FROM s")
-    assert found == (pytest.approx(expected, rel=1e-14) if isinstance(expected, float) else expected)
-    assert type(found) is type(expected)
+    ((value,),) = answer(oracle, f"SELECT {aggregate} AS value FROM s")
+    assert value == (pytest.approx(expected, rel=1e-14) if isinstance(expected, float) else expected)
+    assert type(value) is type(expected)
 
 
-def test_one_value_has_no_deviation_in_a_sample() -> None:
+def test_sample_deviation_of_a_single_value_is_null() -> None:
     oracle = numbers(3.0, None, type_="DOUBLE")
-    asked = "stddev_samp(x), var_samp(x), stddev_pop(x), var_pop(x)"
-    assert answer(oracle, f"SELECT {asked} FROM s") == [(None, None, 0.0, 0.0)]
+    aggregates = "stddev_samp(x), var_samp(x), stddev_pop(x), var_pop(x)"
+    assert answer(oracle, f"SELECT {aggregates} FROM s") == [(None, None, 0.0, 0.0)]
 
 
-def test_nan_and_infinity_go_through_sums() -> None:
+def test_nan_and_infinity_in_sums() -> None:
     oracle = numbers(1.0, math.inf, type_="DOUBLE")
     assert answer(oracle, "SELECT sum(x), avg(x), max(x) FROM s") == [(math.inf, math.inf, math.inf)]
-    assert look(answer(oracle, "SELECT var_pop(x), stddev(x) FROM s")) == look([(NAN, NAN)])
+    assert exact(answer(oracle, "SELECT var_pop(x), stddev(x) FROM s")) == exact([(NAN, NAN)])
     oracle = numbers(math.inf, -math.inf, NAN, type_="DOUBLE")
-    found = answer(oracle, "SELECT sum(x), avg(x), min(x), max(x), median(x) FROM s")
-    assert look(found) == look([(NAN, NAN, -math.inf, NAN, math.inf)])
+    rows = answer(oracle, "SELECT sum(x), avg(x), min(x), max(x), median(x) FROM s")
+    assert exact(rows) == exact([(NAN, NAN, -math.inf, NAN, math.inf)])
     oracle = numbers(-math.inf, 1.0, type_="DOUBLE")
     assert answer(oracle, "SELECT median(x), percentile(x, 1) FROM s") == [(-math.inf, 1.0)]
 
 
-def test_distinct_values_are_told_apart_as_keys_are() -> None:
+def test_distinct_aggregates_merge_zeros_and_nans() -> None:
     oracle = numbers(0.0, -0.0, NAN, float("nan"), 1.0, None, type_="DOUBLE")
-    asked = "count(DISTINCT x), approx_count_distinct(x), sum(DISTINCT x) FILTER (WHERE NOT isnan(x))"
-    assert answer(oracle, f"SELECT {asked} FROM s") == [(3, 3, 1.0)]
+    aggregates = "count(DISTINCT x), approx_count_distinct(x), sum(DISTINCT x) FILTER (WHERE NOT isnan(x))"
+    assert answer(oracle, f"SELECT {aggregates} FROM s") == [(3, 3, 1.0)]
 
 
 @pytest.mark.parametrize(
@@ -216,21 +216,21 @@ def test_distinct_values_are_told_apart_as_keys_are() -> None:
         (["-0.02", "0.00", "0.00"], "-0.006667"),
     ],
 )
-def test_decimals_are_averaged_to_four_digits_more(values: list[str], expected: str) -> None:
+def test_averages_of_decimals_have_four_more_digits(values: list[str], expected: str) -> None:
     oracle = numbers(*map(Decimal, values), type_="DECIMAL(10,2)")
-    ((found,),) = answer(oracle, "SELECT avg(x) FROM s")
-    assert str(found) == expected
+    ((average,),) = answer(oracle, "SELECT avg(x) FROM s")
+    assert str(average) == expected
 
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_averages_of_decimals_are_rounded_half_up(sign: int) -> None:
-    # A hundredth in 32 parts is 0.0003125, which has one digit more than the type: 0.000313, not the even 0.000312.
+    # 0.01 / 32 is 0.0003125, which has one digit more than the type: 0.000313, not 0.000312 (half even).
     values = [Decimal("0.01") * sign, *[Decimal(0)] * 31]
-    ((found,),) = answer(numbers(*values, type_="DECIMAL(10,2)"), "SELECT avg(x) FROM s")
-    assert found == Decimal("0.000313") * sign
+    ((average,),) = answer(numbers(*values, type_="DECIMAL(10,2)"), "SELECT avg(x) FROM s")
+    assert average == Decimal("0.000313") * sign
 
 
-def test_sums_that_do_not_fit_raise() -> None:
+def test_sums_that_overflow_raise() -> None:
     oracle = numbers(2**63 - 1, 1, -1, type_="BIGINT")
     assert answer(oracle, "SELECT sum(x) FROM s") == [(2**63 - 1,)]
     with pytest.raises(QueryFailed):
@@ -246,16 +246,16 @@ def test_sums_that_do_not_fit_raise() -> None:
     assert answer(oracle, "SELECT max(x) FROM s") == [(largest,)]
 
 
-def test_first_last_and_ties_go_by_time_and_then_arrival() -> None:
+def test_first_last_and_ties_by_time_and_arrival() -> None:
     oracle = stream("x STRING, y INT", ("c", 7, 3), ("a", 7, 1), ("b", 0, 2), ("d", 0, 3), ("z", None, 0))
     assert answer(oracle, "SELECT first(x), last(x) FROM s") == [("z", "d")]
     assert answer(oracle, "SELECT max_by(x, y), min_by(x, y) FROM s") == [("a", "b")]
-    more(oracle, "x STRING, y INT", ("e", 7, 0.5), ("f", 0, 2))
+    push(oracle, "x STRING, y INT", ("e", 7, 0.5), ("f", 0, 2))
     assert answer(oracle, "SELECT max_by(x, y), min_by(x, y) FROM s") == [("e", "b")]
     assert answer(oracle, "SELECT max_by(x, y) FROM s WHERE y IS NULL") == [(None,)]
 
 
-def test_every_type_has_a_least_and_a_greatest() -> None:
+def test_min_and_max_of_every_type() -> None:
     columns = "b BOOLEAN, s STRING, d DATE, m DECIMAL(4,1), f FLOAT"
     oracle = stream(
         columns,
@@ -266,4 +266,4 @@ def test_every_type_has_a_least_and_a_greatest() -> None:
     least = (False, "z", date(1969, 1, 1), Decimal("-1.5"), 0.5, 1.0)
     assert answer(oracle, "SELECT min(b), min(s), min(d), min(m), min(f), min(ts) FROM s") == [least]
     greatest = (True, "é", date(2026, 1, 2), Decimal("1.5"), NAN, 3.0)
-    assert look(answer(oracle, "SELECT max(b), max(s), max(d), max(m), max(f), max(ts) FROM s")) == look([greatest])
+    assert exact(answer(oracle, "SELECT max(b), max(s), max(d), max(m), max(f), max(ts) FROM s")) == exact([greatest])

@@ -1,7 +1,7 @@
-"""A second opinion on whole queries: batch Spark SQL, over a table that is all there is.
+"""Whole queries against batch Spark SQL over a table of all rows.
 
-Spark is the judge of groups, aggregates and their types, and its function `window` that of steps. With
-`TUREEN_EXPLORE` set the queries are new in every run.
+Spark judges groups, aggregates and their types; its function `window` judges steps. With `TUREEN_EXPLORE` set the
+queries are new in every run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tests.oracle.judging import asking, ranked, same, told
+from tests.testing.judges import example_settings, oracle_with, ranked_rows, same_rows
 from tureen.errors import QueryFailed, Unsupported
 from tureen.testing import Handle, strategies
 from tureen.testing.judged import RANK
@@ -26,15 +26,15 @@ SCHEMA = strategies.wide_schema()
 
 @pytest.fixture(scope="module")
 def small_spark(spark: SparkSession) -> Iterator[SparkSession]:
-    """Spark set up for tables of a few rows, where most of a job's time is its planning."""
-    wanted = {
+    """Spark configured for tables of a few rows, where planning takes most of a job's time."""
+    options = {
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }
-    before = {name: str(spark.conf.get(name)) for name in wanted}
-    for name, value in wanted.items():
+    before = {name: str(spark.conf.get(name)) for name in options}
+    for name, value in options.items():
         spark.conf.set(name, value)
     yield spark
     for name, value in before.items():
@@ -45,39 +45,39 @@ def small_spark(spark: SparkSession) -> Iterator[SparkSession]:
 def cases(draw: st.DrawFn, tame: bool, count: int) -> tuple[list[dict[str, Any]], list[strategies.Question]]:
     """A table and some queries over it."""
     rows = draw(strategies.rows(SCHEMA, min_size=25, max_size=25, tame=tame))
-    asked = strategies.questions(SCHEMA, tame, "spark")
-    return rows, draw(st.lists(asked, min_size=count, max_size=count, unique_by=lambda one: one.text))
+    questions = strategies.questions(SCHEMA, tame, "spark")
+    return rows, draw(st.lists(questions, min_size=count, max_size=count, unique_by=lambda question: question.text))
 
 
 def differences(
-    spark: SparkSession, rows: list[dict[str, Any]], questions: list[strategies.Question], raises_count: bool
+    spark: SparkSession, rows: list[dict[str, Any]], questions: list[strategies.Question], compare_failures: bool
 ) -> list[str]:
-    """Say where Spark and the oracle do not agree; what raises is compared only if asked to."""
+    """Messages for the questions on which Spark and the oracle disagree."""
     fields = SCHEMA.arrow.append(pa.field(RANK, pa.int64()))
-    spark.createDataFrame(pa.Table.from_pylist(ranked(SCHEMA, rows), schema=fields)).createOrReplaceTempView("s")
-    oracle, found, asked = told(SCHEMA, rows), [], 0
+    spark.createDataFrame(pa.Table.from_pylist(ranked_rows(SCHEMA, rows), schema=fields)).createOrReplaceTempView("s")
+    oracle, messages, supported = oracle_with(SCHEMA, rows), [], 0
     for question in questions:
         try:
             handle = oracle.register(question.text)
         except Unsupported:
             continue
-        asked += 1
+        supported += 1
         ours, theirs = our_answer(handle), spark_answer(spark, question)
         if isinstance(ours, str) or isinstance(theirs, str):
-            if raises_count and not (isinstance(ours, str) and isinstance(theirs, str)):
-                found.append(f"{question.text}\n{question.judge_sql}\nours  {ours}\nSpark {theirs}")
+            if compare_failures and not (isinstance(ours, str) and isinstance(theirs, str)):
+                messages.append(f"{question.text}\n{question.judge_sql}\nours  {ours}\nSpark {theirs}")
             continue
-        if not same(ours, theirs.to_pylist(), question.ordered):
-            found.append(f"{question.text}\n{question.judge_sql}\nours  {ours}\nSpark {theirs.to_pylist()}")
+        if not same_rows(ours, theirs.to_pylist(), question.ordered):
+            messages.append(f"{question.text}\n{question.judge_sql}\nours  {ours}\nSpark {theirs.to_pylist()}")
         types = [output.value.type.arrow for output in handle.query.outputs]
         if types != theirs.schema.types:
-            found.append(f"{question.text}: types {types}, Spark's are {theirs.schema.types}")
-    assert asked >= 0.5 * len(questions), "too much is refused for this to be a comparison"
-    return found
+            messages.append(f"{question.text}: types {types}, Spark's are {theirs.schema.types}")
+    assert supported >= 0.5 * len(questions), "too few questions are supported for a comparison"
+    return messages
 
 
 def our_answer(handle: Handle) -> list[dict[str, Any]] | str:
-    """The oracle's rows, or what it raised."""
+    """The oracle's rows, or its error."""
     try:
         return handle.invoke()
     except QueryFailed as error:
@@ -85,7 +85,7 @@ def our_answer(handle: Handle) -> list[dict[str, Any]] | str:
 
 
 def spark_answer(spark: SparkSession, question: strategies.Question) -> pa.Table | str:
-    """Spark's rows, or what it raised."""
+    """Spark's rows, or its error."""
     try:
         return spark.sql(question.judge_sql).toArrow()
     except PySparkException as error:
@@ -93,19 +93,19 @@ def spark_answer(spark: SparkSession, question: strategies.Question) -> pa.Table
 
 
 @pytest.mark.timeout(120)
-@asking(1)
+@example_settings(1)
 @given(cases(tame=True, count=24))
-def test_answers_are_those_of_spark(
+def test_answers_agree_with_spark(
     small_spark: SparkSession, case: tuple[list[dict[str, Any]], list[strategies.Question]]
 ) -> None:
-    assert not differences(small_spark, *case, raises_count=True)
+    assert not differences(small_spark, *case, compare_failures=True)
 
 
 @pytest.mark.timeout(120)
-@asking(1)
+@example_settings(1)
 @given(cases(tame=False, count=8))
-def test_answers_from_extremes_are_those_of_spark(
+def test_answers_from_extremes_agree_with_spark(
     small_spark: SparkSession, case: tuple[list[dict[str, Any]], list[strategies.Question]]
 ) -> None:
-    """Spark raises when a sum leaves its type on the way, and may not look at what LIMIT cuts off."""
-    assert not differences(small_spark, *case, raises_count=False)
+    """Spark raises when an intermediate sum overflows, and may not evaluate rows beyond LIMIT."""
+    assert not differences(small_spark, *case, compare_failures=False)

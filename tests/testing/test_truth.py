@@ -1,4 +1,4 @@
-"""The meaning of predicates, row by row, against answers worked out by hand."""
+"""Predicates, row by row, against expected results by hand."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ def test_values_have_keys(value: Any, type_: str, key: Any) -> None:
         (1, "STRING"),
     ],
 )
-def test_values_that_do_not_fit_are_refused(value: Any, type_: str) -> None:
+def test_values_that_do_not_fit_are_rejected(value: Any, type_: str) -> None:
     with pytest.raises(InvalidRows):
         stored_value(value, Type.parse(type_))
 
 
-def test_floats_have_one_order() -> None:
+def test_order_of_floats() -> None:
     ascending = [-math.inf, -1.0, 0.0, 5e-324, 1.0, math.inf, math.nan]
     for low, left in enumerate(ascending):
         for high, right in enumerate(ascending):
@@ -87,7 +87,7 @@ def test_floats_have_one_order() -> None:
     assert order(-0.0, 0.0) == 0
 
 
-def test_strings_go_by_bytes() -> None:
+def test_strings_are_ordered_by_bytes() -> None:
     ascending = ["", "A", "Z", "a", "aa", "é", "\uffff", "😀"]
     assert all(order(low, high) < 0 for low, high in pairwise(ascending))
 
@@ -103,24 +103,24 @@ def test_strings_go_by_bytes() -> None:
         (EVERYTHING, [0, 1, 2, 3, 4]),
     ],
 )
-def test_intervals_hold_their_ends_unless_open(interval: Interval, inside: list[int]) -> None:
+def test_intervals_include_their_bounds_unless_open(interval: Interval, inside: list[int]) -> None:
     assert [i for i in range(5) if truth(Within("i", (interval,)), i=i)] == inside
 
 
-def test_several_intervals_are_an_or_and_none_is_never() -> None:
-    two = Within("i", (Interval(0, 0), Interval(3, None)))
-    assert [i for i in range(5) if truth(two, i=i)] == [0, 3, 4]
+def test_several_intervals_are_alternatives() -> None:
+    intervals = Within("i", (Interval(0, 0), Interval(3, None)))
+    assert [i for i in range(5) if truth(intervals, i=i)] == [0, 3, 4]
     assert not truth(Within("i", ()), i=1)
 
 
-def test_nan_is_above_everything() -> None:
+def test_nan_is_the_largest_value() -> None:
     assert truth(Within("d", (Interval(math.inf, None, low_open=True),)), d=math.nan)
     assert truth(Within("d", (Interval(math.nan, math.nan),)), d=math.nan)
     assert not truth(Within("d", (Interval(None, math.inf),)), d=math.nan)
     assert truth(Within("d", (Interval(0.0, 0.0),)), d=-0.0)
 
 
-def test_null_satisfies_nothing_but_is_null() -> None:
+def test_null_satisfies_only_is_null() -> None:
     leaves: list[Predicate] = [
         Within("i", (EVERYTHING,)),
         Like("s", "%"),
@@ -136,13 +136,13 @@ def test_null_satisfies_nothing_but_is_null() -> None:
 
 
 def test_all_and_any() -> None:
-    null, some = IsNull("i"), IsNull("s")
+    i_is_null, s_is_null = IsNull("i"), IsNull("s")
     assert truth(AllOf(()))
     assert not truth(NEVER)
-    assert truth(AllOf((null, some)))
-    assert not truth(AllOf((null, some)), i=1)
-    assert truth(AnyOf((null, some)), i=1)
-    assert not truth(AnyOf((null, some)), i=1, s="")
+    assert truth(AllOf((i_is_null, s_is_null)))
+    assert not truth(AllOf((i_is_null, s_is_null)), i=1)
+    assert truth(AnyOf((i_is_null, s_is_null)), i=1)
+    assert not truth(AnyOf((i_is_null, s_is_null)), i=1, s="")
 
 
 @pytest.mark.parametrize(
@@ -193,12 +193,12 @@ def test_like_with_another_escape() -> None:
         (">=", False, True, True),
     ],
 )
-def test_columns_compare(op: str, below: bool, equal: bool, above: bool) -> None:
+def test_comparisons_of_columns(op: str, below: bool, equal: bool, above: bool) -> None:
     predicate = Compare("i", op, "j", offset=1, limit=32)
     assert [truth(predicate, i=i, j=2) for i in (2, 3, 4)] == [below, equal, above]
 
 
-def test_columns_compare_in_their_domain() -> None:
+def test_comparison_domains() -> None:
     assert truth(Compare("d", ">", "e", domain="double"), d=math.nan, e=math.inf)
     assert truth(Compare("d", "=", "e", domain="double"), d=-0.0, e=0.0)
     assert truth(Compare("n", "=", "d", domain="double"), n=2**53 + 1, d=2.0**53)
@@ -209,7 +209,7 @@ def test_columns_compare_in_their_domain() -> None:
     assert truth(Compare("s", "<", "r", domain="string"), s="Z", r="é")
 
 
-def test_a_sum_beyond_its_bits_fails_the_query() -> None:
+def test_integer_overflow_fails_the_query() -> None:
     predicate = Compare("n", "<", "i", offset=1, limit=32)
     assert truth(predicate, n=2**31 - 2, i=2**31 - 2)
     with pytest.raises(QueryFailed):
@@ -218,7 +218,7 @@ def test_a_sum_beyond_its_bits_fails_the_query() -> None:
     assert truth(Compare("n", "<", "i", offset=1), n=0, i=2**31 - 1)
 
 
-def test_opaque_sees_every_type() -> None:
+def test_opaque_predicates_of_every_type() -> None:
     assert truth(Opaque("upper(s) = 'AB'", ("s",)), s="ab")
     assert truth(Opaque("m + 1 = 2.5", ("m",)), m=Decimal("1.5"))
     assert truth(Opaque("day + 1 = DATE '2026-01-02'", ("day",)), day=date(2026, 1, 1))
@@ -229,6 +229,6 @@ def test_opaque_sees_every_type() -> None:
         truth(Opaque("i + j > 0", ("i", "j")), i=2**31 - 1, j=1)
 
 
-def test_a_name_in_another_case_is_a_mistake_of_the_binder() -> None:
+def test_bound_names_are_case_sensitive() -> None:
     with pytest.raises(KeyError):
         truth(Within("I", (EVERYTHING,)), i=1)

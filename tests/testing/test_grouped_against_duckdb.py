@@ -1,6 +1,6 @@
-"""A second opinion on whole queries: DuckDB, over the types and forms where it agrees with Spark.
+"""Whole queries against DuckDB, for the types and forms in which DuckDB agrees with Spark.
 
-It numbers rows too, so it judges steps of rows, and steps that are further apart than they are wide.
+DuckDB can also judge steps of rows, and steps that are further apart than they are wide.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.oracle.judging import asking, ranked, same, told
+from tests.testing.judges import example_settings, oracle_with, ranked_rows, same_rows
 from tureen.errors import QueryFailed, Unsupported
 from tureen.schema import SCALARS, Kind, Schema, Type
 from tureen.testing import strategies
@@ -30,20 +30,20 @@ def cases(draw: st.DrawFn) -> Case:
     return schema, rows, draw(st.lists(strategies.questions(schema, judge="duckdb"), min_size=5, max_size=5))
 
 
-@asking(40)
+@example_settings(40)
 @given(cases())
-def test_answers_are_those_of_duckdb(case: Case) -> None:
+def test_answers_agree_with_duckdb(case: Case) -> None:
     schema, rows, questions = case
-    oracle = told(schema, rows)
+    oracle = oracle_with(schema, rows)
     fields = schema.arrow.append(pa.field(RANK, pa.int64()))
     with duckdb.connect(config={"threads": "1"}) as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET default_null_order = 'nulls_first_on_asc_last_on_desc'")
-        connection.register("s", pa.Table.from_pylist(ranked(schema, rows), schema=fields))
+        connection.register("s", pa.Table.from_pylist(ranked_rows(schema, rows), schema=fields))
         for question in questions:
             try:
                 ours = oracle.register(question.text).invoke()
                 theirs = connection.sql(question.judge_sql).to_arrow_table().to_pylist()
             except (Unsupported, QueryFailed, duckdb.OutOfRangeException, duckdb.ConversionException):
                 continue
-            assert same(ours, theirs, question.ordered), f"{question.text}\n{question.judge_sql}\n{ours}\n{theirs}"
+            assert same_rows(ours, theirs, question.ordered), f"{question.text}\n{question.judge_sql}\n{ours}\n{theirs}"

@@ -1,4 +1,4 @@
-"""A second opinion on whole selections: DuckDB, over the types and forms where it agrees with Spark."""
+"""Selections of the oracle against DuckDB, for the types and forms in which DuckDB agrees with Spark."""
 
 from __future__ import annotations
 
@@ -35,27 +35,27 @@ Case = tuple[Schema, list[list[dict[str, Any]]], list[strategies.QueryText]]
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """A schema, what is pushed, and queries over all of it."""
+    """A schema, pushes, and queries over all rows."""
     schema = draw(strategies.schemas(timed=True, types=TYPES))
     pushes = draw(st.lists(strategies.rows(schema, min_size=3), min_size=1, max_size=3))
     queries = strategies.queries(schema, "s", windowed=False, depth=1)
     return schema, pushes, draw(st.lists(queries, min_size=5, max_size=5))
 
 
-def in_any_case(answer: list[dict[str, Any]]) -> list[Any]:
-    """The answer with its names in lower case: DuckDB names a column as declared, Spark as written."""
+def with_lowercase_names(answer: list[dict[str, Any]]) -> list[Any]:
+    """The answer with lower-case names: DuckDB names a column as declared, Spark as written in the query."""
     return comparable([{name.lower(): value for name, value in row.items()} for row in answer])
 
 
 def for_duckdb(query: strategies.QueryText, schema: Schema) -> str:
-    """The query with a FLOAT that is added to as a DOUBLE, which Spark makes of it and DuckDB does not."""
+    """The query with FLOAT operands of + and - cast to DOUBLE, which Spark does implicitly and DuckDB does not."""
     floats = "|".join(column.name for column in schema.columns if column.type.kind is Kind.FLOAT)
     return (
         re.sub(rf"\b({floats})(?= [+-] )", r"\1::DOUBLE", query.batch, flags=re.IGNORECASE) if floats else query.batch
     )
 
 
-# A failure says which query and which rows, so there is no need to shrink it, which is slow here.
+# A failure shows the query and the rows, so shrinking is not needed; it would be slow.
 @settings(
     max_examples=100, phases=(Phase.explicit, Phase.generate), deadline=None, suppress_health_check=list(HealthCheck)
 )
@@ -67,7 +67,7 @@ def for_duckdb(query: strategies.QueryText, schema: Schema) -> str:
         [strategies.QueryText("f Out0", "s", "s.f != s.f + 1", "")],
     )
 )
-def test_selections_are_those_of_duckdb(case: Case) -> None:
+def test_selections_agree_with_duckdb(case: Case) -> None:
     schema, pushes, queries = case
     oracle = Oracle()
     oracle.create_stream("s", schema)
@@ -83,4 +83,4 @@ def test_selections_are_those_of_duckdb(case: Case) -> None:
                 expected = connection.sql(for_duckdb(query, schema)).to_arrow_table().to_pylist()
             except (Unsupported, QueryFailed, duckdb.OutOfRangeException, duckdb.ConversionException):
                 continue
-            assert in_any_case(answer) == in_any_case(expected), query.batch
+            assert with_lowercase_names(answer) == with_lowercase_names(expected), query.batch

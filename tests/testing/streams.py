@@ -1,4 +1,4 @@
-"""A stream of a few rows in the oracle, and what a query over it answers, for tests that are worked out by hand."""
+"""A stream of a few rows in the oracle, and the answers of queries over it, for tests with expected answers by hand."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ def at(seconds: float) -> datetime:
 
 
 def stream(columns: str, *rows: Row, **options: Any) -> Oracle:
-    """Make an oracle at wall clock 100 s with one stream of those columns and a time: the last value, in seconds."""
+    """An oracle at wall clock 100 s with a stream of these columns and a time: the last value, in seconds."""
     oracle = Oracle(clock=lambda: 100 * SECOND)
     oracle.create_stream("s", f"{columns}, ts TIMESTAMP", time="ts", **options)
-    more(oracle, columns, *rows)
+    push(oracle, columns, *rows)
     return oracle
 
 
-def more(oracle: Oracle, columns: str, *rows: Row) -> None:
+def push(oracle: Oracle, columns: str, *rows: Row) -> None:
     names = [part.split()[0] for part in columns.split(", ")]
     oracle.push("s", [{**dict(zip(names, row, strict=False)), "ts": at(row[-1])} for row in rows])
 
 
 def answer(oracle: Oracle, sql: str, now: int | None = None) -> list[Row]:
     """The answer's rows as tuples; instants as seconds."""
-    found = oracle.register(sql).invoke(None if now is None else now * SECOND)
-    return [tuple(_seconds(value) for value in row.values()) for row in found]
+    rows = oracle.register(sql).invoke(None if now is None else now * SECOND)
+    return [tuple(_seconds(value) for value in row.values()) for row in rows]
 
 
 def _seconds(value: Any) -> Any:
     return (value - EPOCH) / timedelta(seconds=1) if isinstance(value, datetime) else value
 
 
-def look(rows: list[Row]) -> Any:
-    """Rows in a form where NaN equals itself, and -0.0 is not 0.0."""
+def exact(rows: list[Row]) -> Any:
+    """Rows in a form in which NaN equals itself and -0.0 does not equal 0.0."""
     return comparable([{str(number): value for number, value in enumerate(row)} for row in rows])
 
 
 def numbers(*values: Any, type_: str = "INT") -> Oracle:
-    """Make a stream of those x, one a second from 0 s."""
+    """A stream of values x, one per second from 0 s."""
     return stream(f"x {type_}", *((value, second) for second, value in enumerate(values)))

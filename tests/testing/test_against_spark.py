@@ -1,7 +1,7 @@
-"""A second opinion on every predicate: batch Spark SQL, in ANSI mode, over the same rows.
+"""Predicates against batch Spark SQL in ANSI mode, over the same rows.
 
-Spark is the judge. Many conditions are asked in one select, since a Spark job costs more than they do. With
-`TUREEN_EXPLORE` set the conditions are new in every run.
+A single SELECT evaluates many conditions, because a Spark job costs more than they do. With `TUREEN_EXPLORE` set the
+conditions are new in every run.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from tureen.testing.truth import holds
 from tureen.testing.values import stored_value
 
 SCHEMA = strategies.wide_schema()
-RAISED = "raised"
+FAILED = "raised"
 REFUSED = "refused"
-MISREAD = "misread"
+SQL_ERROR = "misread"
 Truth = list[bool] | str
-"""Whether a condition holds, row by row; or that it raised, is not taken here, or was taken for a mistake."""
+"""Whether a condition holds, row by row; or that it failed, is not supported, or is rejected as invalid SQL."""
 
-few = settings(
+few_examples = settings(
     max_examples=4,
     phases=(Phase.generate,),
     deadline=None,
@@ -42,12 +42,12 @@ few = settings(
 )
 
 
-def asked(depth: int) -> st.SearchStrategy[list[str]]:
+def condition_lists(depth: int) -> st.SearchStrategy[list[str]]:
     condition = strategies.conditions(SCHEMA, portable=False, depth=depth)
     return st.lists(condition, min_size=50, max_size=50, unique=True)
 
 
-def some_rows() -> st.SearchStrategy[list[dict[str, Any]]]:
+def row_lists() -> st.SearchStrategy[list[dict[str, Any]]]:
     return strategies.rows(SCHEMA, min_size=30, max_size=30)
 
 
@@ -61,15 +61,15 @@ def our_truth(condition: str, rows: Iterable[dict[str, Any]]) -> Truth:
     except Unsupported:
         return REFUSED
     except SqlError:
-        return MISREAD
+        return SQL_ERROR
     try:
         return [holds(AllOf(query.stream.clause), row, SCHEMA) for row in rows]
     except QueryFailed:
-        return RAISED
+        return FAILED
 
 
 def spark_truths(spark: SparkSession, conditions: list[str]) -> dict[str, Truth]:
-    """Ask all at once, and by halves where some condition raises or is not understood."""
+    """Evaluate all conditions in one query; if it fails, each half separately."""
     if not conditions:
         return {}
     columns = ", ".join(f"({condition}) AS c{number}" for number, condition in enumerate(conditions))
@@ -77,7 +77,7 @@ def spark_truths(spark: SparkSession, conditions: list[str]) -> dict[str, Truth]
         table = spark.sql(f"SELECT {columns} FROM s").toArrow()
     except PySparkException:
         if len(conditions) == 1:
-            return {conditions[0]: RAISED}
+            return {conditions[0]: FAILED}
         half = len(conditions) // 2
         return spark_truths(spark, conditions[:half]) | spark_truths(spark, conditions[half:])
     return {
@@ -87,30 +87,34 @@ def spark_truths(spark: SparkSession, conditions: list[str]) -> dict[str, Truth]
 
 
 def differences(
-    spark: SparkSession, rows: list[dict[str, Any]], conditions: list[str], raises_count: bool
+    spark: SparkSession, rows: list[dict[str, Any]], conditions: list[str], compare_failures: bool
 ) -> list[str]:
-    """Say where Spark and the bound conditions do not agree; what raises is compared only if asked to."""
+    """Messages for the conditions on which Spark and Tureen disagree."""
     spark.createDataFrame(pa.Table.from_pylist(rows, schema=SCHEMA.arrow)).createOrReplaceTempView("s")
-    kept = [{column.name: stored_value(row[column.name], column.type) for column in SCHEMA.columns} for row in rows]
-    ours = {condition: our_truth(condition, kept) for condition in conditions}
-    taken_here = [condition for condition in conditions if ours[condition] != REFUSED]
-    assert len(taken_here) >= 0.5 * len(conditions), "too much is refused for this to be a comparison"
-    theirs = spark_truths(spark, [condition for condition in taken_here if ours[condition] != RAISED])
-    for condition in taken_here:
-        if ours[condition] == RAISED:
+    stored_rows = [
+        {column.name: stored_value(row[column.name], column.type) for column in SCHEMA.columns} for row in rows
+    ]
+    ours = {condition: our_truth(condition, stored_rows) for condition in conditions}
+    supported = [condition for condition in conditions if ours[condition] != REFUSED]
+    assert len(supported) >= 0.5 * len(conditions), "too few conditions are supported for a comparison"
+    theirs = spark_truths(spark, [condition for condition in supported if ours[condition] != FAILED])
+    for condition in supported:
+        if ours[condition] == FAILED:
             theirs |= spark_truths(spark, [condition])
-    found = []
-    for condition in taken_here:
+    messages = []
+    for condition in supported:
         our, their = ours[condition], theirs[condition]
-        if our == their or (RAISED in (our, their) and not raises_count):
+        if our == their or (FAILED in (our, their) and not compare_failures):
             continue
         if isinstance(our, str) or isinstance(their, str):
-            found.append(f"{condition}: Spark {_short(their)}, ours {_short(our)}")
+            messages.append(f"{condition}: Spark {_short(their)}, ours {_short(our)}")
             continue
-        wrong = next(row for row, one, other in zip(kept, our, their, strict=True) if one != other)
-        shown = {name: value for name, value in wrong.items() if name.lower() in condition.lower()}
-        found.append(f"{condition}: on {shown} Spark {not _ours(condition, wrong)}, ours otherwise")
-    return found
+        wrong = next(
+            row for row, our_value, their_value in zip(stored_rows, our, their, strict=True) if our_value != their_value
+        )
+        relevant = {name: value for name, value in wrong.items() if name.lower() in condition.lower()}
+        messages.append(f"{condition}: on {relevant} Spark {not _ours(condition, wrong)}, ours otherwise")
+    return messages
 
 
 def _short(truth: Truth) -> str:
@@ -122,29 +126,27 @@ def _ours(condition: str, row: dict[str, Any]) -> bool:
 
 
 @pytest.mark.timeout(120)
-@few
-@given(rows=some_rows(), conditions=asked(depth=0))
-def test_every_factor_is_true_where_spark_says_so(
-    spark: SparkSession, rows: list[dict[str, Any]], conditions: list[str]
-) -> None:
-    assert not differences(spark, rows, conditions, raises_count=True)
+@few_examples
+@given(rows=row_lists(), conditions=condition_lists(depth=0))
+def test_factors_agree_with_spark(spark: SparkSession, rows: list[dict[str, Any]], conditions: list[str]) -> None:
+    assert not differences(spark, rows, conditions, compare_failures=True)
 
 
 @pytest.mark.timeout(120)
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
-@few
-@given(rows=some_rows(), conditions=asked(depth=2))
-def test_every_nest_of_factors_is_true_where_spark_says_so(
+@few_examples
+@given(rows=row_lists(), conditions=condition_lists(depth=2))
+def test_nested_conditions_agree_with_spark(
     spark: SparkSession, rows: list[dict[str, Any]], conditions: list[str]
 ) -> None:
-    """Which part of an AND or OR is evaluated first is nobody's promise, so what raises may differ here."""
-    assert not differences(spark, rows, conditions, raises_count=False)
+    """The order of evaluation within AND and OR is undefined, so failures are not compared."""
+    assert not differences(spark, rows, conditions, compare_failures=False)
 
 
 @pytest.mark.timeout(120)
-@few
+@few_examples
 @given(queries=st.lists(strategies.queries(SCHEMA, "s", windowed=False, depth=0), min_size=15, max_size=15))
-def test_answers_name_their_columns_as_spark_does(spark: SparkSession, queries: list[strategies.QueryText]) -> None:
+def test_column_names_agree_with_spark(spark: SparkSession, queries: list[strategies.QueryText]) -> None:
     spark.createDataFrame(pa.Table.from_pylist([], schema=SCHEMA.arrow)).createOrReplaceTempView("s")
     for query in queries:
         bound = bind_query(f"SELECT {query.select} FROM {query.source}", lookup)
