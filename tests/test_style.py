@@ -14,7 +14,6 @@ NOT_DONE = (
     "tests/crash/",
     "tests/damage/",
     "tests/eddy/",
-    "tests/engine/",
     "tests/flights/",
     "tests/language/",
     "tests/matching/",

@@ -14,7 +14,7 @@ from tureen.testing.hand_turned import HandTurned
 
 @pytest.fixture(scope="module")
 def soup(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tureen.Soup]:
-    """An open pot; each test makes streams of its own in it."""
+    """An open pot; each test creates its own streams in it."""
     assert spark
     root: Path = tmp_path_factory.mktemp("engine")
     with tureen.open(root / "pot", mode="write") as opened:
@@ -23,7 +23,7 @@ def soup(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture
 def hand(tmp_path: Path) -> Iterator[HandTurned]:
-    """A pot of the test's own, turned by hand."""
+    """A pot of the test's own, without Spark and threads."""
     hand = HandTurned(tmp_path)
     yield hand
     hand.close()
@@ -31,7 +31,7 @@ def hand(tmp_path: Path) -> Iterator[HandTurned]:
 
 @pytest.fixture
 def engineless(tmp_path: Path) -> Iterator[tureen.Soup]:
-    """A pot of the test's own, which must never need an engine."""
+    """A pot of the test's own, which must never start an engine."""
     with tureen.open(tmp_path / "pot") as opened:
         yield opened
         assert opened.status()["engine"] == "none", "this needs no engine"

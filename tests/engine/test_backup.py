@@ -1,4 +1,4 @@
-"""A backup of a pot that is pushed to meanwhile: nothing acknowledged before is missing, and it is a pot of its own."""
+"""A backup of a pot during pushes: it has every row acknowledged before, and is a complete pot."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROWS = 50
 
 
 @pytest.mark.usefixtures("spark")
-def test_backup_under_load_holds_a_prefix(tmp_path: Path) -> None:
+def test_backup_under_load_has_a_prefix_of_the_pushes(tmp_path: Path) -> None:
     acknowledged = 0
     enough, stop = threading.Event(), threading.Event()
     with tureen.open(tmp_path / "pot") as soup:

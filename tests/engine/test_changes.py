@@ -1,4 +1,4 @@
-"""Changes: every row that joins an answer, once, in order of arrival, from any position on."""
+"""Changes: every row that is added to an answer, once, in order of arrival, from any position on."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ BASE = datetime(2026, 1, 1, tzinfo=UTC)
 
 @pytest.fixture
 def hand(hand: HandTurned) -> HandTurned:
-    """A stream of numbers, turned by hand."""
+    """A stream of numbers."""
     hand.create_stream("s", "n INT, ts TIMESTAMP", time="ts")
     return hand
 
 
 def _rows(*numbers: int) -> list[dict[str, Any]]:
     """Tuples whose times run against their order of arrival."""
-    return [{"n": one, "ts": BASE - timedelta(seconds=one)} for one in numbers]
+    return [{"n": number, "ts": BASE - timedelta(seconds=number)} for number in numbers]
 
 
 def _news(hand: HandTurned, handle: str, since: str) -> tuple[list[int], str]:
-    found = hand.invoker.new_rows(handle, Position.parse(since))
-    return found.rows.column(0).to_pylist(), found.position()
+    news = hand.invoker.news(handle, Position.parse(since))
+    return news.rows.column(0).to_pylist(), news.position()
 
 
-def test_rows_come_in_order_of_arrival_from_the_position_of_an_answer(hand: HandTurned) -> None:
+def test_changes_since_an_answer_are_in_order_of_arrival(hand: HandTurned) -> None:
     even = hand.register("SELECT n FROM s WHERE n % 2 = 0")
     hand.push("s", _rows(1, 2))
     since = hand.invoke(even).position
     assert _news(hand, even, since)[0] == []
     hand.push("s", _rows(3, 4))
     hand.push("s", _rows(5, 6))
-    found, after = _news(hand, even, since)
-    assert found == [4, 6]
+    numbers, after = _news(hand, even, since)
+    assert numbers == [4, 6]
     assert since < after
     assert _news(hand, even, after)[0] == []
 
@@ -59,7 +59,7 @@ def test_rows_come_in_order_of_arrival_from_the_position_of_an_answer(hand: Hand
     ),
     st.booleans(),
 )
-def test_no_row_is_missed_or_repeated_whatever_is_merged(steps: list[tuple[str, int]], eager: bool) -> None:
+def test_merging_neither_skips_nor_repeats_changes(steps: list[tuple[str, int]], eager: bool) -> None:
     with TemporaryDirectory() as root, pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrival, "TAIL_ROWS", 4)
         patch.setattr(upkeep, "TAIL_ROWS", 4)
@@ -73,25 +73,25 @@ def test_no_row_is_missed_or_repeated_whatever_is_merged(steps: list[tuple[str, 
         for step, size in steps:
             if step == "push":
                 numbers = list(range(len(pushed), len(pushed) + size))
-                # Later tuples have earlier times, so that merging turns them round.
-                hand.push("s", [{"n": one, "ts": BASE - timedelta(seconds=one)} for one in numbers])
+                # Later tuples have earlier times, so that merging reverses their order.
+                hand.push("s", [{"n": number, "ts": BASE - timedelta(seconds=number)} for number in numbers])
                 pushed += numbers
             elif step == "read":
-                found, position = _news(hand, handle, position)
-                seen += found
+                new_numbers, position = _news(hand, handle, position)
+                seen += new_numbers
             elif step == "pay":
                 hand.compile()
                 hand.pay()
             else:
                 hand.seal(everything=step == "seal all")
-        found, position = _news(hand, handle, position)
-        # Within one push, ids follow time: what came last in it has the earliest time.
-        assert sorted([*seen, *found]) == [one for one in pushed if one % 3]
-        assert len({*seen, *found}) == len(seen) + len(found)
+        new_numbers, position = _news(hand, handle, position)
+        # Within a push, ids follow time: the last tuple has the earliest time.
+        assert sorted([*seen, *new_numbers]) == [number for number in pushed if number % 3]
+        assert len({*seen, *new_numbers}) == len(seen) + len(new_numbers)
         hand.close()
 
 
-def test_going_on_from_a_change_gives_the_rows_after_it(hand: HandTurned) -> None:
+def test_changes_since_a_change(hand: HandTurned) -> None:
     every = hand.register("SELECT n * 10 AS ten FROM s")
     since = hand.invoke(every).position
     hand.push("s", _rows(3, 2, 1))
@@ -102,7 +102,7 @@ def test_going_on_from_a_change_gives_the_rows_after_it(hand: HandTurned) -> Non
     assert _news(hand, every, news.position(1))[0] == [10]
 
 
-def test_constant_bounds_count_and_relative_ones_do_not(hand: HandTurned) -> None:
+def test_changes_respect_constant_window_bounds_only(hand: HandTurned) -> None:
     fixed = hand.register("SELECT n FROM s BEGIN TIMESTAMP '2025-12-31 23:59:58' END NOW")
     sliding = hand.register("SELECT n FROM s BEGIN NOW - 1 SECOND END NOW")
     since = hand.invoke(fixed).position
@@ -124,27 +124,27 @@ def test_constant_bounds_count_and_relative_ones_do_not(hand: HandTurned) -> Non
         "SELECT n FROM s WHERE NOW > TIMESTAMP '2026-01-01 00:00:00'",
     ],
 )
-def test_an_answer_that_does_not_grow_row_by_row_has_none(hand: HandTurned, sql: str) -> None:
+def test_queries_without_changes(hand: HandTurned, sql: str) -> None:
     handle = hand.register(sql)
     with pytest.raises(Unsupported, match="has no changes"):
         hand.invoker.new_rows(handle, None)
 
 
-def test_from_the_beginning(hand: HandTurned) -> None:
+def test_changes_from_the_beginning(hand: HandTurned) -> None:
     handle = hand.register("SELECT n FROM s WHERE n > 1")
     hand.push("s", _rows(1, 2, 3))
     assert sorted(_news(hand, handle, BEGINNING)[0]) == [2, 3]
     assert sorted(_news(hand, handle, "0")[0]) == [2, 3]
 
 
-def test_a_position_of_something_else_is_refused(hand: HandTurned) -> None:
+def test_positions_of_other_kinds_are_rejected(hand: HandTurned) -> None:
     every = hand.register("SELECT n FROM s")
     for other in (Position(3), Position(3, {99: Mark(5)})):
         with pytest.raises(TureenError, match="not one of this stream"):
             hand.invoker.new_rows(every, other)
 
 
-def test_followed_through_spark(soup: tureen.Soup) -> None:
+def test_changes_on_spark(soup: tureen.Soup) -> None:
     soup.create_stream("followed", "n INT, ts TIMESTAMP", time="ts")
     big = soup.register("SELECT n FROM followed WHERE n > 10")
     since = big.invoke().position
@@ -161,16 +161,16 @@ def test_followed_through_spark(soup: tureen.Soup) -> None:
     assert list(big.changes(timeout=0)) == []
 
 
-def test_what_others_commit_gives_a_follower_no_more_time(hand: HandTurned) -> None:
-    """It ends a while after the last row, although something is committed all the time."""
+def test_other_commits_do_not_extend_the_timeout_of_a_follower(hand: HandTurned) -> None:
+    """Following ends some time after the last row, although other commits continue."""
     query = hand.register("SELECT n FROM s")
-    looks: list[str] = []
+    positions: list[str] = []
 
-    def look(position: str) -> NewRows:
-        hand.unregister(hand.register(f"SELECT n FROM s WHERE n > {len(looks)}"))
-        looks.append(position)
-        return hand.invoker.new_rows(query, Position.parse(position))
+    def read(position: str) -> News:
+        hand.unregister(hand.register(f"SELECT n FROM s WHERE n > {len(positions)}"))
+        positions.append(position)
+        return hand.invoker.news(query, Position.parse(position))
 
-    first = hand.invoker.new_rows(query, None)
-    assert list(follow(hand.catalog, first, look, 0.3, lambda: None)) == []
-    assert len(looks) > 1
+    first = hand.invoker.news(query, None)
+    assert list(follow(hand.catalog, first, read, 0.3, lambda: None)) == []
+    assert len(positions) > 1

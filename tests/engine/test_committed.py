@@ -1,4 +1,4 @@
-"""What is committed is seen by all, also before the word in shared memory says so."""
+"""Commits are visible to all processes even before the word in shared memory is updated."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from tureen.service.authorization import Gate
 from tureen.service.watcher import Watcher
 from tureen.testing.hand_turned import HandTurned
 
-Held = Callable[[Callable[[], object]], AbstractContextManager[None]]
+HeldCommit = Callable[[Callable[[], object]], AbstractContextManager[None]]
 
 
 @pytest.fixture
-def held(monkeypatch: pytest.MonkeyPatch) -> Held:
-    """A commit that is held up after SQLite has it, and before the word is written; for a block."""
+def held_commit(monkeypatch: pytest.MonkeyPatch) -> HeldCommit:
+    """Runs a block while a commit is paused after SQLite's commit and before the word is updated."""
     monkeypatch.setattr(catalog_module, "ASK_EVERY", float("inf"))
 
     @contextmanager
     def hold(commit: Callable[[], object]) -> Iterator[None]:
-        committed, go_on = threading.Event(), threading.Event()
+        committed, resume = threading.Event(), threading.Event()
 
         def point(_: str) -> None:
             if threading.current_thread() is thread:
                 committed.set()
-                go_on.wait()
+                resume.wait()
 
         monkeypatch.setattr(catalog_module, "hold_point", point)
         thread = threading.Thread(target=commit)
@@ -50,7 +50,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Held:
             committed.wait()
             yield
         finally:
-            go_on.set()
+            resume.set()
             thread.join()
 
     return hold
@@ -58,7 +58,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Held:
 
 @pytest.fixture
 def feeder(tmp_path: Path) -> Iterator[HandTurned]:
-    """Whoever commits: another process, to all who read."""
+    """The process that commits, as seen by the readers."""
     feeder = HandTurned(tmp_path / "pot")
     feeder.create_stream("s", "n INT")
     feeder.create_stream("t", "n INT")
@@ -77,54 +77,54 @@ def _nothing() -> None:
     return None
 
 
-def test_an_answer_has_what_was_waited_for(feeder: HandTurned, soup: tureen.Soup, held: Held) -> None:
+def test_an_answer_has_the_awaited_position(feeder: HandTurned, soup: tureen.Soup, held_commit: HeldCommit) -> None:
     query = soup.query(feeder.register("SELECT n FROM s"))
     assert len(query.invoke()) == 0
-    with held(lambda: feeder.push("s", [{"n": 1}])):
+    with held_commit(lambda: feeder.push("s", [{"n": 1}])):
         position = str(Position(feeder.catalog.seq()))
         assert len(query.invoke(wait_for=position, timeout=5)) == 1
         assert query.invoke().position >= position
 
 
-def test_an_answer_has_what_the_status_or_another_answer_told(
-    feeder: HandTurned, soup: tureen.Soup, held: Held
+def test_an_answer_is_not_older_than_status_or_other_answers(
+    feeder: HandTurned, soup: tureen.Soup, held_commit: HeldCommit
 ) -> None:
     first, second = (soup.query(feeder.register(f"SELECT n FROM {stream}")) for stream in "st")
     assert len(first.invoke()) == 0
 
     feeder.push("t", [{"n": 1}])
     assert len(second.invoke()) == 1
-    with held(lambda: feeder.push("s", [{"n": 1}])):
+    with held_commit(lambda: feeder.push("s", [{"n": 1}])):
         assert soup.status()["streams"]["s"]["rows"] == 1
         assert len(first.invoke()) == 1
         assert second.invoke().position >= soup.status()["position"]
 
 
-def test_a_query_that_is_listed_no_more_is_not_answered(feeder: HandTurned, soup: tureen.Soup, held: Held) -> None:
+def test_an_unregistered_query_is_not_answered(feeder: HandTurned, soup: tureen.Soup, held_commit: HeldCommit) -> None:
     query = soup.query(feeder.register("SELECT n FROM s"))
     query.invoke()
-    with held(lambda: feeder.unregister(query.id)):
+    with held_commit(lambda: feeder.unregister(query.id)):
         assert soup.queries() == []
         with pytest.raises(UnknownQuery):
             query.invoke()
 
 
-def test_a_feed_skips_no_row(feeder: HandTurned, soup: tureen.Soup, held: Held) -> None:
+def test_a_feed_skips_no_row(feeder: HandTurned, soup: tureen.Soup, held_commit: HeldCommit) -> None:
     query = soup.query(feeder.register("SELECT n FROM s"))
     query.invoke()
     start = soup.looks.all(None).position()
     assert len(soup.looks.all(start)) == 0
-    with held(lambda: feeder.push("s", [{"n": 1}])):
-        look = soup.looks.all(start)
-    told = [change.row["n"] for change in look]
-    told += [change.row["n"] for change in soup.looks.all(look.position())]
-    assert told == [1]
+    with held_commit(lambda: feeder.push("s", [{"n": 1}])):
+        page = soup.looks.all(start)
+    numbers = [change.row["n"] for change in page]
+    numbers += [change.row["n"] for change in soup.looks.all(page.position())]
+    assert numbers == [1]
 
 
-def test_followers_and_those_who_wait_hear_of_it(feeder: HandTurned, soup: tureen.Soup, held: Held) -> None:
+def test_followers_and_waiters_are_notified(feeder: HandTurned, soup: tureen.Soup, held_commit: HeldCommit) -> None:
     query = soup.query(feeder.register("SELECT n FROM s"))
     changes = query.changes(timeout=5)
-    with held(lambda: feeder.push("s", [{"n": 1}])):
+    with held_commit(lambda: feeder.push("s", [{"n": 1}])):
         assert next(changes).row == {"n": 1}
     catalog = Catalog(feeder.catalog.root)
 
@@ -133,7 +133,7 @@ def test_followers_and_those_who_wait_hear_of_it(feeder: HandTurned, soup: turee
         watcher.start()
         version = watcher.version
         await asyncio.sleep(0)
-        with held(lambda: feeder.push("s", [{"n": 2}])):
+        with held_commit(lambda: feeder.push("s", [{"n": 2}])):
             moved = await watcher.moves(version, 5)
         watcher.close()
         return moved
@@ -142,7 +142,7 @@ def test_followers_and_those_who_wait_hear_of_it(feeder: HandTurned, soup: turee
     catalog.close()
 
 
-def test_a_revoked_token_opens_nothing(feeder: HandTurned, held: Held) -> None:
+def test_a_revoked_token_is_rejected(feeder: HandTurned, held_commit: HeldCommit) -> None:
     catalog = Catalog(feeder.catalog.root)
     gate = Gate(catalog, open_to_all=False)
     with feeder.catalog.write() as tx:
@@ -155,22 +155,22 @@ def test_a_revoked_token_opens_nothing(feeder: HandTurned, held: Held) -> None:
         with feeder.catalog.write() as tx:
             revoke_token(tx, token.id)
 
-    with held(revoke), pytest.raises(Unauthorized):
+    with held_commit(revoke), pytest.raises(Unauthorized):
         gate.admit(request, None)  # type: ignore[arg-type]
     catalog.close()
 
 
-def test_a_stream_that_was_made_anew_is_the_one_that_is_pushed_to(feeder: HandTurned, held: Held) -> None:
+def test_a_recreated_stream_is_found(feeder: HandTurned, held_commit: HeldCommit) -> None:
     catalog = Catalog(feeder.catalog.root)
     streams = NamedStreams(catalog)
     before = streams.find("s")
 
-    def renew() -> None:
+    def recreate() -> None:
         with feeder.catalog.write() as tx:
             drop_stream(tx, find_stream(tx, "s"))
             create_stream(tx, "s", Schema.parse("n INT"), clock="wall", retain=None, source=None)
 
-    with held(renew):
+    with held_commit(recreate):
         after = streams.find("s")
     assert after.stream.id != before.stream.id
     assert after.seq > before.seq
@@ -188,7 +188,7 @@ hand.push("s", [{"n": 1}])
 """
 
 
-def test_the_commit_of_a_process_that_died_before_the_word(
+def test_the_commit_of_a_process_that_died_before_the_update(
     feeder: HandTurned, soup: tureen.Soup, crash_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(catalog_module, "ASK_EVERY", float("inf"))

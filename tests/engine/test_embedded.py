@@ -1,4 +1,4 @@
-"""The embedded engine as a user meets it: open, create, push, register, invoke, come back."""
+"""The embedded engine as users see it: open, create, push, register, invoke, reopen."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def trade(sym: str, price: float, qty: int = 1, ago: float = 1.0) -> dict[str, A
     return {"sym": sym, "price": price, "qty": qty, "ts": datetime.now(UTC) - timedelta(seconds=ago)}
 
 
-def test_before_and_after(soup: tureen.Soup) -> None:
+def test_a_query_sees_rows_from_before_and_after_it(soup: tureen.Soup) -> None:
     soup.create_stream("trades", SCHEMA, time="ts", retain="1 day")
     first = soup.push("trades", [trade("A", 150), trade("A", 50), trade("B", 101, qty=9)])
     sql = "SELECT sym, price FROM trades WHERE price > 100 AND qty < 5 BEGIN NOW - INTERVAL '10' MINUTE END NOW"
@@ -43,7 +43,7 @@ def test_before_and_after(soup: tureen.Soup) -> None:
     assert list(answer.to_pandas()["sym"]) == ["A", "C"]
     assert query.invoke(wait_for=answer.position).table.equals(answer.table)
     assert soup.query("BIG").id == query.id == soup.query(query.id).id
-    assert "big" in [one.name for one in soup.queries()]
+    assert "big" in [query_info.name for query_info in soup.queries()]
     query.unregister()
     with pytest.raises(errors.UnknownQuery):
         soup.query("big")
@@ -53,17 +53,17 @@ def test_before_and_after(soup: tureen.Soup) -> None:
         query.unregister()
 
 
-def test_time_travel_moves_the_window(soup: tureen.Soup) -> None:
+def test_now_moves_the_window(soup: tureen.Soup) -> None:
     soup.create_stream("past", "a INT, ts TIMESTAMP", time="ts")
     start = datetime(2026, 1, 1, tzinfo=UTC)
     at = soup.push("past", [{"a": n, "ts": start + timedelta(minutes=n)} for n in range(10)])
     query = soup.register("SELECT a FROM past BEGIN NOW - 2 MINUTES END NOW")
     assert query.invoke(wait_for=at).table.num_rows == 0
-    found = query.invoke(now=start + timedelta(minutes=5))
-    assert [row["a"] for row in found] == [3, 4, 5]
+    answer = query.invoke(now=start + timedelta(minutes=5))
+    assert [row["a"] for row in answer] == [3, 4, 5]
 
 
-def test_a_replay_has_its_own_clock(soup: tureen.Soup) -> None:
+def test_a_stream_clock_is_the_highest_time_seen(soup: tureen.Soup) -> None:
     soup.create_stream("replay", "a INT, ts TIMESTAMP", time="ts", clock="stream")
     start = datetime(2020, 1, 1, tzinfo=UTC)
     at = soup.push("replay", [{"a": n, "ts": start + timedelta(minutes=n)} for n in range(10)])
@@ -71,7 +71,7 @@ def test_a_replay_has_its_own_clock(soup: tureen.Soup) -> None:
     assert [row["a"] for row in query.invoke(wait_for=at)] == [7, 8, 9]
 
 
-def test_without_a_time_column_the_arrival_counts(soup: tureen.Soup) -> None:
+def test_a_stream_without_time_column_uses_arrival_time(soup: tureen.Soup) -> None:
     soup.create_stream("arrivals", "a INT")
     query = soup.register("SELECT * FROM arrivals BEGIN NOW - 1 MINUTE END NOW")
     before = datetime.now(UTC)
@@ -80,7 +80,7 @@ def test_without_a_time_column_the_arrival_counts(soup: tureen.Soup) -> None:
     assert query.invoke(now=before - timedelta(minutes=5)).table.num_rows == 0
 
 
-def test_a_large_push_is_indexed_and_a_new_stream_needs_no_restart(soup: tureen.Soup) -> None:
+def test_a_large_push_is_indexed(soup: tureen.Soup) -> None:
     soup.create_stream("large", "a BIGINT")
     eager = soup.register("SELECT a FROM large WHERE a < 10", materialize=True)
     at = soup.push("large", pa.table({"a": pa.array(range(200_000), pa.int64())}))
@@ -99,7 +99,7 @@ def test_a_large_push_is_indexed_and_a_new_stream_needs_no_restart(soup: tureen.
     assert status["lag_bytes"] == 0
 
 
-def test_a_key_makes_a_push_safe_to_repeat(soup: tureen.Soup) -> None:
+def test_a_push_with_a_key_is_idempotent(soup: tureen.Soup) -> None:
     soup.create_stream("keyed", "a INT")
     query = soup.register("SELECT a FROM keyed")
     first = soup.push("keyed", [{"a": 1}], key="client-7/42")
@@ -111,7 +111,7 @@ def test_a_key_makes_a_push_safe_to_repeat(soup: tureen.Soup) -> None:
     assert [row["a"] for row in query.invoke(wait_for=last)] == [1, 3]
 
 
-def test_many_register_at_once(soup: tureen.Soup) -> None:
+def test_concurrent_registrations(soup: tureen.Soup) -> None:
     soup.create_stream("crowd", "a INT")
     handles: list[tureen.StandingQuery] = []
     threads = [
@@ -135,7 +135,7 @@ def test_equal_queries_share_a_clause(soup: tureen.Soup) -> None:
     assert soup.status()["clauses"] == before + 1
 
 
-def test_a_dropped_stream_takes_its_queries_along(soup: tureen.Soup) -> None:
+def test_dropping_a_stream_drops_its_queries(soup: tureen.Soup) -> None:
     soup.create_stream("doomed", "a INT")
     query = soup.register("SELECT a FROM doomed", name="orphan")
     at = soup.push("doomed", [{"a": 1}])
@@ -175,23 +175,23 @@ def test_bad_input_is_a_clear_error_and_changes_nothing(soup: tureen.Soup) -> No
     rate = {"format": "rate", "options": {"rowsPerSecond": 1}}
     soup.create_stream("fed", "value BIGINT, timestamp TIMESTAMP", time="timestamp", source=rate)
     query = soup.register("SELECT a FROM known", name="taken")
-    streams, queries = soup.streams(), [one.id for one in soup.queries()]
+    streams, queries = soup.streams(), [info.id for info in soup.queries()]
     for kind, text, call in bad_inputs(soup):
         with pytest.raises(kind, match=text):
             call()
     assert soup.streams() == streams
-    assert [one.id for one in soup.queries()] == queries
+    assert [info.id for info in soup.queries()] == queries
     at = soup.push("known", [{"a": 5}])
     assert query.invoke(wait_for=at).table.to_pydict() == {"a": [5]}
     soup.drop_stream("fed")
 
 
-def test_waiting_has_an_end(soup: tureen.Soup) -> None:
+def test_wait_times_out(soup: tureen.Soup) -> None:
     with pytest.raises(errors.WaitTimeout):
         soup.wait("000000999999999", timeout=0.01)
 
 
-def test_another_process_answers_while_this_one_feeds_and_cannot_write(soup: tureen.Soup) -> None:
+def test_another_process_can_read_but_not_write(soup: tureen.Soup) -> None:
     soup.create_stream("fed_elsewhere", "a INT")
     query = soup.register("SELECT a FROM fed_elsewhere", name="seen_elsewhere")
     at = soup.push("fed_elsewhere", [{"a": 1}, {"a": 2}])
@@ -211,12 +211,12 @@ with tureen.open(sys.argv[1]) as soup:
     assert done.stdout.splitlines() == ["{'a': [1, 2]}", "locked", "False"]
 
 
-def test_coming_back_to_a_closed_pot(tmp_path: Path, soup: tureen.Soup) -> None:
+def test_reopening_a_pot(tmp_path: Path, soup: tureen.Soup) -> None:
     assert soup
     with tureen.open(tmp_path / "pot") as first:
         first.create_stream("s", "a INT")
         at = first.push("s", [{"a": 1}])
-        handle = first.register("SELECT a FROM s", name="mine").id
+        handle = first.register("SELECT a FROM s", name="all").id
         first.wait(at)
     with pytest.raises(errors.TureenError, match="closed"):
         first.push("s", [{"a": 2}])
@@ -224,7 +224,7 @@ def test_coming_back_to_a_closed_pot(tmp_path: Path, soup: tureen.Soup) -> None:
         assert second.query(handle).invoke().table.to_pydict() == {"a": [1]}
         assert second.status()["engine"] == "none"
         at = second.push("s", [{"a": 2}])
-        assert second.query("mine").invoke(wait_for=at).table.to_pydict() == {"a": [1, 2]}
+        assert second.query("all").invoke(wait_for=at).table.to_pydict() == {"a": [1, 2]}
         assert second.status()["engine"] == "running"
     with tureen.open(tmp_path / "pot", mode="read") as third, pytest.raises(errors.TureenError, match="reading only"):
         third.push("s", [{"a": 3}])
@@ -236,7 +236,7 @@ def test_coming_back_to_a_closed_pot(tmp_path: Path, soup: tureen.Soup) -> None:
         tureen.open(tmp_path / "pot")
 
 
-def test_an_empty_directory_has_nothing_to_say(tmp_path: Path) -> None:
+def test_an_empty_directory_has_no_streams_and_queries(tmp_path: Path) -> None:
     with tureen.open(tmp_path / "none") as soup:
         assert soup.streams() == []
         assert soup.queries() == []

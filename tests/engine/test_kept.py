@@ -1,4 +1,4 @@
-"""What is kept of partial aggregates: bounded, forgotten in time, and safe when many ask at once."""
+"""The cache of partial aggregates: bounded, dropped in time, and safe under concurrent invocations."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ BASE = datetime(2026, 1, 1, tzinfo=UTC)
 
 @pytest.fixture
 def clock() -> HandClock:
-    """Stand at the beginning of 2026."""
+    """A clock at the beginning of 2026."""
     return HandClock(BASE)
 
 
 @pytest.fixture
 def hand(tmp_path: Path, clock: HandClock) -> Iterator[HandTurned]:
-    """A pot turned by hand, with that clock."""
-    made = HandTurned(tmp_path, clock)
-    yield made
-    made.close()
+    """A pot with that clock."""
+    hand = HandTurned(tmp_path, clock)
+    yield hand
+    hand.close()
 
 
 def _rows(first: int, count: int, every: float = 1.0) -> list[dict[str, Any]]:
     return [{"i": number, "ts": BASE + timedelta(seconds=every * number)} for number in range(first, first + count)]
 
 
-def test_many_threads_ask_while_tuples_come_and_are_merged(hand: HandTurned, clock: HandClock) -> None:
+def test_concurrent_invocations_during_pushes_and_merges(hand: HandTurned, clock: HandClock) -> None:
     clock.moment = BASE + timedelta(days=1)
     hand.create_stream("s", "i INT, ts TIMESTAMP", time="ts")
     hand.push("s", _rows(0, 500))
     errors: list[BaseException] = []
     done = threading.Event()
 
-    def ask(text: str) -> None:
+    def invoke(text: str) -> None:
         number = 0
         try:
             while not done.is_set():
@@ -58,7 +58,7 @@ def test_many_threads_ask_while_tuples_come_and_are_merged(hand: HandTurned, clo
         "SELECT sum(i) AS a, count(DISTINCT i % {0}) FROM s WHERE i > {0}",
         "SELECT window_start, count(*) FROM s [ROWS {0} SLIDE 3] WHERE i % 2 = 0",
     ]
-    threads = [threading.Thread(target=ask, args=(text,)) for text in texts]
+    threads = [threading.Thread(target=invoke, args=(text,)) for text in texts]
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     try:
@@ -76,7 +76,7 @@ def test_many_threads_ask_while_tuples_come_and_are_merged(hand: HandTurned, clo
     assert hand.invoker.answer_once("SELECT sum(i) AS a FROM s").table.to_pylist() == [{"a": sum(range(1500))}]
 
 
-def test_no_more_is_kept_than_the_limit(hand: HandTurned, clock: HandClock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_stays_within_its_limit(hand: HandTurned, clock: HandClock, monkeypatch: pytest.MonkeyPatch) -> None:
     clock.moment = BASE + timedelta(days=1)
     hand.create_stream("s", "i INT, ts TIMESTAMP", time="ts")
     hand.push("s", _rows(0, 5000))
@@ -86,10 +86,10 @@ def test_no_more_is_kept_than_the_limit(hand: HandTurned, clock: HandClock, monk
         sql = f"SELECT window_start, sum(i), avg(i) FROM s [TUMBLE 2 SECONDS START AT TIMESTAMP '{start}'] LIMIT 1"
         assert len(hand.invoker.answer_once(sql)) == 1
         hand.invoker.answer_once(f"SELECT sum(i) FROM s WHERE i > {number}")
-        assert sum(one.nbytes for one in hand.invoker._kept._structures.values()) < 2 << 20
+        assert sum(structure.nbytes for structure in hand.invoker._kept._structures.values()) < 2 << 20
 
 
-def test_what_was_kept_of_runs_that_are_gone_goes_whatever_is_asked_for(hand: HandTurned, clock: HandClock) -> None:
+def test_aggregates_of_replaced_runs_are_dropped(hand: HandTurned, clock: HandClock) -> None:
     clock.moment = BASE + timedelta(days=1)
     hand.create_stream("s", "i INT, ts TIMESTAMP", time="ts")
     texts = [f"SELECT i % {number} AS k, count(*) AS n FROM s GROUP BY k" for number in range(1, 9)]
@@ -106,7 +106,7 @@ def test_what_was_kept_of_runs_that_are_gone_goes_whatever_is_asked_for(hand: Ha
     assert [set(structure._strips) - live for structure in structures] == [set()] * len(texts)
 
 
-def test_steps_that_overlap_much_are_combined_and_not_copied(hand: HandTurned, clock: HandClock) -> None:
+def test_overlapping_steps_are_combined_from_panes(hand: HandTurned, clock: HandClock) -> None:
     clock.moment = BASE + timedelta(days=10)
     hand.create_stream("s", "i INT, ts TIMESTAMP", time="ts")
     hand.push("s", _rows(0, 5000))
@@ -117,7 +117,7 @@ def test_steps_that_overlap_much_are_combined_and_not_copied(hand: HandTurned, c
 
 
 @pytest.mark.parametrize("item", ["count(*)", "median(i)"])
-def test_more_steps_than_an_answer_can_have(hand: HandTurned, clock: HandClock, item: str) -> None:
+def test_too_many_steps_fail(hand: HandTurned, clock: HandClock, item: str) -> None:
     clock.moment = BASE + timedelta(days=10)
     hand.create_stream("s", "i INT, ts TIMESTAMP", time="ts")
     hand.push("s", _rows(0, 4))
@@ -125,7 +125,7 @@ def test_more_steps_than_an_answer_can_have(hand: HandTurned, clock: HandClock, 
         hand.invoker.answer_once(f"SELECT {item} AS a FROM s [RANGE 1 DAY SLIDE 1 MICROSECOND]")
 
 
-def test_many_distinct_values_are_counted_from_the_rows_while_they_are_there(
+def test_many_distinct_values_are_counted_from_the_rows(
     hand: HandTurned, clock: HandClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kept, "MOST_DISTINCT", 100)
@@ -156,7 +156,7 @@ def test_a_window_of_rows_is_complete_only_if_nothing_expired(hand: HandTurned, 
     assert complete == {2: True, 3: True, 4: False, 5: False, 100: False}
 
 
-def test_it_is_complete_where_all_that_ever_came_is_there(hand: HandTurned, clock: HandClock) -> None:
+def test_a_window_of_rows_is_complete_if_all_rows_are_retained(hand: HandTurned, clock: HandClock) -> None:
     hand.create_stream("s", "i INT, ts TIMESTAMP", time="ts", retain="1 day")
     hand.push("s", _rows(0, 5))
     clock.moment = BASE + timedelta(seconds=20)

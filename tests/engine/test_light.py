@@ -1,4 +1,4 @@
-"""Which invocations are light: a server answers those without going to a thread."""
+"""Which invocations are light: a server answers them without a thread."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def hand(hand: HandTurned) -> HandTurned:
         (f"SELECT a FROM s WHERE a IN ({', '.join(map(str, range(1000)))})", False),
     ],
 )
-def test_what_is_light(hand: HandTurned, sql: str, light: bool) -> None:
+def test_light_queries(hand: HandTurned, sql: str, light: bool) -> None:
     assert hand.invoker.is_light(hand.register(sql, materialize=False)) == light
 
 
@@ -41,8 +41,8 @@ def test_many_rows_are_not_light(hand: HandTurned, monkeypatch: pytest.MonkeyPat
     assert not hand.invoker.is_light(handle)
 
 
-def test_of_a_handle_that_is_not_there_no_names_are_looked_through(hand: HandTurned) -> None:
+def test_the_error_for_an_unknown_handle_suggests_no_names(hand: HandTurned) -> None:
     hand.register("SELECT a FROM s", materialize=False, name="0" * 31 + "x")
-    with pytest.raises(UnknownQuery) as found:
+    with pytest.raises(UnknownQuery) as caught:
         hand.invoker.is_light("0" * 32)
-    assert found.value.hint == "it may have been unregistered"
+    assert caught.value.hint == "it may have been unregistered"

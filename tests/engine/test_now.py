@@ -1,4 +1,4 @@
-"""NOW in WHERE: not matched with tuples as they arrive, and not in the way of what is."""
+"""NOW in WHERE: evaluated at invocation, while the rest of the clause is matched as tuples arrive."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def at(seconds: int) -> int:
     return to_micros(BASE + timedelta(seconds=seconds))
 
 
-def test_queries_that_differ_in_now_alone_share_their_clause(tmp_path: Path) -> None:
+def test_queries_that_differ_only_in_now_share_a_clause(tmp_path: Path) -> None:
     hand = HandTurned(tmp_path)
     hand.create_stream("s", "n INT, ts TIMESTAMP", time="ts")
     plain = hand.register("SELECT n FROM s WHERE n > 1")
@@ -34,15 +34,15 @@ def test_queries_that_differ_in_now_alone_share_their_clause(tmp_path: Path) -> 
     hand.close()
 
 
-def test_partial_aggregates_are_kept_where_now_is_in_having_alone(tmp_path: Path) -> None:
+def test_now_in_having_does_not_prevent_partial_aggregates(tmp_path: Path) -> None:
     hand = HandTurned(tmp_path)
     hand.create_stream("s", "n INT, ts TIMESTAMP", time="ts")
     handles = [
         hand.register(f"SELECT n, max(ts) AS t FROM s {where} GROUP BY n HAVING max(ts) < NOW - INTERVAL 5 SECONDS")
         for where in ("", "WHERE ts < NOW")
     ]
-    kept = [hand.invoker.explain(handle)["aggregates"]["kept"] for handle in handles]
-    assert kept == ["partial aggregates of each run", "nothing: computed from the rows"]
+    modes = [hand.invoker.explain(handle)["aggregates"]["kept"] for handle in handles]
+    assert modes == ["partial aggregates of each run", "nothing: computed from the rows"]
     hand.push("s", [{"n": n % 2, "ts": BASE + timedelta(seconds=n)} for n in range(10)])
     for now, groups in ((10, []), (14, [0]), (15, [0, 1])):
         assert [[row["n"] for row in hand.invoke(handle, at(now))] for handle in handles] == [groups, groups]

@@ -1,7 +1,7 @@
-"""The engine against its plain twin: any arrival order, any batching, queries before, between and after data.
+"""The engine against the oracle: any arrival order, any batching, queries before, between and after data.
 
-A script of steps is turned by hand, without Spark, and after every step every standing query must answer what
-the oracle answers. Runs are made small, so that a handful of rows is sealed, indexed, matched and owed.
+A script of steps runs without Spark, and after every step every standing query must return the oracle's answer. Runs
+are small, so that a few rows are sealed, indexed, matched and owed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Step = tuple[str, Any]
 
 @dataclass(frozen=True)
 class Script:
-    """A stream, and what happens to it."""
+    """A stream, and the steps of a test."""
 
     schema: Schema
     clock: str
@@ -55,23 +55,23 @@ class Script:
     """Whether queries are compiled and debts are paid after every step, so that most cells are published."""
     steps: list[Step]
     moments: list[int]
-    """Instants to ask for, beside each stream's own NOW."""
+    """Instants to invoke at, in addition to the stream's NOW."""
 
 
 @st.composite
-def scripts(draw: st.DrawFn, timed: bool | None = None, asking: bool = False) -> Script:
-    """Streams of any schema with some pushes, queries and upkeep, in any order.
+def scripts(draw: st.DrawFn, timed: bool | None = None, grouped: bool = False) -> Script:
+    """Streams of any schema with pushes, queries and upkeep, in any order.
 
-    The queries select columns or, with `asking`, ask for everything else: few conditions then, so that they share.
+    The queries select columns or, with `grouped`, use everything else, with few conditions so that they share clauses.
     """
     schema = draw(strategies.schemas(timed=timed))
-    tame = asking and draw(st.integers(0, 3)) > 0
+    tame = grouped and draw(st.integers(0, 3)) > 0
     rows = strategies.rows(schema, min_size=2, tame=tame)
-    asked: st.SearchStrategy[strategies.QueryText | strategies.Question] = strategies.queries(schema, "s", depth=1)
-    if asking:
+    sqls: st.SearchStrategy[strategies.QueryText | strategies.Question] = strategies.queries(schema, "s", depth=1)
+    if grouped:
         wheres = draw(st.lists(strategies.conditions(schema, depth=0), max_size=2))
-        asked = strategies.questions(schema, tame, wheres=[None, None, *wheres])
-    register = st.tuples(st.just("register"), st.tuples(asked, st.sampled_from([True, False, None, None])))
+        sqls = strategies.questions(schema, tame, wheres=[None, None, *wheres])
+    register = st.tuples(st.just("register"), st.tuples(sqls, st.sampled_from([True, False, None, None])))
     push = st.tuples(st.just("push"), st.tuples(rows, st.integers(1, 3)))
     step = st.one_of(
         push,
@@ -96,20 +96,20 @@ def scripts(draw: st.DrawFn, timed: bool | None = None, asking: bool = False) ->
         draw(st.integers(2, 4)),
         draw(st.booleans()),
         steps,
-        # Most steps are whole only when all that there is lies in the past.
-        [*([START + 7200 * SECOND] if asking else []), *draw(st.lists(moments, max_size=1))],
+        # Most steps are whole only when all tuples are in the past.
+        [*([START + 7200 * SECOND] if grouped else []), *draw(st.lists(moments, max_size=1))],
     )
 
 
 @dataclass
-class Run:
-    """A script under way, in the engine and in the oracle."""
+class ScriptRun:
+    """A running script, in the engine and in the oracle."""
 
     script: Script
     root: Path
     now: int = START
     standing: list[tuple[str, Handle]] = field(default_factory=list)
-    held: deque[tuple[Batch, list[dict[str, Any]], int]] = field(default_factory=deque)
+    uncommitted: deque[tuple[Batch, list[dict[str, Any]], int]] = field(default_factory=deque)
 
     def __post_init__(self) -> None:
         self.engine = HandTurned(self.root, clock=lambda: self.now)
@@ -119,7 +119,7 @@ class Run:
         self.oracle.create_stream("s", schema, clock=script.clock, retain=script.retain)
 
     def play(self) -> None:
-        """Take every step, and compare after each."""
+        """Run every step, and compare after each."""
         for name, detail in self.script.steps:
             self.take(name, detail)
             if self.script.prompt:
@@ -128,16 +128,16 @@ class Run:
             self.compare()
 
     def take(self, name: str, detail: Any) -> None:
-        """Take one step on both sides."""
+        """Run a step on both sides."""
         match name:
             case "push":
                 rows, parts = detail
                 self.engine.push("s", rows, parts)
                 self.arrived(rows, self.now)
             case "begin":
-                self.held.append((self.engine.begin("s", detail), detail, self.now))
-            case "commit" if self.held:
-                batch, rows, at = self.held.popleft()
+                self.uncommitted.append((self.engine.begin("s", detail), detail, self.now))
+            case "commit" if self.uncommitted:
+                batch, rows, at = self.uncommitted.popleft()
                 self.engine.commit(batch)
                 self.arrived(rows, at)
             case "register":
@@ -161,66 +161,69 @@ class Run:
                 self.engine.expire()
 
     def choose(self, bits: int) -> None:
-        """Keep some clauses ready and others not, whatever it costs."""
+        """Make some clauses eager and others lazy, regardless of cost."""
         with self.engine.catalog.write() as tx:
-            known = tx.execute(select(clauses.c.id).order_by(clauses.c.id)).scalars().all()
-            eager = {clause for place, clause in enumerate(known) if bits >> place % 8 & 1}
-            choose_clauses(tx, take_seq(tx), eager, set(known) - eager)
+            clause_ids = tx.execute(select(clauses.c.id).order_by(clauses.c.id)).scalars().all()
+            eager = {clause for index, clause in enumerate(clause_ids) if bits >> index % 8 & 1}
+            choose_clauses(tx, take_seq(tx), eager, set(clause_ids) - eager)
 
     def arrived(self, rows: list[dict[str, Any]], at: int) -> None:
-        """Let the oracle have what the engine has committed."""
+        """Push the rows that the engine has committed to the oracle."""
         self.oracle.push("s", rows, at=at)
 
-    def drop(self, one: tuple[str, Handle]) -> None:
+    def drop(self, pair: tuple[str, Handle]) -> None:
         """Unregister a query on both sides."""
-        self.engine.unregister(one[0])
-        self.oracle.unregister(one[1])
-        self.standing.remove(one)
+        self.engine.unregister(pair[0])
+        self.oracle.unregister(pair[1])
+        self.standing.remove(pair)
 
     def compare(self) -> None:
-        """Invoke everything that stands."""
-        for one in list(self.standing):
+        """Invoke all standing queries."""
+        for pair in list(self.standing):
             for now in (None, *self.script.moments):
-                if not self.agree(*one, now):
-                    self.drop(one)
+                if not self.agree(*pair, now):
+                    self.drop(pair)
                     break
 
-    def agree(self, ours: str, twin: Handle, now: int | None) -> bool:
-        """Compare one answer; False where the query's condition has failed, and rightly so."""
-        expected, answer = _outcome(lambda: twin.invoke(now)), _outcome(lambda: self.engine.invoke(ours, now))
+    def agree(self, handle: str, expected_handle: Handle, now: int | None) -> bool:
+        """Compare an answer; False if the query's condition fails for some tuple."""
+        expected, answer = (
+            _answer_or_error(lambda: expected_handle.invoke(now)),
+            _answer_or_error(lambda: self.engine.invoke(handle, now)),
+        )
         if isinstance(expected, QueryFailed) or isinstance(answer, QueryFailed):
-            if self.may_fail(twin):
+            if self.may_fail(expected_handle):
                 return False
-            assert isinstance(expected, QueryFailed), f"{twin.query.sql} raises {answer}, and should not"
-            assert isinstance(answer, QueryFailed), f"{twin.query.sql} should raise {expected}"
+            assert isinstance(expected, QueryFailed), f"{expected_handle.query.sql} raises {answer}, and should not"
+            assert isinstance(answer, QueryFailed), f"{expected_handle.query.sql} should raise {expected}"
             return True
-        found = differences(answer, expected, twin.query)
-        assert not found, "\n".join([twin.query.sql, *found])
-        outputs = [(out.name, out.value.type.arrow) for out in twin.query.outputs]
+        messages = differences(answer, expected, expected_handle.query)
+        assert not messages, "\n".join([expected_handle.query.sql, *messages])
+        outputs = [(out.name, out.value.type.arrow) for out in expected_handle.query.outputs]
         assert list(zip(answer.table.schema.names, answer.table.schema.types, strict=True)) == outputs
         return True
 
-    def may_fail(self, twin: Handle) -> bool:
-        """Whether some factor raises on some tuple, within the window or not, committed or only begun."""
+    def may_fail(self, expected_handle: Handle) -> bool:
+        """Whether a factor raises on any tuple, in the window or not, committed or not."""
         probe = Oracle()
         probe.create_stream("s", self.script.schema)
-        for batch in (rows for _, rows, _ in self.held):
+        for batch in (rows for _, rows, _ in self.uncommitted):
             probe.push("s", batch)
-        every = [one.values for oracle in (self.oracle, probe) for one in oracle.tuples("s")]
-        return any(_raises(leaf, row, self.script.schema) for leaf in _leaves(twin) for row in every)
+        rows = [tuple_.values for oracle in (self.oracle, probe) for tuple_ in oracle.tuples("s")]
+        return any(_raises(leaf, row, self.script.schema) for leaf in _leaves(expected_handle) for row in rows)
 
 
 def differences(answer: Iterable[Mapping[str, Any]], expected: list[dict[str, Any]], query: Query) -> list[str]:
-    """Where two answers differ; only what is added up from DOUBLE may do so, and by a rounding."""
+    """Messages for the differences of two answers; sums of DOUBLE may differ by rounding."""
     rows = list(answer)
     if len(rows) != len(expected):
         return [f"{len(rows)} rows instead of {len(expected)}:\n{rows}\n{expected}"]
-    alikes = {output.name: _likeness(output.value, query) for output in query.outputs}
+    comparisons = {output.name: _comparison(output.value, query) for output in query.outputs}
     return [
-        f"row {number}, {name}: {one.get(name)!r} instead of {value!r}"
-        for number, (one, other) in enumerate(zip(rows, expected, strict=True))
-        for name, value in other.items()
-        if list(one) != list(other) or not alikes[name](one[name], value)
+        f"row {number}, {name}: {row.get(name)!r} instead of {value!r}"
+        for number, (row, expected_row) in enumerate(zip(rows, expected, strict=True))
+        for name, value in expected_row.items()
+        if list(row) != list(expected_row) or not comparisons[name](row[name], value)
     ]
 
 
@@ -228,40 +231,40 @@ _ADDED_UP = ("sum", "avg", "var_", "stddev_", "percentile")
 _SORTED = ("min", "max", "approx_percentile")
 
 
-def _likeness(value: Expression, query: Query) -> Callable[[Any, Any], bool]:
-    """How values of an output compare: exactly, but for what floats are added up to, and which zero comes first."""
+def _comparison(value: Expression, query: Query) -> Callable[[Any, Any], bool]:
+    """How values of an output compare: exactly, except for sums of floats and the sign of zeros."""
     aggregates = () if query.grouping is None else query.grouping.aggregates
-    used = [one for number, one in enumerate(aggregates) if aggregate_name(number) in value.columns]
-    used += [one.call for number, one in enumerate(query.overs) if over_name(number) in value.columns]
+    used = [call for number, call in enumerate(aggregates) if aggregate_name(number) in value.columns]
+    used += [over.call for number, over in enumerate(query.overs) if over_name(number) in value.columns]
     if value.type.kind is Kind.DOUBLE and any(
-        one.type.kind is Kind.DOUBLE and one.function.startswith(_ADDED_UP) for one in used
+        call.type.kind is Kind.DOUBLE and call.function.startswith(_ADDED_UP) for call in used
     ):
         return same_value
-    if value.type.kind in FRACTIONAL and any(one.function in _SORTED for one in used):
-        return lambda one, other: _is_same(normalized(one), normalized(other))
+    if value.type.kind in FRACTIONAL and any(call.function in _SORTED for call in used):
+        return lambda left, right: _is_same(normalized(left), normalized(right))
     return _is_same
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    return comparable([{"": one}]) == comparable([{"": other}])
+def _is_same(left: Any, right: Any) -> bool:
+    return comparable([{"": left}]) == comparable([{"": right}])
 
 
-def _outcome(invoke: Callable[[], Any]) -> Any:
-    """An answer, or how there was none."""
+def _answer_or_error(invoke: Callable[[], Any]) -> Any:
+    """An answer, or its error."""
     try:
         return invoke()
     except QueryFailed as error:
         return error
 
 
-def _leaves(twin: Handle) -> Iterator[Predicate]:
-    todo = list(twin.query.stream.clause)
-    while todo:
-        one = todo.pop()
-        if isinstance(one, AllOf | AnyOf):
-            todo += one.parts
+def _leaves(expected_handle: Handle) -> Iterator[Predicate]:
+    pending = list(expected_handle.query.clause)
+    while pending:
+        predicate = pending.pop()
+        if isinstance(predicate, AllOf | AnyOf):
+            pending += predicate.parts
         else:
-            yield one
+            yield predicate
 
 
 def _raises(leaf: Predicate, row: dict[str, Any], schema: Schema) -> bool:
@@ -278,7 +281,7 @@ def _raises(leaf: Predicate, row: dict[str, Any], schema: Schema) -> bool:
     suppress_health_check=list(HealthCheck),
 )
 @given(scripts())
-def test_the_engine_answers_as_the_oracle_does(script: Script) -> None:
+def test_selections_agree_with_the_oracle(script: Script) -> None:
     play(script)
 
 
@@ -287,28 +290,28 @@ def test_the_engine_answers_as_the_oracle_does(script: Script) -> None:
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
-@given(scripts(asking=True))
-def test_the_engine_groups_and_orders_as_the_oracle_does(script: Script) -> None:
+@given(scripts(grouped=True))
+def test_groups_and_orders_agree_with_the_oracle(script: Script) -> None:
     play(script)
 
 
 def play(script: Script) -> None:
-    """Turn a script by hand, with small runs."""
+    """Run a script, with small runs."""
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as root:
         patch.setattr(arrival, "TAIL_ROWS", script.tail_rows)
         patch.setattr(upkeep, "LONG_TAIL", 2 * script.tail_rows)
         patch.setattr(upkeep, "FAN", script.fan)
         patch.setattr(compiling, "SMALL_RUN", script.fan - 1)
         patch.setattr(compiling, "DEAD_SHARE", script.fan)
-        run = Run(script, Path(root))
+        run = ScriptRun(script, Path(root))
         try:
             run.play()
         finally:
             run.engine.close()
 
 
-def test_the_steps_reach_every_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the scripts rest on: with small runs, cells are published, owed, lazy and scanned."""
+def test_scripts_reach_every_access_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Precondition of the scripts: with small runs, tuples are published, owed, lazy and scanned."""
     monkeypatch.setattr(arrival, "TAIL_ROWS", 3)
     engine = HandTurned(tmp_path, clock=lambda: START)
     try:
@@ -329,7 +332,7 @@ def test_the_steps_reach_every_path(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         engine.close()
 
 
-def _said(eager: bool | None) -> bool | str:
+def _materialize(eager: bool | None) -> bool | str:
     return "auto" if eager is None else eager
 
 
@@ -339,9 +342,9 @@ def _path(engine: HandTurned, handle: str) -> str:
 
 
 @settings(max_examples=3, phases=(Phase.generate,), deadline=None, suppress_health_check=list(HealthCheck))
-@given(scripts(timed=True) | scripts(timed=True, asking=True))
-def test_the_engine_on_spark_answers_as_the_oracle_does(soup: tureen.Soup, script: Script) -> None:
-    """The same scripts through push, Spark and the threads; upkeep comes when it comes, or is asked for."""
+@given(scripts(timed=True) | scripts(timed=True, grouped=True))
+def test_the_engine_on_spark_agrees_with_the_oracle(soup: tureen.Soup, script: Script) -> None:
+    """The same scripts through push, Spark and threads, with upkeep in the background."""
     oracle = Oracle()
     oracle.create_stream("s", script.schema, retain=script.retain)
     soup.create_stream("s", script.schema, retain=script.retain)
@@ -354,19 +357,21 @@ def test_the_engine_on_spark_answers_as_the_oracle_does(soup: tureen.Soup, scrip
                 soup.wait(soup.push("s", rows))
             elif name == "register":
                 with suppress(Unsupported):
-                    twin = oracle.register(detail[0].text)
-                    standing.append((soup.register(detail[0].text, materialize=_said(detail[1])), twin))
+                    expected_handle = oracle.register(detail[0].text)
+                    standing.append(
+                        (soup.register(detail[0].text, materialize=_materialize(detail[1])), expected_handle)
+                    )
             elif name == "unregister" and standing:
-                query, twin = standing.pop(detail % len(standing))
+                query, expected_handle = standing.pop(detail % len(standing))
                 query.unregister()
-                twin.unregister()
+                expected_handle.unregister()
             elif name in ("pay", "expire"):
                 soup.settle()
-            for query, twin in standing:
+            for query, expected_handle in standing:
                 for now in (START, *script.moments):
                     with suppress(QueryFailed):
-                        expected = twin.invoke(now)
-                        found = differences(query.invoke(now=from_micros(now)), expected, twin.query)
-                        assert not found, "\n".join([query.sql, *found])
+                        expected = expected_handle.invoke(now)
+                        messages = differences(query.invoke(now=from_micros(now)), expected, expected_handle.query)
+                        assert not messages, "\n".join([query.sql, *messages])
     finally:
         soup.drop_stream("s")

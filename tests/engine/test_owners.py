@@ -1,4 +1,4 @@
-"""Owners: each sees what is theirs, and what others share."""
+"""Owners: each sees their own queries, and those that others share."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ def registry(tmp_path: Path) -> Iterator[Registry]:
     catalog.close()
 
 
-def test_names_are_each_owners_own(registry: Registry) -> None:
+def test_names_are_per_owner(registry: Registry) -> None:
     ann = registry.register(SQL.format(1), "big", "auto", "ann")
     bob = registry.register(SQL.format(2), "big", "auto", "bob")
     assert (registry.find("BIG", "ann").id, registry.find("big", "bob").id) == (ann, bob)
     with pytest.raises(DuplicateName):
         registry.register(SQL.format(3), "Big", "auto", "ann")
     with pytest.raises(UnknownQuery):
-        registry.find("big", None)  # whoever has the pot finds others' by their handles
+        registry.find("big", None)  # without an owner, others' queries are found by handle only
     assert registry.find(ann, None).owner == "ann"
 
 
 @pytest.mark.parametrize("where", ["b > 1", "a > 'x'", "a IS NULL", "a > 2"])
-def test_a_stream_that_was_made_anew_by_another_is_the_one_that_counts(registry: Registry, where: str) -> None:
+def test_queries_bind_to_a_recreated_stream(registry: Registry, where: str) -> None:
     others = Catalog(registry._catalog.root)
     registry.register(SQL.format(1), None, "auto", None)
     with others.write() as tx:
@@ -61,21 +61,21 @@ def test_a_stream_that_was_made_anew_by_another_is_the_one_that_counts(registry:
         registry.register(sql, None, "auto", None)
 
 
-def test_what_is_another_owners_is_not_there(registry: Registry) -> None:
+def test_queries_of_other_owners_are_hidden(registry: Registry) -> None:
     ann = registry.register(SQL.format(1), "secret", "auto", "ann")
-    with pytest.raises(UnknownQuery) as found:
+    with pytest.raises(UnknownQuery) as hidden:
         registry.find(ann, "bob")
     with pytest.raises(UnknownQuery) as missing:
         registry.find("0" * 32, "bob")
-    assert str(found.value).replace(ann, "") == str(missing.value).replace("0" * 32, "")
-    assert "secret" not in str(found.value), "hints name only what is one's own"
+    assert str(hidden.value).replace(ann, "") == str(missing.value).replace("0" * 32, "")
+    assert "secret" not in str(hidden.value), "hints name only visible queries"
     for attempt in (registry.unregister, lambda handle, owner: registry.share(handle, True, owner)):
         with pytest.raises(UnknownQuery):
             attempt(ann, "bob")
     assert registry.page("bob", None, None) == []
 
 
-def test_what_is_shared_is_found_by_its_handle_and_changed_by_its_owner_alone(registry: Registry) -> None:
+def test_shared_queries_are_readable_by_handle_only(registry: Registry) -> None:
     ann = registry.register(SQL.format(1), "open", "auto", "ann")
     registry.share(ann, True, "ann")
     assert registry.find(ann, "bob").sql == SQL.format(1)
@@ -89,17 +89,17 @@ def test_what_is_shared_is_found_by_its_handle_and_changed_by_its_owner_alone(re
         registry.find(ann, "bob")
 
 
-def test_queries_are_listed_page_by_page(registry: Registry) -> None:
+def test_queries_are_paged(registry: Registry) -> None:
     handles = [registry.register(SQL.format(number), None, "auto", "ann") for number in range(7)]
     registry.register(SQL.format(9), None, "auto", "bob")
-    found, after = [], None
+    listed, after = [], None
     while page := registry.page("ann", after, 3):
         assert len(page) <= 3
-        found += [one.id for one in page]
-        after = page[-1].cursor
-        # What goes meanwhile does not make the next page skip or repeat anything.
+        listed += [info.id for info in page]
+        after = page[-1].place
+        # Unregistering in between must not make the next page skip or repeat a query.
         registry.unregister(page[-1].id, "ann")
-    assert found == handles
+    assert listed == handles
     for wrong in ("nonsense", "12"):
         with pytest.raises(TureenError, match="no place"):
             registry.page("ann", wrong, 3)
@@ -107,7 +107,7 @@ def test_queries_are_listed_page_by_page(registry: Registry) -> None:
         registry.page("ann", None, 0)
 
 
-def test_queries_and_templates_share_their_names(registry: Registry) -> None:
+def test_queries_and_templates_share_a_namespace(registry: Registry) -> None:
     templates = Templates(registry._catalog, registry._streams, Invoker(registry._catalog))
     handle = templates.register("SELECT a FROM s WHERE a > :k", [{"k": 1}, {"k": 2}], "x")
     with pytest.raises(DuplicateName):
@@ -126,20 +126,20 @@ def test_queries_and_templates_share_their_names(registry: Registry) -> None:
 
 
 @pytest.mark.parametrize(("after", "limit"), [("²._", 1), ("9" * 30 + ".x", 1), (None, 2**63), (None, True)])
-def test_odd_pages_are_refused(registry: Registry, after: str | None, limit: int) -> None:
+def test_invalid_pages_are_rejected(registry: Registry, after: str | None, limit: int) -> None:
     with pytest.raises(TureenError):
         registry.page(None, after, limit)
 
 
-def test_a_soup_acts_for_several(soup: tureen.Soup) -> None:
+def test_a_soup_acts_for_several_owners(soup: tureen.Soup) -> None:
     soup.create_stream("owned", "a INT")
     ann, bob = soup.acting_for("ann"), soup.acting_for("bob")
-    query = ann.register("SELECT a FROM owned WHERE a > 1", name="mine")
+    query = ann.register("SELECT a FROM owned WHERE a > 1", name="big")
     rules = ann.register_many("SELECT a FROM owned WHERE a = :a", [{"a": 1}, {"a": 2}], name="rules")
     at = soup.push("owned", [{"a": 1}, {"a": 2}])
     soup.wait(at)
     assert query.invoke().table.num_rows == 1
-    assert [one.id for one in ann.queries()] == [query.id]
+    assert [info.id for info in ann.queries()] == [query.id]
     assert bob.queries() == []
     assert bob.templates() == []
     hidden: tuple[Callable[[], object], ...] = (
@@ -167,5 +167,5 @@ def test_a_soup_acts_for_several(soup: tureen.Soup) -> None:
     for number in (4, 5, 10, 11, 12):
         with pytest.raises(UnknownQuery):
             pytest.fail(f"{number}: {hidden[number]()}")
-    assert soup.query(query.id).invoke().table.num_rows == 1, "whoever has the pot sees all"
+    assert soup.query(query.id).invoke().table.num_rows == 1, "the pot itself sees all queries"
     soup.drop_stream("owned")

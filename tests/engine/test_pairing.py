@@ -1,4 +1,4 @@
-"""A template's values, compiled into an index, find the same queries as a join of rows and values."""
+"""The compiled index of a template's values finds the same queries as a join of rows and values."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 }
 ROWS = st.fixed_dictionaries({name: values if name == "ts" else st.none() | values for name, values in VALUES.items()})
 COMPARED = {"i": "il", "l": "il", "d": "dil", "f": "dif", "s": "s", "b": "b", "day": ["day"], "ts": ["ts"]}
-"""With values of which column's sort a column may be compared."""
+"""The columns whose values a column may be compared with."""
 ARROW = {column.name: column.type.arrow for column in SCHEMA.columns}
 
 
@@ -56,18 +56,18 @@ def templates(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Templates]:
 
 
 @st.composite
-def parametrised(draw: st.DrawFn) -> tuple[str, pa.Table]:
-    """A query of some comparisons with parameters, and the values of these."""
+def parametrized_queries(draw: st.DrawFn) -> tuple[str, pa.Table]:
+    """A query of comparisons with parameters, and the parameter values."""
     count, rows = draw(st.integers(1, 3)), draw(st.integers(1, 40))
     parts, columns = [], {}
-    for place in range(count):
+    for number in range(count):
         name = draw(st.sampled_from(list(VALUES)))
         kind = draw(st.sampled_from(COMPARED[name]))
         op = draw(st.sampled_from(["=", "=", "<", "<=", ">", ">="]))
-        turned = draw(st.booleans())
-        parts.append(f":p{place} {op} {name}" if turned else f"{name} {op} :p{place}")
+        parameter_first = draw(st.booleans())
+        parts.append(f":p{number} {op} {name}" if parameter_first else f"{name} {op} :p{number}")
         values = draw(st.lists(st.none() | VALUES[kind], min_size=rows, max_size=rows))
-        columns[f"p{place}"] = pa.array(values, ARROW[kind])
+        columns[f"p{number}"] = pa.array(values, ARROW[kind])
     common = draw(st.sampled_from(["", " AND i IS NOT NULL", " AND l % 2 = 0"]))
     return f"SELECT i FROM s WHERE {' AND '.join(parts)}{common}", pa.table(columns)
 
@@ -81,9 +81,9 @@ def pairing_of(templates: Templates, sql: str, params: pa.Table) -> Pairing:
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-@given(parametrised(), st.lists(ROWS, min_size=1, max_size=30))
-def test_index_and_join_agree(templates: Templates, asked: tuple[str, pa.Table], rows: list[dict[str, Any]]) -> None:
-    sql, params = asked
+@given(parametrized_queries(), st.lists(ROWS, min_size=1, max_size=30))
+def test_index_and_join_agree(templates: Templates, query: tuple[str, pa.Table], rows: list[dict[str, Any]]) -> None:
+    sql, params = query
     indexed = pairing_of(templates, sql, params)
     assert isinstance(indexed, Indexed), sql
     with pytest.MonkeyPatch.context() as patch:
@@ -110,5 +110,5 @@ def test_index_and_join_agree(templates: Templates, asked: tuple[str, pa.Table],
         ("i > :p", {"p": [1.5]}),
     ],
 )
-def test_what_is_no_plain_comparison_is_joined(templates: Templates, where: str, params: dict[str, Any]) -> None:
+def test_other_predicates_are_joined(templates: Templates, where: str, params: dict[str, Any]) -> None:
     assert isinstance(pairing_of(templates, f"SELECT i FROM s WHERE {where}", pa.table(params)), Joined)

@@ -1,4 +1,4 @@
-"""Spark's side: outside sources, the public sink, the reader."""
+"""Spark: external sources, the public sink, the reader."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from tureen.pipeline.streaming import Streaming
 from tureen.position import Position
 
 
-def until_rows(query: tureen.StandingQuery, soup: tureen.Soup, wanted: int) -> tureen.Answer:
-    """Follow the pot, commit by commit, until the query has so many rows."""
+def until_rows(query: tureen.StandingQuery, soup: tureen.Soup, count: int) -> tureen.Answer:
+    """Wait, commit by commit, until the query has `count` rows."""
     answer = query.invoke()
-    while len(answer) < wanted:
+    while len(answer) < count:
         soup.wait(str(Position(Position.parse(answer.position).seq + 1)), timeout=60)
         answer = query.invoke()
     return answer
@@ -41,8 +41,8 @@ def test_rate(soup: tureen.Soup) -> None:
     source = {"format": "rate", "options": {"rowsPerSecond": 50}}
     soup.create_stream("ticks", "value BIGINT, timestamp TIMESTAMP", time="timestamp", source=source)
     query = soup.register("SELECT value FROM ticks WHERE value % 2 = 0")
-    found = [row["value"] for row in until_rows(query, soup, 20)]
-    assert found == list(range(0, 2 * len(found), 2))
+    values = [row["value"] for row in until_rows(query, soup, 20)]
+    assert values == list(range(0, 2 * len(values), 2))
     soup.drop_stream("ticks")
 
 
@@ -83,7 +83,7 @@ def test_files(
     soup.drop_stream(f"files_{kind}")
 
 
-def test_rows_without_a_time_are_rejected_and_the_rest_goes_on(soup: tureen.Soup, tmp_path: Path) -> None:
+def test_rows_without_a_time_are_rejected(soup: tureen.Soup, tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "one.json").write_text('{"id": 1, "ts": "2026-01-01T00:00:00Z"}\n{"id": 2}\n')
@@ -109,7 +109,7 @@ def start_sink(spark: SparkSession, soup: tureen.Soup, folder: Path, checkpoint:
     )
 
 
-def test_the_public_sink_takes_each_batch_once(spark: SparkSession, soup: tureen.Soup, tmp_path: Path) -> None:
+def test_the_sink_commits_each_batch_once(spark: SparkSession, soup: tureen.Soup, tmp_path: Path) -> None:
     soup.create_stream("sunk", "b STRING, a INT")
     query = soup.register("SELECT a, b FROM sunk WHERE a > 1")
     folder, checkpoint = tmp_path / "in", tmp_path / "checkpoint"
@@ -117,7 +117,7 @@ def test_the_public_sink_takes_each_batch_once(spark: SparkSession, soup: tureen
     (folder / "one.json").write_text('{"a": 1, "b": "x"}\n{"a": 2, "b": "y"}\n')
     assert start_sink(spark, soup, folder, checkpoint).awaitTermination(60)
     assert query.invoke().table.to_pydict() == {"a": [2], "b": ["y"]}
-    # As after a crash between the pot's commit and Spark's own: the batch comes again.
+    # As after a crash between the pot's commit and Spark's: the batch is repeated.
     for commit in (checkpoint / "commits").iterdir():
         commit.unlink()
     (folder / "two.json").write_text('{"a": 3, "b": "z"}\n')
@@ -138,7 +138,7 @@ def test_the_sink_checks_the_schema(spark: SparkSession, soup: tureen.Soup) -> N
     assert soup.status()["streams"]["strict"]["rows"] == 0
 
 
-def test_a_batch_and_its_answer_through_spark(spark: SparkSession, soup: tureen.Soup) -> None:
+def test_batch_write_and_read(spark: SparkSession, soup: tureen.Soup) -> None:
     soup.create_stream("batched", "id BIGINT, even BOOLEAN")
     query = soup.register("SELECT id AS number, even FROM batched WHERE id >= 9990", name="last_ten")
     frame = spark.range(10_000).selectExpr("id", "id % 2 = 0 AS even")
@@ -152,7 +152,7 @@ def test_a_batch_and_its_answer_through_spark(spark: SparkSession, soup: tureen.
     ]
 
 
-def test_every_batch_of_a_foreach_batch_is_taken(spark: SparkSession, soup: tureen.Soup, tmp_path: Path) -> None:
+def test_foreach_batch(spark: SparkSession, soup: tureen.Soup, tmp_path: Path) -> None:
     soup.create_stream("each", "a INT")
     query = soup.register("SELECT a FROM each")
     folder = tmp_path / "in"
@@ -191,7 +191,7 @@ def test_large_debts_are_paid_by_a_spark_job(soup: tureen.Soup, monkeypatch: pyt
     assert [row["a"] for row in query.invoke()] == list(range(4998, 5003))
 
 
-def test_a_source_that_fails_is_told_with_its_stream(soup: tureen.Soup, tmp_path: Path) -> None:
+def test_a_failed_source_is_reported_with_its_stream(soup: tureen.Soup, tmp_path: Path) -> None:
     soup.start(wait=120)
     source = {"format": "json", "options": {"path": str(tmp_path / "missing")}}
     soup.create_stream("failing", "a INT", source=source)
@@ -200,16 +200,16 @@ def test_a_source_that_fails_is_told_with_its_stream(soup: tureen.Soup, tmp_path
     while soup.status()["streams"]["failing"]["error"] is None:
         soup.wait(soup.push("healthy", [{"a": 1}]))
     assert "missing" in soup.status()["streams"]["failing"]["error"]
-    assert {one["name"]: one["error"] for one in soup.streams()}["healthy"] is None
-    assert "missing" in next(one["error"] for one in soup.streams() if one["name"] == "failing")
-    assert (soup.status()["error"], soup.trouble()) == (None, None), "one source does not make the pot unready"
+    assert {info["name"]: info["error"] for info in soup.streams()}["healthy"] is None
+    assert "missing" in next(info["error"] for info in soup.streams() if info["name"] == "failing")
+    assert (soup.status()["error"], soup.trouble()) == (None, None), "a failed source does not make the pot unready"
     assert len(query.invoke()) >= 1
     errors = soup._pot.source_errors
     assert errors()
     soup.drop_stream("failing")
     while errors():
         soup.wait(soup.push("healthy", [{"a": 1}]))
-    assert all(one["error"] is None for one in soup.status()["streams"].values())
+    assert all(info["error"] is None for info in soup.status()["streams"].values())
 
 
 CODE = """
@@ -225,7 +225,7 @@ with tureen.open(sys.argv[1], master="local[1]", spark=settings) as soup:
 """
 
 
-def test_settings_of_spark_reach_the_session(tmp_path: Path) -> None:
+def test_spark_settings_reach_the_session(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", CODE, str(tmp_path / "pot")], capture_output=True, text=True, check=False
     )
@@ -234,7 +234,7 @@ def test_settings_of_spark_reach_the_session(tmp_path: Path) -> None:
     assert lines[1].startswith("yes file:"), "its own options of Java stay as well"
 
 
-def test_settings_of_spark_that_a_running_session_does_not_have(spark: SparkSession) -> None:
+def test_spark_settings_that_a_running_session_lacks(spark: SparkSession) -> None:
     assert spark_session("local[2]", {"spark.ui.enabled": "false"}) is spark
     with pytest.raises(EngineFailed, match=r"without spark\.jars\.packages = x:y:1"):
         spark_session("local[2]", {"spark.jars.packages": "x:y:1"})
@@ -249,22 +249,24 @@ def test_settings_of_spark_that_a_running_session_does_not_have(spark: SparkSess
         ({"spark.a": None}, "spark.a must be a text or a number, got NoneType"),
     ],
 )
-def test_wrong_settings_of_spark(tmp_path: Path, settings: Any, says: str) -> None:
+def test_invalid_spark_settings(tmp_path: Path, settings: Any, says: str) -> None:
     with pytest.raises(TureenError, match=says):
         tureen.open(tmp_path / "pot", spark=settings)
 
 
-def test_what_spark_writes_is_the_owners_alone(soup: tureen.Soup) -> None:
+def test_files_of_spark_are_private(soup: tureen.Soup) -> None:
     before = os.umask(0)
     try:
         soup.create_stream("private", "a INT")
         soup.wait(soup.push("private", [{"a": n} for n in range(50_000)]))
     finally:
         os.umask(before)
-    found = modes(soup.path)
-    assert (soup.path.stat().st_mode & 0o777, found["checkpoints"]) == (0o700, 0o700)
-    assert any(path.startswith("streams/") for path in found)
-    assert {path: mode for path, mode in found.items() if mode & 0o077 and not path.startswith("checkpoints/")} == {}
+    mode_by_path = modes(soup.path)
+    assert (soup.path.stat().st_mode & 0o777, mode_by_path["checkpoints"]) == (0o700, 0o700)
+    assert any(path.startswith("streams/") for path in mode_by_path)
+    assert {
+        path: mode for path, mode in mode_by_path.items() if mode & 0o077 and not path.startswith("checkpoints/")
+    } == {}
 
 
 OTHERS = """
@@ -284,8 +286,8 @@ with tureen.open(sys.argv[1]) as soup:
 """
 
 
-def test_a_session_of_others_that_does_not_say_its_python(tmp_path: Path) -> None:
-    """Spark's `python3` is whichever the path has; that one cannot even start here."""
+def test_an_existing_session_without_python_setting(tmp_path: Path) -> None:
+    """Spark uses the first `python3` of the path, which cannot start here."""
     wrong = tmp_path / "bin" / "python3"
     wrong.parent.mkdir()
     wrong.write_text("#!/bin/sh\nexit 3\n")

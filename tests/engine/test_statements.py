@@ -1,4 +1,4 @@
-"""Statements carried out: by a soup of paper that notes what is asked of it, and by a real one."""
+"""Running statements: on a backend that records the calls, and on a real soup."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ PAGE = (Path(__file__).parents[2] / "docs" / "statements.md").read_text()
 EXAMPLES = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
 
 
-class Paper:
-    """Notes the calls; raises what it was told to."""
+class RecordingBackend:
+    """Records the calls; raises the given error."""
 
     def __init__(self, error: TureenError | None = None) -> None:
         self.calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
@@ -54,7 +54,7 @@ class Paper:
         return call
 
     def run(self, text: str, **options: Any) -> Any:
-        """Carry one statement out."""
+        """Run a statement."""
         return run_statement(cast(Speaks, self), parse_statement(text), **options)
 
 
@@ -116,9 +116,9 @@ A = Schema.parse("a INT")
     ],
 )
 def test_a_statement_becomes_calls(text: str, calls: list[Any], gives: Any) -> None:
-    paper = Paper()
-    assert paper.run(text) == gives
-    assert paper.calls == calls
+    backend = RecordingBackend()
+    assert backend.run(text) == gives
+    assert backend.calls == calls
 
 
 @pytest.mark.parametrize(
@@ -139,34 +139,34 @@ def test_a_statement_becomes_calls(text: str, calls: list[Any], gives: Any) -> N
         ("EXPLAIN q", UnknownQuery("x"), Place(1, 9)),
     ],
 )
-def test_an_error_has_its_place_in_the_whole_text(text: str, error: TureenError, place: Place | None) -> None:
+def test_errors_have_a_position_in_the_whole_text(text: str, error: TureenError, place: Place | None) -> None:
     with pytest.raises(type(error)) as caught:
-        Paper(error).run(text)
+        RecordingBackend(error).run(text)
     assert caught.value.place == place
 
 
-def test_if_exists_forgives_that_alone() -> None:
+def test_if_exists_ignores_unknown_names_only() -> None:
     for kind, error in (("STREAM", UnknownStream), ("TABLE", UnknownTable), ("QUERY", UnknownQuery)):
-        assert Paper(error("x")).run(f"DROP {kind} IF EXISTS x") is None
+        assert RecordingBackend(error("x")).run(f"DROP {kind} IF EXISTS x") is None
         with pytest.raises(SqlError):
-            Paper(SqlError("x")).run(f"DROP {kind} IF EXISTS x")
+            RecordingBackend(SqlError("x")).run(f"DROP {kind} IF EXISTS x")
 
 
-def test_files_may_be_refused() -> None:
-    paper = Paper()
+def test_files_may_be_forbidden() -> None:
+    backend = RecordingBackend()
     with pytest.raises(InvalidRows, match="files are not read here"):
-        paper.run("CREATE TABLE t (a INT) FROM '/etc/passwd'", files=False)
-    assert paper.calls == []
+        backend.run("CREATE TABLE t (a INT) FROM '/etc/passwd'", files=False)
+    assert backend.calls == []
 
 
-def test_what_is_not_there_is_not_described() -> None:
+def test_describe_of_unknown_names_fails() -> None:
     for kind, error in (("", UnknownStream), ("TABLE", UnknownTable), ("QUERY", UnknownQuery)):
         with pytest.raises(error, match="named 'a_table'") as caught:
-            Paper().run(f"DESCRIBE {kind} a_table")
+            RecordingBackend().run(f"DESCRIBE {kind} a_table")
         assert caught.value.place is not None
 
 
-def test_the_examples_of_the_page(soup: tureen.Soup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_of_the_documentation(soup: tureen.Soup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("companies.csv").write_text("sym,sector\nIBM,tech\n")
     parquet.write_table(pa.table({"venue": ["X"]}), "venues.parquet")
@@ -178,7 +178,7 @@ def test_the_examples_of_the_page(soup: tureen.Soup, tmp_path: Path, monkeypatch
     assert isinstance(outcomes["SELECT"], tureen.Answer)
     assert outcomes["DESCRIBE"] == {"kind": "table", **soup.tables()[0]}
     assert soup.table("companies").to_pylist() == [{"sym": "IBM", "sector": "tech", "founded": None}]
-    assert [one["name"] for one in soup.streams()] == ["trades"]
+    assert [info["name"] for info in soup.streams()] == ["trades"]
     assert isinstance(outcomes["EXPLAIN"], dict)
     for word in (
         "CREATE STREAM",
@@ -207,7 +207,7 @@ def test_a_session(soup: tureen.Soup) -> None:
         answer = soup.sql(f"INVOKE {query} AT TIMESTAMP '{now:%Y-%m-%d %H:%M:%S}'")
         assert isinstance(answer, tureen.Answer)
         assert answer.window == (now - timedelta(hours=1), now)
-    (shown,) = (one for one in cast(list[dict[str, Any]], soup.sql("SHOW QUERIES")) if one["name"] == "my q")
+    (shown,) = (info for info in cast(list[dict[str, Any]], soup.sql("SHOW QUERIES")) if info["name"] == "my q")
     assert shown == {
         "id": handle.id,
         "name": "my q",
@@ -240,7 +240,7 @@ def test_a_session(soup: tureen.Soup) -> None:
     assert soup.sql("DROP STREAM IF EXISTS session") is None
 
 
-def test_a_select_is_answered_once(soup: tureen.Soup) -> None:
+def test_select_without_registering(soup: tureen.Soup) -> None:
     soup.sql("CREATE STREAM once (a INT)")
     soup.wait(soup.push("once", [{"a": n} for n in range(5)]))
     before = soup.status()["clauses"]
@@ -259,24 +259,24 @@ def test_a_select_is_answered_once(soup: tureen.Soup) -> None:
 
 
 @pytest.mark.parametrize("bad", [5, None, b"SHOW STREAMS", "\ud800"])
-def test_what_is_no_text_is_refused(tmp_path: Path, bad: Any) -> None:
-    with tureen.open(tmp_path / "none") as nothing, pytest.raises(TureenError, match="a statement"):
-        nothing.sql(bad)
+def test_statements_must_be_texts(tmp_path: Path, bad: Any) -> None:
+    with tureen.open(tmp_path / "none") as empty_soup, pytest.raises(TureenError, match="a statement"):
+        empty_soup.sql(bad)
 
 
-def test_columns_whose_names_cannot_be_kept_are_refused(tmp_path: Path) -> None:
-    with tureen.open(tmp_path / "none") as nothing:
+def test_invalid_column_names_are_rejected(tmp_path: Path) -> None:
+    with tureen.open(tmp_path / "none") as empty_soup:
         for name in ("a,b", "a)", "a``b", ""):
             for kind in ("STREAM", "TABLE"):
                 with pytest.raises(InvalidSchema, match="is no name for a column") as caught:
-                    nothing.sql(f"CREATE {kind} s (ok INT, `{name}` INT)")
+                    empty_soup.sql(f"CREATE {kind} s (ok INT, `{name}` INT)")
                 assert caught.value.place is not None
-        assert nothing.tables() == []
+        assert empty_soup.tables() == []
 
 
-def test_an_empty_directory_has_nothing_to_show(tmp_path: Path) -> None:
-    with tureen.open(tmp_path / "none") as nothing:
-        assert [nothing.sql(f"SHOW {what}") for what in ("STREAMS", "TABLES", "QUERIES")] == [[], [], []]
+def test_an_empty_directory_has_empty_listings(tmp_path: Path) -> None:
+    with tureen.open(tmp_path / "none") as empty_soup:
+        assert [empty_soup.sql(f"SHOW {kind}") for kind in ("STREAMS", "TABLES", "QUERIES")] == [[], [], []]
         with pytest.raises(UnknownTable):
-            nothing.table("x")
+            empty_soup.table("x")
     assert not (tmp_path / "none").exists()

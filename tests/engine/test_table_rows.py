@@ -1,4 +1,4 @@
-"""What a table can be made of: rows in any shape, files, and what is wrong with some."""
+"""Contents of tables: rows in all forms, files, and invalid ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def soup(engineless: tureen.Soup) -> tureen.Soup:
     return engineless
 
 
-def shapes(directory: Path) -> list[Any]:
+def row_forms(directory: Path) -> list[Any]:
     table = pa.Table.from_pylist(ROWS)
     parquet.write_table(table, directory / "rows.parquet")
     (directory / "rows.CSV").write_text("Sector,sym\ntech,IBM\n,GE\n")
@@ -47,13 +47,13 @@ def shapes(directory: Path) -> list[Any]:
     ]
 
 
-def test_rows_in_all_shapes(soup: tureen.Soup, tmp_path: Path) -> None:
-    for number, rows in enumerate(shapes(tmp_path)):
+def test_rows_in_all_forms(soup: tureen.Soup, tmp_path: Path) -> None:
+    for number, rows in enumerate(row_forms(tmp_path)):
         soup.create_table(f"t{number}", SCHEMA, rows)
         assert soup.table(f"t{number}").to_pylist() == ROWS, type(rows)
 
 
-def test_rows_that_carry_types_need_no_schema(soup: tureen.Soup, tmp_path: Path) -> None:
+def test_typed_rows_need_no_schema(soup: tureen.Soup, tmp_path: Path) -> None:
     table = pa.table(
         {
             "small": pa.array([1], pa.int16()),
@@ -65,8 +65,8 @@ def test_rows_that_carry_types_need_no_schema(soup: tureen.Soup, tmp_path: Path)
     )
     parquet.write_table(table, tmp_path / "typed.parquet")
     soup.create_table("typed", rows=tmp_path / "typed.parquet")
-    said = "`small` SMALLINT, `big` BIGINT, `word` STRING, `money` DECIMAL(9,2), `at` TIMESTAMP"
-    assert soup.tables()[0]["schema"] == said
+    schema = "`small` SMALLINT, `big` BIGINT, `word` STRING, `money` DECIMAL(9,2), `at` TIMESTAMP"
+    assert soup.tables()[0]["schema"] == schema
     assert soup.table("typed").to_pylist()[0]["at"] == datetime(2026, 1, 1, tzinfo=UTC)
     frame = pd.DataFrame({"n": np.array([1], "int64"), "x": [0.5]})
     soup.create_table("framed", rows=frame)
@@ -84,16 +84,16 @@ def test_rows_that_carry_types_need_no_schema(soup: tureen.Soup, tmp_path: Path)
 
 def test_a_spark_dataframe(spark: SparkSession, soup: tureen.Soup) -> None:
     frame = spark.sql("SELECT 'IBM' AS sym, 5 AS n, TIMESTAMP '2026-01-01 00:00:00' AS at")
-    soup.create_table("given", rows=frame)
-    soup.create_table("told", "SYM STRING, n BIGINT, at TIMESTAMP", frame)
-    wanted = ["IBM", 5, datetime(2026, 1, 1, tzinfo=UTC)]
-    assert [list(soup.table(name).to_pylist()[0].values()) for name in ("given", "told")] == [wanted, wanted]
+    soup.create_table("inferred", rows=frame)
+    soup.create_table("declared", "SYM STRING, n BIGINT, at TIMESTAMP", frame)
+    expected = ["IBM", 5, datetime(2026, 1, 1, tzinfo=UTC)]
+    assert [list(soup.table(name).to_pylist()[0].values()) for name in ("inferred", "declared")] == [expected] * 2
     with pytest.raises(InvalidRows, match="Spark DataFrame could not be read") as caught:
-        soup.replace_table("told", spark.sql("SELECT 'x' AS sym, 1 / 0 AS n"))
+        soup.replace_table("declared", spark.sql("SELECT 'x' AS sym, 1 / 0 AS n"))
     assert "DIVIDE_BY_ZERO" in (caught.value.detail or "")
 
 
-def test_a_csv_file_is_read_by_the_schema(soup: tureen.Soup, tmp_path: Path) -> None:
+def test_csv_values_are_parsed_by_the_schema(soup: tureen.Soup, tmp_path: Path) -> None:
     path = tmp_path / "all.csv"
     path.write_bytes(
         b"\xef\xbb\xbfB, i ,l,f,d,n,s,day,ts\r\n"
@@ -135,7 +135,7 @@ def test_a_csv_file_is_read_by_the_schema(soup: tureen.Soup, tmp_path: Path) -> 
         ("ts", "yesterday"),
     ],
 )
-def test_a_bad_value_of_a_csv_file_is_named_with_its_line(
+def test_invalid_csv_values_are_reported_with_their_line(
     soup: tureen.Soup, tmp_path: Path, column: str, text: str
 ) -> None:
     path = tmp_path / "bad.csv"
@@ -159,7 +159,7 @@ def test_a_bad_value_of_a_csv_file_is_named_with_its_line(
         (b"s,i\n\xff,1\n", "UTF-8"),
     ],
 )
-def test_a_csv_file_that_is_none(soup: tureen.Soup, tmp_path: Path, content: bytes, says: str) -> None:
+def test_invalid_csv_files(soup: tureen.Soup, tmp_path: Path, content: bytes, says: str) -> None:
     (tmp_path / "bad.csv").write_bytes(content)
     with pytest.raises(InvalidRows, match=says):
         soup.create_table("t", ALL, tmp_path / "bad.csv")

@@ -1,4 +1,4 @@
-"""Tables: made of rows in any shape, replaced in one step, never seen in part. They need no Spark."""
+"""Tables: created from rows in any form and replaced atomically, without Spark."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def files(soup: tureen.Soup) -> list[Path]:
     return sorted(path for path in (soup.path / "tables").rglob("*") if path.is_file())
 
 
-def test_made_replaced_listed_and_dropped(soup: tureen.Soup) -> None:
+def test_create_replace_list_and_drop(soup: tureen.Soup) -> None:
     assert soup.tables() == []
     soup.create_table("companies", SCHEMA, ROWS)
     soup.create_table("empty", "a INT")
@@ -61,14 +61,14 @@ def test_made_replaced_listed_and_dropped(soup: tureen.Soup) -> None:
     soup.replace_table("companies", [])
     assert soup.table("companies").to_pylist() == []
     soup.drop_table("companies")
-    assert [one["name"] for one in soup.tables()] == ["empty"]
+    assert [info["name"] for info in soup.tables()] == ["empty"]
     with pytest.raises(UnknownTable, match="did you mean 'empty'"):
         soup.table("empti")
     soup.create_table("companies", "a INT", [{"a": 1}])
     assert soup.table("companies").to_pylist() == [{"a": 1}]
 
 
-def test_a_table_is_there_when_the_pot_is_opened_again_or_elsewhere(soup: tureen.Soup) -> None:
+def test_tables_are_visible_to_other_processes(soup: tureen.Soup) -> None:
     soup.create_table("companies", SCHEMA, ROWS)
     code = """
 import sys, tureen
@@ -92,7 +92,7 @@ print("pyspark" in sys.modules)
                 change()
 
 
-def test_a_table_is_emptied_only_by_no_rows(soup: tureen.Soup) -> None:
+def test_replacing_with_none_is_an_error(soup: tureen.Soup) -> None:
     soup.create_table("t", SCHEMA, ROWS)
     with pytest.raises(InvalidRows, match="rows came as None") as caught:
         soup.replace_table("t", None)
@@ -124,7 +124,7 @@ def test_bad_rows_change_nothing(soup: tureen.Soup, tmp_path: Path) -> None:
     assert files(soup) == before
 
 
-def test_streams_and_tables_share_their_names(soup: tureen.Soup) -> None:
+def test_streams_and_tables_share_a_namespace(soup: tureen.Soup) -> None:
     soup.create_table("companies", SCHEMA, ROWS)
     catalog = Catalog(soup.path)
     plain = Schema.parse("a INT")
@@ -153,12 +153,12 @@ def test_streams_and_tables_share_their_names(soup: tureen.Soup) -> None:
     catalog.close()
 
 
-def test_two_that_make_the_same_table_make_one(soup: tureen.Soup) -> None:
+def test_concurrent_creation_of_the_same_table(soup: tureen.Soup) -> None:
     soup.create_table("first", "a INT")
     outcomes: list[str] = []
     both = threading.Barrier(2)
 
-    def make(number: int) -> None:
+    def create(number: int) -> None:
         both.wait()
         try:
             soup.create_table("t", "a INT", [{"a": number}])
@@ -166,17 +166,17 @@ def test_two_that_make_the_same_table_make_one(soup: tureen.Soup) -> None:
         except DuplicateName:
             outcomes.append("taken")
 
-    threads = [threading.Thread(target=make, args=(number,)) for number in range(2)]
+    threads = [threading.Thread(target=create, args=(number,)) for number in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert "taken" in outcomes
-    (made,) = (text for text in outcomes if text != "taken")
-    assert soup.table("t").to_pylist() == [{"a": int(made.split()[1])}]
+    (created,) = (text for text in outcomes if text != "taken")
+    assert soup.table("t").to_pylist() == [{"a": int(created.split()[1])}]
 
 
-def test_readers_see_one_content_whole_while_it_is_replaced_and_swept(soup: tureen.Soup) -> None:
+def test_readers_see_whole_contents_during_replacements(soup: tureen.Soup) -> None:
     soup.create_table("t", "n INT, place INT", rows_of(0))
     held = soup.table("t")
     catalog = Catalog(soup.path)
@@ -216,7 +216,7 @@ def rows_of(number: int) -> pa.Table:
     return pa.table({"n": pa.array([number] * 500, pa.int32()), "place": pa.array(range(500), pa.int32())})
 
 
-def test_a_reader_that_comes_too_late_looks_again(soup: tureen.Soup, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_retries_if_the_content_was_swept(soup: tureen.Soup, monkeypatch: pytest.MonkeyPatch) -> None:
     soup.create_table("t", "n INT, place INT", rows_of(1))
     catalog = Catalog(soup.path)
     real = tureen.soup.tables.read_content
@@ -232,7 +232,7 @@ def test_a_reader_that_comes_too_late_looks_again(soup: tureen.Soup, monkeypatch
     catalog.close()
 
 
-def test_the_sweeper_keeps_what_is_real_and_spares_what_readers_may_open(soup: tureen.Soup) -> None:
+def test_the_sweeper_removes_replaced_contents_after_the_grace(soup: tureen.Soup) -> None:
     soup.create_table("t", SCHEMA, ROWS)
     (old,) = files(soup)
     soup.replace_table("t", ROWS)
@@ -240,8 +240,8 @@ def test_the_sweeper_keeps_what_is_real_and_spares_what_readers_may_open(soup: t
     assert sweep(catalog, abandoned_after=-1) == 0
     assert len(files(soup)) == 2
     assert sweep(catalog, abandoned_after=-1, grace=-1) == 1
-    (kept,) = files(soup)
-    assert kept != old
+    (current,) = files(soup)
+    assert current != old
     assert soup.table("t").to_pylist() == ROWS
     soup.drop_table("t")
     assert sweep(catalog, abandoned_after=-1, grace=-1) == 1
@@ -249,12 +249,12 @@ def test_the_sweeper_keeps_what_is_real_and_spares_what_readers_may_open(soup: t
     catalog.close()
 
 
-def test_a_replacement_that_was_given_up_cannot_come_back(soup: tureen.Soup, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_abandoned_replacement_cannot_commit(soup: tureen.Soup, monkeypatch: pytest.MonkeyPatch) -> None:
     soup.create_table("t", SCHEMA, ROWS)
     catalog = Catalog(soup.path)
     monkeypatch.setattr(
         "tureen.soup.tables.crash_point",
-        lambda place: place == "table.before_commit" and sweep(catalog, abandoned_after=-1),
+        lambda point: point == "table.before_commit" and sweep(catalog, abandoned_after=-1),
     )
     with pytest.raises(PotError, match="was given up"):
         soup.replace_table("t", [])
@@ -267,11 +267,11 @@ def test_a_replacement_that_was_given_up_cannot_come_back(soup: tureen.Soup, mon
     catalog.close()
 
 
-def test_a_replacement_of_a_table_that_is_dropped_meanwhile(soup: tureen.Soup, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replacing_a_table_that_is_dropped_meanwhile(soup: tureen.Soup, monkeypatch: pytest.MonkeyPatch) -> None:
     soup.create_table("t", SCHEMA, ROWS)
 
-    def meanwhile(place: str) -> None:
-        if place == "table.before_commit":
+    def meanwhile(point: str) -> None:
+        if point == "table.before_commit":
             monkeypatch.undo()
             soup.drop_table("t")
             soup.create_table("t", "other INT")
@@ -282,9 +282,7 @@ def test_a_replacement_of_a_table_that_is_dropped_meanwhile(soup: tureen.Soup, m
     assert soup.table("t").column_names == ["other"]
 
 
-def test_a_new_content_is_on_the_disk_with_all_its_directories(
-    soup: tureen.Soup, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_new_contents_sync_their_directories(soup: tureen.Soup, monkeypatch: pytest.MonkeyPatch) -> None:
     soup.create_table("first", "a INT")
     synced: list[Path] = []
     monkeypatch.setattr("tureen.pot.files.sync_directory", synced.append)
@@ -295,7 +293,7 @@ def test_a_new_content_is_on_the_disk_with_all_its_directories(
     assert synced == [folder.parent, folder, folder]
 
 
-def test_a_pot_that_was_made_before_there_were_tables_opens(tmp_path: Path) -> None:
+def test_tables_in_a_pot_of_an_older_version(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path, create=True)
     with catalog.write() as tx:
         dimensions.drop(tx)

@@ -1,4 +1,4 @@
-"""Templates that change: rows of parameters come and go, labels come with changes, parameters stand in SELECT."""
+"""Templates that change: rows of parameters are added and removed, labels, parameters in the select list."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.engine.test_templates import SQL, Pot, _row, _told
+from tests.engine.test_templates import SQL, TemplatePot, _numbered_rows, _row
 from tureen.errors import InvalidRows, TureenError, UnknownQuery
 from tureen.pot.catalog import Catalog
 from tureen.pot.members import drop_member, load_members
@@ -29,39 +29,39 @@ from tureen.soup.templates import Templates
 
 
 @pytest.fixture
-def pot(tmp_path: Path) -> Iterator[Pot]:
-    """A pot with one stream."""
-    made = Pot(tmp_path)
-    yield made
-    made.hand.close()
+def pot(tmp_path: Path) -> Iterator[TemplatePot]:
+    """A pot with a stream."""
+    pot = TemplatePot(tmp_path)
+    yield pot
+    pot.hand.close()
 
 
-def _files(pot: Pot) -> list[Path]:
+def _files(pot: TemplatePot) -> list[Path]:
     return [path for path in (pot.hand.catalog.root / "templates").rglob("*") if path.is_file()]
 
 
-def test_rows_are_added_and_removed(pot: Pot) -> None:
+def test_rows_are_added_and_removed(pot: TemplatePot) -> None:
     handle = pot.templates.register(SQL, [{"sym": "a", "p": 1.0}, {"sym": "b", "p": 2.0}], "alerts")
     pot.hand.push("s", [_row(0, sym="c", price=5.0)])
     since = pot.matches(handle, None).position()
     assert pot.templates.add(handle, [{"sym": "c", "p": 3.0}, {"sym": "a", "p": None}]) == range(2, 4)
     assert list(pot.templates.members(handle)) == [0, 1, 2, 3]
-    # It answers over what was there before it.
+    # Its answer includes tuples from before it was added.
     assert pot.hand.invoke("alerts.2").table.to_pylist() == [{"sym": "c", "twice": 10.0}]
     pot.hand.push("s", [_row(1, price=9.0), _row(2, sym="c", price=9.0)])
-    assert [number for number, _ in _told(pot.matches(handle, since))] == [0, 2]
+    assert [number for number, _ in _numbered_rows(pot.matches(handle, since))] == [0, 2]
     assert pot.templates.remove(handle, [0, 3], None) == 2
     assert pot.templates.add(handle, pa.table({"P": [1], "SYM": ["a"]})) == range(4, 5)
     assert list(pot.templates.members(handle)) == [1, 2, 4]
     for gone in (0, 3, 5):
         with pytest.raises(UnknownQuery):
             pot.hand.invoke(f"{handle}.{gone}")
-    assert [number for number, _ in _told(pot.matches(handle, since))] == [2]
+    assert [number for number, _ in _numbered_rows(pot.matches(handle, since))] == [2]
     pot.hand.push("s", [_row(3, price=9.0)])
-    assert [number for number, _ in _told(pot.matches(handle, since))] == [2, 4]
+    assert [number for number, _ in _numbered_rows(pot.matches(handle, since))] == [2, 4]
 
 
-def test_an_added_query_is_told_of_tuples_after_it_however_slowly_it_is_followed(pot: Pot) -> None:
+def test_an_added_query_has_changes_for_later_tuples_only(pot: TemplatePot) -> None:
     handle = pot.templates.register(SQL, [{"sym": "a", "p": 0.0}], None)
     start = pot.matches(handle, None).position()
     pot.hand.push("s", [_row(0, price=1.0), _row(1, price=2.0)])
@@ -71,29 +71,31 @@ def test_an_added_query_is_told_of_tuples_after_it_however_slowly_it_is_followed
     pot.templates.add(handle, [{"sym": "a", "p": 0.5}])
     pot.hand.push("s", [_row(4, price=9.0)])
     everything = pot.matches(handle, start)
-    told = [(number, row["twice"]) for number, row in _told(everything)]
-    assert told == [(0, 2.0), (0, 4.0), (0, 6.0), (1, 6.0), (0, 2.4), (0, 18.0), (1, 18.0), (2, 18.0)]
-    # Who looked before the rules came goes on with the same, and so does everybody else.
-    assert _told(pot.matches(handle, first.position())) == _told(everything)[2:]
-    for place in range(len(told)):
-        assert _told(pot.matches(handle, everything.position(place))) == _told(everything)[place + 1 :]
+    expected = [(number, row["twice"]) for number, row in _numbered_rows(everything)]
+    assert expected == [(0, 2.0), (0, 4.0), (0, 6.0), (1, 6.0), (0, 2.4), (0, 18.0), (1, 18.0), (2, 18.0)]
+    # Following from any position returns the same changes.
+    assert _numbered_rows(pot.matches(handle, first.position())) == _numbered_rows(everything)[2:]
+    for index in range(len(expected)):
+        assert (
+            _numbered_rows(pot.matches(handle, everything.position(index))) == _numbered_rows(everything)[index + 1 :]
+        )
     pot.hand.seal(everything=True)
-    assert _told(pot.matches(handle, start)) == _told(everything)
+    assert _numbered_rows(pot.matches(handle, start)) == _numbered_rows(everything)
 
 
-def test_any_sequence_of_changes_tells_each_rule_of_its_tuples_once(pot: Pot) -> None:
+def test_random_sequences_of_rule_changes(pot: TemplatePot) -> None:
     for seed in range(4):
         _play(pot, random.Random(seed))
 
 
-def _play(pot: Pot, choose: random.Random) -> None:
-    """Rules come and go between pushes; a follower that looks now and then hears what each rule means."""
+def _play(pot: TemplatePot, choose: random.Random) -> None:
+    """Add and remove rules between pushes; a follower gets exactly the matches of each rule."""
     handle = pot.templates.register("SELECT price FROM s WHERE price > :p", [{"p": 4.0}, {"p": 8.0}], None)
     with pot.hand.catalog.read() as tx:
         ids = find_stream(tx, "s").next_id
     rules = {0: (4.0, 0), 1: (8.0, 0)}
     start = at = pot.matches(handle, None).position()
-    heard: list[tuple[int, float]] = []
+    delivered: list[tuple[int, float]] = []
     pushed: list[tuple[int, float]] = []
     for _ in range(40):
         step = choose.choice(["push", "push", "add", "remove", "look"])
@@ -111,9 +113,9 @@ def _play(pot: Pot, choose: random.Random) -> None:
             assert pot.templates.remove(handle, going, None) == len(going)
             rules = {number: rule for number, rule in rules.items() if number not in going}
         elif step == "look":
-            found = pot.matches(handle, at)
-            heard += [(number, row["price"]) for number, row in _told(found)]
-            at = found.position()
+            matches = pot.matches(handle, at)
+            delivered += [(number, row["price"]) for number, row in _numbered_rows(matches)]
+            at = matches.position()
     expected = [
         (number, price)
         for tuple_id, price in pushed
@@ -121,15 +123,15 @@ def _play(pot: Pot, choose: random.Random) -> None:
         if price > bound and tuple_id >= first
     ]
     assert _prices(pot, handle, start) == expected
-    live = [pair for pair in heard if pair[0] in rules]
-    assert live + _prices(pot, handle, at) == expected, "in several looks it is the same as in one"
+    live = [pair for pair in delivered if pair[0] in rules]
+    assert live + _prices(pot, handle, at) == expected, "several reads return the same as a single one"
 
 
-def _prices(pot: Pot, handle: str, since: str) -> list[tuple[int, float]]:
-    return [(number, row["price"]) for number, row in _told(pot.matches(handle, since))]
+def _prices(pot: TemplatePot, handle: str, since: str) -> list[tuple[int, float]]:
+    return [(number, row["price"]) for number, row in _numbered_rows(pot.matches(handle, since))]
 
 
-def test_adding_does_not_write_what_is_there_again_and_leaves_few_files(pot: Pot) -> None:
+def test_adding_rows_rewrites_little_and_leaves_few_files(pot: TemplatePot) -> None:
     handle = pot.templates.register(SQL, [{"sym": "a", "p": float(n)} for n in range(500)], None)
     (first,) = _files(pot)
     written: dict[str, int] = {}
@@ -139,17 +141,17 @@ def test_adding_does_not_write_what_is_there_again_and_leaves_few_files(pot: Pot
         assert pot.hand.catalog.root / parts[0].path == first
         assert len(parts) < 8
         written |= {part.path: part.rows for part in parts[1:]}
-    assert sum(written.values()) < 60 * 8, "a row is written again a few times only"
+    assert sum(written.values()) < 60 * 8, "a row is rewritten a few times only"
     assert len(pot.templates.members(handle)) == 560
     sweep(pot.hand.catalog, abandoned_after=-1, grace=-1)
     assert len(_files(pot)) == len(pot.templates.members(handle).parts)
     since = pot.matches(handle, None).position()
     pot.hand.push("s", [_row(0, sym="b", price=30.5), _row(1, price=1.5)])
-    told = [number for number, _ in _told(pot.matches(handle, since))]
-    assert told == [*range(500, 531), 0, 1]
+    numbers = [number for number, _ in _numbered_rows(pot.matches(handle, since))]
+    assert numbers == [*range(500, 531), 0, 1]
 
 
-def test_many_that_are_gone_are_left_out_of_the_files(pot: Pot) -> None:
+def test_files_are_rewritten_without_many_removed_rows(pot: TemplatePot) -> None:
     rows = 4 * MOST_GONE
     handle = pot.templates.register(SQL, [{"sym": "a", "p": float(n % 7)} for n in range(rows)], "alerts")
     pot.templates.add(handle, [{"sym": "b", "p": 0.0}])
@@ -160,31 +162,31 @@ def test_many_that_are_gone_are_left_out_of_the_files(pot: Pot) -> None:
     assert [members[0], members[1], members[-2], members[-1]] == [0, 2, rows - 2, rows]
     assert pot.templates.add(handle, [{"sym": "b", "p": 1.0}]) == range(rows + 1, rows + 2)
     pot.hand.push("s", [_row(0, price=0.5), _row(1, sym="b", price=9.0)])
-    told = [number for number, _ in _told(pot.matches(handle, since))]
-    assert told == [*(n for n in range(0, rows, 2) if n % 7 == 0), rows, rows + 1]
+    numbers = [number for number, _ in _numbered_rows(pot.matches(handle, since))]
+    assert numbers == [*(n for n in range(0, rows, 2) if n % 7 == 0), rows, rows + 1]
     with pytest.raises(UnknownQuery):
         pot.hand.invoke("alerts.1")
     assert pot.hand.invoke("alerts.0").table.num_rows == 1
     assert pot.templates.remove(handle, [*list(members), rows + 1], None) == rows // 2 + 2
-    assert (len(pot.templates.members(handle)), _told(pot.matches(handle, since))) == (0, [])
+    assert (len(pot.templates.members(handle)), _numbered_rows(pot.matches(handle, since))) == (0, [])
     pot.templates.add(handle, [{"sym": "a", "p": 0.0}])
     assert pot.templates.members(handle)[0] == rows + 2
 
 
-def test_places_and_numbers(pot: Pot) -> None:
+def test_indexes_and_numbers_of_members(pot: TemplatePot) -> None:
     handle = pot.templates.register(SQL, [{"sym": "a", "p": float(n)} for n in range(20)], None)
     for _ in range(3):
         pot.templates.add(handle, [{"sym": "a", "p": float(n)} for n in range(10)])
     pot.templates.remove(handle, [0, 1, 5, 19, 20, 33, 49], None)
     standing = [n for n in range(50) if n not in {0, 1, 5, 19, 20, 33, 49}]
     members = pot.templates.members(handle)
-    assert [members[place] for place in range(len(members))] == list(members) == standing
-    assert [members[place] for place in range(-len(members), 0)] == standing
+    assert [members[index] for index in range(len(members))] == list(members) == standing
+    assert [members[index] for index in range(-len(members), 0)] == standing
     assert members[3:9] == standing[3:9]
     assert [members.after(number) for number in (-1, 0, 5, 18, 49)] == [0, 0, 3, 16, 43]
-    for place in (43, -44):
+    for index in (43, -44):
         with pytest.raises(IndexError):
-            members[place]
+            members[index]
 
 
 @pytest.mark.parametrize(
@@ -201,7 +203,7 @@ def test_places_and_numbers(pot: Pot) -> None:
         ({"net": Decimal("1.50")}, [4]),
     ],
 )
-def test_removed_by_values(pot: Pot, where: dict[str, Any], removed: list[int]) -> None:
+def test_rows_are_removed_by_values(pot: TemplatePot, where: dict[str, Any], removed: list[int]) -> None:
     rows = [("a", 1.0, 1), ("a", 2.0, 1), ("b", 2.0, 2), ("b", 1.0, 1), ("c", 2.0, 1), (None, 9.0, 1)]
     table = [
         {"sym": sym, "p": p, "day": date(2026, 1, day), "n": 7 if number == 3 else number, "net": Decimal("1.25")}
@@ -214,7 +216,7 @@ def test_removed_by_values(pot: Pot, where: dict[str, Any], removed: list[int]) 
     assert list(pot.templates.members(handle)) == [n for n in range(6) if n not in removed]
 
 
-def test_what_cannot_be_changed_changes_nothing(pot: Pot) -> None:
+def test_invalid_changes_change_nothing(pot: TemplatePot) -> None:
     handle = pot.templates.register(SQL, [{"sym": "a", "p": 1.0}, {"sym": "b", "p": 2.0}], "alerts")
     templates = pot.templates
     before = templates.describe()
@@ -249,14 +251,14 @@ def test_what_cannot_be_changed_changes_nothing(pot: Pot) -> None:
     assert list(templates.members(handle)) == [0, 1]
 
 
-def test_labels_come_with_changes(pot: Pot) -> None:
+def test_labels_come_with_changes(pot: TemplatePot) -> None:
     rules = [{"sym": "a", "p": 1.0, "rule": "r-1"}, {"sym": "a", "p": 2.0, "rule": None}]
     handle = pot.templates.register(SQL, rules, None, label="RULE")
     since = pot.matches(handle, None).position()
     pot.templates.add(handle, [{"sym": "a", "p": 0.0, "rule": "r-3"}])
     pot.hand.push("s", [_row(0, price=9.0), _row(1, price=0.5)])
-    found = pot.matches(handle, since)
-    assert list(zip(found.numbers.tolist(), found.labels, strict=True)) == [
+    matches = pot.matches(handle, since)
+    assert list(zip(matches.numbers.tolist(), matches.labels, strict=True)) == [
         (0, "r-1"),
         (1, None),
         (2, "r-3"),
@@ -290,7 +292,7 @@ VALUES: list[dict[str, Any]] = [
     ],
 )
 @pytest.mark.parametrize("where", ["price > :n", "price / :n > 0.5 OR sym = :word"])
-def test_parameters_in_the_select_list(pot: Pot, items: str, where: str) -> None:
+def test_parameters_in_the_select_list(pot: TemplatePot, items: str, where: str) -> None:
     sql = f"SELECT {items} FROM s WHERE {where}"
     names = [name for name in VALUES[0] if f":{name}" in sql]
     values = [{name: row[name] for name in names} for row in VALUES]
@@ -298,18 +300,18 @@ def test_parameters_in_the_select_list(pot: Pot, items: str, where: str) -> None
     since = pot.matches(handle, None).position()
     pot.templates.add(handle, values[2:])
     pot.hand.push("s", [_row(n, price=float(n), net=Decimal("1.25")) for n in range(5)])
-    told: dict[int, list[dict[str, Any]]] = {}
-    found = pot.matches(handle, since)
-    for number, row in _told(found):
-        told.setdefault(number, []).append(row)
+    rows_by_number: dict[int, list[dict[str, Any]]] = {}
+    matches = pot.matches(handle, since)
+    for number, row in _numbered_rows(matches):
+        rows_by_number.setdefault(number, []).append(row)
     for number in range(3):
         answer = pot.hand.invoke(f"{handle}.{number}").table
-        assert answer.to_pylist() == told.get(number, [])
-        assert answer.schema == found.new.rows.schema
-    assert told
+        assert answer.to_pylist() == rows_by_number.get(number, [])
+        assert answer.schema == matches.news.rows.schema
+    assert rows_by_number
 
 
-def test_parameters_in_having(pot: Pot) -> None:
+def test_parameters_in_having(pot: TemplatePot) -> None:
     sql = (
         "SELECT :limit AS limit, sym, count(*) AS n, count(*) FILTER (WHERE price > :least) AS high"
         " FROM s WHERE qty > :q GROUP BY sym HAVING count(*) > :n ORDER BY sym"
@@ -327,7 +329,7 @@ def test_parameters_in_having(pot: Pot) -> None:
         pot.matches(handle, None)
 
 
-def test_dropped_with_all_its_files(pot: Pot) -> None:
+def test_dropping_a_template_removes_its_files(pot: TemplatePot) -> None:
     handles = [pot.templates.register(SQL, [{"sym": "a", "p": float(n)} for n in range(50)], None) for _ in range(2)]
     for handle in handles:
         pot.templates.add(handle, [{"sym": "a", "p": 1.0}])
@@ -344,7 +346,7 @@ def test_dropped_with_all_its_files(pot: Pot) -> None:
             assert tx.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0
 
 
-def test_a_pot_from_before_templates_changed(pot: Pot) -> None:
+def test_templates_of_an_older_pot(pot: TemplatePot) -> None:
     handle = pot.templates.register(SQL, [{"sym": "a", "p": 1.0}, {"sym": "b", "p": 2.0}], None)
     with pot.hand.catalog.write() as tx:
         tx.exec_driver_sql("DROP TABLE template_heads")
@@ -359,16 +361,16 @@ def test_a_pot_from_before_templates_changed(pot: Pot) -> None:
     catalog.close()
 
 
-def test_changes_that_come_together_all_count(pot: Pot) -> None:
+def test_concurrent_changes(pot: TemplatePot) -> None:
     handle = pot.templates.register(SQL, [{"sym": "a", "p": -1.0}], None)
     root = pot.hand.catalog.root
-    taken: list[range] = []
+    ranges: list[range] = []
 
     def add(worker: int) -> None:
         catalog = Catalog(root)
         templates = Templates(catalog, NamedStreams(catalog), Invoker(catalog))
         for number in range(5):
-            taken.append(templates.add(handle, [{"sym": "a", "p": worker * 100.0 + number}] * 2))
+            ranges.append(templates.add(handle, [{"sym": "a", "p": worker * 100.0 + number}] * 2))
         catalog.close()
 
     threads = [threading.Thread(target=add, args=(worker,)) for worker in range(4)]
@@ -376,7 +378,7 @@ def test_changes_that_come_together_all_count(pot: Pot) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(number for one in taken for number in one) == list(range(1, 41))
+    assert sorted(number for numbers in ranges for number in numbers) == list(range(1, 41))
     with pot.hand.catalog.read() as tx:
         members = load_members(tx, root, pot.templates.find(handle))
     assert list(members) == list(range(41))
@@ -400,29 +402,29 @@ else:
 """
 
 
-@pytest.mark.parametrize("what", ["add", "remove"])
-@pytest.mark.parametrize("place", ["before_write", "before_commit", "in_commit", "after_commit"])
-def test_killed(pot: Pot, crash_dir: Path, place: str, what: str) -> None:
+@pytest.mark.parametrize("action", ["add", "remove"])
+@pytest.mark.parametrize("point", ["before_write", "before_commit", "in_commit", "after_commit"])
+def test_killed(pot: TemplatePot, crash_dir: Path, point: str, action: str) -> None:
     root = pot.hand.catalog.root
     handle = pot.templates.register("SELECT * FROM s WHERE qty > :n", [{"n": n} for n in range(2000)], None)
     pot.templates.add(handle, [{"n": 5}] * 20)
-    (crash_dir / f"template.{place}").touch()
+    (crash_dir / f"template.{point}").touch()
     done = subprocess.run(
-        [sys.executable, "-c", CODE, str(root), handle, what],
+        [sys.executable, "-c", CODE, str(root), handle, action],
         env={**os.environ, "TUREEN_CRASH_DIR": str(crash_dir)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == -9, f"it did not die: {done.stderr}"
+    assert done.returncode == -9, f"the process was not killed: {done.stderr}"
     catalog = Catalog(root)
     sweep(catalog, abandoned_after=-1, grace=-1)
     catalog.close()
     members = pot.templates.members(handle)
-    after = 2070 if what == "add" else 30
-    assert len(members) == (after if place == "after_commit" else 2020)
+    after = 2070 if action == "add" else 30
+    assert len(members) == (after if point == "after_commit" else 2020)
     assert len(_files(pot)) == len(members.parts)
     since = pot.matches(handle, None).position()
     pot.hand.push("s", [_row(0, qty=1)])
-    expected = 2 if place == "after_commit" and what == "add" else 1
-    assert len(_told(pot.matches(handle, since))) == expected
+    expected = 2 if point == "after_commit" and action == "add" else 1
+    assert len(_numbered_rows(pot.matches(handle, since))) == expected

@@ -1,4 +1,4 @@
-"""Parameters in the select list of a template: a query that raises there does not stop the others."""
+"""Parameters in the select list of a template: a query that fails there does not stop the others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.test_templates import Pot, _row, _told
+from tests.engine.test_templates import TemplatePot, _numbered_rows, _row
 from tureen.errors import QueryFailed
 from tureen.results import pairing
 
@@ -15,27 +15,27 @@ SQL = "SELECT sym, qty DIV :p AS share FROM s WHERE price > :p"
 
 
 @pytest.fixture
-def pot(tmp_path: Path) -> Iterator[Pot]:
-    """A pot with one stream."""
-    made = Pot(tmp_path)
-    yield made
-    made.hand.close()
+def pot(tmp_path: Path) -> Iterator[TemplatePot]:
+    """A pot with a stream."""
+    pot = TemplatePot(tmp_path)
+    yield pot
+    pot.hand.close()
 
 
-def test_one_that_raises_does_not_stop_the_others(pot: Pot) -> None:
+def test_a_query_that_fails_does_not_stop_the_others(pot: TemplatePot) -> None:
     handle = pot.templates.register(SQL, [{"p": p} for p in (1, 0, 2, 0, 4)], "shares")
     since = pot.matches(handle, None).position()
     pot.hand.push("s", [_row(0, price=3.0, qty=100), _row(1, price=9.0, qty=100)])
-    found = pot.matches(handle, since)
-    told = [(number, row["share"]) for number, row in _told(found)]
-    assert told == [(0, 100), (2, 50), (0, 100), (2, 50), (4, 25)]
-    assert len(pot.matches(handle, found.position())) == 0, "whoever follows gets past it"
+    matches = pot.matches(handle, since)
+    shares = [(number, row["share"]) for number, row in _numbered_rows(matches)]
+    assert shares == [(0, 100), (2, 50), (0, 100), (2, 50), (4, 25)]
+    assert len(pot.matches(handle, matches.position())) == 0, "followers get past it"
     with pytest.raises(QueryFailed):
         pot.hand.invoke(f"{handle}.1")
     assert len(pot.hand.invoke(f"{handle}.0")) == 2
 
 
-def test_too_many_that_raise_fail(pot: Pot) -> None:
+def test_too_many_failing_queries_fail_the_template(pot: TemplatePot) -> None:
     handle = pot.templates.register(SQL, [{"p": 0}] * (pairing.MOST_RAISING + 1), None)
     since = pot.matches(handle, None).position()
     pot.hand.push("s", [_row(0, price=3.0, qty=100)])

@@ -1,4 +1,4 @@
-"""Templates: one text and many rows of parameters answer as that many queries registered one by one."""
+"""Templates: a text with rows of parameters answers like as many queries registered one by one."""
 
 from __future__ import annotations
 
@@ -41,33 +41,33 @@ SCHEMA = "sym STRING, price DOUBLE, qty BIGINT, net DECIMAL(10,2), day DATE, ok 
 SQL = "SELECT sym, price * 2 AS twice FROM s WHERE sym = :sym AND price > :p"
 
 
-class Pot:
-    """A pot turned by hand, and its templates."""
+class TemplatePot:
+    """A pot and its templates."""
 
     def __init__(self, root: Path) -> None:
         self.hand = HandTurned(root)
         self.hand.create_stream("s", SCHEMA, time="ts")
         self.templates = Templates(self.hand.catalog, NamedStreams(self.hand.catalog), self.hand.invoker)
 
-    def matches(self, handle: str, since: str | None) -> TemplateMatches:
-        """What came for a template's queries since a position."""
+    def matches(self, handle: str, since: str | None) -> Matches:
+        """The changes of a template's queries since a position."""
         return self.templates.matches(handle, None if since is None else Position.parse(since))
 
 
 @pytest.fixture
-def pot(tmp_path: Path) -> Iterator[Pot]:
-    """A pot with one stream."""
-    made = Pot(tmp_path)
-    yield made
-    made.hand.close()
+def pot(tmp_path: Path) -> Iterator[TemplatePot]:
+    """A pot with a stream."""
+    pot = TemplatePot(tmp_path)
+    yield pot
+    pot.hand.close()
 
 
 def _row(number: int, **values: Any) -> dict[str, Any]:
     return {"sym": "a", "price": 1.0, "qty": 1, "ts": BASE + timedelta(seconds=number), **values}
 
 
-def _told(found: TemplateMatches) -> list[tuple[int, dict[str, Any]]]:
-    return list(zip(found.numbers.tolist(), found.new.rows.to_pylist(), strict=True))
+def _numbered_rows(matches: Matches) -> list[tuple[int, dict[str, Any]]]:
+    return list(zip(matches.numbers.tolist(), matches.news.rows.to_pylist(), strict=True))
 
 
 ODD_TEXTS = ["it's", 'say "so"', "back\\slash", "", "new\nline", "100%", "\U0001f600", ":p", "-- no comment", None]
@@ -85,7 +85,7 @@ ODD_TEXTS = ["it's", 'say "so"', "back\\slash", "", "new\nline", "100%", "\U0001
         ("ok = :x OR :x IS NULL", [True, False, None]),
     ],
 )
-def test_each_row_of_parameters_is_a_query_of_its_own(pot: Pot, where: str, values: list[Any]) -> None:
+def test_each_row_of_parameters_is_a_query(pot: TemplatePot, where: str, values: list[Any]) -> None:
     sql = f"SELECT * FROM s WHERE {where}"
     handle = pot.templates.register(sql, [{"x": value} for value in values], None)
     since = pot.matches(handle, None).position()
@@ -104,37 +104,37 @@ def test_each_row_of_parameters_is_a_query_of_its_own(pot: Pot, where: str, valu
         )
     ]
     pot.hand.push("s", rows)
-    found: dict[int, list[dict[str, Any]]] = {}
-    for number, row in _told(pot.matches(handle, since)):
-        found.setdefault(number, []).append(row)
+    rows_by_number: dict[int, list[dict[str, Any]]] = {}
+    for number, row in _numbered_rows(pot.matches(handle, since)):
+        rows_by_number.setdefault(number, []).append(row)
     for number in range(len(values)):
         answer = pot.hand.invoke(f"{handle}.{number}")
-        assert repr(answer.table.to_pylist()) == repr(found.get(number, []))
-    assert any(found.values())
+        assert repr(answer.table.to_pylist()) == repr(rows_by_number.get(number, []))
+    assert any(rows_by_number.values())
 
 
-def test_changes_of_all_queries_in_order_from_every_position_on(pot: Pot) -> None:
+def test_changes_are_in_order_from_every_position(pot: TemplatePot) -> None:
     params = [{"sym": sym, "p": p} for sym in "ab" for p in (0.0, 5.0)]
     handle = pot.templates.register(SQL, params, "alerts")
     start = pot.matches(handle, None).position()
     pot.hand.push("s", [_row(2, price=9.0), _row(1, sym="b", price=3.0), _row(3, sym="c", price=9.0)])
     pot.hand.push("s", [_row(0, price=1.0)])
     everything = pot.matches(handle, start)
-    told = _told(everything)
-    # Within a push, ids follow time.
-    assert told == [
+    changes = _numbered_rows(everything)
+    # Within a push, ids are in time order.
+    assert changes == [
         (2, {"sym": "b", "twice": 6.0}),
         (0, {"sym": "a", "twice": 18.0}),
         (1, {"sym": "a", "twice": 18.0}),
         (0, {"sym": "a", "twice": 2.0}),
     ]
     pot.hand.seal(everything=True)
-    for place in range(len(told)):
-        assert _told(pot.matches(handle, everything.position(place))) == told[place + 1 :]
-    assert _told(pot.matches(handle, everything.position())) == []
+    for index in range(len(changes)):
+        assert _numbered_rows(pot.matches(handle, everything.position(index))) == changes[index + 1 :]
+    assert _numbered_rows(pot.matches(handle, everything.position())) == []
 
 
-def test_unregistered_one_by_one_and_all_together(pot: Pot) -> None:
+def test_unregistering_members_and_templates(pot: TemplatePot) -> None:
     handle = pot.templates.register(SQL, [{"sym": "a", "p": float(p)} for p in range(5)], "alerts")
     since = pot.matches(handle, None).position()
     with pot.hand.catalog.write() as tx:
@@ -142,7 +142,7 @@ def test_unregistered_one_by_one_and_all_together(pot: Pot) -> None:
     with pytest.raises(UnknownQuery), pot.hand.catalog.write() as tx:
         drop_member(tx, pot.hand.catalog.root, f"{handle}.1")
     pot.hand.push("s", [_row(0, price=3.5)])
-    assert [number for number, _ in _told(pot.matches(handle, since))] == [0, 2, 3]
+    assert [number for number, _ in _numbered_rows(pot.matches(handle, since))] == [0, 2, 3]
     assert list(pot.templates.members(handle)) == [0, 2, 3, 4]
     assert pot.hand.invoke("alerts.0").table.num_rows == 1
     for gone in ("alerts.1", "alerts.5", "alerts.x", f"{handle}.-1"):
@@ -155,7 +155,7 @@ def test_unregistered_one_by_one_and_all_together(pot: Pot) -> None:
         pot.matches(handle, since)
 
 
-def test_a_dropped_stream_takes_its_templates_along(pot: Pot) -> None:
+def test_dropping_a_stream_drops_its_templates(pot: TemplatePot) -> None:
     handle = pot.templates.register(SQL, [{"sym": "a", "p": 1.0}], None)
     with pot.hand.catalog.write() as tx:
         drop_stream(tx, find_stream(tx, "s"))
@@ -195,57 +195,59 @@ def test_a_dropped_stream_takes_its_templates_along(pot: Pot) -> None:
         ("SELECT * FROM s WHERE sym LIKE :x", [{"x": "a%"}], Unsupported, "constant"),
     ],
 )
-def test_what_cannot_stand_changes_nothing(pot: Pot, sql: str, params: Any, kind: type[Exception], says: str) -> None:
+def test_invalid_templates_change_nothing(
+    pot: TemplatePot, sql: str, params: Any, kind: type[Exception], says: str
+) -> None:
     with pytest.raises(kind, match=says):
         pot.templates.register(sql, params, "bad")
     assert pot.templates.describe() == []
 
 
-def test_a_minus_before_a_negative_value_is_no_comment(pot: Pot) -> None:
+def test_a_minus_before_a_negative_value_is_not_a_comment(pot: TemplatePot) -> None:
     handle = pot.templates.register("SELECT qty FROM s WHERE qty\n-:x\n> 3", [{"x": 1}, {"x": -5}], None)
     since = pot.matches(handle, None).position()
     pot.hand.push("s", [_row(number, qty=number) for number in range(10)])
-    numbers = [number for number, _ in _told(pot.matches(handle, since))]
+    numbers = [number for number, _ in _numbered_rows(pot.matches(handle, since))]
     for number in (0, 1):
         assert len(pot.hand.invoke(f"{handle}.{number}")) == numbers.count(number) > 0
 
 
 @pytest.mark.parametrize("where", ["qty > :k OR TRUE", "qty > :k AND 1 = 2", "qty = :k AND qty > 5 AND qty < 3"])
-def test_a_condition_that_is_constant_is_followed_too(pot: Pot, where: str) -> None:
+def test_constant_conditions_have_changes(pot: TemplatePot, where: str) -> None:
     handle = pot.templates.register(f"SELECT qty FROM s WHERE {where}", [{"k": 1}, {"k": 2}], None)
     since = pot.matches(handle, None).position()
     pot.hand.push("s", [_row(0, qty=7)])
-    assert len(_told(pot.matches(handle, since))) == (2 if "TRUE" in where else 0)
+    assert len(_numbered_rows(pot.matches(handle, since))) == (2 if "TRUE" in where else 0)
 
 
-def test_queries_that_use_now_answer_and_are_not_followed(pot: Pot) -> None:
+def test_queries_that_use_now_have_no_changes(pot: TemplatePot) -> None:
     sql = "SELECT sym, qty FROM s WHERE qty > :q AND ts < NOW - INTERVAL 1 MINUTE"
     handle = pot.templates.register(sql, [{"q": 1}, {"q": 2}], None)
     pot.hand.push("s", [{"sym": "a", "qty": n, "ts": BASE + timedelta(minutes=n)} for n in (1, 2, 3)])
-    for number, wanted in ((0, [2]), (1, [])):
+    for number, expected in ((0, [2]), (1, [])):
         answer = pot.hand.invoke(f"{handle}.{number}", int((BASE + timedelta(minutes=3, seconds=30)).timestamp() * 1e6))
-        assert [row["qty"] for row in answer] == wanted
+        assert [row["qty"] for row in answer] == expected
     with pytest.raises(Unsupported, match="has no changes"):
         pot.matches(handle, None)
     assert pot.templates.explain(handle)["matching"]
 
 
-def test_a_query_that_raises_does_not_stop_the_others(pot: Pot) -> None:
+def test_a_query_that_fails_does_not_stop_the_others(pot: TemplatePot) -> None:
     handle = pot.templates.register("SELECT qty FROM s WHERE qty / :p > 1", [{"p": p} for p in (1, 2, 0, 3)], None)
     since = pot.matches(handle, None).position()
     pot.hand.push("s", [_row(0, qty=5), _row(1, qty=1)])
-    assert [number for number, _ in _told(pot.matches(handle, since))] == [0, 1, 3]
+    assert [number for number, _ in _numbered_rows(pot.matches(handle, since))] == [0, 1, 3]
     with pytest.raises(QueryFailed):
         pot.hand.invoke(f"{handle}.2")
 
 
-def test_a_name_is_given_once(pot: Pot) -> None:
+def test_duplicate_template_names_are_rejected(pot: TemplatePot) -> None:
     pot.templates.register(SQL, [{"sym": "a", "p": 1.0}], "alerts")
     with pytest.raises(DuplicateName):
         pot.templates.register(SQL, [{"sym": "a", "p": 1.0}], "ALERTS")
 
 
-def test_a_template_and_a_single_query_say_how_they_are_matched(pot: Pot) -> None:
+def test_explain_of_a_template_and_a_single_query(pot: TemplatePot) -> None:
     handle = pot.templates.register(SQL, [{"sym": f"s{number}", "p": 0.5 * number} for number in range(40)], "alerts")
     about = pot.templates.explain(handle)
     key = {"column": "sym", "keys": 40, "clauses": 40, "residual": "price"}
@@ -276,10 +278,10 @@ templates.register("SELECT * FROM s WHERE qty > :n", [{"n": number} for number i
 """
 
 
-@pytest.mark.parametrize("place", ["before_write", "before_commit", "in_commit", "after_commit"])
-def test_killed(pot: Pot, crash_dir: Path, place: str) -> None:
+@pytest.mark.parametrize("point", ["before_write", "before_commit", "in_commit", "after_commit"])
+def test_killed(pot: TemplatePot, crash_dir: Path, point: str) -> None:
     root = pot.hand.catalog.root
-    (crash_dir / f"template.{place}").touch()
+    (crash_dir / f"template.{point}").touch()
     done = subprocess.run(
         [sys.executable, "-c", CODE, str(root)],
         env={**os.environ, "TUREEN_CRASH_DIR": str(crash_dir)},
@@ -287,17 +289,17 @@ def test_killed(pot: Pot, crash_dir: Path, place: str) -> None:
         text=True,
         check=False,
     )
-    assert done.returncode == -9, f"it did not die: {done.stderr}"
+    assert done.returncode == -9, f"the process was not killed: {done.stderr}"
     catalog = Catalog(root)
     sweep(catalog, abandoned_after=-1, grace=-1)
     standing = [count for _, count in pot.templates.describe()]
-    assert standing == ([1000] if place == "after_commit" else [])
+    assert standing == ([1000] if point == "after_commit" else [])
     files = list((root / "templates").rglob("*"))
     assert len(files) == len(standing)
     catalog.close()
 
 
-def test_a_hundred_thousand_through_spark(soup: tureen.Soup) -> None:
+def test_a_hundred_thousand_queries_on_spark(soup: tureen.Soup) -> None:
     soup.create_stream("many", "key INT, v DOUBLE, ts TIMESTAMP", time="ts")
     params = pa.table({"key": pa.array(range(100_000), pa.int32()), "least": pa.array([0.5] * 100_000)})
     before = soup.status()["queries"]
@@ -311,7 +313,7 @@ def test_a_hundred_thousand_through_spark(soup: tureen.Soup) -> None:
     assert soup.query("many-alerts.7").invoke().table.to_pylist() == [{"key": 7, "v": 0.9}]
     alerts[7].unregister()
     assert len(alerts) == 99_999
-    assert [one.id for one in alerts[6:9]] == [f"{alerts.id}.{number}" for number in (6, 8, 9)]
+    assert [query.id for query in alerts[6:9]] == [f"{alerts.id}.{number}" for number in (6, 8, 9)]
     assert soup.templates()[-1]["queries"] == 99_999
     soup.template("many-alerts").unregister()
     with pytest.raises(UnknownQuery):

@@ -1,4 +1,4 @@
-"""Writers that read their own pushes, beside readers and those who register: see `tests/engine/traffic.py`."""
+"""Writers that read their own pushes, with concurrent readers and registrations: see `tests/engine/traffic.py`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from tests.engine.traffic import Traffic
 PUSHES = 6
 
 
-def test_no_answer_lacks_what_was_waited_for_or_seen(soup: tureen.Soup, crash_dir: Path) -> None:
+def test_no_answer_lacks_rows_that_were_waited_for_or_seen(soup: tureen.Soup, crash_dir: Path) -> None:
     soup.start(wait=120)
-    # In every process, between SQLite's commit and the word in shared memory that tells of it.
+    # In every process, delay between SQLite's commit and the update of the word in shared memory.
     (crash_dir / "commit.before_word.hold").write_text("0.02")
     traffic = Traffic(soup, 1, lambda pushes: pushes < PUSHES)
     traffic.run()

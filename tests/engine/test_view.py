@@ -1,4 +1,4 @@
-"""What a process keeps of the catalog: standing queries, until one of them is changed or goes, whoever does it."""
+"""The cache of standing queries: valid until any process changes or unregisters one of them."""
 
 from __future__ import annotations
 
@@ -38,34 +38,36 @@ def catalog(tmp_path: Path) -> Iterator[Catalog]:
 
 @pytest.fixture
 def others(catalog: Catalog) -> Iterator[Catalog]:
-    """The catalog as another process has it."""
+    """The catalog of another process."""
     other = Catalog(catalog.root)
     yield other
     other.close()
 
 
-def wanted(low: int, *, eager: bool | None = None, name: str | None = None) -> Registration:
+def registration(low: int, *, eager: bool | None = None, name: str | None = None) -> Registration:
     clause = (Within("a", (Interval(low=low),)),)
     return Registration(f"SELECT a FROM s WHERE a >= {low}", "", (NewInput(1, clause),), eager, name)
 
 
-def test_other_commits_leave_what_is_kept(catalog: Catalog, others: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    handle = change(catalog, wanted(1, name="one"))
+def test_other_commits_do_not_invalidate_the_cache(
+    catalog: Catalog, others: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle = change(catalog, registration(1, name="one"))
     view = View(catalog)
     view.refresh()
-    kept = view.query(handle), view.query("one")
-    assert kept[0] == kept[1]
-    change(others, wanted(2))
+    before = view.query(handle), view.query("one")
+    assert before[0] == before[1]
+    change(others, registration(2))
     with others.write() as tx:
         tx.execute(update(streams).values(next_id=7))
     monkeypatch.setattr(module, "find_query", None)
     view.refresh()
-    assert (view.query(handle), view.query("one")) == kept
-    assert view.query(handle, at_least=others.seq()) is kept[0]
+    assert (view.query(handle), view.query("one")) == before
+    assert view.query(handle, at_least=others.seq()) is before[0]
 
 
 def test_a_change_of_a_query_or_its_clause_is_seen(catalog: Catalog, others: Catalog) -> None:
-    handle = change(catalog, wanted(1, name="one"))
+    handle = change(catalog, registration(1, name="one"))
     view = View(catalog)
     view.refresh()
     first = view.query(handle)
@@ -91,8 +93,8 @@ def test_a_change_of_a_query_or_its_clause_is_seen(catalog: Catalog, others: Cat
         view.query(handle)
 
 
-def test_an_older_view_is_not_enough_for_a_younger_state(catalog: Catalog, others: Catalog) -> None:
-    handle = change(catalog, wanted(1))
+def test_at_least_reads_a_newer_state(catalog: Catalog, others: Catalog) -> None:
+    handle = change(catalog, registration(1))
     view = View(catalog)
     view.refresh()
     clause = view.query(handle).stream.clause_id
@@ -103,12 +105,12 @@ def test_an_older_view_is_not_enough_for_a_younger_state(catalog: Catalog, other
     assert view.query(handle, at_least=others.seq()).stream.number is not None
 
 
-def test_a_name_that_another_query_took_over(catalog: Catalog, others: Catalog) -> None:
-    handle = change(catalog, wanted(1, name="one"))
+def test_a_name_reused_by_another_query(catalog: Catalog, others: Catalog) -> None:
+    handle = change(catalog, registration(1, name="one"))
     view = View(catalog)
     view.refresh()
     assert view.query("one").id == handle
-    _, new = change_together(others, [Unregistration(handle), wanted(2, name="one")])
+    _, new = change_together(others, [Gone(handle), registration(2, name="one")])
     view.refresh()
     assert view.query("one").id == new
     with others.write() as tx:
@@ -117,7 +119,7 @@ def test_a_name_that_another_query_took_over(catalog: Catalog, others: Catalog) 
     assert view.query("two").id == new
 
 
-def test_members_of_a_template_that_is_shared_and_goes(catalog: Catalog, others: Catalog) -> None:
+def test_members_of_a_template_are_shared_and_dropped(catalog: Catalog, others: Catalog) -> None:
     view = View(catalog)
     templates = Templates(others, NamedStreams(others), Invoker(others))
     handle = templates.register("SELECT a FROM s WHERE a > :low", [{"low": 1}, {"low": 2}], "many", None)
@@ -140,7 +142,7 @@ def test_members_of_a_template_that_is_shared_and_goes(catalog: Catalog, others:
         view.query(f"{handle}.0")
 
 
-def test_a_pot_without_the_counter_gets_it(tmp_path: Path) -> None:
+def test_the_change_counter_is_added_to_older_pots(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path, create=True)
     with catalog.write() as tx:
         for (name,) in tx.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
@@ -150,7 +152,7 @@ def test_a_pot_without_the_counter_gets_it(tmp_path: Path) -> None:
     again = Catalog(tmp_path)
     with again.write() as tx:
         create_stream(tx, "s", Schema.parse("a INT"), clock="wall", retain=None, source=None)
-    handle = change(again, wanted(1))
+    handle = change(again, registration(1))
     view = View(again)
     view.refresh()
     assert not view.query(handle).shared

@@ -1,6 +1,6 @@
-"""Many threads on one pot that check what they are answered: nothing that was waited for or seen before is missing.
+"""Many threads on a pot that check their answers: no row is missing that was waited for or seen before.
 
-`run` is used by the tests for a few pushes. `python -m tests.engine.traffic --minutes 10` runs it on a pot of its own.
+Tests run a few pushes. `python -m tests.engine.traffic --minutes 10` runs for longer on a temporary pot.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ import tureen
 from tureen.errors import UnknownQuery
 
 WRITERS, READERS, REGISTRARS = 4, 3, 2
-PATIENCE = 120.0
+TIMEOUT = 120.0
 
 
 class Traffic:
-    """Threads that push and read their own pushes, that read, that register and unregister, and one that follows."""
+    """Threads that push and read their own pushes, read, register and unregister, and a follower."""
 
-    def __init__(self, soup: tureen.Soup, seed: int, go_on: Callable[[int], bool]) -> None:
-        """Create a stream; a writer makes another push while `go_on` says so of the number that it made."""
-        self._soup, self._seed, self._go_on = soup, seed, go_on
+    def __init__(self, soup: tureen.Soup, seed: int, should_continue: Callable[[int], bool]) -> None:
+        """Create a stream; writers push while `should_continue` is true for the number of their pushes."""
+        self._soup, self._seed, self._should_continue = soup, seed, should_continue
         self._name = f"traffic_{seed}"
         soup.create_stream(self._name, "writer INT, n INT")
-        self._own = [soup.register(self._select(writer)) for writer in range(WRITERS)]
+        self._queries = [soup.register(self._select(writer)) for writer in range(WRITERS)]
         self._done = threading.Event()
-        self._in = [0] * WRITERS
-        """How many rows of each writer are known to be in: somebody was answered so."""
+        self._visible = [0] * WRITERS
+        """The number of rows of each writer that are known to be visible."""
         self.pushes = 0
         self.reads = 0
         self.violations: list[str] = []
@@ -42,7 +42,7 @@ class Traffic:
         return f"SELECT n FROM {self._name} WHERE writer = {writer}"
 
     def run(self) -> None:
-        """Start all threads, and return when they have ended."""
+        """Run all threads until they end."""
         writers = [threading.Thread(target=self._guard, args=(self._write, number)) for number in range(WRITERS)]
         others = [threading.Thread(target=self._guard, args=(self._read, number)) for number in range(READERS)]
         others += [threading.Thread(target=self._guard, args=(self._register, number)) for number in range(REGISTRARS)]
@@ -62,29 +62,29 @@ class Traffic:
         except Exception as error:
             self.violations.append(f"{work.__name__} {number}: {error!r}")
 
-    def _check(self, holds: bool, what: str) -> None:
+    def _check(self, holds: bool, message: str) -> None:
         self.reads += 1
         if not holds:
-            self.violations.append(what)
+            self.violations.append(message)
 
     def _write(self, random: Random, writer: int) -> None:
         pushed, pushes = 0, 0
-        while self._go_on(pushes):
+        while self._should_continue(pushes):
             size = random.randint(1, 8)
             at = self._soup.push(self._name, [{"writer": writer, "n": pushed + row} for row in range(size)])
             pushed, pushes = pushed + size, pushes + 1
-            count = len(self._own[writer].invoke(wait_for=at, timeout=PATIENCE))
+            count = len(self._queries[writer].invoke(wait_for=at, timeout=TIMEOUT))
             self._check(count == pushed, f"writer {writer}: pushed {pushed}, reads {count}")
-            self._in[writer] = pushed
+            self._visible[writer] = pushed
         self.pushes += pushes
 
     def _read(self, random: Random, reader: int) -> None:
         seen = [0] * WRITERS
         while not self._done.is_set():
             writer = random.randrange(WRITERS)
-            known, position = max(seen[writer], self._in[writer]), self._soup.status()["position"]
-            answer = self._own[writer].invoke()
-            self._check(len(answer) >= known, f"reader {reader}: saw {known}, reads {len(answer)}")
+            seen_rows, position = max(seen[writer], self._visible[writer]), self._soup.status()["position"]
+            answer = self._queries[writer].invoke()
+            self._check(len(answer) >= seen_rows, f"reader {reader}: saw {seen_rows}, reads {len(answer)}")
             self._check(answer.position >= position, f"reader {reader}: saw {position}, reads {answer.position}")
             seen[writer] = len(answer)
 
@@ -92,11 +92,11 @@ class Traffic:
         while not self._done.is_set():
             writer = random.randrange(WRITERS)
             query = self._soup.register(self._select(writer), materialize=random.random() < 0.5)
-            known = self._in[writer]
+            seen_rows = self._visible[writer]
             for _ in range(random.randint(1, 5)):
                 count = len(query.invoke())
-                self._check(count >= known, f"registrar {registrar}: saw {known}, reads {count}")
-                known = max(count, self._in[writer])
+                self._check(count >= seen_rows, f"registrar {registrar}: saw {seen_rows}, reads {count}")
+                seen_rows = max(count, self._visible[writer])
             query.unregister()
             try:
                 query.invoke()
@@ -105,35 +105,37 @@ class Traffic:
                 self._check(True, "")
 
     def _follow(self, _random: Random, _number: int) -> None:
-        """Every row joins the answer of its writer's query once, in order."""
-        told: Counter[str] = Counter()
-        handles = {query.id: writer for writer, query in enumerate(self._own)}
+        """Check that every row is a change of its writer's query once, in order."""
+        delivered: Counter[str] = Counter()
+        handles = {query.id: writer for writer, query in enumerate(self._queries)}
         at = self._start
-        while not self._done.is_set() or any(told[query.id] < self._in[handles[query.id]] for query in self._own):
-            before = sum(told.values())
+        while not self._done.is_set() or any(
+            delivered[query.id] < self._visible[handles[query.id]] for query in self._queries
+        ):
+            before = sum(delivered.values())
             for change in self._soup.feed(since=at, timeout=1.0):
                 at = change.position
                 if change.query in handles:
-                    expected = told[change.query]
+                    expected = delivered[change.query]
                     self._check(
-                        change.row["n"] == expected, f"follower: row {change.row['n']} comes instead of {expected}"
+                        change.row["n"] == expected, f"follower: got row {change.row['n']} instead of {expected}"
                     )
-                    told[change.query] += 1
-            if self._done.is_set() and sum(told.values()) == before:
-                missing = {handles[key]: self._in[handles[key]] - told[key] for key in handles}
-                self._check(False, f"follower: rows that never came, by writer: {missing}")
+                    delivered[change.query] += 1
+            if self._done.is_set() and sum(delivered.values()) == before:
+                missing = {handles[key]: self._visible[handles[key]] - delivered[key] for key in handles}
+                self._check(False, f"follower: missing rows by writer: {missing}")
                 return
 
 
 def main() -> int:
-    """Run for some minutes and print what was violated."""
+    """Run for some minutes and print the violations."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     until = time.monotonic() + 60 * arguments.minutes
     with tempfile.TemporaryDirectory() as root, tureen.open(Path(root, "pot"), mode="write") as soup:
-        soup.start(wait=PATIENCE)
+        soup.start(wait=TIMEOUT)
         traffic = Traffic(soup, arguments.seed, lambda _: time.monotonic() < until)
         traffic.run()
     for violation in traffic.violations:
