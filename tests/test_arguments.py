@@ -1,4 +1,4 @@
-"""What callers give wrongly is refused, alone and before anything is done."""
+"""Invalid arguments are rejected before anything is done."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_priorities(bad: Any, tmp_path: Path) -> None:
     tureen.open(tmp_path, nice=19).close()
 
 
-def test_a_bad_name_is_shown_in_quotes() -> None:
+def test_invalid_names_are_quoted_in_errors() -> None:
     with pytest.raises(TureenError, match=r"^'x\\n' is no name for a query"):
         check_name("x\n", "query")
 
@@ -58,13 +58,13 @@ def test_sources(bad: Any) -> None:
 
 
 @pytest.mark.parametrize("months", [-12 * 3000, 12 * 9000])
-def test_bounds_beyond_the_calendar_are_as_good_as_open(months: int) -> None:
+def test_bounds_beyond_the_calendar_are_open(months: int) -> None:
     now = to_micros(datetime(2026, 1, 1, tzinfo=UTC))
     assert (Now(months=months).at(now) < now) == (months < 0)
 
 
-def test_an_error_that_ends_duckdb_ends_that_expression_alone() -> None:
-    """DuckDB gives up for good on some errors; the next expression must not notice."""
+def test_fatal_duckdb_errors_do_not_affect_later_expressions() -> None:
+    """Some errors invalidate a DuckDB connection; later expressions must get a new one."""
     broken = pa.record_batch([pa.array([b"\xff\xfe"]).view(pa.string())], names=["s"])
     whole = pa.record_batch([pa.array(["ok"])], names=["s"])
     before = duck._connection()
@@ -76,7 +76,7 @@ def test_an_error_that_ends_duckdb_ends_that_expression_alone() -> None:
 
 @pytest.fixture
 def soup(tmp_path: Path) -> Iterator[tureen.Soup]:
-    """A pot with a stream and a template over it, which need no Spark."""
+    """A pot with a stream and a template, without Spark."""
     with tureen.open(tmp_path / "pot") as opened:
         opened.create_table("t", "a INT")
         catalog = Catalog(opened.path)
@@ -85,14 +85,14 @@ def soup(tmp_path: Path) -> Iterator[tureen.Soup]:
         catalog.close()
         opened.register_many("SELECT a FROM s WHERE a > :x", [{"x": 1}], name="many")
         yield opened
-        assert opened.status()["engine"] == "none", "what is wrong is said before anything is started"
+        assert opened.status()["engine"] == "none", "arguments are checked before the engine starts"
 
 
-HALF = "\ud800"
+LONE_SURROGATE = "\ud800"
 
 
-@pytest.mark.parametrize("bad", [HALF, f"many.{HALF}", None, [], 5, b"x", float("nan")])
-def test_what_is_no_name(soup: tureen.Soup, bad: Any) -> None:
+@pytest.mark.parametrize("bad", [LONE_SURROGATE, f"many.{LONE_SURROGATE}", None, [], 5, b"x", float("nan")])
+def test_invalid_names_are_rejected_by_all_methods(soup: tureen.Soup, bad: Any) -> None:
     for call in (
         soup.unregister,
         soup.unregister_template,
@@ -106,16 +106,16 @@ def test_what_is_no_name(soup: tureen.Soup, bad: Any) -> None:
         soup.template,
         soup.template_numbers,
         soup.changes,
-        lambda one: soup.answer(one, None, None, None),
-        lambda one: soup.template_changes(one, since=None, timeout=None),
-        lambda one: soup.replace_table(one, []),
+        lambda name: soup.answer(name, None, None, None),
+        lambda name: soup.template_changes(name, since=None, timeout=None),
+        lambda name: soup.replace_table(name, []),
     ):
         with pytest.raises(TureenError):
             call(bad)
 
 
 @pytest.mark.parametrize("number", ["x", "²", "1", "-1", "", "1" * 5000])
-def test_what_is_no_number_of_a_query(soup: tureen.Soup, number: str) -> None:
+def test_invalid_member_numbers(soup: tureen.Soup, number: str) -> None:
     handle = f"{soup.template('many').id}.{number}"
     for call in (soup.query, soup.explain, soup.registered):
         with pytest.raises(TureenError):
@@ -124,13 +124,13 @@ def test_what_is_no_number_of_a_query(soup: tureen.Soup, number: str) -> None:
         drop_member(tx, soup.path, handle)
 
 
-@pytest.mark.parametrize("bad", ["x", "", "1.2", "1" * 5000, "9" * 19, HALF, None])
-def test_what_is_no_position(soup: tureen.Soup, bad: Any) -> None:
+@pytest.mark.parametrize("bad", ["x", "", "1.2", "1" * 5000, "9" * 19, LONE_SURROGATE, None])
+def test_invalid_positions(soup: tureen.Soup, bad: Any) -> None:
     with pytest.raises(TureenError):
         soup.wait(bad, timeout=0)
 
 
-def test_no_time_at_all_is_no_now(soup: tureen.Soup) -> None:
+def test_nat_is_not_a_valid_now(soup: tureen.Soup) -> None:
     query = soup.template("many")[0]
     with pytest.raises(TureenError, match="NOW came as NaT"):
         query.invoke(now=pd.NaT)
@@ -140,7 +140,7 @@ def test_no_time_at_all_is_no_now(soup: tureen.Soup) -> None:
 
 
 @pytest.mark.parametrize("bad", ["x", "1", [], b"1", float("nan"), 10**400])
-def test_what_is_no_timeout(soup: tureen.Soup, bad: Any) -> None:
+def test_invalid_timeouts(soup: tureen.Soup, bad: Any) -> None:
     template = soup.template("many")
     query = template[0]
     at = query.invoke().position
@@ -156,14 +156,14 @@ def test_what_is_no_timeout(soup: tureen.Soup, bad: Any) -> None:
             call()
 
 
-def test_a_timeout_that_is_over_already(soup: tureen.Soup) -> None:
+def test_negative_timeouts(soup: tureen.Soup) -> None:
     query = soup.template("many")[0]
     assert list(query.changes(timeout=-1)) == []
     with tureen.open(soup.path, mode="read") as reading, pytest.raises(WaitTimeout):
         reading.wait("999999999999999", timeout=-1)
 
 
-@pytest.mark.parametrize("bad", [None, 5, b"x", HALF, "a\0b"])
-def test_what_is_no_path(bad: Any) -> None:
+@pytest.mark.parametrize("bad", [None, 5, b"x", LONE_SURROGATE, "a\0b"])
+def test_invalid_paths(bad: Any) -> None:
     with pytest.raises(TureenError, match="path"):
         tureen.open(bad)

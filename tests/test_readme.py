@@ -1,4 +1,4 @@
-"""The README's code runs, as it stands there, and prints what it says."""
+"""The README's code runs and prints the documented output."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pyspark.sql import SparkSession
 README = Path(__file__).parent.parent / "README.md"
 
 
-def test_the_code_of_the_readme(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_code_blocks_of_the_readme(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert spark
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     assert len(blocks) == 3
     for block in blocks:
-        # Spark's processes stay in the directory where Spark was started, so the pot's path is made a full one.
+        # Spark's processes stay in the directory where Spark was started, so the pot needs an absolute path.
         exec(compile(block.replace('"./pot"', repr(str(tmp_path / "pot"))), "README.md", "exec"), {})
     printed = capsys.readouterr().out
     lines = printed.splitlines()
@@ -28,7 +28,7 @@ def test_the_code_of_the_readme(spark: SparkSession, tmp_path: Path, capsys: pyt
     assert "| IBM|130.0|" in printed
 
 
-def test_the_two_commands_are_there() -> None:
+def test_make_targets_of_the_readme_exist() -> None:
     makefile = (README.parent / "Makefile").read_text()
     for command in re.findall(r"^make (\w+)", README.read_text(), re.MULTILINE):
         assert f"\n{command}:" in makefile

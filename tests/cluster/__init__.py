@@ -1,1 +1,1 @@
-"""Executors in processes of their own, as on a cluster."""
+"""Executors in separate processes, as on a cluster."""

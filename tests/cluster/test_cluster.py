@@ -1,4 +1,4 @@
-"""A cluster whose workers see the pot works; one whose workers do not is refused at the first task."""
+"""A cluster whose workers can access the pot works; otherwise the first task fails."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from tests.cluster import workload
 
-# The Python of executors starts in a mount namespace where another directory lies over the pot that they shall not see.
+# Executors' Python starts in a mount namespace in which another directory hides the pot.
 PYTHON = """#!/bin/sh
 if tr '\\0' ' ' < /proc/$PPID/cmdline | grep -q CoarseGrainedExecutorBackend; then
     exec unshare -m sh -c 'mount -t tmpfs none {hidden} && exec {python} "$@"' sh "$@"
@@ -20,15 +20,15 @@ exec {python} "$@"
 """
 
 
-def may_mount() -> bool:
-    """Whether this process may mount in a namespace of its own."""
+def can_mount() -> bool:
+    """Whether this process may mount in a new namespace."""
     command = ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"]
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
-@pytest.mark.skipif(not may_mount(), reason="needs the right to mount, to hide a directory from Spark's workers")
+@pytest.mark.skipif(not can_mount(), reason="needs permission to mount, to hide a directory from Spark's workers")
 @pytest.mark.timeout(600)
-def test_workers_must_see_the_pot(tmp_path: Path) -> None:
+def test_workers_must_have_access_to_the_pot(tmp_path: Path) -> None:
     python = tmp_path / "python"
     (tmp_path / "unseen").mkdir()
     python.write_text(PYTHON.format(python=sys.executable, hidden=tmp_path / "unseen"))
@@ -42,9 +42,9 @@ def test_workers_must_see_the_pot(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    said = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+    output = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
     even = range(0, workload.ROWS, 2)
-    assert said["answer"] == str([{"n": len(even), "total": sum(even)}])
-    assert "Spark's worker on" in said["error"]
-    assert "does not see the pot" in said["error"]
-    assert said["rows"] == "0"
+    assert output["answer"] == str([{"n": len(even), "total": sum(even)}])
+    assert "Spark's worker on" in output["error"]
+    assert "does not see the pot" in output["error"]
+    assert output["rows"] == "0"

@@ -1,4 +1,4 @@
-"""A Spark session with two executors of their own, and two pots: one that they see, and one that they do not."""
+"""A Spark session with two executor processes, and two pots: one that they can access, and one that they cannot."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def main(seen: Path, unseen: Path) -> None:
-    """Feed both pots; print what the first one answers and what is wrong with the second one."""
+    """Push to both pots; print the answer of the first and the error of the second."""
     SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.ui.enabled", "false").getOrCreate()
     rows = [{"k": number, "ts": START + timedelta(seconds=number)} for number in range(ROWS)]
     with tureen.open(seen) as soup:
@@ -36,5 +36,5 @@ def main(seen: Path, unseen: Path) -> None:
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]), Path(sys.argv[2]))
-    # What Spark still has to put away is not what is tested.
+    # Skip Spark's shutdown, which is not tested.
     os._exit(0)

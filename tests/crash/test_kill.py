@@ -1,4 +1,4 @@
-"""SIGKILL at every commit point: what was acknowledged is there once, and every handle answers."""
+"""SIGKILL at every commit point: acknowledged rows are there exactly once, and every handle answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tureen.results.invoke import Invoker
 
 PUSHES = 7
 
-PLACES = [
+CRASH_POINTS = [
     "push.before_write",
     "push.before_sync",
     "push.after_sync",
@@ -43,7 +43,7 @@ PLACES = [
 
 
 def run_until_killed(root: Path, crash_dir: Path) -> list[str]:
-    """The workload in a process of its own, which dies on the way; what it acknowledged before."""
+    """Run the workload in a separate process that is killed; returns what it acknowledged before."""
     environment = {**os.environ, "TUREEN_CRASH_DIR": str(crash_dir)}
     done = subprocess.run(
         [sys.executable, workload.__file__, str(root), str(PUSHES)],
@@ -52,34 +52,34 @@ def run_until_killed(root: Path, crash_dir: Path) -> list[str]:
         text=True,
         check=False,
     )
-    assert done.returncode == -9, f"it did not die: {done.stderr}"
+    assert done.returncode == -9, f"the process was not killed: {done.stderr}"
     return done.stdout.splitlines()
 
 
 def check(root: Path, lines: list[str], *, taken: bool) -> None:
-    """Compare the answers with what was acknowledged."""
+    """Compare the answers with the acknowledged rows."""
     catalog = Catalog(root)
     invoker = Invoker(catalog)
     pushed = {int(line.split()[1]) for line in lines if line.startswith("pushed")}
     for line in lines:
         if not line.startswith("registered"):
             continue
-        _, handle, unwanted = line.split()
-        found = Counter(row["id"] for row in invoker.invoke(handle))
-        assert set(found.values()) <= {1}, f"rows that are there twice: {found}"
+        _, handle, excluded = line.split()
+        counts = Counter(row["id"] for row in invoker.invoke(handle))
+        assert set(counts.values()) <= {1}, f"duplicate rows: {counts}"
         if taken:
-            wanted = {number * 5 + place for number in pushed for place in range(5) if place != int(unwanted)}
-            assert set(found) == wanted
+            expected = {number * 5 + row for number in pushed for row in range(5) if row != int(excluded)}
+            assert set(counts) == expected
     catalog.close()
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_killed_and_run_again(tmp_path: Path, crash_dir: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+@pytest.mark.parametrize("point", CRASH_POINTS)
+def test_kill_and_restart(tmp_path: Path, crash_dir: Path, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
     for module, name, value in workload.LIMITS:
         monkeypatch.setattr(module, name, value)
     root = tmp_path / "pot"
     root.mkdir()
-    (crash_dir / place).touch()
+    (crash_dir / point).touch()
     before = run_until_killed(root, crash_dir)
     if any(line.startswith("registered") for line in before):
         check(root, before, taken=False)

@@ -1,4 +1,4 @@
-"""Real Spark, killed: a task's worker, the commit's process, the JVM, the whole process, the checkpoint."""
+"""Kills on real Spark: a task's worker, the committing process, the JVM, the whole process; a lost checkpoint."""
 
 from __future__ import annotations
 
@@ -24,17 +24,19 @@ def soup(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.mark.parametrize(
-    "place", ["sink.task", "run.after_write", "sink.before_commit", "sink.in_commit", "sink.after_commit"]
+    "point", ["sink.task", "run.after_write", "sink.before_commit", "sink.in_commit", "sink.after_commit"]
 )
-def test_a_killed_worker_or_commit_loses_and_doubles_nothing(soup: tureen.Soup, crash_dir: Path, place: str) -> None:
-    name = place.replace(".", "_")
+def test_killed_workers_and_commits_neither_lose_nor_duplicate_rows(
+    soup: tureen.Soup, crash_dir: Path, point: str
+) -> None:
+    name = point.replace(".", "_")
     soup.create_stream(name, "a INT")
     query = soup.register(f"SELECT a FROM {name}")
     soup.wait(soup.push(name, [{"a": 0}]))
-    (crash_dir / place).touch()
+    (crash_dir / point).touch()
     at = soup.push(name, [{"a": 1}, {"a": 2}])
     assert query.invoke(wait_for=at, timeout=120).table.to_pydict() == {"a": [0, 1, 2]}
-    assert not (crash_dir / place).exists()
+    assert not (crash_dir / point).exists()
     at = soup.push(name, [{"a": 3}])
     assert query.invoke(wait_for=at).table.to_pydict() == {"a": [0, 1, 2, 3]}
 
@@ -55,12 +57,12 @@ for number in range(int(sys.argv[2]), 1_000_000):
 
 
 def children(pid: int) -> list[int]:
-    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
-    return [int(line) for line in found.stdout.split()]
+    output = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    return [int(line) for line in output.stdout.split()]
 
 
-def test_killed_while_rows_stream_in(tmp_path: Path, spark: SparkSession) -> None:
-    """First its JVM dies, and it goes on with a new one; then the process itself; then its checkpoint is gone."""
+def test_kills_during_pushes(tmp_path: Path, spark: SparkSession) -> None:
+    """First the JVM is killed, and the process starts a new one; then the process; then the checkpoint is deleted."""
     assert spark
     pot = tmp_path / "pot"
     acknowledged: list[int] = []
@@ -82,13 +84,13 @@ def test_killed_while_rows_stream_in(tmp_path: Path, spark: SparkSession) -> Non
                 break
         acknowledged += [int(line.split()[1]) for line in process.stdout if line.startswith("pushed")]
     shutil.rmtree(pot / "checkpoints")
-    assert killed == ["the JVM", "the process"], "it did not get over the death of its JVM"
+    assert killed == ["the JVM", "the process"], "the process did not survive the kill of its JVM"
     with tureen.open(pot) as soup:
         at = soup.push("s", [{"id": -1}])
-        found = [row["id"] for row in soup.query("all").invoke(wait_for=at, timeout=120)]
-        assert len(found) == len(set(found))
-        assert set(found) >= {*acknowledged, -1}
-        assert len(found) <= len(acknowledged) + 2
+        ids = [row["id"] for row in soup.query("all").invoke(wait_for=at, timeout=120)]
+        assert len(ids) == len(set(ids))
+        assert set(ids) >= {*acknowledged, -1}
+        assert len(ids) <= len(acknowledged) + 2
         again = soup.push("s", [{"id": acknowledged[-1]}], key=str(acknowledged[-1]))
         soup.wait(again)
-        assert len(soup.query("all").invoke()) == len(found)
+        assert len(soup.query("all").invoke()) == len(ids)

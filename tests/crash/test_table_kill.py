@@ -1,4 +1,4 @@
-"""SIGKILL at every point of a table's commit: the old content is there whole, or the new one."""
+"""SIGKILL at every point of a table's commit: the content is entirely the old or the new one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tureen.pot.sweep import sweep
 from tureen.soup.tables import Dimensions
 
 ROWS = 1000
-PLACES = ["table.before_write", "table.before_commit", "table.in_commit", "table.after_commit"]
+CRASH_POINTS = ["table.before_write", "table.before_commit", "table.in_commit", "table.after_commit"]
 
 CODE = """
 import sys
@@ -37,15 +37,15 @@ def content(catalog: Catalog) -> list[int] | None:
         return None
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("point", CRASH_POINTS)
 @pytest.mark.parametrize("call", ["create", "replace"])
-def test_killed(tmp_path: Path, crash_dir: Path, call: str, place: str) -> None:
+def test_kill_during_commit(tmp_path: Path, crash_dir: Path, call: str, point: str) -> None:
     catalog = Catalog(tmp_path, create=True)
     rows = pa.table({"n": pa.array([1] * ROWS, pa.int32())})
     if call == "replace":
         Dimensions(catalog).create("t", "n INT", rows)
     before = content(catalog)
-    (crash_dir / place).touch()
+    (crash_dir / point).touch()
     done = subprocess.run(
         [sys.executable, "-c", CODE, str(tmp_path), call, str(ROWS)],
         env={**os.environ, "TUREEN_CRASH_DIR": str(crash_dir)},
@@ -53,14 +53,14 @@ def test_killed(tmp_path: Path, crash_dir: Path, call: str, place: str) -> None:
         text=True,
         check=False,
     )
-    assert done.returncode == -9, f"it did not die: {done.stderr}"
-    wanted = [2] * ROWS if place == "table.after_commit" else before
-    assert content(catalog) == wanted
+    assert done.returncode == -9, f"the process was not killed: {done.stderr}"
+    expected = [2] * ROWS if point == "table.after_commit" else before
+    assert content(catalog) == expected
     sweep(catalog, abandoned_after=-1, grace=-1)
-    assert content(catalog) == wanted
-    left = [path for path in (tmp_path / "tables").rglob("*") if path.is_file()]
-    assert len(left) == (wanted is not None)
-    if wanted is None:
+    assert content(catalog) == expected
+    files = [path for path in (tmp_path / "tables").rglob("*") if path.is_file()]
+    assert len(files) == (expected is not None)
+    if expected is None:
         Dimensions(catalog).create("t", "n INT", None)
     Dimensions(catalog).replace("t", rows)
     assert content(catalog) == [1] * ROWS

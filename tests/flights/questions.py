@@ -10,27 +10,27 @@ FILE = Path(__file__).with_name("questions.txt")
 
 
 @dataclass(frozen=True)
-class Question:
-    """What Tureen is asked, what DuckDB is asked, and at which moments; None is the stream's own NOW."""
+class FlightQuestion:
+    """A query for Tureen, its equivalent for DuckDB, and the moments to invoke at; None is the stream's NOW."""
 
     name: str
-    ours: str
-    theirs: str
+    tureen_sql: str
+    duckdb_sql: str
     moments: tuple[datetime | None, ...]
 
 
-def read_questions() -> list[Question]:
+def read_questions() -> list[FlightQuestion]:
     """All questions, in the order of the file."""
-    # What comes first says how the file is to be read.
+    # The first part describes the format of the file.
     _, _, *parts = FILE.read_text().split("\n== ")
     return [_question(part) for part in parts]
 
 
-def _question(part: str) -> Question:
+def _question(part: str) -> FlightQuestion:
     name, _, rest = part.partition("\n")
     moments: tuple[datetime | None, ...] = (None,)
     if rest.startswith("now: "):
         line, _, rest = rest.partition("\n")
         moments = tuple(datetime.fromisoformat(f"{text}Z") for text in line.removeprefix("now: ").split(", "))
-    ours, theirs = rest.split("\n----\n")
-    return Question(name, ours, theirs, moments)
+    tureen_sql, duckdb_sql = rest.split("\n----\n")
+    return FlightQuestion(name, tureen_sql, duckdb_sql, moments)

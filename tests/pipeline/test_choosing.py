@@ -1,4 +1,4 @@
-"""Queries that leave it to the engine: kept ready while they are asked for, evaluated otherwise, right throughout."""
+"""Queries with `materialize="auto"`: eager while they are used, lazy otherwise, with the same answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rows(count: int) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def soup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HandTurned]:
-    """A pot where four rows are enough for an index."""
+    """A pot in which four rows are indexed."""
     monkeypatch.setattr(arrival, "TAIL_ROWS", 4)
     opened = HandTurned(tmp_path)
     opened.create_stream("s", "a INT, ts TIMESTAMP", time="ts")
@@ -36,24 +36,23 @@ def values(soup: HandTurned, handle: str) -> list[int]:
     return [row["a"] for row in soup.invoke(handle)]
 
 
-def ask(soup: HandTurned, handle: str) -> None:
-    """Let a query be asked for as often as it takes to be worth keeping."""
+def use(soup: HandTurned, handle: str) -> None:
+    """Invoke a query often enough for the engine to make it eager."""
     for _ in range(3):
         values(soup, handle)
     registered = soup.invoker.view.query(handle)
-    clause_id, stream_id = registered.stream.clause_id, registered.stream.stream_id
-    assert clause_id is not None
-    assert stream_id is not None
-    kept = registered.stream.number is not None
-    soup.invoker.watch.note(clause_id, stream_id, 10**12, 10**9, 10**10 if kept else 10**12, kept=kept)
+    eager = registered.number is not None
+    soup.invoker.watch.note(
+        registered.clause_id, registered.stream_id, 10**12, 10**9, 10**10 if eager else 10**12, kept=eager
+    )
 
 
-def test_a_query_becomes_eager_when_asked_for_and_lazy_when_forgotten(soup: HandTurned) -> None:
+def test_a_query_becomes_eager_when_used_and_lazy_when_unused(soup: HandTurned) -> None:
     auto = soup.register(SQL, materialize=None)
     assert not soup.choose(5)
     about = soup.invoker.explain(auto)
     assert (about["materialize"], about["materialized"], about["tuples_by_path"]["lazy"]) == ("auto", False, 64)
-    ask(soup, auto)
+    use(soup, auto)
     assert soup.choose(5)
     about = soup.invoker.explain(auto)
     assert (about["materialized"], about["tuples_by_path"]["owed"]) == (True, 64), "no gap: owed cells are evaluated"
@@ -74,7 +73,7 @@ def test_a_query_becomes_eager_when_asked_for_and_lazy_when_forgotten(soup: Hand
     assert len(values(soup, auto)) == 10 + 40 * 4
 
 
-def test_a_million_that_are_not_asked_for_are_not_compiled(soup: HandTurned) -> None:
+def test_unused_queries_are_not_compiled(soup: HandTurned) -> None:
     for limit in range(20):
         soup.register(f"SELECT a FROM s WHERE a < {limit}", materialize=None)
     soup.choose(5)
@@ -82,11 +81,11 @@ def test_a_million_that_are_not_asked_for_are_not_compiled(soup: HandTurned) -> 
     assert list((soup.catalog.root / "queries").glob("*")) == []
 
 
-def test_who_says_what_is_wanted_gets_it(soup: HandTurned) -> None:
+def test_explicit_materialize_is_respected(soup: HandTurned) -> None:
     eager = soup.register(SQL, materialize=True)
     lazy = soup.register("SELECT a FROM s WHERE a > 60", materialize=False)
     for handle in (eager, lazy):
-        ask(soup, handle)
+        use(soup, handle)
     assert not soup.choose(5), "there is nothing to choose"
     assert soup.invoker.explain(eager)["materialized"] is True
     assert soup.invoker.explain(lazy)["materialized"] is False
@@ -96,9 +95,9 @@ def test_who_says_what_is_wanted_gets_it(soup: HandTurned) -> None:
     assert soup.invoker.explain(eager)["materialized"] is True
 
 
-def test_what_was_kept_before_a_restart_is_kept_until_there_is_something_to_judge_by(soup: HandTurned) -> None:
+def test_choices_survive_a_restart_until_there_are_statistics(soup: HandTurned) -> None:
     auto = soup.register(SQL, materialize=None)
-    ask(soup, auto)
+    use(soup, auto)
     assert soup.choose(5)
     again = HandTurned(soup.catalog.root)
     try:
@@ -112,9 +111,9 @@ def test_what_was_kept_before_a_restart_is_kept_until_there_is_something_to_judg
         again.close()
 
 
-def test_the_last_query_of_a_chosen_clause_takes_the_choice_along(soup: HandTurned) -> None:
+def test_unregistering_the_last_auto_query_makes_its_clause_lazy(soup: HandTurned) -> None:
     auto, other = soup.register(SQL, materialize=None), soup.register(SQL, materialize=False)
-    ask(soup, auto)
+    use(soup, auto)
     assert soup.choose(5)
     assert soup.invoker.explain(other)["why"].startswith("kept ready for the sake of another")
     soup.unregister(auto)
@@ -122,20 +121,20 @@ def test_the_last_query_of_a_chosen_clause_takes_the_choice_along(soup: HandTurn
     assert values(soup, other) == [0, 1, 2, 3, 4]
 
 
-def test_what_the_engine_chose_never_makes_a_query_fail(soup: HandTurned) -> None:
-    """The tuple that raises lies outside of the window: a lazy query does not see it, and a chosen one must not."""
+def test_automatic_materialization_never_fails_a_query(soup: HandTurned) -> None:
+    """The tuple that raises is outside of the window: a lazy query does not evaluate it, and `auto` must not fail."""
     sql = "SELECT a FROM s WHERE 10 / a > 2 BEGIN TIMESTAMP '2026-01-01 00:00:01' END NOW"
     auto, lazy = soup.register(sql, materialize=None), soup.register(sql, materialize=False)
     assert values(soup, auto) == [1, 2, 3, 4]
-    ask(soup, auto)
+    use(soup, auto)
     assert soup.choose(5)
     soup.compile()
     soup.pay()
     for handle in (auto, lazy):
         assert values(soup, handle) == [1, 2, 3, 4]
         assert soup.invoker.explain(handle)["materialized"] is False
-    ask(soup, auto)
-    assert not soup.choose(5), "it is not chosen again"
+    use(soup, auto)
+    assert not soup.choose(5), "it is not made eager again"
     eager = soup.register(sql, materialize=True)
     soup.pay()
     with pytest.raises(QueryFailed):

@@ -1,4 +1,4 @@
-"""What a pot under steady pushes takes: maps and files of live runs, and not of those that were replaced."""
+"""The footprint of a pot under steady pushes: maps and files of live runs only."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ALL = "BEGIN NOW - 100 YEARS END NOW + 100 YEARS"
 
 
 class Clock:
-    """A wall clock that a test moves."""
+    """A wall clock that a test sets."""
 
     def __init__(self) -> None:
         self.now = int(START.timestamp()) * 1_000_000
@@ -37,13 +37,13 @@ class Clock:
         return self.now
 
     def advance(self, seconds: float) -> None:
-        """Let so much time pass."""
+        """Advance by a number of seconds."""
         self.now += int(seconds * 1_000_000)
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The clock by which rows come, runs expire and replaced files wait for their removal."""
+    """The clock of arrivals, expiry and the removal of replaced files."""
     clock = Clock()
     for module in (runs_module, sweep_module):
         monkeypatch.setattr(module, "micros_now", clock)
@@ -52,7 +52,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture
 def soup(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[HandTurned]:
-    """A pot where eight rows are enough for an index, with two streams of which a minute is retained."""
+    """A pot in which eight rows are indexed, with two streams with a retention of a minute."""
     monkeypatch.setattr(arrival, "TAIL_ROWS", 8)
     monkeypatch.setattr(upkeep, "LONG_TAIL", 32)
     opened = HandTurned(tmp_path / "pot", clock)
@@ -64,11 +64,11 @@ def soup(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 def rows(clock: Clock, *numbers: int) -> list[dict[str, Any]]:
     moment = datetime.fromtimestamp(clock.now / 1e6, UTC)
-    return [{"a": number, "ts": moment + timedelta(microseconds=place)} for place, number in enumerate(numbers)]
+    return [{"a": number, "ts": moment + timedelta(microseconds=micros)} for micros, number in enumerate(numbers)]
 
 
-def turn(soup: HandTurned, clock: Clock, number: int, stream: str = "s") -> None:
-    """Two seconds of a server's life: a push, a merge if one is due, what is too old goes."""
+def run_two_seconds(soup: HandTurned, clock: Clock, number: int, stream: str = "s") -> None:
+    """Two seconds of a server: a push, a merge if due, and expiry."""
     clock.advance(2)
     soup.push(stream, rows(clock, number, number + 1))
     soup.seal()
@@ -85,37 +85,37 @@ def runs_of(soup: HandTurned, stream: str = "s") -> list[Run]:
 
 
 def maps_of(root: Path, process: int | str = "self") -> list[str]:
-    """The files of the pot's streams that a process has mapped; a deleted one is marked by the kernel."""
+    """The files of the pot's streams that a process has mapped; the kernel marks deleted files."""
     lines = Path(f"/proc/{process}/maps").read_text().splitlines()
     return [line.partition(str(root))[2] for line in lines if f" {root}/streams/" in line]
 
 
-def test_no_map_of_a_replaced_run_outlives_the_next_refresh(soup: HandTurned, clock: Clock) -> None:
+def test_replaced_runs_are_unmapped_by_the_next_refresh(soup: HandTurned, clock: Clock) -> None:
     root = soup.catalog.root
-    picked = soup.register(f"SELECT a FROM s WHERE a % 2 = 0 {ALL}")
-    counted = soup.register(f"SELECT count(*) AS n FROM s {ALL}")
+    even = soup.register(f"SELECT a FROM s WHERE a % 2 = 0 {ALL}")
+    count = soup.register(f"SELECT count(*) AS n FROM s {ALL}")
     lazy = soup.register(f"SELECT a FROM s WHERE a % 3 = 0 {ALL}", materialize=False)
     soup.compile()
     for number in range(0, 240, 2):
-        turn(soup, clock, number)
+        run_two_seconds(soup, clock, number)
         if number % 60 == 0:
             soup.register(f"SELECT a FROM s WHERE a < {number} {ALL}")
             soup.compile()
             soup.pay()
-        for handle in (picked, counted, lazy):
+        for handle in (even, count, lazy):
             soup.invoke(handle)
         sweep(soup.catalog, grace=-1)
         soup.invoker.view.refresh()
         live = {path for run in runs_of(soup) for path in (run.path, *(cells.path for cells in run.cells))}
         mapped = {path.removeprefix("/") for path in maps_of(root)}
         assert mapped <= live, "a replaced run is still mapped"
-    kept = range(240 - 2 * len(values(soup, picked)), 240)
-    assert values(soup, picked) == [number for number in kept if number % 2 == 0]
-    assert values(soup, lazy) == [number for number in kept if number % 3 == 0]
+    retained = range(240 - 2 * len(values(soup, even)), 240)
+    assert values(soup, even) == [number for number in retained if number % 2 == 0]
+    assert values(soup, lazy) == [number for number in retained if number % 3 == 0]
     assert len(runs_of(soup)) < 64
 
 
-def test_maps_of_a_stream_that_nobody_asks_for_any_more_go_as_well(soup: HandTurned, clock: Clock) -> None:
+def test_replaced_runs_of_unused_streams_are_unmapped(soup: HandTurned, clock: Clock) -> None:
     query, other = soup.register(f"SELECT a FROM s {ALL}"), soup.register(f"SELECT a FROM other {ALL}")
     for number in range(0, 40, 2):
         soup.push("s", rows(clock, number, number + 1))
@@ -127,22 +127,22 @@ def test_maps_of_a_stream_that_nobody_asks_for_any_more_go_as_well(soup: HandTur
     assert not [path for path in maps_of(soup.catalog.root) if path.endswith("(deleted)")]
 
 
-def test_files_stay_few_under_steady_pushes(soup: HandTurned, clock: Clock) -> None:
+def test_steady_pushes_leave_few_files(soup: HandTurned, clock: Clock) -> None:
     query = soup.register(f"SELECT a FROM s WHERE a % 2 = 0 {ALL}")
     soup.compile()
     most = 0
     for number in range(0, 800, 2):
-        turn(soup, clock, number)
+        run_two_seconds(soup, clock, number)
         if number % 20 == 0:
             sweep(soup.catalog)
             most = max(most, sum(path.is_file() for path in soup.catalog.root.rglob("*")))
     assert most < 80
     answer = values(soup, query)
     assert answer == list(range(800 - 2 * len(answer), 800, 2))
-    assert len(answer) >= 30, "a minute of it is retained"
+    assert len(answer) >= 30, "a minute is retained"
 
 
-def test_a_reader_that_is_overtaken_by_merges_each_time_still_answers(
+def test_a_reader_answers_during_continuous_merges(
     soup: HandTurned, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query = soup.register(f"SELECT a FROM s WHERE a >= 0 {ALL}", materialize=False)
@@ -150,17 +150,17 @@ def test_a_reader_that_is_overtaken_by_merges_each_time_still_answers(
         soup.push("s", rows(clock, *range(number, number + 8)))
     expected = list(range(64))
     reader = HandTurned(soup.catalog.root, clock)
-    look = Segment.hits
+    hits = Segment.hits
 
-    def overtaken(segment: Segment, *asked: Any) -> Any:
-        # Whatever the reader is about to open, it is replaced and removed before.
+    def overtaken(segment: Segment, *arguments: Any) -> Any:
+        # Replace and remove every file that the reader is about to open.
         if len(runs_of(soup)) > 1:
             soup.seal(everything=True)
         soup.push("s", rows(clock, len(expected)))
         expected.append(len(expected))
         soup.seal(everything=True)
         sweep(soup.catalog, grace=-1)
-        return look(segment, *asked)
+        return hits(segment, *arguments)
 
     monkeypatch.setattr(Segment, "hits", overtaken)
     answer = sorted(row["a"] for row in reader.invoke(query))
@@ -182,7 +182,7 @@ for line in sys.stdin:
 """
 
 
-def test_another_process_with_an_older_view_answers_rightly(soup: HandTurned, clock: Clock) -> None:
+def test_another_process_with_an_older_view_answers_correctly(soup: HandTurned, clock: Clock) -> None:
     query = soup.register(f"SELECT a FROM s WHERE a >= 0 {ALL}")
     for number in range(0, 32, 8):
         soup.push("s", rows(clock, *range(number, number + 8)))
@@ -208,7 +208,7 @@ def test_another_process_with_an_older_view_answers_rightly(soup: HandTurned, cl
         assert reader.wait() == 0
 
 
-def test_a_backup_does_not_begin_again_for_each_file_that_is_replaced(
+def test_a_backup_does_not_restart_for_each_replaced_file(
     soup: HandTurned, clock: Clock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     soup.push("s", rows(clock, 1, 2))
@@ -236,7 +236,7 @@ def test_a_backup_does_not_begin_again_for_each_file_that_is_replaced(
     restored.close()
 
 
-def test_a_file_that_is_replaced_while_a_pot_is_verified_is_no_damage(soup: HandTurned, clock: Clock) -> None:
+def test_files_replaced_during_verification_are_not_damage(soup: HandTurned, clock: Clock) -> None:
     for number in range(3):
         soup.push("s", rows(clock, number))
 

@@ -1,4 +1,4 @@
-"""Spark's workers collect garbage after each task; what they imported is left out of it."""
+"""Spark's workers collect garbage after each task; imported objects are excluded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CODE = "import gc; from tureen.pipeline.heap import freeze; freeze(); print(gc.g
 
 
 @pytest.mark.parametrize("worker", [True, False])
-def test_what_a_worker_imported_is_frozen_and_nobody_elses(worker: bool) -> None:
+def test_only_workers_freeze_imported_objects(worker: bool) -> None:
     env = {key: value for key, value in os.environ.items() if key != "SPARK_REUSE_WORKER"}
     if worker:
         env["SPARK_REUSE_WORKER"] = "1"

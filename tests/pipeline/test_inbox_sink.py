@@ -1,4 +1,4 @@
-"""The pushed streams' source and sink, run as Spark runs them, without Spark."""
+"""The source and sink of pushed streams, called as by Spark, without Spark."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def ids(root: Path, stream: str = "s") -> list[int]:
         soup.close()
 
 
-def test_a_damaged_record_is_rejected_and_the_rest_goes_on(catalog: Catalog) -> None:
+def test_a_damaged_record_is_rejected(catalog: Catalog) -> None:
     inbox = Inbox(catalog.root, catalog)
     for number in range(3):
         push(inbox, 1, number)
@@ -62,7 +62,7 @@ def test_a_damaged_record_is_rejected_and_the_rest_goes_on(catalog: Catalog) -> 
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_a_damaged_header_is_reported_and_the_rest_is_kept(catalog: Catalog, again: bool) -> None:
+def test_a_damaged_header_is_rejected(catalog: Catalog, again: bool) -> None:
     inbox = Inbox(catalog.root, catalog)
     ends = [push(inbox, 1, number) for number in range(5)]
     ((_, path),) = segments(log_directory(catalog.root, 1))
@@ -82,7 +82,7 @@ def test_a_damaged_header_is_reported_and_the_rest_is_kept(catalog: Catalog, aga
     assert ids(catalog.root)[-1] == 6 * ROWS - 1
 
 
-def test_verifying_finds_damage_to_the_last_push(catalog: Catalog) -> None:
+def test_verify_detects_damage_to_the_last_push(catalog: Catalog) -> None:
     inbox = Inbox(catalog.root, catalog)
     start, end = (push(inbox, 1, number) for number in range(2))
     inbox.close()
@@ -113,7 +113,7 @@ def test_a_lost_log_is_reported(catalog: Catalog) -> None:
     assert ids(catalog.root) == [*range(ROWS), *range(2 * ROWS, 3 * ROWS)]
 
 
-def test_one_batch_serves_all_streams_and_a_dropped_one_stops_nobody(catalog: Catalog) -> None:
+def test_a_dropped_stream_does_not_stop_other_streams(catalog: Catalog) -> None:
     inbox = Inbox(catalog.root, catalog)
     push(inbox, 1, 0)
     push(inbox, 2, 1)
@@ -124,7 +124,7 @@ def test_one_batch_serves_all_streams_and_a_dropped_one_stops_nobody(catalog: Ca
 
 
 def test_two_batches_of_the_same_rows_cannot_both_commit(catalog: Catalog) -> None:
-    """As when a killed engine's Spark commits its last batch beside the new engine's first."""
+    """As when the Spark of a killed engine commits its last batch while the new engine commits its first."""
     inbox = Inbox(catalog.root, catalog)
     push(inbox, 1, 0)
     reader = InboxReader(catalog.root, 1)
@@ -139,7 +139,7 @@ def test_two_batches_of_the_same_rows_cannot_both_commit(catalog: Catalog) -> No
     assert ids(catalog.root) == list(range(ROWS))
 
 
-def test_a_batch_that_comes_again_finds_its_rows_taken(catalog: Catalog) -> None:
+def test_a_repeated_batch_changes_nothing(catalog: Catalog) -> None:
     inbox = Inbox(catalog.root, catalog)
     push(inbox, 1, 0)
     reader = InboxReader(catalog.root, 1)
@@ -151,7 +151,7 @@ def test_a_batch_that_comes_again_finds_its_rows_taken(catalog: Catalog) -> None
     assert ids(catalog.root) == list(range(ROWS))
 
 
-def test_a_full_disk_refuses_pushes_and_keeps_what_was_acknowledged() -> None:
+def test_a_full_disk_fails_pushes_and_loses_no_acknowledged_rows() -> None:
     with small_disk(8 << 20) as disk:
         catalog = Catalog(disk, create=True)
         with catalog.write() as tx:

@@ -1,4 +1,4 @@
-"""Sealing, merging, debts, retention: the pipeline turned by hand."""
+"""Sealing, merging, debts and retention, step by step."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def rows(*numbers: int) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def soup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HandTurned]:
-    """A pot where four rows are enough for an index."""
+    """A pot in which four rows are indexed."""
     monkeypatch.setattr(arrival, "TAIL_ROWS", 4)
     monkeypatch.setattr(upkeep, "LONG_TAIL", 64)
     opened = HandTurned(tmp_path)
@@ -47,7 +47,7 @@ def values(soup: HandTurned, handle: str) -> list[int]:
     return [row["a"] for row in soup.invoke(handle)]
 
 
-def test_a_small_batch_is_a_tail_and_a_larger_one_is_indexed_and_matched(soup: HandTurned) -> None:
+def test_only_large_batches_are_indexed_and_matched(soup: HandTurned) -> None:
     query = soup.register("SELECT a FROM s WHERE a > 2")
     soup.compile()
     soup.push("s", rows(1, 2, 3))
@@ -57,7 +57,7 @@ def test_a_small_batch_is_a_tail_and_a_larger_one_is_indexed_and_matched(soup: H
     assert soup.invoker.explain(query)["tuples_by_path"] == {"published": 4, "owed": 0, "lazy": 0, "tail": 3}
 
 
-def test_a_query_registered_between_pin_and_commit_is_owed_and_right(soup: HandTurned) -> None:
+def test_a_query_registered_between_pin_and_commit_is_owed(soup: HandTurned) -> None:
     early = soup.register("SELECT a FROM s WHERE a > 2")
     soup.compile()
     batch = soup.begin("s", rows(1, 2, 3, 4))
@@ -71,7 +71,7 @@ def test_a_query_registered_between_pin_and_commit_is_owed_and_right(soup: HandT
     assert values(soup, late) == [1, 2]
 
 
-def test_lazy_queries_have_no_cells_and_the_same_answers(soup: HandTurned) -> None:
+def test_lazy_queries_have_no_cells(soup: HandTurned) -> None:
     soup.push("s", rows(1, 2, 3, 4))
     lazy = soup.register("SELECT a FROM s WHERE a >= 2", materialize=False)
     soup.pay()
@@ -83,7 +83,7 @@ def test_lazy_queries_have_no_cells_and_the_same_answers(soup: HandTurned) -> No
     assert values(soup, lazy) == values(soup, eager) == [2, 3, 4]
 
 
-def test_a_clause_that_is_let_go_and_wanted_again_misses_nothing(soup: HandTurned) -> None:
+def test_a_clause_registered_again_has_all_rows(soup: HandTurned) -> None:
     lazy = soup.register("SELECT a FROM s WHERE a > 1", materialize=False)
     eager = soup.register("SELECT a FROM s WHERE a > 1")
     soup.compile()
@@ -98,7 +98,7 @@ def test_a_clause_that_is_let_go_and_wanted_again_misses_nothing(soup: HandTurne
     assert values(soup, again) == values(soup, lazy) == [2, 3, 4, 5, 6, 7, 8]
 
 
-def test_a_trickle_of_single_rows_leaves_few_files(soup: HandTurned, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_single_row_pushes_leave_few_files(soup: HandTurned, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrival, "TAIL_ROWS", 64)
     query = soup.register("SELECT a FROM s WHERE a % 7 = 3 OR a < 20 BEGIN NOW - 100 YEARS END NOW + 100 YEARS")
     soup.compile()
@@ -118,15 +118,15 @@ def test_a_trickle_of_single_rows_leaves_few_files(soup: HandTurned, monkeypatch
     assert values(soup, query) == [number for number in range(600) if number % 7 == 3 or number < 20]
 
 
-def test_a_tuple_is_not_rewritten_again_and_again(soup: HandTurned) -> None:
-    """Merging is amortised: a large run is not dragged along by each handful of small ones."""
+def test_merging_is_amortized(soup: HandTurned) -> None:
+    """A large run is not rewritten for every few small runs."""
     sizes: list[int] = [1 << 19]
     written = 0
     for _ in range(2000):
         sizes.append(1)
-        while chosen := upkeep.choose_merge([_sized(size, place) for place, size in enumerate(sizes)]):
-            first, last = chosen[0].id, chosen[-1].id
-            total = sum(run.rows for run in chosen)
+        while merged := upkeep.choose_merge([_sized(size, index) for index, size in enumerate(sizes)]):
+            first, last = merged[0].id, merged[-1].id
+            total = sum(run.rows for run in merged)
             written += total
             sizes[first : last + 1] = [total]
     assert written < 2000 * 8
@@ -134,22 +134,22 @@ def test_a_tuple_is_not_rewritten_again_and_again(soup: HandTurned) -> None:
     assert soup
 
 
-def _sized(rows: int, place: int) -> Run:
-    return Run(place, 1, 1, f"{place}", rows, 0, 0, 0, rows >= 64, 0, rows, 0)
+def _sized(rows: int, run_id: int) -> Run:
+    return Run(run_id, 1, 1, f"{run_id}", rows, 0, 0, 0, rows >= 64, 0, rows, 0)
 
 
-class Steady:
-    """A stream under steady pushes, as `choose_merge` sees it: sizes and times alone."""
+class SteadyStream:
+    """The runs of a stream under steady pushes, for `choose_merge`: sizes and times only."""
 
     def __init__(self, rows: int, retain: float, late: float = 0.0) -> None:
-        """Push so many rows every half second; the last of them are late by up to so many seconds."""
+        """Push `rows` rows every half second, up to `late` seconds late."""
         self.rows, self.retain, self.late = rows, int(retain * 1e6), late
         self.runs: list[Run] = []
         self.pushed = self.written = self.number = self.longest = self.most = 0
         self._chance = Random(7)
 
     def play(self, seconds: int) -> None:
-        """Push, expire and merge for so long."""
+        """Push, expire and merge for a number of seconds."""
         for half in range(2 * seconds):
             end = int((half / 2 - self.late * self._chance.random()) * 1e6)
             self._add(len(self.runs), [], Run(0, 1, 1, "", self.rows, 0, end, end, False, 0, 0, 0))
@@ -160,31 +160,31 @@ class Steady:
             self.longest = max(self.longest, len(self.runs))
             self.most = max(self.most, sum(run.rows for run in self.runs))
 
-    def _add(self, place: int, old: list[Run], like: Run) -> None:
-        rows = sum(run.rows for run in old) or like.rows
-        ends = [run.max_time for run in old] or [like.max_time]
+    def _add(self, index: int, old: list[Run], template: Run) -> None:
+        rows = sum(run.rows for run in old) or template.rows
+        ends = [run.max_time for run in old] or [template.max_time]
         self.number += 1
-        new = replace(like, id=self.number, rows=rows, max_time=max(ends), indexed=rows >= arrival.TAIL_ROWS)
-        self.runs[place : place + len(old)] = [new]
+        new = replace(template, id=self.number, rows=rows, max_time=max(ends), indexed=rows >= arrival.TAIL_ROWS)
+        self.runs[index : index + len(old)] = [new]
         self.written += rows
 
 
 @pytest.mark.parametrize("rows", [100, 1_000, 10_000])
-def test_rows_that_are_retained_for_short_are_written_few_times_and_go_soon(rows: int) -> None:
-    steady = Steady(rows, retain=120)
+def test_short_retention_limits_rewrites_and_rows(rows: int) -> None:
+    steady = SteadyStream(rows, retain=120)
     steady.play(900)
     assert steady.written / steady.pushed < 3.5
     assert steady.most < 1.5 * 240 * rows
     assert steady.longest < 32
 
 
-def test_rows_that_come_long_after_their_time_leave_few_runs_too() -> None:
-    steady = Steady(10_000, retain=120, late=110)
+def test_late_rows_leave_few_runs() -> None:
+    steady = SteadyStream(10_000, retain=120, late=110)
     steady.play(900)
     assert steady.longest <= upkeep.MANY_RUNS + 2
 
 
-def test_many_payments_become_few_files(soup: HandTurned) -> None:
+def test_payments_are_merged_into_few_files(soup: HandTurned) -> None:
     soup.push("s", rows(*range(64)))
     handles = []
     for limit in range(20):
@@ -195,7 +195,7 @@ def test_many_payments_become_few_files(soup: HandTurned) -> None:
         assert [values(soup, handle) for handle in handles] == [list(range(end)) for end in range(limit + 1)]
 
 
-def test_a_stream_of_clauses_becomes_few_query_runs(soup: HandTurned, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clauses_are_merged_into_few_query_runs(soup: HandTurned, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling, "SMALL_RUN", 1)
     handles = []
     for limit in range(40):
@@ -209,13 +209,13 @@ def test_a_stream_of_clauses_becomes_few_query_runs(soup: HandTurned, monkeypatc
     assert [values(soup, handle) for handle in handles] == [list(range(limit)) for limit in range(40)]
 
 
-def test_a_worn_query_run_is_compiled_anew(soup: HandTurned) -> None:
+def test_a_query_run_with_many_dead_clauses_is_recompiled(soup: HandTurned) -> None:
     handles = [soup.register(f"SELECT a FROM s WHERE a < {limit}") for limit in range(16)]
     soup.compile()
     (before,) = query_runs_of(soup)
     soup.unregister(handles[3])
     soup.compile()
-    assert query_runs_of(soup) == [replace(before, dead=1)], "one in sixteen is not worth it"
+    assert query_runs_of(soup) == [replace(before, dead=1)], "one dead clause in sixteen is not worth it"
     soup.unregister(handles[4])
     soup.compile()
     (after,) = query_runs_of(soup)
@@ -226,7 +226,7 @@ def test_a_worn_query_run_is_compiled_anew(soup: HandTurned) -> None:
     assert query_runs_of(soup) == []
 
 
-def test_a_clause_that_is_eager_again_does_not_take_the_cells_of_before(soup: HandTurned) -> None:
+def test_a_clause_that_is_eager_again_ignores_its_old_cells(soup: HandTurned) -> None:
     first = soup.register("SELECT a FROM s WHERE a < 5")
     lazy = soup.register("SELECT a FROM s WHERE a < 5", materialize=False)
     soup.compile()
@@ -241,28 +241,28 @@ def test_a_clause_that_is_eager_again_does_not_take_the_cells_of_before(soup: Ha
     assert soup.invoker.explain(lazy)["tuples_by_path"]["published"] == 128
 
 
-def test_clauses_that_go_while_they_are_compiled_are_dead(soup: HandTurned, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clauses_unregistered_during_compilation_are_dead(soup: HandTurned, monkeypatch: pytest.MonkeyPatch) -> None:
     handles = [soup.register(f"SELECT a FROM s WHERE a < {limit}") for limit in range(16)]
 
-    def meanwhile(_place: str) -> None:
+    def meanwhile(_point: str) -> None:
         for handle in handles[:8]:
             soup.unregister(handle)
 
     with monkeypatch.context() as patch:
         patch.setattr(compiling, "crash_point", meanwhile)
         soup.compile()
-    (worn,) = query_runs_of(soup)
-    assert (worn.clauses, worn.dead) == (16, 8)
+    (first,) = query_runs_of(soup)
+    assert (first.clauses, first.dead) == (16, 8)
     soup.compile()
-    (anew,) = query_runs_of(soup)
-    assert (anew.clauses, anew.dead) == (8, 0)
+    (second,) = query_runs_of(soup)
+    assert (second.clauses, second.dead) == (8, 0)
 
 
-def test_query_runs_of_another_version_are_compiled_again(soup: HandTurned) -> None:
+def test_query_runs_of_another_version_are_recompiled(soup: HandTurned) -> None:
     query = soup.register("SELECT a FROM s WHERE a < 5")
     soup.compile()
     with soup.catalog.write() as tx:
-        assert renew_query_runs(tx, 1), "those of the test's own version are as if of another"
+        assert renew_query_runs(tx, 1), "the query runs of the test count as those of another version"
         assert not renew_query_runs(tx, 1)
     assert query_runs_of(soup) == []
     soup.push("s", rows(*range(8)))
@@ -279,7 +279,7 @@ def query_runs_of(soup: HandTurned) -> list[QueryRunRecord]:
         return live_query_runs(tx, find_stream(tx, "s").id)
 
 
-def test_a_window_that_ends_no_rows_ago_ends_now(soup: HandTurned) -> None:
+def test_end_now_minus_0_rows_is_now(soup: HandTurned) -> None:
     soup.push("s", rows(1, 2, 3, 4, 5))
     now = int((START + timedelta(seconds=3)).timestamp() * 1_000_000)
     last = soup.register("SELECT a FROM s BEGIN NOW - 2 ROWS END NOW - 0 ROWS")
@@ -288,7 +288,7 @@ def test_a_window_that_ends_no_rows_ago_ends_now(soup: HandTurned) -> None:
     assert [row["a"] for row in soup.invoke(until, now)] == [1, 2, 3]
 
 
-def test_merging_keeps_the_order_of_equal_times(soup: HandTurned) -> None:
+def test_merging_preserves_the_order_of_equal_times(soup: HandTurned) -> None:
     query = soup.register("SELECT a FROM s")
     same = [{"a": number, "ts": START} for number in range(12)]
     for row in same:
@@ -299,7 +299,7 @@ def test_merging_keeps_the_order_of_equal_times(soup: HandTurned) -> None:
     assert values(soup, query) == before == list(range(12))
 
 
-def test_what_is_before_the_horizon_is_gone_and_the_answer_says_so(soup: HandTurned) -> None:
+def test_answers_exclude_rows_before_the_horizon(soup: HandTurned) -> None:
     soup.create_stream("r", "a INT, ts TIMESTAMP", time="ts", retain="10 seconds")
     wide = soup.register("SELECT a FROM r BEGIN NOW - 60 END NOW")
     narrow = soup.register("SELECT a FROM r BEGIN NOW - 5 END NOW")
@@ -319,32 +319,32 @@ def test_what_is_before_the_horizon_is_gone_and_the_answer_says_so(soup: HandTur
 
 
 @pytest.fixture
-def jumping() -> HandClock:
+def clock() -> HandClock:
     return HandClock(START)
 
 
 @pytest.fixture
-def retaining(tmp_path: Path, jumping: HandClock) -> Iterator[HandTurned]:
-    """A stream of arrivals that is kept for a day, with five hours of them."""
-    opened = HandTurned(tmp_path / "retaining", jumping)
+def retaining(tmp_path: Path, clock: HandClock) -> Iterator[HandTurned]:
+    """A stream without a time column and with a retention of a day, with five hours of rows."""
+    opened = HandTurned(tmp_path / "retaining", clock)
     opened.create_stream("r", "a INT", retain="1 day")
     for number in range(5):
         opened.push("r", [{"a": number}])
-        jumping.moment += timedelta(hours=1)
+        clock.moment += timedelta(hours=1)
     yield opened
     opened.close()
 
 
-def test_a_clock_that_was_ahead_costs_nothing(retaining: HandTurned, jumping: HandClock) -> None:
+def test_a_clock_set_back_restores_rows_within_the_grace(retaining: HandTurned, clock: HandClock) -> None:
     everything = retaining.register("SELECT a FROM r")
     counted = retaining.register("SELECT count(*) AS n FROM r")
-    jumping.moment += timedelta(days=5)
+    clock.moment += timedelta(days=5)
     retaining.push("r", [{"a": 5}])
     for _ in range(3):
         retaining.expire(upkeep.EXPIRED_GRACE)
         assert values(retaining, everything) == [5]
-        jumping.moment += timedelta(minutes=15)
-    jumping.moment -= timedelta(days=5)
+        clock.moment += timedelta(minutes=15)
+    clock.moment -= timedelta(days=5)
     for _ in range(2):
         retaining.expire(upkeep.EXPIRED_GRACE)
         assert values(retaining, everything) == [0, 1, 2, 3, 4, 5]
@@ -354,46 +354,46 @@ def test_a_clock_that_was_ahead_costs_nothing(retaining: HandTurned, jumping: Ha
         assert expiring_since(tx, 1) == {}
 
 
-def test_what_stays_before_the_horizon_is_dropped_after_the_grace(retaining: HandTurned, jumping: HandClock) -> None:
-    jumping.moment += timedelta(days=5)
+def test_expired_runs_are_dropped_after_the_grace(retaining: HandTurned, clock: HandClock) -> None:
+    clock.moment += timedelta(days=5)
     retaining.push("r", [{"a": 5}])
     retaining.expire(upkeep.EXPIRED_GRACE)
-    jumping.moment += timedelta(minutes=59)
+    clock.moment += timedelta(minutes=59)
     retaining.expire(upkeep.EXPIRED_GRACE)
     assert len(runs_of(retaining)) == 6
-    jumping.moment += timedelta(minutes=1)
+    clock.moment += timedelta(minutes=1)
     retaining.expire(upkeep.EXPIRED_GRACE)
     assert len(runs_of(retaining)) == 1
     with retaining.catalog.read() as tx:
         assert expiring_since(tx, 1) == {}
 
 
-def test_the_grace_begins_again_where_the_clock_was_put_back(retaining: HandTurned, jumping: HandClock) -> None:
-    jumping.moment += timedelta(days=9)
+def test_the_grace_restarts_when_the_clock_is_set_back(retaining: HandTurned, clock: HandClock) -> None:
+    clock.moment += timedelta(days=9)
     retaining.push("r", [{"a": 5}])
     retaining.expire(upkeep.EXPIRED_GRACE)
-    jumping.moment -= timedelta(days=4)
+    clock.moment -= timedelta(days=4)
     for minutes, left in ((0, 6), (59, 6), (1, 1)):
-        jumping.moment += timedelta(minutes=minutes)
+        clock.moment += timedelta(minutes=minutes)
         retaining.expire(upkeep.EXPIRED_GRACE)
         assert len(runs_of(retaining)) == left
 
 
-def test_a_short_retention_has_a_short_grace(tmp_path: Path, jumping: HandClock) -> None:
-    opened = HandTurned(tmp_path / "short", jumping)
+def test_a_short_retention_has_a_short_grace(tmp_path: Path, clock: HandClock) -> None:
+    opened = HandTurned(tmp_path / "short", clock)
     opened.create_stream("r", "a INT", retain="1 minute")
     opened.push("r", [{"a": 0}])
-    jumping.moment += timedelta(minutes=2)
+    clock.moment += timedelta(minutes=2)
     opened.push("r", [{"a": 1}])
     opened.expire(upkeep.EXPIRED_GRACE)
     assert len(runs_of(opened)) == 2
-    jumping.moment += timedelta(minutes=1)
+    clock.moment += timedelta(minutes=1)
     opened.expire(upkeep.EXPIRED_GRACE)
     assert len(runs_of(opened)) == 1
     opened.close()
 
 
-def test_a_query_that_raises_is_stopped_alone(soup: HandTurned) -> None:
+def test_a_query_that_fails_does_not_stop_the_others(soup: HandTurned) -> None:
     bad = soup.register("SELECT a FROM s WHERE 10 / (a - 3) > 0")
     guarded = soup.register("SELECT a FROM s WHERE a > 3 AND 10 / (a - 3) > 0")
     good = soup.register("SELECT a FROM s WHERE a > 2")
@@ -408,7 +408,7 @@ def test_a_query_that_raises_is_stopped_alone(soup: HandTurned) -> None:
     assert values(soup, good) == [3, 4, 5, 6, 7, 8, 9]
 
 
-def test_a_reader_with_an_old_view_finds_its_way_after_a_merge(soup: HandTurned) -> None:
+def test_a_reader_with_an_old_view_answers_after_a_merge(soup: HandTurned) -> None:
     query = soup.register("SELECT a FROM s WHERE a >= 0")
     for number in range(20):
         soup.push("s", rows(number))

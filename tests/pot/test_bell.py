@@ -1,4 +1,4 @@
-"""The word that changes with every commit, in this process and in others."""
+"""The word in shared memory that changes on every commit, in this process and in others."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def ring(bell: Bell) -> None:
         pass
 
 
-def test_all_see_who_rings(tmp_path: Path) -> None:
+def test_every_process_sees_a_change(tmp_path: Path) -> None:
     first, second = Bell(tmp_path / "bell"), Bell(tmp_path / "bell")
     marks = {first.begun()}
     for bell in (first, second, first):
@@ -40,12 +40,12 @@ def test_all_see_who_rings(tmp_path: Path) -> None:
     assert len(marks | {first.begun()}) == 5
 
 
-def test_a_commit_under_way_is_seen(tmp_path: Path) -> None:
+def test_a_commit_in_progress_is_visible(tmp_path: Path) -> None:
     writer, other, reader = (Bell(tmp_path / "bell") for _ in range(3))
     before = reader.begun()
     with writer.ringing():
         assert reader.begun() not in (before, reader.visible())
-        # Another writer comes after the commit of the first, and before the first has said so.
+        # Another writer commits after the first, and before the first has updated the word.
         with other.ringing():
             mark = reader.begun()
     assert reader.begun() == mark != reader.visible()
@@ -53,7 +53,7 @@ def test_a_commit_under_way_is_seen(tmp_path: Path) -> None:
     assert reader.begun() == reader.visible()
 
 
-def test_opening_it_changes_nothing(tmp_path: Path) -> None:
+def test_opening_changes_nothing(tmp_path: Path) -> None:
     bell = Bell(tmp_path / "bell")
     ring(bell)
     words = bell.begun(), bell.visible()
@@ -63,7 +63,7 @@ def test_opening_it_changes_nothing(tmp_path: Path) -> None:
         assert Bell(tmp_path / "bell").begun() == mark
 
 
-def test_the_word_of_an_older_version_is_taken_over(tmp_path: Path) -> None:
+def test_the_word_of_an_older_version_is_preserved(tmp_path: Path) -> None:
     (tmp_path / "bell").write_bytes(b"12345678")
     bell = Bell(tmp_path / "bell")
     assert (bell.begun(), bell.visible()) == (b"12345678", bytes(8))
@@ -71,7 +71,7 @@ def test_the_word_of_an_older_version_is_taken_over(tmp_path: Path) -> None:
     assert bell.begun() == bell.visible()
 
 
-def test_who_may_not_write_there_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_without_write_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bell, real = Bell(tmp_path / "bell"), os.open
 
     def refuse(path: Path, flags: int, mode: int = 0o777) -> int:
@@ -91,7 +91,7 @@ def test_who_may_not_write_there_reads(tmp_path: Path, monkeypatch: pytest.Monke
         Bell(tmp_path / "other")
 
 
-def test_a_token_changes_with_each_commit_and_with_nothing_else(tmp_path: Path) -> None:
+def test_a_token_changes_only_on_commits(tmp_path: Path) -> None:
     writer = Catalog(tmp_path, create=True)
     reader = Catalog(tmp_path)
     for _ in range(3):
@@ -108,7 +108,7 @@ def test_a_token_changes_with_each_commit_and_with_nothing_else(tmp_path: Path) 
     writer.close()
 
 
-def test_a_catalog_without_a_bell_asks_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_catalog_without_a_bell_queries_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = Catalog(tmp_path, create=True)
     monkeypatch.setattr("tureen.pot.catalog._bell", lambda path: None)  # noqa: ARG005
     reader = Catalog(tmp_path)

@@ -22,7 +22,7 @@ from tureen.pot.lease import Lease
 from tureen.pot.sweep import sweep
 
 
-def test_a_pot_of_another_version_is_refused(tmp_path: Path) -> None:
+def test_a_pot_of_another_version_is_rejected(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path, create=True)
     with catalog.write() as tx:
         tx.execute(update(meta).where(meta.c.key == "format").values(value="999"))
@@ -31,21 +31,21 @@ def test_a_pot_of_another_version_is_refused(tmp_path: Path) -> None:
         Catalog(tmp_path)
 
 
-def test_a_file_that_is_no_catalog_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_catalog_file_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "catalog.sqlite").write_bytes(b"this is not a database" * 100)
     with pytest.raises(PotError, match="cannot be read"):
         Catalog(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["a?b", "a%20b", "a b", "ä#"])
-def test_any_path_will_do(tmp_path: Path, name: str) -> None:
+def test_paths_with_special_characters(tmp_path: Path, name: str) -> None:
     (tmp_path / name).mkdir()
     Catalog(tmp_path / name, create=True).close()
     assert Catalog(tmp_path / name).seq() == 0
     assert (tmp_path / name / "catalog.sqlite").exists()
 
 
-def test_a_failed_transaction_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failed_transaction_is_rolled_back(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path, create=True)
     with pytest.raises(RuntimeError), catalog.write() as tx:
         take_seq(tx)
@@ -53,7 +53,7 @@ def test_a_failed_transaction_leaves_nothing(tmp_path: Path) -> None:
     assert catalog.seq() == 0
 
 
-def test_the_token_changes_with_every_commit_of_others(tmp_path: Path) -> None:
+def test_the_token_changes_on_every_commit(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path, create=True)
     token = catalog.token()
     assert catalog.token() == token
@@ -62,17 +62,17 @@ def test_the_token_changes_with_every_commit_of_others(tmp_path: Path) -> None:
     assert catalog.token() != token
 
 
-def test_the_token_changes_with_a_commit_that_nobody_told_of(tmp_path: Path) -> None:
+def test_the_token_changes_on_commits_without_notification(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path, create=True)
     token = catalog.token()
     with closing(sqlite3.connect(tmp_path / "catalog.sqlite")) as raw, raw:
         raw.execute("UPDATE counter SET seq = seq + 1")
     deadline = time.monotonic() + 10
     while catalog.token() == token:
-        assert time.monotonic() < deadline, "nobody asked SQLite"
+        assert time.monotonic() < deadline, "SQLite was not queried"
 
 
-def test_commits_survive_the_death_of_the_process_and_are_in_wal_mode(tmp_path: Path) -> None:
+def test_commits_survive_a_kill_in_wal_mode(tmp_path: Path) -> None:
     code = (
         "import os, signal, sys; from pathlib import Path; from tureen.pot.catalog import Catalog, take_seq\n"
         "catalog = Catalog(Path(sys.argv[1]), create=True)\n"
@@ -86,7 +86,7 @@ def test_commits_survive_the_death_of_the_process_and_are_in_wal_mode(tmp_path: 
     raw.close()
 
 
-def test_an_error_of_sqlite_itself_is_a_clear_error(tmp_path: Path) -> None:
+def test_sqlite_errors_are_storage_errors(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path, create=True)
     with pytest.raises(StorageFailed, match="could not be written"), catalog.write() as tx:
         BulkStatement("SELECT * FROM nowhere WHERE (0) IN (VALUES {rows})", width=1).run(tx, [(1,)])
@@ -95,7 +95,7 @@ def test_an_error_of_sqlite_itself_is_a_clear_error(tmp_path: Path) -> None:
     assert catalog.seq() == 1
 
 
-def test_a_full_catalog_is_a_clear_error(tmp_path: Path) -> None:
+def test_a_full_catalog_is_a_storage_error(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path, create=True)
     with pytest.raises(StorageFailed, match="could not be written"), catalog.write() as tx:
         pages = tx.exec_driver_sql("PRAGMA page_count").scalar_one()
@@ -104,7 +104,7 @@ def test_a_full_catalog_is_a_clear_error(tmp_path: Path) -> None:
             tx.execute(insert(garbage).values(path=f"{number}" + "x" * 1000, since=0))
 
 
-def test_one_process_holds_the_lease_and_its_death_gives_it_back(tmp_path: Path) -> None:
+def test_the_lease_is_exclusive_and_released_by_a_kill(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from tureen.pot.lease import Lease\n"
         "lease = Lease(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
@@ -120,7 +120,16 @@ def test_one_process_holds_the_lease_and_its_death_gives_it_back(tmp_path: Path)
     Lease(tmp_path).release()
 
 
-def test_the_sweeper_declares_an_attempt_dead_before_its_files_go(tmp_path: Path) -> None:
+def test_positions_are_validated() -> None:
+    assert Position.parse(str(Position(3, 1, 99))) == Position(3, 1, 99)
+    assert Position.parse(str(Position(3, 1, 0, 7))) == Position(3, 1, 0, 7)
+    assert Position.parse(str(Position(3, 1, 0, 7, 2))) == Position(3, 1, 0, 7, 2)
+    for bad in ("", "x", "1.2", "1.2.3.4.5.6", "-1", "١"):
+        with pytest.raises(TureenError, match="is not a position"):
+            Position.parse(bad)
+
+
+def test_the_sweeper_marks_an_attempt_dead_before_removing_its_files(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path, create=True)
     attempt = new_attempt()
     path = tmp_path / "streams" / "1" / f"{attempt}-0.run"
@@ -134,7 +143,7 @@ def test_the_sweeper_declares_an_attempt_dead_before_its_files_go(tmp_path: Path
         check_attempt(tx, attempt)
 
 
-def test_replaced_files_go_after_a_grace(tmp_path: Path) -> None:
+def test_replaced_files_are_removed_after_a_grace(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path, create=True)
     path = tmp_path / "streams" / "1" / "a-0.run"
     with durable_file(path) as file:
@@ -151,7 +160,7 @@ def test_replaced_files_go_after_a_grace(tmp_path: Path) -> None:
         assert tx.execute(select(garbage)).first() is None
 
 
-def test_a_file_is_never_written_over(tmp_path: Path) -> None:
+def test_files_are_never_overwritten(tmp_path: Path) -> None:
     with durable_file(tmp_path / "a") as file:
         file.write(b"first")
     with pytest.raises(StorageFailed), durable_file(tmp_path / "a") as file:
@@ -159,7 +168,7 @@ def test_a_file_is_never_written_over(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_bytes() == b"first"
 
 
-def test_a_write_that_fails_says_why(tmp_path: Path) -> None:
+def test_a_failed_write_is_a_storage_error(tmp_path: Path) -> None:
     full = Path("/dev/full")
     if not os.access(full, os.W_OK):
         pytest.skip("this system has no /dev/full")
@@ -168,7 +177,7 @@ def test_a_write_that_fails_says_why(tmp_path: Path) -> None:
         file.write(b"x")
 
 
-def test_half_a_file_does_not_stay(tmp_path: Path) -> None:
+def test_a_partial_file_is_removed(tmp_path: Path) -> None:
     with pytest.raises(StorageFailed, match="could not write 'half'"), durable_file(tmp_path / "half") as file:
         file.write(b"x")
         raise OSError(28, "No space left on device")

@@ -14,11 +14,11 @@ SEEDS = 150
 
 
 @pytest.mark.parametrize("check", [check_damage, check_torn])
-def test_what_was_acknowledged_is_read_or_reported(
+def test_acknowledged_pushes_are_read_or_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, check: Callable[[Path, int], None]
 ) -> None:
     monkeypatch.setattr(log, "SEGMENT_BYTES", 4096)
-    # What is written here is not meant to survive a loss of power.
+    # These files need not survive a power failure.
     monkeypatch.setattr("os.fsync", lambda _: None)
     for seed in range(SEEDS):
         check(tmp_path / str(seed), seed)

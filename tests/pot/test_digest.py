@@ -1,4 +1,4 @@
-"""The checksum of a closed catalog: verified when it is opened, never taken for one where it is none."""
+"""The checksum of a closed catalog: verified when the catalog is opened; an invalid digest is ignored."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "pot"
 
 
-def test_a_changed_byte_is_noticed(root: Path) -> None:
+def test_a_changed_byte_is_detected(root: Path) -> None:
     data = bytearray((root / CATALOG_FILE).read_bytes())
     data[len(data) // 2] ^= 1
     (root / CATALOG_FILE).write_bytes(data)
@@ -41,12 +41,12 @@ def test_a_changed_byte_is_noticed(root: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "abc"])
-def test_a_digest_that_is_not_whole_is_none(root: Path, text: str) -> None:
+def test_a_truncated_digest_is_ignored(root: Path, text: str) -> None:
     (root / "catalog.digest").write_text(text)
     Catalog(root).close()
 
 
-def test_whoever_writes_removes_it_and_whoever_closes_writes_it(root: Path) -> None:
+def test_writing_removes_the_digest_and_closing_writes_it(root: Path) -> None:
     assert (root / "catalog.digest").exists()
     hand = HandTurned(root)
     hand.push("s", [{"n": 1}])
@@ -55,8 +55,8 @@ def test_whoever_writes_removes_it_and_whoever_closes_writes_it(root: Path) -> N
     Digest(root / CATALOG_FILE).check()
 
 
-def test_verifying_it_leaves_the_locks_of_other_connections(root: Path) -> None:
-    """POSIX drops a process's locks on a file with any descriptor of it: another process would delete the WAL."""
+def test_verifying_preserves_the_locks_of_other_connections(root: Path) -> None:
+    """POSIX releases a process's locks on a file when any descriptor of it is closed; the WAL would be deleted."""
     reader = HandTurned(root)
     assert len(reader.invoke("all")) == 0
     for number in (1, 2, 3):

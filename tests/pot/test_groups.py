@@ -1,4 +1,4 @@
-"""Group commit: everybody gets their own outcome, few commits do it, and nobody is left waiting."""
+"""Group commit: each caller gets its own outcome, with few commits, and no caller waits forever."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tureen.pot.turn import Turn
 
 
 class Commits:
-    """Commits that can be held up; an odd item is refused, and -2 fails altogether."""
+    """Commits that can be paused; odd items are rejected, and -2 fails the commit."""
 
     def __init__(self) -> None:
-        """Hold them up."""
+        """Start paused."""
         self.groups: list[list[int]] = []
         self.go = threading.Event()
         self.begun = threading.Event()
@@ -38,12 +38,12 @@ class Commits:
 
 
 def gather(group: GroupCommit[int, int], count: int) -> None:
-    """Wait until so many have gathered for the next commit."""
+    """Wait until `count` callers wait for the next commit."""
     while len(group._slots) < count:
         threading.Event().wait(0.001)
 
 
-def test_those_who_come_meanwhile_are_committed_together_each_with_an_own_outcome() -> None:
+def test_concurrent_items_are_committed_together() -> None:
     commits = Commits()
     group = GroupCommit(commits)
     with ThreadPoolExecutor(9) as pool:
@@ -53,17 +53,17 @@ def test_those_who_come_meanwhile_are_committed_together_each_with_an_own_outcom
         gather(group, 8)
         commits.go.set()
         assert first.result(30) == 0
-        for item, one in enumerate(others, 1):
+        for item, future in enumerate(others, 1):
             if item % 2:
                 with pytest.raises(ValueError, match=str(item)):
-                    one.result(30)
+                    future.result(30)
             else:
-                assert one.result(30) == item * 10
+                assert future.result(30) == item * 10
     assert [len(items) for items in commits.groups] == [1, 8]
     assert group.submit(2) == 20
 
 
-def test_a_commit_that_fails_fails_for_its_own_group_alone() -> None:
+def test_a_failed_commit_fails_its_group_only() -> None:
     commits = Commits()
     group = GroupCommit(commits)
     with ThreadPoolExecutor(3) as pool:
@@ -73,13 +73,13 @@ def test_a_commit_that_fails_fails_for_its_own_group_alone() -> None:
         gather(group, 2)
         commits.go.set()
         assert first.result(30) == 0
-        for one in others:
+        for future in others:
             with pytest.raises(OSError, match="the disk"):
-                one.result(30)
+                future.result(30)
     assert group.submit(4) == 40
 
 
-def test_many_at_once_lose_nothing() -> None:
+def test_many_concurrent_items() -> None:
     commits = Commits()
     commits.go.set()
     group = GroupCommit(commits)
@@ -102,7 +102,7 @@ def work(number):
             assert group.submit(number) == number
             counts[number] += 1
         except StorageFailed:
-            pass  # whoever committed for it was interrupted
+            pass  # the thread that committed for it was interrupted
 
 def interrupt(*_):
     raise KeyboardInterrupt
@@ -129,20 +129,20 @@ for thread in threads:
 
 
 @pytest.mark.parametrize("others", [0, 3])
-def test_interrupts_at_any_place_keep_nobody_waiting(others: int) -> None:
-    """As by Ctrl-C, in the thread that commits for others and in one that waits for them."""
+def test_interrupts_leave_no_caller_waiting(others: int) -> None:
+    """Like Ctrl-C, in the thread that commits for others and in a thread that waits."""
     subprocess.run([sys.executable, "-c", INTERRUPTED, str(others)], check=True, timeout=100)
 
 
-def test_what_is_not_committed_is_not_acknowledged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uncommitted_items_are_not_acknowledged(monkeypatch: pytest.MonkeyPatch) -> None:
     group = GroupCommit(Commits())
     monkeypatch.setattr(group, "_run", lambda: None)
     with pytest.raises(StorageFailed, match="interrupted"):
         group.submit(2)
 
 
-def test_one_writer_at_a_time(tmp_path: Path) -> None:
-    """Of one object's threads, and of two that stand for two processes."""
+def test_turns_are_exclusive(tmp_path: Path) -> None:
+    """For the threads of one object, and for two objects as in two processes."""
     turns = [Turn(tmp_path / "turn"), Turn(tmp_path / "turn")]
     inside, most = 0, 0
     count = threading.Lock()
@@ -168,20 +168,20 @@ def test_one_writer_at_a_time(tmp_path: Path) -> None:
         turn.close()
 
 
-def test_a_turn_is_not_waited_for_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_a_turn_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tureen.pot.turn.LONGEST", 0.05)
-    one, other = Turn(tmp_path / "turn"), Turn(tmp_path / "turn")
-    with one.taken(), one.taken(), other.taken():
+    first, second = Turn(tmp_path / "turn"), Turn(tmp_path / "turn")
+    with first.taken(), first.taken(), second.taken():
         pass
-    # After that, turns are taken as before, also by one that was closed.
-    one.close()
-    with one.taken(), pytest.raises(BlockingIOError):
-        fcntl.flock(other._opened(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    one.close()
-    other.close()
+    # After the timeout, turns work as before, even after closing.
+    first.close()
+    with first.taken(), pytest.raises(BlockingIOError):
+        fcntl.flock(second._opened(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    first.close()
+    second.close()
 
 
-def test_files_that_nobody_closed_are_closed_with_their_turn(tmp_path: Path) -> None:
+def test_garbage_collection_closes_the_file_of_a_turn(tmp_path: Path) -> None:
     turn = Turn(tmp_path / "turn")
     with turn.taken():
         file = turn._opened()

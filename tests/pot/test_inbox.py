@@ -37,15 +37,17 @@ def entry(text: str, key: str = "") -> Entry:
 
 
 def payloads(root: Path) -> list[str]:
-    return [bytes(one.entry.payload).decode() for one in scan(log_directory(root, 1), 0, check=True) if one.entry]
+    return [
+        bytes(record.entry.payload).decode() for record in scan(log_directory(root, 1), 0, check=True) if record.entry
+    ]
 
 
-def take(catalog: Catalog, place: int) -> None:
+def mark_taken(catalog: Catalog, offset: int) -> None:
     with catalog.write() as tx:
-        tx.execute(update(streams).values(taken=place))
+        tx.execute(update(streams).values(taken=offset))
 
 
-def test_a_key_pushed_again_changes_nothing(catalog: Catalog) -> None:
+def test_a_repeated_key_changes_nothing(catalog: Catalog) -> None:
     inbox = Inbox(catalog.root, catalog)
     first = inbox.push(1, entry("rows", "k"))
     assert first.added
@@ -53,7 +55,7 @@ def test_a_key_pushed_again_changes_nothing(catalog: Catalog) -> None:
     assert payloads(catalog.root) == ["rows"]
 
 
-def test_a_key_with_other_rows_is_refused(catalog: Catalog) -> None:
+def test_a_key_with_other_rows_is_rejected(catalog: Catalog) -> None:
     inbox = Inbox(catalog.root, catalog)
     inbox.push(1, entry("rows", "k"))
     with pytest.raises(KeyConflict, match="'k' was used with other rows"):
@@ -61,7 +63,7 @@ def test_a_key_with_other_rows_is_refused(catalog: Catalog) -> None:
     assert payloads(catalog.root) == ["rows"]
 
 
-def test_keys_of_different_streams_do_not_meet(catalog: Catalog) -> None:
+def test_keys_are_per_stream(catalog: Catalog) -> None:
     with catalog.write() as tx:
         create_stream(tx, "t", Schema.parse("a INT"), clock="wall", retain=None, source=None)
     inbox = Inbox(catalog.root, catalog)
@@ -79,7 +81,7 @@ def test_keys_survive_a_restart_and_the_trimming_of_their_segment(
     inbox = Inbox(catalog.root, catalog)
     assert inbox.push(1, entry("rows", "k")) == (first.end, False)
     inbox.push(1, entry("more"))
-    take(catalog, inbox.end(1))
+    mark_taken(catalog, inbox.end(1))
     inbox.trim()
     assert payloads(catalog.root) == ["more"]
     assert inbox.push(1, entry("rows", "k")) == (first.end, False)
@@ -89,12 +91,12 @@ def test_keys_survive_a_restart_and_the_trimming_of_their_segment(
     assert Inbox(catalog.root, catalog).push(1, entry("rows", "k")) == (first.end, False)
 
 
-def test_an_old_key_is_forgotten(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_keys_are_removed(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "SEGMENT_BYTES", 1)
     inbox = Inbox(catalog.root, catalog)
     inbox.push(1, entry("rows", "k"))
     inbox.push(1, entry("more"))
-    take(catalog, inbox.end(1))
+    mark_taken(catalog, inbox.end(1))
     monkeypatch.setattr(inbox_module, "KEY_LIFETIME", 0)
     inbox.trim()
     inbox.push(1, entry("others", "k"))
@@ -103,28 +105,26 @@ def test_an_old_key_is_forgotten(catalog: Catalog, monkeypatch: pytest.MonkeyPat
         assert tx.execute(select(push_keys)).first() is None
 
 
-def test_what_is_not_taken_is_not_trimmed(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trim_removes_taken_segments_only(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "SEGMENT_BYTES", 1)
     inbox = Inbox(catalog.root, catalog)
     ends = [inbox.push(1, entry(text)).end for text in "abcd"]
-    take(catalog, ends[1])
+    mark_taken(catalog, ends[1])
     inbox.trim()
     assert payloads(catalog.root) == ["c", "d"]
     assert len(segments(log_directory(catalog.root, 1))) == 2
 
 
-def test_a_segment_that_has_grown_is_ended_when_the_inbox_is_trimmed(
-    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trim_ends_a_large_segment(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     inbox = Inbox(catalog.root, catalog)
     inbox.push(1, entry("a"))
-    take(catalog, inbox.end(1))
+    mark_taken(catalog, inbox.end(1))
     inbox.trim()
     inbox.push(1, entry("b"))
     assert len(segments(log_directory(catalog.root, 1))) == 1, "it was small"
     monkeypatch.setattr(inbox_module, "TRIM_BYTES", 1)
     for text in "cdef":
-        take(catalog, inbox.end(1))
+        mark_taken(catalog, inbox.end(1))
         inbox.trim()
         inbox.push(1, entry(text, text))
         assert len(segments(log_directory(catalog.root, 1))) <= 2
@@ -137,7 +137,7 @@ def test_a_segment_that_has_grown_is_ended_when_the_inbox_is_trimmed(
     assert again.push(1, entry("c", "c")).end < end, "its key is known"
 
 
-def test_those_who_push_together_are_committed_together(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_pushes_are_committed_together(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     inbox = Inbox(catalog.root, catalog)
     inbox.push(1, entry("first"))
     syncs: list[int] = []
@@ -162,7 +162,7 @@ def test_those_who_push_together_are_committed_together(catalog: Catalog, monkey
     assert len(payloads(catalog.root)) == 10
 
 
-def test_heads_tell_the_source_how_far_the_logs_go(catalog: Catalog) -> None:
+def test_heads_have_the_ends_of_the_logs(catalog: Catalog) -> None:
     inbox = Inbox(catalog.root, catalog)
     heads = Heads(catalog.root / "inbox")
     seen = heads.wait(-1, 0.0)
@@ -175,7 +175,7 @@ def test_heads_tell_the_source_how_far_the_logs_go(catalog: Catalog) -> None:
     assert heads.ends() == {1: end}
 
 
-def test_damage_to_the_last_push_is_noticed_by_the_next_inbox(catalog: Catalog) -> None:
+def test_damage_to_the_last_push_is_detected_on_reopening(catalog: Catalog) -> None:
     inbox = Inbox(catalog.root, catalog)
     inbox.push(1, entry("first"))
     end = inbox.push(1, entry("last", "k")).end
@@ -189,7 +189,7 @@ def test_damage_to_the_last_push_is_noticed_by_the_next_inbox(catalog: Catalog) 
     assert [record.entry and bytes(record.entry.payload) for record in records] == [b"first", None, b"last"]
 
 
-def test_the_key_of_a_push_that_was_cut_off_is_free(catalog: Catalog) -> None:
+def test_the_key_of_a_torn_push_can_be_reused(catalog: Catalog) -> None:
     inbox = Inbox(catalog.root, catalog)
     whole = inbox.push(1, entry("whole")).end
     heads = (catalog.root / "inbox" / "heads").read_bytes()
@@ -197,7 +197,7 @@ def test_the_key_of_a_push_that_was_cut_off_is_free(catalog: Catalog) -> None:
     inbox.close()
     (catalog.root / "inbox" / "heads").write_bytes(heads)
     ((_, path),) = segments(log_directory(catalog.root, 1))
-    # As after a loss of power: the file has its length, and its last block is empty.
+    # As after a power failure: the file has its length, and its last block is empty.
     path.write_bytes(path.read_bytes()[:-64] + bytes(64))
     again = Inbox(catalog.root, catalog)
     assert again.end(1) == whole
@@ -205,7 +205,7 @@ def test_the_key_of_a_push_that_was_cut_off_is_free(catalog: Catalog) -> None:
     assert payloads(catalog.root) == ["whole", "x" * 100]
 
 
-def test_heads_that_cannot_be_read_are_ignored(catalog: Catalog) -> None:
+def test_unreadable_heads_are_ignored(catalog: Catalog) -> None:
     inbox = Inbox(catalog.root, catalog)
     end = inbox.push(1, entry("rows")).end
     inbox.close()
@@ -218,7 +218,7 @@ def test_heads_that_cannot_be_read_are_ignored(catalog: Catalog) -> None:
         again.close()
 
 
-def test_a_dropped_stream_takes_its_inbox_with_it(catalog: Catalog) -> None:
+def test_dropping_a_stream_removes_its_inbox(catalog: Catalog) -> None:
     inbox = Inbox(catalog.root, catalog)
     inbox.push(1, entry("rows"))
     with catalog.write() as tx:
@@ -227,7 +227,7 @@ def test_a_dropped_stream_takes_its_inbox_with_it(catalog: Catalog) -> None:
     assert not log_directory(catalog.root, 1).exists()
 
 
-def test_a_closed_inbox_takes_nothing(catalog: Catalog) -> None:
+def test_a_closed_inbox_rejects_pushes(catalog: Catalog) -> None:
     inbox = Inbox(catalog.root, catalog)
     inbox.push(1, entry("rows"))
     inbox.close()

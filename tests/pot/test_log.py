@@ -19,28 +19,28 @@ def entry(text: str, key: str = "") -> Entry:
 
 
 def texts(directory: Path, start: int = 0, end: int | None = None) -> list[str | None]:
-    found = scan(directory, start, end, check=True)
-    return [None if one.entry is None else bytes(one.entry.payload).decode() for one in found]
+    records = scan(directory, start, end, check=True)
+    return [None if record.entry is None else bytes(record.entry.payload).decode() for record in records]
 
 
-def flip(directory: Path, place: int) -> None:
-    """Damage one byte of a log."""
-    base, path = max(found for found in segments(directory) if found[0] <= place)
+def flip(directory: Path, offset: int) -> None:
+    """Damage a byte of a log."""
+    base, path = max(segment for segment in segments(directory) if segment[0] <= offset)
     data = bytearray(path.read_bytes())
-    data[place - base] ^= 1
+    data[offset - base] ^= 1
     path.write_bytes(data)
 
 
-def test_what_was_appended_is_read_back_in_order(tmp_path: Path) -> None:
+def test_entries_are_read_in_order(tmp_path: Path) -> None:
     writer = LogWriter(tmp_path, 0)
     ends = writer.append([entry("one"), entry("two", key="k")])
     assert texts(tmp_path) == ["one", "two"]
     assert texts(tmp_path, ends[0]) == ["two"]
     assert texts(tmp_path, 0, ends[0]) == ["one"]
-    assert [one.entry.key for one in scan(tmp_path, 0) if one.entry] == ["", "k"]
+    assert [record.entry.key for record in scan(tmp_path, 0) if record.entry] == ["", "k"]
 
 
-def test_a_log_goes_on_over_segments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_of_several_segments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "SEGMENT_BYTES", 300)
     writer = LogWriter(tmp_path, 0)
     ends = [writer.append([entry(str(number))])[0] for number in range(10)]
@@ -61,7 +61,7 @@ def test_a_budget_ends_after_a_whole_push(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 60, 65, 100])
-def test_a_torn_record_is_no_record_and_its_place_is_taken_again(tmp_path: Path, cut: int) -> None:
+def test_a_torn_record_is_overwritten(tmp_path: Path, cut: int) -> None:
     writer = LogWriter(tmp_path, 0)
     whole = writer.append([entry("whole")])[0]
     torn = writer.append([entry("x" * 100)])[0]
@@ -75,7 +75,7 @@ def test_a_torn_record_is_no_record_and_its_place_is_taken_again(tmp_path: Path,
     assert texts(tmp_path) == ["whole", "after"]
 
 
-def test_new_records_never_take_places_that_were_taken_up(tmp_path: Path) -> None:
+def test_new_records_start_after_consumed_offsets(tmp_path: Path) -> None:
     writer = LogWriter(tmp_path, 0)
     writer.append([entry("lost with the disk")])
     writer.close()
@@ -86,14 +86,14 @@ def test_new_records_never_take_places_that_were_taken_up(tmp_path: Path) -> Non
     assert texts(tmp_path, 5000, end) == ["new"]
 
 
-def test_a_damaged_record_is_reported_and_the_next_one_is_read(tmp_path: Path) -> None:
+def test_a_damaged_record_is_reported(tmp_path: Path) -> None:
     writer = LogWriter(tmp_path, 0)
     ends = writer.append([entry("a" * 10), entry("b" * 10), entry("c" * 10)])
     flip(tmp_path, ends[0] + 64)
     assert texts(tmp_path, 0, ends[-1]) == ["a" * 10, None, "c" * 10]
 
 
-def test_a_damaged_header_is_reported_and_the_next_record_is_read(tmp_path: Path) -> None:
+def test_a_damaged_header_is_reported(tmp_path: Path) -> None:
     writer = LogWriter(tmp_path, 0)
     ends = writer.append([entry("a"), entry("b"), entry("c")])
     flip(tmp_path, ends[0])
@@ -109,12 +109,12 @@ def test_a_damaged_header_is_reported_and_the_next_record_is_read(tmp_path: Path
     assert texts(tmp_path) == ["a", None, "c", "d"]
 
 
-@pytest.mark.parametrize("place", [0, 4, 12, 20, 63, 64, 127])
-def test_damage_to_the_last_push_is_told_from_a_push_that_was_cut_off(tmp_path: Path, place: int) -> None:
+@pytest.mark.parametrize("offset", [0, 4, 12, 20, 63, 64, 127])
+def test_damage_to_an_acknowledged_push_is_reported(tmp_path: Path, offset: int) -> None:
     writer = LogWriter(tmp_path, 0)
     (whole,) = writer.append([entry("whole")])
     (last,) = writer.append([entry("last")])
-    flip(tmp_path, whole + place)
+    flip(tmp_path, whole + offset)
     assert LogWriter(tmp_path, 0).end == whole
     again = LogWriter(tmp_path, 0, acknowledged=last)
     assert again.end == last
@@ -136,11 +136,11 @@ def test_lost_segments_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     records = list(scan(tmp_path, ends[0], ends[-1], check=True))
     assert [(record.start, record.end, record.entry) for record in records] == [(ends[0], ends[-1], None)]
     references, end = refer(1, tmp_path, ends[0], ends[-1], None, 100)
-    assert [(one.start, one.end) for one in references] == [(ends[0], ends[-1])]
+    assert [(reference.start, reference.end) for reference in references] == [(ends[0], ends[-1])]
     assert end == ends[-1]
 
 
-def test_a_copy_of_a_record_within_rows_is_no_record(tmp_path: Path) -> None:
+def test_a_copy_of_a_record_in_a_payload_is_ignored(tmp_path: Path) -> None:
     writer = LogWriter(tmp_path / "one", 0)
     writer.append([entry("inner")])
     ((_, path),) = segments(tmp_path / "one")
@@ -152,7 +152,7 @@ def test_a_copy_of_a_record_within_rows_is_no_record(tmp_path: Path) -> None:
 
 
 def first_format(text: str, key: str = "") -> bytes:
-    """A record as the first version of the log wrote it."""
+    """A record in the first format of the log."""
 
     def pad(data: bytes) -> bytes:
         return data + bytes(-len(data) % 64)
@@ -176,7 +176,7 @@ def test_segments_of_the_first_format_are_read(tmp_path: Path) -> None:
     assert texts(tmp_path) == ["a", None, "c", "d"]
 
 
-def test_a_full_disk_refuses_the_push_and_the_log_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_fails_the_push_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = LogWriter(tmp_path, 0)
     writer.append([entry("before")])
     with monkeypatch.context() as patched:
@@ -191,7 +191,7 @@ def test_a_full_disk_refuses_the_push_and_the_log_goes_on(tmp_path: Path, monkey
     assert texts(tmp_path) == ["before", "after"]
 
 
-def test_after_a_failed_fsync_nothing_is_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_push_is_acknowledged_after_a_failed_fsync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = LogWriter(tmp_path, 0)
     writer.append([entry("before")])
 

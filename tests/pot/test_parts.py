@@ -1,4 +1,4 @@
-"""Files of parts: every byte is under a checksum, and a damaged part leaves the others readable."""
+"""Files of parts: every byte has a checksum, and a damaged part leaves the others readable."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def test_parts_are_read_as_they_were_written(path: Path) -> None:
     assert parts.has_whole_directory()
 
 
-def test_every_flipped_bit_is_noticed_and_costs_at_most_one_part(path: Path) -> None:
+def test_a_flipped_bit_damages_at_most_one_part(path: Path) -> None:
     written = path.read_bytes()
-    for place in range(len(written)):
+    for offset in range(len(written)):
         changed = bytearray(written)
-        changed[place] ^= 1 << place % 8
+        changed[offset] ^= 1 << offset % 8
         path.write_bytes(changed)
         parts = Parts(path)
         damaged = [number for number in range(len(parts)) if not readable(parts, number)]
-        assert len(damaged) + (not parts.has_whole_directory()) == 1, place
+        assert len(damaged) + (not parts.has_whole_directory()) == 1, offset
     path.write_bytes(written)
     assert Parts(path).has_whole_directory()
 
@@ -50,17 +50,17 @@ def readable(parts: Parts, number: int) -> bool:
 
 
 @pytest.mark.parametrize("size", [0, 1, 39, 80, 200])
-def test_a_file_that_was_cut_off_is_damaged(path: Path, size: int) -> None:
+def test_a_truncated_file_is_damaged(path: Path, size: int) -> None:
     path.write_bytes(path.read_bytes()[:size])
     with pytest.raises(DamagedFile):
         Parts(path)
 
 
-def test_a_file_in_the_place_of_another_is_damaged(path: Path) -> None:
+def test_a_renamed_file_is_damaged(path: Path) -> None:
     with pytest.raises(DamagedFile):
         Parts(path.rename(path.with_name("b-0.run")))
 
 
-def test_a_missing_file_is_not_taken_for_a_damaged_one(tmp_path: Path) -> None:
+def test_a_missing_file_is_not_reported_as_damaged(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         Parts(tmp_path / "missing.run")

@@ -1,4 +1,4 @@
-"""What is in a pot is its owner's alone, whatever the umask allows; and names are one however Unicode spells them."""
+"""A pot is private to its owner, regardless of the umask; and names are normalized to composed Unicode."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
 
 @pytest.fixture
 def open_umask() -> Iterator[None]:
-    """A umask that lets everybody read and write."""
+    """A umask that allows everybody to read and write."""
     before = os.umask(0)
     yield
     os.umask(before)
 
 
 @pytest.mark.usefixtures("open_umask")
-def test_files_and_directories_are_the_owners_alone(tmp_path: Path) -> None:
+def test_files_and_directories_are_private(tmp_path: Path) -> None:
     hand = HandTurned(tmp_path)
     hand.create_stream("s", "a INT")
     hand.register("SELECT a FROM s WHERE a > 1", materialize=True)
@@ -44,20 +44,20 @@ def test_files_and_directories_are_the_owners_alone(tmp_path: Path) -> None:
     hand.close()
     inbox.close()
     lease.release()
-    found = modes(tmp_path)
-    assert len(found) > 10
-    assert {path: mode for path, mode in found.items() if mode & 0o077} == {}
+    mode_by_path = modes(tmp_path)
+    assert len(mode_by_path) > 10
+    assert {path: mode for path, mode in mode_by_path.items() if mode & 0o077} == {}
 
 
 @pytest.mark.usefixtures("open_umask")
-def test_a_pot_that_is_made_is_the_owners_alone(tmp_path: Path) -> None:
+def test_a_new_pot_is_private(tmp_path: Path) -> None:
     with tureen.open(tmp_path / "folder" / "pot") as soup:
         soup.create_table("t", "a INT", [{"a": 1}])
     assert (tmp_path / "folder" / "pot").stat().st_mode & 0o777 == 0o700
     assert {path: mode for path, mode in modes(tmp_path / "folder" / "pot").items() if mode & 0o077} == {}
 
 
-def test_names_are_the_same_however_unicode_spells_them(tmp_path: Path) -> None:
+def test_composed_and_decomposed_names_are_equal(tmp_path: Path) -> None:
     hand = HandTurned(tmp_path)
     hand.create_stream(DECOMPOSED, f"`{DECOMPOSED}` INT")
     with hand.catalog.read() as tx:
@@ -70,22 +70,22 @@ def test_names_are_the_same_however_unicode_spells_them(tmp_path: Path) -> None:
     hand.close()
 
 
-def test_names_are_kept_composed(tmp_path: Path) -> None:
+def test_names_are_stored_composed(tmp_path: Path) -> None:
     with tureen.open(tmp_path / "pot") as soup:
         soup.create_table(DECOMPOSED, "a INT", [{"a": 1}])
-        assert [one["name"] for one in soup.tables()] == [COMPOSED]
+        assert [info["name"] for info in soup.tables()] == [COMPOSED]
         assert soup.table(DECOMPOSED).num_rows == soup.table(COMPOSED).num_rows == 1
         with pytest.raises(DuplicateName):
             soup.create_table(COMPOSED, "a INT")
 
 
-def test_the_package_says_its_version_and_has_types() -> None:
+def test_the_package_has_a_version_and_types() -> None:
     assert tureen.__version__.count(".") == 2
     assert (Path(tureen.__file__).parent / "py.typed").exists()
     assert "__version__" in tureen.__all__
 
 
-def test_a_catalog_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
+def test_an_existing_catalog_preserves_its_mode(tmp_path: Path) -> None:
     Catalog(tmp_path, create=True).close()
     (tmp_path / "catalog.sqlite").chmod(0o640)
     Catalog(tmp_path, create=True).close()

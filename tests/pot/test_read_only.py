@@ -1,4 +1,4 @@
-"""Pots where nothing can be written: on a read-only mount, and without the permission."""
+"""Pots that cannot be written: on a read-only mount, and without write permission."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ with tureen.open(sys.argv[1]) as soup:
     except tureen.TureenError as error:
         print(type(error).__name__)
 """
-READ_GIVES = "[{'n': 2}] [{'a': 1}] 1\nPotError\n"
+READ_OUTPUT = "[{'n': 2}] [{'a': 1}] 1\nPotError\n"
 
 
 @pytest.fixture
 def closed_pot(tmp_path: Path) -> Path:
-    """A pot with a stream, a table and a query, closed well."""
+    """A properly closed pot with a stream, a table and a query."""
     root = tmp_path / "source" / "pot"
     hand = HandTurned(root)
     hand.create_stream("s", "n INT")
@@ -45,7 +45,7 @@ def closed_pot(tmp_path: Path) -> Path:
 
 @contextmanager
 def opened(root: Path) -> Iterator[Catalog]:
-    """A catalog for a while."""
+    """An open catalog."""
     catalog = Catalog(root)
     try:
         yield catalog
@@ -55,62 +55,67 @@ def opened(root: Path) -> Iterator[Catalog]:
 
 @contextmanager
 def read_only_mount(source: Path) -> Iterator[Path]:
-    """The same directory on a mount that cannot be written; the test is skipped where none can be made."""
+    """A read-only mount of a directory; skips the test if mounting is not possible."""
     if os.geteuid() != 0:
         pytest.skip("only root can mount")
-    place = source.parent / "mounted"
-    place.mkdir()
-    bound = subprocess.run(["mount", "--bind", str(source), str(place)], capture_output=True, check=False)
+    mount_point = source.parent / "mounted"
+    mount_point.mkdir()
+    bound = subprocess.run(["mount", "--bind", str(source), str(mount_point)], capture_output=True, check=False)
     if bound.returncode != 0:
         pytest.skip(f"a bind mount cannot be made here: {bound.stderr.decode().strip()}")
     try:
-        again = ["mount", "-o", "remount,ro,bind", str(place)]
+        again = ["mount", "-o", "remount,ro,bind", str(mount_point)]
         if subprocess.run(again, capture_output=True, check=False).returncode != 0:
             pytest.skip("a mount cannot be made read-only here")
-        yield place
+        yield mount_point
     finally:
-        subprocess.run(["umount", "--lazy", str(place)], check=True)
+        subprocess.run(["umount", "--lazy", str(mount_point)], check=True)
 
 
-def test_a_closed_pot_is_read_on_a_read_only_mount(closed_pot: Path) -> None:
+def test_reading_a_closed_pot_on_a_read_only_mount(closed_pot: Path) -> None:
     with read_only_mount(closed_pot.parent) as mounted:
         done = subprocess.run(
             [sys.executable, "-c", READ, str(mounted / "pot")], capture_output=True, text=True, check=False
         )
-        assert (done.stdout, done.returncode) == (READ_GIVES, 0), done.stderr
+        assert (done.stdout, done.returncode) == (READ_OUTPUT, 0), done.stderr
 
 
-def test_a_closed_pot_is_read_without_the_permission_to_write(closed_pot: Path) -> None:
+def test_reading_a_closed_pot_without_write_permission(closed_pot: Path) -> None:
     for directory in (closed_pot, *(path for path in closed_pot.rglob("*") if path.is_dir())):
         directory.chmod(0o555)
     # Root may write everywhere, unless it has no capabilities.
-    plainly = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
-    if plainly and (shutil.which("setpriv") is None or subprocess.run([*plainly, "true"], check=False).returncode != 0):
+    without_capabilities = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+    if without_capabilities and (
+        shutil.which("setpriv") is None or subprocess.run([*without_capabilities, "true"], check=False).returncode != 0
+    ):
         pytest.skip("root cannot give up its capabilities here")
     done = subprocess.run(
-        [*plainly, sys.executable, "-c", READ, str(closed_pot)], capture_output=True, text=True, check=False
+        [*without_capabilities, sys.executable, "-c", READ, str(closed_pot)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    assert (done.stdout, done.returncode) == (READ_GIVES, 0), done.stderr
+    assert (done.stdout, done.returncode) == (READ_OUTPUT, 0), done.stderr
 
 
-def test_a_pot_that_was_not_closed(closed_pot: Path, tmp_path: Path) -> None:
+def test_reading_a_pot_that_was_not_closed(closed_pot: Path, tmp_path: Path) -> None:
     killed = tmp_path / "killed"
     holder = Catalog(closed_pot)
     with holder.write() as tx:
         tx.exec_driver_sql("UPDATE counter SET seq = seq + 1")
-    # What a process that was killed leaves behind.
+    # The files that a killed process leaves.
     shutil.copytree(closed_pot, killed / "pot")
     shutil.copytree(closed_pot, killed / "less", ignore=shutil.ignore_patterns("*-shm"))
     with read_only_mount(killed) as mounted:
-        with opened(mounted / "pot") as found:
-            assert found.seq() == holder.seq()
-        with pytest.raises(PotError) as refused:
+        with opened(mounted / "pot") as catalog:
+            assert catalog.seq() == holder.seq()
+        with pytest.raises(PotError) as caught:
             Catalog(mounted / "less")
-        assert "not closed" in str(refused.value.hint)
+        assert "not closed" in str(caught.value.hint)
     holder.close()
 
 
-def test_somebody_who_may_write_begins_to(closed_pot: Path) -> None:
+def test_a_reader_sees_commits_of_a_later_writer(closed_pot: Path) -> None:
     with read_only_mount(closed_pot.parent) as mounted, tureen.open(mounted / "pot", mode="read") as reader:
         assert len(reader.query("big").invoke()) == 1
         writer = HandTurned(closed_pot)
