@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from datetime import date
@@ -16,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.engine.test_templates import SQL, TemplatePot, _numbered_rows, _row
+from tests.engine.template_pot import SQL, TemplatePot, make_row, numbered_rows
 from tureen.errors import InvalidRows, TureenError, UnknownQuery
 from tureen.pot.catalog import Catalog
 from tureen.pot.members import drop_member, load_members
@@ -42,45 +39,43 @@ def _files(pot: TemplatePot) -> list[Path]:
 
 def test_rows_are_added_and_removed(pot: TemplatePot) -> None:
     handle = pot.templates.register(SQL, [{"sym": "a", "p": 1.0}, {"sym": "b", "p": 2.0}], "alerts")
-    pot.hand.push("s", [_row(0, sym="c", price=5.0)])
+    pot.hand.push("s", [make_row(0, sym="c", price=5.0)])
     since = pot.matches(handle, None).position()
     assert pot.templates.add(handle, [{"sym": "c", "p": 3.0}, {"sym": "a", "p": None}]) == range(2, 4)
     assert list(pot.templates.members(handle)) == [0, 1, 2, 3]
     # Its answer includes tuples from before it was added.
     assert pot.hand.invoke("alerts.2").table.to_pylist() == [{"sym": "c", "twice": 10.0}]
-    pot.hand.push("s", [_row(1, price=9.0), _row(2, sym="c", price=9.0)])
-    assert [number for number, _ in _numbered_rows(pot.matches(handle, since))] == [0, 2]
+    pot.hand.push("s", [make_row(1, price=9.0), make_row(2, sym="c", price=9.0)])
+    assert [number for number, _ in numbered_rows(pot.matches(handle, since))] == [0, 2]
     assert pot.templates.remove(handle, [0, 3], None) == 2
     assert pot.templates.add(handle, pa.table({"P": [1], "SYM": ["a"]})) == range(4, 5)
     assert list(pot.templates.members(handle)) == [1, 2, 4]
     for gone in (0, 3, 5):
         with pytest.raises(UnknownQuery):
             pot.hand.invoke(f"{handle}.{gone}")
-    assert [number for number, _ in _numbered_rows(pot.matches(handle, since))] == [2]
-    pot.hand.push("s", [_row(3, price=9.0)])
-    assert [number for number, _ in _numbered_rows(pot.matches(handle, since))] == [2, 4]
+    assert [number for number, _ in numbered_rows(pot.matches(handle, since))] == [2]
+    pot.hand.push("s", [make_row(3, price=9.0)])
+    assert [number for number, _ in numbered_rows(pot.matches(handle, since))] == [2, 4]
 
 
 def test_an_added_query_has_changes_for_later_tuples_only(pot: TemplatePot) -> None:
     handle = pot.templates.register(SQL, [{"sym": "a", "p": 0.0}], None)
     start = pot.matches(handle, None).position()
-    pot.hand.push("s", [_row(0, price=1.0), _row(1, price=2.0)])
+    pot.hand.push("s", [make_row(0, price=1.0), make_row(1, price=2.0)])
     first = pot.matches(handle, start)
     pot.templates.add(handle, [{"sym": "a", "p": 1.5}])
-    pot.hand.push("s", [_row(2, price=3.0), _row(3, price=1.2)])
+    pot.hand.push("s", [make_row(2, price=3.0), make_row(3, price=1.2)])
     pot.templates.add(handle, [{"sym": "a", "p": 0.5}])
-    pot.hand.push("s", [_row(4, price=9.0)])
+    pot.hand.push("s", [make_row(4, price=9.0)])
     everything = pot.matches(handle, start)
-    expected = [(number, row["twice"]) for number, row in _numbered_rows(everything)]
+    expected = [(number, row["twice"]) for number, row in numbered_rows(everything)]
     assert expected == [(0, 2.0), (0, 4.0), (0, 6.0), (1, 6.0), (0, 2.4), (0, 18.0), (1, 18.0), (2, 18.0)]
     # Following from any position returns the same changes.
-    assert _numbered_rows(pot.matches(handle, first.position())) == _numbered_rows(everything)[2:]
+    assert numbered_rows(pot.matches(handle, first.position())) == numbered_rows(everything)[2:]
     for index in range(len(expected)):
-        assert (
-            _numbered_rows(pot.matches(handle, everything.position(index))) == _numbered_rows(everything)[index + 1 :]
-        )
+        assert numbered_rows(pot.matches(handle, everything.position(index))) == numbered_rows(everything)[index + 1 :]
     pot.hand.seal(everything=True)
-    assert _numbered_rows(pot.matches(handle, start)) == _numbered_rows(everything)
+    assert numbered_rows(pot.matches(handle, start)) == numbered_rows(everything)
 
 
 def test_random_sequences_of_rule_changes(pot: TemplatePot) -> None:
@@ -101,7 +96,7 @@ def _play(pot: TemplatePot, choose: random.Random) -> None:
         step = choose.choice(["push", "push", "add", "remove", "look"])
         if step == "push":
             prices = [float(choose.randrange(10)) for _ in range(choose.randrange(1, 4))]
-            pot.hand.push("s", [_row(ids + n, price=price) for n, price in enumerate(prices)])
+            pot.hand.push("s", [make_row(ids + n, price=price) for n, price in enumerate(prices)])
             pushed += [(ids + n, price) for n, price in enumerate(prices)]
             ids += len(prices)
         elif step == "add":
@@ -114,7 +109,7 @@ def _play(pot: TemplatePot, choose: random.Random) -> None:
             rules = {number: rule for number, rule in rules.items() if number not in going}
         elif step == "look":
             matches = pot.matches(handle, at)
-            delivered += [(number, row["price"]) for number, row in _numbered_rows(matches)]
+            delivered += [(number, row["price"]) for number, row in numbered_rows(matches)]
             at = matches.position()
     expected = [
         (number, price)
@@ -128,7 +123,7 @@ def _play(pot: TemplatePot, choose: random.Random) -> None:
 
 
 def _prices(pot: TemplatePot, handle: str, since: str) -> list[tuple[int, float]]:
-    return [(number, row["price"]) for number, row in _numbered_rows(pot.matches(handle, since))]
+    return [(number, row["price"]) for number, row in numbered_rows(pot.matches(handle, since))]
 
 
 def test_adding_rows_rewrites_little_and_leaves_few_files(pot: TemplatePot) -> None:
@@ -146,8 +141,8 @@ def test_adding_rows_rewrites_little_and_leaves_few_files(pot: TemplatePot) -> N
     sweep(pot.hand.catalog, abandoned_after=-1, grace=-1)
     assert len(_files(pot)) == len(pot.templates.members(handle).parts)
     since = pot.matches(handle, None).position()
-    pot.hand.push("s", [_row(0, sym="b", price=30.5), _row(1, price=1.5)])
-    numbers = [number for number, _ in _numbered_rows(pot.matches(handle, since))]
+    pot.hand.push("s", [make_row(0, sym="b", price=30.5), make_row(1, price=1.5)])
+    numbers = [number for number, _ in numbered_rows(pot.matches(handle, since))]
     assert numbers == [*range(500, 531), 0, 1]
 
 
@@ -161,14 +156,14 @@ def test_files_are_rewritten_without_many_removed_rows(pot: TemplatePot) -> None
     assert (len(members.parts), len(members.gone), len(members)) == (1, 0, rows // 2 + 1)
     assert [members[0], members[1], members[-2], members[-1]] == [0, 2, rows - 2, rows]
     assert pot.templates.add(handle, [{"sym": "b", "p": 1.0}]) == range(rows + 1, rows + 2)
-    pot.hand.push("s", [_row(0, price=0.5), _row(1, sym="b", price=9.0)])
-    numbers = [number for number, _ in _numbered_rows(pot.matches(handle, since))]
+    pot.hand.push("s", [make_row(0, price=0.5), make_row(1, sym="b", price=9.0)])
+    numbers = [number for number, _ in numbered_rows(pot.matches(handle, since))]
     assert numbers == [*(n for n in range(0, rows, 2) if n % 7 == 0), rows, rows + 1]
     with pytest.raises(UnknownQuery):
         pot.hand.invoke("alerts.1")
     assert pot.hand.invoke("alerts.0").table.num_rows == 1
     assert pot.templates.remove(handle, [*list(members), rows + 1], None) == rows // 2 + 2
-    assert (len(pot.templates.members(handle)), _numbered_rows(pot.matches(handle, since))) == (0, [])
+    assert (len(pot.templates.members(handle)), numbered_rows(pot.matches(handle, since))) == (0, [])
     pot.templates.add(handle, [{"sym": "a", "p": 0.0}])
     assert pot.templates.members(handle)[0] == rows + 2
 
@@ -256,7 +251,7 @@ def test_labels_come_with_changes(pot: TemplatePot) -> None:
     handle = pot.templates.register(SQL, rules, None, label="RULE")
     since = pot.matches(handle, None).position()
     pot.templates.add(handle, [{"sym": "a", "p": 0.0, "rule": "r-3"}])
-    pot.hand.push("s", [_row(0, price=9.0), _row(1, price=0.5)])
+    pot.hand.push("s", [make_row(0, price=9.0), make_row(1, price=0.5)])
     matches = pot.matches(handle, since)
     assert list(zip(matches.numbers.tolist(), matches.labels, strict=True)) == [
         (0, "r-1"),
@@ -299,10 +294,10 @@ def test_parameters_in_the_select_list(pot: TemplatePot, items: str, where: str)
     handle = pot.templates.register(sql, values[:2], None)
     since = pot.matches(handle, None).position()
     pot.templates.add(handle, values[2:])
-    pot.hand.push("s", [_row(n, price=float(n), net=Decimal("1.25")) for n in range(5)])
+    pot.hand.push("s", [make_row(n, price=float(n), net=Decimal("1.25")) for n in range(5)])
     rows_by_number: dict[int, list[dict[str, Any]]] = {}
     matches = pot.matches(handle, since)
-    for number, row in _numbered_rows(matches):
+    for number, row in numbered_rows(matches):
         rows_by_number.setdefault(number, []).append(row)
     for number in range(3):
         answer = pot.hand.invoke(f"{handle}.{number}").table
@@ -319,7 +314,7 @@ def test_parameters_in_having(pot: TemplatePot) -> None:
     rows = [{"limit": 10, "least": 1.5, "q": 0, "n": 1}, {"limit": 20, "least": 0.0, "q": 0, "n": 2}]
     handle = pot.templates.register(sql, rows, None)
     pot.templates.add(handle, [{"limit": 30, "least": 0.0, "q": 5, "n": 0}])
-    pot.hand.push("s", [_row(n, sym="ab"[n % 2], price=float(n), qty=n + 1) for n in range(5)])
+    pot.hand.push("s", [make_row(n, sym="ab"[n % 2], price=float(n), qty=n + 1) for n in range(5)])
     assert [pot.hand.invoke(f"{handle}.{n}").table.to_pylist() for n in range(3)] == [
         [{"limit": 10, "sym": "a", "n": 3, "high": 2}, {"limit": 10, "sym": "b", "n": 2, "high": 1}],
         [{"limit": 20, "sym": "a", "n": 3, "high": 2}],
@@ -384,47 +379,3 @@ def test_concurrent_changes(pot: TemplatePot) -> None:
     assert list(members) == list(range(41))
     values = members.take(["p"], members.all_numbers).column(0).to_pylist()
     assert sorted(values) == sorted([-1.0, *(w * 100.0 + n for w in range(4) for n in range(5) for _ in range(2))])
-
-
-CODE = """
-import sys
-from pathlib import Path
-from tureen.pot.catalog import Catalog
-from tureen.pot.named import NamedStreams
-from tureen.results.invoke import Invoker
-from tureen.soup.templates import Templates
-catalog = Catalog(Path(sys.argv[1]))
-templates = Templates(catalog, NamedStreams(catalog), Invoker(catalog))
-if sys.argv[3] == "add":
-    templates.add(sys.argv[2], [{"n": number} for number in range(50)])
-else:
-    templates.remove(sys.argv[2], range(10, 2000), None)
-"""
-
-
-@pytest.mark.parametrize("action", ["add", "remove"])
-@pytest.mark.parametrize("point", ["before_write", "before_commit", "in_commit", "after_commit"])
-def test_killed(pot: TemplatePot, crash_dir: Path, point: str, action: str) -> None:
-    root = pot.hand.catalog.root
-    handle = pot.templates.register("SELECT * FROM s WHERE qty > :n", [{"n": n} for n in range(2000)], None)
-    pot.templates.add(handle, [{"n": 5}] * 20)
-    (crash_dir / f"template.{point}").touch()
-    done = subprocess.run(
-        [sys.executable, "-c", CODE, str(root), handle, action],
-        env={**os.environ, "TUREEN_CRASH_DIR": str(crash_dir)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == -9, f"the process was not killed: {done.stderr}"
-    catalog = Catalog(root)
-    sweep(catalog, abandoned_after=-1, grace=-1)
-    catalog.close()
-    members = pot.templates.members(handle)
-    after = 2070 if action == "add" else 30
-    assert len(members) == (after if point == "after_commit" else 2020)
-    assert len(_files(pot)) == len(members.parts)
-    since = pot.matches(handle, None).position()
-    pot.hand.push("s", [_row(0, qty=1)])
-    expected = 2 if point == "after_commit" and action == "add" else 1
-    assert len(_numbered_rows(pot.matches(handle, since))) == expected

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import tureen
+from tests.engine.template_pot import BASE, SQL, TemplatePot, make_row, numbered_rows
 from tureen.errors import (
     DuplicateName,
     InvalidRows,
@@ -29,29 +30,8 @@ from tureen.errors import (
 from tureen.position import Position
 from tureen.pot.catalog import Catalog
 from tureen.pot.members import drop_member
-from tureen.pot.named import NamedStreams
 from tureen.pot.streams import drop_stream, find_stream
 from tureen.pot.sweep import sweep
-from tureen.results.template_matches import TemplateMatches
-from tureen.soup.templates import Templates
-from tureen.testing.hand_turned import HandTurned
-
-BASE = datetime(2026, 1, 1, tzinfo=UTC)
-SCHEMA = "sym STRING, price DOUBLE, qty BIGINT, net DECIMAL(10,2), day DATE, ok BOOLEAN, ts TIMESTAMP"
-SQL = "SELECT sym, price * 2 AS twice FROM s WHERE sym = :sym AND price > :p"
-
-
-class TemplatePot:
-    """A pot and its templates."""
-
-    def __init__(self, root: Path) -> None:
-        self.hand = HandTurned(root)
-        self.hand.create_stream("s", SCHEMA, time="ts")
-        self.templates = Templates(self.hand.catalog, NamedStreams(self.hand.catalog), self.hand.invoker)
-
-    def matches(self, handle: str, since: str | None) -> Matches:
-        """The changes of a template's queries since a position."""
-        return self.templates.matches(handle, None if since is None else Position.parse(since))
 
 
 @pytest.fixture
@@ -60,14 +40,6 @@ def pot(tmp_path: Path) -> Iterator[TemplatePot]:
     pot = TemplatePot(tmp_path)
     yield pot
     pot.hand.close()
-
-
-def _row(number: int, **values: Any) -> dict[str, Any]:
-    return {"sym": "a", "price": 1.0, "qty": 1, "ts": BASE + timedelta(seconds=number), **values}
-
-
-def _numbered_rows(matches: Matches) -> list[tuple[int, dict[str, Any]]]:
-    return list(zip(matches.numbers.tolist(), matches.news.rows.to_pylist(), strict=True))
 
 
 ODD_TEXTS = ["it's", 'say "so"', "back\\slash", "", "new\nline", "100%", "\U0001f600", ":p", "-- no comment", None]
@@ -90,7 +62,7 @@ def test_each_row_of_parameters_is_a_query(pot: TemplatePot, where: str, values:
     handle = pot.templates.register(sql, [{"x": value} for value in values], None)
     since = pot.matches(handle, None).position()
     rows = [
-        _row(number, sym=sym, price=price, qty=qty, net=net, day=day, ok=ok)
+        make_row(number, sym=sym, price=price, qty=qty, net=net, day=day, ok=ok)
         for number, (sym, price, qty, net, day, ok) in enumerate(
             zip(
                 ODD_TEXTS,
@@ -105,7 +77,7 @@ def test_each_row_of_parameters_is_a_query(pot: TemplatePot, where: str, values:
     ]
     pot.hand.push("s", rows)
     rows_by_number: dict[int, list[dict[str, Any]]] = {}
-    for number, row in _numbered_rows(pot.matches(handle, since)):
+    for number, row in numbered_rows(pot.matches(handle, since)):
         rows_by_number.setdefault(number, []).append(row)
     for number in range(len(values)):
         answer = pot.hand.invoke(f"{handle}.{number}")
@@ -117,10 +89,10 @@ def test_changes_are_in_order_from_every_position(pot: TemplatePot) -> None:
     params = [{"sym": sym, "p": p} for sym in "ab" for p in (0.0, 5.0)]
     handle = pot.templates.register(SQL, params, "alerts")
     start = pot.matches(handle, None).position()
-    pot.hand.push("s", [_row(2, price=9.0), _row(1, sym="b", price=3.0), _row(3, sym="c", price=9.0)])
-    pot.hand.push("s", [_row(0, price=1.0)])
+    pot.hand.push("s", [make_row(2, price=9.0), make_row(1, sym="b", price=3.0), make_row(3, sym="c", price=9.0)])
+    pot.hand.push("s", [make_row(0, price=1.0)])
     everything = pot.matches(handle, start)
-    changes = _numbered_rows(everything)
+    changes = numbered_rows(everything)
     # Within a push, ids are in time order.
     assert changes == [
         (2, {"sym": "b", "twice": 6.0}),
@@ -130,8 +102,8 @@ def test_changes_are_in_order_from_every_position(pot: TemplatePot) -> None:
     ]
     pot.hand.seal(everything=True)
     for index in range(len(changes)):
-        assert _numbered_rows(pot.matches(handle, everything.position(index))) == changes[index + 1 :]
-    assert _numbered_rows(pot.matches(handle, everything.position())) == []
+        assert numbered_rows(pot.matches(handle, everything.position(index))) == changes[index + 1 :]
+    assert numbered_rows(pot.matches(handle, everything.position())) == []
 
 
 def test_unregistering_members_and_templates(pot: TemplatePot) -> None:
@@ -141,8 +113,8 @@ def test_unregistering_members_and_templates(pot: TemplatePot) -> None:
         drop_member(tx, pot.hand.catalog.root, f"{handle}.1")
     with pytest.raises(UnknownQuery), pot.hand.catalog.write() as tx:
         drop_member(tx, pot.hand.catalog.root, f"{handle}.1")
-    pot.hand.push("s", [_row(0, price=3.5)])
-    assert [number for number, _ in _numbered_rows(pot.matches(handle, since))] == [0, 2, 3]
+    pot.hand.push("s", [make_row(0, price=3.5)])
+    assert [number for number, _ in numbered_rows(pot.matches(handle, since))] == [0, 2, 3]
     assert list(pot.templates.members(handle)) == [0, 2, 3, 4]
     assert pot.hand.invoke("alerts.0").table.num_rows == 1
     for gone in ("alerts.1", "alerts.5", "alerts.x", f"{handle}.-1"):
@@ -206,8 +178,8 @@ def test_invalid_templates_change_nothing(
 def test_a_minus_before_a_negative_value_is_not_a_comment(pot: TemplatePot) -> None:
     handle = pot.templates.register("SELECT qty FROM s WHERE qty\n-:x\n> 3", [{"x": 1}, {"x": -5}], None)
     since = pot.matches(handle, None).position()
-    pot.hand.push("s", [_row(number, qty=number) for number in range(10)])
-    numbers = [number for number, _ in _numbered_rows(pot.matches(handle, since))]
+    pot.hand.push("s", [make_row(number, qty=number) for number in range(10)])
+    numbers = [number for number, _ in numbered_rows(pot.matches(handle, since))]
     for number in (0, 1):
         assert len(pot.hand.invoke(f"{handle}.{number}")) == numbers.count(number) > 0
 
@@ -216,8 +188,8 @@ def test_a_minus_before_a_negative_value_is_not_a_comment(pot: TemplatePot) -> N
 def test_constant_conditions_have_changes(pot: TemplatePot, where: str) -> None:
     handle = pot.templates.register(f"SELECT qty FROM s WHERE {where}", [{"k": 1}, {"k": 2}], None)
     since = pot.matches(handle, None).position()
-    pot.hand.push("s", [_row(0, qty=7)])
-    assert len(_numbered_rows(pot.matches(handle, since))) == (2 if "TRUE" in where else 0)
+    pot.hand.push("s", [make_row(0, qty=7)])
+    assert len(numbered_rows(pot.matches(handle, since))) == (2 if "TRUE" in where else 0)
 
 
 def test_queries_that_use_now_have_no_changes(pot: TemplatePot) -> None:
@@ -235,8 +207,8 @@ def test_queries_that_use_now_have_no_changes(pot: TemplatePot) -> None:
 def test_a_query_that_fails_does_not_stop_the_others(pot: TemplatePot) -> None:
     handle = pot.templates.register("SELECT qty FROM s WHERE qty / :p > 1", [{"p": p} for p in (1, 2, 0, 3)], None)
     since = pot.matches(handle, None).position()
-    pot.hand.push("s", [_row(0, qty=5), _row(1, qty=1)])
-    assert [number for number, _ in _numbered_rows(pot.matches(handle, since))] == [0, 1, 3]
+    pot.hand.push("s", [make_row(0, qty=5), make_row(1, qty=1)])
+    assert [number for number, _ in numbered_rows(pot.matches(handle, since))] == [0, 1, 3]
     with pytest.raises(QueryFailed):
         pot.hand.invoke(f"{handle}.2")
 

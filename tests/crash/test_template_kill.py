@@ -1,0 +1,67 @@
+"""SIGKILL at every point of a change of a template's rows: all rows of the change are there, or none."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.engine.template_pot import TemplatePot, make_row, numbered_rows
+from tureen.pot.catalog import Catalog
+from tureen.pot.sweep import sweep
+
+
+@pytest.fixture
+def pot(tmp_path: Path) -> Iterator[TemplatePot]:
+    """A pot with a stream."""
+    pot = TemplatePot(tmp_path)
+    yield pot
+    pot.hand.close()
+
+
+CODE = """
+import sys
+from pathlib import Path
+from tureen.pot.catalog import Catalog
+from tureen.pot.named import NamedStreams
+from tureen.results.invoke import Invoker
+from tureen.soup.templates import Templates
+catalog = Catalog(Path(sys.argv[1]))
+templates = Templates(catalog, NamedStreams(catalog), Invoker(catalog))
+if sys.argv[3] == "add":
+    templates.add(sys.argv[2], [{"n": number} for number in range(50)])
+else:
+    templates.remove(sys.argv[2], range(10, 2000), None)
+"""
+
+
+@pytest.mark.parametrize("action", ["add", "remove"])
+@pytest.mark.parametrize("point", ["before_write", "before_commit", "in_commit", "after_commit"])
+def test_kill_during_a_change(pot: TemplatePot, crash_dir: Path, point: str, action: str) -> None:
+    root = pot.hand.catalog.root
+    handle = pot.templates.register("SELECT * FROM s WHERE qty > :n", [{"n": n} for n in range(2000)], None)
+    pot.templates.add(handle, [{"n": 5}] * 20)
+    (crash_dir / f"template.{point}").touch()
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, str(root), handle, action],
+        env={**os.environ, "TUREEN_CRASH_DIR": str(crash_dir)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == -9, f"the process was not killed: {done.stderr}"
+    catalog = Catalog(root)
+    sweep(catalog, abandoned_after=-1, grace=-1)
+    catalog.close()
+    members = pot.templates.members(handle)
+    after = 2070 if action == "add" else 30
+    assert len(members) == (after if point == "after_commit" else 2020)
+    assert sum(path.is_file() for path in (root / "templates").rglob("*")) == len(members.parts)
+    since = pot.matches(handle, None).position()
+    pot.hand.push("s", [make_row(0, qty=1)])
+    expected = 2 if point == "after_commit" and action == "add" else 1
+    assert len(numbered_rows(pot.matches(handle, since))) == expected
