@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, Phase, settings
 
 from tureen.schema import Schema
 from tureen.testing import Oracle, comparable
-from tureen.testing.judged import RANK
-from tureen.testing.stepped import NOW
+from tureen.testing.judge import RANK
+from tureen.testing.step_strategies import NOW
 from tureen.window import to_micros
 
 CLOSE = 1e-9

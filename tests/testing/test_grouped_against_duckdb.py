@@ -16,7 +16,7 @@ from tests.testing.judges import example_settings, oracle_with, ranked_rows, sam
 from tureen.errors import QueryFailed, Unsupported
 from tureen.schema import SCALARS, Kind, Schema, Type
 from tureen.testing import strategies
-from tureen.testing.judged import RANK
+from tureen.testing.judge import RANK
 
 TYPES = tuple(Type(kind) for kind in SCALARS if kind is not Kind.DECIMAL)
 Case = tuple[Schema, list[dict[str, Any]], list[strategies.Question]]

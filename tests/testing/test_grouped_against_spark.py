@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from tests.testing.judges import example_settings, oracle_with, ranked_rows, same_rows
 from tureen.errors import QueryFailed, Unsupported
 from tureen.testing import Handle, strategies
-from tureen.testing.judged import RANK
+from tureen.testing.judge import RANK
 
 SCHEMA = strategies.wide_schema()
 

@@ -19,8 +19,8 @@ from tureen.language import bind_query
 from tureen.query import Query
 from tureen.schema import ARRIVAL, Schema
 from tureen.testing.evaluate import types_of
-from tureen.testing.finishing import finish
 from tureen.testing.grouped import grouped_rows, grouped_types, stepped_rows, stepped_types
+from tureen.testing.outputs import finish
 from tureen.testing.steps import WindowView
 from tureen.testing.truth import selected_rows
 from tureen.testing.tuples import OracleStream, Tuple, in_window

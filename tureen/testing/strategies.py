@@ -1,7 +1,7 @@
 """Random streams for Hypothesis: schemas of all types, and rows with difficult values.
 
 Values come from small pools, so that ties, duplicates and matches are frequent, mixed with extremes. The
-SQL over them is in `tureen.testing.texts`, and is exported here too.
+SQL over them is in `tureen.testing.text_strategies`, and is exported here too.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tureen.schema import INTEGRAL, Column, Kind, Schema, Type
-from tureen.testing.questions import Question, questions
-from tureen.testing.texts import QueryText, conditions, queries, windows
+from tureen.testing.question_strategies import Question, questions
+from tureen.testing.text_strategies import QueryText, conditions, queries, windows
 
 __all__ = [
     "BASE",

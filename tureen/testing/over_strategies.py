@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from tureen.schema import FRACTIONAL, INTEGRAL, NUMERIC, Kind, Type
-from tureen.testing.formulas import Field, scalars
-from tureen.testing.judged import RANK, Formula
+from tureen.testing.formula_strategies import Field, scalars
+from tureen.testing.judge import RANK, Formula
 
 _INT, _DOUBLE, _BIGINT = Type(Kind.INT), Type(Kind.DOUBLE), Type(Kind.BIGINT)
 _DIRECTIONS = ("", "", " DESC", " NULLS LAST", " DESC NULLS FIRST")

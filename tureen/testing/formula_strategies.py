@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from hypothesis import strategies as st
 
 from tureen.schema import FRACTIONAL, INTEGRAL, NUMERIC, Column, Kind, Schema, Type, array_of
-from tureen.testing.judged import AggregateCall, Formula, Judge, judge_sql
-from tureen.testing.texts import conditions, spelt
+from tureen.testing.judge import AggregateCall, Formula, Judge, judge_sql
+from tureen.testing.text_strategies import conditions, spelt
 
 _DOUBLE, _BIGINT, _INT, _TINYINT = Type(Kind.DOUBLE), Type(Kind.BIGINT), Type(Kind.INT), Type(Kind.TINYINT)
 _BOOLEAN, _STRING = Type(Kind.BOOLEAN), Type(Kind.STRING)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import strategies as st
 
 from tureen.schema import Schema
-from tureen.testing.judged import RANK, Judge
+from tureen.testing.judge import RANK, Judge
 from tureen.window import Steps, to_micros
 
 NOW = datetime(2026, 1, 1, 0, 30, tzinfo=UTC)

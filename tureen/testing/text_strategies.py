@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import strategies as st
 
 from tureen.schema import NUMERIC, Column, Kind, Schema
-from tureen.testing.literals import literals, patterns
+from tureen.testing.literal_strategies import literals, patterns
 
 _OPS = ("=", "<>", "!=", "<", "<=", ">", ">=")
 _BASE = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from hypothesis import strategies as st
 
 from tureen.schema import INTEGRAL, NUMERIC, Kind, Schema, Type
-from tureen.testing.formulas import Field, aggregates, scalars
-from tureen.testing.judged import RANK, Formula, Judge
-from tureen.testing.stepped import NOW, STEP, StepText, judged_table, step_texts
-from tureen.testing.texts import conditions, windows
-from tureen.testing.windowed import overs
+from tureen.testing.formula_strategies import Field, aggregates, scalars
+from tureen.testing.judge import RANK, Formula, Judge
+from tureen.testing.over_strategies import overs
+from tureen.testing.step_strategies import NOW, STEP, StepText, judged_table, step_texts
+from tureen.testing.text_strategies import conditions, windows
 
 _TIMESTAMP = Type(Kind.TIMESTAMP)
 _CONSTANT = Formula("3 + 4", "7", Type(Kind.INT))
