@@ -42,7 +42,7 @@ class Rates:
     """The size of a batch's results on disk, or of the window's results in memory."""
 
 
-def arrival_rates(root: Path, workload: Workload, window: int, counts: Sequence[int], feed: BatchPlan) -> Rates:
+def arrival_rates(root: Path, workload: Workload, window: int, counts: Sequence[int], plan: BatchPlan) -> Rates:
     """Feed every variant the same batches as fast as possible; the best of the rounds, taken in turns."""
     clauses = workload.clauses()
     arrival = Rates(_none(), _none(), _none())
@@ -51,14 +51,14 @@ def arrival_rates(root: Path, workload: Workload, window: int, counts: Sequence[
             Variant(name, root / f"{count}-{index}", workload, clauses[:count], window)
             for index, name in enumerate(NAMES)
         ]
-        for number in range(feed.rounds + 1):
-            part = workload.table.slice(number * feed.batch, feed.batch).combine_chunks()
+        for number in range(plan.rounds + 1):
+            part = workload.table.slice(number * plan.batch, plan.batch).combine_chunks()
             for variant in variants:
                 durations = _timed(variant, part)
                 if number:
-                    _note(arrival, variant.name, count, feed.batch, durations)
-            if number in (0, feed.rounds):
-                verify(workload, window, variants, count, number * feed.batch, (number + 1) * feed.batch)
+                    _note(arrival, variant.name, count, plan.batch, durations)
+            if number in (0, plan.rounds):
+                verify(workload, window, variants, count, number * plan.batch, (number + 1) * plan.batch)
                 _weigh(variants, count, arrival.bytes)
             for variant in variants:
                 variant.forget()
@@ -103,4 +103,4 @@ def _weigh(variants: Sequence[Variant], count: int, sizes: Curves) -> None:
     run_bytes = next(variant.bytes for variant in variants if variant.name == NOMAT)
     for variant in variants:
         results = variant.window_results
-        sizes[variant.name][count] = variant.bytes - run_bytes if results is None else 4 * results.results
+        sizes[variant.name][count] = variant.bytes - run_bytes if results is None else 4 * results.count

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from benchmarks.psoup_kept import CellOf, WindowResults
+from benchmarks.psoup_window_results import CellOf, WindowResults
 from benchmarks.psoup_workload import Workload
 from tureen.language import bind_query
 from tureen.matching import Selector
@@ -111,8 +111,8 @@ class Complete:
             opened = open_run(self._pot.engine.catalog.root / run.path, self._workload.schema)
             self._runs.append(opened)
             for block in opened.blocks:
-                for _, keep in self._results.values():
-                    keep(block)
+                for _, add in self._results.values():
+                    add(block)
         sizes = [block.rows for run in self._runs for block in run.blocks]
         self._starts = np.cumsum([0, *sizes[:-1]])
 

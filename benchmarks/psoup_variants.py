@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from benchmarks.psoup_kept import CellOf, WindowResults, fresh
+from benchmarks.psoup_window_results import CellOf, WindowResults, fresh
 from benchmarks.psoup_workload import Workload
 from tureen.matching import RunCells, Selector, select
 from tureen.pipeline.arrival import write_tuples

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from benchmarks import psoup, psoup_arrival, psoup_response
-from benchmarks.psoup_kept import WindowResults
 from benchmarks.psoup_variants import IN_MEMORY, P_SHARED, P_UNSHARED, WRITTEN, Variant
+from benchmarks.psoup_window_results import WindowResults
 from benchmarks.psoup_workload import Workload, intervals, uniform
 from benchmarks.report import Report
 from benchmarks.traffic import LANES, REPORT, STATIONS, trace, traffic
@@ -113,4 +113,4 @@ def test_window_results_are_counted(tmp_path: Path) -> None:
     variant.take(workload.table)
     results = variant.window_results
     assert isinstance(results, WindowResults)
-    assert results.results == sum(len(results.ids(query)) for query in range(4)) > 0
+    assert results.count == sum(len(results.ids(query)) for query in range(4)) > 0

@@ -99,7 +99,7 @@ def _ungrouped(draw: st.DrawFn, settings: QuestionSettings) -> Question:
     steps = None
     if draw(st.integers(0, 3)) == 0:
         steps = draw(step_texts(settings.schema, settings.judge).filter(lambda text: not text.key))
-    from_clause = _frame(draw, settings, steps)
+    from_clause = _from_clause(draw, settings, steps)
     kinds = [*[scalars(from_clause.field)] * 6, st.just(_CONSTANT)]
     if settings.judge != "duckdb":
         kinds += [overs(from_clause.field)] * 6
@@ -118,7 +118,7 @@ def _ungrouped(draw: st.DrawFn, settings: QuestionSettings) -> Question:
 def _grouped(draw: st.DrawFn, settings: QuestionSettings) -> Question:
     """Groups: keys, aggregates, HAVING and steps, with DISTINCT, ORDER BY, LIMIT and OFFSET."""
     steps = draw(step_texts(settings.schema, settings.judge)) if draw(st.booleans()) else None
-    from_clause = _frame(draw, settings, steps)
+    from_clause = _from_clause(draw, settings, steps)
     field = from_clause.field
     keys = draw(st.lists(scalars(field), max_size=2, unique_by=lambda key: key.sql.lower()))
     values = [*keys[: draw(st.integers(0, 2))], *draw(st.lists(aggregates(field), min_size=1, max_size=3))]
@@ -157,7 +157,7 @@ def _grouped(draw: st.DrawFn, settings: QuestionSettings) -> Question:
     return _question(draw, from_clause, body, distinct=draw(st.integers(0, 3)) == 0)
 
 
-def _frame(draw: st.DrawFn, settings: QuestionSettings, steps: StepText | None) -> _FromClause:
+def _from_clause(draw: st.DrawFn, settings: QuestionSettings, steps: StepText | None) -> _FromClause:
     """FROM and WHERE, and the window."""
     alias = draw(st.sampled_from(["", "", "t"]))
     prefix = draw(st.sampled_from(["", f"{alias or 's'}."]))

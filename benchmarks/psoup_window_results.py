@@ -56,25 +56,25 @@ class WindowResults:
         """A matcher of blocks that matches all queries at once and stores their results."""
         buffers = Buffers()
 
-        def keep(block: Block) -> pa.RecordBatch:
+        def add(block: Block) -> pa.RecordBatch:
             oldest, first = self._begin(block, time)
             reader = CellReader(match_block(block, run, buffers).batch, block.rows)
-            keep_cell(reader.places, block.rows, self._rings, self._ends, self._arrived, oldest, first)
+            add_cell(reader.places, block.rows, self._rings, self._ends, self._arrived, oldest, first)
             return self._finish(block, oldest)
 
-        return keep
+        return add
 
     def unshared(self, selectors: Sequence[Selector], time: str) -> CellOf:
         """The same with queries that are evaluated one by one."""
 
-        def keep(block: Block) -> pa.RecordBatch:
+        def add(block: Block) -> pa.RecordBatch:
             oldest, first = self._begin(block, time)
             for query, selector in enumerate(selectors):
                 rows = selector.rows(block, first)
-                keep_rows(self._rings[query], self._ends[query], self._arrived, rows, oldest)
+                add_rows(self._rings[query], self._ends[query], self._arrived, rows, oldest)
             return self._finish(block, oldest)
 
-        return keep
+        return add
 
     def ids(self, query: int) -> npt.NDArray[np.int64]:
         """The tuples in a query's result, numbered in order of arrival."""
@@ -89,7 +89,7 @@ class WindowResults:
         return located(self._rings[query], self._ends[query], starts)
 
     @property
-    def results(self) -> int:
+    def count(self) -> int:
         """The number of stored results of all queries."""
         return int((self._ends[:, 1] - self._ends[:, 0]).sum())
 
@@ -124,7 +124,7 @@ def window_begins(times: np.ndarray, before: Int, span: Int) -> np.ndarray:
 
 
 @fresh
-def keep_rows(ring: np.ndarray, ends: np.ndarray, arrived: Int, rows: np.ndarray, oldest: np.ndarray) -> None:
+def add_rows(ring: np.ndarray, ends: np.ndarray, arrived: Int, rows: np.ndarray, oldest: np.ndarray) -> None:
     """Add a query's rows of a block, one by one, after dropping tuples that have left the window by then."""
     mask = ring.size - 1
     first, last = ends[0], ends[1]
@@ -138,7 +138,7 @@ def keep_rows(ring: np.ndarray, ends: np.ndarray, arrived: Int, rows: np.ndarray
 
 
 @fresh
-def keep_cell(
+def add_cell(
     places: tuple[int, ...],
     block_rows: Int,
     rings: np.ndarray,
@@ -155,7 +155,7 @@ def keep_cell(
         rows = entry_rows(
             clause_at, rows_at, offset_at, data_at, entries, data_bytes, block_rows, clause, begin, block_rows
         )
-        keep_rows(rings[clause], ends[clause], arrived, rows, oldest)
+        add_rows(rings[clause], ends[clause], arrived, rows, oldest)
 
 
 @fresh
