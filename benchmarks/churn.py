@@ -34,7 +34,7 @@ from tureen.queries import QueryRun, compile_clauses
 from tureen.schema import Schema
 from tureen.service.server import SWITCH_AFTER
 from tureen.stems.index import Block, index_block
-from tureen.testing.hand_turned import HandTurned
+from tureen.testing.manual_engine import ManualEngine
 
 TOGETHER = 128
 BLOCK = 65_536
@@ -58,19 +58,19 @@ def measure(root: Path, report: Report, scale: Scale) -> None:
 
 
 def _matching(root: Path, report: Report, scale: Scale) -> None:
-    hand = HandTurned(root)
-    hand.create_stream("r", SCHEMA, time="ts")
+    engine = ManualEngine(root)
+    engine.create_stream("r", SCHEMA, time="ts")
     wheres = conditions(scale.many + scale.changes, seed=11)
-    handles = _register(hand, wheres[: scale.many])
-    hand.compile()
+    handles = _register(engine, wheres[: scale.many])
+    engine.compile()
     began = time.perf_counter()
     for start in range(scale.many, len(wheres), TOGETHER):
-        handles += _register(hand, wheres[start : start + TOGETHER])
-        change_together(hand.catalog, [Gone(handle) for handle in handles[:TOGETHER]])
+        handles += _register(engine, wheres[start : start + TOGETHER])
+        change_together(engine.catalog, [Gone(handle) for handle in handles[:TOGETHER]])
         del handles[:TOGETHER]
-        hand.compile()
+        engine.compile()
     seconds = time.perf_counter() - began
-    with hand.catalog.read() as tx:
+    with engine.catalog.read() as tx:
         stream = find_stream(tx, "r")
         runs = [QueryRun.load(root / live_run.path) for live_run in live_query_runs(tx, stream.id)]
         eager = eager_clauses(tx, stream.id)
@@ -91,17 +91,17 @@ def _matching(root: Path, report: Report, scale: Scale) -> None:
     report.add(
         "registrations and unregistrations, with compiling, in one thread", 2 * scale.changes / seconds, "a second"
     )
-    hand.close()
+    engine.close()
 
 
-def _register(hand: HandTurned, wheres: Sequence[str]) -> list[str]:
+def _register(engine: ManualEngine, wheres: Sequence[str]) -> list[str]:
     """Register queries in one commit."""
     binder = QuickBinder()
     schema = Schema.parse(SCHEMA, "ts")
     texts = [f"SELECT * FROM r WHERE {where}" for where in wheres]
     bound = [binder.bind(text, lambda name: (name, schema)) for text in texts]
     registrations = [Registration(query.sql, shape, 1, query.clause, eager=True) for query, shape in bound]
-    outcomes = change_together(hand.catalog, registrations)
+    outcomes = change_together(engine.catalog, registrations)
     return [handle for handle in outcomes if isinstance(handle, str)]
 
 

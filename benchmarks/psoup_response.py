@@ -30,7 +30,7 @@ from tureen.results.ranges import ranges_of
 from tureen.results.segment import Hits
 from tureen.results.view import StreamState
 from tureen.stems.run import OpenRun, open_run
-from tureen.testing.hand_turned import HandTurned
+from tureen.testing.manual_engine import ManualEngine
 
 NOMAT, PARTIAL, COMPLETE = "NoMat", "PSoup-P", "PSoup-C"
 NAMES = (NOMAT, PARTIAL, COMPLETE)
@@ -60,7 +60,7 @@ class ExperimentPot:
 
     def __init__(self, root: Path, workload: Workload, windows: Sequence[int], *, materialize: bool) -> None:
         """Create the pot, without tuples."""
-        self.engine = HandTurned(root)
+        self.engine = ManualEngine(root)
         self.engine.create_stream("s", workload.columns, time=workload.time)
         texts = {size: [workload.sql(condition, size) for condition in workload.conditions] for size in windows}
         self.handles = {

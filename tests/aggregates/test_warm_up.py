@@ -12,26 +12,26 @@ from pathlib import Path
 from numba.core.dispatcher import Dispatcher
 from tureen.aggregates import aggregate_kernels as kernels
 from tureen.aggregates.warming import warm_up
-from tureen.testing.hand_turned import HandTurned
+from tureen.testing.manual_engine import ManualEngine
 
 loops = {one for one in vars(kernels).values() if isinstance(one, Dispatcher)}
 assert len(loops) > 8
 warm_up()
 known = {one: list(one.signatures) for one in loops}
-hand = HandTurned(Path(tempfile.mkdtemp()))
-hand.create_stream("s", "k STRING, i BIGINT, n DECIMAL(10,2), d DOUBLE, ts TIMESTAMP", time="ts")
+engine = ManualEngine(Path(tempfile.mkdtemp()))
+engine.create_stream("s", "k STRING, i BIGINT, n DECIMAL(10,2), d DOUBLE, ts TIMESTAMP", time="ts")
 base = datetime(2026, 1, 1, tzinfo=UTC)
 rows = [{"k": "ab"[i % 2], "i": i, "n": i, "d": i / 3, "ts": base + timedelta(seconds=i)} for i in range(3000)]
-hand.push("s", rows[:1500])
-hand.seal(everything=True)
-hand.push("s", rows[1500:])
+engine.push("s", rows[:1500])
+engine.seal(everything=True)
+engine.push("s", rows[1500:])
 for sql in (
     "SELECT count(*), sum(i), avg(n), min(d), max(k), stddev(d), count(DISTINCT i) FROM s",
     "SELECT k, sum(i) FROM s WHERE i % 3 = 0 GROUP BY k",
     "SELECT window_start, k, avg(d) FROM s [RANGE 5 MINUTES SLIDE 1 MINUTE] GROUP BY k EMIT PARTIAL",
     "SELECT window_start, k, avg(d) FROM s [ROWS 50 SLIDE 20] WHERE i > 10 GROUP BY k",
 ):
-    assert len(hand.invoke(hand.register(sql)))
+    assert len(engine.invoke(engine.register(sql)))
 new = {one.__name__: one.signatures for one in loops if list(one.signatures) != known[one]}
 assert not new, new
 """

@@ -20,7 +20,7 @@ from tests.cases.casefile import Case, CaseFile, Expected, Failure
 from tests.cases.tables import Table
 from tureen.errors import TureenError
 from tureen.pipeline import arrival, upkeep
-from tureen.testing.hand_turned import HandTurned
+from tureen.testing.manual_engine import ManualEngine
 
 TAIL_ROWS = 4
 """Runs of fewer rows are left as a tail, so that a handful of tuples has both."""
@@ -66,7 +66,7 @@ class _Pot:
 
     def __init__(self, file: CaseFile, root: Path, roles: dict[str, tuple[str, ...]]) -> None:
         self.file, self.roles = file, roles
-        self.engine = HandTurned(root, clock=lambda: file.clock)
+        self.engine = ManualEngine(root, clock=lambda: file.clock)
         self.outcomes: dict[str, Outcomes] = {case.name: {} for case in file.cases}
         self.paths: Counter[str] = Counter()
         self.handles: list[tuple[Case, str, str]] = []

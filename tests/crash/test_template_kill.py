@@ -20,7 +20,7 @@ def pot(tmp_path: Path) -> Iterator[TemplatePot]:
     """A pot with a stream."""
     pot = TemplatePot(tmp_path)
     yield pot
-    pot.hand.close()
+    pot.engine.close()
 
 
 CODE = """
@@ -42,7 +42,7 @@ else:
 @pytest.mark.parametrize("action", ["add", "remove"])
 @pytest.mark.parametrize("point", ["before_write", "before_commit", "in_commit", "after_commit"])
 def test_kill_during_a_change(pot: TemplatePot, crash_dir: Path, point: str, action: str) -> None:
-    root = pot.hand.catalog.root
+    root = pot.engine.catalog.root
     handle = pot.templates.register("SELECT * FROM s WHERE qty > :n", [{"n": n} for n in range(2000)], None)
     pot.templates.add(handle, [{"n": 5}] * 20)
     (crash_dir / f"template.{point}").touch()
@@ -62,6 +62,6 @@ def test_kill_during_a_change(pot: TemplatePot, crash_dir: Path, point: str, act
     assert len(members) == (after if point == "after_commit" else 2020)
     assert sum(path.is_file() for path in (root / "templates").rglob("*")) == len(members.parts)
     since = pot.matches(handle, None).position()
-    pot.hand.push("s", [make_row(0, qty=1)])
+    pot.engine.push("s", [make_row(0, qty=1)])
     expected = 2 if point == "after_commit" and action == "add" else 1
     assert len(numbered_rows(pot.matches(handle, since))) == expected

@@ -18,7 +18,7 @@ from tureen.pot.members import _mapped
 from tureen.results.invoke import Invoker
 from tureen.soup.integrity import verify
 from tureen.soup.open_pot import OpenPot
-from tureen.testing.hand_turned import HandTurned
+from tureen.testing.manual_engine import ManualEngine
 
 SCHEMA = "k INT, v DOUBLE, s STRING, ts TIMESTAMP"
 ROWS = 6000
@@ -46,23 +46,23 @@ def rows(first: int, count: int) -> list[dict[str, Any]]:
 
 def build(root: Path) -> list[str]:
     """A pot with indexed, merged and unindexed runs, paid and unpaid debts, a table and a template; its handles."""
-    hand = HandTurned(root)
+    engine = ManualEngine(root)
     for name in ("t", "other"):
-        hand.create_stream(name, SCHEMA, "ts", clock="stream")
-    handles = [hand.register(sql, materialize=number % 3 != 2) for number, sql in enumerate(QUERIES)]
-    hand.compile()
-    hand.push("t", table(rows(0, ROWS)))
+        engine.create_stream(name, SCHEMA, "ts", clock="stream")
+    handles = [engine.register(sql, materialize=number % 3 != 2) for number, sql in enumerate(QUERIES)]
+    engine.compile()
+    engine.push("t", table(rows(0, ROWS)))
     # These come late and overlap, so that merging puts them out of their order of arrival.
-    hand.push("t", table(rows(3000, ROWS)))
-    hand.seal(everything=True)
-    hand.push("t", table(rows(9000, ROWS)), parts=2)
-    handles.append(hand.register("SELECT k, v FROM t WHERE k > 3900"))
-    hand.pay()
-    handles.append(hand.register("SELECT k, v FROM t WHERE k = 77"))
+    engine.push("t", table(rows(3000, ROWS)))
+    engine.seal(everything=True)
+    engine.push("t", table(rows(9000, ROWS)), parts=2)
+    handles.append(engine.register("SELECT k, v FROM t WHERE k > 3900"))
+    engine.pay()
+    handles.append(engine.register("SELECT k, v FROM t WHERE k = 77"))
     for number in range(3):
-        hand.push("t", table(rows(15_000 + 20 * number, 20)))
-        hand.push("other", table(rows(100 * number, 100)))
-    hand.close()
+        engine.push("t", table(rows(15_000 + 20 * number, 20)))
+        engine.push("other", table(rows(100 * number, 100)))
+    engine.close()
     pot = OpenPot(root, mode="auto", master="local[1]", nice=0, clock=micros_now)
     parts = pot.own()
     parts.tables.create("names", "k INT, name STRING", [{"k": 1, "name": "one"}, {"k": 2, "name": "two"}])

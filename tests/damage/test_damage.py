@@ -18,7 +18,7 @@ from tureen.pot.runs import Run, live_runs, rejected_rows
 from tureen.pot.status import pot_status
 from tureen.soup.integrity import backup, verify
 from tureen.stems.run import Layout
-from tureen.testing.hand_turned import HandTurned
+from tureen.testing.manual_engine import ManualEngine
 
 
 @pytest.fixture(scope="session")
@@ -87,11 +87,11 @@ def test_damaged_index_and_cells_change_no_answer_and_are_repaired(
     names = {run.path for run in indexed}
     assert names & {path for path, lost in noted(pot) if not lost}
     verify(pot)
-    hand = HandTurned(pot)
-    hand.repair()
-    hand.compile()
-    hand.pay()
-    hand.close()
+    engine = ManualEngine(pot)
+    engine.repair()
+    engine.compile()
+    engine.pay()
+    engine.close()
     assert not names & {run.path for run in runs(pot)}
     assert verify(pot).damaged == ()
     assert noted(pot) == []
@@ -102,88 +102,88 @@ def test_damaged_query_run_is_compiled_again(pot: Path, whole: tuple[Path, list[
     _, handles, expected = whole
     (queries,) = (pot / "queries").glob("*-1.queries")
     damage(queries, 0)
-    hand = HandTurned(pot)
+    engine = ManualEngine(pot)
     # A batch that cannot be matched is taken all the same, and its cells are owed.
-    hand.push("t", flips.table(flips.rows(20_000, 5000)))
+    engine.push("t", flips.table(flips.rows(20_000, 5000)))
     assert noted(pot) == [(f"queries/{queries.name}", False)]
-    with hand.catalog.read() as tx:
+    with engine.catalog.read() as tx:
         assert pot_status(tx, None)["damaged"] == [f"queries/{queries.name}"]
-    before = [hand.invoke(handle).table for handle in handles]
-    hand.repair()
-    hand.compile()
-    hand.pay()
+    before = [engine.invoke(handle).table for handle in handles]
+    engine.repair()
+    engine.compile()
+    engine.pay()
     assert noted(pot) == []
-    assert [hand.invoke(handle).table for handle in handles] == before
+    assert [engine.invoke(handle).table for handle in handles] == before
     assert before[0].num_rows > len(expected[0]["k"])
-    hand.close()
+    engine.close()
     assert verify(pot).damaged == ()
 
 
 def test_only_answers_that_need_a_damaged_block_fail(pot: Path) -> None:
     merged = max(runs(pot), key=lambda run: run.rows)
     damage(pot / merged.path, 0)
-    hand = HandTurned(pot)
-    needed = hand.register("SELECT k FROM t", materialize=False)
-    later = hand.register("SELECT k FROM t WHERE k < 4000 BEGIN NOW - 1 HOUR END NOW", materialize=False)
-    totals = hand.register("SELECT count(*) AS n FROM t BEGIN NOW - 1 HOUR END NOW", materialize=False)
-    other = hand.register("SELECT k FROM other", materialize=False)
+    engine = ManualEngine(pot)
+    needed = engine.register("SELECT k FROM t", materialize=False)
+    later = engine.register("SELECT k FROM t WHERE k < 4000 BEGIN NOW - 1 HOUR END NOW", materialize=False)
+    totals = engine.register("SELECT count(*) AS n FROM t BEGIN NOW - 1 HOUR END NOW", materialize=False)
+    other = engine.register("SELECT k FROM other", materialize=False)
     with pytest.raises(DamagedFile, match=merged.path) as raised:
-        hand.invoke(needed)
+        engine.invoke(needed)
     assert "tureen verify" in str(raised.value)
     for handle in (later, totals, other):
-        assert len(hand.invoke(handle)) > 0
-    hand.close()
+        assert len(engine.invoke(handle)) > 0
+    engine.close()
 
 
 def test_blocks_of_a_run_are_damaged_one_by_one(tmp_path: Path) -> None:
-    hand = HandTurned(tmp_path / "pot")
-    hand.create_stream("t", flips.SCHEMA, "ts", clock="stream")
-    kept = hand.register("SELECT k, v, s FROM t WHERE k < 2")
-    rare = hand.register("SELECT ts, k FROM t WHERE ts < TIMESTAMP '1970-01-01 00:01:00'")
-    hand.compile()
-    hand.push("t", flips.table(flips.rows(0, 3 * 65_536)))
-    expected = hand.invoke(rare).table
-    hand.close()
+    engine = ManualEngine(tmp_path / "pot")
+    engine.create_stream("t", flips.SCHEMA, "ts", clock="stream")
+    kept = engine.register("SELECT k, v, s FROM t WHERE k < 2")
+    rare = engine.register("SELECT ts, k FROM t WHERE ts < TIMESTAMP '1970-01-01 00:01:00'")
+    engine.compile()
+    engine.push("t", flips.table(flips.rows(0, 3 * 65_536)))
+    expected = engine.invoke(rare).table
+    engine.close()
     (run,) = runs(tmp_path / "pot")
     damage(tmp_path / "pot" / run.path, 2)
-    hand = HandTurned(tmp_path / "pot")
-    newest = hand.register("SELECT k FROM t BEGIN NOW - 10 HOURS END NOW", materialize=False)
+    engine = ManualEngine(tmp_path / "pot")
+    newest = engine.register("SELECT k FROM t BEGIN NOW - 10 HOURS END NOW", materialize=False)
     with pytest.raises(DamagedFile):
-        hand.invoke(kept)
-    assert hand.invoke(rare).table == expected
-    assert len(hand.invoke(newest)) == 36_001
+        engine.invoke(kept)
+    assert engine.invoke(rare).table == expected
+    assert len(engine.invoke(newest)) == 36_001
     # The first and the third block are all that is left, in order and with their ids.
-    hand.close()
+    engine.close()
     assert verify(tmp_path / "pot", repair=True).given_up == 65_536
-    hand = HandTurned(tmp_path / "pot")
+    engine = ManualEngine(tmp_path / "pot")
     left = [row for number, row in enumerate(flips.rows(0, 3 * 65_536)) if number // 65_536 != 1 and row["k"] < 2]
-    assert hand.invoke(kept).table.column("k").to_pylist() == [row["k"] for row in left]
-    hand.close()
+    assert engine.invoke(kept).table.column("k").to_pylist() == [row["k"] for row in left]
+    engine.close()
 
 
 def test_damaged_tail_keeps_only_its_own_rows_from_answers(pot: Path) -> None:
     tail = runs(pot)[-3:]
     damage(pot / tail[1].path, 0)
-    hand = HandTurned(pot)
-    everything = hand.register("SELECT k FROM t BEGIN NOW - 45 SECONDS END NOW", materialize=False)
-    newest = hand.register("SELECT k FROM t BEGIN NOW - 19 SECONDS END NOW", materialize=False)
+    engine = ManualEngine(pot)
+    everything = engine.register("SELECT k FROM t BEGIN NOW - 45 SECONDS END NOW", materialize=False)
+    newest = engine.register("SELECT k FROM t BEGIN NOW - 19 SECONDS END NOW", materialize=False)
     with pytest.raises(DamagedFile, match=tail[1].path):
-        hand.invoke(everything)
-    assert len(hand.invoke(newest)) == 20
-    hand.close()
+        engine.invoke(everything)
+    assert len(engine.invoke(newest)) == 20
+    engine.close()
 
 
 def test_merging_goes_on_around_damaged_tuples(pot: Path) -> None:
     tail = runs(pot)[-3:]
     damage(pot / tail[0].path, 0)
-    hand = HandTurned(pot)
+    engine = ManualEngine(pot)
     for number in range(20):
-        hand.push("t", flips.table(flips.rows(20_000 + 20 * number, 20)))
-        hand.seal()
+        engine.push("t", flips.table(flips.rows(20_000 + 20 * number, 20)))
+        engine.seal()
     assert tail[0].path in {run.path for run in runs(pot)}
     assert len(runs(pot)) < 20
     assert (tail[0].path, True) in noted(pot)
-    hand.close()
+    engine.close()
 
 
 def test_lost_blocks_are_given_up_and_reported(pot: Path) -> None:
@@ -200,10 +200,10 @@ def test_lost_blocks_are_given_up_and_reported(pot: Path) -> None:
     catalog.close()
     assert tail[1].path in rejected["reason"]
     assert json.dumps(rejected["row"]) == json.dumps({"rows": tail[1].rows})
-    hand = HandTurned(pot)
-    everything = hand.register("SELECT k FROM t BEGIN NOW - 59 SECONDS END NOW", materialize=False)
-    assert len(hand.invoke(everything)) == 40
-    hand.close()
+    engine = ManualEngine(pot)
+    everything = engine.register("SELECT k FROM t BEGIN NOW - 59 SECONDS END NOW", materialize=False)
+    assert len(engine.invoke(everything)) == 40
+    engine.close()
 
 
 def test_damaged_table_and_template_are_errors_that_name_the_file(
@@ -249,15 +249,15 @@ def test_missing_file_is_an_error_that_names_it(pot: Path, whole: tuple[Path, li
     for answer, right in zip(found, expected, strict=True):
         assert answer == right or (isinstance(answer, DamagedFile) and answer.detail == "the file is missing")
     assert isinstance(found[-1], DamagedFile)
-    hand = HandTurned(pot)
-    newest = hand.register("SELECT k FROM t BEGIN NOW - 19 SECONDS END NOW", materialize=False)
-    assert len(hand.invoke(newest)) == 20
+    engine = ManualEngine(pot)
+    newest = engine.register("SELECT k FROM t BEGIN NOW - 19 SECONDS END NOW", materialize=False)
+    assert len(engine.invoke(newest)) == 20
     for number in range(20):
-        hand.push("t", flips.table(flips.rows(20_000 + 20 * number, 20)))
-        hand.seal()
+        engine.push("t", flips.table(flips.rows(20_000 + 20 * number, 20)))
+        engine.seal()
     assert (tail[1].path, True) in noted(pot)
     assert len(runs(pot)) < 20, "merging goes on around it"
-    hand.close()
+    engine.close()
 
 
 def test_backup_leaves_out_what_the_pot_has_lost(pot: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import tureen
-from tureen.testing.hand_turned import HandTurned
+from tureen.testing.manual_engine import ManualEngine
 
 
 @pytest.fixture(scope="module")
@@ -22,11 +22,11 @@ def soup(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.fixture
-def hand(tmp_path: Path) -> Iterator[HandTurned]:
+def engine(tmp_path: Path) -> Iterator[ManualEngine]:
     """A pot of the test's own, without Spark and threads."""
-    hand = HandTurned(tmp_path)
-    yield hand
-    hand.close()
+    engine = ManualEngine(tmp_path)
+    yield engine
+    engine.close()
 
 
 @pytest.fixture

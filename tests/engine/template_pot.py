@@ -10,7 +10,7 @@ from tureen.pot.named import NamedStreams
 from tureen.pot.position import Position
 from tureen.results.matches import Matches
 from tureen.soup.templates import Templates
-from tureen.testing.hand_turned import HandTurned
+from tureen.testing.manual_engine import ManualEngine
 
 BASE = datetime(2026, 1, 1, tzinfo=UTC)
 SCHEMA = "sym STRING, price DOUBLE, qty BIGINT, net DECIMAL(10,2), day DATE, ok BOOLEAN, ts TIMESTAMP"
@@ -21,9 +21,9 @@ class TemplatePot:
     """A pot and its templates."""
 
     def __init__(self, root: Path) -> None:
-        self.hand = HandTurned(root)
-        self.hand.create_stream("s", SCHEMA, time="ts")
-        self.templates = Templates(self.hand.catalog, NamedStreams(self.hand.catalog), self.hand.invoker)
+        self.engine = ManualEngine(root)
+        self.engine.create_stream("s", SCHEMA, time="ts")
+        self.templates = Templates(self.engine.catalog, NamedStreams(self.engine.catalog), self.engine.invoker)
 
     def matches(self, handle: str, since: str | None) -> Matches:
         """The changes of a template's queries since a position."""

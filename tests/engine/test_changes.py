@@ -17,16 +17,16 @@ from tureen.pipeline import arrival, upkeep
 from tureen.position import BEGINNING, Mark, Position
 from tureen.results.changes import NewRows
 from tureen.soup.waiting import follow
-from tureen.testing.hand_turned import HandTurned
+from tureen.testing.manual_engine import ManualEngine
 
 BASE = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def hand(hand: HandTurned) -> HandTurned:
+def engine(engine: ManualEngine) -> ManualEngine:
     """A stream of numbers."""
-    hand.create_stream("s", "n INT, ts TIMESTAMP", time="ts")
-    return hand
+    engine.create_stream("s", "n INT, ts TIMESTAMP", time="ts")
+    return engine
 
 
 def _rows(*numbers: int) -> list[dict[str, Any]]:
@@ -34,22 +34,22 @@ def _rows(*numbers: int) -> list[dict[str, Any]]:
     return [{"n": number, "ts": BASE - timedelta(seconds=number)} for number in numbers]
 
 
-def _news(hand: HandTurned, handle: str, since: str) -> tuple[list[int], str]:
-    news = hand.invoker.news(handle, Position.parse(since))
+def _news(engine: ManualEngine, handle: str, since: str) -> tuple[list[int], str]:
+    news = engine.invoker.news(handle, Position.parse(since))
     return news.rows.column(0).to_pylist(), news.position()
 
 
-def test_changes_since_an_answer_are_in_order_of_arrival(hand: HandTurned) -> None:
-    even = hand.register("SELECT n FROM s WHERE n % 2 = 0")
-    hand.push("s", _rows(1, 2))
-    since = hand.invoke(even).position
-    assert _news(hand, even, since)[0] == []
-    hand.push("s", _rows(3, 4))
-    hand.push("s", _rows(5, 6))
-    numbers, after = _news(hand, even, since)
+def test_changes_since_an_answer_are_in_order_of_arrival(engine: ManualEngine) -> None:
+    even = engine.register("SELECT n FROM s WHERE n % 2 = 0")
+    engine.push("s", _rows(1, 2))
+    since = engine.invoke(even).position
+    assert _news(engine, even, since)[0] == []
+    engine.push("s", _rows(3, 4))
+    engine.push("s", _rows(5, 6))
+    numbers, after = _news(engine, even, since)
     assert numbers == [4, 6]
     assert since < after
-    assert _news(hand, even, after)[0] == []
+    assert _news(engine, even, after)[0] == []
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -64,51 +64,51 @@ def test_merging_neither_skips_nor_repeats_changes(steps: list[tuple[str, int]],
         patch.setattr(arrival, "TAIL_ROWS", 4)
         patch.setattr(upkeep, "TAIL_ROWS", 4)
         patch.setattr(upkeep, "FAN", 2)
-        hand = HandTurned(Path(root))
-        hand.create_stream("s", "n INT, ts TIMESTAMP", time="ts")
-        handle = hand.register("SELECT n FROM s WHERE n % 3 <> 0", materialize=eager)
-        position = hand.invoke(handle).position
+        engine = ManualEngine(Path(root))
+        engine.create_stream("s", "n INT, ts TIMESTAMP", time="ts")
+        handle = engine.register("SELECT n FROM s WHERE n % 3 <> 0", materialize=eager)
+        position = engine.invoke(handle).position
         pushed: list[int] = []
         seen: list[int] = []
         for step, size in steps:
             if step == "push":
                 numbers = list(range(len(pushed), len(pushed) + size))
                 # Later tuples have earlier times, so that merging reverses their order.
-                hand.push("s", [{"n": number, "ts": BASE - timedelta(seconds=number)} for number in numbers])
+                engine.push("s", [{"n": number, "ts": BASE - timedelta(seconds=number)} for number in numbers])
                 pushed += numbers
             elif step == "read":
-                new_numbers, position = _news(hand, handle, position)
+                new_numbers, position = _news(engine, handle, position)
                 seen += new_numbers
             elif step == "pay":
-                hand.compile()
-                hand.pay()
+                engine.compile()
+                engine.pay()
             else:
-                hand.seal(everything=step == "seal all")
-        new_numbers, position = _news(hand, handle, position)
+                engine.seal(everything=step == "seal all")
+        new_numbers, position = _news(engine, handle, position)
         # Within a push, ids follow time: the last tuple has the earliest time.
         assert sorted([*seen, *new_numbers]) == [number for number in pushed if number % 3]
         assert len({*seen, *new_numbers}) == len(seen) + len(new_numbers)
-        hand.close()
+        engine.close()
 
 
-def test_changes_since_a_change(hand: HandTurned) -> None:
-    every = hand.register("SELECT n * 10 AS ten FROM s")
-    since = hand.invoke(every).position
-    hand.push("s", _rows(3, 2, 1))
-    news = hand.invoker.new_rows(every, Position.parse(since))
+def test_changes_since_a_change(engine: ManualEngine) -> None:
+    every = engine.register("SELECT n * 10 AS ten FROM s")
+    since = engine.invoke(every).position
+    engine.push("s", _rows(3, 2, 1))
+    news = engine.invoker.news(every, Position.parse(since))
     assert news.rows.column(0).to_pylist() == [30, 20, 10]
-    assert _news(hand, every, news.position(0))[0] == [20, 10]
-    hand.seal(everything=True)
-    assert _news(hand, every, news.position(1))[0] == [10]
+    assert _news(engine, every, news.position(0))[0] == [20, 10]
+    engine.seal(everything=True)
+    assert _news(engine, every, news.position(1))[0] == [10]
 
 
-def test_changes_respect_constant_window_bounds_only(hand: HandTurned) -> None:
-    fixed = hand.register("SELECT n FROM s BEGIN TIMESTAMP '2025-12-31 23:59:58' END NOW")
-    sliding = hand.register("SELECT n FROM s BEGIN NOW - 1 SECOND END NOW")
-    since = hand.invoke(fixed).position
-    hand.push("s", _rows(1, 2, 3))
-    assert _news(hand, fixed, since)[0] == [2, 1]
-    assert _news(hand, sliding, since)[0] == [3, 2, 1]
+def test_changes_respect_constant_window_bounds_only(engine: ManualEngine) -> None:
+    fixed = engine.register("SELECT n FROM s BEGIN TIMESTAMP '2025-12-31 23:59:58' END NOW")
+    sliding = engine.register("SELECT n FROM s BEGIN NOW - 1 SECOND END NOW")
+    since = engine.invoke(fixed).position
+    engine.push("s", _rows(1, 2, 3))
+    assert _news(engine, fixed, since)[0] == [2, 1]
+    assert _news(engine, sliding, since)[0] == [3, 2, 1]
 
 
 @pytest.mark.parametrize(
@@ -124,24 +124,24 @@ def test_changes_respect_constant_window_bounds_only(hand: HandTurned) -> None:
         "SELECT n FROM s WHERE NOW > TIMESTAMP '2026-01-01 00:00:00'",
     ],
 )
-def test_queries_without_changes(hand: HandTurned, sql: str) -> None:
-    handle = hand.register(sql)
+def test_queries_without_changes(engine: ManualEngine, sql: str) -> None:
+    handle = engine.register(sql)
     with pytest.raises(Unsupported, match="has no changes"):
-        hand.invoker.new_rows(handle, None)
+        engine.invoker.news(handle, None)
 
 
-def test_changes_from_the_beginning(hand: HandTurned) -> None:
-    handle = hand.register("SELECT n FROM s WHERE n > 1")
-    hand.push("s", _rows(1, 2, 3))
-    assert sorted(_news(hand, handle, BEGINNING)[0]) == [2, 3]
-    assert sorted(_news(hand, handle, "0")[0]) == [2, 3]
+def test_changes_from_the_beginning(engine: ManualEngine) -> None:
+    handle = engine.register("SELECT n FROM s WHERE n > 1")
+    engine.push("s", _rows(1, 2, 3))
+    assert sorted(_news(engine, handle, BEGINNING)[0]) == [2, 3]
+    assert sorted(_news(engine, handle, "0")[0]) == [2, 3]
 
 
-def test_positions_of_other_kinds_are_rejected(hand: HandTurned) -> None:
-    every = hand.register("SELECT n FROM s")
-    for other in (Position(3), Position(3, {99: Mark(5)})):
-        with pytest.raises(TureenError, match="not one of this stream"):
-            hand.invoker.new_rows(every, other)
+def test_positions_of_other_kinds_are_rejected(engine: ManualEngine) -> None:
+    every = engine.register("SELECT n FROM s")
+    for other in (Position(3), Position(3, 1, 400), Position(3, 99, 0, 5)):
+        with pytest.raises(TureenError, match="answer's position"):
+            engine.invoker.news(every, other)
 
 
 def test_changes_on_spark(soup: tureen.Soup) -> None:
@@ -161,16 +161,16 @@ def test_changes_on_spark(soup: tureen.Soup) -> None:
     assert list(big.changes(timeout=0)) == []
 
 
-def test_other_commits_do_not_extend_the_timeout_of_a_follower(hand: HandTurned) -> None:
+def test_other_commits_do_not_extend_the_timeout_of_a_follower(engine: ManualEngine) -> None:
     """Following ends some time after the last row, although other commits continue."""
-    query = hand.register("SELECT n FROM s")
+    query = engine.register("SELECT n FROM s")
     positions: list[str] = []
 
     def read(position: str) -> News:
-        hand.unregister(hand.register(f"SELECT n FROM s WHERE n > {len(positions)}"))
+        engine.unregister(engine.register(f"SELECT n FROM s WHERE n > {len(positions)}"))
         positions.append(position)
-        return hand.invoker.news(query, Position.parse(position))
+        return engine.invoker.news(query, Position.parse(position))
 
-    first = hand.invoker.news(query, None)
-    assert list(follow(hand.catalog, first, read, 0.3, lambda: None)) == []
+    first = engine.invoker.news(query, None)
+    assert list(follow(engine.catalog, first, read, 0.3, lambda: None)) == []
     assert len(positions) > 1

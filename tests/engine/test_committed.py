@@ -24,7 +24,7 @@ from tureen.pot.tokens import create_token, revoke_token
 from tureen.schema import Schema
 from tureen.service.authorization import Gate
 from tureen.service.watcher import Watcher
-from tureen.testing.hand_turned import HandTurned
+from tureen.testing.manual_engine import ManualEngine
 
 HeldCommit = Callable[[Callable[[], object]], AbstractContextManager[None]]
 
@@ -57,9 +57,9 @@ def held_commit(monkeypatch: pytest.MonkeyPatch) -> HeldCommit:
 
 
 @pytest.fixture
-def feeder(tmp_path: Path) -> Iterator[HandTurned]:
+def feeder(tmp_path: Path) -> Iterator[ManualEngine]:
     """The process that commits, as seen by the readers."""
-    feeder = HandTurned(tmp_path / "pot")
+    feeder = ManualEngine(tmp_path / "pot")
     feeder.create_stream("s", "n INT")
     feeder.create_stream("t", "n INT")
     yield feeder
@@ -67,7 +67,7 @@ def feeder(tmp_path: Path) -> Iterator[HandTurned]:
 
 
 @pytest.fixture
-def soup(feeder: HandTurned) -> Iterator[tureen.Soup]:
+def soup(feeder: ManualEngine) -> Iterator[tureen.Soup]:
     """A reader of the same pot."""
     with tureen.open(feeder.catalog.root, mode="read") as opened:
         yield opened
@@ -77,7 +77,7 @@ def _nothing() -> None:
     return None
 
 
-def test_an_answer_has_the_awaited_position(feeder: HandTurned, soup: tureen.Soup, held_commit: HeldCommit) -> None:
+def test_an_answer_has_the_awaited_position(feeder: ManualEngine, soup: tureen.Soup, held_commit: HeldCommit) -> None:
     query = soup.query(feeder.register("SELECT n FROM s"))
     assert len(query.invoke()) == 0
     with held_commit(lambda: feeder.push("s", [{"n": 1}])):
@@ -87,7 +87,7 @@ def test_an_answer_has_the_awaited_position(feeder: HandTurned, soup: tureen.Sou
 
 
 def test_an_answer_is_not_older_than_status_or_other_answers(
-    feeder: HandTurned, soup: tureen.Soup, held_commit: HeldCommit
+    feeder: ManualEngine, soup: tureen.Soup, held_commit: HeldCommit
 ) -> None:
     first, second = (soup.query(feeder.register(f"SELECT n FROM {stream}")) for stream in "st")
     assert len(first.invoke()) == 0
@@ -100,7 +100,9 @@ def test_an_answer_is_not_older_than_status_or_other_answers(
         assert second.invoke().position >= soup.status()["position"]
 
 
-def test_an_unregistered_query_is_not_answered(feeder: HandTurned, soup: tureen.Soup, held_commit: HeldCommit) -> None:
+def test_an_unregistered_query_is_not_answered(
+    feeder: ManualEngine, soup: tureen.Soup, held_commit: HeldCommit
+) -> None:
     query = soup.query(feeder.register("SELECT n FROM s"))
     query.invoke()
     with held_commit(lambda: feeder.unregister(query.id)):
@@ -109,7 +111,7 @@ def test_an_unregistered_query_is_not_answered(feeder: HandTurned, soup: tureen.
             query.invoke()
 
 
-def test_a_feed_skips_no_row(feeder: HandTurned, soup: tureen.Soup, held_commit: HeldCommit) -> None:
+def test_a_feed_skips_no_row(feeder: ManualEngine, soup: tureen.Soup, held_commit: HeldCommit) -> None:
     query = soup.query(feeder.register("SELECT n FROM s"))
     query.invoke()
     start = soup.looks.all(None).position()
@@ -121,7 +123,7 @@ def test_a_feed_skips_no_row(feeder: HandTurned, soup: tureen.Soup, held_commit:
     assert numbers == [1]
 
 
-def test_followers_and_waiters_are_notified(feeder: HandTurned, soup: tureen.Soup, held_commit: HeldCommit) -> None:
+def test_followers_and_waiters_are_notified(feeder: ManualEngine, soup: tureen.Soup, held_commit: HeldCommit) -> None:
     query = soup.query(feeder.register("SELECT n FROM s"))
     changes = query.changes(timeout=5)
     with held_commit(lambda: feeder.push("s", [{"n": 1}])):
@@ -142,7 +144,7 @@ def test_followers_and_waiters_are_notified(feeder: HandTurned, soup: tureen.Sou
     catalog.close()
 
 
-def test_a_revoked_token_is_rejected(feeder: HandTurned, held_commit: HeldCommit) -> None:
+def test_a_revoked_token_is_rejected(feeder: ManualEngine, held_commit: HeldCommit) -> None:
     catalog = Catalog(feeder.catalog.root)
     gate = Gate(catalog, open_to_all=False)
     with feeder.catalog.write() as tx:
@@ -160,7 +162,7 @@ def test_a_revoked_token_is_rejected(feeder: HandTurned, held_commit: HeldCommit
     catalog.close()
 
 
-def test_a_recreated_stream_is_found(feeder: HandTurned, held_commit: HeldCommit) -> None:
+def test_a_recreated_stream_is_found(feeder: ManualEngine, held_commit: HeldCommit) -> None:
     catalog = Catalog(feeder.catalog.root)
     streams = NamedStreams(catalog)
     before = streams.find("s")
@@ -180,16 +182,16 @@ def test_a_recreated_stream_is_found(feeder: HandTurned, held_commit: HeldCommit
 DIES = """
 import sys
 from pathlib import Path
-from tureen.testing.hand_turned import HandTurned
-hand = HandTurned(Path(sys.argv[1]))
+from tureen.testing.manual_engine import ManualEngine
+engine = ManualEngine(Path(sys.argv[1]))
 print("open", flush=True)
 sys.stdin.readline()
-hand.push("s", [{"n": 1}])
+engine.push("s", [{"n": 1}])
 """
 
 
 def test_the_commit_of_a_process_that_died_before_the_update(
-    feeder: HandTurned, soup: tureen.Soup, crash_dir: Path, monkeypatch: pytest.MonkeyPatch
+    feeder: ManualEngine, soup: tureen.Soup, crash_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(catalog_module, "ASK_EVERY", float("inf"))
     query = soup.query(feeder.register("SELECT n FROM s"))

@@ -13,33 +13,33 @@ import pytest
 
 from tureen.errors import QueryFailed
 from tureen.results import kept
-from tureen.testing.hand_turned import HandClock, HandTurned
+from tureen.testing.manual_engine import ManualClock, ManualEngine
 
 BASE = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def clock() -> HandClock:
+def clock() -> ManualClock:
     """A clock at the beginning of 2026."""
-    return HandClock(BASE)
+    return ManualClock(BASE)
 
 
 @pytest.fixture
-def hand(tmp_path: Path, clock: HandClock) -> Iterator[HandTurned]:
+def engine(tmp_path: Path, clock: ManualClock) -> Iterator[ManualEngine]:
     """A pot with that clock."""
-    hand = HandTurned(tmp_path, clock)
-    yield hand
-    hand.close()
+    engine = ManualEngine(tmp_path, clock)
+    yield engine
+    engine.close()
 
 
 def _rows(first: int, count: int, every: float = 1.0) -> list[dict[str, Any]]:
     return [{"i": number, "ts": BASE + timedelta(seconds=every * number)} for number in range(first, first + count)]
 
 
-def test_concurrent_invocations_during_pushes_and_merges(hand: HandTurned, clock: HandClock) -> None:
+def test_concurrent_invocations_during_pushes_and_merges(engine: ManualEngine, clock: ManualClock) -> None:
     clock.moment = BASE + timedelta(days=1)
-    hand.create_stream("s", "i INT, ts TIMESTAMP", time="ts")
-    hand.push("s", _rows(0, 500))
+    engine.create_stream("s", "i INT, ts TIMESTAMP", time="ts")
+    engine.push("s", _rows(0, 500))
     errors: list[BaseException] = []
     done = threading.Event()
 
@@ -48,7 +48,7 @@ def test_concurrent_invocations_during_pushes_and_merges(hand: HandTurned, clock
         try:
             while not done.is_set():
                 number += 1
-                hand.invoker.answer_once(text.format(number % 37 + 1))
+                engine.invoker.answer_once(text.format(number % 37 + 1))
         except BaseException as error:
             errors.append(error)
 
@@ -65,99 +65,101 @@ def test_concurrent_invocations_during_pushes_and_merges(hand: HandTurned, clock
         for thread in threads:
             thread.start()
         for number in range(500, 1500, 50):
-            hand.push("s", _rows(number, 50))
-            hand.seal(everything=number % 200 == 0)
+            engine.push("s", _rows(number, 50))
+            engine.seal(everything=number % 200 == 0)
     finally:
         done.set()
         for thread in threads:
             thread.join()
         sys.setswitchinterval(before)
     assert not errors
-    assert hand.invoker.answer_once("SELECT sum(i) AS a FROM s").table.to_pylist() == [{"a": sum(range(1500))}]
+    assert engine.invoker.answer_once("SELECT sum(i) AS a FROM s").table.to_pylist() == [{"a": sum(range(1500))}]
 
 
-def test_the_cache_stays_within_its_limit(hand: HandTurned, clock: HandClock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_stays_within_its_limit(
+    engine: ManualEngine, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock.moment = BASE + timedelta(days=1)
-    hand.create_stream("s", "i INT, ts TIMESTAMP", time="ts")
-    hand.push("s", _rows(0, 5000))
-    monkeypatch.setattr(hand.invoker._kept, "_limit", 1 << 20)
+    engine.create_stream("s", "i INT, ts TIMESTAMP", time="ts")
+    engine.push("s", _rows(0, 5000))
+    monkeypatch.setattr(engine.invoker._kept, "_limit", 1 << 20)
     for number in range(40):
         start = f"2026-01-01 00:00:00.{number:06d}"
         sql = f"SELECT window_start, sum(i), avg(i) FROM s [TUMBLE 2 SECONDS START AT TIMESTAMP '{start}'] LIMIT 1"
-        assert len(hand.invoker.answer_once(sql)) == 1
-        hand.invoker.answer_once(f"SELECT sum(i) FROM s WHERE i > {number}")
-        assert sum(structure.nbytes for structure in hand.invoker._kept._structures.values()) < 2 << 20
+        assert len(engine.invoker.answer_once(sql)) == 1
+        engine.invoker.answer_once(f"SELECT sum(i) FROM s WHERE i > {number}")
+        assert sum(structure.nbytes for structure in engine.invoker._kept._structures.values()) < 2 << 20
 
 
-def test_aggregates_of_replaced_runs_are_dropped(hand: HandTurned, clock: HandClock) -> None:
+def test_aggregates_of_replaced_runs_are_dropped(engine: ManualEngine, clock: ManualClock) -> None:
     clock.moment = BASE + timedelta(days=1)
-    hand.create_stream("s", "i INT, ts TIMESTAMP", time="ts")
+    engine.create_stream("s", "i INT, ts TIMESTAMP", time="ts")
     texts = [f"SELECT i % {number} AS k, count(*) AS n FROM s GROUP BY k" for number in range(1, 9)]
     for first in range(0, 40, 10):
-        hand.push("s", _rows(first, 10))
+        engine.push("s", _rows(first, 10))
         for text in texts:
-            hand.invoker.answer_once(text)
-    hand.seal(everything=True)
-    structures = list(hand.invoker._kept._structures.values())
+            engine.invoker.answer_once(text)
+    engine.seal(everything=True)
+    structures = list(engine.invoker._kept._structures.values())
     assert len(structures) == len(texts)
     for _ in range(3 * len(texts)):
-        assert [row["n"] for row in hand.invoker.answer_once(texts[0])] == [40]
-    live = {segment.key for segment in hand.invoker.view.stream(1).segments}
+        assert [row["n"] for row in engine.invoker.answer_once(texts[0])] == [40]
+    live = {segment.key for segment in engine.invoker.view.stream(1).segments}
     assert [set(structure._strips) - live for structure in structures] == [set()] * len(texts)
 
 
-def test_overlapping_steps_are_combined_from_panes(hand: HandTurned, clock: HandClock) -> None:
+def test_overlapping_steps_are_combined_from_panes(engine: ManualEngine, clock: ManualClock) -> None:
     clock.moment = BASE + timedelta(days=10)
-    hand.create_stream("s", "i INT, ts TIMESTAMP", time="ts")
-    hand.push("s", _rows(0, 5000))
-    answer = hand.invoker.answer_once("SELECT window_start, sum(i) AS a FROM s [RANGE 1 HOUR SLIDE 1 SECOND]")
+    engine.create_stream("s", "i INT, ts TIMESTAMP", time="ts")
+    engine.push("s", _rows(0, 5000))
+    answer = engine.invoker.answer_once("SELECT window_start, sum(i) AS a FROM s [RANGE 1 HOUR SLIDE 1 SECOND]")
     assert len(answer) == 3599 + 5000
     whole = [row["a"] for row in answer if BASE <= row["window_start"] < BASE + timedelta(seconds=1400)]
     assert whole == [sum(range(first, first + 3600)) for first in range(1400)]
 
 
 @pytest.mark.parametrize("item", ["count(*)", "median(i)"])
-def test_too_many_steps_fail(hand: HandTurned, clock: HandClock, item: str) -> None:
+def test_too_many_steps_fail(engine: ManualEngine, clock: ManualClock, item: str) -> None:
     clock.moment = BASE + timedelta(days=10)
-    hand.create_stream("s", "i INT, ts TIMESTAMP", time="ts")
-    hand.push("s", _rows(0, 4))
+    engine.create_stream("s", "i INT, ts TIMESTAMP", time="ts")
+    engine.push("s", _rows(0, 4))
     with pytest.raises(QueryFailed, match="too many steps"):
-        hand.invoker.answer_once(f"SELECT {item} AS a FROM s [RANGE 1 DAY SLIDE 1 MICROSECOND]")
+        engine.invoker.answer_once(f"SELECT {item} AS a FROM s [RANGE 1 DAY SLIDE 1 MICROSECOND]")
 
 
 def test_many_distinct_values_are_counted_from_the_rows(
-    hand: HandTurned, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+    engine: ManualEngine, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kept, "MOST_DISTINCT", 100)
     monkeypatch.setattr(kept, "_MANY_GROUPS", 10)
-    hand.create_stream("s", "i INT, ts TIMESTAMP", time="ts", retain="100 seconds")
-    query = hand.register("SELECT count(DISTINCT i) AS n FROM s")
-    hand.push("s", _rows(0, 300, 0.1))
+    engine.create_stream("s", "i INT, ts TIMESTAMP", time="ts", retain="100 seconds")
+    query = engine.register("SELECT count(DISTINCT i) AS n FROM s")
+    engine.push("s", _rows(0, 300, 0.1))
     clock.moment = BASE + timedelta(seconds=30)
-    assert hand.invoke(query).table.to_pylist() == [{"n": 300}]
-    (structure,) = hand.invoker._kept._structures.values()
+    assert engine.invoke(query).table.to_pylist() == [{"n": 300}]
+    (structure,) = engine.invoker._kept._structures.values()
     assert not structure._strips
     for first in range(2000, 2100, 20):
-        hand.push("s", _rows(first, 20))
+        engine.push("s", _rows(first, 20))
         clock.moment = BASE + timedelta(seconds=first + 20)
-        hand.expire()
-        assert hand.invoke(query).table.to_pylist() == [{"n": min(first + 20 - 2000, 100)}]
+        engine.expire()
+        assert engine.invoke(query).table.to_pylist() == [{"n": min(first + 20 - 2000, 100)}]
     assert structure._strips
 
 
-def test_a_window_of_rows_is_complete_only_if_nothing_expired(hand: HandTurned, clock: HandClock) -> None:
-    hand.create_stream("s", "i INT, ts TIMESTAMP", time="ts", retain="10 seconds")
-    hand.push("s", _rows(0, 5, 5.0))
+def test_a_window_of_rows_is_complete_only_if_nothing_expired(engine: ManualEngine, clock: ManualClock) -> None:
+    engine.create_stream("s", "i INT, ts TIMESTAMP", time="ts", retain="10 seconds")
+    engine.push("s", _rows(0, 5, 5.0))
     clock.moment = BASE + timedelta(seconds=20)
     complete = {
-        rows: hand.invoker.answer_once(f"SELECT i FROM s BEGIN NOW - {rows} ROWS END NOW").complete
+        rows: engine.invoker.answer_once(f"SELECT i FROM s BEGIN NOW - {rows} ROWS END NOW").complete
         for rows in (2, 3, 4, 5, 100)
     }
     assert complete == {2: True, 3: True, 4: False, 5: False, 100: False}
 
 
-def test_a_window_of_rows_is_complete_if_all_rows_are_retained(hand: HandTurned, clock: HandClock) -> None:
-    hand.create_stream("s", "i INT, ts TIMESTAMP", time="ts", retain="1 day")
-    hand.push("s", _rows(0, 5))
+def test_a_window_of_rows_is_complete_if_all_rows_are_retained(engine: ManualEngine, clock: ManualClock) -> None:
+    engine.create_stream("s", "i INT, ts TIMESTAMP", time="ts", retain="1 day")
+    engine.push("s", _rows(0, 5))
     clock.moment = BASE + timedelta(seconds=20)
-    assert hand.invoker.answer_once("SELECT i FROM s BEGIN NOW - 100 ROWS END NOW").complete
+    assert engine.invoker.answer_once("SELECT i FROM s BEGIN NOW - 100 ROWS END NOW").complete

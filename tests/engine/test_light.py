@@ -6,13 +6,13 @@ import pytest
 
 from tureen.errors import UnknownQuery
 from tureen.results import invoke
-from tureen.testing.hand_turned import HandTurned
+from tureen.testing.manual_engine import ManualEngine
 
 
 @pytest.fixture
-def hand(hand: HandTurned) -> HandTurned:
-    hand.create_stream("s", "a INT, t STRING, ts TIMESTAMP", time="ts")
-    return hand
+def engine(engine: ManualEngine) -> ManualEngine:
+    engine.create_stream("s", "a INT, t STRING, ts TIMESTAMP", time="ts")
+    return engine
 
 
 @pytest.mark.parametrize(
@@ -29,20 +29,20 @@ def hand(hand: HandTurned) -> HandTurned:
         (f"SELECT a FROM s WHERE a IN ({', '.join(map(str, range(1000)))})", False),
     ],
 )
-def test_light_queries(hand: HandTurned, sql: str, light: bool) -> None:
-    assert hand.invoker.is_light(hand.register(sql, materialize=False)) == light
+def test_light_queries(engine: ManualEngine, sql: str, light: bool) -> None:
+    assert engine.invoker.is_light(engine.register(sql, materialize=False)) == light
 
 
-def test_many_rows_are_not_light(hand: HandTurned, monkeypatch: pytest.MonkeyPatch) -> None:
-    handle = hand.register("SELECT a FROM s", materialize=False)
-    hand.push("s", [{"a": 1, "t": "x", "ts": "2026-01-01T00:00:00Z"}] * 3)
-    assert hand.invoker.is_light(handle)
+def test_many_rows_are_not_light(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    handle = engine.register("SELECT a FROM s", materialize=False)
+    engine.push("s", [{"a": 1, "t": "x", "ts": "2026-01-01T00:00:00Z"}] * 3)
+    assert engine.invoker.is_light(handle)
     monkeypatch.setattr(invoke, "LIGHT_ROWS", 2)
-    assert not hand.invoker.is_light(handle)
+    assert not engine.invoker.is_light(handle)
 
 
-def test_the_error_for_an_unknown_handle_suggests_no_names(hand: HandTurned) -> None:
-    hand.register("SELECT a FROM s", materialize=False, name="0" * 31 + "x")
+def test_the_error_for_an_unknown_handle_suggests_no_names(engine: ManualEngine) -> None:
+    engine.register("SELECT a FROM s", materialize=False, name="0" * 31 + "x")
     with pytest.raises(UnknownQuery) as caught:
-        hand.invoker.is_light("0" * 32)
+        engine.invoker.is_light("0" * 32)
     assert caught.value.hint == "it may have been unregistered"

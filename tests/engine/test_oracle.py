@@ -31,7 +31,7 @@ from tureen.predicate import AllOf, AnyOf, Predicate
 from tureen.query import Expression, Query, aggregate_name, over_name
 from tureen.schema import FRACTIONAL, Kind, Schema
 from tureen.testing import Handle, Oracle, comparable, strategies
-from tureen.testing.hand_turned import Batch, HandTurned
+from tureen.testing.manual_engine import Batch, ManualEngine
 from tureen.testing.truth import holds
 from tureen.testing.values import normalized
 from tureen.window import from_micros, to_micros
@@ -112,7 +112,7 @@ class ScriptRun:
     uncommitted: deque[tuple[Batch, list[dict[str, Any]], int]] = field(default_factory=deque)
 
     def __post_init__(self) -> None:
-        self.engine = HandTurned(self.root, clock=lambda: self.now)
+        self.engine = ManualEngine(self.root, clock=lambda: self.now)
         self.oracle = Oracle(clock=lambda: self.now)
         schema, script = self.script.schema, self.script
         self.engine.create_stream("s", schema.sql, schema.time, script.clock, script.retain)
@@ -313,7 +313,7 @@ def play(script: Script) -> None:
 def test_scripts_reach_every_access_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Precondition of the scripts: with small runs, tuples are published, owed, lazy and scanned."""
     monkeypatch.setattr(arrival, "TAIL_ROWS", 3)
-    engine = HandTurned(tmp_path, clock=lambda: START)
+    engine = ManualEngine(tmp_path, clock=lambda: START)
     try:
         engine.create_stream("s", "x INT, ts TIMESTAMP", "ts")
         rows = [{"x": x, "ts": strategies.BASE - timedelta(seconds=x)} for x in range(4)]
@@ -336,7 +336,7 @@ def _materialize(eager: bool | None) -> bool | str:
     return "auto" if eager is None else eager
 
 
-def _path(engine: HandTurned, handle: str) -> str:
+def _path(engine: ManualEngine, handle: str) -> str:
     paths = engine.invoker.explain(handle)["tuples_by_path"]
     return str(next(path for path, tuples in paths.items() if tuples))
 

@@ -30,43 +30,43 @@ def pot(tmp_path: Path) -> Iterator[TemplatePot]:
     """A pot with a stream."""
     pot = TemplatePot(tmp_path)
     yield pot
-    pot.hand.close()
+    pot.engine.close()
 
 
 def _files(pot: TemplatePot) -> list[Path]:
-    return [path for path in (pot.hand.catalog.root / "templates").rglob("*") if path.is_file()]
+    return [path for path in (pot.engine.catalog.root / "templates").rglob("*") if path.is_file()]
 
 
 def test_rows_are_added_and_removed(pot: TemplatePot) -> None:
     handle = pot.templates.register(SQL, [{"sym": "a", "p": 1.0}, {"sym": "b", "p": 2.0}], "alerts")
-    pot.hand.push("s", [make_row(0, sym="c", price=5.0)])
+    pot.engine.push("s", [make_row(0, sym="c", price=5.0)])
     since = pot.matches(handle, None).position()
     assert pot.templates.add(handle, [{"sym": "c", "p": 3.0}, {"sym": "a", "p": None}]) == range(2, 4)
     assert list(pot.templates.members(handle)) == [0, 1, 2, 3]
     # Its answer includes tuples from before it was added.
-    assert pot.hand.invoke("alerts.2").table.to_pylist() == [{"sym": "c", "twice": 10.0}]
-    pot.hand.push("s", [make_row(1, price=9.0), make_row(2, sym="c", price=9.0)])
+    assert pot.engine.invoke("alerts.2").table.to_pylist() == [{"sym": "c", "twice": 10.0}]
+    pot.engine.push("s", [make_row(1, price=9.0), make_row(2, sym="c", price=9.0)])
     assert [number for number, _ in numbered_rows(pot.matches(handle, since))] == [0, 2]
     assert pot.templates.remove(handle, [0, 3], None) == 2
     assert pot.templates.add(handle, pa.table({"P": [1], "SYM": ["a"]})) == range(4, 5)
     assert list(pot.templates.members(handle)) == [1, 2, 4]
     for gone in (0, 3, 5):
         with pytest.raises(UnknownQuery):
-            pot.hand.invoke(f"{handle}.{gone}")
+            pot.engine.invoke(f"{handle}.{gone}")
     assert [number for number, _ in numbered_rows(pot.matches(handle, since))] == [2]
-    pot.hand.push("s", [make_row(3, price=9.0)])
+    pot.engine.push("s", [make_row(3, price=9.0)])
     assert [number for number, _ in numbered_rows(pot.matches(handle, since))] == [2, 4]
 
 
 def test_an_added_query_has_changes_for_later_tuples_only(pot: TemplatePot) -> None:
     handle = pot.templates.register(SQL, [{"sym": "a", "p": 0.0}], None)
     start = pot.matches(handle, None).position()
-    pot.hand.push("s", [make_row(0, price=1.0), make_row(1, price=2.0)])
+    pot.engine.push("s", [make_row(0, price=1.0), make_row(1, price=2.0)])
     first = pot.matches(handle, start)
     pot.templates.add(handle, [{"sym": "a", "p": 1.5}])
-    pot.hand.push("s", [make_row(2, price=3.0), make_row(3, price=1.2)])
+    pot.engine.push("s", [make_row(2, price=3.0), make_row(3, price=1.2)])
     pot.templates.add(handle, [{"sym": "a", "p": 0.5}])
-    pot.hand.push("s", [make_row(4, price=9.0)])
+    pot.engine.push("s", [make_row(4, price=9.0)])
     everything = pot.matches(handle, start)
     expected = [(number, row["twice"]) for number, row in numbered_rows(everything)]
     assert expected == [(0, 2.0), (0, 4.0), (0, 6.0), (1, 6.0), (0, 2.4), (0, 18.0), (1, 18.0), (2, 18.0)]
@@ -74,7 +74,7 @@ def test_an_added_query_has_changes_for_later_tuples_only(pot: TemplatePot) -> N
     assert numbered_rows(pot.matches(handle, first.position())) == numbered_rows(everything)[2:]
     for index in range(len(expected)):
         assert numbered_rows(pot.matches(handle, everything.position(index))) == numbered_rows(everything)[index + 1 :]
-    pot.hand.seal(everything=True)
+    pot.engine.seal(everything=True)
     assert numbered_rows(pot.matches(handle, start)) == numbered_rows(everything)
 
 
@@ -86,7 +86,7 @@ def test_random_sequences_of_rule_changes(pot: TemplatePot) -> None:
 def _play(pot: TemplatePot, choose: random.Random) -> None:
     """Add and remove rules between pushes; a follower gets exactly the matches of each rule."""
     handle = pot.templates.register("SELECT price FROM s WHERE price > :p", [{"p": 4.0}, {"p": 8.0}], None)
-    with pot.hand.catalog.read() as tx:
+    with pot.engine.catalog.read() as tx:
         ids = find_stream(tx, "s").next_id
     rules = {0: (4.0, 0), 1: (8.0, 0)}
     start = at = pot.matches(handle, None).position()
@@ -96,7 +96,7 @@ def _play(pot: TemplatePot, choose: random.Random) -> None:
         step = choose.choice(["push", "push", "add", "remove", "look"])
         if step == "push":
             prices = [float(choose.randrange(10)) for _ in range(choose.randrange(1, 4))]
-            pot.hand.push("s", [make_row(ids + n, price=price) for n, price in enumerate(prices)])
+            pot.engine.push("s", [make_row(ids + n, price=price) for n, price in enumerate(prices)])
             pushed += [(ids + n, price) for n, price in enumerate(prices)]
             ids += len(prices)
         elif step == "add":
@@ -133,15 +133,15 @@ def test_adding_rows_rewrites_little_and_leaves_few_files(pot: TemplatePot) -> N
     for number in range(60):
         assert pot.templates.add(handle, [{"sym": "b", "p": float(number)}]) == range(500 + number, 501 + number)
         parts = pot.templates.members(handle).parts
-        assert pot.hand.catalog.root / parts[0].path == first
+        assert pot.engine.catalog.root / parts[0].path == first
         assert len(parts) < 8
         written |= {part.path: part.rows for part in parts[1:]}
     assert sum(written.values()) < 60 * 8, "a row is rewritten a few times only"
     assert len(pot.templates.members(handle)) == 560
-    sweep(pot.hand.catalog, abandoned_after=-1, grace=-1)
+    sweep(pot.engine.catalog, abandoned_after=-1, grace=-1)
     assert len(_files(pot)) == len(pot.templates.members(handle).parts)
     since = pot.matches(handle, None).position()
-    pot.hand.push("s", [make_row(0, sym="b", price=30.5), make_row(1, price=1.5)])
+    pot.engine.push("s", [make_row(0, sym="b", price=30.5), make_row(1, price=1.5)])
     numbers = [number for number, _ in numbered_rows(pot.matches(handle, since))]
     assert numbers == [*range(500, 531), 0, 1]
 
@@ -156,12 +156,12 @@ def test_files_are_rewritten_without_many_removed_rows(pot: TemplatePot) -> None
     assert (len(members.parts), len(members.gone), len(members)) == (1, 0, rows // 2 + 1)
     assert [members[0], members[1], members[-2], members[-1]] == [0, 2, rows - 2, rows]
     assert pot.templates.add(handle, [{"sym": "b", "p": 1.0}]) == range(rows + 1, rows + 2)
-    pot.hand.push("s", [make_row(0, price=0.5), make_row(1, sym="b", price=9.0)])
+    pot.engine.push("s", [make_row(0, price=0.5), make_row(1, sym="b", price=9.0)])
     numbers = [number for number, _ in numbered_rows(pot.matches(handle, since))]
     assert numbers == [*(n for n in range(0, rows, 2) if n % 7 == 0), rows, rows + 1]
     with pytest.raises(UnknownQuery):
-        pot.hand.invoke("alerts.1")
-    assert pot.hand.invoke("alerts.0").table.num_rows == 1
+        pot.engine.invoke("alerts.1")
+    assert pot.engine.invoke("alerts.0").table.num_rows == 1
     assert pot.templates.remove(handle, [*list(members), rows + 1], None) == rows // 2 + 2
     assert (len(pot.templates.members(handle)), numbered_rows(pot.matches(handle, since))) == (0, [])
     pot.templates.add(handle, [{"sym": "a", "p": 0.0}])
@@ -251,7 +251,7 @@ def test_labels_come_with_changes(pot: TemplatePot) -> None:
     handle = pot.templates.register(SQL, rules, None, label="RULE")
     since = pot.matches(handle, None).position()
     pot.templates.add(handle, [{"sym": "a", "p": 0.0, "rule": "r-3"}])
-    pot.hand.push("s", [make_row(0, price=9.0), make_row(1, price=0.5)])
+    pot.engine.push("s", [make_row(0, price=9.0), make_row(1, price=0.5)])
     matches = pot.matches(handle, since)
     assert list(zip(matches.numbers.tolist(), matches.labels, strict=True)) == [
         (0, "r-1"),
@@ -294,13 +294,13 @@ def test_parameters_in_the_select_list(pot: TemplatePot, items: str, where: str)
     handle = pot.templates.register(sql, values[:2], None)
     since = pot.matches(handle, None).position()
     pot.templates.add(handle, values[2:])
-    pot.hand.push("s", [make_row(n, price=float(n), net=Decimal("1.25")) for n in range(5)])
+    pot.engine.push("s", [make_row(n, price=float(n), net=Decimal("1.25")) for n in range(5)])
     rows_by_number: dict[int, list[dict[str, Any]]] = {}
     matches = pot.matches(handle, since)
     for number, row in numbered_rows(matches):
         rows_by_number.setdefault(number, []).append(row)
     for number in range(3):
-        answer = pot.hand.invoke(f"{handle}.{number}").table
+        answer = pot.engine.invoke(f"{handle}.{number}").table
         assert answer.to_pylist() == rows_by_number.get(number, [])
         assert answer.schema == matches.news.rows.schema
     assert rows_by_number
@@ -314,8 +314,8 @@ def test_parameters_in_having(pot: TemplatePot) -> None:
     rows = [{"limit": 10, "least": 1.5, "q": 0, "n": 1}, {"limit": 20, "least": 0.0, "q": 0, "n": 2}]
     handle = pot.templates.register(sql, rows, None)
     pot.templates.add(handle, [{"limit": 30, "least": 0.0, "q": 5, "n": 0}])
-    pot.hand.push("s", [make_row(n, sym="ab"[n % 2], price=float(n), qty=n + 1) for n in range(5)])
-    assert [pot.hand.invoke(f"{handle}.{n}").table.to_pylist() for n in range(3)] == [
+    pot.engine.push("s", [make_row(n, sym="ab"[n % 2], price=float(n), qty=n + 1) for n in range(5)])
+    assert [pot.engine.invoke(f"{handle}.{n}").table.to_pylist() for n in range(3)] == [
         [{"limit": 10, "sym": "a", "n": 3, "high": 2}, {"limit": 10, "sym": "b", "n": 2, "high": 1}],
         [{"limit": 20, "sym": "a", "n": 3, "high": 2}],
         [],
@@ -330,23 +330,23 @@ def test_dropping_a_template_removes_its_files(pot: TemplatePot) -> None:
         pot.templates.add(handle, [{"sym": "a", "p": 1.0}])
         pot.templates.remove(handle, [3], None)
     pot.templates.drop(handles[0])
-    sweep(pot.hand.catalog, abandoned_after=-1, grace=-1)
+    sweep(pot.engine.catalog, abandoned_after=-1, grace=-1)
     assert len(_files(pot)) == 2
-    with pot.hand.catalog.write() as tx:
+    with pot.engine.catalog.write() as tx:
         drop_stream(tx, find_stream(tx, "s"))
-    sweep(pot.hand.catalog, abandoned_after=-1, grace=-1)
+    sweep(pot.engine.catalog, abandoned_after=-1, grace=-1)
     assert not _files(pot)
-    with pot.hand.catalog.read() as tx:
+    with pot.engine.catalog.read() as tx:
         for table in ("template_parts", "template_heads", "gone_members"):
             assert tx.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0
 
 
 def test_templates_of_an_older_pot(pot: TemplatePot) -> None:
     handle = pot.templates.register(SQL, [{"sym": "a", "p": 1.0}, {"sym": "b", "p": 2.0}], None)
-    with pot.hand.catalog.write() as tx:
+    with pot.engine.catalog.write() as tx:
         tx.exec_driver_sql("DROP TABLE template_heads")
         tx.exec_driver_sql("DROP TABLE template_parts")
-    catalog = Catalog(pot.hand.catalog.root)
+    catalog = Catalog(pot.engine.catalog.root)
     templates = Templates(catalog, NamedStreams(catalog), Invoker(catalog))
     assert list(templates.members(handle)) == [0, 1]
     with catalog.write() as tx:
@@ -358,7 +358,7 @@ def test_templates_of_an_older_pot(pot: TemplatePot) -> None:
 
 def test_concurrent_changes(pot: TemplatePot) -> None:
     handle = pot.templates.register(SQL, [{"sym": "a", "p": -1.0}], None)
-    root = pot.hand.catalog.root
+    root = pot.engine.catalog.root
     ranges: list[range] = []
 
     def add(worker: int) -> None:
@@ -374,7 +374,7 @@ def test_concurrent_changes(pot: TemplatePot) -> None:
     for thread in threads:
         thread.join()
     assert sorted(number for numbers in ranges for number in numbers) == list(range(1, 41))
-    with pot.hand.catalog.read() as tx:
+    with pot.engine.catalog.read() as tx:
         members = load_members(tx, root, pot.templates.find(handle))
     assert list(members) == list(range(41))
     values = members.take(["p"], members.all_numbers).column(0).to_pylist()

@@ -19,25 +19,25 @@ def pot(tmp_path: Path) -> Iterator[TemplatePot]:
     """A pot with a stream."""
     pot = TemplatePot(tmp_path)
     yield pot
-    pot.hand.close()
+    pot.engine.close()
 
 
 def test_a_query_that_fails_does_not_stop_the_others(pot: TemplatePot) -> None:
     handle = pot.templates.register(SQL, [{"p": p} for p in (1, 0, 2, 0, 4)], "shares")
     since = pot.matches(handle, None).position()
-    pot.hand.push("s", [make_row(0, price=3.0, qty=100), make_row(1, price=9.0, qty=100)])
+    pot.engine.push("s", [make_row(0, price=3.0, qty=100), make_row(1, price=9.0, qty=100)])
     matches = pot.matches(handle, since)
     shares = [(number, row["share"]) for number, row in numbered_rows(matches)]
     assert shares == [(0, 100), (2, 50), (0, 100), (2, 50), (4, 25)]
     assert len(pot.matches(handle, matches.position())) == 0, "followers get past it"
     with pytest.raises(QueryFailed):
-        pot.hand.invoke(f"{handle}.1")
-    assert len(pot.hand.invoke(f"{handle}.0")) == 2
+        pot.engine.invoke(f"{handle}.1")
+    assert len(pot.engine.invoke(f"{handle}.0")) == 2
 
 
 def test_too_many_failing_queries_fail_the_template(pot: TemplatePot) -> None:
     handle = pot.templates.register(SQL, [{"p": 0}] * (pairing.MOST_RAISING + 1), None)
     since = pot.matches(handle, None).position()
-    pot.hand.push("s", [make_row(0, price=3.0, qty=100)])
+    pot.engine.push("s", [make_row(0, price=3.0, qty=100)])
     with pytest.raises(QueryFailed):
         pot.matches(handle, since)

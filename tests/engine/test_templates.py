@@ -39,7 +39,7 @@ def pot(tmp_path: Path) -> Iterator[TemplatePot]:
     """A pot with a stream."""
     pot = TemplatePot(tmp_path)
     yield pot
-    pot.hand.close()
+    pot.engine.close()
 
 
 ODD_TEXTS = ["it's", 'say "so"', "back\\slash", "", "new\nline", "100%", "\U0001f600", ":p", "-- no comment", None]
@@ -75,12 +75,12 @@ def test_each_row_of_parameters_is_a_query(pot: TemplatePot, where: str, values:
             )
         )
     ]
-    pot.hand.push("s", rows)
+    pot.engine.push("s", rows)
     rows_by_number: dict[int, list[dict[str, Any]]] = {}
     for number, row in numbered_rows(pot.matches(handle, since)):
         rows_by_number.setdefault(number, []).append(row)
     for number in range(len(values)):
-        answer = pot.hand.invoke(f"{handle}.{number}")
+        answer = pot.engine.invoke(f"{handle}.{number}")
         assert repr(answer.table.to_pylist()) == repr(rows_by_number.get(number, []))
     assert any(rows_by_number.values())
 
@@ -89,8 +89,8 @@ def test_changes_are_in_order_from_every_position(pot: TemplatePot) -> None:
     params = [{"sym": sym, "p": p} for sym in "ab" for p in (0.0, 5.0)]
     handle = pot.templates.register(SQL, params, "alerts")
     start = pot.matches(handle, None).position()
-    pot.hand.push("s", [make_row(2, price=9.0), make_row(1, sym="b", price=3.0), make_row(3, sym="c", price=9.0)])
-    pot.hand.push("s", [make_row(0, price=1.0)])
+    pot.engine.push("s", [make_row(2, price=9.0), make_row(1, sym="b", price=3.0), make_row(3, sym="c", price=9.0)])
+    pot.engine.push("s", [make_row(0, price=1.0)])
     everything = pot.matches(handle, start)
     changes = numbered_rows(everything)
     # Within a push, ids are in time order.
@@ -100,7 +100,7 @@ def test_changes_are_in_order_from_every_position(pot: TemplatePot) -> None:
         (1, {"sym": "a", "twice": 18.0}),
         (0, {"sym": "a", "twice": 2.0}),
     ]
-    pot.hand.seal(everything=True)
+    pot.engine.seal(everything=True)
     for index in range(len(changes)):
         assert numbered_rows(pot.matches(handle, everything.position(index))) == changes[index + 1 :]
     assert numbered_rows(pot.matches(handle, everything.position())) == []
@@ -109,33 +109,33 @@ def test_changes_are_in_order_from_every_position(pot: TemplatePot) -> None:
 def test_unregistering_members_and_templates(pot: TemplatePot) -> None:
     handle = pot.templates.register(SQL, [{"sym": "a", "p": float(p)} for p in range(5)], "alerts")
     since = pot.matches(handle, None).position()
-    with pot.hand.catalog.write() as tx:
-        drop_member(tx, pot.hand.catalog.root, f"{handle}.1")
-    with pytest.raises(UnknownQuery), pot.hand.catalog.write() as tx:
-        drop_member(tx, pot.hand.catalog.root, f"{handle}.1")
-    pot.hand.push("s", [make_row(0, price=3.5)])
+    with pot.engine.catalog.write() as tx:
+        drop_member(tx, pot.engine.catalog.root, f"{handle}.1")
+    with pytest.raises(UnknownQuery), pot.engine.catalog.write() as tx:
+        drop_member(tx, pot.engine.catalog.root, f"{handle}.1")
+    pot.engine.push("s", [make_row(0, price=3.5)])
     assert [number for number, _ in numbered_rows(pot.matches(handle, since))] == [0, 2, 3]
     assert list(pot.templates.members(handle)) == [0, 2, 3, 4]
-    assert pot.hand.invoke("alerts.0").table.num_rows == 1
+    assert pot.engine.invoke("alerts.0").table.num_rows == 1
     for gone in ("alerts.1", "alerts.5", "alerts.x", f"{handle}.-1"):
         with pytest.raises(UnknownQuery):
-            pot.hand.invoke(gone)
+            pot.engine.invoke(gone)
     pot.templates.drop(handle)
     with pytest.raises(UnknownQuery):
-        pot.hand.invoke(f"{handle}.0")
+        pot.engine.invoke(f"{handle}.0")
     with pytest.raises(UnknownQuery, match="no template"):
         pot.matches(handle, since)
 
 
 def test_dropping_a_stream_drops_its_templates(pot: TemplatePot) -> None:
     handle = pot.templates.register(SQL, [{"sym": "a", "p": 1.0}], None)
-    with pot.hand.catalog.write() as tx:
+    with pot.engine.catalog.write() as tx:
         drop_stream(tx, find_stream(tx, "s"))
     assert pot.templates.describe() == []
     with pytest.raises(UnknownQuery):
-        pot.hand.invoke(f"{handle}.0")
-    sweep(pot.hand.catalog, abandoned_after=-1, grace=-1)
-    assert not list((pot.hand.catalog.root / "templates").rglob("*"))
+        pot.engine.invoke(f"{handle}.0")
+    sweep(pot.engine.catalog, abandoned_after=-1, grace=-1)
+    assert not list((pot.engine.catalog.root / "templates").rglob("*"))
 
 
 @pytest.mark.parametrize(
@@ -178,26 +178,28 @@ def test_invalid_templates_change_nothing(
 def test_a_minus_before_a_negative_value_is_not_a_comment(pot: TemplatePot) -> None:
     handle = pot.templates.register("SELECT qty FROM s WHERE qty\n-:x\n> 3", [{"x": 1}, {"x": -5}], None)
     since = pot.matches(handle, None).position()
-    pot.hand.push("s", [make_row(number, qty=number) for number in range(10)])
+    pot.engine.push("s", [make_row(number, qty=number) for number in range(10)])
     numbers = [number for number, _ in numbered_rows(pot.matches(handle, since))]
     for number in (0, 1):
-        assert len(pot.hand.invoke(f"{handle}.{number}")) == numbers.count(number) > 0
+        assert len(pot.engine.invoke(f"{handle}.{number}")) == numbers.count(number) > 0
 
 
 @pytest.mark.parametrize("where", ["qty > :k OR TRUE", "qty > :k AND 1 = 2", "qty = :k AND qty > 5 AND qty < 3"])
 def test_constant_conditions_have_changes(pot: TemplatePot, where: str) -> None:
     handle = pot.templates.register(f"SELECT qty FROM s WHERE {where}", [{"k": 1}, {"k": 2}], None)
     since = pot.matches(handle, None).position()
-    pot.hand.push("s", [make_row(0, qty=7)])
+    pot.engine.push("s", [make_row(0, qty=7)])
     assert len(numbered_rows(pot.matches(handle, since))) == (2 if "TRUE" in where else 0)
 
 
 def test_queries_that_use_now_have_no_changes(pot: TemplatePot) -> None:
     sql = "SELECT sym, qty FROM s WHERE qty > :q AND ts < NOW - INTERVAL 1 MINUTE"
     handle = pot.templates.register(sql, [{"q": 1}, {"q": 2}], None)
-    pot.hand.push("s", [{"sym": "a", "qty": n, "ts": BASE + timedelta(minutes=n)} for n in (1, 2, 3)])
+    pot.engine.push("s", [{"sym": "a", "qty": n, "ts": BASE + timedelta(minutes=n)} for n in (1, 2, 3)])
     for number, expected in ((0, [2]), (1, [])):
-        answer = pot.hand.invoke(f"{handle}.{number}", int((BASE + timedelta(minutes=3, seconds=30)).timestamp() * 1e6))
+        answer = pot.engine.invoke(
+            f"{handle}.{number}", int((BASE + timedelta(minutes=3, seconds=30)).timestamp() * 1e6)
+        )
         assert [row["qty"] for row in answer] == expected
     with pytest.raises(Unsupported, match="has no changes"):
         pot.matches(handle, None)
@@ -207,10 +209,10 @@ def test_queries_that_use_now_have_no_changes(pot: TemplatePot) -> None:
 def test_a_query_that_fails_does_not_stop_the_others(pot: TemplatePot) -> None:
     handle = pot.templates.register("SELECT qty FROM s WHERE qty / :p > 1", [{"p": p} for p in (1, 2, 0, 3)], None)
     since = pot.matches(handle, None).position()
-    pot.hand.push("s", [make_row(0, qty=5), make_row(1, qty=1)])
+    pot.engine.push("s", [make_row(0, qty=5), make_row(1, qty=1)])
     assert [number for number, _ in numbered_rows(pot.matches(handle, since))] == [0, 1, 3]
     with pytest.raises(QueryFailed):
-        pot.hand.invoke(f"{handle}.2")
+        pot.engine.invoke(f"{handle}.2")
 
 
 def test_duplicate_template_names_are_rejected(pot: TemplatePot) -> None:
@@ -224,16 +226,16 @@ def test_explain_of_a_template_and_a_single_query(pot: TemplatePot) -> None:
     about = pot.templates.explain(handle)
     key = {"column": "sym", "keys": 40, "clauses": 40, "residual": "price"}
     assert (about["queries"], about["matching"]["by_key"], about["matching"]["visited"]) == (40, [key], 0)
-    alone = pot.hand.register(SQL.replace(":sym", "'a'").replace(":p", "1.5"))
-    shape = pot.hand.invoker.explain(alone)["shape"]
+    alone = pot.engine.register(SQL.replace(":sym", "'a'").replace(":p", "1.5"))
+    shape = pot.engine.invoker.explain(alone)["shape"]
     assert shape == {"text": about["shape"], "queries": 41}, "it joins the template's shape"
-    assert "once it is compiled" in pot.hand.invoker.explain(alone)["access"]["way"]
+    assert "once it is compiled" in pot.engine.invoker.explain(alone)["access"]["way"]
     for number in range(20):
-        pot.hand.register(f"SELECT sym FROM s WHERE sym = 'k{number}' AND price > {number}")
-    visited = pot.hand.register("SELECT sym FROM s WHERE price > 3")
-    pot.hand.compile()
-    assert pot.hand.invoker.explain(alone)["access"]["way"] == "reached by the key of its equality on 'sym'"
-    about = pot.hand.invoker.explain(visited)["access"]
+        pot.engine.register(f"SELECT sym FROM s WHERE sym = 'k{number}' AND price > {number}")
+    visited = pot.engine.register("SELECT sym FROM s WHERE price > 3")
+    pot.engine.compile()
+    assert pot.engine.invoker.explain(alone)["access"]["way"] == "reached by the key of its equality on 'sym'"
+    about = pot.engine.invoker.explain(visited)["access"]
     assert (about["way"], about["clauses"], about["visited"]) == ("visited for every block", 22, 1)
 
 
@@ -252,7 +254,7 @@ templates.register("SELECT * FROM s WHERE qty > :n", [{"n": number} for number i
 
 @pytest.mark.parametrize("point", ["before_write", "before_commit", "in_commit", "after_commit"])
 def test_killed(pot: TemplatePot, crash_dir: Path, point: str) -> None:
-    root = pot.hand.catalog.root
+    root = pot.engine.catalog.root
     (crash_dir / f"template.{point}").touch()
     done = subprocess.run(
         [sys.executable, "-c", CODE, str(root)],

@@ -24,7 +24,7 @@ from tureen.results.invoke import Invoker
 from tureen.results.view import View
 from tureen.schema import Schema
 from tureen.soup.templates import Templates
-from tureen.testing.hand_turned import change
+from tureen.testing.manual_engine import change
 
 
 @pytest.fixture

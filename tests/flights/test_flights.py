@@ -15,7 +15,7 @@ import pytest
 
 from tests.flights.data import SCHEMA, batches, read_flights
 from tests.flights.questions import FlightQuestion, read_questions
-from tureen.testing.hand_turned import HandTurned
+from tureen.testing.manual_engine import ManualEngine
 from tureen.window import to_micros
 
 CLOSE = 1e-9
@@ -40,7 +40,7 @@ class StageAnswers:
 class FlightPot:
     """A pot that receives the flights."""
 
-    def __init__(self, pot: HandTurned) -> None:
+    def __init__(self, pot: ManualEngine) -> None:
         """Start with an empty stream."""
         self.pot = pot
         pot.create_stream("flights", SCHEMA, time="sched", clock="stream")
@@ -78,7 +78,7 @@ def arrivals() -> list[pa.Table]:
 @pytest.fixture(scope="module")
 def stages(arrivals: list[pa.Table], tmp_path_factory: pytest.TempPathFactory) -> dict[str, StageAnswers]:
     """The answers at each stage."""
-    pot = HandTurned(tmp_path_factory.mktemp("flights"))
+    pot = ManualEngine(tmp_path_factory.mktemp("flights"))
     flight_pot, answers = FlightPot(pot), {}
     flight_pot.register(BEFORE)
     pot.compile()

@@ -11,7 +11,7 @@ import pytest
 
 from tureen.errors import QueryFailed
 from tureen.pipeline import arrival, choosing
-from tureen.testing.hand_turned import HandTurned
+from tureen.testing.manual_engine import ManualEngine
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SQL = "SELECT a FROM s WHERE a < 5"
@@ -22,21 +22,21 @@ def rows(count: int) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def soup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HandTurned]:
+def soup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ManualEngine]:
     """A pot in which four rows are indexed."""
     monkeypatch.setattr(arrival, "TAIL_ROWS", 4)
-    opened = HandTurned(tmp_path)
+    opened = ManualEngine(tmp_path)
     opened.create_stream("s", "a INT, ts TIMESTAMP", time="ts")
     opened.push("s", rows(64))
     yield opened
     opened.close()
 
 
-def values(soup: HandTurned, handle: str) -> list[int]:
+def values(soup: ManualEngine, handle: str) -> list[int]:
     return [row["a"] for row in soup.invoke(handle)]
 
 
-def use(soup: HandTurned, handle: str) -> None:
+def use(soup: ManualEngine, handle: str) -> None:
     """Invoke a query often enough for the engine to make it eager."""
     for _ in range(3):
         values(soup, handle)
@@ -47,7 +47,7 @@ def use(soup: HandTurned, handle: str) -> None:
     )
 
 
-def test_a_query_becomes_eager_when_used_and_lazy_when_unused(soup: HandTurned) -> None:
+def test_a_query_becomes_eager_when_used_and_lazy_when_unused(soup: ManualEngine) -> None:
     auto = soup.register(SQL, materialize=None)
     assert not soup.choose(5)
     about = soup.invoker.explain(auto)
@@ -73,7 +73,7 @@ def test_a_query_becomes_eager_when_used_and_lazy_when_unused(soup: HandTurned) 
     assert len(values(soup, auto)) == 10 + 40 * 4
 
 
-def test_unused_queries_are_not_compiled(soup: HandTurned) -> None:
+def test_unused_queries_are_not_compiled(soup: ManualEngine) -> None:
     for limit in range(20):
         soup.register(f"SELECT a FROM s WHERE a < {limit}", materialize=None)
     soup.choose(5)
@@ -81,7 +81,7 @@ def test_unused_queries_are_not_compiled(soup: HandTurned) -> None:
     assert list((soup.catalog.root / "queries").glob("*")) == []
 
 
-def test_explicit_materialize_is_respected(soup: HandTurned) -> None:
+def test_explicit_materialize_is_respected(soup: ManualEngine) -> None:
     eager = soup.register(SQL, materialize=True)
     lazy = soup.register("SELECT a FROM s WHERE a > 60", materialize=False)
     for handle in (eager, lazy):
@@ -95,11 +95,11 @@ def test_explicit_materialize_is_respected(soup: HandTurned) -> None:
     assert soup.invoker.explain(eager)["materialized"] is True
 
 
-def test_choices_survive_a_restart_until_there_are_statistics(soup: HandTurned) -> None:
+def test_choices_survive_a_restart_until_there_are_statistics(soup: ManualEngine) -> None:
     auto = soup.register(SQL, materialize=None)
     use(soup, auto)
     assert soup.choose(5)
-    again = HandTurned(soup.catalog.root)
+    again = ManualEngine(soup.catalog.root)
     try:
         assert not again.choose(5)
         assert again.invoker.explain(auto)["materialized"] is True
@@ -111,7 +111,7 @@ def test_choices_survive_a_restart_until_there_are_statistics(soup: HandTurned) 
         again.close()
 
 
-def test_unregistering_the_last_auto_query_makes_its_clause_lazy(soup: HandTurned) -> None:
+def test_unregistering_the_last_auto_query_makes_its_clause_lazy(soup: ManualEngine) -> None:
     auto, other = soup.register(SQL, materialize=None), soup.register(SQL, materialize=False)
     use(soup, auto)
     assert soup.choose(5)
@@ -121,7 +121,7 @@ def test_unregistering_the_last_auto_query_makes_its_clause_lazy(soup: HandTurne
     assert values(soup, other) == [0, 1, 2, 3, 4]
 
 
-def test_automatic_materialization_never_fails_a_query(soup: HandTurned) -> None:
+def test_automatic_materialization_never_fails_a_query(soup: ManualEngine) -> None:
     """The tuple that raises is outside of the window: a lazy query does not evaluate it, and `auto` must not fail."""
     sql = "SELECT a FROM s WHERE 10 / a > 2 BEGIN TIMESTAMP '2026-01-01 00:00:01' END NOW"
     auto, lazy = soup.register(sql, materialize=None), soup.register(sql, materialize=False)

@@ -20,7 +20,7 @@ from tureen.pot.runs import Run, live_runs
 from tureen.pot.streams import find_stream
 from tureen.pot.sweep import sweep
 from tureen.results.segment import Segment
-from tureen.testing.hand_turned import HandTurned
+from tureen.testing.manual_engine import ManualEngine
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ALL = "BEGIN NOW - 100 YEARS END NOW + 100 YEARS"
@@ -51,11 +51,11 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def soup(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[HandTurned]:
+def soup(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[ManualEngine]:
     """A pot in which eight rows are indexed, with two streams with a retention of a minute."""
     monkeypatch.setattr(arrival, "TAIL_ROWS", 8)
     monkeypatch.setattr(upkeep, "LONG_TAIL", 32)
-    opened = HandTurned(tmp_path / "pot", clock)
+    opened = ManualEngine(tmp_path / "pot", clock)
     for name in ("s", "other"):
         opened.create_stream(name, "a INT, ts TIMESTAMP", time="ts", retain="1 minute")
     yield opened
@@ -67,7 +67,7 @@ def rows(clock: Clock, *numbers: int) -> list[dict[str, Any]]:
     return [{"a": number, "ts": moment + timedelta(microseconds=micros)} for micros, number in enumerate(numbers)]
 
 
-def run_two_seconds(soup: HandTurned, clock: Clock, number: int, stream: str = "s") -> None:
+def run_two_seconds(soup: ManualEngine, clock: Clock, number: int, stream: str = "s") -> None:
     """Two seconds of a server: a push, a merge if due, and expiry."""
     clock.advance(2)
     soup.push(stream, rows(clock, number, number + 1))
@@ -75,11 +75,11 @@ def run_two_seconds(soup: HandTurned, clock: Clock, number: int, stream: str = "
     soup.expire()
 
 
-def values(soup: HandTurned, handle: str) -> list[int]:
+def values(soup: ManualEngine, handle: str) -> list[int]:
     return [row["a"] for row in soup.invoke(handle)]
 
 
-def runs_of(soup: HandTurned, stream: str = "s") -> list[Run]:
+def runs_of(soup: ManualEngine, stream: str = "s") -> list[Run]:
     with soup.catalog.read() as tx:
         return live_runs(tx, find_stream(tx, stream).id)
 
@@ -90,7 +90,7 @@ def maps_of(root: Path, process: int | str = "self") -> list[str]:
     return [line.partition(str(root))[2] for line in lines if f" {root}/streams/" in line]
 
 
-def test_replaced_runs_are_unmapped_by_the_next_refresh(soup: HandTurned, clock: Clock) -> None:
+def test_replaced_runs_are_unmapped_by_the_next_refresh(soup: ManualEngine, clock: Clock) -> None:
     root = soup.catalog.root
     even = soup.register(f"SELECT a FROM s WHERE a % 2 = 0 {ALL}")
     count = soup.register(f"SELECT count(*) AS n FROM s {ALL}")
@@ -115,7 +115,7 @@ def test_replaced_runs_are_unmapped_by_the_next_refresh(soup: HandTurned, clock:
     assert len(runs_of(soup)) < 64
 
 
-def test_replaced_runs_of_unused_streams_are_unmapped(soup: HandTurned, clock: Clock) -> None:
+def test_replaced_runs_of_unused_streams_are_unmapped(soup: ManualEngine, clock: Clock) -> None:
     query, other = soup.register(f"SELECT a FROM s {ALL}"), soup.register(f"SELECT a FROM other {ALL}")
     for number in range(0, 40, 2):
         soup.push("s", rows(clock, number, number + 1))
@@ -127,7 +127,7 @@ def test_replaced_runs_of_unused_streams_are_unmapped(soup: HandTurned, clock: C
     assert not [path for path in maps_of(soup.catalog.root) if path.endswith("(deleted)")]
 
 
-def test_steady_pushes_leave_few_files(soup: HandTurned, clock: Clock) -> None:
+def test_steady_pushes_leave_few_files(soup: ManualEngine, clock: Clock) -> None:
     query = soup.register(f"SELECT a FROM s WHERE a % 2 = 0 {ALL}")
     soup.compile()
     most = 0
@@ -143,13 +143,13 @@ def test_steady_pushes_leave_few_files(soup: HandTurned, clock: Clock) -> None:
 
 
 def test_a_reader_answers_during_continuous_merges(
-    soup: HandTurned, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    soup: ManualEngine, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query = soup.register(f"SELECT a FROM s WHERE a >= 0 {ALL}", materialize=False)
     for number in range(0, 64, 8):
         soup.push("s", rows(clock, *range(number, number + 8)))
     expected = list(range(64))
-    reader = HandTurned(soup.catalog.root, clock)
+    reader = ManualEngine(soup.catalog.root, clock)
     hits = Segment.hits
 
     def overtaken(segment: Segment, *arguments: Any) -> Any:
@@ -172,9 +172,9 @@ def test_a_reader_answers_during_continuous_merges(
 _READER = """
 import sys
 from pathlib import Path
-from tureen.testing.hand_turned import HandTurned
+from tureen.testing.manual_engine import ManualEngine
 
-soup, query = HandTurned(Path(sys.argv[1])), sys.argv[2]
+soup, query = ManualEngine(Path(sys.argv[1])), sys.argv[2]
 soup.invoker.view.refresh()
 print(len(soup.invoker.view.stream(1).segments), flush=True)
 for line in sys.stdin:
@@ -182,7 +182,7 @@ for line in sys.stdin:
 """
 
 
-def test_another_process_with_an_older_view_answers_correctly(soup: HandTurned, clock: Clock) -> None:
+def test_another_process_with_an_older_view_answers_correctly(soup: ManualEngine, clock: Clock) -> None:
     query = soup.register(f"SELECT a FROM s WHERE a >= 0 {ALL}")
     for number in range(0, 32, 8):
         soup.push("s", rows(clock, *range(number, number + 8)))
@@ -209,7 +209,7 @@ def test_another_process_with_an_older_view_answers_correctly(soup: HandTurned, 
 
 
 def test_a_backup_does_not_restart_for_each_replaced_file(
-    soup: HandTurned, clock: Clock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    soup: ManualEngine, clock: Clock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     soup.push("s", rows(clock, 1, 2))
     for number in range(25):
@@ -230,13 +230,13 @@ def test_a_backup_does_not_restart_for_each_replaced_file(
     monkeypatch.setattr(backup, "_copy", overtaken)
     backup.backup_pot(soup.catalog, tmp_path / "copy", lambda *_: None)
     assert replaced == 25
-    restored = HandTurned(tmp_path / "copy", clock)
+    restored = ManualEngine(tmp_path / "copy", clock)
     assert len(restored.invoker.answer_once(f"SELECT a FROM s {ALL}").table) == 27
     assert len(restored.invoker.answer_once(f"SELECT a FROM other {ALL}").table) == 25
     restored.close()
 
 
-def test_files_replaced_during_verification_are_not_damage(soup: HandTurned, clock: Clock) -> None:
+def test_files_replaced_during_verification_are_not_damage(soup: ManualEngine, clock: Clock) -> None:
     for number in range(3):
         soup.push("s", rows(clock, number))
 

@@ -20,7 +20,7 @@ from tureen.pot.log import segments
 from tureen.pot.runs import rejected_rows
 from tureen.pot.streams import create_stream, drop_stream, find_stream
 from tureen.schema import Schema
-from tureen.testing.hand_turned import HandTurned
+from tureen.testing.manual_engine import ManualEngine
 
 SCHEMA = Schema.parse("id BIGINT, a INT")
 
@@ -36,7 +36,7 @@ def catalog(tmp_path: Path) -> Iterator[Catalog]:
 
 
 def ids(root: Path, stream: str = "s") -> list[int]:
-    soup = HandTurned(root)
+    soup = ManualEngine(root)
     try:
         return sorted(row["id"] for row in soup.invoke(soup.register(f"SELECT id FROM {stream}")))
     finally:

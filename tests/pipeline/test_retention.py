@@ -11,23 +11,23 @@ import pytest
 from tureen.pipeline import arrival, upkeep
 from tureen.pot.runs import Run, expiring_since, live_runs
 from tureen.pot.sweep import sweep
-from tureen.testing.hand_turned import HandClock, HandTurned
+from tureen.testing.manual_engine import ManualClock, ManualEngine
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def runs_of(soup: HandTurned) -> list[Run]:
+def runs_of(soup: ManualEngine) -> list[Run]:
     with soup.catalog.read() as tx:
         return live_runs(tx, 1)
 
 
-def values(soup: HandTurned, handle: str) -> list[int]:
+def values(soup: ManualEngine, handle: str) -> list[int]:
     return [row["a"] for row in soup.invoke(handle)]
 
 
 def test_answers_exclude_rows_before_the_horizon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrival, "TAIL_ROWS", 4)
-    soup = HandTurned(tmp_path)
+    soup = ManualEngine(tmp_path)
     soup.create_stream("r", "a INT, ts TIMESTAMP", time="ts", retain="10 seconds")
     wide = soup.register("SELECT a FROM r BEGIN NOW - 60 END NOW")
     narrow = soup.register("SELECT a FROM r BEGIN NOW - 5 END NOW")
@@ -47,14 +47,14 @@ def test_answers_exclude_rows_before_the_horizon(tmp_path: Path, monkeypatch: py
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock(START)
+def clock() -> ManualClock:
+    return ManualClock(START)
 
 
 @pytest.fixture
-def retaining(tmp_path: Path, clock: HandClock) -> Iterator[HandTurned]:
+def retaining(tmp_path: Path, clock: ManualClock) -> Iterator[ManualEngine]:
     """A stream without a time column and with a retention of a day, with five hours of rows."""
-    opened = HandTurned(tmp_path / "retaining", clock)
+    opened = ManualEngine(tmp_path / "retaining", clock)
     opened.create_stream("r", "a INT", retain="1 day")
     for number in range(5):
         opened.push("r", [{"a": number}])
@@ -63,7 +63,7 @@ def retaining(tmp_path: Path, clock: HandClock) -> Iterator[HandTurned]:
     opened.close()
 
 
-def test_a_clock_set_back_restores_rows_within_the_grace(retaining: HandTurned, clock: HandClock) -> None:
+def test_a_clock_set_back_restores_rows_within_the_grace(retaining: ManualEngine, clock: ManualClock) -> None:
     everything = retaining.register("SELECT a FROM r")
     counted = retaining.register("SELECT count(*) AS n FROM r")
     clock.moment += timedelta(days=5)
@@ -82,7 +82,7 @@ def test_a_clock_set_back_restores_rows_within_the_grace(retaining: HandTurned, 
         assert expiring_since(tx, 1) == {}
 
 
-def test_expired_runs_are_dropped_after_the_grace(retaining: HandTurned, clock: HandClock) -> None:
+def test_expired_runs_are_dropped_after_the_grace(retaining: ManualEngine, clock: ManualClock) -> None:
     clock.moment += timedelta(days=5)
     retaining.push("r", [{"a": 5}])
     retaining.expire(upkeep.EXPIRED_GRACE)
@@ -96,7 +96,7 @@ def test_expired_runs_are_dropped_after_the_grace(retaining: HandTurned, clock: 
         assert expiring_since(tx, 1) == {}
 
 
-def test_the_grace_restarts_when_the_clock_is_set_back(retaining: HandTurned, clock: HandClock) -> None:
+def test_the_grace_restarts_when_the_clock_is_set_back(retaining: ManualEngine, clock: ManualClock) -> None:
     clock.moment += timedelta(days=9)
     retaining.push("r", [{"a": 5}])
     retaining.expire(upkeep.EXPIRED_GRACE)
@@ -107,8 +107,8 @@ def test_the_grace_restarts_when_the_clock_is_set_back(retaining: HandTurned, cl
         assert len(runs_of(retaining)) == left
 
 
-def test_a_short_retention_has_a_short_grace(tmp_path: Path, clock: HandClock) -> None:
-    opened = HandTurned(tmp_path / "short", clock)
+def test_a_short_retention_has_a_short_grace(tmp_path: Path, clock: ManualClock) -> None:
+    opened = ManualEngine(tmp_path / "short", clock)
     opened.create_stream("r", "a INT", retain="1 minute")
     opened.push("r", [{"a": 0}])
     clock.moment += timedelta(minutes=2)

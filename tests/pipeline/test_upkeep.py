@@ -18,7 +18,7 @@ from tureen.pot.query_runs import QueryRunRecord, live_query_runs, renew_query_r
 from tureen.pot.runs import Run, live_runs
 from tureen.pot.streams import find_stream
 from tureen.pot.sweep import sweep
-from tureen.testing.hand_turned import HandTurned
+from tureen.testing.manual_engine import ManualEngine
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -28,26 +28,26 @@ def rows(*numbers: int) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def soup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HandTurned]:
+def soup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ManualEngine]:
     """A pot in which four rows are indexed."""
     monkeypatch.setattr(arrival, "TAIL_ROWS", 4)
     monkeypatch.setattr(upkeep, "LONG_TAIL", 64)
-    opened = HandTurned(tmp_path)
+    opened = ManualEngine(tmp_path)
     opened.create_stream("s", "a INT, ts TIMESTAMP", time="ts")
     yield opened
     opened.close()
 
 
-def runs_of(soup: HandTurned) -> list[Run]:
+def runs_of(soup: ManualEngine) -> list[Run]:
     with soup.catalog.read() as tx:
         return live_runs(tx, 1)
 
 
-def values(soup: HandTurned, handle: str) -> list[int]:
+def values(soup: ManualEngine, handle: str) -> list[int]:
     return [row["a"] for row in soup.invoke(handle)]
 
 
-def test_only_large_batches_are_indexed_and_matched(soup: HandTurned) -> None:
+def test_only_large_batches_are_indexed_and_matched(soup: ManualEngine) -> None:
     query = soup.register("SELECT a FROM s WHERE a > 2")
     soup.compile()
     soup.push("s", rows(1, 2, 3))
@@ -57,7 +57,7 @@ def test_only_large_batches_are_indexed_and_matched(soup: HandTurned) -> None:
     assert soup.invoker.explain(query)["tuples_by_path"] == {"published": 4, "owed": 0, "lazy": 0, "tail": 3}
 
 
-def test_a_query_registered_between_pin_and_commit_is_owed(soup: HandTurned) -> None:
+def test_a_query_registered_between_pin_and_commit_is_owed(soup: ManualEngine) -> None:
     early = soup.register("SELECT a FROM s WHERE a > 2")
     soup.compile()
     batch = soup.begin("s", rows(1, 2, 3, 4))
@@ -71,7 +71,7 @@ def test_a_query_registered_between_pin_and_commit_is_owed(soup: HandTurned) -> 
     assert values(soup, late) == [1, 2]
 
 
-def test_lazy_queries_have_no_cells(soup: HandTurned) -> None:
+def test_lazy_queries_have_no_cells(soup: ManualEngine) -> None:
     soup.push("s", rows(1, 2, 3, 4))
     lazy = soup.register("SELECT a FROM s WHERE a >= 2", materialize=False)
     soup.pay()
@@ -83,7 +83,7 @@ def test_lazy_queries_have_no_cells(soup: HandTurned) -> None:
     assert values(soup, lazy) == values(soup, eager) == [2, 3, 4]
 
 
-def test_a_clause_registered_again_has_all_rows(soup: HandTurned) -> None:
+def test_a_clause_registered_again_has_all_rows(soup: ManualEngine) -> None:
     lazy = soup.register("SELECT a FROM s WHERE a > 1", materialize=False)
     eager = soup.register("SELECT a FROM s WHERE a > 1")
     soup.compile()
@@ -98,7 +98,7 @@ def test_a_clause_registered_again_has_all_rows(soup: HandTurned) -> None:
     assert values(soup, again) == values(soup, lazy) == [2, 3, 4, 5, 6, 7, 8]
 
 
-def test_single_row_pushes_leave_few_files(soup: HandTurned, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_single_row_pushes_leave_few_files(soup: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrival, "TAIL_ROWS", 64)
     query = soup.register("SELECT a FROM s WHERE a % 7 = 3 OR a < 20 BEGIN NOW - 100 YEARS END NOW + 100 YEARS")
     soup.compile()
@@ -118,7 +118,7 @@ def test_single_row_pushes_leave_few_files(soup: HandTurned, monkeypatch: pytest
     assert values(soup, query) == [number for number in range(600) if number % 7 == 3 or number < 20]
 
 
-def test_merging_is_amortized(soup: HandTurned) -> None:
+def test_merging_is_amortized(soup: ManualEngine) -> None:
     """A large run is not rewritten for every few small runs."""
     sizes: list[int] = [1 << 19]
     written = 0
@@ -184,7 +184,7 @@ def test_late_rows_leave_few_runs() -> None:
     assert steady.longest <= upkeep.MANY_RUNS + 2
 
 
-def test_payments_are_merged_into_few_files(soup: HandTurned) -> None:
+def test_payments_are_merged_into_few_files(soup: ManualEngine) -> None:
     soup.push("s", rows(*range(64)))
     handles = []
     for limit in range(20):
@@ -195,7 +195,7 @@ def test_payments_are_merged_into_few_files(soup: HandTurned) -> None:
         assert [values(soup, handle) for handle in handles] == [list(range(end)) for end in range(limit + 1)]
 
 
-def test_clauses_are_merged_into_few_query_runs(soup: HandTurned, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clauses_are_merged_into_few_query_runs(soup: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling, "SMALL_RUN", 1)
     handles = []
     for limit in range(40):
@@ -209,7 +209,7 @@ def test_clauses_are_merged_into_few_query_runs(soup: HandTurned, monkeypatch: p
     assert [values(soup, handle) for handle in handles] == [list(range(limit)) for limit in range(40)]
 
 
-def test_a_query_run_with_many_dead_clauses_is_recompiled(soup: HandTurned) -> None:
+def test_a_query_run_with_many_dead_clauses_is_recompiled(soup: ManualEngine) -> None:
     handles = [soup.register(f"SELECT a FROM s WHERE a < {limit}") for limit in range(16)]
     soup.compile()
     (before,) = query_runs_of(soup)
@@ -226,7 +226,7 @@ def test_a_query_run_with_many_dead_clauses_is_recompiled(soup: HandTurned) -> N
     assert query_runs_of(soup) == []
 
 
-def test_a_clause_that_is_eager_again_ignores_its_old_cells(soup: HandTurned) -> None:
+def test_a_clause_that_is_eager_again_ignores_its_old_cells(soup: ManualEngine) -> None:
     first = soup.register("SELECT a FROM s WHERE a < 5")
     lazy = soup.register("SELECT a FROM s WHERE a < 5", materialize=False)
     soup.compile()
@@ -241,7 +241,7 @@ def test_a_clause_that_is_eager_again_ignores_its_old_cells(soup: HandTurned) ->
     assert soup.invoker.explain(lazy)["tuples_by_path"]["published"] == 128
 
 
-def test_clauses_unregistered_during_compilation_are_dead(soup: HandTurned, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clauses_unregistered_during_compilation_are_dead(soup: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     handles = [soup.register(f"SELECT a FROM s WHERE a < {limit}") for limit in range(16)]
 
     def meanwhile(_point: str) -> None:
@@ -258,7 +258,7 @@ def test_clauses_unregistered_during_compilation_are_dead(soup: HandTurned, monk
     assert (second.clauses, second.dead) == (8, 0)
 
 
-def test_query_runs_of_another_version_are_recompiled(soup: HandTurned) -> None:
+def test_query_runs_of_another_version_are_recompiled(soup: ManualEngine) -> None:
     query = soup.register("SELECT a FROM s WHERE a < 5")
     soup.compile()
     with soup.catalog.write() as tx:
@@ -274,12 +274,12 @@ def test_query_runs_of_another_version_are_recompiled(soup: HandTurned) -> None:
     assert soup.invoker.explain(query)["tuples_by_path"]["published"] == 16
 
 
-def query_runs_of(soup: HandTurned) -> list[QueryRunRecord]:
+def query_runs_of(soup: ManualEngine) -> list[QueryRunRecord]:
     with soup.catalog.read() as tx:
         return live_query_runs(tx, find_stream(tx, "s").id)
 
 
-def test_end_now_minus_0_rows_is_now(soup: HandTurned) -> None:
+def test_end_now_minus_0_rows_is_now(soup: ManualEngine) -> None:
     soup.push("s", rows(1, 2, 3, 4, 5))
     now = int((START + timedelta(seconds=3)).timestamp() * 1_000_000)
     last = soup.register("SELECT a FROM s BEGIN NOW - 2 ROWS END NOW - 0 ROWS")
@@ -288,7 +288,7 @@ def test_end_now_minus_0_rows_is_now(soup: HandTurned) -> None:
     assert [row["a"] for row in soup.invoke(until, now)] == [1, 2, 3]
 
 
-def test_merging_preserves_the_order_of_equal_times(soup: HandTurned) -> None:
+def test_merging_preserves_the_order_of_equal_times(soup: ManualEngine) -> None:
     query = soup.register("SELECT a FROM s")
     same = [{"a": number, "ts": START} for number in range(12)]
     for row in same:
@@ -299,7 +299,7 @@ def test_merging_preserves_the_order_of_equal_times(soup: HandTurned) -> None:
     assert values(soup, query) == before == list(range(12))
 
 
-def test_a_query_that_fails_does_not_stop_the_others(soup: HandTurned) -> None:
+def test_a_query_that_fails_does_not_stop_the_others(soup: ManualEngine) -> None:
     bad = soup.register("SELECT a FROM s WHERE 10 / (a - 3) > 0")
     guarded = soup.register("SELECT a FROM s WHERE a > 3 AND 10 / (a - 3) > 0")
     good = soup.register("SELECT a FROM s WHERE a > 2")
@@ -314,11 +314,11 @@ def test_a_query_that_fails_does_not_stop_the_others(soup: HandTurned) -> None:
     assert values(soup, good) == [3, 4, 5, 6, 7, 8, 9]
 
 
-def test_a_reader_with_an_old_view_answers_after_a_merge(soup: HandTurned) -> None:
+def test_a_reader_with_an_old_view_answers_after_a_merge(soup: ManualEngine) -> None:
     query = soup.register("SELECT a FROM s WHERE a >= 0")
     for number in range(20):
         soup.push("s", rows(number))
-    reader = HandTurned(soup.catalog.root)
+    reader = ManualEngine(soup.catalog.root)
     state = reader.invoker.view.stream(1)
     assert len(state.segments) == 1
     reader.invoker.view._maps._values.clear()

@@ -11,24 +11,24 @@ import pytest
 from tureen.errors import DamagedFile
 from tureen.pot.catalog import CATALOG_FILE, Catalog
 from tureen.pot.digest import Digest
-from tureen.testing.hand_turned import HandTurned
+from tureen.testing.manual_engine import ManualEngine
 
 OTHER = """
 import sys
 from pathlib import Path
-from tureen.testing.hand_turned import HandTurned
-hand = HandTurned(Path(sys.argv[1]))
-hand.push("s", [{"n": int(sys.argv[2])}])
-hand.close()
+from tureen.testing.manual_engine import ManualEngine
+engine = ManualEngine(Path(sys.argv[1]))
+engine.push("s", [{"n": int(sys.argv[2])}])
+engine.close()
 """
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    hand = HandTurned(tmp_path / "pot")
-    hand.create_stream("s", "n INT")
-    hand.register("SELECT n FROM s", name="all")
-    hand.close()
+    engine = ManualEngine(tmp_path / "pot")
+    engine.create_stream("s", "n INT")
+    engine.register("SELECT n FROM s", name="all")
+    engine.close()
     return tmp_path / "pot"
 
 
@@ -48,16 +48,16 @@ def test_a_truncated_digest_is_ignored(root: Path, text: str) -> None:
 
 def test_writing_removes_the_digest_and_closing_writes_it(root: Path) -> None:
     assert (root / "catalog.digest").exists()
-    hand = HandTurned(root)
-    hand.push("s", [{"n": 1}])
+    engine = ManualEngine(root)
+    engine.push("s", [{"n": 1}])
     assert not (root / "catalog.digest").exists()
-    hand.close()
+    engine.close()
     Digest(root / CATALOG_FILE).check()
 
 
 def test_verifying_preserves_the_locks_of_other_connections(root: Path) -> None:
     """POSIX releases a process's locks on a file when any descriptor of it is closed; the WAL would be deleted."""
-    reader = HandTurned(root)
+    reader = ManualEngine(root)
     assert len(reader.invoke("all")) == 0
     for number in (1, 2, 3):
         Digest(root / CATALOG_FILE).check()

@@ -17,7 +17,7 @@ from tureen.pot.lease import Lease
 from tureen.pot.named import NamedStreams
 from tureen.pot.streams import find_stream
 from tureen.soup.templates import Templates
-from tureen.testing.hand_turned import HandTurned
+from tureen.testing.manual_engine import ManualEngine
 
 COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
 
@@ -32,16 +32,16 @@ def open_umask() -> Iterator[None]:
 
 @pytest.mark.usefixtures("open_umask")
 def test_files_and_directories_are_private(tmp_path: Path) -> None:
-    hand = HandTurned(tmp_path)
-    hand.create_stream("s", "a INT")
-    hand.register("SELECT a FROM s WHERE a > 1", materialize=True)
-    hand.compile()
-    hand.push("s", [{"a": n} for n in range(100)])
-    hand.seal(everything=True)
-    templates = Templates(hand.catalog, NamedStreams(hand.catalog), hand.invoker)
+    engine = ManualEngine(tmp_path)
+    engine.create_stream("s", "a INT")
+    engine.register("SELECT a FROM s WHERE a > 1", materialize=True)
+    engine.compile()
+    engine.push("s", [{"a": n} for n in range(100)])
+    engine.seal(everything=True)
+    templates = Templates(engine.catalog, NamedStreams(engine.catalog), engine.invoker)
     templates.add(templates.register("SELECT a FROM s WHERE a = :n", [{"n": 1}], None), [{"n": 2}])
-    lease, inbox = Lease(tmp_path), Inbox(tmp_path, hand.catalog)
-    hand.close()
+    lease, inbox = Lease(tmp_path), Inbox(tmp_path, engine.catalog)
+    engine.close()
     inbox.close()
     lease.release()
     mode_by_path = modes(tmp_path)
@@ -58,16 +58,16 @@ def test_a_new_pot_is_private(tmp_path: Path) -> None:
 
 
 def test_composed_and_decomposed_names_are_equal(tmp_path: Path) -> None:
-    hand = HandTurned(tmp_path)
-    hand.create_stream(DECOMPOSED, f"`{DECOMPOSED}` INT")
-    with hand.catalog.read() as tx:
+    engine = ManualEngine(tmp_path)
+    engine.create_stream(DECOMPOSED, f"`{DECOMPOSED}` INT")
+    with engine.catalog.read() as tx:
         assert find_stream(tx, COMPOSED.upper()).name
     with pytest.raises(DuplicateName):
-        hand.create_stream(COMPOSED, "a INT")
-    hand.push(COMPOSED, [{COMPOSED: 7}])
-    handle = hand.register(f"SELECT `{COMPOSED}` AS n FROM `{COMPOSED}` WHERE `{DECOMPOSED}` > 1", name=DECOMPOSED)
-    assert hand.invoke(COMPOSED).table.to_pylist() == hand.invoke(handle).table.to_pylist() == [{"n": 7}]
-    hand.close()
+        engine.create_stream(COMPOSED, "a INT")
+    engine.push(COMPOSED, [{COMPOSED: 7}])
+    handle = engine.register(f"SELECT `{COMPOSED}` AS n FROM `{COMPOSED}` WHERE `{DECOMPOSED}` > 1", name=DECOMPOSED)
+    assert engine.invoke(COMPOSED).table.to_pylist() == engine.invoke(handle).table.to_pylist() == [{"n": 7}]
+    engine.close()
 
 
 def test_names_are_stored_composed(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 import tureen
 from tureen.errors import PotError
 from tureen.pot.catalog import Catalog
-from tureen.testing.hand_turned import HandTurned
+from tureen.testing.manual_engine import ManualEngine
 
 READ = """
 import sys, tureen
@@ -33,11 +33,11 @@ READ_OUTPUT = "[{'n': 2}] [{'a': 1}] 1\nPotError\n"
 def closed_pot(tmp_path: Path) -> Path:
     """A properly closed pot with a stream, a table and a query."""
     root = tmp_path / "source" / "pot"
-    hand = HandTurned(root)
-    hand.create_stream("s", "n INT")
-    hand.push("s", [{"n": 1}, {"n": 2}])
-    hand.register("SELECT n FROM s WHERE n > 1", name="big")
-    hand.close()
+    engine = ManualEngine(root)
+    engine.create_stream("s", "n INT")
+    engine.push("s", [{"n": 1}, {"n": 2}])
+    engine.register("SELECT n FROM s WHERE n > 1", name="big")
+    engine.close()
     with tureen.open(root) as soup:
         soup.create_table("t", "a INT", [{"a": 1}])
     return root
@@ -118,7 +118,7 @@ def test_reading_a_pot_that_was_not_closed(closed_pot: Path, tmp_path: Path) -> 
 def test_a_reader_sees_commits_of_a_later_writer(closed_pot: Path) -> None:
     with read_only_mount(closed_pot.parent) as mounted, tureen.open(mounted / "pot", mode="read") as reader:
         assert len(reader.query("big").invoke()) == 1
-        writer = HandTurned(closed_pot)
+        writer = ManualEngine(closed_pot)
         writer.push("s", [{"n": 3}])
         assert reader.query("big").invoke().table.to_pylist() == [{"n": 2}, {"n": 3}]
         writer.close()

@@ -22,7 +22,7 @@ from tureen.pot.registering import change_together
 from tureen.pot.streams import create_stream, drop_stream, find_stream
 from tureen.predicate import Interval, Within
 from tureen.schema import Schema
-from tureen.testing.hand_turned import change
+from tureen.testing.manual_engine import change
 
 
 def two_streams(root: Path) -> Catalog:

@@ -6,7 +6,7 @@ Does not know: Spark, runs, indexes, the pot.
 * `oracle.py`, `tuples.py`, `values.py`, `truth.py`, `evaluate.py`: the oracle
 * `grouped.py`, `steps.py`, `aggregates.py`, `ordered_aggregates.py`, `bivariate.py`, `window_functions.py`,
   `outputs.py`: groups, steps, OVER and ORDER BY of the oracle
-* `hand_turned.py`: the engine itself, without Spark and threads, driven step by step by a test
+* `manual_engine.py`: the engine itself, without Spark and threads, driven step by step by a test
 * `strategies.py`, `text_strategies.py`, `literal_strategies.py`, `question_strategies.py`, `formula_strategies.py`,
   `step_strategies.py`, `over_strategies.py`, `judge.py`: random inputs; only these need Hypothesis
 """

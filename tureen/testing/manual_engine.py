@@ -36,7 +36,7 @@ from tureen.stems.intake import to_batch
 from tureen.window import to_micros
 
 
-class HandClock:
+class ManualClock:
     """A clock that a test sets."""
 
     def __init__(self, moment: datetime) -> None:
@@ -65,7 +65,7 @@ def change(catalog: Catalog, request: Registration | Gone) -> str:
     return outcome
 
 
-class HandTurned:
+class ManualEngine:
     """A pot whose pipeline runs only when a test calls its steps."""
 
     def __init__(self, root: Path, clock: Callable[[], int] = micros_now) -> None:
