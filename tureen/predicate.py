@@ -5,7 +5,7 @@ tuple or it does not, and unknown (NULL) has become "does not". A **factor** is 
 such; a **clause** is a conjunction of factors (PSoup's standing query clause, §3.1, less the select
 list).
 
-Constants are kept in the *key domain* of their column, where comparing is plain:
+Constants are kept in the *key domain* of their column, where comparing is plain (see also `tureen.keys`):
 BOOLEAN 0/1, INT and BIGINT as they are, DATE as days and TIMESTAMP as microseconds since 1970,
 DECIMAL as the unscaled integer at the column's scale, FLOAT and DOUBLE as a float (NaN is the largest value
 and equals itself, -0.0 equals 0.0), STRING as text compared by its UTF-8 bytes.

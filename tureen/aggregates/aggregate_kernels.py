@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from tureen.keys import GREATEST_KEY, LEAST_KEY
 from tureen.stems.sort_kernels import Int, compiled, pointer
 
 ROWS, COUNT, SUM, MIN, MAX, FSUM, MOMENT, AND, OR, XOR = range(10)
@@ -53,8 +54,7 @@ class Lot(NamedTuple):
     floats: np.ndarray
 
 
-_LEAST = np.int64(-0x8000_0000_0000_0000)
-_GREATEST = np.int64(0x7FFF_FFFF_FFFF_FFFF)
+_LEAST, _GREATEST = np.int64(LEAST_KEY), np.int64(GREATEST_KEY)
 _MANY = 1 << 40
 
 

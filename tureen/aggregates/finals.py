@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from tureen.aggregates.plan import Recipe
 from tureen.errors import QueryFailed
+from tureen.keys import floats_of_keys
 from tureen.schema import FRACTIONAL, Kind, Type
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-_MAGNITUDE = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 _WORD = 1 << 64
 
 EXACT = Context(prec=100)
@@ -92,7 +92,7 @@ def averages(totals: list[int], counts: list[int], argument: Type, result: Type)
 def values_of(keys: Ints, empty: npt.NDArray[np.bool_], one: Type) -> pa.Array:
     """The values that sort as these integers do; the inverse of `keys_of`."""
     if one.kind in FRACTIONAL:
-        doubles = np.where(keys >= 0, keys, (keys - 1) ^ _MAGNITUDE).view(np.float64)
+        doubles = floats_of_keys(keys)
         return _column(doubles.astype(np.float32) if one.kind is Kind.FLOAT else doubles, empty, one)
     if one.kind is Kind.DECIMAL:
         return _decimals(np.stack([keys, keys >> 63], axis=1), empty, one)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tureen.evaluation.duck import run
+from tureen.keys import canonical_float
 from tureen.query import key_name
 from tureen.schema import FRACTIONAL, Type
 
@@ -86,7 +86,7 @@ def _values(column: pa.Array) -> list[Any]:
     """Values as Python has them; NaN is always the same object, by which it is found again."""
     values: list[Any] = column.to_pylist()
     if pa.types.is_floating(column.type):
-        return [None if value is None else math.nan if value != value else value + 0.0 for value in values]
+        return [None if value is None else canonical_float(value) for value in values]
     return values
 
 

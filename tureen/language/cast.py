@@ -8,6 +8,7 @@ import struct
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from fractions import Fraction
 
+from tureen.keys import canonical_float
 from tureen.language.moments import DAY_MICROS, day_text, read_date, read_timestamp
 from tureen.language.types import as_decimal, integer_range
 from tureen.predicate import Key
@@ -60,13 +61,6 @@ def to_float32(value: float) -> float:
     return math.nan if rounded != rounded else rounded
 
 
-def plain_float(value: float) -> float:
-    """The float with one NaN and one zero, so that equal keys are one object and one text."""
-    if value != value:
-        return math.nan
-    return value + 0.0
-
-
 def _from_int(value: int, source: Type, target: Type) -> Key:
     if source.kind is Kind.DATE or source.kind is Kind.TIMESTAMP:
         if target.kind is Kind.TIMESTAMP:
@@ -84,7 +78,7 @@ def _from_int(value: int, source: Type, target: Type) -> Key:
         number = value / 10**scale if scale else float(value)
         if target.kind is Kind.FLOAT:
             number = _nearest_float32(Fraction(value, 10**scale), to_float32(number))
-        return plain_float(number)
+        return canonical_float(number)
     if target.kind is Kind.DECIMAL:
         return _rescale(value, as_decimal(source).scale, target)
     raise CastFailed
@@ -105,7 +99,7 @@ def _from_float(value: float, target: Type) -> Key:
     if target.kind is Kind.DOUBLE:
         return value
     if target.kind is Kind.FLOAT:
-        return plain_float(to_float32(value))
+        return canonical_float(to_float32(value))
     if target.kind is Kind.BOOLEAN:
         return int(value != 0)
     if target.kind in INTEGRAL and math.isfinite(value):
@@ -122,7 +116,7 @@ def _from_text(text: str, target: Type) -> Key:
         key = _SPECIAL.get(trimmed.lower())
         if key is None and _NUMBER.fullmatch(trimmed[:-1] if trimmed[-1:] in tuple("dDfF") else trimmed):
             number = float(trimmed.rstrip("dDfF"))
-            key = plain_float(number if target.kind is Kind.DOUBLE else to_float32(number))
+            key = canonical_float(number if target.kind is Kind.DOUBLE else to_float32(number))
     elif target.kind is Kind.DECIMAL and _NUMBER.fullmatch(trimmed) and len(trimmed) < 200:
         try:
             exact = Decimal(trimmed).scaleb(target.scale, _WIDE).to_integral_value(ROUND_HALF_UP, _WIDE)

@@ -6,7 +6,8 @@ import re
 from decimal import Decimal, InvalidOperation
 
 from tureen.errors import SqlError, article
-from tureen.language.cast import plain_float, to_float32
+from tureen.keys import canonical_float
+from tureen.language.cast import to_float32
 from tureen.language.source import Source
 from tureen.language.tree import BIGINT, DOUBLE, FLOAT, INT, SMALLINT, TINYINT, Const
 from tureen.language.types import MAX_PRECISION, integer_range
@@ -48,7 +49,7 @@ def _floating(source: Source, text: str, suffix: str, at: int) -> Const:
             hint="write CAST('Infinity' AS DOUBLE) for infinity",
             place=source.place(at),
         )
-    return Const(plain_float(value), FLOAT if suffix == "F" else DOUBLE, at)
+    return Const(canonical_float(value), FLOAT if suffix == "F" else DOUBLE, at)
 
 
 def _decimal(source: Source, text: str, at: int) -> Const:

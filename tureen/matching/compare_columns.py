@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tureen.errors import QueryFailed
-from tureen.stems.index import ordered_floats, stored_values, truths_of
+from tureen.keys import float_keys
+from tureen.stems.index import stored_values, truths_of
 
 if TYPE_CHECKING:
     from tureen.predicate import Compare
@@ -74,7 +75,7 @@ def _doubles(predicate: Compare, block: Block) -> tuple[Any, Any]:
     if predicate.offset:
         with np.errstate(all="ignore"):
             right = right + float(predicate.offset)
-    return ordered_floats(_as_double(block, predicate.left)), ordered_floats(right)
+    return float_keys(_as_double(block, predicate.left)), float_keys(right)
 
 
 def _as_double(block: Block, name: str) -> npt.NDArray[np.float64]:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from tureen.keys import GREATEST_KEY, LEAST_KEY
 from tureen.queries.arrays import Arrays, Ints, Typed, spread, typed
 from tureen.queries.cuts import Encoding
 
@@ -22,8 +23,6 @@ LEAST_KEYS = 16
 
 MOST_PARTNERS = 256
 """A derived factor of more clauses than these is evaluated for all tuples: most of them ask for most."""
-
-_LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +77,7 @@ class AccessIndex(Typed):
             total += len(chosen)
             column_start.append(column_start[-1] + len(cuts))
         whole = {name: np.concatenate(found) if found else np.empty(0, np.int64) for name, found in parts.items()}
-        last = whole["last"] if np.any(whole["last"] != _MOST) else np.empty(0, np.int64)
+        last = whole["last"] if np.any(whole["last"] != GREATEST_KEY) else np.empty(0, np.int64)
         visited = np.flatnonzero(key_of < 0)
         factor, cut = _uses(arrays, visited)
         return typed(
@@ -179,8 +178,8 @@ def _buckets(
     """The cut points of a column's buckets, where their two parts start, and all members with their intervals."""
     has = residual >= 0
     low, high = factors.low[residual], factors.high[residual]
-    below = np.where(has & (low > factors.bottom[residual]), arrays.high[low], _LEAST)
-    upto = np.where(has & (high < factors.top[residual]), arrays.high[high] - 1, _MOST)
+    below = np.where(has & (low > factors.bottom[residual]), arrays.high[low], LEAST_KEY)
+    upto = np.where(has & (high < factors.top[residual]), arrays.high[high] - 1, GREATEST_KEY)
     first, last = (~upto, ~below) if flip else (below, upto)
     part = 2 * factors.low[key_of[chosen]].astype(np.int64) + has
     order = np.lexsort((first, part))

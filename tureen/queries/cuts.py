@@ -1,23 +1,25 @@
-r"""Cut points: where an interval's ends cut the order of a column's values.
+"""Cut points: where an interval's ends cut the order of a column's values.
 
-A cut point is a key, and stands before the first value that is not below it. That is enough for every end of
-an interval, since each key domain has a next key: `x <= 5` ends before 6, `x <= 'ab'` before `'ab\0'`, and a
-double is taken as the integer that sorts like it.
+A cut point is a key (`tureen.keys`) and lies before the first value that is not below it. Every key has a next key, so
+both open and closed ends of intervals are such cut points.
 """
 
 from __future__ import annotations
 
-import struct
 from enum import Enum, IntEnum
 
 import pyarrow as pa
 
+from tureen.keys import (
+    GREATEST_KEY,
+    GREATEST_WIDE_KEY,
+    NAN_KEY,
+    after_text,
+    float_key,
+    float_of_key,
+    text_key,
+)
 from tureen.predicate import Interval, Key
-
-_MAGNITUDE = 0x7FFF_FFFF_FFFF_FFFF
-_MOST_WIDE = (1 << 127) - 1
-_NAN = 0x7FF8_0000_0000_0000
-_DOUBLE, _BITS = struct.Struct("<d"), struct.Struct("<q")
 
 
 class Edge(Enum):
@@ -84,31 +86,19 @@ def interval_of(encoding: Encoding, low: Cut, high: Cut) -> Interval:
 def _encoded(encoding: Encoding, key: Key, after: bool) -> Cut:
     if encoding is Encoding.TEXT:
         assert isinstance(key, str)
-        return key.encode() + b"\0" if after else key.encode()
+        return after_text(text_key(key)) if after else text_key(key)
     if encoding is Encoding.FLOAT:
-        place = _place(float(key)) + after
-        return place if place <= _NAN else Edge.TOP
+        cut = float_key(float(key)) + after
+        return cut if cut <= NAN_KEY else Edge.TOP
     assert isinstance(key, int)
-    place = key + after
-    most = _MOST_WIDE if encoding is Encoding.WIDE else _MAGNITUDE
-    if place > most:
+    cut = key + after
+    greatest = GREATEST_WIDE_KEY if encoding is Encoding.WIDE else GREATEST_KEY
+    if cut > greatest:
         return Edge.TOP
-    return place if place >= -most else Edge.BOTTOM
-
-
-def _place(value: float) -> int:
-    """A double as the integer that sorts as Spark sorts doubles: NaN largest, -0.0 as 0.0."""
-    if value != value:
-        return _NAN
-    bits: int = _BITS.unpack(_DOUBLE.pack(value))[0]
-    return bits if bits >= 0 else (bits ^ _MAGNITUDE) + 1
+    return cut if cut >= -greatest else Edge.BOTTOM
 
 
 def _decoded(encoding: Encoding, cut: int | bytes) -> Key:
     if isinstance(cut, bytes):
         return cut.decode()
-    if encoding is not Encoding.FLOAT:
-        return cut
-    bits = cut if cut >= 0 else (cut - 1) ^ _MAGNITUDE
-    value: float = _DOUBLE.unpack(_BITS.pack(bits))[0]
-    return value
+    return float_of_key(cut) if encoding is Encoding.FLOAT else cut

@@ -15,7 +15,7 @@ from tureen.queries.access_predicates import cuts_of
 from tureen.queries.arrays import Arrays, spread, typed
 from tureen.queries.cuts import Encoding
 from tureen.queries.query_run import QueryRun
-from tureen.stems.index import codes_of, numbers_of
+from tureen.stems.index import numbers_of, text_ranks
 
 Numbers = npt.NDArray[np.int64]
 
@@ -114,10 +114,8 @@ def _distinct(encoding: Encoding, mine: Sequence[tuple[QueryRun, slice | None]])
     if encoding is Encoding.TEXT:
         texts = pa.concat_arrays([_texts(arrays, span) for arrays, span in given])
         coded = texts.dictionary_encode()
-        order = numbers_of(pc.array_sort_indices(coded.dictionary), np.uint64)
-        rank = np.empty(len(order), np.int64)
-        rank[order] = np.arange(len(order))
-        inverse, distinct = rank[codes_of(coded)], coded.dictionary.take(pa.array(order))
+        ranks, order = text_ranks(coded)
+        inverse, distinct = ranks.astype(np.int64), coded.dictionary.take(order)
         sizes = numbers_of(pc.binary_length(distinct), np.int64)
         text = np.frombuffer(b"".join(distinct.to_pylist()), np.uint8)
         keys = _Keys(np.zeros(len(distinct), np.int64), np.zeros(len(distinct), np.uint64), sizes, text)

@@ -11,17 +11,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tureen.keys import GREATEST_KEY, NAN_KEY, after_text, text_key
 from tureen.language.predicates.slots import Slot
 from tureen.queries.arrays import Arrays, typed
 from tureen.queries.cuts import Encoding, encoding_of
 from tureen.queries.query_run import QueryRun
-from tureen.stems.index import codes_of, keys_of, numbers_of, truths_of
+from tureen.stems.index import keys_of, text_ranks, truths_of
 
 Places = npt.NDArray[np.int64]
 """Cut points, numbered within their column; a comparison without that end has the column's first or last."""
 
-_MOST = np.iinfo(np.int64).max
-_NAN = 0x7FF8_0000_0000_0000
 _AFTER = {"=": (False, True), ">": (True, None), ">=": (False, None), "<": (None, False), "<=": (None, True)}
 """For each comparison, whether its lower and its upper end stand after the constant or before it; None is no end."""
 
@@ -171,29 +170,27 @@ def _number_keys(encoding: Encoding, column: pa.ChunkedArray) -> tuple[npt.NDArr
     """Values as integers that sort like them, and the greatest that there can be."""
     whole = column.combine_chunks()
     if encoding is Encoding.FLOAT:
-        return keys_of(whole.cast(pa.float64(), safe=False)), _NAN
-    return keys_of(whole), _MOST
+        return keys_of(whole.cast(pa.float64(), safe=False)), NAN_KEY
+    return keys_of(whole), GREATEST_KEY
 
 
 def _texts(slots: Sequence[Slot], values: pa.Table) -> _Column:
     """Each distinct text has two cut points: before it, and after it."""
     parts = [values.column(slot.parameter).combine_chunks() for slot in slots]
     coded = pa.concat_arrays(parts).dictionary_encode()
-    order = numbers_of(pc.array_sort_indices(coded.dictionary), np.uint64)
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    ranks = np.split(rank[codes_of(coded)], len(slots))
+    by_row, order = text_ranks(coded)
+    ranks = np.split(by_row.astype(np.int64), len(slots))
     ends = [
         [None if end is None else 1 + 2 * mine + end for end in _AFTER[slot.op]]
         for slot, mine in zip(slots, ranks, strict=True)
     ]
-    texts = [one for text in coded.dictionary.take(pa.array(order)).to_pylist() for one in _around(text.encode())]
+    texts = [end for text in coded.dictionary.take(order).to_pylist() for end in _around(text_key(text))]
     low, high = _innermost(ends, len(texts), values.num_rows)
     return _Column(Encoding.TEXT, np.empty(0, np.int64), texts, low, high)
 
 
 def _around(text: bytes) -> tuple[bytes, bytes]:
-    return text, text + b"\0"
+    return text, after_text(text)
 
 
 def _innermost(ends: Sequence[Sequence[Places | None]], keys: int, rows: int) -> tuple[Places, Places]:

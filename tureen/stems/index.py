@@ -1,9 +1,9 @@
 """The index of a block: each column's rows in the order of their values.
 
-A data run is cut into *blocks*. For each attribute a block keeps the permutation that
-sorts it and the inverse of that, the rank of each row. A factor over one attribute is then a range of ranks
-whose size is known before any work is done. This is the dual of CACQ's grouped filters (§2.2): there the
-constants of the queries are sorted and tuples look them up, here the tuples are sorted and queries do.
+A data run is cut into *blocks*. For each column a block stores the permutation that sorts it and the inverse of that,
+the rank of each row. A factor over one column is then a range of ranks, whose size is known before any work is done.
+This is the dual of CACQ's grouped filters (§2.2), which sort the constants of the queries and look up each tuple in
+them: here the tuples are sorted and each constant is looked up.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tureen.keys import float_keys
 from tureen.stems import sort_kernels as kernels
 
 BLOCK_ROWS = 65_536
-"""The most rows of a block: as many as a uint16 can tell apart.
+"""The maximum number of rows of a block: a row id is a uint16.
 
-Every block costs a clause some fixed work, at matching and at every invocation; a block of 65,536 rows costs
-a third less per row than one of 16,384 to match, and a million rows of it a third of the time to invoke.
+Each block has a fixed cost per clause, at matching and at every invocation. Compared with blocks of 16,384 rows, a row
+takes a third less time to match, and invoking over a million rows takes a third of the time.
 """
 
 Rows = npt.NDArray[np.uint16]
@@ -41,16 +42,14 @@ _KINDS: dict[pa.DataType, tuple[int, Any]] = {
 }
 
 _NO_NULLS: npt.NDArray[np.bool_] = np.empty(0, np.bool_)
-_MOST_TABLES = 64
-_NAN_KEY = 0x7FF8_0000_0000_0000
+_MAX_TABLES = 64
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnIndex:
-    """One column's order: `perm` lists rows by ascending value, `rank` is its inverse.
+    """One column's order: `perm` lists rows by ascending key (`tureen.keys`), `rank` is its inverse.
 
-    Equal values stay in row order; NULLs come last, from `valid` on. NaN is the largest value and -0.0
-    equals 0.0; strings are in the order of their UTF-8 bytes.
+    Rows of equal keys stay in row order. NULLs come last, from `valid` on.
     """
 
     perm: Rows
@@ -58,10 +57,10 @@ class ColumnIndex:
     valid: int
 
 
-class Table(NamedTuple):
-    """Some columns of a block, as the compiled loops want them: one row of addresses each.
+class AddressTable(NamedTuple):
+    """Columns of a block for compiled loops: one row of addresses each.
 
-    It is good for as long as its block is there.
+    It is valid as long as its block exists.
     """
 
     entries: npt.NDArray[np.int64]
@@ -69,30 +68,30 @@ class Table(NamedTuple):
 
 
 class Block:
-    """At most BLOCK_ROWS tuples in time order, with or without the index of some columns.
+    """At most BLOCK_ROWS tuples in time order, with or without an index of some columns.
 
-    Blocks never change, so whatever is derived from the columns is kept once it was asked for. Threads may ask
-    at the same time: what the first of them keeps is what all of them use, since addresses point into it.
+    Blocks are immutable, so whatever is derived from the columns is cached. If several threads derive the same value,
+    all of them use the first that was cached, since addresses point into it.
     """
 
     columns: pa.RecordBatch
     index: Mapping[str, ColumnIndex] | None
     nth: npt.NDArray[np.uint32] | None
-    """Where each tuple stands in its run's order of arrival, counted from the run's first, if it was merged."""
+    """The position of each tuple in its run's order of arrival, if the run was merged."""
     rows: int
     """The number of tuples."""
     mapped = True
-    """Whether the columns are there already; those of a file are verified and mapped when they are first used."""
+    """Whether the columns are in memory; those of a file are verified and mapped on first use."""
 
     def __init__(self, columns: pa.RecordBatch, index: Mapping[str, ColumnIndex] | None = None) -> None:
-        """Look at tuples in memory."""
+        """A block of tuples in memory."""
         self.columns, self.index, self.nth = columns, index, None
         self.rows = columns.num_rows
-        self._kept: dict[tuple[str, str], Any] = {}
-        self._tables: dict[tuple[str, ...], Table] = {}
+        self._cache: dict[tuple[str, str], Any] = {}
+        self._tables: dict[tuple[str, ...], AddressTable] = {}
 
     def read(self) -> None:
-        """Make sure that the columns are in memory; raises DamagedFile where those of a file are damaged."""
+        """Load the columns; raises DamagedFile if those of a file are damaged."""
         assert self.columns is not None
 
     def column(self, name: str) -> pa.Array:
@@ -100,77 +99,74 @@ class Block:
         return self.columns.column(name)
 
     def has_index(self, name: str) -> bool:
-        """Whether the column came with its index."""
+        """Whether the block was created with an index of the column."""
         return self.index is not None and name in self.index
 
     def indexed(self, name: str) -> ColumnIndex:
-        """The column's index, made now if the block came without it."""
+        """The column's index, which is built now if the block was created without it."""
         if self.index is not None and name in self.index:
             return self.index[name]
-        made: ColumnIndex | None = self._kept.get(("index", name))
-        if made is None:
-            made = self._kept.setdefault(("index", name), _index_column(self.column(name)))
-        return made
+        index: ColumnIndex | None = self._cache.get(("index", name))
+        if index is None:
+            index = self._cache.setdefault(("index", name), _index_column(self.column(name)))
+        return index
 
     def nulls(self, name: str) -> npt.NDArray[np.bool_]:
-        """Which rows are NULL; an empty array where none is."""
-        found: npt.NDArray[np.bool_] | None = self._kept.get(("nulls", name))
-        if found is None:
-            found = self._kept.setdefault(("nulls", name), _nulls(self.column(name)))
-        return found
+        """Which rows are NULL; an empty array if none is."""
+        nulls: npt.NDArray[np.bool_] | None = self._cache.get(("nulls", name))
+        if nulls is None:
+            nulls = self._cache.setdefault(("nulls", name), _nulls(self.column(name)))
+        return nulls
 
     def keys(self, name: str) -> npt.NDArray[np.int64]:
-        """A column's values as integers that sort like them (not for STRING and DECIMALs past 18 digits).
-
-        What stands in the rows that are NULL means nothing.
-        """
-        found: npt.NDArray[np.int64] | None = self._kept.get(("keys", name))
-        if found is None:
-            found = self._kept.setdefault(("keys", name), keys_of(self.column(name)))
-        return found
+        """The integer keys of a column's values (not for STRING and DECIMALs past 18 digits); undefined for NULL."""
+        keys: npt.NDArray[np.int64] | None = self._cache.get(("keys", name))
+        if keys is None:
+            keys = self._cache.setdefault(("keys", name), keys_of(self.column(name)))
+        return keys
 
     def numbers_at(self, name: str) -> int:
-        """Where a column's numbers lie, or 0 if it has NULLs or is not of plain 32- or 64-bit numbers."""
-        found: int | None = self._kept.get(("numbers", name))
-        if found is None:
-            found = self._kept["numbers", name] = _numbers_at(self.column(name))
-        return found
+        """The address of a column's numbers, or 0 if it has NULLs or is not of plain 32- or 64-bit numbers."""
+        address: int | None = self._cache.get(("numbers", name))
+        if address is None:
+            address = self._cache["numbers", name] = _numbers_at(self.column(name))
+        return address
 
     def distinct(self, name: str) -> pa.DictionaryArray:
         """The column as codes into its distinct values."""
-        found = self._kept.get(("distinct", name))
-        if found is None:
-            found = self._kept.setdefault(("distinct", name), self.column(name).dictionary_encode())
-        return found
+        coded = self._cache.get(("distinct", name))
+        if coded is None:
+            coded = self._cache.setdefault(("distinct", name), self.column(name).dictionary_encode())
+        return coded
 
-    def table(self, names: tuple[str, ...]) -> Table:
-        """The addresses of the columns and of their indexes, which are made now where there is none."""
-        found = self._tables.get(names)
-        if found is None:
+    def table(self, names: tuple[str, ...]) -> AddressTable:
+        """The addresses of the columns and of their indexes, which are built now where missing."""
+        table = self._tables.get(names)
+        if table is None:
             entries = [self._entry(name) for name in names]
-            made = np.array(entries, np.int64).reshape(len(names), kernels.FIELDS)
-            if len(self._tables) >= _MOST_TABLES:
+            array = np.array(entries, np.int64).reshape(len(names), kernels.FIELDS)
+            if len(self._tables) >= _MAX_TABLES:
                 self._tables.clear()
-            found = self._tables[names] = Table(made, address_of(made))
-        return found
+            table = self._tables[names] = AddressTable(array, address_of(array))
+        return table
 
-    def indexed_table(self, names: tuple[str, ...]) -> Table | None:
-        """The same if all of the columns have an index already, else None."""
-        found = self._tables.get(names)
-        if found is not None or not all(self.has_index(name) for name in names):
-            return found
+    def indexed_table(self, names: tuple[str, ...]) -> AddressTable | None:
+        """The same if all of the columns have an index already, or None."""
+        table = self._tables.get(names)
+        if table is not None or not all(self.has_index(name) for name in names):
+            return table
         return self.table(names)
 
     def _entry(self, name: str) -> list[int]:
-        """A column's row of a table. Made once, with what keeps its addresses good, for all tables."""
-        found = self._kept.get(("entry", name))
-        if found is None:
+        """A column's row of an address table, cached for all tables with the objects that its addresses point into."""
+        cached = self._cache.get(("entry", name))
+        if cached is None:
             column, index = self.column(name), self.indexed(name)
             kind, data, offsets, owner = _addresses(column)
             order = [address_of(index.perm), address_of(index.rank), index.valid, len(column), 0]
-            made = ([kind, data, offsets, *order], (column, index, owner))
-            found = self._kept.setdefault(("entry", name), made)
-        entry: list[int] = found[0]
+            new = ([kind, data, offsets, *order], (column, index, owner))
+            cached = self._cache.setdefault(("entry", name), new)
+        entry: list[int] = cached[0]
         return entry
 
 
@@ -182,7 +178,7 @@ def index_block(batch: pa.RecordBatch, names: Sequence[str]) -> dict[str, Column
     [2, 0, 3, 1]
     """
     if batch.num_rows > BLOCK_ROWS:
-        raise ValueError(f"a block of {batch.num_rows} rows; at most {BLOCK_ROWS} have a row id")
+        raise ValueError(f"a block must have at most {BLOCK_ROWS} rows, got {batch.num_rows}")
     return {name: _index_column(batch.column(name)) for name in names}
 
 
@@ -194,9 +190,9 @@ def _numbers_at(column: pa.Array) -> int:
 
 
 def address_of(array: npt.NDArray[Any]) -> int:
-    """Where a contiguous array's values lie."""
+    """The address of a contiguous array's values."""
     if not array.flags.c_contiguous:
-        raise ValueError("an index must be contiguous")
+        raise ValueError("the array must be contiguous")
     return int(array.__array_interface__["data"][0])
 
 
@@ -205,11 +201,7 @@ def _index_column(column: pa.Array) -> ColumnIndex:
     rank = np.empty(len(column), np.uint16)
     if _is_text(column.type):
         # Sorting the distinct values once is cheaper than comparing strings for every row.
-        coded = column.dictionary_encode()
-        order = numbers_of(pc.array_sort_indices(coded.dictionary), np.uint64)
-        place = np.empty(len(order), np.int32)
-        place[order] = np.arange(len(order), dtype=np.int32)
-        keys = place[codes_of(coded)] if len(place) else np.zeros(len(column), np.int32)
+        keys, _ = text_ranks(column.dictionary_encode())
         valid = kernels.sort_column(kernels.INT32, address_of(keys), _nulls(column), perm, rank)
     else:
         kind, data, _, owner = _addresses(column)
@@ -223,14 +215,14 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _addresses(column: pa.Array) -> tuple[int, int, int, object]:
-    """How a column is stored, where its values and offsets lie, and what must be kept alive for that."""
+    """A column's kind, the addresses of its values and offsets, and the object that owns that memory."""
     buffers = column.buffers()
     if _is_text(column.type):
         data = buffers[2].address if buffers[2] is not None else 0
         offsets = buffers[1].address + 4 * column.offset if buffers[1] is not None else 0
         return kernels.TEXT, data, offsets, buffers
     if pa.types.is_boolean(column.type):
-        unpacked = _unpacked(column, buffers[1]).view(np.uint8)
+        unpacked = _unpack_bits(column, buffers[1]).view(np.uint8)
         return kernels.BYTE, address_of(unpacked), 0, unpacked
     kind, width = _stored(column.type)
     start = buffers[1].address + width * column.offset if buffers[1] is not None else 0
@@ -246,7 +238,7 @@ def _stored(kind: pa.DataType) -> tuple[int, int]:
     return code, np.dtype(numpy_type).itemsize
 
 
-def _unpacked(column: pa.Array, bits: pa.Buffer | None) -> npt.NDArray[np.bool_]:
+def _unpack_bits(column: pa.Array, bits: pa.Buffer | None) -> npt.NDArray[np.bool_]:
     if bits is None:
         return np.zeros(len(column), np.bool_)
     begin, end = column.offset, column.offset + len(column)
@@ -256,12 +248,12 @@ def _unpacked(column: pa.Array, bits: pa.Buffer | None) -> npt.NDArray[np.bool_]
 
 
 def truths_of(array: pa.BooleanArray) -> npt.NDArray[np.bool_]:
-    """A boolean array's values; what stands for NULL means nothing."""
-    return _unpacked(array, array.buffers()[1])
+    """A boolean array's values; undefined for NULL."""
+    return _unpack_bits(array, array.buffers()[1])
 
 
 def numbers_of(array: pa.Array, kind: Any) -> npt.NDArray[Any]:
-    """An array's numbers where they lie. `to_numpy` would import pandas where it is installed."""
+    """An array's numbers, not copied. `to_numpy` would import pandas if it is installed."""
     buffer = array.buffers()[1]
     if buffer is None:
         return np.empty(0, kind)
@@ -277,21 +269,21 @@ def codes_of(coded: pa.DictionaryArray) -> npt.NDArray[np.int32]:
 def _nulls(column: pa.Array) -> npt.NDArray[np.bool_]:
     if column.null_count == 0:
         return _NO_NULLS
-    return ~_unpacked(column, column.buffers()[0])
+    return ~_unpack_bits(column, column.buffers()[0])
 
 
 def keys_of(column: pa.Array) -> npt.NDArray[np.int64]:
-    """Values as integers that sort like them, as `Block.keys` gives those of a column."""
+    """The integer keys of a column's values (`tureen.keys`), as of `Block.keys`."""
     if pa.types.is_boolean(column.type):
         return truths_of(column).astype(np.int64)
     values = stored_values(column)
     if values.dtype.kind == "f":
-        return ordered_floats(values)
+        return float_keys(values)
     return values if values.dtype == np.int64 else values.astype(np.int64)
 
 
 def stored_values(column: pa.Array) -> npt.NDArray[Any]:
-    """The values as they are stored, NULL or not; of a DECIMAL past 18 digits its lower and higher words."""
+    """The stored values, undefined for NULL; of a DECIMAL past 18 digits the lower and the higher words."""
     kind, width = _stored(column.type)
     buffer = column.buffers()[1]
     begin, end = column.offset, column.offset + len(column)
@@ -303,10 +295,15 @@ def stored_values(column: pa.Array) -> npt.NDArray[Any]:
     return np.frombuffer(buffer, numpy_type)[begin:end]
 
 
-def ordered_floats(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Floats as integers that sort as Spark sorts doubles: NaN largest, -0.0 as 0.0."""
-    doubles = values.astype(np.float64)
-    bits = doubles.view(np.int64)
-    keys = np.where(bits >= 0, bits, (bits ^ np.int64(0x7FFF_FFFF_FFFF_FFFF)) + 1)
-    keys[np.isnan(doubles)] = _NAN_KEY
-    return keys
+def text_ranks(coded: pa.DictionaryArray) -> tuple[npt.NDArray[np.int32], pa.Array]:
+    """The rank of each row's text among the distinct texts (any rank for NULL), and the order that sorts these.
+
+    >>> coded = pa.array(["b", "a", "b"]).dictionary_encode()
+    >>> ranks, order = text_ranks(coded)
+    >>> ranks.tolist(), coded.dictionary.take(order).to_pylist()
+    ([1, 0, 1], ['a', 'b'])
+    """
+    order = pc.array_sort_indices(coded.dictionary)
+    ranks = np.empty(len(order), np.int32)
+    ranks[numbers_of(order, np.uint64)] = np.arange(len(order), dtype=np.int32)
+    return ranks[codes_of(coded)] if len(ranks) else np.zeros(len(coded), np.int32), order

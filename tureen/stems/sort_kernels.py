@@ -1,13 +1,14 @@
-"""Compiled loops over one block: sorting a column, and finding where cut points fall in its order.
+"""Compiled loops over one block: sorting a column, and finding the ranks of cut points in its order.
 
-Columns come in as rows of a *table* of addresses and not as arrays. One compiled form then serves every
-type, a memory-mapped (read-only) column costs no second compilation, and a call costs the same however many
-columns it looks at. Whoever makes a table keeps its buffers alive (`Block` does).
+Columns are passed as rows of a *table* of addresses and not as arrays. One compiled form then serves every type, a
+memory-mapped (read-only) column costs no second compilation, and the cost of a call does not depend on the number of
+columns. The creator of a table keeps its buffers alive (`Block` does).
 """
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
@@ -17,9 +18,11 @@ import numpy as np
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from tureen.keys import key_of_bits
+
 F = TypeVar("F", bound=Callable[..., Any])
 Int = Any
-"""An integer or truth value in compiled code, where Python's and numpy's are one."""
+"""An integer or boolean in compiled code, which does not distinguish Python's and numpy's."""
 
 # The fields of a table's row.
 KIND, DATA, OFFSETS, PERM, RANK, VALID, ROWS = range(7)
@@ -28,33 +31,31 @@ FIELDS = 8
 # How a column's values are stored.
 BYTE, INT32, INT64, FLOAT32, FLOAT64, DECIMAL, TEXT, WIDE, INT16, INT8 = range(10)
 
-_MOST = 65_536
-_MAGNITUDE = np.int64(0x7FFF_FFFF_FFFF_FFFF)
-_INFINITY = np.int64(0x7FF0_0000_0000_0000)
-_NAN = np.int64(0x7FF8_0000_0000_0000)
+_MAX_ROWS = 65_536
 _DIGIT = 11
 
 
 def _stamp() -> str:
-    """A fingerprint of all files with compiled loops."""
-    texts = [path.read_bytes() for path in sorted(Path(__file__).parent.parent.glob("*/*.py"))]
-    return hashlib.sha256(b"".join(text for text in texts if b"@compiled" in text)).hexdigest()
+    """A fingerprint of all files with compiled functions."""
+    texts = [path.read_bytes() for path in sorted(Path(__file__).parent.parent.rglob("*.py"))]
+    loops = b"".join(text for text in texts if b"@compiled" in text)
+    return hashlib.sha256(loops + Path(inspect.getfile(key_of_bits)).read_bytes()).hexdigest()
 
 
 _STAMP = _stamp()
 
 
 def compiled(function: F) -> F:
-    """Compile a function on its first call, keep the machine code on disk, and let other threads run.
+    """Compile a function on its first call, cache the machine code on disk, and run it without the GIL.
 
-    Machine code has the functions it calls built in. Numba throws it away when the file of the function itself
-    changes, which is not enough where loops of one file call those of another: here it goes when any changes.
+    Machine code includes the functions that it calls. Numba discards it when the function's own file changes, which is
+    not enough where loops of one file call those of another: here it is discarded when any of these files changes.
     """
     try:
         loop = numba.njit(cache=True, nogil=True)(function)
         loop._cache._cache_file._source_stamp = _STAMP
     except RuntimeError:
-        # There is no place to keep it, as in a read-only container without a home.
+        # No directory is writable, as in a read-only container without a home.
         loop = numba.njit(nogil=True)(function)
     return cast(F, loop)
 
@@ -67,13 +68,13 @@ def _pointer(_context: Any, _address: Any) -> Any:
 
 
 pointer = cast(Callable[[int], Any], intrinsic(_pointer))
-"""The pointer that an address stands for (in compiled code only)."""
+"""An address as a pointer (in compiled code only)."""
 
 
-class Keys(NamedTuple):
-    """Where the keys of a query run's cut points lie (see its arrays).
+class KeyAddresses(NamedTuple):
+    """The addresses of the keys of a query run's cut points (see its arrays).
 
-    Loops call each other with these and not with arrays: an array is seven numbers, all of them handed over.
+    Loops pass these to each other and not arrays, since an array is passed as seven numbers.
     """
 
     high: Int
@@ -82,40 +83,33 @@ class Keys(NamedTuple):
     text: Int
 
 
-@compiled
-def ordered(bits: Int) -> Int:
-    """The bits of a double as an integer that sorts as Spark sorts doubles: NaN largest, -0.0 as 0.0."""
-    if (bits & _MAGNITUDE) > _INFINITY:
-        return _NAN
-    if bits >= 0:
-        return bits
-    return (bits ^ _MAGNITUDE) + 1
+_key_of_bits = compiled(key_of_bits)
 
 
 @compiled
 def key_at(kind: Int, data: Int, row: Int) -> Int:
-    """A row's value as an integer that sorts like it; not for TEXT and WIDE."""
+    """The integer key of a row's value (`tureen.keys`); not for TEXT and WIDE."""
     if kind == INT32:
-        return np.int64(numba.carray(pointer(data), _MOST, np.int32)[row])
+        return np.int64(numba.carray(pointer(data), _MAX_ROWS, np.int32)[row])
     if kind == INT64:
-        return np.int64(numba.carray(pointer(data), _MOST, np.int64)[row])
+        return np.int64(numba.carray(pointer(data), _MAX_ROWS, np.int64)[row])
     if kind == FLOAT64:
-        return ordered(numba.carray(pointer(data), _MOST, np.int64)[row])
+        return _key_of_bits(numba.carray(pointer(data), _MAX_ROWS, np.int64)[row])
     if kind == FLOAT32:
-        wide = np.float64(numba.carray(pointer(data), _MOST, np.float32)[row])
-        return ordered(wide.view(np.int64))
+        wide = np.float64(numba.carray(pointer(data), _MAX_ROWS, np.float32)[row])
+        return _key_of_bits(wide.view(np.int64))
     if kind == DECIMAL:
-        return np.int64(numba.carray(pointer(data), 2 * _MOST, np.int64)[2 * row])
+        return np.int64(numba.carray(pointer(data), 2 * _MAX_ROWS, np.int64)[2 * row])
     if kind == INT16:
-        return np.int64(numba.carray(pointer(data), _MOST, np.int16)[row])
+        return np.int64(numba.carray(pointer(data), _MAX_ROWS, np.int16)[row])
     if kind == INT8:
-        return np.int64(numba.carray(pointer(data), _MOST, np.int8)[row])
-    return np.int64(numba.carray(pointer(data), _MOST, np.uint8)[row])
+        return np.int64(numba.carray(pointer(data), _MAX_ROWS, np.int8)[row])
+    return np.int64(numba.carray(pointer(data), _MAX_ROWS, np.uint8)[row])
 
 
 @compiled
 def _text_below(data: Int, offsets: Int, row: Int, cut_at: Int, size: Int) -> Int:
-    bounds = numba.carray(pointer(offsets), _MOST + 1, np.int32)
+    bounds = numba.carray(pointer(offsets), _MAX_ROWS + 1, np.int32)
     start = np.int64(bounds[row])
     length = np.int64(bounds[row + 1]) - start
     value = numba.carray(pointer(data + start), max(length, 1), np.uint8)
@@ -128,15 +122,15 @@ def _text_below(data: Int, offsets: Int, row: Int, cut_at: Int, size: Int) -> In
 
 @compiled
 def _wide_below(data: Int, row: Int, high: Int, low: Int) -> Int:
-    mine = np.int64(numba.carray(pointer(data), 2 * _MOST, np.int64)[2 * row + 1])
-    if mine != high:
-        return mine < high
-    return bool(numba.carray(pointer(data), 2 * _MOST, np.uint64)[2 * row] < low)
+    value = np.int64(numba.carray(pointer(data), 2 * _MAX_ROWS, np.int64)[2 * row + 1])
+    if value != high:
+        return value < high
+    return bool(numba.carray(pointer(data), 2 * _MAX_ROWS, np.uint64)[2 * row] < low)
 
 
 @compiled
-def below_cut(kind: Int, data: Int, offsets: Int, row: Int, cut: Int, keys: Keys) -> Int:
-    """Whether a row, which is not NULL, has a key below the cut point."""
+def below_cut(kind: Int, data: Int, offsets: Int, row: Int, cut: Int, keys: KeyAddresses) -> Int:
+    """Whether a row that is not NULL has a key below the cut point."""
     if kind == TEXT:
         bounds = numba.carray(pointer(keys.text_start), cut + 2, np.int64)
         return _text_below(data, offsets, row, keys.text + bounds[cut], bounds[cut + 1] - bounds[cut])
@@ -147,13 +141,15 @@ def below_cut(kind: Int, data: Int, offsets: Int, row: Int, cut: Int, keys: Keys
 
 
 @compiled
-def cut_rank(kind: Int, data: Int, offsets: Int, perm_at: Int, valid: Int, begin: Int, cut: Int, keys: Keys) -> Int:
-    """How many rows have a key below the cut point, if at least `begin` have.
+def cut_rank(
+    kind: Int, data: Int, offsets: Int, perm_at: Int, valid: Int, begin: Int, cut: Int, keys: KeyAddresses
+) -> Int:
+    """The number of rows with a key below the cut point, which is at least `begin`.
 
-    Cut points come in ascending order, so all but the first gallop from where the last one fell: few cut
+    Cut points are searched in ascending order, so all but the first gallop from the rank of the previous one: few cut
     points cost a binary search each, many cost one merge.
     """
-    perm = numba.carray(pointer(perm_at), _MOST, np.uint16)
+    perm = numba.carray(pointer(perm_at), _MAX_ROWS, np.uint16)
     galloping = begin > 0
     first, last, step = begin, begin if galloping else valid, np.int64(1)
     while galloping or first < last:
@@ -188,10 +184,10 @@ def cut_ranks(
 ) -> None:
     """The ranks of all cut points of all columns.
 
-    A column's first cut point stands before every row, its last but one after the last row that is not
-    NULL, and its last after all rows.
+    A column's first cut point is before all rows, its last but one after the last row that is not NULL, and its last
+    after all rows.
     """
-    keys = Keys(high.ctypes.data, low.ctypes.data, text_start.ctypes.data, text.ctypes.data)
+    keys = KeyAddresses(high.ctypes.data, low.ctypes.data, text_start.ctypes.data, text.ctypes.data)
     for c in range(table.shape[0]):
         kind, data, offsets = table[c, KIND], table[c, DATA], table[c, OFFSETS]
         perm, valid = table[c, PERM], table[c, VALID]
@@ -206,19 +202,24 @@ def cut_ranks(
 
 
 @compiled
-def rank_cuts(table: np.ndarray, cuts: np.ndarray, cut_start: np.ndarray, keys: Keys, ranks: np.ndarray) -> None:
-    """The ranks of some cut points: of column `c` those in `cuts` from `cut_start[c]` on, ascending, with its edges."""
+def rank_cuts(
+    table: np.ndarray, cuts: np.ndarray, cut_start: np.ndarray, keys: KeyAddresses, ranks: np.ndarray
+) -> None:
+    """The ranks of the given cut points, with those of all edges.
+
+    Those of column `c` are `cuts[cut_start[c] : cut_start[c + 1]]`, ascending.
+    """
     for c in range(table.shape[0]):
         kind, data, offsets = table[c, KIND], table[c, DATA], table[c, OFFSETS]
         perm, valid = table[c, PERM], table[c, VALID]
-        mine = cuts[cut_start[c] : cut_start[c + 1]]
+        column_cuts = cuts[cut_start[c] : cut_start[c + 1]]
         rank = np.int64(0)
-        ranks[mine[0]] = 0
-        for i in range(1, mine.size - 2):
-            rank = cut_rank(kind, data, offsets, perm, valid, rank, np.int64(mine[i]), keys)
-            ranks[mine[i]] = rank
-        ranks[mine[mine.size - 2]] = table[c, VALID]
-        ranks[mine[mine.size - 1]] = table[c, ROWS]
+        ranks[column_cuts[0]] = 0
+        for i in range(1, column_cuts.size - 2):
+            rank = cut_rank(kind, data, offsets, perm, valid, rank, np.int64(column_cuts[i]), keys)
+            ranks[column_cuts[i]] = rank
+        ranks[column_cuts[column_cuts.size - 2]] = table[c, VALID]
+        ranks[column_cuts[column_cuts.size - 1]] = table[c, ROWS]
 
 
 @compiled
@@ -227,46 +228,46 @@ def _sort(keys: np.ndarray, rows: np.ndarray) -> None:
     count = keys.size
     if count == 0:
         return
-    least, most = keys[0], keys[0]
+    lowest, highest = keys[0], keys[0]
     for i in range(count):
-        least = min(least, keys[i])
-        most = max(most, keys[i])
-    span = np.uint64(most) - np.uint64(least)
-    here = np.empty(count, np.uint64)
+        lowest = min(lowest, keys[i])
+        highest = max(highest, keys[i])
+    span = np.uint64(highest) - np.uint64(lowest)
+    source = np.empty(count, np.uint64)
     for i in range(count):
-        here[i] = np.uint64(keys[i]) - np.uint64(least)
-    there = np.empty(count, np.uint64)
-    rows_there = np.empty(count, np.uint16)
-    rows_here = rows
+        source[i] = np.uint64(keys[i]) - np.uint64(lowest)
+    target = np.empty(count, np.uint64)
+    target_rows = np.empty(count, np.uint16)
+    source_rows = rows
     starts = np.empty(1 << _DIGIT, np.int32)
     mask = np.uint64((1 << _DIGIT) - 1)
     shift = np.uint64(0)
     while shift < np.uint64(64) and (span >> shift) != np.uint64(0):
         starts[:] = 0
         for i in range(count):
-            starts[np.int64((here[i] >> shift) & mask)] += 1
+            starts[np.int64((source[i] >> shift) & mask)] += 1
         total = np.int32(0)
         for digit in range(starts.size):
             size = starts[digit]
             starts[digit] = total
             total += size
         for i in range(count):
-            mine = np.int64((here[i] >> shift) & mask)
-            place = starts[mine]
-            starts[mine] = place + 1
-            there[place] = here[i]
-            rows_there[place] = rows_here[i]
-        here, there = there, here
-        rows_here, rows_there = rows_there, rows_here
+            digit_value = np.int64((source[i] >> shift) & mask)
+            target_index = starts[digit_value]
+            starts[digit_value] = target_index + 1
+            target[target_index] = source[i]
+            target_rows[target_index] = source_rows[i]
+        source, target = target, source
+        source_rows, target_rows = target_rows, source_rows
         shift += np.uint64(_DIGIT)
-    # After an odd number of passes the answer lies in the spare array; copying onto itself is harmless.
+    # After an odd number of passes the result is in the spare array; copying onto itself is harmless.
     for i in range(count):
-        rows[i] = rows_here[i]
+        rows[i] = source_rows[i]
 
 
 @compiled
 def sort_column(kind: Int, data: Int, nulls: np.ndarray, perm: np.ndarray, rank: np.ndarray) -> Int:
-    """Fill a column's permutation and ranks, NULLs last; give the number of values that are not NULL."""
+    """Fill a column's permutation and ranks, NULLs last; returns the number of values that are not NULL."""
     count = perm.size
     valid = np.int64(0)
     missing = np.int64(count)
@@ -281,9 +282,9 @@ def sort_column(kind: Int, data: Int, nulls: np.ndarray, perm: np.ndarray, rank:
             valid += 1
     keys = np.empty(valid, np.int64)
     if kind == WIDE:
-        words = numba.carray(pointer(data), 2 * _MOST, np.uint64)
+        words = numba.carray(pointer(data), 2 * _MAX_ROWS, np.uint64)
         for i in range(valid):
-            # Flipping the sign bit lets a signed sort order the unsigned lower words.
+            # With the sign bit flipped, a signed sort orders the unsigned lower words.
             keys[i] = np.int64(words[2 * np.int64(perm[i])] ^ np.uint64(1 << 63))
         _sort(keys, perm[:valid])
         for i in range(valid):

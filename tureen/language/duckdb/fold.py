@@ -10,7 +10,7 @@ import duckdb
 
 from tureen.errors import LimitExceeded, SqlError
 from tureen.evaluation.limits import connect, limited
-from tureen.language.cast import plain_float
+from tureen.keys import canonical_float
 from tureen.language.duckdb.render import render
 from tureen.language.source import Source
 from tureen.language.tree import Call, Const
@@ -47,7 +47,7 @@ def _key(value: object, call: Call) -> Key:
     if isinstance(value, bool | int | str):
         return value if isinstance(value, str) else int(value)
     if isinstance(value, float):
-        return plain_float(value)
+        return canonical_float(value)
     if isinstance(value, Decimal):
         return int(value.scaleb(call.type.scale, Context(prec=100)))
     if isinstance(value, datetime):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from tureen.keys import sort_key
 from tureen.language.cast import cast_key
 from tureen.language.moments import DAY_MICROS
 from tureen.language.predicates.intervals import domain_of
@@ -108,7 +109,7 @@ def _boundary(column: Type, casts: list[Type], constant: Key) -> tuple[int, int]
     if not casts:
         assert isinstance(constant, int)
         return constant, constant + 1
-    goal = _rank(constant)
+    goal = sort_key(constant)
 
     def image(key: int) -> tuple[bool, Key]:
         value: Key = key
@@ -116,15 +117,10 @@ def _boundary(column: Type, casts: list[Type], constant: Key) -> tuple[int, int]
         for target in casts:
             value = cast_key(value, source, target)
             source = target
-        return _rank(value)
+        return sort_key(value)
 
     first = _first(domain.least, domain.greatest + 1, lambda key: image(key) >= goal)
     return first, _first(first, domain.greatest + 1, lambda key: image(key) > goal)
-
-
-def _rank(key: Key) -> tuple[bool, Key]:
-    """NaN above all numbers."""
-    return (True, 0) if key != key else (False, key)
 
 
 def _first(low: int, high: int, reached: Callable[[int], bool]) -> int:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tureen.keys import sort_key
 from tureen.language.types import integer_range
 from tureen.predicate import Interval, Key
 from tureen.schema import FRACTIONAL, INTEGRAL, Kind, Type
@@ -118,8 +119,7 @@ def _is_normal(domain: Domain, ranges: Ranges) -> bool:
 
 
 def _at(key: Key) -> Cut:
-    nan = isinstance(key, float) and key != key
-    return (0, nan, 0.0 if nan else key, False)
+    return (0, *sort_key(key), False)
 
 
 def _unpack(domain: Domain, ranges: Ranges) -> list[Range]:

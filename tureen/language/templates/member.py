@@ -14,10 +14,10 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+from tureen.keys import canonical_float
 from tureen.language.binding.bind import compare
-from tureen.language.binding.passes import bind_query, bind_where_only
-from tureen.language.binding.scope import Relation, Scope
-from tureen.language.cast import plain_float
+from tureen.language.binding.passes import bind_clause, bind_query
+from tureen.language.binding.scope import Scope
 from tureen.language.predicates.factors import holds
 from tureen.language.predicates.normal_form import clause_of
 from tureen.language.predicates.slots import Slot, slots_of
@@ -108,5 +108,5 @@ def key_of(value: Any, kind: Type) -> Key | None:
         unscaled = int("".join(map(str, digits))) * int(10 ** (exponent + kind.scale))
         return -unscaled if sign else unscaled
     if kind.kind in (Kind.FLOAT, Kind.DOUBLE):
-        return plain_float(value)
+        return canonical_float(value)
     return int(value)
