@@ -72,8 +72,8 @@ def test_typed_rows_need_no_schema(soup: tureen.Soup, tmp_path: Path) -> None:
     soup.create_table("framed", rows=frame)
     assert soup.tables()[1]["schema"] == "`n` BIGINT, `x` DOUBLE"
     for rows, says in (
-        (ROWS, "do not say their types"),
-        (None, "do not say their types"),
+        (ROWS, "rows without types need a schema"),
+        (None, "rows without types need a schema"),
         (pa.table({"a": [[1]]}), "'a' is list"),
         (pa.table({"a,b": [1]}), "'a,b' is no name"),
         (pa.table({}), "at least one column"),
@@ -152,7 +152,7 @@ def test_invalid_csv_values_are_reported_with_their_line(
         (b"", "is empty"),
         (b"\n\n", "is empty"),
         (b"s,zz\n", "line 1: unknown column 'zz'"),
-        (b"s,i,S\n", "line 1: column 'S' is there twice"),
+        (b"s,i,S\n", "line 1: duplicate column 'S'"),
         (b"s,i\nx,1\ny,2,3\n", "line 3: 3 fields, where the header has 2"),
         (b's,i\n"x\ny",1\n\ny\n', "line 5: 1 fields, where the header has 2"),
         (b's,i\n"x,1\ny,2\n', "a quote is not closed"),

@@ -110,13 +110,13 @@ def test_bad_rows_change_nothing(soup: tureen.Soup, tmp_path: Path) -> None:
         ([{"sym": "A"}, {"sym": 5}], "row 1: column 'sym' is STRING, not 5"),
         ([{"name": "A"}], "unknown column 'name'"),
         (pa.table({"sym": [1]}), "column 'sym' is STRING, not int64"),
-        ({"sym": "A"}, "rows came as dict"),
-        (7, "rows came as int"),
-        (b"x", "rows came as bytes"),
-        (tmp_path / "none.csv", "there is no file"),
+        ({"sym": "A"}, "rows must be .*, got dict"),
+        (7, "rows must be .*, got int"),
+        (b"x", "rows must be .*, got bytes"),
+        (tmp_path / "none.csv", "not found"),
         (tmp_path / "x.parquet", "cannot be read"),
-        (str(tmp_path / "x.json"), "neither a .csv nor a .parquet"),
-        (tmp_path, "neither a .csv nor a .parquet"),
+        (str(tmp_path / "x.json"), "must be a .csv or .parquet file"),
+        (tmp_path, "must be a .csv or .parquet file"),
     ):
         with pytest.raises(InvalidRows, match=says):
             soup.replace_table("t", rows)

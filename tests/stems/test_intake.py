@@ -1,4 +1,4 @@
-"""Rows in all the shapes people have them."""
+"""Rows in every supported format become the same Arrow batch."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def test_dicts_tables_and_frames_give_the_same_batch() -> None:
     assert to_batch(plain, frame).to_pylist() == [{"i": 1, "s": "x", "ts": MOMENT}]
 
 
-def test_names_match_in_any_case_and_missing_ones_are_null() -> None:
-    found = to_batch(SCHEMA, [{"TS": MOMENT, "I": 7}, {"ts": MOMENT, "i": 8}]).to_pylist()
-    assert [row["i"] for row in found] == [7, 8]
-    assert found[0]["s"] is None
+def test_column_names_ignore_case_and_missing_columns_are_null() -> None:
+    rows = to_batch(SCHEMA, [{"TS": MOMENT, "I": 7}, {"ts": MOMENT, "i": 8}]).to_pylist()
+    assert [row["i"] for row in rows] == [7, 8]
+    assert rows[0]["s"] is None
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "taken"),
+    ("column", "value", "expected"),
     [
         ("ts", "2026-01-02T03:04:05.000006Z", MOMENT),
         ("ts", "2026-01-02 03:04:05.000006", MOMENT),
@@ -75,8 +75,8 @@ def test_names_match_in_any_case_and_missing_ones_are_null() -> None:
         ("f", "Infinity", float("inf")),
     ],
 )
-def test_what_is_meant_is_taken(column: str, value: object, taken: object) -> None:
-    assert to_batch(SCHEMA, [{**ROW, column: value}]).to_pylist()[0][column] == taken
+def test_equivalent_python_values_are_accepted(column: str, value: object, expected: object) -> None:
+    assert to_batch(SCHEMA, [{**ROW, column: value}]).to_pylist()[0][column] == expected
 
 
 @pytest.mark.parametrize(
@@ -115,18 +115,18 @@ def test_what_is_meant_is_taken(column: str, value: object, taken: object) -> No
         ("s", "\ud800"),
     ],
 )
-def test_what_does_not_fit_is_named(column: str, value: object) -> None:
+def test_invalid_values_are_rejected_with_row_and_column(column: str, value: object) -> None:
     with pytest.raises(InvalidRows, match=f"row 1: column '{column}' is"):
         to_batch(SCHEMA, [ROW, {**ROW, column: value}])
 
 
 @pytest.mark.parametrize("column", ["i", "l", "f", "d", "n"])
-def test_a_whole_number_too_long_to_be_shown_is_refused(column: str) -> None:
+def test_huge_integers_are_rejected(column: str) -> None:
     with pytest.raises(InvalidRows, match=f"row 0: column '{column}' is"):
         to_batch(SCHEMA, [{**ROW, column: 10**5000}])
 
 
-def test_an_unknown_column_gets_the_nearest_name() -> None:
+def test_unknown_column_error_suggests_the_nearest_name() -> None:
     schema = Schema.parse("price DOUBLE")
     with pytest.raises(InvalidRows, match="row 0: unknown column 'prize'") as raised:
         to_batch(schema, [{"prize": 1.0}])
@@ -135,18 +135,18 @@ def test_an_unknown_column_gets_the_nearest_name() -> None:
         to_batch(schema, pa.table({"prize": [1.0]}))
 
 
-def test_null_time_is_refused() -> None:
+def test_null_time_is_rejected() -> None:
     with pytest.raises(InvalidRows, match="row 1: the time column 'ts' is NULL"):
         to_batch(SCHEMA, [ROW, {**ROW, "ts": None}])
 
 
 @pytest.mark.parametrize("rows", [5, "text", {"i": 1}, [1], ["x"], None])
-def test_other_things_are_no_rows(rows: object) -> None:
+def test_other_types_are_rejected(rows: object) -> None:
     with pytest.raises(InvalidRows):
         to_batch(SCHEMA, rows)
 
 
-def test_arrow_types_are_cast_where_nothing_is_lost() -> None:
+def test_arrow_columns_are_cast_without_loss() -> None:
     schema = Schema.parse("i INT, d DOUBLE, s STRING, ts TIMESTAMP", time="ts")
     table = pa.table(
         {
@@ -156,20 +156,20 @@ def test_arrow_types_are_cast_where_nothing_is_lost() -> None:
             "ts": pa.array([1_000], pa.timestamp("ms")),
         }
     )
-    found = to_batch(schema, table).to_pylist()
-    assert found == [{"i": 1, "d": 2.0, "s": "x", "ts": datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)}]
+    rows = to_batch(schema, table).to_pylist()
+    assert rows == [{"i": 1, "d": 2.0, "s": "x", "ts": datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)}]
     with pytest.raises(InvalidRows, match="a value does not fit"):
         to_batch(schema, table.set_column(0, "i", pa.array([2**40])))
     with pytest.raises(InvalidRows, match="'i' is INT, not double"):
         to_batch(schema, table.set_column(0, "i", pa.array([1.0])))
 
 
-def test_no_rows_are_an_empty_batch() -> None:
+def test_no_rows_give_an_empty_batch() -> None:
     assert to_batch(SCHEMA, []).num_rows == 0
     assert to_batch(SCHEMA, SCHEMA.arrow.empty_table()).num_rows == 0
 
 
-def test_equal_rows_have_equal_digests_whatever_they_came_as() -> None:
+def test_equal_rows_have_equal_digests_in_every_format() -> None:
     rows = [ROW, {"ts": MOMENT}, {**ROW, "i": None}]
     dicts = to_batch(SCHEMA, rows)
     frame = to_batch(SCHEMA, pl.from_arrow(pa.Table.from_batches([dicts])))
@@ -181,14 +181,14 @@ def test_equal_rows_have_equal_digests_whatever_they_came_as() -> None:
     assert content_digest(to_batch(SCHEMA, table)) == content_digest(to_batch(SCHEMA, [{"ts": MOMENT}]))
 
 
-def test_text_that_is_not_utf8_is_refused() -> None:
+def test_invalid_utf8_is_rejected() -> None:
     schema = Schema.parse("s STRING")
     bad = pa.concat_arrays([pa.array(["fine"]), pa.array([b"\xff\xfe"]).view(pa.string())])
     with pytest.raises(InvalidRows, match="row 1: column 's' holds text that is not UTF-8"):
         to_batch(schema, pa.table({"s": bad}))
 
 
-def test_times_that_nobody_can_name_are_refused() -> None:
+def test_times_outside_years_1_to_9999_are_rejected() -> None:
     schema = Schema.parse("d DATE, ts TIMESTAMP")
     far_day, far_time = pa.array([None, 2**31 - 1], pa.date32()), pa.array([0, 2**62], pa.timestamp("us", "UTC"))
     with pytest.raises(InvalidRows, match="row 1: column 'd' holds a date beyond"):
@@ -197,7 +197,7 @@ def test_times_that_nobody_can_name_are_refused() -> None:
         to_batch(schema, pa.table({"ts": far_time}))
 
 
-def test_a_number_too_large_for_float_is_refused() -> None:
+def test_numbers_too_large_for_float_are_rejected() -> None:
     schema = Schema.parse("f FLOAT")
     assert to_batch(schema, [{"f": 3.4e38}, {"f": float("inf")}]).num_rows == 2
     assert to_batch(schema, pa.table({"f": [1.0, float("-inf")]})).num_rows == 2
@@ -220,23 +220,23 @@ def test_a_number_too_large_for_float_is_refused() -> None:
         [{5: 1}],
     ],
 )
-def test_odd_frames_and_values_are_clear_errors(rows: object) -> None:
+def test_malformed_frames_and_values_are_rejected(rows: object) -> None:
     with pytest.raises(InvalidRows):
         to_batch(SCHEMA, rows)
 
 
 @pytest.mark.parametrize(("type_", "least"), [("TINYINT", -128), ("SMALLINT", -32768)])
-def test_a_small_whole_number_is_checked_against_its_range(type_: str, least: int) -> None:
+def test_small_integers_are_range_checked(type_: str, least: int) -> None:
     schema = Schema.parse(f"a {type_}")
     for rows in ([{"a": least}, {"a": -least - 1}, {"a": None}], pa.table({"a": pa.array([least, -least - 1, None])})):
         assert to_batch(schema, rows).column("a").to_pylist() == [least, -least - 1, None]
     for value in (least - 1, -least):
-        for wrong in ([{"a": value}], pa.table({"a": pa.array([value])})):
+        for invalid in ([{"a": value}], pa.table({"a": pa.array([value])})):
             with pytest.raises(InvalidRows, match=type_):
-                to_batch(schema, wrong)
+                to_batch(schema, invalid)
 
 
-def test_a_frame_of_objects_is_taken_as_dicts_are() -> None:
+def test_object_columns_of_frames_are_converted_like_dicts() -> None:
     schema = Schema.parse("a INT, m DECIMAL(9,2), d DATE, ts TIMESTAMP", "ts")
     values: dict[str, list[Any]] = {
         "a": [1, None, 3],
@@ -258,11 +258,11 @@ def test_a_frame_of_objects_is_taken_as_dicts_are() -> None:
         pl.DataFrame(texts, strict=False),
     ):
         assert to_batch(schema, frame).equals(expected), type(frame)
-    # NaN makes whole numbers of a column fractional ones.
+    # NaN turns a pandas column of integers into floats.
     assert pd.DataFrame(texts)["a"].dtype == "float64"
-    for wrong in ({"ts": ["yesterday"]}, {"ts": ["2026-01-31"], "a": [1.5]}, {"ts": ["2026-01-31"], "d": [5]}):
+    for invalid in ({"ts": ["yesterday"]}, {"ts": ["2026-01-31"], "a": [1.5]}, {"ts": ["2026-01-31"], "d": [5]}):
         with pytest.raises(InvalidRows, match="row 0: column"):
-            to_batch(schema, pd.DataFrame(wrong))
-    # Arrow says what its columns are, and is believed.
+            to_batch(schema, pd.DataFrame(invalid))
+    # Arrow columns are typed, so their values are not parsed.
     with pytest.raises(InvalidRows, match="cast it first"):
         to_batch(schema, pa.table({"ts": ["2026-01-31"]}))

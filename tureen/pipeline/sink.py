@@ -31,7 +31,7 @@ from tureen.pot.files import new_attempt
 from tureen.pot.runs import NewRun, Rejected, append_runs, reject, take_batch
 from tureen.pot.streams import find_stream, stream_by_id
 from tureen.schema import ARRIVAL, Schema
-from tureen.stems.casts import UNFIT, cast_column, fit
+from tureen.stems.casts import NOT_STORABLE, cast_column, storable
 
 
 @dataclass
@@ -162,9 +162,9 @@ def _accept(schema: Schema, sources: dict[str, str], table: pa.Table, rejected: 
     arrays = [cast_column(column, table.column(sources[column.name])) for column in schema.columns]
     stored = pa.Table.from_arrays(arrays, schema=schema.arrow)
     for column in schema.columns:
-        kept = fit(column, stored.column(column.name).combine_chunks())
-        if column.type.kind in UNFIT and not bool(pc.all(kept, min_count=0).as_py()):
-            reason = f"column '{column.name}' holds {UNFIT[column.type.kind]}"
+        kept = storable(column, stored.column(column.name).combine_chunks())
+        if column.type.kind in NOT_STORABLE and not bool(pc.all(kept, min_count=0).as_py()):
+            reason = f"column '{column.name}' holds {NOT_STORABLE[column.type.kind]}"
             rejected += [Rejected({"column": column.name}, reason)] * pc.sum(pc.invert(kept)).as_py()
             stored = stored.filter(kept)
     if schema.time is None:

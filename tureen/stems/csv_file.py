@@ -1,6 +1,6 @@
-"""CSV files as typed rows: a header line names the columns, and a value that does not fit is named with its line.
+"""CSV files as typed rows: a header line names the columns, and errors name the line of an invalid value.
 
-A field that is empty is NULL; one that is empty in quotes is the empty text.
+An empty field is NULL; an empty field in quotes is the empty text.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from pyarrow import csv as arrow_csv
 
 from tureen.errors import InvalidRows, nearest
 from tureen.schema import INTEGRAL, Column, Kind, Schema, Type
-from tureen.stems.casts import LARGEST_FLOAT, exactly
+from tureen.stems.casts import LARGEST_FLOAT, exact_quantizer
 
 _BLOCK_LIMIT = (1 << 31) - 1
 _WHOLE = re.compile(r"[+-]?\d{1,40}", re.ASCII)
 
 
 def read_csv(schema: Schema, path: Path) -> pa.Table:
-    """The rows of a CSV file in the types of a schema; columns of it that the file lacks are left out."""
+    """The rows of a CSV file in the types of a schema, without the columns that the file lacks."""
     return read_csv_bytes(schema, path.read_bytes(), path.name)
 
 
 def read_csv_bytes(schema: Schema, data: bytes, name: str) -> pa.Table:
-    """The rows of a CSV text, as `read_csv` gives them; `name` is what errors call it."""
+    """The rows of a CSV text, as `read_csv` returns them; `name` is the file name for error messages."""
     return _File(name, data).table(schema)
 
 
 class _File:
-    """A CSV file in memory, so that the lines of an error are those that were read."""
+    """A CSV file in memory, so that error messages refer to the lines that were read."""
 
     def __init__(self, name: str, data: bytes) -> None:
         data = data.removeprefix(b"\xef\xbb\xbf")
@@ -58,11 +58,11 @@ class _File:
         """All rows, typed."""
         columns = self._columns(schema)
         texts = self._texts()
-        arrays = [self._typed(column, texts.column(place)) for place, column in enumerate(columns)]
+        arrays = [self._typed(column, texts.column(number)) for number, column in enumerate(columns)]
         return pa.table(arrays, names=[column.name for column in columns])
 
     def _columns(self, schema: Schema) -> list[Column]:
-        found: list[Column] = []
+        columns: list[Column] = []
         for name in self.header:
             column = schema.find(name)
             if column is None:
@@ -70,17 +70,17 @@ class _File:
                     f"'{self.name}' line {self.header_lines}: unknown column '{name}'",
                     hint=nearest(name, schema.names) or "the first line of a CSV file names the columns",
                 )
-            if column in found:
-                raise InvalidRows(f"'{self.name}' line {self.header_lines}: column '{name}' is there twice")
-            found.append(column)
-        return found
+            if column in columns:
+                raise InvalidRows(f"'{self.name}' line {self.header_lines}: duplicate column '{name}'")
+            columns.append(column)
+        return columns
 
     def _texts(self) -> pa.Table:
-        uneven: list[Any] = []
+        uneven_rows: list[Any] = []
         names = [str(number) for number in range(len(self.header))]
 
         def stop(row: Any) -> str:
-            uneven.append(row)
+            uneven_rows.append(row)
             return "error"
 
         try:
@@ -102,9 +102,9 @@ class _File:
                 ),
             )
         except pa.ArrowException as error:
-            if not uneven:
+            if not uneven_rows:
                 raise InvalidRows(f"'{self.name}' cannot be read as CSV", detail=str(error)) from None
-            row = uneven[0]
+            row = uneven_rows[0]
             raise InvalidRows(
                 f"'{self.name}' line {self._line(row.number - self.header_lines - 1)}: {row.actual_columns} fields, "
                 f"where the header has {row.expected_columns}",
@@ -135,49 +135,49 @@ class _File:
             f"'{self.name}' line {self._line(row)}: column '{column.name}' is {column.type.sql}, not {text[:60]!r}"
         ) from None
 
-    def _line(self, wanted: int) -> int:
-        """The line where a row begins; found only when an error needs it, as rows may go over several lines."""
+    def _line(self, row_index: int) -> int:
+        """The line where a row begins; searched only for error messages, as a row may span several lines."""
         reader = csv.reader(io.StringIO(self.data.decode(), newline=""))
         row, line = -2, 1
         try:
             for fields in reader:
                 row += bool(fields)
-                if row == wanted:
+                if row == row_index:
                     break
                 line = reader.line_num + 1
         except csv.Error:
-            # A field too long for this reader, though not for Arrow's: the line before it is near enough.
+            # A field may be too long for this reader, though not for Arrow's: the line before it is near enough.
             pass
         return line
 
 
-def _no() -> NoReturn:
+def _reject() -> NoReturn:
     raise ValueError
 
 
 def _boolean(text: str) -> bool:
     word = text.strip().lower()
-    return word == "true" if word in ("true", "false") else _no()
+    return word == "true" if word in ("true", "false") else _reject()
 
 
 def _integer(text: str) -> int:
-    return int(text) if _WHOLE.fullmatch(text.strip()) else _no()
+    return int(text) if _WHOLE.fullmatch(text.strip()) else _reject()
 
 
 def _float(text: str) -> float:
-    number = _no() if "_" in text else float(text)
-    # One that is meant to be infinite has no digits.
-    return _no() if math.isinf(number) and any(map(str.isdigit, text)) else number
+    number = _reject() if "_" in text else float(text)
+    # A literal infinity has no digits: a number with digits overflowed.
+    return _reject() if math.isinf(number) and any(map(str.isdigit, text)) else number
 
 
 def _float32(text: str) -> float:
     number = _float(text)
-    return _no() if math.isfinite(number) and abs(number) > LARGEST_FLOAT else number
+    return _reject() if math.isfinite(number) and abs(number) > LARGEST_FLOAT else number
 
 
 def _decimal(target: Type) -> Callable[[str], Decimal]:
-    exact = exactly(target.precision, target.scale)
-    return lambda text: _no() if "_" in text else exact(Decimal(text.strip()))
+    exact = exact_quantizer(target.precision, target.scale)
+    return lambda text: _reject() if "_" in text else exact(Decimal(text.strip()))
 
 
 def _date(text: str) -> date:

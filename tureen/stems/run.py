@@ -3,15 +3,15 @@
 A run is a file of checksummed parts (`tureen.pot.parts`):
 
 ```
-for each block     its tuples as an Arrow record batch: the stored columns, and `_nth` where tuples were merged out of
-                   their order of arrival; then, where it is indexed, `_perm_<column>` and `_rank_<column>`
-for each block     a record batch per query run: its cells (absent where the run was not matched)
+for each block     its tuples as an Arrow record batch: the stored columns, and `_nth` if merging changed their order of
+                   arrival; then, if the run is indexed, `_perm_<column>` and `_rank_<column>`
+for each block     a record batch per query run: its cells (absent if the run was not matched)
 ```
 
-What is said about the file is its layout as JSON: the rows of each block and its last time, and which of the above
-there is.
+The file's metadata is its layout as JSON: the rows of each block, the time of its last tuple, and which of these parts
+exist.
 
-A part is verified when a process first uses it. What follows from the tuples is made again where it is damaged.
+A part is verified when a process first uses it. A damaged index or cell is computed again from the tuples.
 """
 
 from __future__ import annotations
@@ -36,37 +36,37 @@ from tureen.stems.stored import NTH, StoredBlock, StoredCells, index_batch
 log = logging.getLogger("tureen")
 
 CellsOf = Callable[[Block], Iterable[pa.RecordBatch]]
-"""Matches one block with each query run in turn; a batch is written before the next is made, in the same buffers."""
+"""Matches one block with each query run in turn; batches share buffers, so each is written before the next."""
 
 Report = Callable[[DamagedFile], None]
-"""Takes note of damage that did not change an answer, because it could be made good."""
+"""Records damage that was repaired in memory and so changed no answer."""
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
-_mapping = threading.Lock()
+_map_lock = threading.Lock()
 
 
 def log_damage(damage: DamagedFile) -> None:
-    """Say in the log that something was computed again."""
+    """Log that a damaged part was computed again."""
     log.warning("%s (%s): computed again from the tuples", damage.message, damage.detail)
 
 
 @dataclass(frozen=True, slots=True)
-class Sorted:
-    """Tuples of one stream in time order, ready to be written."""
+class SortedTuples:
+    """Tuples of one stream in time order."""
 
     table: pa.Table
     min_time: int
     max_time: int
 
 
-def sort_by_time(schema: Schema, table: pa.Table) -> Sorted:
-    """Put stored tuples in time order; those of equal time stay in order of arrival."""
+def sort_by_time(schema: Schema, table: pa.Table) -> SortedTuples:
+    """Sort stored tuples by time; tuples of equal time stay in order of arrival."""
     times = times_of(table.column(schema.time_column))
     if len(times) > 1 and not bool(np.all(times[:-1] <= times[1:])):
         order = np.argsort(times, kind="stable")
         table, times = table.take(pa.array(order)), times[order]
-    return Sorted(table, int(times[0]), int(times[-1]))
+    return SortedTuples(table, int(times[0]), int(times[-1]))
 
 
 def times_of(column: pa.Array | pa.ChunkedArray) -> Numbers:
@@ -76,17 +76,17 @@ def times_of(column: pa.Array | pa.ChunkedArray) -> Numbers:
 
 
 def cut(table: pa.Table) -> list[pa.RecordBatch]:
-    """The tuples in batches of at most a block, each contiguous in memory."""
-    whole = table.combine_chunks()
+    """The tuples in batches of at most BLOCK_ROWS rows, each contiguous in memory."""
+    contiguous = table.combine_chunks()
     return [
-        pa.Table.from_batches([batch]).combine_chunks().to_batches()[0] if batch.num_rows != len(whole) else batch
-        for batch in whole.to_batches(max_chunksize=BLOCK_ROWS)
+        pa.Table.from_batches([batch]).combine_chunks().to_batches()[0] if batch.num_rows != len(contiguous) else batch
+        for batch in contiguous.to_batches(max_chunksize=BLOCK_ROWS)
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What a run's file holds: the rows of each block, the time of its last tuple, and which parts there are."""
+    """The layout of a run's file: the rows of each block, the time of its last tuple, and which parts exist."""
 
     rows: list[int]
     ends: list[int]
@@ -99,22 +99,19 @@ class Layout:
         return cls(**json.loads(parts.about))
 
     def holds_tuples(self, part: int) -> bool:
-        """Whether a part holds tuples, and not what follows from them."""
+        """Whether a part holds tuples, and not an index or cells."""
         return part < len(self.rows) * self.step and part % self.step == 0
 
     @property
     def step(self) -> int:
-        """How many parts a block has, its cells not counted."""
+        """The number of parts of a block without its cells."""
         return 2 if self.indexed else 1
 
 
 def write_run(
     file: BinaryIO, name: str, schema: Schema, table: pa.Table, cells_of: CellsOf | None, *, indexed: bool
 ) -> int:
-    """Write tuples in time order, with an index if wanted, and the cells that `cells_of` gives.
-
-    Gives the file's checksum.
-    """
+    """Write tuples in time order, optionally with an index and cells; returns the file's checksum."""
     names = schema.names if indexed else []
     nth = not is_in_order(table)
     stored = [*schema.stored.names, NTH] if nth else schema.stored.names
@@ -134,14 +131,14 @@ def write_run(
 
 
 def is_in_order(table: pa.Table) -> bool:
-    """Whether tuples stand in their order of arrival, without gaps."""
+    """Whether tuples are in their order of arrival, without gaps."""
     if NTH not in table.column_names:
         return True
     return bool(np.array_equal(table.column(NTH).to_numpy(), np.arange(len(table))))
 
 
 def write_cells(file: BinaryIO, name: str, blocks: Iterable[Block], cells_of: CellsOf) -> int:
-    """Write the cells of each block as a file of their own; gives its checksum."""
+    """Write the cells of all blocks to a separate file; returns its checksum."""
     parts = PartsWriter(file, name)
     _add_cells(parts, blocks, cells_of)
     return parts.finish()
@@ -154,14 +151,14 @@ def _add_cells(parts: PartsWriter, blocks: Iterable[Block], cells_of: CellsOf) -
 
 
 class _Addresses(NamedTuple):
-    """Where columns lie in the blocks that are mapped; replaced when more are, as threads may be reading it."""
+    """Column addresses in the mapped blocks; replaced, not changed, when more are mapped, as threads may read it."""
 
     unmapped: frozenset[int]
     columns: dict[str, Numbers | None]
 
 
 class OpenRun:
-    """A memory-mapped run, or some tuples in memory that are looked at like one."""
+    """A memory-mapped run, or tuples in memory with the same interface."""
 
     def __init__(
         self,
@@ -172,14 +169,14 @@ class OpenRun:
         *,
         in_order: bool = True,
     ) -> None:
-        """Look at blocks, whose last tuples have the times `ends`.
+        """A run of these blocks, whose last tuples have the times `ends`.
 
-        `cells` were written with the run: for each query run one per block. `in_order` says that tuples stand in their
-        order of arrival, without gaps.
+        `cells` are those written with the run: for each query run one batch per block. `in_order` says that tuples are
+        in their order of arrival, without gaps.
         """
         self.blocks, self.ends, self.cells, self.in_order = blocks, ends, cells, in_order
         self.starts: list[int] = [0, *np.cumsum([block.rows for block in blocks]).tolist()]
-        """How many tuples come before each block, and at the end how many there are."""
+        """The number of tuples before each block, and at the end their total."""
         self._time_column = time_column
         unmapped = frozenset(number for number, block in enumerate(blocks) if not block.mapped)
         self._addresses = _Addresses(unmapped, {})
@@ -189,21 +186,21 @@ class OpenRun:
         return self.blocks[number].keys(self._time_column)
 
     def nth(self, number: int) -> Numbers:
-        """Where each tuple of a block stands in the run's order of arrival."""
+        """The position of each tuple of a block in the run's order of arrival."""
         nth = self.blocks[number].nth
         return np.arange(self.starts[number], self.starts[number + 1]) if nth is None else nth.astype(np.int64)
 
     def parts(self, first: int, last: int) -> Iterator[tuple[int, int, int]]:
-        """The blocks that reach into an interval of tuples, with the interval within each."""
+        """The blocks that overlap an interval of tuples, with the interval within each."""
         for number, start in enumerate(self.starts[:-1]):
             end = self.starts[number + 1]
             if first < end and last > start:
                 yield number, max(first - start, 0), min(last, end) - start
 
     def numbers_at(self, name: str, starts: Numbers) -> Numbers | None:
-        """Where a column's numbers lie in each block, or None if it has NULLs or is not of plain numbers.
+        """The address of a column's numbers in each block, or None if it has NULLs or is not of plain numbers.
 
-        Only blocks with rows are looked at, those from `starts[n]` to `starts[n + 1]`; others are at 0.
+        Block `n` has the selected rows `starts[n]` to `starts[n + 1]`; blocks without rows may stay unmapped, with 0.
         """
         unmapped, columns = self._addresses
         if unmapped:
@@ -212,30 +209,30 @@ class OpenRun:
             addresses = [
                 None if number in unmapped else block.numbers_at(name) for number, block in enumerate(self.blocks)
             ]
-            known = np.array([address or 0 for address in addresses], np.int64)
-            columns[name] = None if 0 in addresses else known
+            known_addresses = np.array([address or 0 for address in addresses], np.int64)
+            columns[name] = None if 0 in addresses else known_addresses
         return columns[name]
 
-    def _map(self, found: _Addresses, starts: Numbers) -> _Addresses:
-        """Verify and map the blocks that have rows; the addresses with them."""
-        new = found.unmapped.intersection(np.flatnonzero(np.diff(starts)).tolist())
-        if not new:
-            return found
-        for number in new:
+    def _map(self, addresses: _Addresses, starts: Numbers) -> _Addresses:
+        """Verify and map the blocks that have rows; returns the addresses of all mapped blocks."""
+        added = addresses.unmapped.intersection(np.flatnonzero(np.diff(starts)).tolist())
+        if not added:
+            return addresses
+        for number in added:
             self.blocks[number].read()
-        with _mapping:
-            self._addresses = _Addresses(self._addresses.unmapped - new, {})
+        with _map_lock:
+            self._addresses = _Addresses(self._addresses.unmapped - added, {})
             return self._addresses
 
     def table(self, schema: Schema, first: int) -> pa.Table:
-        """The tuples with their numbers in order of arrival, counted from `first` on."""
+        """The tuples with their positions in order of arrival, counted from `first`."""
         columns = pa.Table.from_batches([block.columns for block in self.blocks], schema.stored)
         nth = np.concatenate([self.nth(number) for number in range(len(self.blocks))])
         return columns.append_column(NTH, pa.array((nth + first).astype(np.uint32)))
 
 
-def in_memory(schema: Schema, tuples: Sorted) -> OpenRun:
-    """Tuples in time order, to be looked at like a run without index."""
+def in_memory(schema: Schema, tuples: SortedTuples) -> OpenRun:
+    """Tuples in time order, as a run without an index."""
     in_order = is_in_order(tuples.table)
     blocks = []
     for batch in cut(tuples.table):
@@ -248,7 +245,7 @@ def in_memory(schema: Schema, tuples: Sorted) -> OpenRun:
 
 
 def open_run(path: Path, schema: Schema, report: Report = log_damage) -> OpenRun:
-    """Map a run file; its parts are verified when they are first used."""
+    """Map a run file; its parts are verified on first use."""
     parts = Parts(path)
     layout = Layout.of(parts)
     fields = [*schema.stored, pa.field(NTH, pa.uint32())] if layout.nth else list(schema.stored)
@@ -265,6 +262,6 @@ def open_run(path: Path, schema: Schema, report: Report = log_damage) -> OpenRun
 
 
 def open_cells(path: Path) -> Sequence[pa.RecordBatch]:
-    """Map a file that holds only cells; each batch is verified when it is read."""
+    """Map a file of cells; each batch is verified when it is read."""
     parts = Parts(path)
     return StoredCells(parts, 0, 1, len(parts))

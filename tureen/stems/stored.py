@@ -1,4 +1,4 @@
-"""Blocks and cells in the parts of a file: verified and mapped when they are first used."""
+"""Blocks and cells in the parts of a file: verified and mapped on first use."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from tureen.pot.parts import Parts
 from tureen.stems.index import Block, ColumnIndex, index_block
 
 NTH = "_nth"
-"""The column that says where a tuple stands in the run's order of arrival: its id, counted from the run's first.
+"""The column with a tuple's position in the run's order of arrival: its id, counted from the run's first.
 
-Where it is not there, tuples stand in that order.
+Without this column, tuples are stored in that order.
 """
 
 CELL_SCHEMA = pa.schema([("clause", pa.int64()), ("rows", pa.int32()), ("ids", pa.large_binary())])
-"""A cell's columns: for each clause with a match in the block, how many rows and which."""
+"""A cell's columns: for each clause with a match in the block, the number of rows and their container."""
 
 
 class StoredBlock(Block):
     """A block of a run's file.
 
-    Its attributes `columns`, `nth` and `index` are made by `__getattr__`, which Python calls where they are missing:
-    once, and then they cost what those of any block cost.
+    Its attributes `columns`, `nth` and `index` are set by `__getattr__`, which Python calls only while they are
+    missing: after the first access they cost the same as those of any block.
     """
 
     mapped = False
@@ -40,15 +40,15 @@ class StoredBlock(Block):
         indexed: Sequence[str],
         report: Callable[[DamagedFile], None],
     ) -> None:
-        """The block whose tuples are in that part, and the index of those columns in the next one."""
+        """A block whose tuples are in part `number`, and the index of the `indexed` columns in the next part."""
         self.rows = rows
         self._parts, self._number = parts, number
         self._schema, self._indexed = schema, indexed
         self._report = report
-        self._kept, self._tables = {}, {}
+        self._cache, self._tables = {}, {}
 
     def __getattr__(self, name: str) -> Any:
-        """Read what is asked for the first time."""
+        """Load an attribute on first access."""
         if name in ("columns", "nth"):
             self._read_tuples()
         elif name == "index":
@@ -60,7 +60,7 @@ class StoredBlock(Block):
     def _read_tuples(self) -> None:
         batch = _read(self._parts, self._number, self._schema)
         if batch.num_rows != self.rows:
-            raise self._parts.damaged(f"a block has {batch.num_rows} rows instead of {self.rows}")
+            raise self._parts.damaged(f"a block must have {self.rows} rows, got {batch.num_rows}")
         names = [name for name in self._schema.names if name != NTH]
         self.nth = batch.column(NTH).to_numpy() if len(names) < batch.num_columns else None
         self.columns = batch.select(names)
@@ -76,14 +76,14 @@ class StoredBlock(Block):
 
 
 class StoredCells(Sequence[pa.RecordBatch]):
-    """The cells of a run's blocks that one query run gave, in every n-th part of a file."""
+    """The cells of a run's blocks for one query run, in every n-th part of a file."""
 
     def __init__(self, parts: Parts, first: int, step: int, blocks: int) -> None:
-        """Look at so many parts of a file."""
+        """The parts `first`, `first + step` … of a file, one for each block."""
         self._parts, self._first, self._step, self._blocks = parts, first, step, blocks
 
     def __len__(self) -> int:
-        """How many blocks there are."""
+        """The number of blocks."""
         return self._blocks
 
     @overload
@@ -102,8 +102,8 @@ class StoredCells(Sequence[pa.RecordBatch]):
 
 
 def index_batch(index: Mapping[str, ColumnIndex]) -> pa.RecordBatch:
-    """The index of a block as it is stored."""
-    arrays = [pa.array(array) for one in index.values() for array in (one.perm, one.rank)]
+    """The stored form of a block's index."""
+    arrays = [pa.array(array) for column in index.values() for array in (column.perm, column.rank)]
     return pa.record_batch(arrays, schema=_index_schema(list(index)))
 
 
@@ -114,7 +114,7 @@ def _index_schema(names: Sequence[str]) -> pa.Schema:
 def _index(
     parts: Parts, columns: pa.RecordBatch, names: Sequence[str], batch: pa.RecordBatch
 ) -> Mapping[str, ColumnIndex]:
-    """The index as the compiled loops want it; they follow it without looking, so its bounds are checked here."""
+    """The index for compiled loops, which do not check bounds, so they are checked here."""
     index = {}
     for number, name in enumerate(names):
         perm, rank = batch.column(2 * number).to_numpy(), batch.column(2 * number + 1).to_numpy()

@@ -1,4 +1,4 @@
-"""The whole content of a table: from rows in memory, a file, or a Spark DataFrame; and as a file of the pot."""
+"""The content of a table: read from rows in memory, a file, or a Spark DataFrame, and stored as a file of the pot."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tureen.schema import Column, Kind, Schema, Type
 from tureen.stems.csv_file import read_csv
 from tureen.stems.intake import from_frame, to_batch
 
-_TAKEN = "a list of dicts, an Arrow table, a DataFrame, or the path of a .csv or .parquet file"
+_FORMATS = "a list of dicts, an Arrow table, a DataFrame, or the path of a .csv or .parquet file"
 
 
 def content_of(schema: Schema | None, rows: Any) -> tuple[Schema, pa.RecordBatch]:
-    """The schema and the rows of a table; without a schema, the rows' own types make one."""
+    """The schema and the rows of a table; without a schema, it is derived from the types of the rows."""
     if rows is None:
         rows = []
     if isinstance(rows, str | os.PathLike):
@@ -32,16 +32,16 @@ def content_of(schema: Schema | None, rows: Any) -> tuple[Schema, pa.RecordBatch
     elif hasattr(rows, "to_arrow") or hasattr(rows, "iloc"):
         rows = from_frame(rows) if schema is None else rows
     elif isinstance(rows, Mapping | bytes) or not isinstance(rows, Iterable | pa.Table | pa.RecordBatch):
-        raise InvalidRows(f"rows came as {type(rows).__name__}", hint=f"give {_TAKEN}")
+        raise InvalidRows(f"rows must be {_FORMATS}, got {type(rows).__name__}")
     if schema is None:
         if not isinstance(rows, pa.Table | pa.RecordBatch):
-            raise InvalidSchema("these rows do not say their types", hint='give a schema, as in "sym STRING, id INT"')
+            raise InvalidSchema("rows without types need a schema", hint='for example "sym STRING, id INT"')
         schema = _schema_of(rows.schema)
     return schema, to_batch(schema, rows)
 
 
 def write_content(root: Path, table_id: str, attempt: str, batch: pa.RecordBatch) -> Content:
-    """Write a table's rows as a new file; it is real when a commit names it."""
+    """Write a table's rows as a new file, which becomes real when a commit names it."""
     name = f"tables/{table_id}/{attempt}-0.arrow"
     crash_point("table.before_write")
     write_table(root / name, batch)
@@ -49,7 +49,7 @@ def write_content(root: Path, table_id: str, attempt: str, batch: pa.RecordBatch
 
 
 def read_content(root: Path, content: Content) -> pa.Table:
-    """A table's rows, mapped and not copied."""
+    """A table's rows, memory-mapped."""
     return read_table(root / content.path)
 
 
@@ -61,13 +61,13 @@ def _from_file(schema: Schema | None, path: Path) -> pa.Table:
             case ".csv":
                 if schema is None:
                     raise InvalidSchema(
-                        f"'{path.name}' does not say its types", hint="give the columns and their types"
+                        f"'{path.name}' has no types and needs a schema", hint="give the columns and their types"
                     )
                 return read_csv(schema, path)
             case _:
-                raise InvalidRows(f"'{path}' is neither a .csv nor a .parquet file", hint=f"give {_TAKEN}")
+                raise InvalidRows(f"'{path}' must be a .csv or .parquet file", hint=f"rows can be {_FORMATS}")
     except FileNotFoundError:
-        raise InvalidRows(f"there is no file '{path}'", detail=f"looked for in {Path.cwd()}") from None
+        raise InvalidRows(f"file '{path}' not found", detail=f"relative to {Path.cwd()}") from None
     except (OSError, pa.ArrowException) as error:
         raise InvalidRows(f"'{path}' cannot be read", detail=str(error)) from error
 
@@ -76,7 +76,7 @@ def _from_spark(frame: Any) -> pa.Table:
     try:
         return frame.toArrow()
     except Exception as error:
-        # Whatever its job raises; Spark's own exceptions are known to the pipeline alone.
+        # Any error of its job: only the pipeline knows Spark's exceptions.
         raise InvalidRows("the Spark DataFrame could not be read", detail=str(error)) from error
 
 
@@ -105,15 +105,15 @@ _KINDS = {
 }
 
 
-def _type_of(name: str, found: pa.DataType) -> Type:
-    """The type that holds all values of an Arrow type."""
-    if pa.types.is_dictionary(found):
-        return _type_of(name, found.value_type)
-    if pa.types.is_timestamp(found):
+def _type_of(name: str, source: pa.DataType) -> Type:
+    """The column type that can hold all values of an Arrow type."""
+    if pa.types.is_dictionary(source):
+        return _type_of(name, source.value_type)
+    if pa.types.is_timestamp(source):
         return Type(Kind.TIMESTAMP)
-    if pa.types.is_decimal128(found) and found.scale >= 0:
-        return Type(Kind.DECIMAL, found.precision, found.scale)
-    kind = _KINDS.get(str(found))
+    if pa.types.is_decimal128(source) and source.scale >= 0:
+        return Type(Kind.DECIMAL, source.precision, source.scale)
+    kind = _KINDS.get(str(source))
     if kind is None:
-        raise InvalidSchema(f"column '{name}' is {found}, and a table has no such type", hint="give a schema")
+        raise InvalidSchema(f"column '{name}' has the unsupported type {source}", hint="give a schema")
     return Type(kind)

@@ -13,10 +13,10 @@ from numba.extending import intrinsic
 from tureen.stems.sort_kernels import Int, compiled, pointer
 
 LIST_SHARE = 32
-"""A clause that holds for at most one row in so many keeps a list of row ids, any other a bitmap."""
+"""A clause that holds for at most 1 in LIST_SHARE rows is stored as a list of row ids, any other as a bitmap."""
 
 SLACK = 4
-"""How many places past its last row id a list may be written over."""
+"""The number of elements past its last row id that may be overwritten when a list is written."""
 
 _SORTED_BY_INSERTION = 24
 _ONE = np.uint64(1)
@@ -40,24 +40,24 @@ def _trailing_zeros(_context: Any, _word: Any) -> Any:
 bit_count = cast(Callable[[Any], Any], intrinsic(_bit_count))
 """The number of ones in a word (in compiled code only)."""
 trailing_zeros = cast(Callable[[Any], Any], intrinsic(_trailing_zeros))
-"""The place of the lowest one of a word, 64 where there is none (in compiled code only)."""
+"""The position of the lowest one of a word, 64 if there is none (in compiled code only)."""
 
 
 @compiled
 def list_limit(block_rows: Int) -> Int:
-    """The most rows that are kept as a list; the rule by which a container is written and read."""
+    """The maximum number of rows that are stored as a list; this rule decides how a container is written and read."""
     return max(block_rows // LIST_SHARE, 4)
 
 
 @compiled
 def set_bit(words: np.ndarray, row: Int) -> None:
-    """Put a row into a bitmap."""
+    """Add a row to a bitmap."""
     words[row >> 6] |= _ONE << (np.uint64(row) & _SIXTY_THREE)
 
 
 @compiled
 def clear_bit(words: np.ndarray, row: Int) -> None:
-    """Take a row out of a bitmap."""
+    """Remove a row from a bitmap."""
     words[row >> 6] &= ~(_ONE << (np.uint64(row) & _SIXTY_THREE))
 
 
@@ -72,10 +72,10 @@ def count_bits(words: np.ndarray) -> Int:
 
 @compiled
 def list_bits(words: np.ndarray, rows: np.ndarray) -> Int:
-    """Write the rows of a bitmap in ascending order, with room for SLACK more; give their number.
+    """Write the rows of a bitmap in ascending order, with room for SLACK more; returns their number.
 
-    Four rows are written for every word, however many it has, and the next word's go over those that were too
-    many: words with few rows then cost no mispredicted branch.
+    At least four rows are written for every word, and those of the next word overwrite any excess: words with few rows
+    then cost no mispredicted branch.
     """
     count = np.int64(0)
     for i in range(words.size):
@@ -104,7 +104,7 @@ def has_bit(words: np.ndarray, row: Int) -> Int:
 
 @compiled
 def fill_bits(words: np.ndarray, block_rows: Int) -> None:
-    """Put every row of a block into a bitmap."""
+    """Add every row of a block to a bitmap."""
     words[:] = ~np.uint64(0)
     if block_rows & 63:
         words[words.size - 1] = (_ONE << np.uint64(block_rows & 63)) - _ONE
@@ -112,7 +112,7 @@ def fill_bits(words: np.ndarray, block_rows: Int) -> None:
 
 @compiled
 def pack_mask(mask_at: Int, size: Int, words: np.ndarray) -> Int:
-    """Turn the mask at an address, one byte per row, into a bitmap; give the number of rows in it."""
+    """Convert the mask at an address, one byte per row, to a bitmap; returns the number of rows in it."""
     mask = numba.carray(pointer(mask_at), size, np.uint8)
     words[:] = 0
     for row in range(mask.size):
@@ -122,12 +122,12 @@ def pack_mask(mask_at: Int, size: Int, words: np.ndarray) -> Int:
 
 @compiled
 def sort_rows(rows: np.ndarray, count: Int, words: np.ndarray) -> None:
-    """Sort distinct row ids, with room for SLACK more; `words` is a bitmap of zeros before and after."""
+    """Sort distinct row ids, with room for SLACK more; `words` is a bitmap of zeros before and after the call."""
     ascending = True
     for i in range(1, count):
         ascending &= rows[i - 1] < rows[i]
     if ascending:
-        # So it is for an equality: the index leaves equal values in row order.
+        # This is the case for an equality: the index keeps equal values in row order.
         return
     if count <= _SORTED_BY_INSERTION:
         for i in range(1, count):

@@ -1,4 +1,4 @@
-"""Reading containers, compiled: one call finds a clause's entry and lists its rows."""
+"""Compiled loops that read containers: one call finds a clause's entry and lists its rows."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def entry_rows(
 ) -> np.ndarray:
     """The rows in [first, last) of a clause's entry, ascending.
 
-    Raises ValueError, as `list_bytes` does, where an entry points outside of its cell or its block.
+    Raises ValueError, as `list_bytes` does, if an entry points outside of its cell or its block.
     """
     first, last = max(first, 0), min(last, block_rows)
     entry = _find(numba.carray(pointer(clause_at), entries, np.int64), clause)
@@ -61,11 +61,11 @@ def entry_rows(
     size = (block_rows + 7) >> 3 if dense else 2 * count
     if count < 0 or count > block_rows or offset < 0 or offset + size > data_bytes:
         raise ValueError("an entry of a cell points outside of it")
-    place = data_at + offset
+    container_at = data_at + offset
     if dense:
-        words = numba.carray(pointer(place), (block_rows + 7) >> 3, np.uint8)
+        words = numba.carray(pointer(container_at), (block_rows + 7) >> 3, np.uint8)
         return list_bytes(words, first, last, min(count, last - first))
-    listed: np.ndarray = numba.carray(pointer(place), count, np.uint16)
+    listed: np.ndarray = numba.carray(pointer(container_at), count, np.uint16)
     begin = _first_not_below(listed, first) if first > 0 else 0
     end = _first_not_below(listed, last) if last < block_rows else count
     rows = listed[begin:end].copy()
@@ -96,44 +96,43 @@ def is_left_out(clause_at: Int, offset_at: Int, entries: Int, clause: Int) -> bo
 
 @compiled
 def run_rows(cells: np.ndarray, sizes: np.ndarray, clause: Int, first: Int, last: Int) -> tuple[np.ndarray, np.ndarray]:
-    """A clause's rows in a run's blocks: the rows within each block one after the other, and where each block's begin.
+    """A clause's rows in a run's blocks: the rows within each block, block after block, and the start of each block's.
 
-    `cells[file, block]` has the four addresses of a cell, its number of entries and its bytes, the newest file first;
-    `first` and `last` count the tuples of the run. The first start is -1 where a container was left out, for the rows
-    to be had from the index.
+    `cells[file, block]` has the fields of `CellReader.addresses`, the newest file first; `first` and `last` count the
+    tuples of the run. The first start is -1 if an entry has no container, so that the rows must come from the index.
     """
     blocks = sizes.size
     starts = np.zeros(blocks + 1, np.int64)
     total, begin = np.int64(0), np.int64(0)
     for block in range(blocks):
         if first < begin + sizes[block] and last > begin:
-            file, count = _held(cells, block, clause)
+            file, count = _find_file(cells, block, clause)
             total += count
             if count and is_left_out(cells[file, block, 0], cells[file, block, 2], cells[file, block, 4], clause):
                 starts[0] = -1
                 return np.empty(0, np.uint16), starts
         begin += sizes[block]
-    found = np.empty(total, np.uint16)
+    all_rows = np.empty(total, np.uint16)
     filled, begin = np.int64(0), np.int64(0)
     for block in range(blocks):
         size = sizes[block]
         if first < begin + size and last > begin:
-            file, count = _held(cells, block, clause)
+            file, count = _find_file(cells, block, clause)
             if count:
                 cell = cells[file, block]
                 rows = entry_rows(
                     cell[0], cell[1], cell[2], cell[3], cell[4], cell[5], size, clause, first - begin, last - begin
                 )
-                found[filled : filled + rows.size] = rows
+                all_rows[filled : filled + rows.size] = rows
                 filled += rows.size
         begin += size
         starts[block + 1] = filled
-    return found[:filled], starts
+    return all_rows[:filled], starts
 
 
 @compiled
-def _held(cells: np.ndarray, block: Int, clause: Int) -> tuple[Int, Int]:
-    """The first file that has the clause in a block, and how many rows it has there."""
+def _find_file(cells: np.ndarray, block: Int, clause: Int) -> tuple[Int, Int]:
+    """The first file with an entry of the clause in a block, and the entry's number of rows."""
     for file in range(cells.shape[0]):
         cell = cells[file, block]
         count = entry_count(cell[0], cell[1], cell[4], clause)

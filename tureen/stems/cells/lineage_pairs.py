@@ -1,4 +1,4 @@
-"""A cell as pairs of a row and a clause, compiled: CACQ's lineage, for those who go on row by row."""
+"""A cell as pairs of a row and a clause: CACQ's lineage, for row-by-row processing."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tureen.stems.sort_kernels import Int, compiled, pointer
 def pairs_of(batch: pa.RecordBatch, block_rows: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The rows of a cell and the ids of the clauses they satisfy, ordered by row and then by id."""
     reader = CellReader(batch, block_rows)
-    clause_at, rows_at, offset_at, data_at, entries, _ = reader.places
+    clause_at, rows_at, offset_at, data_at, entries, _ = reader.addresses
     if not entries:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     rows, ids = unfold(clause_at, rows_at, offset_at, data_at, entries, block_rows)
-    # Entries ascend by id, so a stable sort by row leaves ids in order.
+    # Entries ascend by id, so a stable sort by row keeps ids in order.
     order = np.argsort(rows, kind="stable")
     return rows[order], ids[order]
 
@@ -36,19 +36,19 @@ def unfold(
     for entry in range(entries):
         total += counts[entry]
     rows, ids = np.empty(total, np.int64), np.empty(total, np.int64)
-    done = np.int64(0)
+    filled = np.int64(0)
     for entry in range(entries):
-        count, place = np.int64(counts[entry]), data_at + offsets[entry]
-        ids[done : done + count] = clauses[entry]
+        count, container_at = np.int64(counts[entry]), data_at + offsets[entry]
+        ids[filled : filled + count] = clauses[entry]
         if count <= list_limit(block_rows):
-            listed = numba.carray(pointer(place), count, np.uint16)
+            listed = numba.carray(pointer(container_at), count, np.uint16)
             for i in range(count):
-                rows[done + i] = listed[i]
-            done += count
+                rows[filled + i] = listed[i]
+            filled += count
         else:
-            words = numba.carray(pointer(place), (block_rows + 63) >> 6, np.uint64)
+            words = numba.carray(pointer(container_at), (block_rows + 63) >> 6, np.uint64)
             for row in range(block_rows):
                 if has_bit(words, row):
-                    rows[done] = row
-                    done += 1
+                    rows[filled] = row
+                    filled += 1
     return rows, ids
