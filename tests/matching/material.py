@@ -1,4 +1,4 @@
-"""Random blocks and clauses over all types, with the values that are hard: ties, ends, NaN, -0.0, wide DECIMALs."""
+"""Random blocks and clauses over all types, with corner cases: ties, extremes, NaN, -0.0, wide DECIMALs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def random_rows(rng: random.Random, count: int) -> list[Row]:
 
 
 def batch_of(rows: Sequence[Row], *, padding: int = 0) -> pa.RecordBatch:
-    """The rows as a batch; padding makes it a slice of a longer one, so that offsets are not zero."""
+    """The rows as a batch; with padding it is a slice of a longer batch, so that offsets are not zero."""
     arrays = []
     for column in SCHEMA.columns:
         values = [rows[0][column.name]] * padding + [row[column.name] for row in rows] if rows else []
@@ -73,31 +73,34 @@ def batch_of(rows: Sequence[Row], *, padding: int = 0) -> pa.RecordBatch:
 
 def _interval_keys(rng: random.Random, name: str, rows: Sequence[Row], count: int) -> list[Any]:
     pool = [value for value in VALUES[name] if value is not None]
-    seen = [row[name] for row in rows[:20] if row[name] is not None]
-    found = {order_key(one): one for one in (key(rng.choice(pool + seen), SCALES[name]) for _ in range(count))}
-    return [found[mark] for mark in sorted(found)]
+    occurring = [row[name] for row in rows[:20] if row[name] is not None]
+    by_order = {
+        order_key(value_key): value_key
+        for value_key in (key(rng.choice(pool + occurring), SCALES[name]) for _ in range(count))
+    }
+    return [by_order[order] for order in sorted(by_order)]
 
 
 def random_within(rng: random.Random, rows: Sequence[Row], name: str | None = None) -> Within:
-    """An interval, several, none, or all that is not NULL."""
+    """A factor of one, several or no intervals, or IS NOT NULL."""
     name = name or rng.choice(list(VALUES))
     if rng.random() < 0.05:
         return Within(name, rng.choice([(), (Interval(),)]))
     keys = _interval_keys(rng, name, rows, rng.choice([1, 1, 1, 2, 2, 5]))
     if len(keys) == 1 and rng.random() < 0.7:
-        one = keys[0]
+        constant = keys[0]
         return Within(
             name,
             rng.choice(
                 [
-                    (Interval(one, one),),
-                    (Interval(low=one),),
-                    (Interval(low=one, low_open=True),),
-                    (Interval(high=one),),
-                    (Interval(high=one, high_open=True),),
-                    (Interval(high=one, high_open=True), Interval(low=one, low_open=True)),
-                    (Interval(one, one, low_open=True),),
-                    (Interval(one, one, low_open=True, high_open=True),),
+                    (Interval(constant, constant),),
+                    (Interval(low=constant),),
+                    (Interval(low=constant, low_open=True),),
+                    (Interval(high=constant),),
+                    (Interval(high=constant, high_open=True),),
+                    (Interval(high=constant, high_open=True), Interval(low=constant, low_open=True)),
+                    (Interval(constant, constant, low_open=True),),
+                    (Interval(constant, constant, low_open=True, high_open=True),),
                 ]
             ),
         )
@@ -113,7 +116,7 @@ def random_within(rng: random.Random, rows: Sequence[Row], name: str | None = No
 
 
 def random_derived(rng: random.Random, rows: Sequence[Row]) -> Predicate:
-    """A factor that is no range; it never raises."""
+    """A factor that is not a range and never raises."""
     kind = rng.randrange(5)
     if kind == 0:
         pattern = rng.choice(["a%", "%b", "_", "a_", "%", "", "a\\_c", "\\%", "\\\\", "a%b", "__", "k1_"])

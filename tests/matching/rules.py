@@ -1,4 +1,4 @@
-"""Random alert rules: clauses that a key reaches, with all that may stand beside it."""
+"""Random alert rules: clauses that a key reaches, with further factors of all kinds."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from .twin import Row, key
 
 
 def equality(rng: random.Random, rows: Sequence[Row], name: str) -> Within:
-    """An equality with a value that the column has, or might have."""
-    seen = [row[name] for row in rows[:200] if row[name] is not None]
-    value = key(rng.choice(seen if seen and rng.random() < 0.8 else VALUES[name]), SCALES[name])
+    """An equality with a value that occurs in the column, or may."""
+    occurring = [row[name] for row in rows[:200] if row[name] is not None]
+    value = key(rng.choice(occurring if occurring and rng.random() < 0.8 else VALUES[name]), SCALES[name])
     return Within(name, (Interval(value, value),))
 
 
 def residual(rng: random.Random, rows: Sequence[Row], name: str, side: str) -> Within:
-    """An interval that is open on one side, mostly the side that is said."""
-    one = equality(rng, rows, name).intervals[0].low
+    """An interval that is bounded on one side, mostly the given side."""
+    constant = equality(rng, rows, name).intervals[0].low
     if rng.random() < 0.1:
         return random_within(rng, rows, name)
-    low = Interval(low=one, low_open=rng.random() < 0.5)
-    high = Interval(high=one, high_open=rng.random() < 0.5)
+    low = Interval(low=constant, low_open=rng.random() < 0.5)
+    high = Interval(high=constant, high_open=rng.random() < 0.5)
     return Within(name, ((low if (rng.random() < 0.8) == (side == "low") else high),))
 
 

@@ -1,4 +1,4 @@
-"""Cells at full size: containers, files, buffers that are used again, and what happens when a clause raises."""
+"""Cells at full size: containers, files, reused buffers, and clauses that raise."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def make_block(rows: int, seed: int = 1) -> Block:
     return Block(batch, index_block(batch, ["a", "b"]))
 
 
-def under(share: float) -> Clause:
+def below(share: float) -> Clause:
     return (Within("b", (Interval(high=share, high_open=True),)),)
 
 
-def test_a_full_block_has_lists_and_bitmaps_and_grows_its_output() -> None:
+def test_full_block_has_lists_and_bitmaps() -> None:
     block = make_block(BLOCK_ROWS)
     values = np.asarray(block.column("b"))
     shares = [0.0, 0.001, 0.01, 0.03, 0.04, *np.linspace(0.1, 1.0, 400)]
-    run = compile_clauses(range(len(shares)), [under(share) for share in shares], SCHEMA)
+    run = compile_clauses(range(len(shares)), [below(share) for share in shares], SCHEMA)
     buffers = Buffers()
     for _ in range(2):
         cell = match_block(block, run, buffers)
@@ -46,9 +46,9 @@ def test_a_full_block_has_lists_and_bitmaps_and_grows_its_output() -> None:
             expected = np.flatnonzero(values < share)
             assert np.array_equal(reader.rows_of(number), expected)
             assert np.array_equal(reader.rows_of(number, 1000, 60_001), expected[_between(expected)])
-            assert np.array_equal(select(block, under(share)), expected)
-            assert np.array_equal(select(block, under(share), last=60_001), expected[expected < 60_001])
-            assert np.array_equal(select(block, under(share), first=1000), expected[expected >= 1000])
+            assert np.array_equal(select(block, below(share)), expected)
+            assert np.array_equal(select(block, below(share), last=60_001), expected[expected < 60_001])
+            assert np.array_equal(select(block, below(share), first=1000), expected[expected >= 1000])
 
 
 def _between(rows: np.ndarray) -> np.ndarray:
@@ -56,11 +56,11 @@ def _between(rows: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("rows", [1, 64, 1000, BLOCK_ROWS])
-def test_the_container_follows_from_the_numbers_of_rows(rows: int) -> None:
+def test_container_kind_follows_from_row_counts(rows: int) -> None:
     block = make_block(rows)
     values = np.sort(np.asarray(block.column("b")))
     limit = min(list_limit(rows), rows - 1)
-    run = compile_clauses([1, 2], [under(values[limit - 1] if limit else 0.0), under(2.0)], SCHEMA)
+    run = compile_clauses([1, 2], [below(values[limit - 1] if limit else 0.0), below(2.0)], SCHEMA)
     batch = match_block(block, run, Buffers()).batch
     for entry in batch.to_pylist():
         listed = entry["rows"] <= list_limit(rows)
@@ -68,10 +68,10 @@ def test_the_container_follows_from_the_numbers_of_rows(rows: int) -> None:
         assert len(entry["ids"]) == -(-size // 8) * 8
 
 
-def test_a_cell_is_written_from_the_buffers_and_read_from_the_file(tmp_path: Path) -> None:
+def test_cells_are_written_from_buffers_and_read_from_files(tmp_path: Path) -> None:
     buffers = Buffers()
     blocks = [make_block(3000, seed) for seed in (1, 2)]
-    run = compile_clauses([3, 5, 8], [under(0.5), under(0.0), under(0.01)], SCHEMA)
+    run = compile_clauses([3, 5, 8], [below(0.5), below(0.0), below(0.01)], SCHEMA)
     with pa.OSFile(str(tmp_path / "cells"), "wb") as sink, pa.ipc.new_file(sink, CELL_SCHEMA) as writer:
         for block in blocks:
             writer.write_batch(match_block(block, run, buffers).batch)
@@ -87,7 +87,7 @@ def test_a_cell_is_written_from_the_buffers_and_read_from_the_file(tmp_path: Pat
             assert sliced.count_of(3) == 0
 
 
-def test_a_clause_fails_only_if_it_raises_on_rows_that_it_asks_about() -> None:
+def test_clause_fails_only_on_rows_that_pass_its_other_factors() -> None:
     batch = pa.RecordBatch.from_arrays(
         [pa.array([0, 1, 2, 2**31 - 1], pa.int32()), pa.array([1.0, 2.0, 3.0, 4.0])], names=["a", "b"]
     )
@@ -98,7 +98,7 @@ def test_a_clause_fails_only_if_it_raises_on_rows_that_it_asks_about() -> None:
         (overflow,),
         (overflow, Within("b", (Interval(high=3.0),))),
         (division, overflow, Within("a", (Interval(1, 2),))),
-        under(2.5),
+        below(2.5),
     ]
     for index in (index_block(batch, ["a", "b"]), None):
         block = Block(batch, index)
@@ -113,15 +113,15 @@ def test_a_clause_fails_only_if_it_raises_on_rows_that_it_asks_about() -> None:
         assert select(block, clauses[0], first=1).tolist() == [1, 2]
 
 
-def test_threads_match_at_the_same_time() -> None:
+def test_threads_match_concurrently() -> None:
     blocks = [make_block(5000, seed) for seed in range(4)]
-    clauses = [*(under(share) for share in np.linspace(0, 1, 50)), (Opaque("a % 7 = 0", ("a",)),)]
+    clauses = [*(below(share) for share in np.linspace(0, 1, 50)), (Opaque("a % 7 = 0", ("a",)),)]
     run = compile_clauses(range(51), clauses, SCHEMA)
-    found: dict[int, list[list[int]]] = {}
+    rows_by_block: dict[int, list[list[int]]] = {}
 
     def work(number: int) -> None:
         reader = CellReader(match_block(blocks[number], run, Buffers()).batch, 5000)
-        found[number] = [reader.rows_of(clause).tolist() for clause in range(51)]
+        rows_by_block[number] = [reader.rows_of(clause).tolist() for clause in range(51)]
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
     for thread in threads:
@@ -129,29 +129,29 @@ def test_threads_match_at_the_same_time() -> None:
     for thread in threads:
         thread.join()
     for number, block in enumerate(blocks):
-        assert found[number] == [select(block, clause).tolist() for clause in clauses]
+        assert rows_by_block[number] == [select(block, clause).tolist() for clause in clauses]
 
 
 def test_nothing_to_match_gives_an_empty_cell() -> None:
     empty = compile_clauses([], [], SCHEMA)
     assert match_block(make_block(10), empty, Buffers()).batch.num_rows == 0
-    some = compile_clauses([1], [()], SCHEMA)
-    assert match_block(make_block(0), some, Buffers()).batch.num_rows == 0
-    assert CellReader(match_block(make_block(0), some, Buffers()).batch, 0).rows_of(1).tolist() == []
+    one_clause = compile_clauses([1], [()], SCHEMA)
+    assert match_block(make_block(0), one_clause, Buffers()).batch.num_rows == 0
+    assert CellReader(match_block(make_block(0), one_clause, Buffers()).batch, 0).rows_of(1).tolist() == []
 
 
-def test_a_block_is_not_longer_than_its_row_ids_reach() -> None:
+def test_block_rows_are_limited() -> None:
     batch = pa.RecordBatch.from_arrays([pa.nulls(BLOCK_ROWS + 1, pa.int32())], names=["a"])
-    with pytest.raises(ValueError, match="65537 rows"):
+    with pytest.raises(ValueError, match="got 65537"):
         index_block(batch, ["a"])
 
 
 @pytest.mark.parametrize("bounds", [(0, 150_000), (10, 70_000), (65_536, 65_537), (5, 5), (140_000, 150_000)])
-def test_a_runs_cells_are_read_as_its_blocks_are(bounds: tuple[int, int]) -> None:
-    """Over blocks of unequal size, and with later files that have some of the clauses."""
+def test_run_cells_agree_with_select(bounds: tuple[int, int]) -> None:
+    """Over blocks of different sizes, and with a later file that has one of the clauses."""
     sizes = [65_536, 65_536, 9_000]
     blocks = [make_block(size, seed) for seed, size in enumerate(sizes)]
-    clauses = [under(0.5), under(0.001), under(0.0)]
+    clauses = [below(0.5), below(0.001), below(0.0)]
     both = compile_clauses([1, 2, 3], clauses, SCHEMA)
     late = compile_clauses([2], clauses[1:2], SCHEMA)
     first_file = [match_block(block, both, Buffers()).batch for block in blocks]
@@ -159,44 +159,44 @@ def test_a_runs_cells_are_read_as_its_blocks_are(bounds: tuple[int, int]) -> Non
     for files in ([first_file], [later_file, first_file]):
         cells = RunCells(files, sizes)
         for number, clause in enumerate(clauses, 1):
-            found = cells.rows_of(number, *bounds)
-            assert found is not None
-            rows, starts = found
+            result = cells.rows_of(number, *bounds)
+            assert result is not None
+            rows, starts = result
             begin = 0
-            for place, block in enumerate(blocks):
-                wanted = select(block, clause, bounds[0] - begin, bounds[1] - begin)
-                assert rows[starts[place] : starts[place + 1]].tolist() == wanted.tolist()
-                begin += sizes[place]
+            for block_number, block in enumerate(blocks):
+                expected = select(block, clause, bounds[0] - begin, bounds[1] - begin)
+                assert rows[starts[block_number] : starts[block_number + 1]].tolist() == expected.tolist()
+                begin += sizes[block_number]
 
 
-def test_of_dense_clauses_of_ranges_only_the_number_of_rows_is_written() -> None:
+def test_dense_range_clauses_store_counts_only() -> None:
     sizes = [65_536, 9_000]
     blocks = [make_block(size, seed) for seed, size in enumerate(sizes)]
     high = Within("a", (Interval(high=50),))
     odd = Opaque("a % 2 = 1", ("a",))
-    clauses = [under(0.5), under(0.1), (*under(0.9), high), (*under(0.1), high), (*under(0.9), odd), ()]
+    clauses = [below(0.5), below(0.1), (*below(0.9), high), (*below(0.1), high), (*below(0.9), odd), ()]
     numbers = list(range(1, 1 + len(clauses)))
     run = compile_clauses(numbers, clauses, SCHEMA)
     files = [match_block(block, run, Buffers(Tuning(dense_share=8))).batch for block in blocks]
-    whole = [match_block(block, run, Buffers()).batch for block in blocks]
-    for block, batch, other in zip(blocks, files, whole, strict=True):
-        ours, theirs = CellReader(batch, block.rows), CellReader(other, block.rows)
-        assert ours.clauses.tolist() == theirs.clauses.tolist() == numbers
-        counts = [theirs.count_of(number) for number in numbers]
-        assert [ours.count_of(number) for number in numbers] == counts
+    full_files = [match_block(block, run, Buffers()).batch for block in blocks]
+    for block, batch, full_batch in zip(blocks, files, full_files, strict=True):
+        reader, full_reader = CellReader(batch, block.rows), CellReader(full_batch, block.rows)
+        assert reader.clauses.tolist() == full_reader.clauses.tolist() == numbers
+        counts = [full_reader.count_of(number) for number in numbers]
+        assert [reader.count_of(number) for number in numbers] == counts
         assert [count > block.rows // 8 for count in counts] == [True, False, True, False, True, True]
-        # What is computed is written, however dense: computing it again takes longer.
-        assert [ours.is_left_out(number) for number in numbers] == [True, False, True, False, False, False]
+        # Clauses with a derived factor are written even if dense: computing them again takes longer.
+        assert [reader.is_left_out(number) for number in numbers] == [True, False, True, False, False, False]
         for number in numbers:
-            if ours.is_left_out(number):
+            if reader.is_left_out(number):
                 with pytest.raises(LookupError):
-                    ours.rows_of(number)
+                    reader.rows_of(number)
             else:
-                assert ours.rows_of(number).tolist() == theirs.rows_of(number).tolist()
-    cells, plain = RunCells([files], sizes), RunCells([whole], sizes)
+                assert reader.rows_of(number).tolist() == full_reader.rows_of(number).tolist()
+    cells, full_cells = RunCells([files], sizes), RunCells([full_files], sizes)
     for number in numbers:
-        found, other = cells.rows_of(number, 10, 70_000), plain.rows_of(number, 10, 70_000)
-        assert other is not None
-        assert (found is None) == (number in (1, 3))
-        if found is not None:
-            assert [part.tolist() for part in found] == [part.tolist() for part in other]
+        result, expected = cells.rows_of(number, 10, 70_000), full_cells.rows_of(number, 10, 70_000)
+        assert expected is not None
+        assert (result is None) == (number in (1, 3))
+        if result is not None:
+            assert [part.tolist() for part in result] == [part.tolist() for part in expected]

@@ -1,4 +1,4 @@
-"""Predicates that are no ranges: LIKE as Spark has it, and expressions that DuckDB evaluates."""
+"""Predicates that are not ranges: LIKE as in Spark, and expressions that DuckDB evaluates."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_like(pattern: str, text: str, matches: bool) -> None:
     assert holds(Like("s", pattern, negated=True), texts(text, None)).tolist() == [not matches, False]
 
 
-def test_like_takes_another_escape_or_none() -> None:
+def test_like_with_another_or_no_escape() -> None:
     block = texts("100%", "100\\x", "100x")
     assert holds(Like("s", "100!%", "!"), block).tolist() == [True, False, False]
     assert holds(Like("s", "100\\_", ""), block).tolist() == [False, True, False]
@@ -55,12 +55,12 @@ def numbers(*values: int | None) -> Block:
     return Block(pa.RecordBatch.from_arrays([pa.array(values, pa.int32())], names=["a"]))
 
 
-def test_unknown_is_not_true() -> None:
+def test_null_is_not_true() -> None:
     assert holds(Opaque("a > 1", ("a",)), numbers(1, None, 2)).tolist() == [False, False, True]
     assert holds(Opaque("1 < 2", ()), numbers(1, None)).tolist() == [True, True]
 
 
-def test_guards_keep_an_expression_from_raising() -> None:
+def test_guarded_expressions_do_not_raise() -> None:
     divides, zero = Opaque("10 // a > 2", ("a",)), Within("a", (Interval(0, 0),))
     block = numbers(0, 3, 9, None)
     assert holds(AnyOf((divides, zero)), block).tolist() == [True, True, False, False]
@@ -77,7 +77,7 @@ def test_guards_keep_an_expression_from_raising() -> None:
         "CAST('x' || a AS INT) > 1",
     ],
 )
-def test_what_duckdb_refuses_is_a_failed_query(sql: str) -> None:
+def test_duckdb_errors_are_failed_queries(sql: str) -> None:
     with pytest.raises(QueryFailed) as failure:
         holds(Opaque(sql, ("a",)), numbers(2**31 - 1, 2))
     assert "\n" not in str(failure.value.detail)

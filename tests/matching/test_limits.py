@@ -1,4 +1,4 @@
-"""What one evaluation may take: memory, time, and the texts that functions make."""
+"""The limits of one evaluation: memory, time, and the length of created texts."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ SCHEMA = Schema.parse("id BIGINT, text STRING", time=None)
 
 def output(sql: str) -> str:
     """The DuckDB SQL of an expression."""
-    (made,) = bind_query(f"SELECT {sql} AS it FROM s", lambda _: ("s", SCHEMA)).outputs
-    return made.value.sql
+    (expression,) = bind_query(f"SELECT {sql} AS it FROM s", lambda _: ("s", SCHEMA)).outputs
+    return expression.value.sql
 
 
-def test_evaluation_that_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It fails alone: what is evaluated beside it, and after it on the same connection, is not touched."""
+def test_evaluation_beyond_the_time_limit_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evaluations in other threads, and later ones on the same connection, are not affected."""
     monkeypatch.setattr(evaluation, "TIME_LIMIT", 0.2)
     errors: list[LimitExceeded] = []
 
@@ -45,7 +45,7 @@ def test_evaluation_that_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPat
     assert [error.code for error in errors] == ["limit_exceeded"]
 
 
-def test_memory_is_bounded() -> None:
+def test_memory_is_limited() -> None:
     sql = "SELECT list(a.range) AS n FROM rows, range(100000000) a GROUP BY id"
     with pytest.raises(LimitExceeded, match=r"an aggregate needs more than 2,048 MiB of memory"):
         duck.run(sql, {"rows": ROWS}, "an aggregate")
@@ -64,7 +64,7 @@ def test_memory_is_bounded() -> None:
         "repeat(text, 11)",
     ],
 )
-def test_texts_that_would_explode_are_refused(sql: str) -> None:
+def test_exploding_texts_are_rejected(sql: str) -> None:
     with pytest.raises(QueryFailed, match="a text of more than 10000 characters"):
         duck.run(f"SELECT {output(sql)} AS it FROM rows", {"rows": ROWS}, "it")
 
@@ -84,15 +84,15 @@ def test_texts_that_would_explode_are_refused(sql: str) -> None:
         ("hex(id)", "0"),
     ],
 )
-def test_texts_that_grow_a_little_are_made(sql: str, answer: str | None) -> None:
-    found = duck.run(f"SELECT {output(sql)} AS it FROM rows LIMIT 1", {"rows": ROWS}, "it")
-    assert found.column(0).to_pylist() == [answer]
+def test_moderately_growing_texts_are_allowed(sql: str, answer: str | None) -> None:
+    result = duck.run(f"SELECT {output(sql)} AS it FROM rows LIMIT 1", {"rows": ROWS}, "it")
+    assert result.column(0).to_pylist() == [answer]
 
 
 @pytest.mark.parametrize(
     "sql", ["replace(repeat('a', 9000), 'a', repeat('b', 9000))", "regexp_replace(repeat('a', 9000), 'a', 'bcd')"]
 )
-def test_constants_that_would_explode_are_refused(sql: str) -> None:
+def test_exploding_constants_are_rejected(sql: str) -> None:
     with pytest.raises(Exception, match="may add more than 10,000 characters"):
         output(sql)
 
@@ -102,15 +102,15 @@ import re, pyarrow as pa
 from tureen.evaluation import duck
 from tests.matching.test_limits import output
 rows = pa.table({"id": range(2_000), "text": ["x" * 9_900] * 2_000})
-made = [output(f"length(concat(rpad(text, 10000, 'a{n}'), rpad(text, 10000, 'b{n}')))") for n in range(20)]
-sql = ", ".join(f"{one} AS c{n}" for n, one in enumerate(made))
-found = duck.run(f"SELECT {sql} FROM rows", {"rows": rows}, "it")
-assert {column[-1].as_py() for column in found.columns} == {20_000}
+lengths = [output(f"length(concat(rpad(text, 10000, 'a{n}'), rpad(text, 10000, 'b{n}')))") for n in range(20)]
+sql = ", ".join(f"{length} AS c{n}" for n, length in enumerate(lengths))
+result = duck.run(f"SELECT {sql} FROM rows", {"rows": rows}, "it")
+assert {column[-1].as_py() for column in result.columns} == {20_000}
 print(int(re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read()).group(1)) >> 10)
 """
 
 
-def test_many_texts_are_made_of_few_rows_at_a_time() -> None:
-    """Of all rows at a time, 80 texts of 10,000 characters each would take more than 1 GB."""
-    done = subprocess.run([sys.executable, "-c", MANY_TEXTS], capture_output=True, text=True, check=True)
-    assert int(done.stdout) < 800, "MiB"
+def test_many_long_texts_are_created_in_small_batches() -> None:
+    """For all rows at a time, 80 texts of 10,000 characters each would take more than 1 GB."""
+    process = subprocess.run([sys.executable, "-c", MANY_TEXTS], capture_output=True, text=True, check=True)
+    assert int(process.stdout) < 800, "MiB"

@@ -1,4 +1,4 @@
-"""Query runs that were merged match as if all of their clauses had been compiled together."""
+"""Merged query runs match as if all of their clauses had been compiled together."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tureen.queries.merging import merge_runs
 from .material import SCHEMA, random_clause
 from .test_twin import SEEDS, SIZES, make
 
-OURS, THEIRS = Buffers(), Buffers()
+MERGED_BUFFERS, COMPILED_BUFFERS = Buffers(), Buffers()
 
 
 @settings(max_examples=200, deadline=None)
 @given(seed=SEEDS, size=SIZES, parts=st.integers(1, 4), some_died=st.booleans(), twice=st.booleans())
-def test_merged_runs_match_as_one(seed: int, size: int, parts: int, some_died: bool, twice: bool) -> None:
+def test_merged_runs_match_like_one_run(seed: int, size: int, parts: int, some_died: bool, twice: bool) -> None:
     rng, rows, block = make(seed, size, indexed=True)
     clauses = [random_clause(rng, rows) for _ in range(rng.choice([1, 10, 40]))]
     ids = sorted(rng.sample(range(10**12), len(clauses)))
@@ -33,26 +33,26 @@ def test_merged_runs_match_as_one(seed: int, size: int, parts: int, some_died: b
     if twice:
         merged = merge_runs([merged, compile_clauses([10**13], [()], SCHEMA)], np.array(live, np.int64))
     assert merged.ids.tolist() == live
-    kept = [clause for number, clause in zip(ids, clauses, strict=True) if number in set(live)]
-    whole = compile_clauses(live, kept, SCHEMA)
-    ours, theirs = match_block(block, merged, OURS), match_block(block, whole, THEIRS)
-    assert ours.batch.equals(theirs.batch)
-    assert ours.failures == theirs.failures
-    assert [_factors(merged, place) for place in range(len(merged))] == [
-        _factors(whole, place) for place in range(len(whole))
+    live_clauses = [clause for number, clause in zip(ids, clauses, strict=True) if number in set(live)]
+    compiled = compile_clauses(live, live_clauses, SCHEMA)
+    cell, expected = match_block(block, merged, MERGED_BUFFERS), match_block(block, compiled, COMPILED_BUFFERS)
+    assert cell.batch.equals(expected.batch)
+    assert cell.failures == expected.failures
+    assert [_factors(merged, position) for position in range(len(merged))] == [
+        _factors(compiled, position) for position in range(len(compiled))
     ]
-    again = QueryRun.from_buffer(merged.to_buffer())
-    assert match_block(block, again, OURS).batch.equals(theirs.batch)
+    loaded = QueryRun.from_buffer(merged.to_buffer())
+    assert match_block(block, loaded, MERGED_BUFFERS).batch.equals(expected.batch)
 
 
-def _factors(run: QueryRun, place: int) -> list[str]:
-    return sorted(map(repr, run.clause(place)))
+def _factors(run: QueryRun, position: int) -> list[str]:
+    return sorted(map(repr, run.clause(position)))
 
 
-def test_what_nobody_uses_any_more_is_left_out() -> None:
+def test_unused_factors_are_dropped() -> None:
     runs = [compile_clauses([number], [(Within("i", (Interval(number, number),)),)], SCHEMA) for number in range(50)]
     merged = merge_runs(runs, np.array([7]))
     assert (merged.factors, len(merged.arrays.high)) == (1, 2 + 3)
     assert merged.clause(0) == runs[7].clause(0)
     both = merge_runs([runs[3], compile_clauses([9], [runs[3].clause(0)], SCHEMA)])
-    assert both.factors == 1, "a factor that both have is there once"
+    assert both.factors == 1, "equal factors are merged"

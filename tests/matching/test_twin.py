@@ -1,4 +1,4 @@
-"""Matching, selecting and evaluating give what the plain twin gives."""
+"""Matching, selecting and evaluating agree with the plain twin."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ def make(seed: int, size: int, *, indexed: bool) -> tuple[random.Random, list[di
 
 @settings(max_examples=150, deadline=None)
 @given(seed=SEEDS, size=SIZES)
-def test_an_index_sorts_each_column(seed: int, size: int) -> None:
+def test_index_sorts_each_column(seed: int, size: int) -> None:
     _, rows, block = make(seed, size, indexed=True)
     for name in SCHEMA.names:
-        known = [number for number, row in enumerate(rows) if row[name] is not None]
+        present = [number for number, row in enumerate(rows) if row[name] is not None]
         index = block.indexed(name)
-        expected = sorted(known, key=lambda number: order_key(key(rows[number][name], SCALES[name])))
+        expected = sorted(present, key=lambda number: order_key(key(rows[number][name], SCALES[name])))
         expected += [number for number, row in enumerate(rows) if row[name] is None]
         assert index.perm.tolist() == expected, name
         assert index.rank[index.perm].tolist() == list(range(size))
-        assert index.valid == len(known)
+        assert index.valid == len(present)
         assert index.perm.dtype == index.rank.dtype == np.uint16
 
 
@@ -68,26 +68,26 @@ def test_match_select_and_twin_agree(seed: int, size: int, indexed: bool, tuning
     reader = CellReader(cell.batch, size)
     first, last = sorted((rng.choice([0, rng.randint(0, size)]), rng.choice([size, rng.randint(0, size)])))
     expected = {number: rows_of(clause, rows, SCALES) for number, clause in zip(ids, clauses, strict=True)}
-    assert set(cell.failures) == {number for number, found in expected.items() if found is None}
-    assert reader.clauses.tolist() == [number for number, found in expected.items() if found]
+    assert set(cell.failures) == {number for number, matches in expected.items() if matches is None}
+    assert reader.clauses.tolist() == [number for number, matches in expected.items() if matches]
     for number, clause in zip(ids, clauses, strict=True):
-        found = expected[number]
-        if found is None:
+        matches = expected[number]
+        if matches is None:
             with pytest.raises(QueryFailed):
                 select(block, clause)
             assert reader.rows_of(number).tolist() == []
             continue
-        inside = [row for row in found if first <= row < last]
-        assert reader.rows_of(number).tolist() == found, clause
-        assert reader.count_of(number) == len(found)
+        inside = [row for row in matches if first <= row < last]
+        assert reader.rows_of(number).tolist() == matches, clause
+        assert reader.count_of(number) == len(matches)
         assert reader.rows_of(number, first, last).tolist() == inside
-        assert select(block, clause).tolist() == found, clause
+        assert select(block, clause).tolist() == matches, clause
         assert Selector(clause, SCHEMA).rows(block, first, last).tolist() == inside
 
 
 @settings(max_examples=80, deadline=None)
 @given(seed=SEEDS, size=SIZES, indexed=st.booleans())
-def test_holds_is_the_twin_for_all_rows(seed: int, size: int, indexed: bool) -> None:
+def test_holds_agrees_with_the_twin(seed: int, size: int, indexed: bool) -> None:
     rng, rows, block = make(seed, size, indexed=indexed)
     for _ in range(10):
         predicate = rng.choice([random_within, random_derived])(rng, rows)
@@ -97,7 +97,7 @@ def test_holds_is_the_twin_for_all_rows(seed: int, size: int, indexed: bool) -> 
 
 @settings(max_examples=100, deadline=None)
 @given(seed=SEEDS)
-def test_a_compiled_clause_can_be_read_back(seed: int) -> None:
+def test_compiled_clauses_can_be_read_back(seed: int) -> None:
     rng, rows, _ = make(seed, 60, indexed=False)
     clauses: list[Clause] = [random_clause(rng, rows) for _ in range(20)]
     run = compile_clauses(range(20), clauses, SCHEMA)

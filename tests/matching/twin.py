@@ -26,7 +26,7 @@ Row = dict[str, Any]
 
 
 class Raised(Exception):
-    """The predicate cannot be computed for this row."""
+    """The predicate cannot be evaluated on a row."""
 
 
 OPAQUE: dict[str, Callable[[Row], bool | None]] = {
@@ -34,7 +34,7 @@ OPAQUE: dict[str, Callable[[Row], bool | None]] = {
     "10 // i > 2": lambda row: _divide(row["i"]),
     "s || 'x' = 'ax' OR flag": lambda row: _either(_joined(row["s"]), row["flag"]),
 }
-"""What the opaque expressions of these tests mean."""
+"""The opaque expressions of these tests in Python."""
 
 COLUMNS = {"i % 2 = 0": ("i",), "10 // i > 2": ("i",), "s || 'x' = 'ax' OR flag": ("flag", "s")}
 
@@ -56,7 +56,7 @@ def _either(left: bool | None, right: bool | None) -> bool | None:
 
 
 def order_key(value: Any) -> Any:
-    """What Python compares as Spark compares the value."""
+    """A value that Python compares as Spark compares `value`."""
     if isinstance(value, float):
         return (1, 0.0) if math.isnan(value) else (0, value + 0.0)
     if isinstance(value, str):
@@ -79,14 +79,14 @@ def key(value: Any, scale: int = 0) -> Any:
 
 
 def _in(interval: Interval, value: Any) -> bool:
-    mine = order_key(value)
+    order = order_key(value)
     if interval.low is not None:
         low = order_key(interval.low)
-        if mine < low or (mine == low and interval.low_open):
+        if order < low or (order == low and interval.low_open):
             return False
     if interval.high is not None:
         high = order_key(interval.high)
-        if mine > high or (mine == high and interval.high_open):
+        if order > high or (order == high and interval.high_open):
             return False
     return True
 
@@ -124,18 +124,18 @@ def _compare(predicate: Compare, left: Any, right: Any) -> bool:
 
 
 def true_for(predicate: Predicate, row: Row, scales: dict[str, int]) -> bool:
-    """Whether a predicate is TRUE for a row; raises if the row does not let it be computed."""
+    """Whether a predicate is TRUE for a row; raises Raised if it cannot be evaluated."""
     match predicate:
         case Within(column, intervals):
             value = row[column]
-            return value is not None and any(_in(one, key(value, scales.get(column, 0))) for one in intervals)
+            return value is not None and any(_in(interval, key(value, scales.get(column, 0))) for interval in intervals)
         case IsNull(column):
             return row[column] is None
         case Like(column, pattern, escape, negated):
             return row[column] is not None and _like(row[column], pattern, escape) != negated
         case Compare(left, _, right):
-            known = row[left] is not None and row[right] is not None
-            return known and _compare(predicate, row[left], row[right])
+            present = row[left] is not None and row[right] is not None
+            return present and _compare(predicate, row[left], row[right])
         case Opaque(sql, _):
             return OPAQUE[sql](row) is True
         case AllOf(parts):
@@ -145,7 +145,7 @@ def true_for(predicate: Predicate, row: Row, scales: dict[str, int]) -> bool:
 
 
 def _without_raising(parts: Sequence[Predicate], row: Row, scales: dict[str, int], *, decisive: bool) -> bool:
-    """Parts combined by AND or OR: one that decides for the row makes those that raise harmless."""
+    """Parts combined by AND or OR: a decisive part makes errors of the others irrelevant."""
     raised = False
     for part in parts:
         try:

@@ -1,7 +1,7 @@
-"""Finding buckets, compiled: which keys of the queries the rows of a block have.
+"""Compiled loops that find buckets: which keys of the queries occur in the rows of a block.
 
-A block's rows are sorted by the access column and so are the buckets' keys, so one galloping merge finds which rows
-reach which bucket; it needs no hash table and treats texts as it treats numbers.
+Both a block's rows and the buckets' keys are sorted by the access column, so one galloping merge finds which rows reach
+which bucket. It needs no hash table, and treats texts like numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tureen.stems.sort_kernels import (
     VALID,
     WIDE,
     Int,
-    Keys,
+    KeyAddresses,
     below_cut,
     compiled,
     cut_rank,
@@ -28,11 +28,11 @@ from tureen.stems.sort_kernels import (
 
 
 @compiled
-def find_buckets(column: np.ndarray, keys: Keys, cuts: np.ndarray, hits: np.ndarray) -> Int:
-    """Which buckets the rows of a block reach, and with which ranks; give their number.
+def find_buckets(column: np.ndarray, keys: KeyAddresses, cuts: np.ndarray, hits: np.ndarray) -> Int:
+    """Find the buckets that the rows of a block reach, with the ranks of these rows; returns their number.
 
     `cuts` are the cut points of one column's buckets. A row of `hits` becomes the number of a bucket among these, and
-    the first and the last (exclusive) rank of its rows. Both sides gallop: it costs what the shorter one costs.
+    the first and the last (exclusive) rank of its rows. Both sides gallop, so the cost is that of the shorter side.
     """
     if column[KIND] == TEXT or column[KIND] == WIDE:
         return _find_any(column, keys, cuts, hits)
@@ -40,15 +40,15 @@ def find_buckets(column: np.ndarray, keys: Keys, cuts: np.ndarray, hits: np.ndar
 
 
 @compiled
-def _find_numbers(column: np.ndarray, keys: Keys, cuts: np.ndarray, hits: np.ndarray) -> Int:
-    """Find buckets of numbers, whose keys are all compared as 64-bit integers."""
+def _find_numbers(column: np.ndarray, keys: KeyAddresses, cuts: np.ndarray, hits: np.ndarray) -> Int:
+    """Find buckets by 64-bit integer keys."""
     kind, data, valid = column[KIND], column[DATA], column[VALID]
     perm = numba.carray(pointer(column[PERM]), max(valid, 1), np.uint16)
     high = numba.carray(pointer(keys.high), cuts[cuts.size - 1] + 2, np.int64)
     values = np.empty(valid, np.int64)
     for i in range(valid):
         values[i] = key_at(kind, data, np.int64(perm[i]))
-    rank, bucket, found = np.int64(0), np.int64(0), np.int64(0)
+    rank, bucket, hit_count = np.int64(0), np.int64(0), np.int64(0)
     while rank < valid and bucket < cuts.size:
         value = values[rank]
         if high[cuts[bucket] + 1] <= value:
@@ -66,27 +66,27 @@ def _find_numbers(column: np.ndarray, keys: Keys, cuts: np.ndarray, hits: np.nda
                     last = middle
             bucket = first
             continue
-        least, limit = high[cuts[bucket]], high[cuts[bucket] + 1]
-        while rank < valid and values[rank] < least:
+        lower, upper = high[cuts[bucket]], high[cuts[bucket] + 1]
+        while rank < valid and values[rank] < lower:
             rank += 1
         end = rank
-        while end < valid and values[end] < limit:
+        while end < valid and values[end] < upper:
             end += 1
         if end > rank:
-            hits[found, 0], hits[found, 1], hits[found, 2] = bucket, rank, end
-            found += 1
+            hits[hit_count, 0], hits[hit_count, 1], hits[hit_count, 2] = bucket, rank, end
+            hit_count += 1
         rank = end
         bucket += 1
-    return found
+    return hit_count
 
 
 @compiled
-def _find_any(column: np.ndarray, keys: Keys, cuts: np.ndarray, hits: np.ndarray) -> Int:
-    """Find buckets of texts and wide DECIMALs."""
+def _find_any(column: np.ndarray, keys: KeyAddresses, cuts: np.ndarray, hits: np.ndarray) -> Int:
+    """Find buckets by texts and wide DECIMALs."""
     kind, data, offsets, perm_at, valid = column[KIND], column[DATA], column[OFFSETS], column[PERM], column[VALID]
     perm = numba.carray(pointer(perm_at), max(valid, 1), np.uint16)
     rank: Int = np.int64(0)
-    bucket, found = np.int64(0), np.int64(0)
+    bucket, hit_count = np.int64(0), np.int64(0)
     while rank < valid and bucket < cuts.size:
         row = np.int64(perm[rank])
         if not below_cut(kind, data, offsets, row, np.int64(cuts[bucket]) + 1, keys):
@@ -105,14 +105,14 @@ def _find_any(column: np.ndarray, keys: Keys, cuts: np.ndarray, hits: np.ndarray
             bucket = first
             continue
         cut = np.int64(cuts[bucket])
-        # The first row not below the key is mostly this one, and the next is mostly beyond it.
+        # This row is mostly the first that is not below the key, and the next is mostly beyond it.
         if below_cut(kind, data, offsets, row, cut, keys):
             rank = cut_rank(kind, data, offsets, perm_at, valid, rank, cut, keys)
         end = rank
         if rank < valid and below_cut(kind, data, offsets, np.int64(perm[rank]), cut + 1, keys):
             end = cut_rank(kind, data, offsets, perm_at, valid, rank + 1, cut + 1, keys)
-            hits[found, 0], hits[found, 1], hits[found, 2] = bucket, rank, end
-            found += 1
+            hits[hit_count, 0], hits[hit_count, 1], hits[hit_count, 2] = bucket, rank, end
+            hit_count += 1
         rank = end
         bucket += 1
-    return found
+    return hit_count

@@ -1,8 +1,7 @@
-"""Clauses over a block, compiled.
+"""Compiled loops that match clauses with a block, column-major: for each clause in turn, all rows of the block.
 
-Column-major: for each clause in turn, all rows of the block at once. (Row-major, a bitmap of clauses per
-tuple, is CACQ's lineage, §2.2.) The sizes of all factors are known exactly before any work is done, so a
-clause is empty at once, or a short list of candidates to check, or an AND of bitmaps.
+(Row-major, a bitmap of clauses per tuple, is CACQ's lineage, §2.2.) The sizes of all factors are known exactly before
+any work is done, so a clause is known to be empty, or is matched by a short list of candidates or an AND of bitmaps.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ class Ranges(NamedTuple):
     ranks: np.ndarray
 
 
-class Output(NamedTuple):
-    """Where entries are written: clause ids, numbers of rows, byte offsets into the containers."""
+class CellOutput(NamedTuple):
+    """The arrays that entries are written to: clause ids, numbers of rows, byte offsets, containers."""
 
     clause: np.ndarray
     rows: np.ndarray
@@ -57,7 +56,7 @@ def count_factor(ranges: Ranges, factor: Int) -> Int:
 
 @compiled
 def count_factors(ranges: Ranges, factors: np.ndarray, counts: np.ndarray) -> None:
-    """The numbers of rows of some factors."""
+    """Count the rows of the given factors."""
     for i in range(factors.size):
         counts[factors[i]] = count_factor(ranges, factors[i])
 
@@ -77,7 +76,7 @@ def in_factor(ranges: Ranges, factor: Int, rank: Int) -> Int:
 
 @compiled
 def list_factor(table: np.ndarray, ranges: Ranges, factor: Int, rows: np.ndarray) -> Int:
-    """The rows of a factor, in no order; give their number."""
+    """List the rows of a factor, in no order; returns their number."""
     column = ranges.column[factor]
     perm = numba.carray(pointer(table[column, PERM]), table[column, ROWS], np.uint16)
     count = 0
@@ -89,23 +88,23 @@ def list_factor(table: np.ndarray, ranges: Ranges, factor: Int, rows: np.ndarray
 
 
 @compiled
-def keep_factor(table: np.ndarray, ranges: Ranges, factor: Int, rows: np.ndarray, count: Int) -> Int:
-    """Keep those of the first `count` rows that the factor lets through; give their number."""
+def filter_by_factor(table: np.ndarray, ranges: Ranges, factor: Int, rows: np.ndarray, count: Int) -> Int:
+    """Filter the first `count` rows by a factor; returns how many remain."""
     column = ranges.column[factor]
     rank = numba.carray(pointer(table[column, RANK]), table[column, ROWS], np.uint16)
     begin = ranges.start[factor]
-    left = np.int64(0)
+    remaining = np.int64(0)
     if ranges.start[factor + 1] - begin == 1:
         low, high = ranges.ranks[ranges.low[begin]], ranges.ranks[ranges.high[begin]]
         for i in range(count):
-            mine = np.int64(rank[rows[i]])
-            rows[left] = rows[i]
-            left += np.int64((mine >= low) & (mine < high))
+            row_rank = np.int64(rank[rows[i]])
+            rows[remaining] = rows[i]
+            remaining += np.int64((row_rank >= low) & (row_rank < high))
     else:
         for i in range(count):
-            rows[left] = rows[i]
-            left += np.int64(in_factor(ranges, factor, np.int64(rank[rows[i]])))
-    return left
+            rows[remaining] = rows[i]
+            remaining += np.int64(in_factor(ranges, factor, np.int64(rank[rows[i]])))
+    return remaining
 
 
 @compiled
@@ -117,19 +116,19 @@ def _candidates(
     derived: np.ndarray,
     rows: np.ndarray,
 ) -> Int:
-    """The rows of the factor `access` that all other factors let through, in no order; give their number."""
-    known = ranges.column.size
+    """List the rows of the factor `access` that pass all other factors, in no order; returns their number."""
+    range_factors = ranges.column.size
     count = list_factor(table, ranges, access, rows)
     for k in range(factors.size):
         factor = factors[k]
-        if factor >= known:
-            left = np.int64(0)
+        if factor >= range_factors:
+            remaining = np.int64(0)
             for i in range(count):
-                rows[left] = rows[i]
-                left += np.int64(has_bit(derived[factor - known], np.int64(rows[i])))
-            count = left
+                rows[remaining] = rows[i]
+                remaining += np.int64(has_bit(derived[factor - range_factors], np.int64(rows[i])))
+            count = remaining
         elif factor != access:
-            count = keep_factor(table, ranges, factor, rows, count)
+            count = filter_by_factor(table, ranges, factor, rows, count)
     return count
 
 
@@ -143,7 +142,7 @@ def _and_factor(
     prefixes: Prefixes,
     union: np.ndarray,
 ) -> None:
-    """AND a factor into a bitmap, or start a fresh one with it."""
+    """AND a factor into a bitmap, or initialize a fresh bitmap with it."""
     column = ranges.column[factor]
     perm = numba.carray(pointer(table[column, PERM]), table[column, ROWS], np.uint16)
     begin, end = ranges.start[factor], ranges.start[factor + 1]
@@ -172,22 +171,22 @@ def _and_clause(
     union: np.ndarray,
     block_rows: Int,
 ) -> Int:
-    """The bitmap of a clause with at least one factor; give its number of rows."""
-    known = ranges.column.size
+    """Compute the bitmap of a clause with at least one factor; returns its number of rows."""
+    range_factors = ranges.column.size
     fresh = True
     for k in range(factors.size):
         factor = factors[k]
-        # A factor that lets every row through is passed over, unless nothing else would fill the bitmap.
+        # A factor that holds for every row is skipped, unless no other one would fill the bitmap.
         if counts[factor] == block_rows and not (fresh and k == factors.size - 1):
             continue
-        if factor < known:
+        if factor < range_factors:
             _and_factor(words, fresh, table, ranges, factor, prefixes, union)
         elif fresh:
-            words[:] = derived[factor - known]
+            words[:] = derived[factor - range_factors]
         else:
-            other = derived[factor - known]
+            bitmap = derived[factor - range_factors]
             for i in range(words.size):
-                words[i] &= other[i]
+                words[i] &= bitmap[i]
         fresh = False
     if factors.size == 1:
         return np.int64(counts[factors[0]])
@@ -195,11 +194,18 @@ def _and_clause(
 
 
 @compiled
-def _write(
-    output: Output, done: Int, clause: Int, count: Int, listed: bool, rows: np.ndarray, words: np.ndarray, limit: Int
+def _write_entry(
+    output: CellOutput,
+    entries: Int,
+    clause: Int,
+    count: Int,
+    listed: bool,
+    rows: np.ndarray,
+    words: np.ndarray,
+    limit: Int,
 ) -> Int:
-    """Write an entry, whose rows are listed in ascending order or are a bitmap; give the number of entries."""
-    used = output.offset[done] >> 3
+    """Write an entry, whose rows are an ascending list or a bitmap; returns the number of entries."""
+    used = output.offset[entries] >> 3
     if count <= limit:
         if not listed:
             list_bits(words, rows)
@@ -216,25 +222,32 @@ def _write(
                 set_bit(words, np.int64(rows[i]))
         output.words[used : used + words.size] = words
         used += words.size
-    output.clause[done] = clause
-    output.rows[done] = count
-    output.offset[done + 1] = used << 3
-    return done + 1
+    output.clause[entries] = clause
+    output.rows[entries] = count
+    output.offset[entries + 1] = used << 3
+    return entries + 1
 
 
 @compiled
 def _write_staged(
-    staged: Staged, waiting: Int, before: Int, ids: np.ndarray, output: Output, done: Int, words: np.ndarray, limit: Int
+    staged: Staged,
+    next_staged: Int,
+    before: Int,
+    ids: np.ndarray,
+    output: CellOutput,
+    entries: Int,
+    words: np.ndarray,
+    limit: Int,
 ) -> tuple[Int, Int]:
-    """Write the staged matches of clauses that stand before another, as far as there is room.
+    """Write the staged matches of clauses at positions below `before`, as far as there is room.
 
-    Gives the next of them, and the number of entries.
+    Returns the next staged match, and the number of entries.
     """
     room = output.words.size - words.size
     halves = output.words.view(np.uint16)
-    used = output.offset[done] >> 3
-    while waiting < staged.marks.size and used <= room:
-        clause, begin = staged.marks[waiting] >> 32, staged.marks[waiting] & 0xFFFF_FFFF
+    used = output.offset[entries] >> 3
+    while next_staged < staged.marks.size and used <= room:
+        clause, begin = staged.marks[next_staged] >> 32, staged.marks[next_staged] & 0xFFFF_FFFF
         if clause >= before:
             break
         count = np.int64(staged.ids[begin]) + 1
@@ -250,17 +263,17 @@ def _write_staged(
             for i in range(count):
                 set_bit(bitmap, np.int64(staged.ids[begin + 1 + i]))
             used += words.size
-        output.clause[done] = ids[clause]
-        output.rows[done] = count
-        done += 1
-        output.offset[done] = used << 3
-        waiting += 1
-    return waiting, done
+        output.clause[entries] = ids[clause]
+        output.rows[entries] = count
+        entries += 1
+        output.offset[entries] = used << 3
+        next_staged += 1
+    return next_staged, entries
 
 
 @compiled
 def _smallest(factors: np.ndarray, counts: np.ndarray) -> Int:
-    """That of a clause's factors that has the fewest rows."""
+    """The factor of a clause with the fewest rows."""
     access = factors[0]
     for k in range(1, factors.size):
         if counts[factors[k]] < counts[access]:
@@ -269,8 +282,8 @@ def _smallest(factors: np.ndarray, counts: np.ndarray) -> Int:
 
 
 @compiled
-def _are_ranges(factors: np.ndarray, ranges: Int) -> bool:
-    """Whether all of a clause's factors are in the index."""
+def _are_all_ranges(factors: np.ndarray, ranges: Int) -> bool:
+    """Whether all of a clause's factors are ranges, which the index answers."""
     highest = factors[0]
     for k in range(1, factors.size):
         highest = max(highest, factors[k])
@@ -278,12 +291,12 @@ def _are_ranges(factors: np.ndarray, ranges: Int) -> bool:
 
 
 @compiled
-def _leave_out(output: Output, done: Int, clause: Int, count: Int) -> Int:
-    """Write an entry without a container, and give the number of entries."""
-    output.clause[done] = clause
-    output.rows[done] = count
-    output.offset[done + 1] = output.offset[done]
-    return done + 1
+def _write_count(output: CellOutput, entries: Int, clause: Int, count: Int) -> Int:
+    """Write an entry without a container; returns the number of entries."""
+    output.clause[entries] = clause
+    output.rows[entries] = count
+    output.offset[entries + 1] = output.offset[entries]
+    return entries + 1
 
 
 @compiled
@@ -303,13 +316,13 @@ def match_clauses(
     short: Int,
     dense: Int,
     block_rows: Int,
-    output: Output,
+    output: CellOutput,
 ) -> bool:
     """Match the visited clauses with a block, and write them and the staged ones, until all are done or output is full.
 
-    `state` has the numbers of visited clauses, of staged ones and of entries that are done. A clause whose `settled`
-    is not negative has its whole answer in that derived bitmap. All marks of the staged ones are there, in order. A
-    clause of ranges alone with more than `dense` rows has an entry without a container.
+    `state` has the numbers of visited clauses and of staged matches that are done, and of entries. A clause whose
+    `settled` is not negative has its rows in that derived bitmap. The marks of the staged matches are sorted. A clause
+    of ranges only with more than `dense` rows gets an entry without a container.
     """
     width = derived.shape[1]
     limit = list_limit(block_rows)
@@ -317,23 +330,23 @@ def match_clauses(
     words = np.empty(width, np.uint64)
     union = np.empty(width, np.uint64)
     marks = np.zeros(width, np.uint64)
-    place, waiting, done = state[0], state[1], state[2]
+    next_visit, next_staged, entries = state[0], state[1], state[2]
     while True:
-        q = np.int64(visited[place]) if place < visited.size else np.int64(ids.size)
-        if waiting < staged.marks.size and (staged.marks[waiting] >> 32) < q:
-            waiting, done = _write_staged(staged, waiting, q, ids, output, done, words, limit)
-        if (output.offset[done] >> 3) + width > output.words.size:
-            state[0], state[1], state[2] = place, waiting, done
+        q = np.int64(visited[next_visit]) if next_visit < visited.size else np.int64(ids.size)
+        if next_staged < staged.marks.size and (staged.marks[next_staged] >> 32) < q:
+            next_staged, entries = _write_staged(staged, next_staged, q, ids, output, entries, words, limit)
+        if (output.offset[entries] >> 3) + width > output.words.size:
+            state[0], state[1], state[2] = next_visit, next_staged, entries
             return False
-        if place == visited.size:
-            state[0], state[1], state[2] = place, waiting, done
+        if next_visit == visited.size:
+            state[0], state[1], state[2] = next_visit, next_staged, entries
             return True
-        place += 1
-        answer = settled[q] if settled.size else -1
+        next_visit += 1
+        bitmap = settled[q] if settled.size else -1
         factors = clause_factor[clause_start[q] : clause_start[q + 1]]
         listed = False
-        if answer >= 0:
-            words[:] = derived[answer]
+        if bitmap >= 0:
+            words[:] = derived[bitmap]
             count = count_bits(words)
         elif factors.size == 0:
             fill_bits(words, block_rows)
@@ -342,9 +355,9 @@ def match_clauses(
             access = _smallest(factors, counts)
             if counts[access] == 0:
                 continue
-            indexed = _are_ranges(factors, ranges.column.size)
+            indexed = _are_all_ranges(factors, ranges.column.size)
             if factors.size == 1 and indexed and counts[access] > dense:
-                done = _leave_out(output, done, ids[q], counts[access])
+                entries = _write_count(output, entries, ids[q], counts[access])
                 continue
             listed = access < ranges.column.size and counts[access] <= short
             if listed:
@@ -356,7 +369,7 @@ def match_clauses(
                     _and_clause(words, table, ranges, factors, counts, prefixes, derived, union, block_rows)
                 )
                 if indexed and count > dense:
-                    done = _leave_out(output, done, ids[q], count)
+                    entries = _write_count(output, entries, ids[q], count)
                     continue
         if count:
-            done = _write(output, done, ids[q], count, listed, rows, words, limit)
+            entries = _write_entry(output, entries, ids[q], count, listed, rows, words, limit)

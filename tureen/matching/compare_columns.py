@@ -40,7 +40,7 @@ _EXACT_DIGITS = 15
 
 
 def compare(predicate: Compare, block: Block) -> npt.NDArray[np.bool_]:
-    """For which rows the comparison is true; what is said of rows with a NULL on either side means nothing."""
+    """Whether the comparison is true for each row; undefined for rows with a NULL on either side."""
     if predicate.domain == "string":
         left, right = block.column(predicate.left), block.column(predicate.right)
         return truths_of(_ARROW_OPERATORS[predicate.op](left, right))
@@ -54,8 +54,8 @@ def _integers(predicate: Compare, block: Block) -> tuple[Any, Any]:
     offset = int(predicate.offset)
     if offset == 0:
         return left, right
-    most = (1 << predicate.limit - 1) - 1
-    beyond = (right > most - offset) | (right < -most - 1 - offset)
+    greatest = (1 << predicate.limit - 1) - 1
+    beyond = (right > greatest - offset) | (right < -greatest - 1 - offset)
     # Where the left side is NULL, Spark never computes the right one.
     for name in (predicate.left, predicate.right):
         nulls = block.nulls(name)
@@ -65,7 +65,7 @@ def _integers(predicate: Compare, block: Block) -> tuple[Any, Any]:
             f"{predicate.right} {'+' if offset > 0 else '-'} {abs(offset)} does not fit in "
             f"{predicate.limit} bits for some tuple"
         )
-    # The offset itself may need more bits than one word has, if every sum that counts fits in one.
+    # The offset itself may exceed 64 bits, as long as every sum fits.
     wrapped = np.array((offset + (1 << 63)) % (1 << 64) - (1 << 63), np.int64)
     return left, right + wrapped
 
@@ -86,7 +86,7 @@ def _as_double(block: Block, name: str) -> npt.NDArray[np.float64]:
         return block.keys(name).astype(np.float64)
     scale = column.type.scale
     if column.type.precision <= _EXACT_DIGITS:
-        # Both numbers are exact doubles, so the quotient is the double next to the decimal.
+        # Both numbers are exact doubles, so the quotient is the double nearest to the decimal.
         quotients: npt.NDArray[np.float64] = block.keys(name).astype(np.float64) / 10.0**scale
         return quotients
     return np.array([float(value.as_py() or 0) for value in column], np.float64)
@@ -96,7 +96,9 @@ def _decimals(predicate: Compare, block: Block) -> tuple[Any, Any]:
     names = (predicate.left, predicate.right)
     scales = [_scale(block.column(name).type) for name in names]
     scale = max(scales)
-    left, right = (_unscaled(block, name) * 10 ** (scale - mine) for name, mine in zip(names, scales, strict=True))
+    left, right = (
+        _unscaled(block, name) * 10 ** (scale - column_scale) for name, column_scale in zip(names, scales, strict=True)
+    )
     offset = Decimal(str(predicate.offset)).scaleb(scale)
     if offset != offset.to_integral_value():
         shift = -int(offset.as_tuple().exponent)
@@ -109,7 +111,7 @@ def _scale(kind: pa.DataType) -> int:
 
 
 def _unscaled(block: Block, name: str) -> npt.NDArray[Any]:
-    """The unscaled values as Python integers, which have no end."""
+    """The unscaled values as Python integers, which do not overflow."""
     column = block.column(name)
     if not pa.types.is_decimal(column.type) or column.type.precision <= 18:
         return block.keys(name).astype(object)

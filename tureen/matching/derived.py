@@ -1,4 +1,4 @@
-"""Derived factors over a block: each evaluated once, whatever the number of clauses that contain it."""
+"""Derived factors over a block: each is evaluated once for all clauses that contain it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _NONE_SETTLED: npt.NDArray[np.int32] = np.empty(0, np.int32)
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Derived:
-    """The bitmaps of derived factors, and of clauses that were evaluated on their own.
+    """The bitmaps of derived factors, and of clauses that were evaluated separately.
 
-    `settled[q]` is the number of the bitmap that is the whole answer of clause `q`, or -1; it is empty where no
-    clause was evaluated on its own. `failures` has the errors of clauses that raised.
+    `settled[q]` is the number of the bitmap with the rows of clause `q`, or -1; it is empty if no clause was evaluated
+    separately. `failures` has the errors of clauses that raised.
     """
 
     words: npt.NDArray[Any]
@@ -40,30 +40,30 @@ def derive(
     ranks: npt.NDArray[Any] | None,
     buffers: Buffers,
 ) -> Derived:
-    """The bitmaps of the derived factors, and their numbers of rows in `counts`.
+    """Compute the bitmaps of the derived factors, and write their numbers of rows to `counts`.
 
-    A factor is evaluated on the rows that some clause asks it about, as far as those are easily known. So it may raise
-    on a row that no clause asks about: each clause that contains it is then evaluated on its own, on the rows that its
-    other factors let through, and its answer takes a bitmap of its own. Without `ranks` it is asked about all rows.
+    A factor is evaluated on the rows that matter to some clause, as far as those are easily known; without `ranks`, on
+    all rows. So it may raise on a row that matters to no clause: each clause that contains it is then evaluated
+    separately, on the rows that pass its other factors, and gets a bitmap of its own.
     """
     size = len(run.derived_texts)
     words = buffers.take("derived", size * width, np.uint64)[: size * width].reshape(size, width)
-    alone: set[int] = set()
+    separate: set[int] = set()
     for number in range(size):
         try:
-            mask = _holds_where_asked(block, run, number, counts, ranks)
+            mask = _evaluate_factor(block, run, number, counts, ranks)
         except QueryFailed:
-            # It counts as empty, so that a clause that fails for it has no entry.
+            # It counts as empty, so that a clause that fails because of it has no entry.
             counts[run.factors + number] = 0
             words[number] = np.uint64(0)
-            alone.update(run.users[number])
+            separate.update(run.users[number])
         else:
             counts[run.factors + number] = pack_mask(address_of(mask), block.rows, words[number])
-    if not alone:
+    if not separate:
         return Derived(words, _NONE_SETTLED, {})
     settled, failures = np.full(len(run), -1, np.int32), {}
-    answers = np.empty((len(alone), width), np.uint64)
-    for place, position in enumerate(sorted(alone)):
+    answers = np.empty((len(separate), width), np.uint64)
+    for bitmap, position in enumerate(sorted(separate)):
         try:
             rows = select(block, run.clause(position))
         except QueryFailed as error:
@@ -71,27 +71,27 @@ def derive(
             continue
         mask = np.zeros(block.rows, np.bool_)
         mask[rows] = True
-        pack_mask(address_of(mask), block.rows, answers[place])
-        settled[position] = size + place
+        pack_mask(address_of(mask), block.rows, answers[bitmap])
+        settled[position] = size + bitmap
     return Derived(np.concatenate([words, answers]), settled, failures)
 
 
-def _holds_where_asked(
+def _evaluate_factor(
     block: Block, run: QueryRun, number: int, counts: npt.NDArray[Any], ranks: npt.NDArray[Any] | None
 ) -> npt.NDArray[np.bool_]:
-    """For which rows a derived factor holds, of those that the most selective of its partners let through."""
+    """Evaluate a derived factor on the rows that pass the most selective of its partners in each clause."""
     factor, arrays = run.derived[number], run.arrays
     if ranks is None:
         return holds(factor, block)
     partners = run.partners[number]
-    chosen = {min(some, key=lambda one: int(counts[one])) for some in partners or ()}
-    if partners is None or 2 * sum(int(counts[one]) for one in chosen) > block.rows:
+    chosen = {min(factors, key=lambda partner: int(counts[partner])) for factors in partners or ()}
+    if partners is None or 2 * sum(int(counts[partner]) for partner in chosen) > block.rows:
         return holds(factor, block)
-    asked = np.zeros(block.rows, np.bool_)
-    for one in chosen:
-        perm = block.indexed(run.names[arrays.factor_column[one]]).perm
-        for place in range(arrays.factor_start[one], arrays.factor_start[one + 1]):
-            asked[perm[ranks[arrays.range_low[place]] : ranks[arrays.range_high[place]]]] = True
+    relevant = np.zeros(block.rows, np.bool_)
+    for partner in chosen:
+        perm = block.indexed(run.names[arrays.factor_column[partner]]).perm
+        for interval in range(arrays.factor_start[partner], arrays.factor_start[partner + 1]):
+            relevant[perm[ranks[arrays.range_low[interval]] : ranks[arrays.range_high[interval]]]] = True
     mask = np.zeros(block.rows, np.bool_)
-    mask[narrow((factor,), block, np.flatnonzero(asked))] = True
+    mask[narrow((factor,), block, np.flatnonzero(relevant))] = True
     return mask

@@ -1,8 +1,8 @@
 """Evaluating any predicate over a whole block, one predicate at a time.
 
-This is for what is no range of one column, for rows that have no index yet, and for rows picked out of a
-block. Errors belong to rows: a part that raises on all rows is tried again on the rows that still need it,
-so that `x = 0 OR 10 / x > 3` and `x <> 0 AND 10 / x > 3` do not fail.
+This serves predicates that are not ranges of one column, rows without an index, and selected rows of a block. Errors
+belong to rows: a part that raises is evaluated again on the rows that still need it, so that
+`x = 0 OR 10 / x > 3` and `x <> 0 AND 10 / x > 3` do not fail.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def holds(predicate: Predicate, block: Block) -> Mask:
     """
     match predicate:
         case Within():
-            found = _within_index(predicate, block) if block.has_index(predicate.column) else None
-            return _not_null(_within(predicate, block) if found is None else found, block, predicate.column)
+            indexed = _within_index(predicate, block) if block.has_index(predicate.column) else None
+            return _not_null(_within(predicate, block) if indexed is None else indexed, block, predicate.column)
         case IsNull(column):
             nulls = block.nulls(column)
             return nulls.copy() if nulls.size else np.zeros(block.rows, np.bool_)
@@ -57,24 +57,24 @@ def holds(predicate: Predicate, block: Block) -> Mask:
 
 
 def narrow(parts: Sequence[Predicate], block: Block, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Those of some rows for which every part holds; each part sees only rows that the others let through.
+    """The rows for which every part holds; each part is evaluated only on rows that passed the earlier ones.
 
-    A part that raises waits until the others have narrowed the rows. Since a part that does not raise on some
-    rows does not raise on fewer, the order of the parts makes no difference. Raises if all that are left do.
+    A part that raises is postponed until the others have narrowed the rows. A part that does not raise on a set of rows
+    does not raise on a subset, so the order of the parts makes no difference. Raises if all remaining parts raise.
     """
     pending = list(parts)
     while pending and len(rows):
-        waiting: list[Predicate] = []
+        postponed: list[Predicate] = []
         for part in pending:
             try:
-                rows = rows[holds(part, _only(block, part, rows))]
+                rows = rows[holds(part, _take_rows(block, part, rows))]
             except LimitExceeded:
                 raise
             except QueryFailed:
-                if len(waiting) + 1 == len(pending):
+                if len(postponed) + 1 == len(pending):
                     raise
-                waiting.append(part)
-        pending = waiting
+                postponed.append(part)
+        pending = postponed
     return rows
 
 
@@ -88,31 +88,31 @@ def _any_of(parts: Sequence[Predicate], block: Block) -> Mask:
     mask = np.zeros(block.rows, np.bool_)
     pending = list(parts)
     while pending:
-        waiting: list[Predicate] = []
+        postponed: list[Predicate] = []
         for part in pending:
             rows = np.flatnonzero(~mask)
             if not len(rows):
                 return mask
             try:
-                mask[rows[holds(part, _only(block, part, rows))]] = True
+                mask[rows[holds(part, _take_rows(block, part, rows))]] = True
             except LimitExceeded:
                 raise
             except QueryFailed:
-                if len(waiting) + 1 == len(pending):
+                if len(postponed) + 1 == len(pending):
                     raise
-                waiting.append(part)
-        pending = waiting
+                postponed.append(part)
+        pending = postponed
     return mask
 
 
-def _only(block: Block, predicate: Predicate, rows: npt.NDArray[Any]) -> Block:
-    """A block of only these rows, with the columns that the predicate looks at."""
+def _take_rows(block: Block, predicate: Predicate, rows: npt.NDArray[Any]) -> Block:
+    """A block of these rows only, with the columns that the predicate uses."""
     if len(rows) == block.rows:
         return block
     names = sorted(columns_of(predicate)) or block.columns.schema.names[:1]
     kind = pa.uint16() if rows.dtype == np.uint16 else pa.int64()
-    picked = pa.Array.from_buffers(kind, len(rows), [None, pa.py_buffer(rows)])
-    return Block(block.columns.select(names).take(picked))
+    indices = pa.Array.from_buffers(kind, len(rows), [None, pa.py_buffer(rows)])
+    return Block(block.columns.select(names).take(indices))
 
 
 def _not_null(mask: Mask, block: Block, name: str) -> Mask:
@@ -152,22 +152,22 @@ def _within(predicate: Within, block: Block) -> Mask:
         low, high = ends_of(encoding, interval)
         if low is Edge.TOP or high is Edge.BOTTOM:
             continue
-        mine = np.ones(block.rows, np.bool_)
+        inside = np.ones(block.rows, np.bool_)
         if low is not Edge.BOTTOM:
-            mine &= _not_below(encoding, block, predicate.column, low)
+            inside &= _not_below(encoding, block, predicate.column, low)
         if high is not Edge.TOP:
-            mine &= ~_not_below(encoding, block, predicate.column, high)
-        mask |= mine
+            inside &= ~_not_below(encoding, block, predicate.column, high)
+        mask |= inside
     return mask
 
 
 def _not_below(encoding: Encoding, block: Block, name: str, cut: Cut) -> Mask:
-    """Which rows stand after a cut point; what is said of NULLs means nothing."""
+    """Which rows are not below a cut point; undefined for NULL."""
     mask: Mask
     assert not isinstance(cut, Edge)
     if isinstance(cut, bytes):
-        found = pc.greater_equal(block.column(name), pa.scalar(cut.decode()))
-        mask = truths_of(found)
+        answer = pc.greater_equal(block.column(name), pa.scalar(cut.decode()))
+        mask = truths_of(answer)
     elif encoding is Encoding.WIDE:
         words = stored_values(block.column(name))
         lower, higher = words[:, 0].view(np.uint64), words[:, 1]

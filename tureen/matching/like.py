@@ -1,4 +1,4 @@
-"""LIKE as Spark has it: `%` is any text, `_` one character, both across line ends."""
+"""LIKE as in Spark: `%` matches any text, `_` one character, both including line ends."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 def like(predicate: Like, block: Block) -> npt.NDArray[np.bool_]:
-    """Which rows match (or, negated, do not); what is said of NULLs means nothing."""
+    """Which rows match (or, negated, do not match); undefined for NULL."""
     pattern = regex(predicate.pattern, predicate.escape)
-    # Each distinct value is looked at once; the distinct values serve all patterns over the block.
+    # Each distinct value is matched once; the distinct values are cached for all patterns.
     coded = block.distinct(predicate.column)
     if len(coded.dictionary) == 0:
         return np.zeros(block.rows, np.bool_)
     answers = truths_of(pc.match_substring_regex(coded.dictionary, pattern))
-    found: npt.NDArray[np.bool_] = answers[codes_of(coded)]
-    return ~found if predicate.negated else found
+    matches: npt.NDArray[np.bool_] = answers[codes_of(coded)]
+    return ~matches if predicate.negated else matches
 
 
 @lru_cache(maxsize=4096)
@@ -44,8 +44,7 @@ def regex(pattern: str, escape: str) -> str:
             escaped = next(characters, None)
             if escaped is None or escaped not in ("%", "_", escape):
                 raise QueryFailed(
-                    f"the LIKE pattern '{pattern}' has the escape character '{escape}' before something else",
-                    hint=f"only %, _ and {escape} can be escaped",
+                    f"in the LIKE pattern '{pattern}' the escape character '{escape}' must precede %, _ or {escape}",
                 )
             parts.append(_literal(escaped))
         elif character == "%":

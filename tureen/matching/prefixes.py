@@ -1,6 +1,6 @@
-"""Prefix bitmaps, compiled: for some ranks of a column, the rows that rank below them.
+"""Compiled loops over prefix bitmaps: for selected ranks of a column, the rows of lower rank.
 
-A range of ranks is then one bitmap less another, whatever its size.
+A range of ranks is then the difference of two bitmaps, whatever its size.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from tureen.stems.sort_kernels import PERM, ROWS, Int, compiled, pointer
 
 
 class Prefixes(NamedTuple):
-    """All columns' prefix bitmaps: slot s has the rows that rank below `rank[s]`.
+    """The prefix bitmaps of all columns: slot s has the rows of a rank below `rank[s]`.
 
-    A cut point lies between its `floor` and its `ceil`, which are one slot where the cut point has its own.
+    A cut point lies between the slots `floor` and `ceil`, which are the same if the cut point has a slot of its own.
     """
 
     floor: np.ndarray
@@ -39,23 +39,23 @@ def plan_prefixes(
     slot_rank: np.ndarray,
     column_slot: np.ndarray,
 ) -> Int:
-    """Decide at which ranks each column gets a prefix bitmap; give the number of bitmaps.
+    """Decide at which ranks each column gets a prefix bitmap; returns the number of bitmaps.
 
-    Column `c` has the cut points `cuts[cut_start[c] : cut_start[c + 1]]`, ascending, with its edges.
-    Where a column's cut points fall on few ranks, at each of them (`floor` and `ceil` of a cut point are the
-    same slot); otherwise at every `grain`-th rank, and a cut point lies between two slots.
+    Column `c` has the cut points `cuts[cut_start[c] : cut_start[c + 1]]`, ascending, with its edges. If these have few
+    distinct ranks, each rank gets a bitmap (`floor` and `ceil` of a cut point are the same slot); otherwise every
+    `grain`-th rank does, and a cut point lies between two slots.
     """
     slot = 0
     for c in range(cut_start.size - 1):
         column_slot[c] = slot
-        mine = cuts[cut_start[c] : cut_start[c + 1]]
+        column_cuts = cuts[cut_start[c] : cut_start[c + 1]]
         distinct = 1
-        for i in range(1, mine.size):
-            if ranks[mine[i]] != ranks[mine[i - 1]]:
+        for i in range(1, column_cuts.size):
+            if ranks[column_cuts[i]] != ranks[column_cuts[i - 1]]:
                 distinct += 1
         if distinct <= exact_slots:
             slot_rank[slot] = 0
-            for cut in mine:
+            for cut in column_cuts:
                 if ranks[cut] != slot_rank[slot]:
                     slot += 1
                     slot_rank[slot] = ranks[cut]
@@ -66,7 +66,7 @@ def plan_prefixes(
             last = (block_rows + grain - 1) // grain
             for step in range(last + 1):
                 slot_rank[slot + step] = min(step * grain, block_rows)
-            for cut in mine:
+            for cut in column_cuts:
                 rank = ranks[cut]
                 floor[cut] = slot + (last if rank == block_rows else rank // grain)
                 ceil[cut] = slot + (rank + grain - 1) // grain
@@ -77,7 +77,7 @@ def plan_prefixes(
 
 @compiled
 def fill_prefixes(table: np.ndarray, slot_rank: np.ndarray, column_slot: np.ndarray, prefixes: np.ndarray) -> None:
-    """Fill the prefix bitmaps: slot s holds the rows of its column whose rank is below `slot_rank[s]`."""
+    """Fill the prefix bitmaps: slot s has the rows of its column with a rank below `slot_rank[s]`."""
     for c in range(table.shape[0]):
         perm = numba.carray(pointer(table[c, PERM]), table[c, ROWS], np.uint16)
         begin = column_slot[c]
@@ -99,10 +99,10 @@ def and_range(
     ranks: np.ndarray,
     prefixes: Prefixes,
 ) -> None:
-    """AND the rows between two cut points into a bitmap, or start a fresh bitmap with them.
+    """AND the rows between two cut points into a bitmap, or initialize a fresh bitmap with them.
 
-    Between coarse prefixes this takes too many rows at first, at most a grain at either end; the permutation
-    says which, and they are cleared.
+    With coarse prefixes this includes excess rows at first, at most a grain at either end; they are cleared one by one,
+    as listed by the permutation.
     """
     below, upto = prefixes.floor[low], prefixes.ceil[high]
     open_below = prefixes.rank[below] == 0

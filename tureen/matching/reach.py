@@ -1,4 +1,4 @@
-"""The clauses that a block's rows reach by key: which buckets, and what matches there."""
+"""The clauses that a block's rows reach by key: their buckets, and the matches in these."""
 
 from __future__ import annotations
 
@@ -7,73 +7,73 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tureen.matching.access_kernels import Buckets, Clauses, Staged, scan_buckets, sort_marks
+from tureen.matching.access_kernels import Buckets, ClauseFactors, Staged, scan_buckets, sort_marks
 from tureen.matching.buckets import find_buckets
 from tureen.matching.buffers import Buffers
-from tureen.matching.rowmajor import find_stretches, match_rows
+from tureen.matching.rowmajor import find_slots, match_rows
 from tureen.matching.tuning import Tuning
 from tureen.queries import QueryRun
 from tureen.queries.cuts import Encoding
-from tureen.queries.lineage import Lineage
+from tureen.queries.lineage import LineageBitmaps
 from tureen.stems.index import Block
-from tureen.stems.sort_kernels import Keys
+from tureen.stems.sort_kernels import KeyAddresses
 
 _NO_HITS: npt.NDArray[np.int64] = np.empty((0, 3), np.int64)
 
 
 class Reached(NamedTuple):
-    """For each access column the buckets to scan, as `find_buckets` gives them, and the clauses of hot buckets."""
+    """For each access column the hits of `find_buckets` to scan, and the clauses of hot buckets, which are visited."""
 
     hits: list[npt.NDArray[np.int64]]
     hot: npt.NDArray[Any] | None
 
 
-def looks_up(rows: int, run: QueryRun, number: int, tuning: Tuning) -> bool:
-    """Whether so many rows look for their buckets in an access column, or its clauses are all visited."""
+def uses_lookup(rows: int, run: QueryRun, number: int, tuning: Tuning) -> bool:
+    """Whether a block of `rows` rows looks up its buckets in an access column, instead of visiting all its clauses."""
     access = run.access
     first, last = access.column_start[number : number + 2].tolist()
     members = int(access.bucket_start[2 * last] - access.bucket_start[2 * first])
     text = run.encodings[access.column[number]] in (Encoding.TEXT, Encoding.WIDE)
-    return tuning.looks_up(rows, last - first, members, text)
+    return tuning.prefers_lookup(rows, last - first, members, text)
 
 
-def with_keys_for(rows: int, run: QueryRun, tuning: Tuning) -> QueryRun:
-    """The run for a block of so many rows: itself, or all of it to be visited if the rows look for no key."""
-    if any(looks_up(rows, run, number, tuning) for number in range(len(run.access.column))):
+def with_access_for(rows: int, run: QueryRun, tuning: Tuning) -> QueryRun:
+    """The run for a block of `rows` rows: if no access column is looked up, the run with all clauses visited."""
+    if any(uses_lookup(rows, run, number, tuning) for number in range(len(run.access.column))):
         return run
     return run.all_visited
 
 
-def reach(block: Block, run: QueryRun, table: npt.NDArray[np.int64], keys: Keys, buffers: Buffers) -> Reached:
-    """Which buckets the block's rows reach, but for those whose key is hot: the clauses of these are visited.
+def reach(block: Block, run: QueryRun, table: npt.NDArray[np.int64], keys: KeyAddresses, buffers: Buffers) -> Reached:
+    """Find the buckets that the block's rows reach, except hot ones, whose clauses are visited.
 
-    A bucket costs its members times its rows, a visited clause costs about the same for any number of rows. And where
-    a column's clauses are fewer than the rows that would look for their buckets, all of them are visited.
+    A bucket costs its members times its rows, a visited clause about the same for any number of rows. If looking up
+    buckets would cost more than visiting all of a column's clauses, all of them are visited.
     """
     access, tuning = run.access, buffers.tuning
-    most = tuning.most_rows(block.rows)
-    found: list[npt.NDArray[np.int64]] = []
+    limit = tuning.hot_key_limit(block.rows)
+    hits_by_column: list[npt.NDArray[np.int64]] = []
     hot: list[npt.NDArray[np.int32]] = []
     for number, column in enumerate(access.column.tolist()):
         first, last = access.column_start[number : number + 2].tolist()
-        if not looks_up(block.rows, run, number, tuning):
-            found.append(_NO_HITS)
+        if not uses_lookup(block.rows, run, number, tuning):
+            hits_by_column.append(_NO_HITS)
             hot.append(access.member[access.bucket_start[2 * first] : access.bucket_start[2 * last]])
             continue
         room = min(block.rows, last - first)
         hits: npt.NDArray[Any] = buffers.take(f"hits {number}", 3 * room, np.int64)[: 3 * room].reshape(room, 3)
         hits = hits[: find_buckets(table[column], keys, access.bucket_cut[first:last], hits)]
-        large = hits[:, 2] - hits[:, 1] > most
+        large = hits[:, 2] - hits[:, 1] > limit
         if large.any():
             buckets = 2 * (first + hits[large, 0])
-            places = zip(access.bucket_start[buckets].tolist(), access.bucket_start[buckets + 2].tolist(), strict=True)
-            hot.extend(access.member[begin:end] for begin, end in places)
+            bounds = zip(access.bucket_start[buckets].tolist(), access.bucket_start[buckets + 2].tolist(), strict=True)
+            hot.extend(access.member[begin:end] for begin, end in bounds)
             hits = hits[~large]
-        found.append(hits)
+        hits_by_column.append(hits)
     if not hot:
-        return Reached(found, None)
+        return Reached(hits_by_column, None)
     members = np.concatenate(hot)
-    return Reached(found, np.where(members < 0, ~members, members))
+    return Reached(hits_by_column, np.where(members < 0, ~members, members))
 
 
 def stage(
@@ -81,15 +81,15 @@ def stage(
     reached: Reached,
     run: QueryRun,
     table: npt.NDArray[np.int64],
-    keys: Keys,
+    keys: KeyAddresses,
     derived: npt.NDArray[Any],
-    lineage: Lineage | None,
+    lineage: LineageBitmaps | None,
     buffers: Buffers,
 ) -> Staged:
-    """The matches in the buckets that were reached and, where there is a lineage, of the visited clauses; in order."""
+    """Stage the matches in the reached buckets and, given a lineage, of the visited clauses; sorted by clause."""
     access, arrays = run.access, run.arrays
     buckets = Buckets(access.bucket_cut, access.bucket_start, access.member, access.first, access.last)
-    clauses = Clauses(
+    clauses = ClauseFactors(
         arrays.cut_start,
         arrays.factor_column,
         arrays.factor_start,
@@ -113,12 +113,12 @@ def stage(
             staged = Staged(*(buffers.grow(f"staged {name}") for name in Staged._fields))
     state = state[1:]
     if lineage is not None:
-        found = buffers.take("stretches", block_rows * len(table), np.int32)
-        found = found[: block_rows * len(table)].reshape(block_rows, len(table))
-        find_stretches(table, access.cut, access.cut_start, keys, lineage.slot, found)
+        slots = buffers.take("stretches", block_rows * len(table), np.int32)
+        slots = slots[: block_rows * len(table)].reshape(block_rows, len(table))
+        find_slots(table, access.cut, access.cut_start, keys, lineage.slot, slots)
         state[0] = 0
         base = int(lineage.slot[-1])
-        while not match_rows(lineage.words, found, derived, base, access.visited, state, staged):
+        while not match_rows(lineage.words, slots, derived, base, access.visited, state, staged):
             staged = Staged(*(buffers.grow(f"staged {name}") for name in Staged._fields))
     count = int(state[1])
     sort_marks(staged.marks, buffers.take("staged spare", count, np.int64), count, len(run))

@@ -1,7 +1,7 @@
-"""Row-major matching, compiled: for each row its lineage, a bitmap of the clauses that it satisfies.
+"""Compiled loops for row-major matching: for each row its lineage, a bitmap of the clauses that it satisfies.
 
-It costs nothing for a clause that no row satisfies, but for its bit; so it is for blocks of a few rows, where visiting
-each clause costs more than the rows do.
+A clause that no row satisfies costs only its bit, so this is for blocks of few rows, where visiting each clause would
+cost more than the rows do.
 """
 
 from __future__ import annotations
@@ -11,14 +11,26 @@ import numpy as np
 
 from tureen.matching.access_kernels import Staged
 from tureen.stems.cells.bitmaps import has_bit, trailing_zeros
-from tureen.stems.sort_kernels import DATA, KIND, OFFSETS, RANK, ROWS, VALID, Int, Keys, below_cut, compiled, pointer
+from tureen.stems.sort_kernels import (
+    DATA,
+    KIND,
+    OFFSETS,
+    RANK,
+    ROWS,
+    VALID,
+    Int,
+    KeyAddresses,
+    below_cut,
+    compiled,
+    pointer,
+)
 
-_AT_ONCE = 64
+_BATCH_WORDS = 64
 
 
 @compiled
-def _stretch(column: np.ndarray, row: Int, cuts: np.ndarray, keys: Keys) -> Int:
-    """Between which two of a column's cut points a row stands; the last stretch is that of NULL."""
+def _find_stretch(column: np.ndarray, row: Int, cuts: np.ndarray, keys: KeyAddresses) -> Int:
+    """The number of the stretch between two of a column's cut points that a row is in; the last is that of NULL."""
     if numba.carray(pointer(column[RANK]), column[ROWS], np.uint16)[row] >= column[VALID]:
         return np.int64(cuts.size - 2)
     first, last = np.int64(0), np.int64(cuts.size - 2)
@@ -32,84 +44,88 @@ def _stretch(column: np.ndarray, row: Int, cuts: np.ndarray, keys: Keys) -> Int:
 
 
 @compiled
-def find_stretches(
-    table: np.ndarray, cuts: np.ndarray, cut_start: np.ndarray, keys: Keys, slot: np.ndarray, found: np.ndarray
+def find_slots(
+    table: np.ndarray,
+    cuts: np.ndarray,
+    cut_start: np.ndarray,
+    keys: KeyAddresses,
+    first_slot: np.ndarray,
+    slots: np.ndarray,
 ) -> None:
-    """For each row and column the number of the bitmap that stands for the row's value."""
+    """Find for each row and column the slot of the bitmap for the row's value."""
     for c in range(table.shape[0]):
-        for row in range(found.shape[0]):
-            mine = cuts[cut_start[c] : cut_start[c + 1]]
-            found[row, c] = slot[c] + _stretch(table[c], row, mine, keys)
+        for row in range(slots.shape[0]):
+            column_cuts = cuts[cut_start[c] : cut_start[c + 1]]
+            slots[row, c] = first_slot[c] + _find_stretch(table[c], row, column_cuts, keys)
 
 
 @compiled
 def _lineages(
     words: np.ndarray,
-    found: np.ndarray,
+    slots: np.ndarray,
     derived: np.ndarray,
     first_derived: Int,
     begin: Int,
     size: Int,
     alive: np.ndarray,
 ) -> None:
-    """The part of all rows' lineages that has the words from `begin` on; for each row an AND of bitmaps."""
-    for row in range(found.shape[0]):
-        mine = alive[row]
+    """Compute `size` words of all rows' lineages, from word `begin` on: for each row an AND of bitmaps."""
+    for row in range(slots.shape[0]):
+        lineage = alive[row]
         for i in range(size):
-            mine[i] = ~np.uint64(0)
-        for c in range(found.shape[1]):
-            other = words[found[row, c]]
+            lineage[i] = ~np.uint64(0)
+        for c in range(slots.shape[1]):
+            bitmap = words[slots[row, c]]
             for i in range(size):
-                mine[i] &= other[begin + i]
+                lineage[i] &= bitmap[begin + i]
         for number in range(words.shape[0] - first_derived):
             if not has_bit(derived[number], row):
-                other = words[first_derived + number]
+                bitmap = words[first_derived + number]
                 for i in range(size):
-                    mine[i] &= other[begin + i]
+                    lineage[i] &= bitmap[begin + i]
 
 
 @compiled
 def match_rows(
     words: np.ndarray,
-    found: np.ndarray,
+    slots: np.ndarray,
     derived: np.ndarray,
     first_derived: Int,
     visited: np.ndarray,
     state: np.ndarray,
     staged: Staged,
 ) -> bool:
-    """Stage the clauses that some row satisfies, in ascending order, until all are done or there is no more room.
+    """Stage the clauses that any row satisfies, in ascending order, until all are done or the buffers are full.
 
-    `state` has the next word of the lineages (a multiple of those that are done at once), the number of matches and of
-    ids so far.
+    `state` has the next word of the lineages (a multiple of _BATCH_WORDS), the numbers of matches and of ids so far.
     """
-    rows, width = found.shape[0], words.shape[1]
-    alive = np.empty((rows, _AT_ONCE), np.uint64)
-    following, done, used = state[0], state[1], state[2]
-    while following < width:
-        size = min(_AT_ONCE, width - following)
-        if done + 64 * size > staged.marks.size or used + 64 * size * (rows + 1) > staged.ids.size:
-            state[0], state[1], state[2] = following, done, used
+    rows, width = slots.shape[0], words.shape[1]
+    alive = np.empty((rows, _BATCH_WORDS), np.uint64)
+    word, matches, used = state[0], state[1], state[2]
+    while word < width:
+        size = min(_BATCH_WORDS, width - word)
+        if matches + 64 * size > staged.marks.size or used + 64 * size * (rows + 1) > staged.ids.size:
+            state[0], state[1], state[2] = word, matches, used
             return False
-        _lineages(words, found, derived, first_derived, following, size, alive)
+        _lineages(words, slots, derived, first_derived, word, size, alive)
         for w in range(size):
-            some = np.uint64(0)
+            matched = np.uint64(0)
             for row in range(rows):
-                some |= alive[row, w]
-            if following + w == width - 1 and visited.size & 63:
-                some &= (np.uint64(1) << np.uint64(visited.size & 63)) - np.uint64(1)
-            while some:
-                bit = trailing_zeros(some)
-                some &= some - np.uint64(1)
+                matched |= alive[row, w]
+            if word + w == width - 1 and visited.size & 63:
+                matched &= (np.uint64(1) << np.uint64(visited.size & 63)) - np.uint64(1)
+            while matched:
+                bit = trailing_zeros(matched)
+                matched &= matched - np.uint64(1)
                 end = used + 1
                 for row in range(rows):
                     staged.ids[end] = row
                     end += np.int64((alive[row, w] >> bit) & np.uint64(1))
-                clause = np.int64(visited[((following + w) << 6) + np.int64(bit)])
+                clause = np.int64(visited[((word + w) << 6) + np.int64(bit)])
                 staged.ids[used] = end - used - 2
-                staged.marks[done] = (clause << 32) | used
+                staged.marks[matches] = (clause << 32) | used
                 used = end
-                done += 1
-        following += size
-    state[0], state[1], state[2] = following, done, used
+                matches += 1
+        word += size
+    state[0], state[1], state[2] = word, matches, used
     return True

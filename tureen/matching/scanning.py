@@ -1,4 +1,4 @@
-"""One clause over one block, compiled: candidates from the smallest factor, or a scan of the ranks."""
+"""Compiled loops for one clause over one block: candidates from the smallest factor, or a scan of the ranks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from tureen.matching.clause_kernels import Ranges, count_factor, in_factor, keep_factor, list_factor
+from tureen.matching.clause_kernels import Ranges, count_factor, filter_by_factor, in_factor, list_factor
 from tureen.queries.arrays import Arrays
 from tureen.stems.cells.bitmaps import SLACK, sort_rows
 from tureen.stems.cells.decoding import list_mask
@@ -14,14 +14,14 @@ from tureen.stems.index import address_of
 from tureen.stems.sort_kernels import FIELDS, RANK, Int, compiled, cut_ranks, pointer
 
 _SCAN_SHARE = 16
-"""A scan costs less than candidates if the smallest factor has more than one row in so many."""
+"""A scan costs less than candidates if the smallest factor has more than 1 in _SCAN_SHARE rows."""
 
 
 def program_of(arrays: Arrays) -> npt.NDArray[np.int64]:
-    """Where a query run's arrays lie, and their sizes: what `select_rows` reads instead of arrays.
+    """The addresses and sizes of a query run's arrays, which `select_rows` reads instead of arrays.
 
-    Handing over ten arrays would cost several times the work on a block; two addresses cost next to nothing.
-    Whoever keeps the program keeps the arrays.
+    Passing ten arrays would cost several times the work on a block; two addresses cost next to nothing. The owner of
+    the program must keep the arrays alive.
     """
     parts = (
         arrays.cut_start,
@@ -39,7 +39,7 @@ def program_of(arrays: Arrays) -> npt.NDArray[np.int64]:
 
 @compiled
 def _scan(table: np.ndarray, ranges: Ranges, counts: np.ndarray, block_rows: Int, first: Int, last: Int) -> np.ndarray:
-    """The rows in [first, last) that all factors let through, by going over their ranks in row order."""
+    """The rows in [first, last) that pass all factors, by scanning their ranks in row order."""
     size = last - first
     mask = np.zeros((size + 7) & ~7, np.uint8)
     mask[:size] = 1
@@ -97,13 +97,13 @@ def select_rows(table_at: Int, program_at: Int, block_rows: Int, first: Int, las
     rows = np.empty(counts[access] + SLACK, np.uint16)
     count = list_factor(table, ranges, access, rows)
     if first > 0 or last < block_rows:
-        left = np.int64(0)
+        remaining = np.int64(0)
         for i in range(count):
-            rows[left] = rows[i]
-            left += np.int64((rows[i] >= first) & (rows[i] < last))
-        count = left
+            rows[remaining] = rows[i]
+            remaining += np.int64((rows[i] >= first) & (rows[i] < last))
+        count = remaining
     for factor in range(counts.size):
         if factor != access:
-            count = keep_factor(table, ranges, factor, rows, count)
+            count = filter_by_factor(table, ranges, factor, rows, count)
     sort_rows(rows, count, np.zeros((block_rows + 63) >> 6, np.uint64))
     return rows[:count].copy()

@@ -1,4 +1,4 @@
-"""Selecting one clause's rows from one block: what lazy and owed cells, and tails, are answered with."""
+"""Selecting one clause's rows from one block, for lazy clauses, owed cells, and tails."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tureen.stems.index import Block, address_of
 
 
 class Selector:
-    """One clause, ready to be asked of many blocks of its stream."""
+    """One clause, prepared for selecting rows from many blocks of its stream."""
 
     def __init__(self, clause: Clause, schema: Schema | pa.Schema) -> None:
-        """Do once what does not depend on the block."""
+        """Prepare everything that does not depend on the block."""
         self._clause = clause
         self.derived = tuple(factor for factor in clause if not isinstance(factor, Within | IsNull))
         self._ranges = tuple(factor for factor in clause if isinstance(factor, Within | IsNull))
@@ -29,9 +29,9 @@ class Selector:
 
     @cached_property
     def _program(self) -> tuple[int, object]:
-        """Where the compiled ranges are, with what keeps them there.
+        """The address of the compiled ranges, and the objects that own that memory.
 
-        Made for the first indexed block: a tail is scanned without.
+        Compiled for the first indexed block: scanning a tail does not need it.
         """
         run = compile_clauses([0], [self._ranges], self._schema)
         program = program_of(run.arrays)
@@ -40,16 +40,16 @@ class Selector:
     def rows(self, block: Block, first: int = 0, last: int | None = None) -> npt.NDArray[np.uint16]:
         """The block's rows in [first, last) that satisfy the clause, ascending.
 
-        Raises QueryFailed if the clause raises on a row in there that its other factors let through.
+        Raises QueryFailed if a factor raises on a row of that interval that passes the other factors.
         """
         first, end = int(first), block.rows if last is None else int(last)
         table = block.indexed_table(self._names)
         if table is None:
             begin, end = max(first, 0), min(end, block.rows)
             return narrow(self._clause, block, np.arange(begin, max(begin, end), dtype=np.uint16))
-        address, _kept = self._program
-        found = select_rows(table.address, address, block.rows, first, end)
-        return narrow(self.derived, block, found) if self.derived else found
+        address, _owner = self._program
+        rows = select_rows(table.address, address, block.rows, first, end)
+        return narrow(self.derived, block, rows) if self.derived else rows
 
 
 def select(block: Block, clause: Clause, first: int = 0, last: int | None = None) -> npt.NDArray[np.uint16]:

@@ -1,4 +1,4 @@
-"""The thresholds of matching, and what its parts cost: by these the way of each clause is chosen."""
+"""The thresholds and costs of matching, by which the access path of each clause is chosen."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What the parts of matching cost, in nanoseconds, as measured (docs/decisions/0013).
+    """The costs of the steps of matching, in nanoseconds, as measured (docs/decisions/0013).
 
-    `visit`: a clause that is visited and matches little, with the ranks of its cut points. `bitmap`: what it costs
-    more if it matches many rows, `word`: and more for each 64 rows of the block. `late`: what it costs more if it is
-    visited for a hot key. `row`: to see whether a row may have a bucket; `search`: to find a bucket, `search_text` if
-    its key is a text. `pair`: a row of a bucket, for each member. `stretch`: to find a row's place among a column's
+    `visit`: visiting a clause that matches little, with the ranks of its cut points. `bitmap`: the extra cost if it
+    matches many rows, and `word`: the extra cost for each 64 rows of the block. `late`: the extra cost of visiting it
+    because of a hot key. `row`: checking whether a row may have a bucket; `search`: finding a bucket, `search_text` if
+    its key is a text. `pair`: a row of a bucket, for each member. `stretch`: finding a row's stretch between a column's
     cut points; `lineage`: a row and a visited clause, row-major.
     """
 
@@ -30,13 +30,13 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The thresholds of matching: they decide what it costs, never what it gives.
+    """The thresholds of matching, which affect its speed but never its result.
 
-    `exact_bytes`: up to this size a column's prefix bitmaps stand at every cut point; beyond, at every
-    `coarse_slots`-th part of the block. `short_share`: a factor with at most one row in so many gives
-    candidates to check, instead of bitmaps to AND. `costs` decide between the ways to a clause. `dense_share`: the
-    entry of a clause of ranges alone with more than one row in so many has no container, because the index of the block
-    gives its rows for little more; 0 writes all of them.
+    `exact_bytes`: up to this size a column has a prefix bitmap at every cut point; beyond, at `coarse_slots` ranks of
+    the block. `short_share`: a factor with at most 1 in `short_share` rows yields candidates to check, instead of
+    bitmaps to AND. `dense_share`: the entry of a clause of ranges only with more than 1 in `dense_share` rows gets no
+    container, because the index of the block yields its rows about as quickly; 0 writes all containers. `costs` decide
+    between access paths.
     """
 
     exact_bytes: int = 4 << 20
@@ -45,20 +45,20 @@ class Tuning:
     dense_share: int = 0
     costs: Costs = field(default_factory=Costs)
 
-    def looks_up(self, rows: int, keys: int, members: int, text: bool) -> bool:
-        """Whether so many rows look for their buckets, or the column's clauses, so many, are all visited."""
+    def prefers_lookup(self, rows: int, keys: int, members: int, text: bool) -> bool:
+        """Whether looking up the buckets of `rows` rows costs at most as much as visiting all `members` clauses."""
         costs = self.costs
         search = costs.search_text if text else costs.search
         return rows * costs.row + min(rows, keys) * search <= members * costs.visit
 
-    def most_rows(self, rows: int) -> float:
-        """The most rows of a block of that size that a bucket is scanned for; with more, its key is hot."""
+    def hot_key_limit(self, rows: int) -> float:
+        """The number of a block's rows above which a key is hot: its clauses are visited, its bucket is not scanned."""
         costs = self.costs
         visited = costs.visit + costs.bitmap + costs.late + costs.word * ((rows + 63) // 64)
         return visited / costs.pair if costs.pair else rows
 
-    def most_by_row(self, clauses: int, columns: int) -> float:
-        """The most rows of a block whose visited clauses, so many, over so many columns, are matched row-major."""
+    def row_major_limit(self, clauses: int, columns: int) -> float:
+        """The number of a block's rows up to which `clauses` visited clauses over `columns` columns match row-major."""
         costs = self.costs
-        a_row = clauses * costs.lineage + columns * costs.stretch
-        return clauses * (costs.visit + costs.bitmap) / a_row if a_row else float("inf")
+        row_cost = clauses * costs.lineage + columns * costs.stretch
+        return clauses * (costs.visit + costs.bitmap) / row_cost if row_cost else float("inf")

@@ -1,4 +1,4 @@
-"""Which clauses are matched column-major in a block, and the cut points and factors that this needs."""
+"""The clauses to match column-major with a block, and the cut points and factors that this needs."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ class Visits:
 
 _NONE = read_only(np.empty(0, np.int32))
 NO_VISITS = Visits(_NONE, _NONE, _NONE, _NONE)
-"""What there is to visit where all clauses are matched in another way."""
+"""No clauses to visit: all are matched by other access paths."""
 
 
 def visits_of(run: QueryRun, reached: npt.NDArray[Any] | None) -> Visits:
-    """The clauses that no key reaches, with some that a key would reach."""
-    known, arrays = run.access, run.arrays
+    """The clauses that no key reaches, and the clauses of hot keys, `reached`."""
+    access, arrays = run.access, run.arrays
     if reached is None:
-        return Visits(known.visited, known.factor, known.cut, known.cut_start)
+        return Visits(access.visited, access.factor, access.cut, access.cut_start)
     used = arrays.clause_factor[spread(arrays.clause_start, reached)]
     marked = np.zeros(run.factors, np.bool_)
-    marked[known.factor] = True
+    marked[access.factor] = True
     marked[used[used < run.factors]] = True
     factor = np.flatnonzero(marked).astype(np.int32)
     cut = cuts_of(arrays, factor).astype(np.int32)
     start = np.searchsorted(cut, arrays.cut_start).astype(np.int32)
-    return Visits(with_clauses(known.visited, reached), read_only(factor), read_only(cut), read_only(start))
+    return Visits(with_clauses(access.visited, reached), read_only(factor), read_only(cut), read_only(start))
 
 
 def with_clauses(visited: npt.NDArray[Any], more: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Clauses and some more, each once, in ascending order."""
+    """The distinct clauses of both arrays, ascending."""
     return read_only(np.union1d(visited, more).astype(np.int32))

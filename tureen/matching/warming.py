@@ -1,4 +1,4 @@
-"""Loading all compiled loops before they are needed."""
+"""Loading all compiled loops of matching in advance."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tureen.stems.index import Block, index_block
 
 
 def warm_up() -> None:
-    """Run every compiled loop once on a tiny block, so that later calls never wait for one.
+    """Run every compiled loop once on a tiny block, so that later calls do not wait for compilation.
 
-    The machine code is on disk after the first time, and a new process loads it in a fraction of a second;
-    call this where a process may be late once, such as the start of a Spark worker.
+    The machine code is cached on disk, from where a new process loads it in a fraction of a second. Call this where a
+    delay is harmless, such as at the start of a Spark worker.
     """
-    # Columns of NULLs do as well as any, and need no import of pandas, which `pa.array` looks for.
+    # Columns of NULLs are sufficient, and `pa.array` would import pandas.
     kinds = {
         "flag": pa.bool_(),
         "number": pa.int32(),
@@ -33,7 +33,7 @@ def warm_up() -> None:
     columns = [pa.nulls(3, kind) for kind in kinds.values()]
     batch = pa.RecordBatch.from_arrays(columns, names=list(kinds))
     block = Block(batch, index_block(batch, batch.schema.names))
-    # As many keys as make a column one whose keys reach clauses.
+    # Enough keys for the column to become an access column.
     rules: list[Clause] = [(Within("number", (Interval(key, key),)),) for key in range(LEAST_KEYS)]
     clauses: list[Clause] = [
         *rules,

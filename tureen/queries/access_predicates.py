@@ -1,8 +1,8 @@
 """Access predicates: clauses that are reached by the constant of an equality, instead of being visited.
 
-Where a million clauses ask for `key = c AND v > t`, a tuple concerns only those of its own key. They are kept in
-*buckets*, one for each constant. What a tuple's key does not reach costs nothing. This is CACQ's grouped filter (§2.2)
-for equalities, on the side of the queries; the sorted blocks are the same on the side of the data.
+If a million clauses have the form `key = c AND v > t`, only those of a tuple's own key can match it. They are stored in
+*buckets*, one for each constant, and a bucket that no tuple reaches costs nothing. This is CACQ's grouped filter (§2.2)
+for equalities, over the constants of the queries; the sorted blocks are its dual over the data.
 """
 
 from __future__ import annotations
@@ -19,26 +19,27 @@ from tureen.queries.arrays import Arrays, Ints, Typed, spread, typed
 from tureen.queries.cuts import Encoding
 
 LEAST_KEYS = 16
-"""A column has buckets if the clauses have at least so many constants for it: a few keys have many rows each."""
+"""A column gets buckets if the clauses compare it with at least this many constants: few keys have many rows each."""
 
 MOST_PARTNERS = 256
-"""A derived factor of more clauses than these is evaluated for all tuples: most of them ask for most."""
+"""A derived factor of more clauses than this is evaluated for all tuples, since most of them matter to some clause."""
 
 
 @dataclass(frozen=True, eq=False)
 class AccessIndex(Typed):
-    """Which clauses are reached by which key, and what is left to be visited.
+    """Which clauses are reached by which key, and which are visited.
 
     The access columns are `column`; the `a`-th has the buckets `column_start[a]` to `column_start[a + 1]`, whose cut
-    points `bucket_cut` ascend: a tuple is in a bucket if it stands between that cut point and the next. Bucket `b` has
+    points `bucket_cut` ascend: a tuple is in a bucket if it is between that cut point and the next. Bucket `b` has
     the members from `bucket_start[2 * b]`, of which those from `bucket_start[2 * b + 1]` on have a *residual*: an
     interval of the column `residual[a]`, from `first` to `last` inclusive, by which they are sorted. With a `flip` of
-    -1 all bits of values and of ends are inverted, so that intervals that have only an upper end are sorted by that.
-    No `last` at all means that no interval has a second end. A member is the position of its clause, inverted if the
-    clause has more factors than the equality and the residual.
+    -1 all bits of values and of ends are inverted, so that intervals with only an upper end are sorted by it. An empty
+    `last` means that no interval has a second end. A member is the position of its clause, inverted if the clause has
+    more factors than the equality and the residual.
 
-    The clauses that no key reaches are `visited`; they use the factors `factor`, and these the cut points `cut`, from
-    `cut_start[c]` on those of column `c`. Factors beside a derived one are there too: they say who is asked about it.
+    The clauses that no key reaches are `visited`; they use the factors `factor`, and these use the cut points `cut`, of
+    which those of column `c` start at `cut_start[c]`. The partners of derived factors are included, since they decide
+    for which rows a derived factor is evaluated.
     """
 
     column: Ints
@@ -59,8 +60,8 @@ class AccessIndex(Typed):
 
     @classmethod
     def of(cls, arrays: Arrays, encodings: Sequence[Encoding], least_keys: int = LEAST_KEYS) -> AccessIndex:
-        """Choose each clause's access and lay the buckets out."""
-        factors = _Factors(arrays, encodings)
+        """Choose the access path of each clause and build the buckets."""
+        factors = _RangeFactors(arrays, encodings)
         key_of, columns = _keys(arrays, factors, least_keys)
         parts: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in ("cuts", "starts", "members", "first", "last")}
         residuals, flips, column_start, total = [], [], [0], 0
@@ -76,8 +77,8 @@ class AccessIndex(Typed):
                 parts[name].append(part)
             total += len(chosen)
             column_start.append(column_start[-1] + len(cuts))
-        whole = {name: np.concatenate(found) if found else np.empty(0, np.int64) for name, found in parts.items()}
-        last = whole["last"] if np.any(whole["last"] != GREATEST_KEY) else np.empty(0, np.int64)
+        joined = {name: np.concatenate(pieces) if pieces else np.empty(0, np.int64) for name, pieces in parts.items()}
+        last = joined["last"] if np.any(joined["last"] != GREATEST_KEY) else np.empty(0, np.int64)
         visited = np.flatnonzero(key_of < 0)
         factor, cut = _uses(arrays, visited)
         return typed(
@@ -87,10 +88,10 @@ class AccessIndex(Typed):
                 "residual": residuals,
                 "flip": flips,
                 "column_start": column_start,
-                "bucket_cut": whole["cuts"],
-                "bucket_start": np.append(whole["starts"], total),
-                "member": whole["members"],
-                "first": whole["first"],
+                "bucket_cut": joined["cuts"],
+                "bucket_start": np.append(joined["starts"], total),
+                "member": joined["members"],
+                "first": joined["first"],
                 "last": last,
                 "visited": visited,
                 "factor": factor,
@@ -100,106 +101,108 @@ class AccessIndex(Typed):
         )
 
 
-class _Factors:
-    """For each range factor its column, whether it is one interval, and the cut points of that."""
+class _RangeFactors:
+    """For each range factor its column, whether it is a single interval, and the cut points of that."""
 
     def __init__(self, arrays: Arrays, encodings: Sequence[Encoding]) -> None:
         self.column = arrays.factor_column
         single = np.diff(arrays.factor_start) == 1
         self.low, self.high = np.zeros(len(single), np.int32), np.zeros(len(single), np.int32)
-        places = arrays.factor_start[:-1][single]
-        self.low[single], self.high[single] = arrays.range_low[places], arrays.range_high[places]
+        intervals = arrays.factor_start[:-1][single]
+        self.low[single], self.high[single] = arrays.range_low[intervals], arrays.range_high[intervals]
         self.bottom = arrays.cut_start[:-1][self.column]
         self.top = arrays.cut_start[1:][self.column] - 2
-        # An equality stands between a key and the next, so there is no cut point within it.
+        # An equality is between a key and the next key, so it contains no other cut point.
         inner = (self.low > self.bottom) & (self.high < self.top)
         self.is_key = single & inner & (self.high == self.low + 1)
-        numeric = np.array([one in (Encoding.INTEGER, Encoding.FLOAT) for one in encodings], np.bool_)[self.column]
-        some = (self.low < self.top) & (self.high > self.bottom) & (self.high <= self.top)
-        self.is_interval = single & numeric & some
+        is_number = [encoding in (Encoding.INTEGER, Encoding.FLOAT) for encoding in encodings]
+        numeric = np.array(is_number, np.bool_)[self.column]
+        bounded = (self.low < self.top) & (self.high > self.bottom) & (self.high <= self.top)
+        self.is_interval = single & numeric & bounded
 
 
-def _keys(arrays: Arrays, factors: _Factors, least_keys: int) -> tuple[npt.NDArray[np.int64], list[int]]:
-    """For each clause the factor whose key reaches it, or -1; and the access columns, most keys first."""
+def _keys(arrays: Arrays, factors: _RangeFactors, least_keys: int) -> tuple[npt.NDArray[np.int64], list[int]]:
+    """For each clause the factor whose key reaches it, or -1; and the access columns, those with most keys first."""
     key_of = np.full(len(arrays.ids), -1, np.int64)
     clause, factor = _pairs(arrays, np.arange(len(arrays.ids)))
-    mine = factors.is_key[factor]
-    clause, factor = clause[mine], factor[mine]
+    selected = factors.is_key[factor]
+    clause, factor = clause[selected], factor[selected]
     column = factors.column[factor]
     sizes = np.zeros(len(arrays.cut_start) - 1, np.int64)
-    for one in np.unique(column).tolist():
-        sizes[one] = np.count_nonzero(np.bincount(factors.low[factor[column == one]] - arrays.cut_start[one]))
+    for column_number in np.unique(column).tolist():
+        keys = factors.low[factor[column == column_number]] - arrays.cut_start[column_number]
+        sizes[column_number] = np.count_nonzero(np.bincount(keys))
     columns = []
-    for one in np.argsort(-sizes, kind="stable").tolist():
-        if sizes[one] >= max(least_keys, 1):
-            mine = (column == one) & (key_of[clause] < 0)
-            if mine.any():
-                key_of[clause[mine]] = factor[mine]
-                columns.append(one)
+    for column_number in np.argsort(-sizes, kind="stable").tolist():
+        if sizes[column_number] >= max(least_keys, 1):
+            selected = (column == column_number) & (key_of[clause] < 0)
+            if selected.any():
+                key_of[clause[selected]] = factor[selected]
+                columns.append(column_number)
     return key_of, columns
 
 
 def _pairs(arrays: Arrays, clauses: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Clauses and their range factors, a pair for each."""
+    """The pairs of a clause and one of its range factors."""
     clause = np.repeat(clauses, np.diff(arrays.clause_start)[clauses])
     factor = arrays.clause_factor[spread(arrays.clause_start, clauses)]
-    known = factor < len(arrays.factor_column)
-    return clause[known], factor[known]
+    is_range = factor < len(arrays.factor_column)
+    return clause[is_range], factor[is_range]
 
 
 def _residual(
-    arrays: Arrays, factors: _Factors, key_of: npt.NDArray[Any], chosen: npt.NDArray[Any]
+    arrays: Arrays, factors: _RangeFactors, key_of: npt.NDArray[Any], chosen: npt.NDArray[Any]
 ) -> tuple[int, int, npt.NDArray[np.int64]]:
-    """The column of which most of the chosen clauses want an interval, its flip, and the factor of each, or -1."""
+    """The column on which most of the chosen clauses have an interval, its flip, and the factor of each or -1."""
     of_clause = np.full(len(arrays.ids), -1, np.int64)
     clause, factor = _pairs(arrays, chosen)
-    mine = factors.is_interval[factor] & (factor != key_of[clause])
-    clause, factor = clause[mine], factor[mine]
+    selected = factors.is_interval[factor] & (factor != key_of[clause])
+    clause, factor = clause[selected], factor[selected]
     if not len(factor):
         return -1, 0, of_clause[chosen]
     column = int(np.argmax(np.bincount(factors.column[factor])))
-    mine = factors.column[factor] == column
-    of_clause[clause[mine]] = factor[mine]
-    found = of_clause[chosen]
-    some = found[found >= 0]
-    lower = np.count_nonzero(factors.low[some] > factors.bottom[some])
-    upper = np.count_nonzero(factors.high[some] < factors.top[some])
-    return column, -1 if upper > lower else 0, found
+    selected = factors.column[factor] == column
+    of_clause[clause[selected]] = factor[selected]
+    chosen_factors = of_clause[chosen]
+    intervals = chosen_factors[chosen_factors >= 0]
+    lower = np.count_nonzero(factors.low[intervals] > factors.bottom[intervals])
+    upper = np.count_nonzero(factors.high[intervals] < factors.top[intervals])
+    return column, -1 if upper > lower else 0, chosen_factors
 
 
 def _buckets(
     arrays: Arrays,
-    factors: _Factors,
+    factors: _RangeFactors,
     key_of: npt.NDArray[Any],
     chosen: npt.NDArray[Any],
     residual: npt.NDArray[np.int64],
     flip: int,
 ) -> tuple[npt.NDArray[Any], ...]:
-    """The cut points of a column's buckets, where their two parts start, and all members with their intervals."""
-    has = residual >= 0
+    """The cut points of a column's buckets, the starts of their two parts, and all members with their intervals."""
+    has_residual = residual >= 0
     low, high = factors.low[residual], factors.high[residual]
-    below = np.where(has & (low > factors.bottom[residual]), arrays.high[low], LEAST_KEY)
-    upto = np.where(has & (high < factors.top[residual]), arrays.high[high] - 1, GREATEST_KEY)
+    below = np.where(has_residual & (low > factors.bottom[residual]), arrays.high[low], LEAST_KEY)
+    upto = np.where(has_residual & (high < factors.top[residual]), arrays.high[high] - 1, GREATEST_KEY)
     first, last = (~upto, ~below) if flip else (below, upto)
-    part = 2 * factors.low[key_of[chosen]].astype(np.int64) + has
+    part = 2 * factors.low[key_of[chosen]].astype(np.int64) + has_residual
     order = np.lexsort((first, part))
     part = part[order]
     cuts = np.unique(part >> 1)
     starts = np.searchsorted(part, np.stack((2 * cuts, 2 * cuts + 1), axis=1).ravel())
-    more = np.diff(arrays.clause_start)[chosen] > 1 + has
+    more = np.diff(arrays.clause_start)[chosen] > 1 + has_residual
     members = np.where(more, ~chosen, chosen)
     return cuts, starts, members[order], first[order], last[order]
 
 
 def _uses(arrays: Arrays, visited: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """The factors and cut points that column-major matching looks at."""
+    """The factors and cut points that column-major matching uses."""
     ranges = len(arrays.factor_column)
     derived = arrays.clause_factor - ranges
     users = np.bincount(derived[derived >= 0])
-    asked = np.flatnonzero(
+    derived_uses = np.flatnonzero(
         (derived >= 0) & (users <= MOST_PARTNERS)[np.maximum(derived, 0)] if len(users) else derived >= 0
     )
-    partners = np.searchsorted(arrays.clause_start, asked, side="right") - 1
+    partners = np.searchsorted(arrays.clause_start, derived_uses, side="right") - 1
     marked = np.zeros(ranges, np.bool_)
     for clauses in (visited, partners):
         marked[_pairs(arrays, clauses)[1]] = True
@@ -208,11 +211,11 @@ def _uses(arrays: Arrays, visited: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], 
 
 
 def cuts_of(arrays: Arrays, factor: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """The cut points of some factors, with the edges of all columns, ascending."""
+    """The cut points of the given factors, with the edges of all columns, ascending."""
     marked = np.zeros(len(arrays.high), np.bool_)
-    places = spread(arrays.factor_start, factor)
-    marked[arrays.range_low[places]] = True
-    marked[arrays.range_high[places]] = True
+    intervals = spread(arrays.factor_start, factor)
+    marked[arrays.range_low[intervals]] = True
+    marked[arrays.range_high[intervals]] = True
     marked[arrays.cut_start[:-1]] = True
     marked[arrays.cut_start[1:] - 1] = True
     marked[arrays.cut_start[1:] - 2] = True

@@ -1,4 +1,4 @@
-"""The bounds of a query run's arrays: compiled loops follow them without looking."""
+"""Bounds checks of a query run's arrays, since compiled loops do not check bounds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tureen.queries.arrays import Arrays
 
 
 def check_bounds(arrays: Arrays, access: AccessIndex, columns: int, derived: int) -> None:
-    """Raise ValueError where an array points outside of another one."""
+    """Raise ValueError if an array refers to an element outside of another array."""
     clauses, factors, cuts = len(arrays.ids), len(arrays.factor_column), len(arrays.high)
     starts: dict[str, tuple[npt.NDArray[Any], int]] = {
         "cut_start": (arrays.cut_start, cuts),

@@ -1,4 +1,4 @@
-"""The arrays of a query run: cut points, factors and clauses, each once."""
+"""The arrays of a query run: its distinct cut points, factors and clauses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Ints = npt.NDArray[np.int32]
 
 
 class Typed:
-    """A dataclass of arrays, each of 32-bit integers or of the type that is named here."""
+    """A dataclass of arrays, each of 32-bit integers or of the type given in `types`."""
 
     types: ClassVar[dict[str, Any]] = {}
 
@@ -22,18 +22,18 @@ T = TypeVar("T", bound=Typed)
 
 
 def typed(kind: type[T], parts: Mapping[str, Any]) -> T:
-    """Take each array in its type, and let nobody write to it.
+    """A dataclass of these arrays, converted to their types and read-only.
 
-    Compiled code is made per kind of array; were some of them writable it would be made twice.
+    Loops are compiled per array type; for both writable and read-only arrays they would be compiled twice.
     """
     arrays = {}
-    for one in fields(kind):  # type: ignore[arg-type]
-        arrays[one.name] = read_only(np.ascontiguousarray(parts[one.name], kind.types.get(one.name, np.int32)))
+    for field in fields(kind):  # type: ignore[arg-type]
+        arrays[field.name] = read_only(np.ascontiguousarray(parts[field.name], kind.types.get(field.name, np.int32)))
     return kind(**arrays)
 
 
 def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The same numbers, not to be written to."""
+    """A read-only view of an array."""
     view = array.view()
     view.flags.writeable = False
     return view
@@ -43,12 +43,12 @@ def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 class Arrays(Typed):
     """The arrays of a query run, all read-only.
 
-    Column `c` has the cut points `cut_start[c]` to `cut_start[c + 1]`: bottom, then its keys ascending, then
-    top and end. A key is `high` where it fits in 64 bits, `high` and `low` (lower word) for a wide DECIMAL,
-    or the bytes of `text` from `text_start[cut]` to the next. Factor `f` looks at column `factor_column[f]`
-    and is the union of the ranges `factor_start[f]` to `factor_start[f + 1]`, each from cut point `range_low`
-    to cut point `range_high`. Clause `q` has the factors `clause_factor[clause_start[q] : clause_start[q + 1]]`,
-    where numbers past the last factor are those of the derived ones.
+    Column `c` has the cut points `cut_start[c]` to `cut_start[c + 1]`: bottom, its keys ascending, top and end. A key
+    is `high` if it is a 64-bit integer, `high` and `low` (lower word) for a wide DECIMAL, or for a text the bytes of
+    `text` from `text_start[cut]` to the next start. Factor `f` is over column `factor_column[f]`, and the union of the
+    ranges `factor_start[f]` to `factor_start[f + 1]`, each from cut point `range_low` to cut point `range_high`. Clause
+    `q` has the factors `clause_factor[clause_start[q] : clause_start[q + 1]]`, where numbers past the last range factor
+    are those of derived factors.
     """
 
     ids: npt.NDArray[np.int64]
@@ -74,12 +74,12 @@ class Arrays(Typed):
 
     @classmethod
     def of(cls, parts: Mapping[str, Any]) -> Arrays:
-        """Take each array in its type, not to be written to."""
+        """The arrays, converted to their types and read-only."""
         return typed(cls, parts)
 
 
 def spread(start: npt.NDArray[Any], chosen: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """The places that belong to the chosen ones, where one's places are those from its start to the next start.
+    """The indices of all elements of the chosen groups, where group `i` has those from `start[i]` to `start[i + 1]`.
 
     >>> spread(np.array([0, 2, 2, 5]), np.array([2, 0])).tolist()
     [2, 3, 4, 0, 1]

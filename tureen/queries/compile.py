@@ -19,7 +19,7 @@ _LOWER_WORD = (1 << 64) - 1
 
 
 def compile_clauses(ids: Sequence[int], clauses: Sequence[Clause], schema: Schema | pa.Schema) -> QueryRun:
-    """Compile clauses of one stream, whose ids ascend; a stored batch's Arrow schema will do as well.
+    """Compile clauses of one stream, whose ids ascend; the schema may also be that of a stored batch.
 
     >>> from tureen.predicate import Interval
     >>> high = Within("a", (Interval(low=5),))
@@ -28,10 +28,10 @@ def compile_clauses(ids: Sequence[int], clauses: Sequence[Clause], schema: Schem
     (2, ('a', 'b'))
     """
     if len(ids) != len(clauses):
-        raise ValueError(f"{len(ids)} ids for {len(clauses)} clauses")
+        raise ValueError(f"every clause needs an id, got {len(ids)} ids for {len(clauses)} clauses")
     numbers = np.asarray(ids, np.int64)
     if np.any(numbers[1:] <= numbers[:-1]):
-        raise ValueError("the ids of clauses must ascend")
+        raise ValueError("clause ids must ascend")
     ranges: dict[Within | IsNull, int] = {}
     derived: dict[Factor, int] = {}
     starts, members = [0], []
@@ -42,16 +42,16 @@ def compile_clauses(ids: Sequence[int], clauses: Sequence[Clause], schema: Schem
             else:
                 members.append(-1 - derived.setdefault(factor, len(derived)))
         starts.append(len(members))
-    found = np.array(members, np.int32)
-    # Derived factors are numbered after the ranges, whose number is known only now.
-    clause_factor = np.where(found < 0, len(ranges) - 1 - found, found)
-    columns, layout = _lay_out(ranges, schema.stored if isinstance(schema, Schema) else schema)
+    signed_members = np.array(members, np.int32)
+    # Derived factors are numbered after the range factors, whose number is known only now.
+    clause_factor = np.where(signed_members < 0, len(ranges) - 1 - signed_members, signed_members)
+    columns, layout = _build_arrays(ranges, schema.stored if isinstance(schema, Schema) else schema)
     arrays = Arrays.of({"ids": numbers, "clause_start": starts, "clause_factor": clause_factor, **layout})
     texts = [dump_clause((factor,)) for factor in derived]
     return QueryRun(tuple(columns), tuple(columns.values()), arrays, texts)
 
 
-def _lay_out(ranges: dict[Within | IsNull, int], stored: pa.Schema) -> tuple[dict[str, Encoding], dict[str, Any]]:
+def _build_arrays(ranges: dict[Within | IsNull, int], stored: pa.Schema) -> tuple[dict[str, Encoding], dict[str, Any]]:
     """The columns that the factors use, and the arrays of their cut points and ranges."""
     columns: dict[str, Encoding] = {}
     number_of: dict[str, int] = {}
@@ -79,11 +79,11 @@ def _lay_out(ranges: dict[Within | IsNull, int], stored: pa.Schema) -> tuple[dic
     range_high = np.zeros(len(lows), np.int32)
     cut_start, keys = [0], []
     for column, encoding in enumerate(columns.values()):
-        mine = np.flatnonzero(range_column == column)
-        cuts = [lows[i] for i in mine.tolist()] + [highs[i] for i in mine.tolist()]
-        distinct, places = _places(encoding, cuts)
-        range_low[mine] = cut_start[-1] + places[: len(mine)]
-        range_high[mine] = cut_start[-1] + places[len(mine) :]
+        column_ranges = np.flatnonzero(range_column == column)
+        cuts = [lows[i] for i in column_ranges.tolist()] + [highs[i] for i in column_ranges.tolist()]
+        distinct, positions = _cut_positions(encoding, cuts)
+        range_low[column_ranges] = cut_start[-1] + positions[: len(column_ranges)]
+        range_high[column_ranges] = cut_start[-1] + positions[len(column_ranges) :]
         keys.append(distinct)
         cut_start.append(cut_start[-1] + len(distinct) + 3)
     layout = {
@@ -96,38 +96,38 @@ def _lay_out(ranges: dict[Within | IsNull, int], stored: pa.Schema) -> tuple[dic
     return columns, layout | _keys(list(columns.values()), keys, cut_start)
 
 
-def _places(encoding: Encoding, cuts: list[Cut]) -> tuple[Sequence[Any], npt.NDArray[np.int64]]:
-    """A column's distinct keys in ascending order, and where each cut point stands among its cut points."""
+def _cut_positions(encoding: Encoding, cuts: list[Cut]) -> tuple[Sequence[Any], npt.NDArray[np.int64]]:
+    """A column's distinct keys in ascending order, and the position of each cut point among its cut points."""
     keys: list[Any] = [cut for cut in cuts if type(cut) is not Edge]
     distinct: Any
     if encoding in (Encoding.INTEGER, Encoding.FLOAT):
         distinct, order = np.unique(np.array(keys, np.int64), return_inverse=True)
     else:
         distinct = sorted(set(keys))
-        number = {key: place for place, key in enumerate(distinct)}
+        number = {key: index for index, key in enumerate(distinct)}
         order = np.array([number[key] for key in keys], np.int64)
     edges = {Edge.BOTTOM: 0, Edge.TOP: len(distinct) + 1, Edge.END: len(distinct) + 2}
-    places = np.array([edges[cut] if isinstance(cut, Edge) else -1 for cut in cuts], np.int64)
-    places[places < 0] = order + 1
-    return distinct, places
+    positions = np.array([edges[cut] if isinstance(cut, Edge) else -1 for cut in cuts], np.int64)
+    positions[positions < 0] = order + 1
+    return distinct, positions
 
 
 def _keys(encodings: list[Encoding], keys: list[Sequence[Any]], cut_start: list[int]) -> dict[str, Any]:
-    """All columns' keys as arrays over all cut points; lower words and text are left out where not needed."""
+    """All columns' keys as arrays over all cut points; lower words and texts are empty if unused."""
     total = cut_start[-1]
     high = np.zeros(total, np.int64)
     low = np.zeros(total if Encoding.WIDE in encodings else 0, np.uint64)
     texts = [b""] * total
-    for encoding, start, mine in zip(encodings, cut_start, keys, strict=False):
-        span = slice(start + 1, start + 1 + len(mine))
+    for encoding, start, column_keys in zip(encodings, cut_start, keys, strict=False):
+        span = slice(start + 1, start + 1 + len(column_keys))
         if encoding is Encoding.TEXT:
-            texts[span] = mine
+            texts[span] = column_keys
         elif encoding is Encoding.WIDE:
-            high[span] = [key >> 64 for key in mine]
-            low[span] = [key & _LOWER_WORD for key in mine]
+            high[span] = [key >> 64 for key in column_keys]
+            low[span] = [key & _LOWER_WORD for key in column_keys]
         else:
-            high[span] = mine
+            high[span] = column_keys
     text = b"".join(texts)
-    sizes = [len(one) for one in texts] if Encoding.TEXT in encodings else []
+    sizes = list(map(len, texts)) if Encoding.TEXT in encodings else []
     text_start = np.concatenate(([0], np.cumsum(np.array(sizes, np.int64))))
     return {"high": high, "low": low, "text": np.frombuffer(text, np.uint8), "text_start": text_start}

@@ -23,7 +23,7 @@ from tureen.predicate import Interval, Key
 
 
 class Edge(Enum):
-    """The cut points that every column has: before all rows, after all that are not NULL, after all rows."""
+    """The cut points of every column: before all rows, after all rows that are not NULL, after all rows."""
 
     BOTTOM = 0
     TOP = 1
@@ -35,7 +35,7 @@ Cut = int | bytes | Edge
 
 
 class Encoding(IntEnum):
-    """How the keys of a column are written in cut points; WIDE is a DECIMAL past 18 digits."""
+    """How the keys of a column are stored in cut points; WIDE is a DECIMAL past 18 digits."""
 
     INTEGER = 0
     FLOAT = 1
@@ -70,7 +70,7 @@ def ends_of(encoding: Encoding, interval: Interval) -> tuple[Cut, Cut]:
 
 
 def interval_of(encoding: Encoding, low: Cut, high: Cut) -> Interval:
-    """An interval with these ends: it holds what the one they were made from holds.
+    """The interval between two cut points; it has the same keys as the interval that `ends_of` encoded.
 
     >>> interval_of(Encoding.INTEGER, 3, 6)
     Interval(low=3, high=6, low_open=False, high_open=True)

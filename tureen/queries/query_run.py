@@ -1,8 +1,8 @@
-"""A query run: some clauses of one stream, compiled into arrays.
+"""A query run: clauses of one stream, compiled into arrays.
 
-Everything is there once: the cut points of each column in ascending order, each distinct factor as ranges
-between cut points, each clause as the numbers of its factors. Factors that are no ranges are *derived*:
-evaluated once per block, whatever the number of clauses that contain them.
+Nothing is stored twice: a run has the cut points of each column in ascending order, each distinct factor as ranges
+between cut points, and each clause as the numbers of its factors. Factors that are not ranges are *derived*: they are
+evaluated once per block for all clauses that contain them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tureen.queries.access_predicates import MOST_PARTNERS, AccessIndex
 from tureen.queries.array_bounds import check_bounds
 from tureen.queries.arrays import Arrays, Typed, typed
 from tureen.queries.cuts import Cut, Edge, Encoding, interval_of
-from tureen.queries.lineage import Lineage
+from tureen.queries.lineage import LineageBitmaps
 
 VERSION = 2
 """The version of the file's format."""
@@ -36,7 +36,7 @@ _ACCESS = "access "
 class QueryRun:
     """Compiled clauses: the names and encodings of the columns they use, the arrays, the derived factors.
 
-    Which clauses are reached by a key follows from the arrays; who has worked it out before may say it.
+    The access index follows from the arrays; `known_access` is the one read from a file.
     """
 
     names: tuple[str, ...]
@@ -52,15 +52,15 @@ class QueryRun:
 
     @cached_property
     def all_visited(self) -> QueryRun:
-        """The same clauses, none of them reached by a key: for blocks with too many rows to look for their keys."""
+        """The same clauses, all visited: for blocks for which looking up keys would cost more."""
         if not len(self.access.column):
             return self
         return replace(self, known_access=AccessIndex.of(self.arrays, self.encodings, least_keys=len(self) + 1))
 
     @cached_property
-    def lineage(self) -> Lineage | None:
-        """For blocks of a few rows, the visited clauses as bitmaps; None where they would take too much memory."""
-        return Lineage.of(self.arrays, self.access, len(self.derived_texts))
+    def lineage(self) -> LineageBitmaps | None:
+        """The visited clauses as bitmaps, for blocks of few rows; None if they would take too much memory."""
+        return LineageBitmaps.of(self.arrays, self.access, len(self.derived_texts))
 
     @property
     def ids(self) -> npt.NDArray[np.int64]:
@@ -73,42 +73,42 @@ class QueryRun:
 
     @property
     def factors(self) -> int:
-        """The number of distinct factors that are ranges."""
+        """The number of distinct range factors."""
         return len(self.arrays.factor_column)
 
     @cached_property
     def derived(self) -> tuple[Predicate, ...]:
-        """The distinct factors that are no ranges."""
+        """The distinct derived factors."""
         return tuple(load_clause(text)[0] for text in self.derived_texts)
 
     @cached_property
     def users(self) -> tuple[tuple[int, ...], ...]:
         """For each derived factor, the positions of the clauses that contain it."""
         users: list[list[int]] = [[] for _ in self.derived]
-        places = np.flatnonzero(self.arrays.clause_factor >= self.factors)
-        clauses = np.searchsorted(self.arrays.clause_start, places, side="right") - 1
-        for place, clause in zip(places.tolist(), clauses.tolist(), strict=True):
-            users[int(self.arrays.clause_factor[place]) - self.factors].append(clause)
-        return tuple(tuple(found) for found in users)
+        derived_uses = np.flatnonzero(self.arrays.clause_factor >= self.factors)
+        clauses = np.searchsorted(self.arrays.clause_start, derived_uses, side="right") - 1
+        for use, clause in zip(derived_uses.tolist(), clauses.tolist(), strict=True):
+            users[int(self.arrays.clause_factor[use]) - self.factors].append(clause)
+        return tuple(tuple(positions) for positions in users)
 
     @cached_property
     def partners(self) -> tuple[tuple[tuple[int, ...], ...] | None, ...]:
-        """For each derived factor, the range factors that stand beside it, clause by clause, each set once.
+        """For each derived factor, the distinct sets of range factors in the clauses that contain it.
 
-        None where it stands alone in some clause, or beside too many: then all tuples are asked about it.
+        None if a clause has no range factor, or if there are too many clauses: then it is evaluated on all tuples.
         """
-        found: list[tuple[tuple[int, ...], ...] | None] = []
+        partners: list[tuple[tuple[int, ...], ...] | None] = []
         start, factors = self.arrays.clause_start, self.arrays.clause_factor
         for users in self.users:
             sets = {
-                tuple(one for one in factors[start[user] : start[user + 1]].tolist() if one < self.factors)
+                tuple(factor for factor in factors[start[user] : start[user + 1]].tolist() if factor < self.factors)
                 for user in users[: MOST_PARTNERS + 1]
             }
-            found.append(None if () in sets or len(users) > MOST_PARTNERS else tuple(sorted(sets)))
-        return tuple(found)
+            partners.append(None if () in sets or len(users) > MOST_PARTNERS else tuple(sorted(sets)))
+        return tuple(partners)
 
     def clause(self, position: int) -> Clause:
-        """A clause that holds for the same tuples as the one compiled at that position."""
+        """A clause equivalent to the one compiled at a position."""
         start, end = self.arrays.clause_start[position : position + 2].tolist()
         numbers = self.arrays.clause_factor[start:end].tolist()
         return tuple(self._factor(number) for number in numbers)
@@ -125,9 +125,9 @@ class QueryRun:
         ]
         if ends == [(Edge.TOP, Edge.END)]:
             return IsNull(name)
-        # Beyond the largest key, or below the least, there is no interval to write.
-        some = [(low, high) for low, high in ends if low is not Edge.TOP and high is not Edge.BOTTOM]
-        return Within(name, tuple(interval_of(encoding, low, high) for low, high in some))
+        # Above the greatest key, or below the least, an interval is empty.
+        nonempty = [(low, high) for low, high in ends if low is not Edge.TOP and high is not Edge.BOTTOM]
+        return Within(name, tuple(interval_of(encoding, low, high) for low, high in nonempty))
 
     def _cut(self, column: int, cut: int) -> Cut:
         start, end = self.arrays.cut_start[column : column + 2].tolist()
@@ -144,14 +144,14 @@ class QueryRun:
                 return int(self.arrays.high[cut])
 
     def to_buffer(self) -> pa.Buffer:
-        """The run as the bytes of one Arrow IPC file: a single row, whose every field is a list."""
+        """The run as one Arrow IPC file: a single row of lists."""
         about = {
             "version": VERSION,
             "names": list(self.names),
             "encodings": [int(encoding) for encoding in self.encodings],
         }
-        columns = _lists(self.arrays, "") | _lists(self.access, _ACCESS)
-        columns["derived"] = _one_list(pa.array(list(self.derived_texts), pa.string()))
+        columns = _list_columns(self.arrays, "") | _list_columns(self.access, _ACCESS)
+        columns["derived"] = _list_column(pa.array(list(self.derived_texts), pa.string()))
         batch = pa.record_batch(columns).replace_schema_metadata({"query run": json.dumps(about)})
         sink = pa.BufferOutputStream()
         with pa.ipc.new_file(sink, batch.schema) as writer:
@@ -160,11 +160,11 @@ class QueryRun:
 
     @classmethod
     def from_buffer(cls, buffer: pa.Buffer) -> QueryRun:
-        """The run that `to_buffer` wrote; its arrays lie in the buffer."""
+        """Read the run that `to_buffer` wrote; its arrays are views of the buffer."""
         batch = pa.ipc.open_file(pa.BufferReader(buffer)).get_batch(0)
         about = json.loads(batch.schema.metadata[b"query run"])
         if about["version"] != VERSION:
-            raise ValueError(f"a query run of version {about['version']}; this is version {VERSION}")
+            raise ValueError(f"the version of a query run must be {VERSION}, got {about['version']}")
         arrays = typed(Arrays, _parts(batch, Arrays, ""))
         access = typed(AccessIndex, _parts(batch, AccessIndex, _ACCESS))
         texts = batch.column("derived").values.to_pylist()
@@ -172,14 +172,14 @@ class QueryRun:
         return cls(tuple(about["names"]), encodings, arrays, texts, access)
 
     def write(self, file: BinaryIO, name: str) -> None:
-        """Write the run as one file of that name; making it durable is for the caller."""
+        """Write the run as one file of that name; the caller makes it durable."""
         parts = PartsWriter(file, name)
         parts.add(self.to_buffer())
         parts.finish()
 
     @classmethod
     def load(cls, path: Path) -> QueryRun:
-        """Map a file that `write` wrote, and verify it; raises DamagedFile."""
+        """Map and verify a file that `write` wrote; raises DamagedFile."""
         parts = Parts(path)
         run = cls.from_buffer(parts.read(0))
         try:
@@ -189,19 +189,19 @@ class QueryRun:
         return run
 
 
-def _lists(arrays: Typed, prefix: str) -> dict[str, pa.LargeListArray]:
-    return {prefix + name: _one_list(pa.array(array)) for name, array in vars(arrays).items()}
+def _list_columns(arrays: Typed, prefix: str) -> dict[str, pa.LargeListArray]:
+    return {prefix + name: _list_column(pa.array(array)) for name, array in vars(arrays).items()}
 
 
-def _one_list(values: pa.Array) -> pa.LargeListArray:
+def _list_column(values: pa.Array) -> pa.LargeListArray:
     return pa.LargeListArray.from_arrays(pa.array([0, len(values)], pa.int64()), values)
 
 
 def _parts(batch: pa.RecordBatch, kind: type[Typed], prefix: str) -> dict[str, npt.NDArray[Any]]:
-    """The numbers of all arrays where they lie. `to_numpy` would import pandas where it is installed."""
+    """The numbers of all arrays, not copied. `to_numpy` would import pandas if it is installed."""
     parts = {}
-    for one in fields(kind):  # type: ignore[arg-type]
-        values = batch.column(prefix + one.name).values
+    for field in fields(kind):  # type: ignore[arg-type]
+        values = batch.column(prefix + field.name).values
         buffer = values.buffers()[1] if len(values) else b""
-        parts[one.name] = np.frombuffer(buffer, kind.types.get(one.name, np.int32), len(values))
+        parts[field.name] = np.frombuffer(buffer, kind.types.get(field.name, np.int32), len(values))
     return parts

@@ -1,4 +1,4 @@
-"""Compiling a template's queries: a table of values becomes a query run, column by column and not query by query."""
+"""Compiling a template's queries: a table of values becomes a query run, column by column."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from tureen.queries.cuts import Encoding, encoding_of
 from tureen.queries.query_run import QueryRun
 from tureen.stems.index import keys_of, text_ranks, truths_of
 
-Places = npt.NDArray[np.int64]
-"""Cut points, numbered within their column; a comparison without that end has the column's first or last."""
+CutNumbers = npt.NDArray[np.int64]
+"""Cut points, numbered within their column; an open end has the column's first or last."""
 
 _AFTER = {"=": (False, True), ">": (True, None), ">=": (False, None), "<": (None, False), "<=": (None, True)}
-"""For each comparison, whether its lower and its upper end stand after the constant or before it; None is no end."""
+"""For each comparison, whether its lower and upper ends are after the constant or before it; None is an open end."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """The cut points of a column, and the interval between two of them that each query asks for."""
+    """The cut points of a column, and the interval between two of them of each query."""
 
     encoding: Encoding
     keys: npt.NDArray[np.int64]
     texts: Sequence[bytes]
-    low: Places
-    high: Places
+    low: CutNumbers
+    high: CutNumbers
 
     @property
     def size(self) -> int:
-        """How many cut points, with the edges."""
+        """The number of cut points, with the edges."""
         return max(len(self.keys), len(self.texts)) + 3
 
 
 def can_compile(slots: Sequence[Slot], stored: pa.Schema, values: pa.Table) -> bool:
-    """Whether the comparisons are such that keys compare as values do."""
+    """Whether the comparisons can be compiled: keys of both sides must compare like the values."""
     return all(
         slot.op in _AFTER and _comparable(stored.field(slot.column).type, values.schema.field(slot.parameter).type)
         for slot in slots
@@ -62,14 +62,14 @@ def _comparable(column: pa.DataType, values: pa.DataType) -> bool:
 
 
 def _has_zero(column: pa.ChunkedArray) -> bool:
-    """Whether some text has a zero byte: what stands after a text could then stand before another."""
+    """Whether a text contains a NUL: the cut point after one text could then equal another text."""
     return pa.types.is_string(column.type) and bool(pc.any(pc.match_substring(column, "\0")).as_py())
 
 
 def compile_table(slots: Sequence[Slot], stored: pa.Schema, values: pa.Table, numbers: npt.NDArray[Any]) -> QueryRun:
-    """The queries of some numbers, in ascending order, each a conjunction of comparisons with its row of values.
+    """Compile queries of ascending numbers, each a conjunction of comparisons with its row of values.
 
-    What compares with NULL, or lies in no interval at all, never holds, and is left out.
+    Queries that compare with NULL, or whose interval is empty, never hold and are left out.
 
     >>> values = pa.table({"k": [7, 8, None], "t": [1.5, 2.5, 3.5]})
     >>> slots = [Slot("a", "=", "k"), Slot("v", ">", "t")]
@@ -84,25 +84,25 @@ def compile_table(slots: Sequence[Slot], stored: pa.Schema, values: pa.Table, nu
     by_column: dict[str, list[Slot]] = {}
     for slot in slots:
         by_column.setdefault(slot.column, []).append(slot)
-    columns = {name: _column(stored.field(name).type, some, values) for name, some in by_column.items()}
-    some = np.ones(len(numbers), np.bool_)
+    columns = {name: _column(stored.field(name).type, group, values) for name, group in by_column.items()}
+    nonempty = np.ones(len(numbers), np.bool_)
     for column in columns.values():
-        some &= column.low < column.high
-    return _lay_out(columns, numbers, some)
+        nonempty &= column.low < column.high
+    return _build_run(columns, numbers, nonempty)
 
 
-def _lay_out(columns: Mapping[str, _Column], numbers: npt.NDArray[Any], some: npt.NDArray[np.bool_]) -> QueryRun:
-    """The arrays of a query run: each distinct interval is a factor, and each query has one of each column."""
+def _build_run(columns: Mapping[str, _Column], numbers: npt.NDArray[Any], nonempty: npt.NDArray[np.bool_]) -> QueryRun:
+    """The run of all queries with nonempty intervals: each distinct interval of a column is a factor."""
     cut_start = np.concatenate([[0], np.cumsum([column.size for column in columns.values()])]).astype(np.int64)
     factors, lows, highs, members = [0], [], [], []
     for start, column in zip(cut_start, columns.values(), strict=False):
-        pairs = (column.low[some] << 32) | column.high[some]
+        pairs = (column.low[nonempty] << 32) | column.high[nonempty]
         distinct, member = np.unique(pairs, return_inverse=True)
         members.append(member + factors[-1])
         factors.append(factors[-1] + len(distinct))
         lows.append(start + (distinct >> 32))
         highs.append(start + (distinct & 0xFFFF_FFFF))
-    ids = numbers[some]
+    ids = numbers[nonempty]
     arrays = {
         "ids": ids,
         "cut_start": cut_start,
@@ -138,21 +138,21 @@ def _column(kind: pa.DataType, slots: Sequence[Slot], values: pa.Table) -> _Colu
     if pa.types.is_string(kind):
         return _texts(slots, values)
     encoding, rows = encoding_of(kind), values.num_rows
-    ends = [_number_ends(slot.op, encoding, values.column(slot.parameter)) for slot in slots]
-    given = [end for pair in ends for end in pair if end is not None]
-    beyond = np.concatenate([end.beyond for end in given])
-    # Where each key stands among all, by sorting them once: looking up a million keys one by one takes longer.
-    keys, inverse = np.unique(np.concatenate([end.keys for end in given])[~beyond], return_inverse=True)
-    places = np.full(len(beyond), len(keys) + 1, np.int64)
-    places[~beyond] = inverse + 1
-    each = iter(np.split(places, len(given)))
-    low, high = _innermost([[None if end is None else next(each) for end in pair] for pair in ends], len(keys), rows)
+    ends = [_number_ends(slot.op, encoding, values.column(slot.values)) for slot in slots]
+    present = [end for pair in ends for end in pair if end is not None]
+    beyond = np.concatenate([end.beyond for end in present])
+    # Sorting all keys once is faster than searching for a million keys one by one.
+    keys, inverse = np.unique(np.concatenate([end.keys for end in present])[~beyond], return_inverse=True)
+    positions = np.full(len(beyond), len(keys) + 1, np.int64)
+    positions[~beyond] = inverse + 1
+    by_end = iter(np.split(positions, len(present)))
+    low, high = _innermost([[None if end is None else next(by_end) for end in pair] for pair in ends], len(keys), rows)
     return _Column(encoding, keys, (), low, high)
 
 
 @dataclass(frozen=True, eq=False)
 class _End:
-    """The keys before which an end of each interval stands, but where it is `beyond` the greatest key of all."""
+    """The cut point of one end of each interval: before a key, or `beyond` the greatest key."""
 
     keys: npt.NDArray[np.int64]
     beyond: npt.NDArray[np.bool_]
@@ -167,22 +167,22 @@ def _number_ends(op: str, encoding: Encoding, column: pa.ChunkedArray) -> list[_
 
 
 def _number_keys(encoding: Encoding, column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], int]:
-    """Values as integers that sort like them, and the greatest that there can be."""
-    whole = column.combine_chunks()
+    """The integer keys of values, and the greatest possible key."""
+    values = column.combine_chunks()
     if encoding is Encoding.FLOAT:
-        return keys_of(whole.cast(pa.float64(), safe=False)), NAN_KEY
-    return keys_of(whole), GREATEST_KEY
+        return keys_of(values.cast(pa.float64(), safe=False)), NAN_KEY
+    return keys_of(values), GREATEST_KEY
 
 
 def _texts(slots: Sequence[Slot], values: pa.Table) -> _Column:
-    """Each distinct text has two cut points: before it, and after it."""
-    parts = [values.column(slot.parameter).combine_chunks() for slot in slots]
+    """The cut points of texts: two for each distinct text, before and after it."""
+    parts = [values.column(slot.values).combine_chunks() for slot in slots]
     coded = pa.concat_arrays(parts).dictionary_encode()
     by_row, order = text_ranks(coded)
     ranks = np.split(by_row.astype(np.int64), len(slots))
     ends = [
-        [None if end is None else 1 + 2 * mine + end for end in _AFTER[slot.op]]
-        for slot, mine in zip(slots, ranks, strict=True)
+        [None if end is None else 1 + 2 * row_ranks + end for end in _AFTER[slot.op]]
+        for slot, row_ranks in zip(slots, ranks, strict=True)
     ]
     texts = [end for text in coded.dictionary.take(order).to_pylist() for end in _around(text_key(text))]
     low, high = _innermost(ends, len(texts), values.num_rows)
@@ -193,8 +193,8 @@ def _around(text: bytes) -> tuple[bytes, bytes]:
     return text, after_text(text)
 
 
-def _innermost(ends: Sequence[Sequence[Places | None]], keys: int, rows: int) -> tuple[Places, Places]:
-    """What several intervals have in common: the greatest lower end and the least upper end, in cut points."""
+def _innermost(ends: Sequence[Sequence[CutNumbers | None]], keys: int, rows: int) -> tuple[CutNumbers, CutNumbers]:
+    """The intersection of several intervals: the greatest lower end and the least upper end."""
     low, high = np.zeros(rows, np.int64), np.full(rows, keys + 1, np.int64)
     for lower, upper in ends:
         low = low if lower is None else np.maximum(low, lower)

@@ -83,7 +83,7 @@ class KeyAddresses(NamedTuple):
     text: Int
 
 
-_key_of_bits = compiled(key_of_bits)
+_key_of_bits: Callable[[Int], Int] = compiled(key_of_bits)
 
 
 @compiled

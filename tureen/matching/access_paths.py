@@ -1,4 +1,4 @@
-"""The ways by which the clauses of a query run are matched, told without matching anything."""
+"""The access paths of a query run's clauses: by key, visited column-major, or row-major."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tureen.queries import QueryRun
 from tureen.queries.lineage import lineage_bytes
 
 
-def most_by_row(run: QueryRun, tuning: Tuning) -> float:
-    """The most rows of a block whose visited clauses are matched row-major."""
-    return tuning.most_by_row(len(run.access.visited), len(run.names) + len(run.derived_texts))
+def row_major_limit(run: QueryRun, tuning: Tuning) -> float:
+    """The number of a block's rows up to which the visited clauses are matched row-major."""
+    return tuning.row_major_limit(len(run.access.visited), len(run.names) + len(run.derived_texts))
 
 
 def describe(run: QueryRun, tuning: Tuning = Tuning()) -> dict[str, Any]:  # noqa: B008  (it is frozen)
-    """How many clauses are reached by which key, how many are visited, and how.
+    """The numbers of clauses by access path.
 
     `by_key` has an entry for each access column: its name, its numbers of keys and of clauses, and the column of the
-    interval by which a key's clauses are sorted, or None. `visited` clauses are matched column-major, but in blocks of
-    at most `by_row_up_to` rows, where they are matched row-major; that is 0 where their bitmaps would be too large.
+    interval by which a key's clauses are sorted, or None. `visited` clauses are matched column-major, except in blocks
+    of at most `by_row_up_to` rows, where they are matched row-major; that is 0 if their bitmaps would be too large.
     """
     access = run.access
     by_key = []
@@ -37,15 +37,15 @@ def describe(run: QueryRun, tuning: Tuning = Tuning()) -> dict[str, Any]:  # noq
             }
         )
     fits = lineage_bytes(access, len(run.derived_texts)) is not None
-    most = most_by_row(run, tuning) if fits and len(access.visited) else 0
-    return {"by_key": by_key, "visited": len(access.visited), "by_row_up_to": int(min(most, 65_536))}
+    limit = row_major_limit(run, tuning) if fits and len(access.visited) else 0
+    return {"by_key": by_key, "visited": len(access.visited), "by_row_up_to": int(min(limit, 65_536))}
 
 
-def way_of(run: QueryRun, position: int) -> str | None:
+def access_column(run: QueryRun, position: int) -> str | None:
     """The column whose key reaches the clause at that position, or None if the clause is visited."""
     access = run.access
-    place = int(np.searchsorted(access.visited, position))
-    if place < len(access.visited) and access.visited[place] == position:
+    index = int(np.searchsorted(access.visited, position))
+    if index < len(access.visited) and access.visited[index] == position:
         return None
     member = int(np.flatnonzero((access.member == position) | (access.member == ~position))[0])
     bucket = int(np.searchsorted(access.bucket_start[::2], member, side="right")) - 1
