@@ -108,7 +108,7 @@ def _route_block(
         accepted = probe(operator, rows[remaining])
         rejected = int(np.count_nonzero(alive & ~accepted))
         alive &= accepted
-        waiting = sorted(eddy.flow.unfinished(block.done | {operator.name}))
+        waiting = sorted(eddy.flow.unfinished(block.visited | {operator.name}))
         undecided = alive[:, waiting]
         undecided_rows = undecided.any(axis=1)
         # No query is undecided about the tuples that leave, so every query that has not rejected them accepts them.

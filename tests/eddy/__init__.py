@@ -1,1 +1,1 @@
-"""Tests of routing: policies, orders, and the answers they must not change."""
+"""Tests of routing: policies, orders, and answers that do not depend on them."""

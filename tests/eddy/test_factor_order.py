@@ -1,4 +1,4 @@
-"""The order of a clause's factors follows what they did."""
+"""The order of a clause's factors follows their statistics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tureen.eddy import Tally, order_factors
 from tureen.predicate import Factor, Like, Opaque
 
 CHEAP: Factor = Like("s", "%x%")
-DEAR: Factor = Opaque("sqrt(a) > 2", ("a",))
+COSTLY: Factor = Opaque("sqrt(a) > 2", ("a",))
 NEW: Factor = Opaque("a % 2 = 0", ("a",))
 
 TALLIES = st.integers(0, 10**6).flatmap(
@@ -21,35 +21,38 @@ TALLIES = st.integers(0, 10**6).flatmap(
 )
 
 
-def test_the_more_selective_goes_first_at_the_same_cost() -> None:
-    seen = {CHEAP: Tally(100, 90, cost=100.0), DEAR: Tally(100, 10, cost=100.0)}
-    assert order_factors((CHEAP, DEAR), seen) == (DEAR, CHEAP)
+def test_more_selective_factor_goes_first_at_equal_cost() -> None:
+    tallies = {CHEAP: Tally(100, 90, cost=100.0), COSTLY: Tally(100, 10, cost=100.0)}
+    assert order_factors((CHEAP, COSTLY), tallies) == (COSTLY, CHEAP)
 
 
-def test_the_cheaper_goes_first_at_the_same_selectivity() -> None:
-    seen = {CHEAP: Tally(100, 50, cost=1.0), DEAR: Tally(100, 50, cost=100.0)}
-    assert order_factors((DEAR, CHEAP), seen) == (CHEAP, DEAR)
+def test_cheaper_factor_goes_first_at_equal_selectivity() -> None:
+    tallies = {CHEAP: Tally(100, 50, cost=1.0), COSTLY: Tally(100, 50, cost=100.0)}
+    assert order_factors((COSTLY, CHEAP), tallies) == (CHEAP, COSTLY)
 
 
 def test_cost_can_outweigh_selectivity() -> None:
-    seen = {CHEAP: Tally(1000, 800, cost=1000.0), DEAR: Tally(1000, 100, cost=50_000.0)}
-    assert order_factors((DEAR, CHEAP), seen) == (CHEAP, DEAR)
+    tallies = {CHEAP: Tally(1000, 800, cost=1000.0), COSTLY: Tally(1000, 100, cost=50_000.0)}
+    assert order_factors((COSTLY, CHEAP), tallies) == (CHEAP, COSTLY)
 
 
-def test_what_is_unknown_is_tried_before_what_is_known_to_be_useless() -> None:
+def test_unknown_factor_goes_before_a_useless_one() -> None:
     assert order_factors((CHEAP, NEW), {CHEAP: Tally(1000, 1000, cost=1000.0)}) == (NEW, CHEAP)
 
 
-def test_nothing_known_changes_nothing() -> None:
-    assert order_factors((DEAR, CHEAP, NEW), {}) == (DEAR, CHEAP, NEW)
+def test_without_statistics_the_order_stays() -> None:
+    assert order_factors((COSTLY, CHEAP, NEW), {}) == (COSTLY, CHEAP, NEW)
     assert order_factors((), {}) == ()
 
 
 @given(st.dictionaries(st.sampled_from("abcd"), TALLIES), st.floats(1e-6, 1e6))
-def test_any_unit_of_cost_gives_an_order_of_all_factors(seen: dict[str, Tally], unit: float) -> None:
-    order = order_factors("abcd", seen)
+def test_order_does_not_depend_on_unit_or_input_order(tallies: dict[str, Tally], unit: float) -> None:
+    order = order_factors("abcd", tallies)
     assert sorted(order) == list("abcd")
-    assert order_factors(order, seen) == order
-    # Without ties the order does not depend on how the factors came.
-    busy = {name: Tally(1000 + place, 100 * place, cost=unit * (1000 + place)) for place, name in enumerate("abcd")}
-    assert {order_factors(way, busy) for way in permutations("abcd")} == {tuple("abcd")}
+    assert order_factors(order, tallies) == order
+    # Without ties the order does not depend on the input order.
+    busy = {
+        name: Tally(1000 + position, 100 * position, cost=unit * (1000 + position))
+        for position, name in enumerate("abcd")
+    }
+    assert {order_factors(permutation, busy) for permutation in permutations("abcd")} == {tuple("abcd")}

@@ -1,4 +1,4 @@
-"""Policies: random is even, tickets find the best order and find it again, fixed is fixed."""
+"""Policies: random is uniform, tickets find the best order and adapt to changes, fixed does not change."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ SELECTIVE_FIRST = {name: Profile(rate) for name, rate in zip(NAMES, (0.1, 0.4, 0
 SELECTIVE_LAST = {name: Profile(rate) for name, rate in zip(NAMES, (0.95, 0.7, 0.4, 0.1), strict=True)}
 
 
-def send(eddy: Eddy, tuples: int, profiles: Mapping[str, Profile], chance: random.Random) -> Counter[str]:
-    """Send tuples of one query through an eddy, one by one; how often each operator came first."""
+def send(eddy: Eddy, tuples: int, profiles: Mapping[str, Profile], rng: random.Random) -> Counter[str]:
+    """Send tuples of one query through an eddy, one by one; returns how often each operator came first."""
     first: Counter[str] = Counter()
     for _ in range(tuples):
         block = eddy.admit(1)
         while operator := eddy.next(block):
             profile = profiles[operator.name]
-            passed = chance.random() < profile.pass_rate
-            first[operator.name] += not block.done
-            left = passed and len(block.done) + 1 < len(eddy.flow.operators)
-            seen = Observation(operator, 1, int(left), int(not passed), profile.cost)
-            block = eddy.observe(block, seen, frozenset({0}) if left else frozenset())
+            passed = rng.random() < profile.pass_rate
+            first[operator.name] += not block.visited
+            continues = passed and len(block.visited) + 1 < len(eddy.flow.operators)
+            observation = Observation(operator, 1, int(continues), int(not passed), profile.cost)
+            block = eddy.observe(block, observation, frozenset({0}) if continues else frozenset())
     return first
 
 
@@ -79,8 +79,8 @@ def test_tickets_come_close_to_the_best_order(credit: Credit) -> None:
     assert first.most_common(1)[0][0] == "a"
     assert first["a"] > 0.8 * 4000
     work = independent(SELECTIVE_FIRST)
-    least, most = expected_work(NAMES, work), expected_work(NAMES[::-1], work)
-    assert least * 0.95 < eddy.statistics.visits_per_tuple < least * 1.15 < most / 2
+    minimum, maximum = expected_work(NAMES, work), expected_work(NAMES[::-1], work)
+    assert minimum * 0.95 < eddy.statistics.visits_per_tuple < minimum * 1.15 < maximum / 2
 
 
 def test_tickets_rank_operators_as_the_best_order_does() -> None:
@@ -91,7 +91,7 @@ def test_tickets_rank_operators_as_the_best_order_does() -> None:
     assert held == sorted(held, reverse=True)
 
 
-def test_tickets_that_expire_adapt_after_a_shift() -> None:
+def test_expiring_tickets_adapt_after_a_shift() -> None:
     forgetful = Eddy(ONE_QUERY, Tickets(random.Random(2)), window=200)
     stubborn = Eddy(ONE_QUERY, Tickets(random.Random(2)))
     for eddy in (forgetful, stubborn):
@@ -102,16 +102,16 @@ def test_tickets_that_expire_adapt_after_a_shift() -> None:
     assert send(stubborn, 1000, SELECTIVE_LAST, random.Random(5))["d"] < 500
 
 
-def test_a_new_operator_is_tried_and_finds_its_place() -> None:
-    known = Flow(ONE_QUERY.operators[1:], 1)
-    eddy = Eddy(known, Tickets(random.Random(2)), window=200)
+def test_new_operator_is_tried_and_ranked() -> None:
+    smaller = Flow(ONE_QUERY.operators[1:], 1)
+    eddy = Eddy(smaller, Tickets(random.Random(2)), window=200)
     send(eddy, 2000, SELECTIVE_FIRST, random.Random(3))
     eddy.change(ONE_QUERY)
     send(eddy, 800, SELECTIVE_FIRST, random.Random(4))
     assert send(eddy, 1000, SELECTIVE_FIRST, random.Random(5))["a"] > 700
 
 
-def test_tickets_shun_what_is_dear() -> None:
+def test_tickets_avoid_costly_operators() -> None:
     profiles = {**SELECTIVE_FIRST, "a": Profile(0.1, cost=50.0)}
     eddy = Eddy(ONE_QUERY, Tickets(random.Random(2)))
     send(eddy, 1000, profiles, random.Random(3))
@@ -123,27 +123,25 @@ def test_tickets_shun_what_is_dear() -> None:
 
 def test_more_predicates_earn_more_tickets() -> None:
     busy, idle = Operator("busy", frozenset(range(9))), Operator("idle", frozenset({0}))
-    seen = Statistics(total={"busy": Tally(100, 50, 450), "idle": Tally(100, 50, 50)})
-    assert Tickets(random.Random(1), weighted).holdings([busy, idle], seen) == [450, 50]
-    assert Tickets(random.Random(1), consumed).holdings([busy, idle], seen) == [50, 50]
-    assert Tickets(random.Random(1), eliminated).holdings([busy, idle], seen) == [450, 50]
+    statistics = Statistics(total={"busy": Tally(100, 50, 450), "idle": Tally(100, 50, 50)})
+    assert Tickets(random.Random(1), weighted).holdings([busy, idle], statistics) == [450, 50]
+    assert Tickets(random.Random(1), consumed).holdings([busy, idle], statistics) == [50, 50]
+    assert Tickets(random.Random(1), eliminated).holdings([busy, idle], statistics) == [450, 50]
 
 
-def test_an_operator_that_multiplies_tuples_keeps_a_chance() -> None:
+def test_operators_that_multiply_tuples_keep_minimum_tickets() -> None:
     stem, other = Operator("stem", frozenset({0})), Operator("other", frozenset({0}))
-    seen = Statistics(total={"stem": Tally(10, 500), "other": Tally(10, 1)})
-    assert Tickets(random.Random(1), least=2.0).holdings([stem, other], seen) == [2.0, 9]
-    assert Tickets(random.Random(1)).choose([stem], seen) is stem
+    statistics = Statistics(total={"stem": Tally(10, 500), "other": Tally(10, 1)})
+    assert Tickets(random.Random(1), minimum=2.0).holdings([stem, other], statistics) == [2.0, 9]
+    assert Tickets(random.Random(1)).choose([stem], statistics) is stem
 
 
 @pytest.mark.parametrize(("make", "order"), [(optimal, "abcd"), (worst, "dcba")])
-def test_optimal_and_worst_know_the_selectivities(
-    make: Callable[[Sequence[Operator], Work], Policy], order: str
-) -> None:
+def test_optimal_and_worst_follow_selectivities(make: Callable[[Sequence[Operator], Work], Policy], order: str) -> None:
     eddy = Eddy(ONE_QUERY, make(ONE_QUERY.operators, independent(SELECTIVE_FIRST)))
     block = Lineage(5, frozenset({0}))
-    went = ""
+    visited = ""
     while operator := eddy.next(block):
-        went += operator.name
+        visited += operator.name
         block = eddy.observe(block, Observation(operator, 5, 5), frozenset({0}))
-    assert went == order
+    assert visited == order

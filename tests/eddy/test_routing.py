@@ -1,4 +1,4 @@
-"""Whatever the policy, an eddy over real grouped filters answers each query as if it were alone."""
+"""With any policy, an eddy over real grouped filters answers each query as if it were alone."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FACTORS: st.SearchStrategy[Factor] = st.one_of(
     RANGES,
     st.builds(IsNull, st.sampled_from(COLUMNS)),
     st.builds(Compare, st.sampled_from(COLUMNS), st.sampled_from(["<", "=", ">="]), st.sampled_from(COLUMNS)),
-    st.builds(lambda one, other: AnyOf((one, other)), RANGES, RANGES),
+    st.builds(lambda left, right: AnyOf((left, right)), RANGES, RANGES),
     st.just(Opaque("a % 2 = 0", ("a",))),
 )
 CLAUSES = st.lists(FACTORS, max_size=4).map(tuple)
@@ -56,13 +56,13 @@ def batch_of(rows: list[tuple[int | None, ...]]) -> pa.RecordBatch:
 
 def policies(filters: GroupedFilters, batch: pa.RecordBatch, seed: int) -> list[Policy]:
     operators = filters.flow.operators
-    shuffled = random.Random(seed).sample([one.name for one in operators], len(operators))
-    found: list[Policy] = [Random(random.Random(seed)), Fixed(shuffled)]
-    found += [Tickets(random.Random(seed), credit) for credit in (consumed, eliminated)]
+    shuffled = random.Random(seed).sample([operator.name for operator in operators], len(operators))
+    result: list[Policy] = [Random(random.Random(seed)), Fixed(shuffled)]
+    result += [Tickets(random.Random(seed), credit) for credit in (consumed, eliminated)]
     if len(operators) <= 6:
         work = filters.work(batch, sparing=True)
-        found += [optimal(operators, work), worst(operators, work)]
-    return found
+        result += [optimal(operators, work), worst(operators, work)]
+    return result
 
 
 @settings(max_examples=60, deadline=None)
@@ -78,19 +78,19 @@ def test_every_policy_answers_as_each_query_alone(
 ) -> None:
     batch = batch_of(rows)
     filters = GroupedFilters(clauses, batch.schema)
-    right = alone(clauses, batch)
+    expected = alone(clauses, batch)
     everything = np.arange(len(rows))
     for policy in policies(filters, batch, seed):
         for probe in (filters.matching(batch), filters.looking_up(batch)):
             eddy = Eddy(filters.flow, policy, window=random.Random(seed).choice([None, 10]), sparing=sparing)
-            assert np.array_equal(route(eddy, probe, everything, size), right), policy
+            assert np.array_equal(route(eddy, probe, everything, size), expected), policy
             assert eddy.statistics.admitted == len(rows)
             assert eddy.statistics.visits <= len(rows) * len(filters.flow.operators)
 
 
 @settings(max_examples=40, deadline=None)
 @given(clauses=st.lists(CLAUSES, min_size=2, max_size=8), rows=ROWS, seed=st.integers(0, 2**32))
-def test_queries_that_come_between_blocks_get_the_tuples_after_them(
+def test_queries_added_between_blocks_get_later_tuples(
     clauses: list[Clause], rows: list[tuple[int | None, ...]], seed: int
 ) -> None:
     batch, half = batch_of(rows), len(rows) // 2
@@ -99,16 +99,14 @@ def test_queries_that_come_between_blocks_get_the_tuples_after_them(
     early = route(eddy, few.looking_up(batch), np.arange(half), 3)
     eddy.change(all_of_them.flow)
     late = route(eddy, all_of_them.looking_up(batch), np.arange(half, len(rows)), 3)
-    right = alone(clauses, batch)
-    assert np.array_equal(early, right[:half, :1])
-    assert np.array_equal(late, right[half:])
+    expected = alone(clauses, batch)
+    assert np.array_equal(early, expected[:half, :1])
+    assert np.array_equal(late, expected[half:])
 
 
 @settings(max_examples=40, deadline=None)
 @given(clauses=st.lists(CLAUSES, min_size=1, max_size=6), rows=ROWS)
-def test_no_order_of_a_sparing_eddy_beats_the_optimal(
-    clauses: list[Clause], rows: list[tuple[int | None, ...]]
-) -> None:
+def test_optimal_order_has_fewest_visits(clauses: list[Clause], rows: list[tuple[int | None, ...]]) -> None:
     batch = batch_of(rows)
     filters = GroupedFilters(clauses, batch.schema)
     if not 0 < len(filters.flow.operators) <= 6:
@@ -126,9 +124,9 @@ def test_no_order_of_a_sparing_eddy_beats_the_optimal(
     assert visits["optimal"] <= visits["alphabet"] <= visits["worst"]
 
 
-def test_filters_are_grouped_by_the_columns_they_look_at() -> None:
+def test_filters_are_grouped_by_columns() -> None:
     clauses = clauses_of(["a > 1 AND b > 1", "a < 5 AND a + b > 3", "c = d AND a > 2"], COLUMNS)
-    assert [(one.name, sorted(one.queries), one.columns) for one in grouped_filters(clauses)] == [
+    assert [(operator.name, sorted(operator.queries), operator.columns) for operator in grouped_filters(clauses)] == [
         ("a", [0, 1, 2], ("a",)),
         ("a, b", [1], ("a", "b")),
         ("b", [0], ("b",)),
@@ -137,17 +135,17 @@ def test_filters_are_grouped_by_the_columns_they_look_at() -> None:
 
 
 @pytest.mark.parametrize(("sparing", "expected"), [(True, ["a"]), (False, ["a", "b"])])
-def test_a_sparing_eddy_skips_what_nobody_waits_for(sparing: bool, expected: list[str]) -> None:
+def test_sparing_eddy_skips_unneeded_operators(sparing: bool, expected: list[str]) -> None:
     flow = Flow((Operator("a", frozenset({0, 1})), Operator("b", frozenset({1})), Operator("c", frozenset({1}))), 2)
     eddy = Eddy(flow, Fixed("cab"), sparing=sparing)
     block = eddy.admit(1)
     operator = eddy.next(block)
     assert operator is not None
     block = eddy.observe(block, Observation(operator, 1, 1, 1), frozenset({0}))
-    assert [one.name for one in eddy.ready(block)] == expected
+    assert [candidate.name for candidate in eddy.ready(block)] == expected
 
 
-def test_a_query_without_a_condition_needs_no_visit() -> None:
+def test_query_without_condition_needs_no_visit() -> None:
     batch = batch_of([(1, 2, 3, 4)])
     filters = GroupedFilters([()], batch.schema)
     eddy = Eddy(filters.flow, Random(random.Random(1)))

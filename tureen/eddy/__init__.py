@@ -1,11 +1,11 @@
-"""The eddy: what to do next, decided and not done.
+"""The eddy: decides what to do next, and does nothing itself.
 
-Takes: clauses, and what was observed of the operators so far. Holds: counts.
-Gives: the operator that a block of tuples visits next; the order in which a clause's factors are tried.
-Does not know: tuples, how an operator works, the clock, Spark. Whatever is random is passed in.
+Takes: clauses, and observations of the operators. Holds: counts.
+Gives: the operator that a block of tuples visits next; the order in which a clause's factors are evaluated.
+Does not know: tuples, how an operator works, the clock, Spark. Random generators are passed in.
 
-* `routing.py`, `operators.py`: where tuples go (CACQ §2); `policies.py`, `tickets.py`: how that is chosen (CACQ §3)
-* `statistics.py`: what was observed; `orders.py`: the best and worst order, for comparison
+* `routing.py`, `operators.py`: where tuples go (CACQ §2); `policies.py`, `tickets.py`: routing policies (CACQ §3)
+* `statistics.py`: counts of observations; `orders.py`: the best and worst order, for comparison
 * `factor_order.py`: the order of one clause's factors; `materializing.py`: eager or lazy
 """
 

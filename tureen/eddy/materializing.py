@@ -1,8 +1,8 @@
-"""Eager or lazy: for which clauses it pays to keep results ready (PSoup-P), and which to evaluate when asked (NoMat).
+"""Eager or lazy: which clauses to materialize (PSoup-P), and which to evaluate at each invocation (NoMat).
 
-Keeping results costs with every tuple that arrives: it is matched, and what matches is written. Evaluating costs with
-every invocation: the tuples of the window are looked at through their index. So it is a matter of two rates, and of how
-much a clause matches. The decision is pure: rates in, clauses out.
+Materializing costs with every arriving tuple, which is matched and whose matches are written. Evaluating costs with
+every invocation, which looks up the tuples of the window in their index. So the choice depends on these two rates and
+on the selectivity of a clause. The decision is a pure function of rates.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What things cost, in nanoseconds.
+    """Costs in nanoseconds.
 
-    The first two are for each tuple of an invocation's window, and are measured as invocations go by; the others are
-    for each arriving tuple and each byte of a result, as measured once on two cores of an AMD EPYC.
+    The first two are per tuple of an invocation's window, and are measured at invocations; the others are per arriving
+    tuple and per byte of a result, as measured once on two cores of an AMD EPYC.
     """
 
     evaluate: float = 0.2
@@ -24,12 +24,12 @@ class Prices:
     match: float = 0.1
     write: float = 1.5
     rewrites: float = 3.0
-    """How often a tuple is matched and written as its runs are merged."""
+    """How often a tuple is matched and written while its runs are merged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much keeping results may take: nanoseconds of a core in each second, and bytes on the disk."""
+    """The limits of materializing: nanoseconds of a core per second, and bytes on disk."""
 
     cpu: float = 250e6
     bytes: float = 4 << 30
@@ -37,25 +37,25 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What is known of a clause: per second, how many tuples it is asked about and how many arrive."""
+    """The load of a clause: per second, the tuples in the windows of its invocations and the tuples that arrive."""
 
     clause: int
-    asked: float
+    reads: float
     selectivity: float
     arrivals: float
     held: float
-    """How many tuples there are."""
+    """The number of stored tuples."""
 
 
 PAYBACK = 60.0
-"""Seconds within which the work of matching the tuples that are there already must be earned."""
+"""Seconds within which the cost of matching the stored tuples must be recovered."""
 
 SURE = 2.0
-"""By what factor one side must be cheaper for a clause to change sides, so that it does not go to and fro."""
+"""How many times cheaper the other choice must be before a clause changes, so that it does not flip back and forth."""
 
 
 def bytes_per_tuple(selectivity: float) -> float:
-    """How large a clause's results are: two bytes a row in a list, or a bit for every tuple.
+    """The size of a clause's results: two bytes per row in a list, or a bit per tuple.
 
     >>> bytes_per_tuple(0.01), bytes_per_tuple(0.5)
     (0.02, 0.125)
@@ -64,35 +64,35 @@ def bytes_per_tuple(selectivity: float) -> float:
 
 
 def saved(demand: Demand, prices: Prices) -> float:
-    """Nanoseconds of invocations that kept results save in a second."""
-    return demand.asked * max(0.0, prices.evaluate - prices.look_up)
+    """Nanoseconds per second that an eager clause saves at its invocations."""
+    return demand.reads * max(0.0, prices.evaluate - prices.look_up)
 
 
-def spent(demand: Demand, prices: Prices, *, kept: bool) -> float:
-    """Nanoseconds of a second that keeping results takes, with what it takes to begin if they are not kept yet."""
-    each = prices.match + bytes_per_tuple(demand.selectivity) * prices.write
-    return each * (demand.arrivals * prices.rewrites + (0.0 if kept else demand.held / PAYBACK))
+def spent(demand: Demand, prices: Prices, *, eager: bool) -> float:
+    """Nanoseconds per second that an eager clause costs, including the cost of becoming eager if it is not yet."""
+    per_tuple = prices.match + bytes_per_tuple(demand.selectivity) * prices.write
+    return per_tuple * (demand.arrivals * prices.rewrites + (0.0 if eager else demand.held / PAYBACK))
 
 
-def worth_keeping(demands: Iterable[Demand], kept: Collection[int], prices: Prices, budget: Budget) -> frozenset[int]:
-    """The clauses whose results should be kept: those that save more than they cost, the best first, within the budget.
+def eager_clauses(demands: Iterable[Demand], eager: Collection[int], prices: Prices, budget: Budget) -> frozenset[int]:
+    """The clauses that should be eager: those that save more than they cost, the best first, within the budget.
 
     >>> often, seldom = Demand(1, 1e9, 0.01, 1e4, 1e6), Demand(2, 1e3, 0.01, 1e4, 1e6)
-    >>> sorted(worth_keeping([often, seldom], set(), Prices(), Budget()))
+    >>> sorted(eager_clauses([often, seldom], set(), Prices(), Budget()))
     [1]
     """
     offers: list[tuple[float, float, Demand]] = []
     for demand in demands:
-        here = demand.clause in kept
-        gain, cost = saved(demand, prices), spent(demand, prices, kept=here)
-        if (gain * SURE >= cost) if here else (gain > cost * SURE):
+        is_eager = demand.clause in eager
+        gain, cost = saved(demand, prices), spent(demand, prices, eager=is_eager)
+        if (gain * SURE >= cost) if is_eager else (gain > cost * SURE):
             offers.append((gain, cost, demand))
     offers.sort(key=lambda offer: (-offer[0] / max(offer[1], 1e-9), offer[2].clause))
-    cpu, room = budget.cpu, budget.bytes
+    cpu, space = budget.cpu, budget.bytes
     chosen: set[int] = set()
     for _, cost, demand in offers:
         size = demand.held * bytes_per_tuple(demand.selectivity)
-        if cost <= cpu and size <= room:
-            cpu, room = cpu - cost, room - size
+        if cost <= cpu and size <= space:
+            cpu, space = cpu - cost, space - size
             chosen.add(demand.clause)
     return frozenset(chosen)

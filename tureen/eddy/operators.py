@@ -1,4 +1,4 @@
-"""What tuples are routed to: grouped filters (CACQ §2.2), one for each set of columns that factors look at."""
+"""The operators that tuples are routed to: grouped filters (CACQ §2.2), one for each set of columns of factors."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tureen.predicate import Clause, Factor, columns_of
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """Something that tuples are sent to once, and that rejects them for some of its queries.
+    """An operator that each tuple visits at most once, and that may reject it for some of its queries.
 
-    Queries are known by their number. A grouped filter holds all factors over its columns, of all queries;
-    a SteM (CACQ §2.3) holds one side of the joins of its queries.
+    Queries are identified by number. A grouped filter has all factors over its columns, of all queries; a SteM
+    (CACQ §2.3) has one side of the joins of its queries.
     """
 
     name: str
@@ -23,7 +23,7 @@ class Operator:
 
     @property
     def predicates(self) -> int:
-        """How many predicates a visit applies: one for each query that the operator serves."""
+        """The number of predicates that a visit applies: one for each query of the operator."""
         return len(self.queries)
 
 
@@ -38,10 +38,11 @@ def operator_name(factor: Factor) -> str:
 
 
 def grouped_filters(clauses: Sequence[Clause]) -> tuple[Operator, ...]:
-    """The grouped filters of some clauses, in the order of their names (CACQ §2.2).
+    """The grouped filters of clauses, in the order of their names (CACQ §2.2).
 
     >>> from tureen.predicate import IsNull
-    >>> [(one.name, sorted(one.queries)) for one in grouped_filters([(IsNull("a"),), (IsNull("a"), IsNull("b"))])]
+    >>> filters = grouped_filters([(IsNull("a"),), (IsNull("a"), IsNull("b"))])
+    >>> [(operator.name, sorted(operator.queries)) for operator in filters]
     [('a', [0, 1]), ('b', [1])]
     """
     queries: dict[str, set[int]] = {}
@@ -58,8 +59,8 @@ def grouped_filters(clauses: Sequence[Clause]) -> tuple[Operator, ...]:
 class Flow:
     """All queries of one stream as one flow: its operators, and which of them each query needs (CACQ §2.2).
 
-    What a query needs is the paper's completion mask: a tuple is in its answer when it has visited all of these
-    and none rejected it.
+    The operators that a query needs are the paper's completion mask: a tuple is in its answer when it has visited all
+    of them and none rejected it.
     """
 
     operators: tuple[Operator, ...]
@@ -74,14 +75,15 @@ class Flow:
     def needs(self) -> tuple[frozenset[str], ...]:
         """The names of the operators that each query needs."""
         return tuple(
-            frozenset(one.name for one in self.operators if number in one.queries) for number in range(self.queries)
+            frozenset(operator.name for operator in self.operators if number in operator.queries)
+            for number in range(self.queries)
         )
 
-    def unfinished(self, done: frozenset[str]) -> frozenset[int]:
-        """The queries that need an operator which has not been visited yet.
+    def unfinished(self, visited: frozenset[str]) -> frozenset[int]:
+        """The queries that need an operator that has not been visited.
 
         >>> flow = Flow((Operator("a", frozenset({0, 1})), Operator("b", frozenset({1}))), 3)
         >>> sorted(flow.unfinished(frozenset())), sorted(flow.unfinished(frozenset({"a"})))
         ([0, 1], [1])
         """
-        return frozenset(number for number, needed in enumerate(self.needs) if not needed <= done)
+        return frozenset(number for number, needed in enumerate(self.needs) if not needed <= visited)

@@ -1,7 +1,7 @@
-"""Orders of operators whose behaviour is known, and what they cost: what adaptive policies are measured against.
+"""Orders of operators whose behaviour is known, and their costs, as a baseline for adaptive policies.
 
-What an operator has to do depends on which others came before it, not on their order: the tuples that are left
-are the same. So the best order is a shortest path from no operator to all of them.
+The work of an operator depends on the set of operators before it, but not on their order, as the remaining tuples are
+the same. So the best order is a shortest path from no operator to all of them.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from tureen.eddy.operators import Flow
 from tureen.eddy.statistics import Profile
 
 Work = Callable[[frozenset[str], str], float]
-"""What it costs to visit an operator after those of a set, for each tuple that entered the flow."""
+"""The cost of visiting an operator after a set of operators, per tuple that entered the flow."""
 
 Item = TypeVar("Item")
 
 MOST_OPERATORS = 16
-"""An order of more than these is not searched for: every subset of them is looked at."""
+"""The maximum number of operators to search the best order of, since every subset is examined."""
 
 
 def rank_order(items: Sequence[Item], profiles: Sequence[Profile]) -> tuple[Item, ...]:
-    """Those that reject the most for their cost first; what ties stays as it was.
+    """Items by decreasing rank: those that reject the most for their cost first. The sort is stable.
 
-    For independent operators that all queries need no order is better.
+    For independent operators that all queries need, this order is optimal.
 
     >>> rank_order("abc", [Profile(0.5), Profile(0.1), Profile(0.1, cost=9.0)])
     ('b', 'a', 'c')
     """
-    places = sorted(range(len(items)), key=lambda place: -profiles[place].rank)
-    return tuple(items[place] for place in places)
+    positions = sorted(range(len(items)), key=lambda position: -profiles[position].rank)
+    return tuple(items[position] for position in positions)
 
 
 def independent(profiles: Mapping[str, Profile]) -> Work:
@@ -42,7 +42,7 @@ def independent(profiles: Mapping[str, Profile]) -> Work:
     >>> independent({"a": Profile(0.5), "b": Profile(0.1, cost=4.0)})(frozenset({"a"}), "b")
     2.0
     """
-    return lambda done, name: profiles[name].cost * prod(profiles[other].pass_rate for other in sorted(done))
+    return lambda visited, name: profiles[name].cost * prod(profiles[other].pass_rate for other in sorted(visited))
 
 
 def shared(
@@ -50,38 +50,39 @@ def shared(
 ) -> Work:
     """The work of a flow's operators on a sample of tuples (CACQ §3, where filters are shared by queries).
 
-    `accepted` says for each operator and each tuple of the sample which queries the operator accepts it for, as
-    the bits of an integer; bits of queries that do not need the operator are set. A tuple visits an
-    operator while some query (of the operator, if the eddy is sparing) is undecided about it: it has not rejected
-    the tuple, and needs one more operator.
+    `accepted` has for each operator and each tuple of the sample the queries for which the operator accepts the tuple,
+    as the bits of an integer; bits of queries that do not need the operator are set. A tuple visits an operator while a
+    query (of the operator, if the eddy is sparing) is undecided about it: the query has not rejected the tuple, and
+    needs another operator.
     """
-    known = dict.fromkeys(accepted, 1.0) | dict(costs or {})
-    served = {one.name: one.queries for one in flow.operators}
+    cost_of = dict.fromkeys(accepted, 1.0) | dict(costs or {})
+    served = {operator.name: operator.queries for operator in flow.operators}
     size = max(map(len, accepted.values()), default=0)
 
     @cache
-    def alive(done: frozenset[str]) -> list[int]:
-        """The queries that have not rejected each tuple, as bits; -1 is all of them."""
-        if not done:
+    def alive(visited: frozenset[str]) -> list[int]:
+        """The queries that have not rejected each tuple, as bits; -1 means all."""
+        if not visited:
             return [-1] * size
-        last = max(done)
-        return [one & other for one, other in zip(alive(done - {last}), accepted[last], strict=True)]
+        last = max(visited)
+        before = alive(visited - {last})
+        return [queries & passed for queries, passed in zip(before, accepted[last], strict=True)]
 
-    def work(done: frozenset[str], name: str) -> float:
-        waiting = flow.unfinished(done) & served[name] if sparing else flow.unfinished(done)
+    def work(visited: frozenset[str], name: str) -> float:
+        waiting = flow.unfinished(visited) & served[name] if sparing else flow.unfinished(visited)
         bits = sum(1 << number for number in waiting)
-        return known[name] * sum(one & bits != 0 for one in alive(done)) / size if size else 0.0
+        return cost_of[name] * sum(queries & bits != 0 for queries in alive(visited)) / size if size else 0.0
 
     return work
 
 
 def expected_work(order: Sequence[str], work: Work) -> float:
-    """What an order costs for each tuple that enters the flow."""
-    return sum(work(frozenset(order[:place]), name) for place, name in enumerate(order))
+    """The cost of an order per tuple that enters the flow."""
+    return sum(work(frozenset(order[:position]), name) for position, name in enumerate(order))
 
 
 def best_order(names: Sequence[str], work: Work) -> tuple[str, ...]:
-    """The order that costs least; among equals, that of the alphabet as far as rounding allows.
+    """The order of least cost; of equals, the alphabetical one as far as rounding allows.
 
     >>> best_order("ab", independent({"a": Profile(0.9), "b": Profile(0.1)}))
     ('b', 'a')
@@ -90,20 +91,20 @@ def best_order(names: Sequence[str], work: Work) -> tuple[str, ...]:
 
 
 def worst_order(names: Sequence[str], work: Work) -> tuple[str, ...]:
-    """The order that costs most; among equals as above."""
+    """The order of greatest cost; of equals, as for `best_order`."""
     return _extreme(names, work, -1)
 
 
 def _extreme(names: Sequence[str], work: Work, sign: int) -> tuple[str, ...]:
     if len(names) > MOST_OPERATORS:
-        raise ValueError(f"{len(names)} operators; the best order of at most {MOST_OPERATORS} is searched for")
+        raise ValueError(f"an order must have at most {MOST_OPERATORS} operators to be searched, got {len(names)}")
     reached: dict[frozenset[str], tuple[float, tuple[str, ...]]] = {frozenset(): (0.0, ())}
     for size in range(1, len(names) + 1):
         for chosen in combinations(sorted(names), size):
-            ways = []
+            candidates = []
             for last in chosen:
                 before = frozenset(chosen) - {last}
                 cost, order = reached[before]
-                ways.append((cost + sign * work(before, last), (*order, last)))
-            reached[frozenset(chosen)] = min(ways)
+                candidates.append((cost + sign * work(before, last), (*order, last)))
+            reached[frozenset(chosen)] = min(candidates)
     return reached[frozenset(names)][1]

@@ -1,4 +1,4 @@
-"""Routing policies (CACQ §3): which of the operators that are ready comes next."""
+"""Routing policies (CACQ §3): which of the ready operators comes next."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from tureen.eddy.statistics import Statistics
 
 
 class Policy(Protocol):
-    """A way to choose. It remembers nothing: what was observed is in the statistics."""
+    """A stateless rule to choose an operator; all observations are in the statistics."""
 
     def choose(self, ready: Sequence[Operator], statistics: Statistics) -> Operator:
-        """One of the operators that are ready; there is at least one."""
+        """Choose one of the ready operators, of which there is at least one."""
 
 
 class Random:
-    """Any operator, each with the same chance (CACQ §3)."""
+    """A random operator, each with the same probability (CACQ §3)."""
 
-    def __init__(self, chance: random.Random) -> None:
-        """Draw from this generator."""
-        self._chance = chance
+    def __init__(self, generator: random.Random) -> None:
+        """Draw from this random generator."""
+        self._generator = generator
 
     def choose(self, ready: Sequence[Operator], statistics: Statistics) -> Operator:  # noqa: ARG002
-        """One of those that are ready, drawn."""
-        return self._chance.choice(ready)
+        """Choose one of the ready operators at random."""
+        return self._generator.choice(ready)
 
 
 class Fixed:
@@ -39,19 +39,19 @@ class Fixed:
     """
 
     def __init__(self, order: Sequence[str]) -> None:
-        """Keep the order of the names; operators without a place in it come last, in the order of their names."""
-        self._place = {name: place for place, name in enumerate(order)}
+        """Order operators by name; those not in `order` come last, in the order of their names."""
+        self._position = {name: position for position, name in enumerate(order)}
 
     def choose(self, ready: Sequence[Operator], statistics: Statistics) -> Operator:  # noqa: ARG002
-        """The first of those that are ready."""
-        return min(ready, key=lambda one: (self._place.get(one.name, len(self._place)), one.name))
+        """Choose the first of the ready operators."""
+        return min(ready, key=lambda operator: (self._position.get(operator.name, len(self._position)), operator.name))
 
 
 def optimal(operators: Sequence[Operator], work: Work) -> Fixed:
-    """The order that costs least, for who knows beforehand what every order would cost (CACQ §3)."""
-    return Fixed(best_order([one.name for one in operators], work))
+    """The order of least cost, given the cost of every order (CACQ §3)."""
+    return Fixed(best_order([operator.name for operator in operators], work))
 
 
 def worst(operators: Sequence[Operator], work: Work) -> Fixed:
-    """The order that costs most: what no policy can be worse than (CACQ §3)."""
-    return Fixed(worst_order([one.name for one in operators], work))
+    """The order of greatest cost, a bound for every policy (CACQ §3)."""
+    return Fixed(worst_order([operator.name for operator in operators], work))

@@ -1,4 +1,4 @@
-"""The eddy itself: where a block of tuples has been, and where it goes next (CACQ §2.1 and §3)."""
+"""The eddy itself: which operators a block of tuples has visited, and which comes next (CACQ §2.1 and §3)."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from tureen.eddy.statistics import Observation, Statistics
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """Where a block of tuples has been, and who still waits for it (CACQ §2.2).
+    """The operators that a block of tuples has visited, and the queries that are undecided about it (CACQ §2.2).
 
-    A block may be one tuple. All its tuples go together and leave as soon as no query is undecided about them.
-    Which tuples were rejected by which query is kept by who has the tuples.
+    A block may be one tuple. Its tuples stay together, and leave the flow as soon as no query is undecided about them.
+    The caller records which query rejected which tuples.
     """
 
     tuples: int
-    """How many are left."""
+    """The number of remaining tuples."""
     undecided: frozenset[int]
-    """The queries that are undecided about some tuple that is left."""
-    done: frozenset[str] = frozenset()
-    """The names of the operators that were visited."""
+    """The queries that are undecided about a remaining tuple."""
+    visited: frozenset[str] = frozenset()
+    """The names of the visited operators."""
 
 
 class Eddy:
-    """Routes blocks of tuples by a policy. It is asked where they go and told what came of it; it does nothing.
+    """Routes blocks of tuples by a policy: `next` says where a block goes, `observe` takes the result of a visit.
 
     >>> from tureen.eddy.policies import Fixed
     >>> flow = Flow((Operator("a", frozenset({0})), Operator("b", frozenset({0}))), 1)
@@ -39,10 +39,10 @@ class Eddy:
     """
 
     def __init__(self, flow: Flow, policy: Policy, *, window: int | None = None, sparing: bool = True) -> None:
-        """Start without experience, which `window` lets expire (see `Statistics`).
+        """Start with empty statistics, which expire by `window` (see `Statistics`).
 
-        A sparing eddy sends no tuples to an operator that none of their undecided queries needs. CACQ's sends
-        a tuple to any operator until nobody is undecided about it.
+        A sparing eddy sends no tuples to an operator that none of their undecided queries needs. CACQ's sends a tuple
+        to any operator until no query is undecided about it.
         """
         self.flow = flow
         self.policy = policy
@@ -50,27 +50,34 @@ class Eddy:
         self._sparing = sparing
 
     def change(self, flow: Flow) -> None:
-        """Go on with other queries, between blocks; what is known of operators stays known."""
+        """Continue with other queries, between blocks; the statistics stay."""
         self.flow = flow
 
     def admit(self, tuples: int) -> Lineage:
-        """Let a block of tuples in."""
+        """Admit a block of tuples to the flow."""
         self.statistics = self.statistics.admit(tuples)
         return Lineage(tuples, self.flow.unfinished(frozenset()))
 
     def ready(self, block: Lineage) -> list[Operator]:
-        """The operators that the block can go to."""
+        """The operators that the block can visit next."""
         if not block.tuples or not block.undecided:
             return []
-        left = [one for one in self.flow.operators if one.name not in block.done]
-        return [one for one in left if not self._sparing or not block.undecided.isdisjoint(one.queries)]
+        remaining = [operator for operator in self.flow.operators if operator.name not in block.visited]
+        return [
+            operator for operator in remaining if not self._sparing or not block.undecided.isdisjoint(operator.queries)
+        ]
 
     def next(self, block: Lineage) -> Operator | None:
-        """Where the block goes next, or None when all is decided."""
+        """The operator that the block visits next, or None if no query is undecided."""
         ready = self.ready(block)
         return self.policy.choose(ready, self.statistics) if ready else None
 
-    def observe(self, block: Lineage, seen: Observation, undecided: frozenset[int]) -> Lineage:
-        """Learn what came of a visit: the block as it goes on, for the queries that are undecided about it."""
-        self.statistics = self.statistics.after(seen)
-        return replace(block, tuples=seen.tuples_out, undecided=undecided, done=block.done | {seen.operator.name})
+    def observe(self, block: Lineage, observation: Observation, undecided: frozenset[int]) -> Lineage:
+        """Record the result of a visit; returns the block's lineage after it, with the queries still undecided."""
+        self.statistics = self.statistics.after(observation)
+        return replace(
+            block,
+            tuples=observation.tuples_out,
+            undecided=undecided,
+            visited=block.visited | {observation.operator.name},
+        )

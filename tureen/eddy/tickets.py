@@ -9,16 +9,16 @@ from tureen.eddy.operators import Operator
 from tureen.eddy.statistics import Statistics, Tally
 
 Credit = Callable[[Operator, Tally], float]
-"""How many tickets an operator has earned by what it did."""
+"""The number of tickets that an operator has earned, given its tally."""
 
 
 def consumed(operator: Operator, tally: Tally) -> float:  # noqa: ARG001
-    """A ticket for each tuple taken, less one for each given back: the eddy of a single query (CACQ §3)."""
+    """A ticket for each tuple that enters, minus one for each that leaves: the eddy of a single query (CACQ §3)."""
     return tally.tuples_in - tally.tuples_out
 
 
 def weighted(operator: Operator, tally: Tally) -> float:
-    """As many tickets for each tuple as the operator applies predicates: CACQ's own variant (§3).
+    """For each consumed tuple a ticket per predicate of the operator: CACQ's own variant (§3).
 
     >>> weighted(Operator("a", frozenset({0, 1, 2})), Tally(tuples_in=10, tuples_out=4))
     18
@@ -27,48 +27,48 @@ def weighted(operator: Operator, tally: Tally) -> float:
 
 
 def eliminated(operator: Operator, tally: Tally) -> float:  # noqa: ARG001
-    """A ticket for each query that rejected a tuple, also where other queries still wait for that tuple.
+    """A ticket for each query that rejected a tuple, even if other queries are undecided about that tuple.
 
-    The other credits count only tuples that leave the flow, and those leave at their last operator. Where queries
-    share few columns most tuples visit most operators, and nothing else would tell these apart.
+    The other credits count only tuples that leave the flow, which happens at their last operator. If queries share few
+    columns, most tuples visit most operators, and these credits would not distinguish them.
     """
     return tally.eliminated
 
 
 class Tickets:
-    """The winner of a lottery in which each operator has the tickets that it earned lately (CACQ §3).
+    """The winner of a lottery in which each operator has the tickets that it earned recently (CACQ §3).
 
-    An operator that lets more through than it takes, such as a SteM with many matches, would have less than none:
-    every operator keeps at least `least`, which is also what lets a new one be tried. In the paper slow operators
-    hold tuples up by their full queues. There are no queues here, so tickets are divided by the cost of a
-    tuple, as a multiple of what it costs on the average of those that are ready.
+    An operator with more output than input, such as a SteM with many matches, would have a negative number of tickets:
+    every operator has at least `minimum`, so that new operators are tried too. In the paper slow operators delay tuples
+    by their full queues. There are no queues here, so tickets are divided by the cost per tuple, relative to the
+    average of the ready operators.
     """
 
-    def __init__(self, chance: random.Random, credit: Credit = weighted, least: float = 1.0) -> None:
-        """Draw from this generator."""
-        self._chance = chance
+    def __init__(self, generator: random.Random, credit: Credit = weighted, minimum: float = 1.0) -> None:
+        """Draw from this random generator."""
+        self._generator = generator
         self._credit = credit
-        self._least = least
+        self._minimum = minimum
 
     def choose(self, ready: Sequence[Operator], statistics: Statistics) -> Operator:
-        """One of those that are ready, drawn by tickets."""
+        """Choose one of the ready operators by lottery."""
         if len(ready) == 1:
             return ready[0]
-        return self._chance.choices(ready, self.holdings(ready, statistics))[0]
+        return self._generator.choices(ready, self.holdings(ready, statistics))[0]
 
     def holdings(self, operators: Sequence[Operator], statistics: Statistics) -> list[float]:
-        """How many tickets each operator has.
+        """The number of tickets of each operator.
 
         >>> a, b = Operator("a", frozenset({0})), Operator("b", frozenset({0}))
-        >>> seen = Statistics(total={"a": Tally(100, 10, 90, 100.0), "b": Tally(10, 9, 1, 10.0)})
-        >>> Tickets(random.Random(1)).holdings([a, b], seen)
+        >>> statistics = Statistics(total={"a": Tally(100, 10, 90, 100.0), "b": Tally(10, 9, 1, 10.0)})
+        >>> Tickets(random.Random(1)).holdings([a, b], statistics)
         [90.0, 1.0]
         """
-        tallies = [statistics.lately(one.name) for one in operators]
+        tallies = [statistics.recent_tally(operator.name) for operator in operators]
         costs = [tally.cost / tally.tuples_in if tally.tuples_in else 0.0 for tally in tallies]
-        known = [cost for cost in costs if cost > 0]
-        usual = sum(known) / len(known) if known else 1.0
+        positive_costs = [cost for cost in costs if cost > 0]
+        average_cost = sum(positive_costs) / len(positive_costs) if positive_costs else 1.0
         return [
-            max(self._least, self._credit(one, tally) * usual / (cost if cost > 0 else usual))
-            for one, tally, cost in zip(operators, tallies, costs, strict=True)
+            max(self._minimum, self._credit(operator, tally) * average_cost / (cost if cost > 0 else average_cost))
+            for operator, tally, cost in zip(operators, tallies, costs, strict=True)
         ]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlalchemy import Connection
 
-from tureen.eddy.materializing import Budget, Demand, Prices, saved, spent, worth_keeping
+from tureen.eddy.materializing import Budget, Demand, Prices, eager_clauses, saved, spent
 from tureen.faults import crash_point
 from tureen.pot.catalog import Catalog, take_seq
 from tureen.pot.clauses import choosable, choose_clauses, chosen_clauses
@@ -64,9 +64,9 @@ class Chooser:
         before = frozenset().union(*kept.values())
         if self._seconds < HALF_LIFE:
             # What was kept before a restart stays until there is something to judge it by.
-            after = worth_keeping(demands, before, self._prices, self.budget) | before
+            after = eager_clauses(demands, before, self._prices, self.budget) | before
         else:
-            after = worth_keeping(demands, before, self._prices, self.budget)
+            after = eager_clauses(demands, before, self._prices, self.budget)
         self._explain(demands, after)
         if after == before:
             return False
@@ -124,7 +124,7 @@ class Chooser:
     def _explain(self, demands: list[Demand], after: frozenset[int]) -> None:
         reasons = {}
         for demand in demands:
-            gain, cost = saved(demand, self._prices), spent(demand, self._prices, kept=demand.clause in after)
+            gain, cost = saved(demand, self._prices), spent(demand, self._prices, eager=demand.clause in after)
             how = "kept ready" if demand.clause in after else "evaluated when asked for"
             sums = f"takes {cost / 1000:.3g} µs of a second and saves invocations {gain / 1000:.3g} µs"
             reasons[demand.clause] = f"{how}: keeping it {sums}"
