@@ -1,10 +1,10 @@
-"""Partial aggregates: kept per run, combined over any window.
+"""Partial aggregates: stored per run, combined over any window.
 
 Takes keys and arguments of a run's tuples, as Arrow columns. Holds a tree of partial aggregates over them (PSoup §6,
-Fig. 14). Gives the groups of any stretch of the run, and of its panes. Does not know windows, the catalog or Spark.
+Fig. 14). Gives the groups of any interval of the run, and of its panes. Does not know windows, the catalog or Spark.
 
 * `plan.py`: which partial aggregates a grouping needs; `finals.py`: from partial states to values
-* `strip.py`: the tree over one run; `panes.py`: the pieces of step windows; `groups.py`: numbers of groups
+* `strip.py`: the tree over one run; `panes.py`: the pieces of step windows; `groups.py`: group numbers
 * `aggregate_kernels.py`, `warming.py`: compiled loops; `expression_values.py`: keys and arguments
 * `holistic.py`, `distinct.py`, `bivariate.py`: aggregates that need all rows, DISTINCT, and statistics of two values
 """

@@ -1,20 +1,20 @@
 """Compiled loops over partial aggregates.
 
-A *state* is what one group has come to: a row of integers and a row of doubles, laid out by a *program*. Each line
-of the program is an operation, the measure it looks at, and the first slot that it fills:
+A *state* is the partial aggregate of one group: a row of integers and a row of doubles, laid out by a *program*. Each
+line of the program has an operation, the measure that it reads, and the first slot that it fills:
 
 ```
-ROWS      int    how many rows
-COUNT     int    how many values that are not NULL
-SUM       int ×2 their sum in 128 bits, the lower word first: a sum of BIGINTs does not overflow on the way
+ROWS      int    the number of rows
+COUNT     int    the number of values that are not NULL
+SUM       int ×2 their sum in 128 bits, the lower word first, so that a sum of BIGINTs does not overflow midway
 MIN, MAX  int    the least and the greatest
-AND, OR, XOR     int    their bits together
-FSUM      dbl ×2 the sum of doubles and what was lost in rounding it, so that the order of adding hardly matters
-MOMENT    dbl ×3 how many, their mean, and the sum of squared distances from it
+AND, OR, XOR     int    their bitwise combination
+FSUM      dbl ×2 the sum of doubles and its rounding error, so that the order of addition hardly matters
+MOMENT    dbl ×3 their number, their mean, and the sum of squared distances from it
 ```
 
-States are kept for some groups at a time. A group is *touched* when its state is first needed: its mark is set, its
-number noted, its state made empty. So a call costs what it looks at, however many groups there are.
+A group is *touched* when its state is first needed: its mark is set, its number recorded, its state initialized. So the
+cost of a call does not depend on the number of groups that it does not use.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from tureen.stems.sort_kernels import Int, compiled, pointer
 ROWS, COUNT, SUM, MIN, MAX, FSUM, MOMENT, AND, OR, XOR = range(10)
 
 # The fields of a strip's entry: see `tureen.aggregates.strip`.
-HITS, PLACES, CODES, MEASURES, CHUNK, LEVELS, LEVEL_FIRST, NODE_START, NODE_CODES, NODE_INTS, NODE_FLOATS = range(11)
+HITS, HIT_ROWS, CODES, MEASURES, CHUNK, LEVELS, LEVEL_FIRST, NODE_START, NODE_CODES, NODE_INTS, NODE_FLOATS = range(11)
 FIELDS = 11
 
 FAN = 4
-"""So many nodes of the tree are combined in one of the next level."""
+"""The number of nodes of the tree that are combined in one node of the next level."""
 
 
 class States(NamedTuple):
-    """States in the making, by group: which are touched, and what they have come to."""
+    """Scratch space for states, by group: which groups are touched, and their states."""
 
     mark: np.ndarray
     touched: np.ndarray
@@ -46,8 +46,8 @@ class States(NamedTuple):
     floats: np.ndarray
 
 
-class Lot(NamedTuple):
-    """States that are kept: the group of each, its integers and its doubles."""
+class StateArrays(NamedTuple):
+    """Stored states: the group of each, its integers and its doubles."""
 
     codes: np.ndarray
     ints: np.ndarray
@@ -55,12 +55,12 @@ class Lot(NamedTuple):
 
 
 _LEAST, _GREATEST = np.int64(LEAST_KEY), np.int64(GREATEST_KEY)
-_MANY = 1 << 40
+_UNBOUNDED = 1 << 40
 
 
 @compiled
-def _touch(program: np.ndarray, states: States, group: Int, count: Int) -> Int:
-    """Make the state of a group empty that is not marked yet; return how many are touched."""
+def _init_state(program: np.ndarray, states: States, group: Int, count: Int) -> Int:
+    """Touch a group that is not marked yet; returns the number of touched groups."""
     states.mark[group] = 1
     states.touched[count] = group
     for slot in range(states.ints.shape[1]):
@@ -78,20 +78,20 @@ def _touch(program: np.ndarray, states: States, group: Int, count: Int) -> Int:
 
 
 @compiled
-def _touch_all(program: np.ndarray, states: States, codes: np.ndarray, low: Int, high: Int, count: Int) -> Int:
-    """Touch the groups from `low` to before `high`; return how many are touched."""
-    for place in range(low, high):
-        if states.mark[codes[place]] == 0:
-            count = _touch(program, states, codes[place], count)
+def _init_states(program: np.ndarray, states: States, codes: np.ndarray, low: Int, high: Int, count: Int) -> Int:
+    """Touch the groups `codes[low:high]`; returns the number of touched groups."""
+    for index in range(low, high):
+        if states.mark[codes[index]] == 0:
+            count = _init_state(program, states, codes[index], count)
     return count
 
 
 @compiled
 def _add_wide(ints: np.ndarray, group: Int, slot: Int, low: Int, high: Int) -> None:
-    """Add a number of 128 bits."""
+    """Add a 128-bit number."""
     before = ints[group, slot]
     after = before + low
-    # The lower words are unsigned: with the sign bit turned they compare as such.
+    # The lower words are unsigned: with the sign bit flipped they compare correctly.
     carry = 1 if (after ^ _LEAST) < (before ^ _LEAST) else 0
     ints[group, slot] = after
     ints[group, slot + 1] += high + carry
@@ -99,7 +99,7 @@ def _add_wide(ints: np.ndarray, group: Int, slot: Int, low: Int, high: Int) -> N
 
 @compiled
 def _add_exactly(floats: np.ndarray, group: Int, slot: Int, value: float, lost: float) -> None:
-    """Add a double and keep what rounding loses (Knuth's two-sum)."""
+    """Add a double and its rounding error (Knuth's two-sum)."""
     before = floats[group, slot]
     total = before + value
     part = total - before
@@ -109,7 +109,7 @@ def _add_exactly(floats: np.ndarray, group: Int, slot: Int, value: float, lost: 
 
 @compiled
 def _add_moment(floats: np.ndarray, group: Int, slot: Int, rows: float, mean: float, squares: float) -> None:
-    """Combine two sets of values of which number, mean and squared distances are known (Chan et al.)."""
+    """Combine the number, mean and squared distances of two sets of values (Chan et al.)."""
     if rows == 0:
         return
     before = floats[group, slot]
@@ -125,8 +125,10 @@ def _add_moment(floats: np.ndarray, group: Int, slot: Int, rows: float, mean: fl
 
 
 @compiled
-def _absorb(program: np.ndarray, measures: np.ndarray, codes: np.ndarray, low: Int, high: Int, states: States) -> None:
-    """Add the hits from `low` to before `high` to the states of their groups, which are touched."""
+def _add_hits(
+    program: np.ndarray, measures: np.ndarray, codes: np.ndarray, low: Int, high: Int, states: States
+) -> None:
+    """Add the hits from `low` to before `high` to the states of their groups, which must be touched."""
     ints, floats = states.ints, states.floats
     for line in range(program.shape[0]):
         op, slot = program[line, 0], program[line, 2]
@@ -134,12 +136,12 @@ def _absorb(program: np.ndarray, measures: np.ndarray, codes: np.ndarray, low: I
             for hit in range(low, high):
                 ints[codes[hit], slot] += 1
             continue
-        place, nulls = measures[program[line, 1], 0], measures[program[line, 1], 1]
-        present = numba.carray(pointer(nulls), _MANY, np.uint8)
-        keys = numba.carray(pointer(place), _MANY, np.int64)
-        doubles = numba.carray(pointer(place), _MANY, np.float64)
+        values_at, present_at = measures[program[line, 1], 0], measures[program[line, 1], 1]
+        present = numba.carray(pointer(present_at), _UNBOUNDED, np.uint8)
+        keys = numba.carray(pointer(values_at), _UNBOUNDED, np.int64)
+        doubles = numba.carray(pointer(values_at), _UNBOUNDED, np.float64)
         for hit in range(low, high):
-            if nulls != 0 and present[hit] == 0:
+            if present_at != 0 and present[hit] == 0:
                 continue
             group = codes[hit]
             if op == COUNT:
@@ -163,57 +165,57 @@ def _absorb(program: np.ndarray, measures: np.ndarray, codes: np.ndarray, low: I
 
 
 @compiled
-def _merge(program: np.ndarray, lot: Lot, low: Int, high: Int, states: States) -> None:
-    """Add the kept states from `low` to before `high` to those of their groups, which are touched."""
+def _add_states(program: np.ndarray, source: StateArrays, low: Int, high: Int, states: States) -> None:
+    """Add the stored states from `low` to before `high` to those of their groups, which must be touched."""
     ints, floats = states.ints, states.floats
     for line in range(program.shape[0]):
         op, slot = program[line, 0], program[line, 2]
         for entry in range(low, high):
-            group = lot.codes[entry]
+            group = source.codes[entry]
             if op in (ROWS, COUNT):
-                ints[group, slot] += lot.ints[entry, slot]
+                ints[group, slot] += source.ints[entry, slot]
             elif op == SUM:
-                _add_wide(ints, group, slot, lot.ints[entry, slot], lot.ints[entry, slot + 1])
+                _add_wide(ints, group, slot, source.ints[entry, slot], source.ints[entry, slot + 1])
             elif op == MIN:
-                ints[group, slot] = min(ints[group, slot], lot.ints[entry, slot])
+                ints[group, slot] = min(ints[group, slot], source.ints[entry, slot])
             elif op == MAX:
-                ints[group, slot] = max(ints[group, slot], lot.ints[entry, slot])
+                ints[group, slot] = max(ints[group, slot], source.ints[entry, slot])
             elif op == FSUM:
-                _add_exactly(floats, group, slot, lot.floats[entry, slot], lot.floats[entry, slot + 1])
+                _add_exactly(floats, group, slot, source.floats[entry, slot], source.floats[entry, slot + 1])
             elif op == AND:
-                ints[group, slot] &= lot.ints[entry, slot]
+                ints[group, slot] &= source.ints[entry, slot]
             elif op == OR:
-                ints[group, slot] |= lot.ints[entry, slot]
+                ints[group, slot] |= source.ints[entry, slot]
             elif op == XOR:
-                ints[group, slot] ^= lot.ints[entry, slot]
+                ints[group, slot] ^= source.ints[entry, slot]
             else:
                 rows, mean, squares = (
-                    lot.floats[entry, slot],
-                    lot.floats[entry, slot + 1],
-                    lot.floats[entry, slot + 2],
+                    source.floats[entry, slot],
+                    source.floats[entry, slot + 1],
+                    source.floats[entry, slot + 2],
                 )
                 _add_moment(floats, group, slot, rows, mean, squares)
 
 
 @compiled
-def _emit(states: States, count: Int, lot: Lot, done: Int) -> Int:
-    """Write the touched states out in order of their groups, and untouch them."""
+def _emit(states: States, count: Int, output: StateArrays, entries: Int) -> Int:
+    """Write the touched states in order of their groups, and reset their marks; returns the number of entries."""
     states.touched[:count].sort()
     for number in range(count):
         group = states.touched[number]
         states.mark[group] = 0
-        lot.codes[done] = group
+        output.codes[entries] = group
         for slot in range(states.ints.shape[1]):
-            lot.ints[done, slot] = states.ints[group, slot]
+            output.ints[entries, slot] = states.ints[group, slot]
         for slot in range(states.floats.shape[1]):
-            lot.floats[done, slot] = states.floats[group, slot]
-        done += 1
-    return done
+            output.floats[entries, slot] = states.floats[group, slot]
+        entries += 1
+    return entries
 
 
 @compiled
 def count_entries(codes: np.ndarray, starts: np.ndarray, mark: np.ndarray) -> Int:
-    """How many groups the stretches of hits between `starts` have, each stretch by itself."""
+    """The total number of groups of all stretches of hits, where each stretch counts its own groups."""
     total = 0
     for stretch in range(starts.size - 1):
         for hit in range(starts[stretch], starts[stretch + 1]):
@@ -232,41 +234,46 @@ def fold_hits(
     codes: np.ndarray,
     starts: np.ndarray,
     states: States,
-    lot: Lot,
-    lot_start: np.ndarray,
+    output: StateArrays,
+    output_start: np.ndarray,
 ) -> None:
-    """The states of the groups of each stretch of hits, and where each stretch's begin."""
-    done = 0
+    """Compute the states of the groups of each stretch of hits, and the start of each stretch's states."""
+    entries = 0
     for stretch in range(starts.size - 1):
         low, high = starts[stretch], starts[stretch + 1]
-        lot_start[stretch] = done
-        count = _touch_all(program, states, codes, low, high, 0)
-        _absorb(program, measures, codes, low, high, states)
-        done = _emit(states, count, lot, done)
-    lot_start[starts.size - 1] = done
+        output_start[stretch] = entries
+        count = _init_states(program, states, codes, low, high, 0)
+        _add_hits(program, measures, codes, low, high, states)
+        entries = _emit(states, count, output, entries)
+    output_start[starts.size - 1] = entries
 
 
 @compiled
-def fold_lot(
-    program: np.ndarray, source: Lot, starts: np.ndarray, states: States, lot: Lot, lot_start: np.ndarray
+def fold_states(
+    program: np.ndarray,
+    source: StateArrays,
+    starts: np.ndarray,
+    states: States,
+    output: StateArrays,
+    output_start: np.ndarray,
 ) -> None:
-    """The states of the groups of each stretch of kept states, and where each stretch's begin."""
-    done = 0
+    """Compute the states of the groups of each stretch of stored states, and the start of each stretch's states."""
+    entries = 0
     for stretch in range(starts.size - 1):
         low, high = starts[stretch], starts[stretch + 1]
-        lot_start[stretch] = done
-        count = _touch_all(program, states, source.codes, low, high, 0)
-        _merge(program, source, low, high, states)
-        done = _emit(states, count, lot, done)
-    lot_start[starts.size - 1] = done
+        output_start[stretch] = entries
+        count = _init_states(program, states, source.codes, low, high, 0)
+        _add_states(program, source, low, high, states)
+        entries = _emit(states, count, output, entries)
+    output_start[starts.size - 1] = entries
 
 
 @compiled
-def hits_before(places: Int, hits: Int, row: Int) -> Int:
-    """How many of a strip's hits are in rows before that one."""
-    if places == 0:
+def hits_before(rows_at: Int, hits: Int, row: Int) -> Int:
+    """The number of a strip's hits in rows before a given row."""
+    if rows_at == 0:
         return min(max(row, 0), hits)
-    rows = numba.carray(pointer(places), _MANY, np.int32)
+    rows = numba.carray(pointer(rows_at), _UNBOUNDED, np.int32)
     low, high = 0, hits
     while low < high:
         middle = (low + high) // 2
@@ -279,40 +286,40 @@ def hits_before(places: Int, hits: Int, row: Int) -> Int:
 
 @compiled
 def combine(program: np.ndarray, strips: np.ndarray, firsts: np.ndarray, lasts: np.ndarray, states: States) -> Int:
-    """Add a stretch of rows of each strip to the states of its groups; return how many groups are touched.
+    """Add an interval of rows of each strip to the states of its groups; returns the number of touched groups.
 
-    What lies at the two edges comes from the rows, what is between them from the tree.
+    Whole chunks are added from the tree, the rest at both ends from the hits.
     """
     count = 0
     for number in range(strips.shape[0]):
         strip = strips[number]
         hits, chunk = strip[HITS], strip[CHUNK]
-        low = hits_before(strip[PLACES], hits, firsts[number])
-        high = hits_before(strip[PLACES], hits, lasts[number])
-        codes = numba.carray(pointer(strip[CODES]), _MANY, np.int32)
-        measures = numba.carray(pointer(strip[MEASURES]), (_MANY, 2), np.int64)
+        low = hits_before(strip[HIT_ROWS], hits, firsts[number])
+        high = hits_before(strip[HIT_ROWS], hits, lasts[number])
+        codes = numba.carray(pointer(strip[CODES]), _UNBOUNDED, np.int32)
+        measures = numba.carray(pointer(strip[MEASURES]), (_UNBOUNDED, 2), np.int64)
         first, last = -(-low // chunk), high // chunk
         edge, rest = first * chunk, last * chunk
         if first >= last or strip[LEVELS] == 0:
             first = last = 0
             edge = rest = high
-        count = _touch_all(program, states, codes, low, edge, count)
-        _absorb(program, measures, codes, low, edge, states)
-        count = _touch_all(program, states, codes, rest, high, count)
-        _absorb(program, measures, codes, rest, high, states)
+        count = _init_states(program, states, codes, low, edge, count)
+        _add_hits(program, measures, codes, low, edge, states)
+        count = _init_states(program, states, codes, rest, high, count)
+        _add_hits(program, measures, codes, rest, high, states)
         count = _combine_nodes(program, strip, first, last, states, count)
     return count
 
 
 @compiled
 def _combine_nodes(program: np.ndarray, strip: np.ndarray, first: Int, last: Int, states: States, count: Int) -> Int:
-    """Add the chunks from `first` to before `last`, by the largest nodes that lie within them."""
-    levels = numba.carray(pointer(strip[LEVEL_FIRST]), _MANY, np.int64)
-    starts = numba.carray(pointer(strip[NODE_START]), _MANY, np.int64)
-    lot = Lot(
-        numba.carray(pointer(strip[NODE_CODES]), _MANY, np.int32),
-        numba.carray(pointer(strip[NODE_INTS]), (_MANY, states.ints.shape[1]), np.int64),
-        numba.carray(pointer(strip[NODE_FLOATS]), (_MANY, states.floats.shape[1]), np.float64),
+    """Add the chunks from `first` to before `last`, by the largest nodes within them."""
+    levels = numba.carray(pointer(strip[LEVEL_FIRST]), _UNBOUNDED, np.int64)
+    starts = numba.carray(pointer(strip[NODE_START]), _UNBOUNDED, np.int64)
+    nodes = StateArrays(
+        numba.carray(pointer(strip[NODE_CODES]), _UNBOUNDED, np.int32),
+        numba.carray(pointer(strip[NODE_INTS]), (_UNBOUNDED, states.ints.shape[1]), np.int64),
+        numba.carray(pointer(strip[NODE_FLOATS]), (_UNBOUNDED, states.floats.shape[1]), np.float64),
     )
     level = 0
     while first < last:
@@ -320,11 +327,11 @@ def _combine_nodes(program: np.ndarray, strip: np.ndarray, first: Int, last: Int
         if level + 1 == strip[LEVELS] or inner >= outer:
             inner = outer = last
         for at in range(levels[level] + first, levels[level] + inner):
-            count = _touch_all(program, states, lot.codes, starts[at], starts[at + 1], count)
-            _merge(program, lot, starts[at], starts[at + 1], states)
+            count = _init_states(program, states, nodes.codes, starts[at], starts[at + 1], count)
+            _add_states(program, nodes, starts[at], starts[at + 1], states)
         for at in range(levels[level] + outer, levels[level] + last):
-            count = _touch_all(program, states, lot.codes, starts[at], starts[at + 1], count)
-            _merge(program, lot, starts[at], starts[at + 1], states)
+            count = _init_states(program, states, nodes.codes, starts[at], starts[at + 1], count)
+            _add_states(program, nodes, starts[at], starts[at + 1], states)
         if inner == last:
             break
         first, last, level = inner // FAN, outer // FAN, level + 1
@@ -338,13 +345,13 @@ def fold_steps(
     firsts: np.ndarray,
     lasts: np.ndarray,
     states: States,
-    lot: Lot,
-    lot_start: np.ndarray,
+    output: StateArrays,
+    output_start: np.ndarray,
 ) -> None:
-    """The states of the groups of each step: of the nodes from `firsts` to before `lasts` of a tree's lowest level."""
-    done = 0
+    """Compute the states of the groups of each step: of a tree's lowest nodes from `firsts` to before `lasts`."""
+    entries = 0
     for step in range(firsts.size):
-        lot_start[step] = done
+        output_start[step] = entries
         count = _combine_nodes(program, tree, firsts[step], lasts[step], states, 0)
-        done = _emit(states, count, lot, done)
-    lot_start[firsts.size] = done
+        entries = _emit(states, count, output, entries)
+    output_start[firsts.size] = entries

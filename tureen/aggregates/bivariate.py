@@ -1,7 +1,7 @@
-"""Statistics of two values: the SQL that gives what Spark gives, over the rows in which both are there.
+"""Statistics of two values, as SQL that yields Spark's results, over the rows in which neither is NULL.
 
-Where a value is infinite or no number, Spark's statistic is no number, and DuckDB's raises: so DuckDB is given the
-finite rows alone, and what the others make of the answer is said around it.
+If a value is infinite or NaN, Spark's statistic is NaN but DuckDB's raises: so DuckDB aggregates only the finite rows,
+and a CASE around it handles the others.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ _NAN = "CAST('nan' AS DOUBLE)"
 
 
 def pair_sql(function: str, x: str, y: str) -> str:
-    """An aggregate over two columns of DOUBLE; `x` is the independent one."""
+    """An aggregate over two DOUBLE columns; `x` is the independent variable."""
     both = f"{x} IS NOT NULL AND {y} IS NOT NULL"
     names = {
         "n": f"count(CASE WHEN {both} THEN 1 END)",

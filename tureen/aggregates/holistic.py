@@ -1,4 +1,4 @@
-"""Aggregates that need all of their rows at once: DuckDB computes them from the rows of an answer."""
+"""Holistic aggregates, which need all of their rows at once: DuckDB computes them from the rows of an answer."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ import pyarrow as pa
 from tureen.aggregates.bivariate import PAIRS, pair_sql
 from tureen.aggregates.expression_values import ROW
 from tureen.aggregates.finals import EXACT, averages
-from tureen.aggregates.plan import together
+from tureen.aggregates.plan import null_if_any
 from tureen.evaluation.duck import arrow_column, run
 from tureen.query import Aggregate, Expression
 from tureen.schema import FRACTIONAL, Kind
 
-PLACE, CODE = "_place", "_code"
-"""The columns that say which step and which group a row belongs to."""
+STEP, CODE = "_step", "_code"
+"""The columns with the step and the group of each row."""
 
 
 def holistic_columns(aggregates: Sequence[Aggregate], rows: pa.Table) -> list[pa.Array]:
-    """Each aggregate's values, one per (place, code) that occurs, in that order."""
-    wanted = [part for number, one in enumerate(aggregates) for part in _parts(number, one)]
-    # What is over two values names each of them many times.
-    pairs = [one for number, aggregate in enumerate(aggregates) for one in _pair_columns(number, aggregate)]
+    """Each aggregate's values, one per (step, code) that occurs, in that order."""
+    outputs = [output for number, aggregate in enumerate(aggregates) for output in _outputs(number, aggregate)]
+    # An aggregate of two values refers to each of them many times, so they are computed first.
+    pairs = [column for number, aggregate in enumerate(aggregates) for column in _pair_columns(number, aggregate)]
     rows_sql = f"(SELECT *, {', '.join(pairs)} FROM rows)" if pairs else "rows"
-    sql = f"SELECT {', '.join(wanted)} FROM {rows_sql} GROUP BY {PLACE}, {CODE} ORDER BY {PLACE}, {CODE}"
-    found = run(sql, {"rows": rows}, "an aggregate")
-    return [_column(number, one, found) for number, one in enumerate(aggregates)]
+    sql = f"SELECT {', '.join(outputs)} FROM {rows_sql} GROUP BY {STEP}, {CODE} ORDER BY {STEP}, {CODE}"
+    result = run(sql, {"rows": rows}, "an aggregate")
+    return [_column(number, aggregate, result) for number, aggregate in enumerate(aggregates)]
 
 
-def _parts(number: int, aggregate: Aggregate) -> list[str]:
-    """What is asked of DuckDB for one aggregate."""
+def _outputs(number: int, aggregate: Aggregate) -> list[str]:
+    """The columns that DuckDB computes for one aggregate."""
     if _is_decimal_average(aggregate):
         value = _value(aggregate.arguments[0])
         mark = "DISTINCT " if aggregate.distinct else ""
@@ -48,22 +48,22 @@ def _pair_columns(number: int, aggregate: Aggregate) -> list[str]:
     return [f"({x.sql}) AS _x{number}", f"({y.sql}) AS _y{number}"]
 
 
-def _column(number: int, aggregate: Aggregate, found: pa.Table) -> pa.Array:
+def _column(number: int, aggregate: Aggregate, result: pa.Table) -> pa.Array:
     if _is_decimal_average(aggregate):
         argument = aggregate.arguments[0].type
-        sums = found.column(f"sum{number}").to_pylist()
-        totals = [0 if one is None else int(one.scaleb(argument.scale, EXACT)) for one in sums]
-        return averages(totals, found.column(f"count{number}").to_pylist(), argument, aggregate.type)
-    return arrow_column(found.column(f"value{number}"), aggregate.type.arrow)
+        sums = result.column(f"sum{number}").to_pylist()
+        totals = [0 if value is None else int(value.scaleb(argument.scale, EXACT)) for value in sums]
+        return averages(totals, result.column(f"count{number}").to_pylist(), argument, aggregate.type)
+    return arrow_column(result.column(f"value{number}"), aggregate.type.arrow)
 
 
 def _is_decimal_average(aggregate: Aggregate) -> bool:
     return aggregate.function == "avg" and aggregate.type.kind is Kind.DECIMAL
 
 
-def _value(one: Expression) -> str:
-    """An argument; -0.0 is 0.0 where values are told apart."""
-    return f"({one.sql} + 0)" if one.type.kind in FRACTIONAL else f"({one.sql})"
+def _value(argument: Expression) -> str:
+    """An argument as SQL, with -0.0 as 0.0, so that DISTINCT does not distinguish them."""
+    return f"({argument.sql} + 0)" if argument.type.kind in FRACTIONAL else f"({argument.sql})"
 
 
 def _distinct(aggregate: Aggregate) -> str:
@@ -75,20 +75,20 @@ def _count(aggregate: Aggregate) -> str:
     if len(values) == 1:
         return f"count({_distinct(aggregate)}{_value(values[0])})"
     row = f"row({', '.join(map(_value, values))})"
-    return f"count({_distinct(aggregate)}CASE WHEN ({together(values).sql}) THEN {row} END)"
+    return f"count({_distinct(aggregate)}CASE WHEN ({null_if_any(values).sql}) THEN {row} END)"
 
 
 def _sum(aggregate: Aggregate) -> str:
     value = f"{_distinct(aggregate)}{_value(aggregate.arguments[0])}"
     if aggregate.type.kind in FRACTIONAL:
         return _exact_sum(value)
-    # A sum that does not fit raises, in DuckDB's own type or in this cast.
+    # A sum that does not fit raises, either in DuckDB's type or in this cast.
     kind = aggregate.type.sql if aggregate.type.kind is Kind.DECIMAL else "BIGINT"
     return f"CAST(sum({value}) AS {kind})"
 
 
 def _exact_sum(value: str) -> str:
-    # Kahan's sum makes a NaN of infinities.
+    # Kahan's sum turns infinities into NaN.
     return f"CASE WHEN isfinite(sum({value})) THEN fsum({value}) ELSE sum({value}) END"
 
 
@@ -111,7 +111,7 @@ def _quantile(name: str) -> Callable[[Aggregate], str]:
 
 
 def _mode(aggregate: Aggregate) -> str:
-    # Of several that are as frequent DuckDB gives the first.
+    # Of equally frequent values DuckDB returns the first.
     value = _value(aggregate.arguments[0])
     return f"mode({value} ORDER BY {value} {aggregate.order[0].sql})"
 
@@ -122,13 +122,13 @@ def _collected(aggregate: Aggregate) -> str:
 
 
 def _joined(aggregate: Aggregate) -> str:
-    # A NUL cannot stand in DuckDB's text.
+    # A DuckDB literal cannot contain a NUL.
     parts = ["'" + part.replace("'", "''") + "'" for part in aggregate.separator.split("\0")]
     return f"string_agg({_in_order(aggregate, ', ' + ' || chr(0) || '.join(parts))})"
 
 
 def _in_order(aggregate: Aggregate, rest: str) -> str:
-    """The value and the order that it is taken in: what is asked for, and then the order of the rows."""
+    """The value and its ORDER BY: the requested order, then the order of the rows."""
     value = aggregate.arguments[0]
     if aggregate.distinct:
         return f"DISTINCT {_value(value)}{rest} ORDER BY {_value(value)} {aggregate.order[0].sql}"
@@ -138,9 +138,9 @@ def _in_order(aggregate: Aggregate, rest: str) -> str:
     return f"{_picked(value)}{rest} ORDER BY {', '.join([*order, ROW])}"
 
 
-def _picked(one: Expression) -> str:
-    """A value that is given back; sorting, DuckDB loses the sign of a zero that is a FLOAT."""
-    return f"CAST({one.sql} AS DOUBLE)" if one.type.kind is Kind.FLOAT else f"({one.sql})"
+def _picked(argument: Expression) -> str:
+    """A value to return as SQL; when it sorts, DuckDB loses the sign of a FLOAT zero."""
+    return f"CAST({argument.sql} AS DOUBLE)" if argument.type.kind is Kind.FLOAT else f"({argument.sql})"
 
 
 def _first(order: str, present: bool = False) -> Callable[[Aggregate], str]:

@@ -1,8 +1,8 @@
-"""Panes: the pieces into which step windows are cut, so that steps share them.
+"""Panes: the pieces of step windows that overlapping steps share.
 
-Steps of width w and slide s are made of panes of length gcd(w, s) (Data Stream Sharing, §3.3: windows that are
-multiples of one another are made of the same parts). A strip keeps its states pane by pane; a coarser division is
-made of a finer one that is there already, and only else from the hits.
+Steps of width w and slide s are composed of panes of length gcd(w, s) (Data Stream Sharing, §3.3: windows that are
+multiples of one another are composed of the same parts). A strip stores its states pane by pane; a coarser division is
+computed from a stored finer one if there is one, otherwise from the hits.
 """
 
 from __future__ import annotations
@@ -21,55 +21,55 @@ from tureen.aggregates.strip import (
     Entries,
     Panes,
     Strip,
+    concat_entries,
     fold_entries,
     fold_hits,
     grow_tree,
-    joined,
     room_for,
     table_row,
 )
 from tureen.errors import QueryFailed
 
 MOST_STEPS = 1 << 24
-"""An answer has at most so many steps, and so many groups in them."""
+"""The maximum number of steps of an answer, and of groups in them."""
 
 
 def panes_at(
     strip: Strip,
-    kept: dict[Division, Panes],
-    places: Callable[[], npt.NDArray[np.int64]],
+    divisions: dict[Division, Panes],
+    positions: Callable[[], npt.NDArray[np.int64]],
     division: Division,
     scratch: States,
 ) -> Panes:
-    """The strip's panes on one axis: pane n holds the hits with `phase + n * length <= place < … + length`.
+    """The strip's panes on one axis: pane n has the hits with `phase + n * length <= position < … + length`.
 
-    The places of all hits, which do not fall, are asked for only if no finer division is kept.
+    `positions` returns the ascending positions of all hits; it is called only if no finer division is stored.
     """
-    found = kept.get(division)
-    if found is None:
+    panes = divisions.get(division)
+    if panes is None:
         length, phase = division
-        finer = _finer(kept, division)
+        finer = _finer(divisions, division)
         if finer is None:
-            found = panes_of(strip, (places() - phase) // length, scratch)
+            panes = panes_of(strip, (positions() - phase) // length, scratch)
         else:
-            found = _coarser(strip.plan, kept[finer], finer, division, scratch)
-        kept[division] = found
-    return found
+            panes = _coarser(strip.plan, divisions[finer], finer, division, scratch)
+        divisions[division] = panes
+    return panes
 
 
 def panes_of(strip: Strip, numbers: npt.NDArray[np.int64], scratch: States) -> Panes:
-    """The strip's panes, where the number of each hit's pane is known; they do not fall."""
+    """The strip's panes, given the number of each hit's pane, ascending."""
     hits = changes(numbers)
-    found = numbers[hits[:-1]]
-    starts, entries = fold_hits(strip.plan, strip.columns, strip.codes, hits, found, scratch)
-    return Panes(found, hits, starts, entries)
+    occurring = numbers[hits[:-1]]
+    starts, entries = fold_hits(strip.plan, strip.columns, strip.codes, hits, occurring, scratch)
+    return Panes(occurring, hits, starts, entries)
 
 
 def pane_entries(strip: Strip, panes: Panes, first: int, last: int, scratch: States) -> Entries:
-    """The states by pane of the hits in rows from `first` to before `last`: whole panes as kept, cut ones anew."""
+    """The states by pane of the hits in rows from `first` to before `last`; those of partial panes are recomputed."""
     low, high = strip.hits_before(first), strip.hits_before(last)
     if low >= high:
-        return joined(strip.plan, [])
+        return concat_entries(strip.plan, [])
     begin = int(np.searchsorted(panes.hits, low, side="left"))
     end = int(np.searchsorted(panes.hits, high, side="right")) - 1
     cuts: list[tuple[int, int, int]] = []
@@ -82,48 +82,50 @@ def pane_entries(strip: Strip, panes: Panes, first: int, last: int, scratch: Sta
             cuts.append((end, int(panes.hits[end]), high))
     parts: list[Entries] = []
     if begin < end:
-        whole = slice(int(panes.starts[begin]), int(panes.starts[end]))
-        parts.append(panes.entries.take(whole))
+        complete = slice(int(panes.starts[begin]), int(panes.starts[end]))
+        parts.append(panes.entries.take(complete))
     for pane, start, stop in cuts:
         stretch = np.array([start, stop], np.int64)
         parts.append(
             fold_hits(strip.plan, strip.columns, strip.codes, stretch, panes.numbers[pane : pane + 1], scratch)[1]
         )
-    return joined(strip.plan, parts)
+    return concat_entries(strip.plan, parts)
 
 
 def merged(plan: Plan, parts: Sequence[Entries], scratch: States) -> Entries:
-    """Entries of several strips as one per place and group, in that order."""
-    entries = joined(plan, parts)
-    entries = entries.take(np.argsort(entries.places, kind="stable"))
-    starts = changes(entries.places)
-    return fold_entries(plan, entries, starts, entries.places[starts[:-1]], scratch)[1]
+    """Entries of several strips, merged to one per interval and group, in that order."""
+    entries = concat_entries(plan, parts)
+    entries = entries.take(np.argsort(entries.intervals, kind="stable"))
+    starts = changes(entries.intervals)
+    return fold_entries(plan, entries, starts, entries.intervals[starts[:-1]], scratch)[1]
 
 
 def covering(panes: npt.NDArray[np.int64], width: int, slide: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """The first and the last step that cover each pane; step n covers those from `n * slide` to before `… + width`."""
+    """The first and the last step that cover each pane; step n covers panes `n * slide` to before `… + width`."""
     return -((width - 1 - panes) // slide), panes // slide
 
 
-def steps_over(panes: npt.NDArray[np.int64], width: int, slide: int, least: int, most: int) -> npt.NDArray[np.int64]:
-    """The steps from `least` to `most` that cover one of some panes, which ascend; each step once."""
+def steps_over(
+    panes: npt.NDArray[np.int64], width: int, slide: int, first_step: int, last_step: int
+) -> npt.NDArray[np.int64]:
+    """The distinct steps from `first_step` to `last_step` that cover any of the given panes, which ascend."""
     first, last = covering(panes, width, slide)
-    first, last = np.maximum(first, least), np.minimum(last, most)
-    seen = np.maximum.accumulate(np.concatenate([[least - 1], last]))[:-1]
-    first = np.maximum(first, seen + 1)
+    first, last = np.maximum(first, first_step), np.minimum(last, last_step)
+    covered = np.maximum.accumulate(np.concatenate([[first_step - 1], last]))[:-1]
+    first = np.maximum(first, covered + 1)
     return stretches(first, np.maximum(last - first + 1, 0))[1]
 
 
 def stretches(
     firsts: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """So many numbers from each of `firsts` on, and to which of them each belongs; raises where there are too many."""
+    """For each of `firsts`, `counts` consecutive numbers from it on, with its index; raises if they are too many."""
     total = int(counts.sum())
     if total > MOST_STEPS:
         raise QueryFailed(
             "the answer has too many steps",
-            detail=f"{total:,}, and at most {MOST_STEPS:,} are given",
-            hint="write a longer SLIDE, or BEGIN and END",
+            detail=f"at most {MOST_STEPS:,}, got {total:,}",
+            hint="use a longer SLIDE, or BEGIN and END",
         )
     source = np.repeat(np.arange(len(counts)), counts)
     return source, firsts[source] + np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -132,12 +134,14 @@ def stretches(
 def step_entries(
     plan: Plan, entries: Entries, steps: npt.NDArray[np.int64], width: int, slide: int, scratch: States
 ) -> Entries:
-    """The states of some steps, from those of panes in ascending order: by a tree over the panes."""
+    """The states of the given steps, computed by a tree over those of panes in ascending order."""
     if width == slide == 1:
-        # Steps side by side are panes.
-        return entries.take((entries.places >= steps[0]) & (entries.places <= steps[-1])) if len(steps) else entries
-    starts = changes(entries.places)
-    panes = entries.places[starts[:-1]]
+        # Steps of one pane each are the panes themselves.
+        if not len(steps):
+            return entries
+        return entries.take((entries.intervals >= steps[0]) & (entries.intervals <= steps[-1]))
+    starts = changes(entries.intervals)
+    panes = entries.intervals[starts[:-1]]
     firsts = np.searchsorted(panes, steps * slide)
     lasts = np.searchsorted(panes, steps * slide + width)
     tree = grow_tree(plan, starts, entries, scratch)
@@ -145,32 +149,32 @@ def step_entries(
     if room > MOST_STEPS:
         raise QueryFailed(
             "the answer has too many groups in too many steps",
-            detail=f"up to {room:,}, and at most {MOST_STEPS:,} are given",
-            hint="write a longer SLIDE, or BEGIN and END",
+            detail=f"at most {MOST_STEPS:,}, got up to {room:,}",
+            hint="use a longer SLIDE, or BEGIN and END",
         )
-    lot, ends = room_for(plan, room), np.empty(len(steps) + 1, np.int64)
-    kernels.fold_steps(plan.program, table_row(tree.addresses()), firsts, lasts, scratch, lot, ends)
-    found = Entries(np.empty(room, np.int64), *lot).take(slice(0, int(ends[-1])))
-    return found._replace(places=np.repeat(steps, np.diff(ends)))
+    output, ends = room_for(plan, room), np.empty(len(steps) + 1, np.int64)
+    kernels.fold_steps(plan.program, table_row(tree.addresses()), firsts, lasts, scratch, output, ends)
+    result = Entries(np.empty(room, np.int64), *output).take(slice(0, int(ends[-1])))
+    return result._replace(intervals=np.repeat(steps, np.diff(ends)))
 
 
-def _finer(kept: dict[Division, Panes], division: Division) -> Division | None:
-    """The longest panes that are there and of which the wanted ones are made."""
+def _finer(divisions: dict[Division, Panes], division: Division) -> Division | None:
+    """The stored division of the longest panes of which those of `division` are composed."""
     length, phase = division
-    fitting = [one for one in kept if length % one[0] == 0 and (phase - one[1]) % one[0] == 0]
+    fitting = [(fine, start) for fine, start in divisions if length % fine == 0 and (phase - start) % fine == 0]
     return max(fitting, default=None)
 
 
-def _coarser(plan: Plan, panes: Panes, finer: Division, wanted: Division, scratch: States) -> Panes:
-    numbers = (panes.numbers * finer[0] + finer[1] - wanted[1]) // wanted[0]
+def _coarser(plan: Plan, panes: Panes, finer: Division, division: Division, scratch: States) -> Panes:
+    numbers = (panes.numbers * finer[0] + finer[1] - division[1]) // division[0]
     at = changes(numbers)
-    found = numbers[at[:-1]]
-    starts, entries = fold_entries(plan, panes.entries, panes.starts[at], found, scratch)
-    return Panes(found, panes.hits[at], starts, entries)
+    occurring = numbers[at[:-1]]
+    starts, entries = fold_entries(plan, panes.entries, panes.starts[at], occurring, scratch)
+    return Panes(occurring, panes.hits[at], starts, entries)
 
 
 def changes(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Where each stretch of equal numbers begins, and where the last ends."""
+    """The start of each stretch of equal numbers, and the end of the last."""
     if not len(numbers):
         return np.zeros(1, np.int64)
     inner = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1

@@ -1,4 +1,4 @@
-"""Which partial aggregates a grouping needs, and how its aggregates follow from them."""
+"""The partial aggregates that a grouping needs, and how its aggregates are computed from them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tureen.query import Aggregate, Expression, Grouping
 from tureen.schema import FRACTIONAL, Kind, Type
 
 MOST_DIGITS = 18
-"""A DECIMAL of so many digits is a number of 64 bits."""
+"""The greatest precision of a DECIMAL that fits in 64 bits."""
 
 _OF_KEYS = {
     "min": kernels.MIN,
@@ -26,12 +26,12 @@ _MOMENTS = frozenset({"stddev_samp", "stddev_pop", "var_samp", "var_pop"})
 
 
 class Form(Enum):
-    """What a measure keeps of each value."""
+    """The form in which a measure stores each value."""
 
     PRESENCE = auto()
-    """Whether it is there."""
+    """Whether it is not NULL."""
     KEY = auto()
-    """An integer that sorts like it; of whole numbers and DECIMALs the (unscaled) number itself."""
+    """Its integer key (`tureen.keys`); that of integers and DECIMALs is the (unscaled) number itself."""
     DOUBLE = auto()
     """The value as a double."""
 
@@ -46,7 +46,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How one aggregate is made of a group's state: its slots, first of the count and then of the rest."""
+    """How an aggregate is computed from a group's state: the slot of its count, and the first of its other slots."""
 
     aggregate: Aggregate
     count: int
@@ -55,15 +55,15 @@ class Recipe:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The measures and the program of a grouping, and what becomes of them.
+    """The measures and the program of a grouping, and the recipes of its aggregates.
 
-    An aggregate without a recipe is *holistic*: it needs all of its rows at once, and no partial result helps.
-    Aggregates of DISTINCT values are made in two goes: the values are further keys at first, so that each of them
-    is there once in its group, and then the groups are put together (`tureen.aggregates.distinct`).
+    An aggregate without a recipe is *holistic*: it needs all of its rows at once. Aggregates of DISTINCT values are
+    computed in two phases: in the first the values are further keys, so that each occurs once in its group, and in the
+    second the groups are combined (`tureen.aggregates.distinct`).
     """
 
     keys: tuple[Expression, ...]
-    """What tuples are grouped by: the query's keys, and then the DISTINCT values."""
+    """The expressions to group by: the query's keys, then the DISTINCT values."""
     measures: tuple[Measure, ...]
     program: npt.NDArray[np.int64]
     ints: int
@@ -74,20 +74,20 @@ class Plan:
 
     @property
     def from_rows(self) -> list[int]:
-        """The numbers of the aggregates that are holistic."""
-        apart = () if self.distinct is None else self.distinct.numbers
-        return [place for place, recipe in enumerate(self.recipes) if recipe is None and place not in apart]
+        """The numbers of the holistic aggregates."""
+        second_phase = () if self.distinct is None else self.distinct.numbers
+        return [number for number, recipe in enumerate(self.recipes) if recipe is None and number not in second_phase]
 
     @property
     def shape(self) -> str:
-        """What makes two plans the same: queries of one clause and one shape share their partial aggregates."""
+        """A text that is equal for equal plans: queries of equal clause and shape share their partial aggregates."""
         values = None if self.distinct is None else self.distinct.values
         return repr((self.keys, values, self.measures, self.program.tolist()))
 
 
 @dataclass(frozen=True, eq=False)
 class Distinct:
-    """The second go: which aggregates are of DISTINCT values, and the plan by which they are made of these."""
+    """The second phase: the aggregates of DISTINCT values, and the plan that computes them from these values."""
 
     numbers: tuple[int, ...]
     values: tuple[Expression, ...]
@@ -95,7 +95,7 @@ class Distinct:
 
 
 class _Program:
-    """Collects the lines of a program, each once."""
+    """Collects the distinct lines of a program."""
 
     def __init__(self) -> None:
         self.measures: list[Measure] = []
@@ -120,11 +120,11 @@ class _Program:
         return np.array([(op, measure, slot) for (op, measure), slot in self.lines.items()], np.int64)
 
 
-def plan_of(grouping: Grouping, *, in_two_goes: bool = True) -> Plan:
-    """The plan of a grouping; in one go, aggregates of DISTINCT values are holistic."""
+def plan_of(grouping: Grouping, *, two_phase: bool = True) -> Plan:
+    """The plan of a grouping; without a second phase, aggregates of DISTINCT values are holistic."""
     program = _Program()
-    recipes = tuple(_recipe(program, one) for one in grouping.aggregates)
-    distinct = _distinct(grouping.aggregates) if in_two_goes else None
+    recipes = tuple(_recipe(program, aggregate) for aggregate in grouping.aggregates)
+    distinct = _distinct(grouping.aggregates) if two_phase else None
     return Plan(
         (*grouping.keys, *(distinct.values if distinct is not None else ())),
         tuple(program.measures),
@@ -138,15 +138,15 @@ def plan_of(grouping: Grouping, *, in_two_goes: bool = True) -> Plan:
 
 
 def _distinct(aggregates: tuple[Aggregate, ...]) -> Distinct | None:
-    """The second go, if there is one for all aggregates of DISTINCT values."""
-    wanted = {place: one for place, one in enumerate(aggregates) if one.distinct}
-    values = {one.arguments for one in wanted.values()}
+    """The second phase, if it can compute all aggregates of DISTINCT values."""
+    distinct = {number: aggregate for number, aggregate in enumerate(aggregates) if aggregate.distinct}
+    values = {aggregate.arguments for aggregate in distinct.values()}
     if len(values) != 1:
         return None
-    # Once each value is there only once, DISTINCT says nothing any more.
-    plain = tuple(replace(one, distinct=False) for one in wanted.values())
-    plan = plan_of(Grouping((), plain), in_two_goes=False)
-    return None if plan.from_rows else Distinct(tuple(wanted), values.pop(), plan)
+    # In the second phase each value occurs once, so DISTINCT is redundant.
+    plain = tuple(replace(aggregate, distinct=False) for aggregate in distinct.values())
+    plan = plan_of(Grouping((), plain), two_phase=False)
+    return None if plan.from_rows else Distinct(tuple(distinct), values.pop(), plan)
 
 
 def _recipe(program: _Program, aggregate: Aggregate) -> Recipe | None:
@@ -155,7 +155,7 @@ def _recipe(program: _Program, aggregate: Aggregate) -> Recipe | None:
     if aggregate.function == "count":
         if not aggregate.arguments:
             return Recipe(aggregate, 0)
-        return Recipe(aggregate, program.slot(kernels.COUNT, together(aggregate.arguments), Form.PRESENCE))
+        return Recipe(aggregate, program.slot(kernels.COUNT, null_if_any(aggregate.arguments), Form.PRESENCE))
     value = aggregate.arguments[0]
     if aggregate.function in ("sum", "avg") and value.type.kind in FRACTIONAL:
         return _counted(program, aggregate, kernels.FSUM, Form.DOUBLE)
@@ -174,13 +174,13 @@ def _counted(program: _Program, aggregate: Aggregate, op: int, form: Form) -> Re
     return Recipe(aggregate, program.slot(kernels.COUNT, value, form), program.slot(op, value, form))
 
 
-def is_narrow(one: Type) -> bool:
-    """Whether a value is, or sorts like, a number of 64 bits."""
-    return one.kind is not Kind.STRING and one.precision <= MOST_DIGITS
+def is_narrow(value_type: Type) -> bool:
+    """Whether the keys of a type are 64-bit integers."""
+    return value_type.kind is not Kind.STRING and value_type.precision <= MOST_DIGITS
 
 
-def together(values: tuple[Expression, ...]) -> Expression:
-    """Something that is NULL where one of the values is."""
+def null_if_any(values: tuple[Expression, ...]) -> Expression:
+    """An expression that is NULL if any of the values is."""
     if len(values) == 1:
         return values[0]
     missing = " OR ".join(f"({value.sql}) IS NULL" for value in values)

@@ -1,7 +1,7 @@
-"""A strip: the keys and arguments of one run's tuples, under a tree of partial aggregates.
+"""A strip: the keys and arguments of one run's tuples, with a tree of partial aggregates.
 
 Its *hits* are the tuples of the run that satisfy the clause, in the run's order. The tree's leaves are chunks of hits;
-each node holds the states of the groups that occur under it, and no others.
+each node has the states of the groups that occur below it.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ from tureen.aggregates.plan import Form, Measure, Plan
 from tureen.stems.index import address_of, keys_of
 
 SMALLEST_CHUNK = 256
-"""The least hits of a leaf; a leaf has at least four times as many as the strip has groups."""
+"""The minimum number of hits of a leaf, which also is at least four times the strip's number of groups."""
 
 
 Division = tuple[int, int]
-"""The length of panes, and where they are counted from."""
+"""The length and the phase of panes."""
 
 
 class Entries(NamedTuple):
-    """Kept states: the place and the group of each, its integers and its doubles."""
+    """Stored states: the interval (number of a pane or step) and the group of each, its integers and its doubles."""
 
-    places: npt.NDArray[np.int64]
+    intervals: npt.NDArray[np.int64]
     codes: Codes
     ints: npt.NDArray[np.int64]
     floats: npt.NDArray[np.float64]
 
-    def take(self, which: slice | npt.NDArray[Any]) -> Entries:
-        """Some of them."""
-        return Entries(self.places[which], self.codes[which], self.ints[which], self.floats[which])
+    def take(self, selection: slice | npt.NDArray[Any]) -> Entries:
+        """The selected entries."""
+        return Entries(self.intervals[selection], self.codes[selection], self.ints[selection], self.floats[selection])
 
 
 class Columns:
-    """The measures of some tuples, where compiled loops find them."""
+    """The measures of tuples, as a table of addresses for compiled loops."""
 
     def __init__(self, measures: Sequence[Measure], values: Sequence[pa.Array]) -> None:
-        """Keep what each measure wants of its values."""
-        self._kept: list[npt.NDArray[np.generic]] = []
+        """Convert each column of values to the form of its measure."""
+        self._arrays: list[npt.NDArray[np.generic]] = []
         table = [self._entry(measure, value) for measure, value in zip(measures, values, strict=True)]
         self.table = np.array(table, np.int64).reshape(len(measures), 2)
-        self.nbytes = sum(one.nbytes for one in self._kept)
+        self.nbytes = sum(array.nbytes for array in self._arrays)
 
     def _entry(self, measure: Measure, value: pa.Array) -> tuple[int, int]:
         present = 0
@@ -61,12 +61,12 @@ class Columns:
         return self._keep(np.ascontiguousarray(keys_of(value))), present
 
     def _keep(self, values: npt.NDArray[np.generic]) -> int:
-        self._kept.append(values)
+        self._arrays.append(values)
         return address_of(values)
 
 
 def scratch_for(plan: Plan, groups: int) -> kernels.States:
-    """Room for the states of so many groups, none of them touched."""
+    """Scratch space for the states of `groups` groups, none of them touched."""
     return kernels.States(
         np.zeros(groups, np.uint8),
         np.empty(groups, np.int32),
@@ -77,16 +77,16 @@ def scratch_for(plan: Plan, groups: int) -> kernels.States:
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Kept states level by level: the lowest are given, and a node of the next is of `FAN` nodes below."""
+    """Stored states level by level; each node of a higher level combines `FAN` nodes of the level below."""
 
     levels: npt.NDArray[np.int64]
-    """Where the nodes of each level begin, and where the last ends."""
+    """The start of each level's nodes, and the end of the last."""
     starts: npt.NDArray[np.int64]
-    """Where the entries of each node begin, and where the last ends."""
+    """The start of each node's entries, and the end of the last."""
     entries: Entries
 
     def addresses(self) -> dict[int, int]:
-        """Where compiled loops find it."""
+        """Its fields for compiled loops."""
         return {
             kernels.LEVELS: len(self.levels) - 1,
             kernels.LEVEL_FIRST: address_of(self.levels),
@@ -103,20 +103,20 @@ class Strip:
 
     plan: Plan
     rows: npt.NDArray[np.int32] | None
-    """The row of each hit within the run; None where every row is one."""
+    """The row of each hit within the run; None if every row is a hit."""
     codes: Codes
     columns: Columns
     chunk: int
     tree: Tree
     by_time: dict[Division, Panes] = field(default_factory=dict)
     by_row: dict[Division, Panes] = field(default_factory=dict)
-    """The panes that were asked for, cut from the axis of time and from that of rows."""
+    """The panes computed so far, by time and by row."""
 
     def __post_init__(self) -> None:
         self.entry = table_row(
             {
                 kernels.HITS: len(self.codes),
-                kernels.PLACES: 0 if self.rows is None else address_of(self.rows),
+                kernels.HIT_ROWS: 0 if self.rows is None else address_of(self.rows),
                 kernels.CODES: address_of(self.codes),
                 kernels.MEASURES: address_of(self.columns.table),
                 kernels.CHUNK: self.chunk,
@@ -126,49 +126,49 @@ class Strip:
 
     @property
     def nbytes(self) -> int:
-        """About how much memory it takes."""
+        """The approximate memory in bytes."""
         rows = 0 if self.rows is None else self.rows.nbytes
-        panes = sum(one.nbytes for kept in (self.by_time, self.by_row) for one in kept.values())
-        return rows + self.codes.nbytes + self.columns.nbytes + sum(one.nbytes for one in self.tree.entries) + panes
+        panes = sum(array.nbytes for divisions in (self.by_time, self.by_row) for array in divisions.values())
+        return rows + self.codes.nbytes + self.columns.nbytes + sum(array.nbytes for array in self.tree.entries) + panes
 
     def hit_rows(self) -> npt.NDArray[np.int64]:
         """The row of each hit."""
         return np.arange(len(self.codes)) if self.rows is None else self.rows.astype(np.int64)
 
     def hits_before(self, row: int) -> int:
-        """How many hits are in rows before that one."""
-        return int(kernels.hits_before(int(self.entry[kernels.PLACES]), len(self.codes), row))
+        """The number of hits in rows before a given row."""
+        return int(kernels.hits_before(int(self.entry[kernels.HIT_ROWS]), len(self.codes), row))
 
 
 def table_row(fields: dict[int, int]) -> npt.NDArray[np.int64]:
-    """The fields of a strip or a tree as compiled loops want them."""
+    """The fields of a strip or a tree as an array for compiled loops."""
     row = np.zeros(kernels.FIELDS, np.int64)
-    for place, value in fields.items():
-        row[place] = value
+    for column, value in fields.items():
+        row[column] = value
     return row
 
 
 @dataclass(frozen=True, eq=False)
 class Panes:
-    """The states of a strip's groups pane by pane: the pieces of which steps are made."""
+    """The states of a strip's groups pane by pane."""
 
     numbers: npt.NDArray[np.int64]
     hits: npt.NDArray[np.int64]
-    """Where the hits of each pane begin, and where the last ends."""
+    """The start of each pane's hits, and the end of the last."""
     starts: npt.NDArray[np.int64]
-    """Where the entries of each pane begin, and where the last ends."""
+    """The start of each pane's entries, and the end of the last."""
     entries: Entries
 
     @property
     def nbytes(self) -> int:
-        """About how much memory it takes."""
-        return self.numbers.nbytes + self.hits.nbytes + self.starts.nbytes + sum(one.nbytes for one in self.entries)
+        """The approximate memory in bytes."""
+        return self.numbers.nbytes + self.hits.nbytes + self.starts.nbytes + sum(array.nbytes for array in self.entries)
 
 
 def make_strip(
     plan: Plan, rows: npt.NDArray[np.int32] | None, codes: Codes, values: Sequence[pa.Array], groups: int
 ) -> Strip:
-    """The strip of some hits, of which the groups and the values of all measures are known."""
+    """Build the strip of hits, given their groups and the values of all measures."""
     columns = Columns(plan.measures, values)
     occurring = len(np.unique(codes)) if groups > SMALLEST_CHUNK // 4 else groups
     chunk = SMALLEST_CHUNK
@@ -181,7 +181,7 @@ def make_strip(
 
 
 def grow_tree(plan: Plan, starts: npt.NDArray[np.int64], entries: Entries, scratch: kernels.States) -> Tree:
-    """The tree over kept states, of which the lowest nodes begin at `starts`."""
+    """Build the tree over stored states, whose lowest nodes start at `starts`."""
     levels, ends, parts = [0], [np.zeros(1, np.int64)], [entries]
     offset = 0
     while len(starts) > 1:
@@ -193,7 +193,7 @@ def grow_tree(plan: Plan, starts: npt.NDArray[np.int64], entries: Entries, scrat
             break
         starts, entries = fold_entries(plan, parts[-1], above, above[:-1], scratch)
         parts.append(entries)
-    return Tree(np.array(levels, np.int64), np.concatenate(ends), joined(plan, parts))
+    return Tree(np.array(levels, np.int64), np.concatenate(ends), concat_entries(plan, parts))
 
 
 def fold_hits(
@@ -201,45 +201,45 @@ def fold_hits(
     columns: Columns,
     codes: Codes,
     starts: npt.NDArray[np.int64],
-    places: npt.NDArray[np.int64],
+    intervals: npt.NDArray[np.int64],
     scratch: kernels.States,
 ) -> tuple[npt.NDArray[np.int64], Entries]:
-    """The states of the groups of each stretch of hits, and where each stretch's begin."""
-    out_start, lot = _room(plan, codes, starts, scratch)
-    kernels.fold_hits(plan.program, columns.table, codes, starts, scratch, lot, out_start)
-    return out_start, Entries(np.repeat(places, np.diff(out_start)), *lot)
+    """The states of the groups of each stretch of hits, and the start of each stretch's states."""
+    out_start, output = _room(plan, codes, starts, scratch)
+    kernels.fold_hits(plan.program, columns.table, codes, starts, scratch, output, out_start)
+    return out_start, Entries(np.repeat(intervals, np.diff(out_start)), *output)
 
 
 def fold_entries(
     plan: Plan,
     entries: Entries,
     starts: npt.NDArray[np.int64],
-    places: npt.NDArray[np.int64],
+    intervals: npt.NDArray[np.int64],
     scratch: kernels.States,
 ) -> tuple[npt.NDArray[np.int64], Entries]:
-    """The states of the groups of each stretch of kept states, and where each stretch's begin."""
-    out_start, lot = _room(plan, entries.codes, starts, scratch)
-    source = kernels.Lot(entries.codes, entries.ints, entries.floats)
-    kernels.fold_lot(plan.program, source, starts, scratch, lot, out_start)
-    return out_start, Entries(np.repeat(places, np.diff(out_start)), *lot)
+    """The states of the groups of each stretch of stored states, and the start of each stretch's states."""
+    out_start, output = _room(plan, entries.codes, starts, scratch)
+    source = kernels.StateArrays(entries.codes, entries.ints, entries.floats)
+    kernels.fold_states(plan.program, source, starts, scratch, output, out_start)
+    return out_start, Entries(np.repeat(intervals, np.diff(out_start)), *output)
 
 
 def _room(
     plan: Plan, codes: Codes, starts: npt.NDArray[np.int64], scratch: kernels.States
-) -> tuple[npt.NDArray[np.int64], kernels.Lot]:
-    """Room for the states of each stretch's groups, and for where each stretch's begin."""
+) -> tuple[npt.NDArray[np.int64], kernels.StateArrays]:
+    """Memory for the states of each stretch's groups, and for the start of each stretch's states."""
     return np.empty(len(starts), np.int64), room_for(plan, kernels.count_entries(codes, starts, scratch.mark))
 
 
-def room_for(plan: Plan, size: int) -> kernels.Lot:
-    """Room for so many kept states."""
-    return kernels.Lot(
+def room_for(plan: Plan, size: int) -> kernels.StateArrays:
+    """Memory for `size` stored states."""
+    return kernels.StateArrays(
         np.empty(size, np.int32), np.empty((size, plan.ints), np.int64), np.empty((size, plan.floats), np.float64)
     )
 
 
-def joined(plan: Plan, parts: Sequence[Entries]) -> Entries:
-    """Several lots of kept states as one."""
+def concat_entries(plan: Plan, parts: Sequence[Entries]) -> Entries:
+    """Concatenate stored states."""
     if not parts:
         return Entries(np.empty(0, np.int64), *room_for(plan, 0))
     if len(parts) == 1:

@@ -1,4 +1,4 @@
-"""Loading the compiled loops of aggregates before they are needed."""
+"""Loading all compiled loops of aggregates in advance."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tureen.schema import Kind, Type
 
 
 def warm_up() -> None:
-    """Run every compiled loop once, so that the first invocation of an aggregate does not wait for one."""
+    """Run every compiled loop once, so that the first invocation of an aggregate does not wait for compilation."""
     kind = Type(Kind.DOUBLE)
     value = Expression("value", kind, ("value",), "value")
     plan = plan_of(Grouping((), (Aggregate("avg", (value,), kind),)))
