@@ -1,4 +1,4 @@
-"""DuckDB, for the parts that it does better: any expression over Arrow columns, in this process."""
+"""Expressions over Arrow columns, evaluated by DuckDB in this process."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tureen.window import to_micros
 
 _FIRST = to_micros(datetime.min.replace(tzinfo=UTC))
 _LAST = to_micros(datetime.max.replace(tzinfo=UTC))
-"""The instants that have a date here."""
+"""The supported range of timestamps: years 1 to 9999."""
 
 VECTOR = 2_048
-"""How many rows DuckDB evaluates at a time."""
+"""The number of rows that DuckDB evaluates at a time."""
 
 TEXT_BYTES = 128 << 20
-"""About the most bytes of texts that are made of the rows evaluated at a time."""
+"""The approximate limit for the bytes of texts created from the rows that are evaluated at a time."""
 
 LONGEST_TEXT_BYTES = 4 * LONGEST_TEXT
 
@@ -31,7 +31,7 @@ _local = threading.local()
 
 
 def _connection() -> Any:
-    """This thread's DuckDB."""
+    """This thread's DuckDB connection."""
     connection = getattr(_local, "connection", None)
     if connection is None:
         connection = connect()
@@ -42,21 +42,21 @@ def _connection() -> Any:
     return connection
 
 
-def run(sql: str, tables: Mapping[str, pa.Table], what: str) -> pa.Table:
-    """The answer of a SELECT over Arrow tables; any error of DuckDB's is a QueryFailed that says what raised."""
+def run(sql: str, tables: Mapping[str, pa.Table], subject: str) -> pa.Table:
+    """The result of a SELECT over Arrow tables; raises QueryFailed with the `subject` for any error of DuckDB."""
     connection = _connection()
     for name, table in tables.items():
         connection.register(name, _in_batches(sql, table))
     try:
-        with limited(connection, what):
+        with limited(connection, subject):
             return connection.sql(sql).to_arrow_table()
     except duckdb.Error as error:
         if isinstance(error, duckdb.InternalException | duckdb.FatalException):
-            # After either, this DuckDB answers nothing any more; the next expression gets a new one.
+            # After either, this connection is unusable; the next expression gets a new one.
             _local.connection = None
-        # The rest of DuckDB's text is advice for those who speak to it directly.
-        said = str(error).strip().partition("\n")[0].partition(". ")[0]
-        raise QueryFailed(f"{what} raised on some tuple", detail=said) from error
+        # The rest of DuckDB's message is advice for its direct users.
+        message = str(error).strip().partition("\n")[0].partition(". ")[0]
+        raise QueryFailed(f"{subject} raised on some tuple", detail=message) from error
     finally:
         if _local.connection is connection:
             for name in tables:
@@ -64,9 +64,9 @@ def run(sql: str, tables: Mapping[str, pa.Table], what: str) -> pa.Table:
 
 
 def _in_batches(sql: str, table: pa.Table) -> pa.Table:
-    """The table in batches, of which DuckDB evaluates one at a time: the texts that it makes of one are bounded.
+    """The table in batches, which DuckDB evaluates one at a time, to bound the texts that it creates.
 
-    It does not count them as memory that it uses.
+    DuckDB does not count these in its memory limit.
     """
     per_row = sql.count(TEXT_MADE) * LONGEST_TEXT_BYTES
     if "||" in sql or "concat_ws(" in sql:
@@ -82,15 +82,15 @@ def _longest(column: pa.ChunkedArray) -> int:
 
 
 def arrow_column(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    """A column of DuckDB's in the type it has here; DuckDB's plain timestamps are instants in UTC."""
-    whole = column.combine_chunks()
+    """A DuckDB column, cast to an Arrow type; DuckDB's timestamps without zone are in UTC."""
+    array = column.combine_chunks()
     if pa.types.is_list(kind):
-        values = arrow_column(pa.chunked_array([whole.values]), kind.value_type)
-        return pa.ListArray.from_arrays(whole.offsets, values, type=kind)
+        values = arrow_column(pa.chunked_array([array.values]), kind.value_type)
+        return pa.ListArray.from_arrays(array.offsets, values, type=kind)
     if pa.types.is_timestamp(kind):
-        micros = whole.cast(pa.timestamp("us", whole.type.tz)).cast(pa.int64())
+        micros = array.cast(pa.timestamp("us", array.type.tz)).cast(pa.int64())
         ends = pc.min_max(micros).as_py()
         if ends["min"] is not None and not _FIRST <= ends["min"] <= ends["max"] <= _LAST:
             raise QueryFailed("an expression raised on some tuple", detail="a time is beyond the years 1 to 9999")
-        whole = micros
-    return whole.cast(kind)
+        array = micros
+    return array.cast(kind)

@@ -1,4 +1,4 @@
-"""Expressions in DuckDB: connections that have no way out of the process, and what one evaluation may take of it."""
+"""Isolated DuckDB connections, and the memory and time limits of one evaluation."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ import duckdb
 from tureen.errors import LimitExceeded
 
 LONGEST_TEXT = 10_000
-"""The most characters that lpad, rpad, repeat and space make, and that replace and hex add to a text.
+"""The maximum number of characters that lpad, rpad, repeat and space create, and that replace and hex add to a text.
 
-One query shall not fill the memory of all.
+It keeps one query from exhausting the memory of all.
 """
 
 TEXT_MADE = f"error('a text of more than {LONGEST_TEXT} characters"
-"""What is in the SQL of each function that makes a text of more characters than its arguments have."""
+"""A part of the SQL of each function whose result can be longer than its arguments."""
 
 MEMORY_LIMIT = 2 << 30
-"""The most bytes of memory of one evaluation: what is sorted, grouped or given back."""
+"""The memory limit of one evaluation in bytes, for sorting, grouping and its result."""
 
 TIME_LIMIT = 60.0
-"""The most seconds of one evaluation."""
+"""The time limit of one evaluation in seconds."""
 
-LOOK_EVERY = 0.25
-"""How often it is looked whether an evaluation takes too long, in seconds."""
+CHECK_INTERVAL = 0.25
+"""The seconds between two checks for expired evaluations."""
 
 
 def connect() -> Any:
-    """A DuckDB in memory, with one thread, bounded memory, and no file of its own or of others."""
+    """An in-memory DuckDB with one thread, limited memory, and no access to files."""
     connection = duckdb.connect(
         ":memory:", config={"threads": 1, "memory_limit": f"{MEMORY_LIMIT}B", "temp_directory": ""}
     )
@@ -46,62 +46,62 @@ def connect() -> Any:
 
 
 @contextmanager
-def limited(connection: Any, what: str) -> Iterator[None]:
-    """Let a connection evaluate within the limits; beyond them, raise a LimitExceeded that says what exceeded which."""
+def limited(connection: Any, subject: str) -> Iterator[None]:
+    """Run an evaluation within the limits; raises LimitExceeded with the `subject` and the limit."""
     running = _Running(connection, time.monotonic() + TIME_LIMIT)
-    _watch.add(running)
+    _watchdog.add(running)
     try:
         yield
     except duckdb.OutOfMemoryException as error:
         raise LimitExceeded(
-            f"{what} needs more than {MEMORY_LIMIT >> 20:,} MiB of memory", hint="ask for fewer rows or shorter texts"
+            f"{subject} needs more than {MEMORY_LIMIT >> 20:,} MiB of memory", hint="select fewer rows or shorter texts"
         ) from error
     except duckdb.InterruptException as error:
         if not running.expired:
             raise
         raise LimitExceeded(
-            f"{what} took more than {TIME_LIMIT:g} seconds", hint="ask for fewer rows, or make it simpler"
+            f"{subject} took more than {TIME_LIMIT:g} seconds", hint="select fewer rows or simplify it"
         ) from error
     finally:
-        _watch.remove(running)
+        _watchdog.remove(running)
 
 
 @dataclass(eq=False, slots=True)
 class _Running:
-    """An evaluation that is under way."""
+    """A running evaluation."""
 
     connection: Any
     deadline: float
     expired: bool = False
 
 
-class _Watch:
-    """One thread for all evaluations of a process, which interrupts those that take too long."""
+class _Watchdog:
+    """A thread that interrupts the process's evaluations when they exceed the time limit."""
 
     def __init__(self) -> None:
         self._running: set[_Running] = set()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._wanted = threading.Event()
+        self._has_work = threading.Event()
 
     def add(self, running: _Running) -> None:
         with self._lock:
             self._running.add(running)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._watch, name="tureen-evaluation", daemon=True)
+                self._thread = threading.Thread(target=self._run, name="tureen-evaluation", daemon=True)
                 self._thread.start()
-        if not self._wanted.is_set():
-            self._wanted.set()
+        if not self._has_work.is_set():
+            self._has_work.set()
 
     def remove(self, running: _Running) -> None:
-        # Under the lock: when it is released, nobody will interrupt what this connection does next.
+        # Under the lock, so that an interrupt cannot hit the next evaluation of this connection.
         with self._lock:
             self._running.discard(running)
 
-    def _watch(self) -> None:
+    def _run(self) -> None:
         while True:
-            self._wanted.wait()
-            time.sleep(LOOK_EVERY)
+            self._has_work.wait()
+            time.sleep(CHECK_INTERVAL)
             self._interrupt(time.monotonic())
 
     def _interrupt(self, now: float) -> None:
@@ -111,16 +111,16 @@ class _Watch:
                     running.expired = True
                     running.connection.interrupt()
             if not self._running:
-                self._wanted.clear()
+                self._has_work.clear()
 
 
-_watch = _Watch()
+_watchdog = _Watchdog()
 
 
 def _after_fork() -> None:
-    """A child has none of its parent's threads."""
-    global _watch
-    _watch = _Watch()
+    """Replace the watchdog, since a child process has none of its parent's threads."""
+    global _watchdog
+    _watchdog = _Watchdog()
 
 
 os.register_at_fork(after_in_child=_after_fork)
