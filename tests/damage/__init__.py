@@ -1,1 +1,1 @@
-"""Damaged files: every answer is right or an error, and what can be made again is."""
+"""Damaged files: every answer is correct or an error, and derived data are computed again."""

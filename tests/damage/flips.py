@@ -1,4 +1,4 @@
-"""A pot, what its queries answer, and random flips of its bytes; `python -m tests.damage.flips 5000` makes so many."""
+"""A pot, the answers of its queries, and random flips of its bytes (5000 by `python -m tests.damage.flips 5000`)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ QUERIES = [
 
 
 def rows(first: int, count: int) -> list[dict[str, Any]]:
-    """So many rows, a second apart."""
+    """Rows, a second apart."""
     return [
         {"k": i * 37 % 4001, "v": i * 11 % 997 / 10, "s": "abc"[i % 3] + "a" * (i % 2), "ts": i * SECOND}
         for i in range(first, first + count)
@@ -45,20 +45,23 @@ def rows(first: int, count: int) -> list[dict[str, Any]]:
 
 
 def build(root: Path) -> list[str]:
-    """A pot with indexed, merged and unindexed runs, paid and unpaid debts, a table and a template; its handles."""
-    engine = ManualEngine(root)
+    """Build a pot with indexed, merged and unindexed runs, paid and unpaid debts, a table and a template.
+
+    Returns the handles of its queries.
+    """
+    hand = HandTurned(root)
     for name in ("t", "other"):
-        engine.create_stream(name, SCHEMA, "ts", clock="stream")
-    handles = [engine.register(sql, materialize=number % 3 != 2) for number, sql in enumerate(QUERIES)]
-    engine.compile()
-    engine.push("t", table(rows(0, ROWS)))
-    # These come late and overlap, so that merging puts them out of their order of arrival.
-    engine.push("t", table(rows(3000, ROWS)))
-    engine.seal(everything=True)
-    engine.push("t", table(rows(9000, ROWS)), parts=2)
-    handles.append(engine.register("SELECT k, v FROM t WHERE k > 3900"))
-    engine.pay()
-    handles.append(engine.register("SELECT k, v FROM t WHERE k = 77"))
+        hand.create_stream(name, SCHEMA, "ts", clock="stream")
+    handles = [hand.register(sql, materialize=number % 3 != 2) for number, sql in enumerate(QUERIES)]
+    hand.compile()
+    hand.push("t", table(rows(0, ROWS)))
+    # These overlap in time, so that merging changes their order of arrival.
+    hand.push("t", table(rows(3000, ROWS)))
+    hand.seal(everything=True)
+    hand.push("t", table(rows(9000, ROWS)), parts=2)
+    handles.append(hand.register("SELECT k, v FROM t WHERE k > 3900"))
+    hand.pay()
+    handles.append(hand.register("SELECT k, v FROM t WHERE k = 77"))
     for number in range(3):
         engine.push("t", table(rows(15_000 + 20 * number, 20)))
         engine.push("other", table(rows(100 * number, 100)))
@@ -75,40 +78,40 @@ def build(root: Path) -> list[str]:
 
 
 def table(pushed: list[dict[str, Any]]) -> pa.Table:
-    """Rows as Arrow, which is quicker to take."""
+    """Rows as an Arrow table, which is faster to push."""
     columns = {"k": pa.int32(), "v": pa.float64(), "s": pa.string(), "ts": pa.timestamp("us", tz="UTC")}
     return pa.Table.from_pylist(pushed, pa.schema(columns.items()))
 
 
 def answers(root: Path, handles: list[str]) -> list[Any]:
-    """What each query answers, or the error that it ends with; the table comes last."""
+    """The answer of each query, or its error; the content of the table comes last."""
     _mapped.cache_clear()  # as in a new process
     try:
         catalog = Catalog(root)
     except PotError as error:
         return [error] * (len(handles) + 1)
-    found: list[Any] = []
+    results: list[Any] = []
     try:
         invoker = Invoker(catalog)
         for handle in handles:
             try:
-                found.append(invoker.invoke(handle).table.to_pydict())
+                results.append(invoker.invoke(handle).table.to_pydict())
             except PotError as error:
-                found.append(error)
+                results.append(error)
         pot = OpenPot(root, mode="read", master="local[1]", nice=0, clock=micros_now)
         try:
-            found.append(pot.parts.tables.read("names").to_pydict())
+            results.append(pot.parts.tables.read("names").to_pydict())
         except PotError as error:
-            found.append(error)
+            results.append(error)
         finally:
             pot.close()
     finally:
         catalog.close()
-    return found
+    return results
 
 
 def files(root: Path) -> list[Path]:
-    """The files of a pot that hold what answers are made of, in a fixed order."""
+    """The files of a pot that answers depend on, in a fixed order."""
     catalog = Catalog(root)
     try:
         with catalog.read() as tx:
@@ -118,29 +121,29 @@ def files(root: Path) -> list[Path]:
 
 
 def flip(root: Path, handles: list[str], expected: list[Any], seed: int, count: int) -> Iterator[str]:
-    """Flip so many random bytes, one at a time; yields what went wrong."""
+    """Flip `count` random bytes, one at a time; yields descriptions of undetected damage."""
     dice, paths = random.Random(seed), files(root)
     for _ in range(count):
         path = dice.choice(paths)
         written = path.read_bytes()
-        place = dice.randrange(len(written))
-        saved = {other: other.read_bytes() for other in root.glob("catalog.*")}
+        offset = dice.randrange(len(written))
+        saved = {catalog_file: catalog_file.read_bytes() for catalog_file in root.glob("catalog.*")}
         changed = bytearray(written)
-        changed[place] ^= dice.randrange(1, 256)
+        changed[offset] ^= dice.randrange(1, 256)
         path.write_bytes(changed)
-        where = f"byte {place} of {path.relative_to(root)} ({len(written)} bytes)"
-        for number, (found, right) in enumerate(zip(answers(root, handles), expected, strict=True)):
-            if found != right and not isinstance(found, PotError):
-                yield f"{where}: answer {number} is wrong"
-        if not noticed(root):
-            yield f"{where}: verify does not find it"
+        location = f"byte {offset} of {path.relative_to(root)} ({len(written)} bytes)"
+        for number, (answer, expected_answer) in enumerate(zip(answers(root, handles), expected, strict=True)):
+            if answer != expected_answer and not isinstance(answer, PotError):
+                yield f"{location}: answer {number} is wrong"
+        if not is_detected(root):
+            yield f"{location}: verify does not detect it"
         path.write_bytes(written)
-        for other, content in saved.items():
-            other.write_bytes(content)
+        for catalog_file, content in saved.items():
+            catalog_file.write_bytes(content)
 
 
-def noticed(root: Path) -> bool:
-    """Whether verifying says that something is damaged."""
+def is_detected(root: Path) -> bool:
+    """Whether `verify` reports damage."""
     try:
         return bool(verify(root).damaged)
     except PotError:
@@ -150,9 +153,9 @@ def noticed(root: Path) -> bool:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as directory:
         pot = Path(directory) / "pot"
-        made = build(pot)
-        truth = answers(pot, made)
-        problems = list(flip(pot, made, truth, int(sys.argv[2]) if len(sys.argv) > 2 else 1, int(sys.argv[1])))
+        query_handles = build(pot)
+        truth = answers(pot, query_handles)
+        problems = list(flip(pot, query_handles, truth, int(sys.argv[2]) if len(sys.argv) > 2 else 1, int(sys.argv[1])))
         print("\n".join(problems))
         print(f"{sys.argv[1]} flips, {len(problems)} problems")
         sys.exit(bool(problems))

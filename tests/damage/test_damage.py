@@ -1,4 +1,4 @@
-"""Damage by kind: what follows from the tuples is made again, and of the tuples only the damaged block is missing."""
+"""Damage by kind: indexes and cells are computed again, and of the tuples only the damaged block is lost."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ from tureen.testing.manual_engine import ManualEngine
 
 
 @pytest.fixture(scope="session")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], list[Any]]:
-    """A pot that nothing is wrong with, the handles of its queries, and what they answer."""
-    root = tmp_path_factory.mktemp("whole") / "pot"
+def intact(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], list[Any]]:
+    """An intact pot, the handles of its queries, and their answers."""
+    root = tmp_path_factory.mktemp("intact") / "pot"
     handles = flips.build(root)
     return root, handles, flips.answers(root, handles)
 
 
 @pytest.fixture
-def pot(whole: tuple[Path, list[str], list[Any]], tmp_path: Path) -> Path:
-    """A copy of it to be damaged."""
-    return Path(shutil.copytree(whole[0], tmp_path / "pot"))
+def pot(intact: tuple[Path, list[str], list[Any]], tmp_path: Path) -> Path:
+    """A copy of the intact pot to be damaged."""
+    return Path(shutil.copytree(intact[0], tmp_path / "pot"))
 
 
 def runs(root: Path, stream: int = 1) -> list[Run]:
     catalog = Catalog(root)
     with catalog.read() as tx:
-        found = live_runs(tx, stream)
+        result = live_runs(tx, stream)
     catalog.close()
-    return found
+    return result
 
 
 def damage(path: Path, part: int | None = None) -> None:
-    """Change a byte in the middle of one part of a file, or in the whole file."""
+    """Change a byte in the middle of one part of a file, or of the whole file."""
     data = bytearray(path.read_bytes())
     start, length = 0, len(data)
     if part is not None:
@@ -60,21 +60,21 @@ def layout(root: Path, run: Run) -> Layout:
 def noted(root: Path) -> list[tuple[str, bool]]:
     catalog = Catalog(root)
     with catalog.read() as tx:
-        found = [(damage.path, damage.lost) for damage in noted_damage(tx)]
+        result = [(damage.path, damage.lost) for damage in noted_damage(tx)]
     catalog.close()
-    return found
+    return result
 
 
-def test_flipped_bytes_give_right_answers_or_errors(pot: Path, whole: tuple[Path, list[str], list[Any]]) -> None:
-    _, handles, expected = whole
+def test_flipped_bytes_give_right_answers_or_errors(pot: Path, intact: tuple[Path, list[str], list[Any]]) -> None:
+    _, handles, expected = intact
     assert not any(isinstance(answer, Exception) for answer in expected)
     assert list(flips.flip(pot, handles, expected, seed=7, count=60)) == []
 
 
 def test_damaged_index_and_cells_change_no_answer_and_are_repaired(
-    pot: Path, whole: tuple[Path, list[str], list[Any]], caplog: pytest.LogCaptureFixture
+    pot: Path, intact: tuple[Path, list[str], list[Any]], caplog: pytest.LogCaptureFixture
 ) -> None:
-    _, handles, expected = whole
+    _, handles, expected = intact
     indexed = [run for run in runs(pot) if run.indexed]
     for run in indexed:
         for part in range(len(Parts(pot / run.path))):
@@ -98,13 +98,13 @@ def test_damaged_index_and_cells_change_no_answer_and_are_repaired(
     assert flips.answers(pot, handles) == expected
 
 
-def test_damaged_query_run_is_compiled_again(pot: Path, whole: tuple[Path, list[str], list[Any]]) -> None:
-    _, handles, expected = whole
+def test_damaged_query_run_is_compiled_again(pot: Path, intact: tuple[Path, list[str], list[Any]]) -> None:
+    _, handles, expected = intact
     (queries,) = (pot / "queries").glob("*-1.queries")
     damage(queries, 0)
-    engine = ManualEngine(pot)
-    # A batch that cannot be matched is taken all the same, and its cells are owed.
-    engine.push("t", flips.table(flips.rows(20_000, 5000)))
+    hand = HandTurned(pot)
+    # A batch that cannot be matched is accepted, and its cells are owed.
+    hand.push("t", flips.table(flips.rows(20_000, 5000)))
     assert noted(pot) == [(f"queries/{queries.name}", False)]
     with engine.catalog.read() as tx:
         assert pot_status(tx, None)["damaged"] == [f"queries/{queries.name}"]
@@ -122,43 +122,43 @@ def test_damaged_query_run_is_compiled_again(pot: Path, whole: tuple[Path, list[
 def test_only_answers_that_need_a_damaged_block_fail(pot: Path) -> None:
     merged = max(runs(pot), key=lambda run: run.rows)
     damage(pot / merged.path, 0)
-    engine = ManualEngine(pot)
-    needed = engine.register("SELECT k FROM t", materialize=False)
-    later = engine.register("SELECT k FROM t WHERE k < 4000 BEGIN NOW - 1 HOUR END NOW", materialize=False)
-    totals = engine.register("SELECT count(*) AS n FROM t BEGIN NOW - 1 HOUR END NOW", materialize=False)
-    other = engine.register("SELECT k FROM other", materialize=False)
+    hand = HandTurned(pot)
+    needed = hand.register("SELECT k FROM t", materialize=False)
+    later = hand.register("SELECT k FROM t WHERE k < 4000 BEGIN NOW - 1 HOUR END NOW", materialize=False)
+    totals = hand.register("SELECT count(*) AS n FROM t BEGIN NOW - 1 HOUR END NOW", materialize=False)
+    other_stream = hand.register("SELECT k FROM other", materialize=False)
     with pytest.raises(DamagedFile, match=merged.path) as raised:
         engine.invoke(needed)
     assert "tureen verify" in str(raised.value)
-    for handle in (later, totals, other):
-        assert len(engine.invoke(handle)) > 0
-    engine.close()
+    for handle in (later, totals, other_stream):
+        assert len(hand.invoke(handle)) > 0
+    hand.close()
 
 
 def test_blocks_of_a_run_are_damaged_one_by_one(tmp_path: Path) -> None:
-    engine = ManualEngine(tmp_path / "pot")
-    engine.create_stream("t", flips.SCHEMA, "ts", clock="stream")
-    kept = engine.register("SELECT k, v, s FROM t WHERE k < 2")
-    rare = engine.register("SELECT ts, k FROM t WHERE ts < TIMESTAMP '1970-01-01 00:01:00'")
-    engine.compile()
-    engine.push("t", flips.table(flips.rows(0, 3 * 65_536)))
-    expected = engine.invoke(rare).table
-    engine.close()
+    hand = HandTurned(tmp_path / "pot")
+    hand.create_stream("t", flips.SCHEMA, "ts", clock="stream")
+    eager = hand.register("SELECT k, v, s FROM t WHERE k < 2")
+    rare = hand.register("SELECT ts, k FROM t WHERE ts < TIMESTAMP '1970-01-01 00:01:00'")
+    hand.compile()
+    hand.push("t", flips.table(flips.rows(0, 3 * 65_536)))
+    expected = hand.invoke(rare).table
+    hand.close()
     (run,) = runs(tmp_path / "pot")
     damage(tmp_path / "pot" / run.path, 2)
     engine = ManualEngine(tmp_path / "pot")
     newest = engine.register("SELECT k FROM t BEGIN NOW - 10 HOURS END NOW", materialize=False)
     with pytest.raises(DamagedFile):
-        engine.invoke(kept)
-    assert engine.invoke(rare).table == expected
-    assert len(engine.invoke(newest)) == 36_001
-    # The first and the third block are all that is left, in order and with their ids.
-    engine.close()
+        hand.invoke(eager)
+    assert hand.invoke(rare).table == expected
+    assert len(hand.invoke(newest)) == 36_001
+    # The first and the third block remain, in order and with their ids.
+    hand.close()
     assert verify(tmp_path / "pot", repair=True).given_up == 65_536
-    engine = ManualEngine(tmp_path / "pot")
-    left = [row for number, row in enumerate(flips.rows(0, 3 * 65_536)) if number // 65_536 != 1 and row["k"] < 2]
-    assert engine.invoke(kept).table.column("k").to_pylist() == [row["k"] for row in left]
-    engine.close()
+    hand = HandTurned(tmp_path / "pot")
+    remaining = [row for number, row in enumerate(flips.rows(0, 3 * 65_536)) if number // 65_536 != 1 and row["k"] < 2]
+    assert hand.invoke(eager).table.column("k").to_pylist() == [row["k"] for row in remaining]
+    hand.close()
 
 
 def test_damaged_tail_keeps_only_its_own_rows_from_answers(pot: Path) -> None:
@@ -189,10 +189,10 @@ def test_merging_goes_on_around_damaged_tuples(pot: Path) -> None:
 def test_lost_blocks_are_given_up_and_reported(pot: Path) -> None:
     tail = runs(pot)[-3:]
     damage(pot / tail[1].path, 0)
-    found = verify(pot)
-    assert [(one.path, one.lost) for one in found.damaged] == [(tail[1].path, True)]
-    done = verify(pot, repair=True)
-    assert done.given_up == tail[1].rows
+    report = verify(pot)
+    assert [(file.path, file.lost) for file in report.damaged] == [(tail[1].path, True)]
+    repaired = verify(pot, repair=True)
+    assert repaired.given_up == tail[1].rows
     assert verify(pot).damaged == ()
     catalog = Catalog(pot)
     with catalog.read() as tx:
@@ -207,14 +207,14 @@ def test_lost_blocks_are_given_up_and_reported(pot: Path) -> None:
 
 
 def test_damaged_table_and_template_are_errors_that_name_the_file(
-    pot: Path, whole: tuple[Path, list[str], list[Any]]
+    pot: Path, intact: tuple[Path, list[str], list[Any]]
 ) -> None:
-    _, handles, expected = whole
+    _, handles, expected = intact
     for path in [*(pot / "tables").rglob("*.arrow"), *(pot / "templates").glob("*.arrow")]:
         damage(path, 0)
-    found = flips.answers(pot, handles)
-    assert found[:-4] == expected[:-4]
-    for error in found[-4:]:
+    answers = flips.answers(pot, handles)
+    assert answers[:-4] == expected[:-4]
+    for error in answers[-4:]:
         assert isinstance(error, DamagedFile)
         assert error.file.startswith(("tables/", "templates/"))
 
@@ -225,13 +225,13 @@ def test_changed_value_in_a_closed_catalog_is_an_error(pot: Path) -> None:
     (pot / CATALOG_FILE).write_bytes(data.replace(b"FROM t WHERE k < 300", b"FROM t WHERE k < 900"))
     with pytest.raises(PotError, match=r"catalog\.sqlite' is damaged"):
         Catalog(pot)
-    # Somebody who has no backup may take it as it is.
+    # Without a backup, the catalog can be accepted as it is.
     verify(pot, repair=True)
     Catalog(pot).close()
 
 
-def test_backup_of_a_pot_answers_the_same(pot: Path, whole: tuple[Path, list[str], list[Any]], tmp_path: Path) -> None:
-    _, handles, expected = whole
+def test_backup_of_a_pot_answers_the_same(pot: Path, intact: tuple[Path, list[str], list[Any]], tmp_path: Path) -> None:
+    _, handles, expected = intact
     backup(pot, tmp_path / "copy")
     assert flips.answers(tmp_path / "copy", handles) == expected
     assert verify(tmp_path / "copy").damaged == ()
@@ -239,19 +239,19 @@ def test_backup_of_a_pot_answers_the_same(pot: Path, whole: tuple[Path, list[str
         backup(pot, tmp_path / "copy")
 
 
-def test_missing_file_is_an_error_that_names_it(pot: Path, whole: tuple[Path, list[str], list[Any]]) -> None:
-    _, handles, expected = whole
+def test_missing_file_is_an_error_that_names_it(pot: Path, intact: tuple[Path, list[str], list[Any]]) -> None:
+    _, handles, expected = intact
     tail = runs(pot)[-3:]
     (pot / tail[1].path).unlink()
     (table,) = (pot / "tables").rglob("*.arrow")
     table.unlink()
-    found = flips.answers(pot, handles)
-    for answer, right in zip(found, expected, strict=True):
-        assert answer == right or (isinstance(answer, DamagedFile) and answer.detail == "the file is missing")
-    assert isinstance(found[-1], DamagedFile)
-    engine = ManualEngine(pot)
-    newest = engine.register("SELECT k FROM t BEGIN NOW - 19 SECONDS END NOW", materialize=False)
-    assert len(engine.invoke(newest)) == 20
+    answers = flips.answers(pot, handles)
+    for answer, expected_answer in zip(answers, expected, strict=True):
+        assert answer == expected_answer or (isinstance(answer, DamagedFile) and answer.detail == "the file is missing")
+    assert isinstance(answers[-1], DamagedFile)
+    hand = HandTurned(pot)
+    newest = hand.register("SELECT k FROM t BEGIN NOW - 19 SECONDS END NOW", materialize=False)
+    assert len(hand.invoke(newest)) == 20
     for number in range(20):
         engine.push("t", flips.table(flips.rows(20_000 + 20 * number, 20)))
         engine.seal()
