@@ -21,8 +21,7 @@ from tureen.language import bind_query
 from tureen.language.fast.quick import QuickBinder
 from tureen.language.predicates.factor_text import factor_text
 from tureen.language.text.shapes import shape_of
-from tureen.matching import Selector, describe, way_of
-from tureen.position import Mark, Position
+from tureen.matching import Selector, access_column, describe
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.parts import missing_file
 from tureen.pot.queries import LOCAL, Registered, RegisteredInput, count_shape
@@ -258,8 +257,8 @@ class Invoker:
         if path is None:
             return {"way": "matched with arriving tuples once it is compiled"}
         run = QueryRun.load(self.view.catalog.root / path)
-        index = int(np.searchsorted(run.ids, number))
-        key = way_of(run, index) if index < len(run) and run.ids[index] == number else None
+        position = int(np.searchsorted(run.ids, registered.number))
+        key = access_column(run, position) if position < len(run) and run.ids[position] == registered.number else None
         way = "visited for every block" if key is None else f"reached by the key of its equality on '{key}'"
         return {"way": way, "clauses": len(run), **describe(run)}
 

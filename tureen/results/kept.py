@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tureen.aggregates.expression_values import evaluate
-from tureen.aggregates.groups import Groups
+from tureen.aggregates.groups import GroupNumbers
 from tureen.aggregates.plan import Plan
 from tureen.aggregates.strip import Strip, make_strip
 from tureen.errors import DamagedFile, QueryFailed
@@ -47,7 +47,7 @@ class Structure:
         """Start with nothing; strips are made when they are first asked for."""
         self.plan = plan
         self.lock = threading.Lock()
-        self.groups = Groups([key.type for key in plan.keys])
+        self.groups = GroupNumbers([key.type for key in plan.keys])
         self.nbytes = 0
         """About how much memory it takes."""
         self._strips: dict[Key, Strip] = {}
@@ -106,7 +106,7 @@ class Structure:
             self._forget()
 
     def _forget(self) -> None:
-        self.groups, self._strips = Groups([key.type for key in self.plan.keys]), {}
+        self.groups, self._strips = GroupNumbers([key.type for key in self.plan.keys]), {}
         self.account()
 
     def _make(self, segment: Segment, schema: Schema, query_input: RegisteredInput, selector: Selector) -> Strip:
