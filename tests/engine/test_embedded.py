@@ -157,7 +157,7 @@ def bad_inputs(soup: tureen.Soup) -> list[tuple[type[errors.TureenError], str, A
         (errors.UnknownColumn, "line 1, column 8", lambda: soup.register("SELECT aa FROM known")),
         (errors.TypeMismatch, "line 1, column", lambda: soup.register("SELECT a FROM known WHERE a > 'x'")),
         (errors.SqlError, "line 1", lambda: soup.register("SELECT FROM WHERE")),
-        (errors.SqlError, "no query in the text", lambda: soup.register("")),
+        (errors.SqlError, "the text contains no query", lambda: soup.register("")),
         (errors.DuplicateName, "taken|already", lambda: soup.create_stream("KNOWN", "a INT")),
         (errors.DuplicateName, "already", lambda: soup.register("SELECT a FROM known", name="TAKEN")),
         (errors.InvalidSchema, "unknown type 'INTT'", lambda: soup.create_stream("x", "a INTT")),

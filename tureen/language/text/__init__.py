@@ -1,10 +1,9 @@
-"""Text: what can be read from tokens, before anything is looked up.
+"""Text: tokenizing, and what can be read from tokens without lookups.
 
 Takes a text. Holds nothing. Gives its parts, or a statement. Does not know streams or types of columns.
 
-* `split.py`: the SELECT, BEGIN and END of a query, and where its clauses are; `window_bounds.py`: BEGIN and END
-* `parse.py`: the SELECT as sqlglot's tree; `in_lists.py`: long IN lists as one token
-* `depth.py`: limits of nesting; `shapes.py`: a text without its constants
+* `split.py`: the SELECT and the window of a query, and the offsets of its clauses; `window_bounds.py`: BEGIN and END
+* `in_lists.py`: long IN lists as one token; `depth.py`: nesting limits; `shapes.py`: texts without their constants
 * `statements.py`, `declarations.py`, `words.py`: statements other than SELECT
 * `written.py`: the text of a call's arguments
 """

@@ -1,4 +1,4 @@
-"""What CREATE says about a stream or a table: columns, how long rows are kept, options of a source."""
+"""The parts of CREATE STREAM and CREATE TABLE: columns, retention, options of a source."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ _OPTIONS = "write options as in OPTIONS (rowsPerSecond '5')"
 
 
 def read_columns(words: Words) -> tuple[Column, ...]:
-    """The columns in parentheses."""
+    """Read the columns in parentheses."""
     if not words.accept("("):
         raise words.refuse("the columns in parentheses", _COLUMNS)
     columns: list[Column] = []
     while True:
-        place, name = words.place(), words.name("column")
-        if any(one.name.lower() == name.lower() for one in columns):
-            raise InvalidSchema(f"column '{name}' is there twice", place=place)
+        location, name = words.place(), words.name("column")
+        if any(column.name.lower() == name.lower() for column in columns):
+            raise InvalidSchema(f"duplicate column '{name}'", place=location)
         words.accept(":")
         columns.append(Column(name, _type(words, name)))
         if words.accept(")"):
             return tuple(columns)
         if not words.accept(","):
-            raise words.refuse("a comma or a parenthesis", "a column is a name and a type, and nothing else")
+            raise words.refuse("a comma or a parenthesis", "a column is a name and a type")
 
 
 def _type(words: Words, column: str) -> Type:
-    place, token = words.place(), words.peek()
+    location, token = words.place(), words.peek()
     if token is None or not token.text.isidentifier():
         raise words.refuse(f"the type of column '{column}'", "such as STRING, INT, DOUBLE or TIMESTAMP")
     text = words.take().text
@@ -50,35 +50,35 @@ def _type(words: Words, column: str) -> Type:
     try:
         return Type.parse(text)
     except InvalidSchema as error:
-        raise InvalidSchema(error.message, detail=error.detail, hint=error.hint, place=place) from None
+        raise InvalidSchema(error.message, detail=error.detail, hint=error.hint, place=location) from None
 
 
 def read_retention(words: Words, until: tuple[str, ...]) -> str:
-    """The length of time before the next clause, as it was written or as a string says it."""
-    place, tokens = words.place(), list[Token]()
+    """Read the duration before the next clause: its text, or the value of a string literal."""
+    location, tokens = words.place(), list[Token]()
     while words.peek() is not None and words.word() not in until:
         tokens.append(words.take())
     if not tokens:
-        raise words.refuse("a length of time", "such as RETAIN 1 DAY")
-    alone = len(tokens) == 1 and tokens[0].token_type is TokenType.STRING
-    text = tokens[0].text if alone else words.source.text[tokens[0].start : tokens[-1].end + 1]
+        raise words.refuse("a duration", "such as RETAIN 1 DAY")
+    is_string = len(tokens) == 1 and tokens[0].token_type is TokenType.STRING
+    text = tokens[0].text if is_string else words.source.text[tokens[0].start : tokens[-1].end + 1]
     try:
         parse_duration(text)
     except SqlError as error:
-        raise SqlError(error.message, detail=error.detail, hint=error.hint, place=place) from None
+        raise SqlError(error.message, detail=error.detail, hint=error.hint, place=location) from None
     return text
 
 
 def read_options(words: Words) -> Options:
-    """The options in parentheses: `key 'value'` or `key = 'value'`, all of them texts to Spark."""
+    """Read the options in parentheses: `key 'value'` or `key = 'value'`. Spark takes all values as strings."""
     if not words.accept("("):
         raise words.refuse("options in parentheses", _OPTIONS)
     options: dict[str, str] = {}
     while not (not options and words.accept(")")):
-        place = words.place()
+        location = words.place()
         key, value = _option(words)
-        if key.lower() in (one.lower() for one in options):
-            raise SqlError(f"option '{key}' is there twice", place=place)
+        if key.lower() in (other.lower() for other in options):
+            raise SqlError(f"duplicate option '{key}'", place=location)
         options[key] = value
         if words.accept(")"):
             break
@@ -115,11 +115,11 @@ def _value(words: Words, key: str) -> str:
 
 
 def _pair(words: Words, token: Token) -> tuple[str, str]:
-    """The key and the value of `'key' 'value'`, which the tokenizer takes for one string in two parts."""
+    """Split `'key' 'value'`, which the tokenizer reads as one string in two parts, into key and value."""
     raw = words.source.text[token.start : token.end + 1]
-    parts = Spark().tokenize(raw)
-    gaps = [after.start for before, after in pairwise(parts) if after.start > before.end + 1]
+    pieces = Spark().tokenize(raw)
+    gaps = [after.start for before, after in pairwise(pieces) if after.start > before.end + 1]
     if len(gaps) != 1:
         raise SqlError(f"option '{token.text}' has no value", hint=_OPTIONS, place=words.source.token(token))
-    key, value = (tokenize(Source(part))[0].text for part in (raw[: gaps[0]], raw[gaps[0] :]))
+    key, value = (tokenize(Source(piece))[0].text for piece in (raw[: gaps[0]], raw[gaps[0] :]))
     return key, value

@@ -1,4 +1,4 @@
-"""How deeply a query may be nested: counted here, so that it does not depend on how deep the caller's stack is."""
+"""Limits of nesting, counted explicitly so that they do not depend on the depth of the caller's stack."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tureen.errors import SqlError
 from tureen.language.source import Source
 
 MAX_DEPTH = 100
-"""How deeply parentheses and CASE may be nested."""
+"""Maximum nesting of parentheses and CASE."""
 
 MAX_OPERATORS = 300
-"""How many operators, functions and casts may be within each other; those of a chain of + are, those of AND are not."""
+"""Maximum nesting of operators, functions and casts. Each + of a chain nests one level deeper, an AND does not."""
 
-ROOM = 8_000
-"""More frames than reading and binding a query within these limits takes.
+PARSER_FRAMES = 8_000
+"""Stack frames that parsing and binding a query within these limits needs at most.
 
-Not many more: what recurses in C, such as reading JSON, has the same limit and a stack that ends.
+Kept low: C code that recurses, such as the JSON decoder, obeys the same limit on a smaller stack.
 """
 
 _OPERATORS = (exp.Binary, exp.Unary, exp.Func, exp.Predicate)
@@ -30,37 +30,37 @@ _OPERATORS = (exp.Binary, exp.Unary, exp.Func, exp.Predicate)
 
 _lock = threading.Lock()
 _readers = 0
-_usual = 0
+_original_limit = 0
 
 
 @contextmanager
 def room() -> Iterator[None]:
-    """Let Python's stack grow by as much as reading a query may take, from wherever it is now.
+    """Raise Python's recursion limit, relative to the current depth, by what parsing a query may need.
 
-    The limit is that of the whole process: the last of those who read at the same time puts it back.
+    The limit is global to the process: the last of concurrent readers restores it.
     """
-    global _readers, _usual
+    global _readers, _original_limit
     depth = 0
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         depth, frame = depth + 1, frame.f_back
     with _lock:
         if not _readers:
-            _usual = sys.getrecursionlimit()
+            _original_limit = sys.getrecursionlimit()
         _readers += 1
-        if sys.getrecursionlimit() < depth + ROOM:
-            sys.setrecursionlimit(depth + ROOM)
+        if sys.getrecursionlimit() < depth + PARSER_FRAMES:
+            sys.setrecursionlimit(depth + PARSER_FRAMES)
     try:
         yield
     finally:
         with _lock:
             _readers -= 1
             if not _readers:
-                sys.setrecursionlimit(_usual)
+                sys.setrecursionlimit(_original_limit)
 
 
 def check_operators(source: Source, tree: exp.Expression) -> None:
-    """Raise where operators are nested too deeply; no recursion."""
+    """Raise if operators are nested too deeply. Iterative, so that it cannot overflow the stack itself."""
     todo = [(tree, 0)]
     while todo:
         node, depth = todo.pop()
@@ -73,5 +73,5 @@ def check_operators(source: Source, tree: exp.Expression) -> None:
 
 
 def too_deep(limit: str, source: Source, node: exp.Expression | None = None) -> SqlError:
-    """The error that says how deeply a query may be nested."""
+    """The error for a query that exceeds a nesting limit."""
     return SqlError("the query is nested too deeply", hint=limit, place=None if node is None else source.node(node))

@@ -1,7 +1,7 @@
-"""Long lists of constants after IN, read as one token: sqlglot would make several tokens and nodes of each constant.
+"""Long lists of constants after IN, read as one token: sqlglot would create several tokens and nodes per constant.
 
-The text without its lists is tokenized, with a number in the place of each list. A list that does not stand between
-the parentheses of an IN there, because it is within a string or a comment, is left to sqlglot with the whole text.
+The text is tokenized with each list replaced by a number. If a replaced list turns out not to be between the
+parentheses of an IN, because it is inside a string or a comment, sqlglot tokenizes the original text.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from tureen.language.types import integer_range
 from tureen.schema import Kind
 
 LONG_TEXT = 4_096
-"""A text of fewer characters is not searched for lists."""
+"""Texts with fewer characters are not searched for lists."""
 
 LONG_LIST = 2_048
-"""Nor is a list of fewer characters taken out of it."""
+"""Lists with fewer characters are not replaced."""
 
 LIST = TokenType.HEREDOC_STRING
-"""The token of a list: one that Spark's SQL does not have, so that sqlglot takes it for a value anywhere else."""
+"""The token type of a list. Spark's SQL has no such token, so sqlglot parses it as a value."""
 
 _BLANKS = r"[ \t\r\n]*"
 _NUMBER = r"-?[0-9]{1,18}(?:\.[0-9]{1,18})?"
@@ -42,7 +42,7 @@ class _Span(NamedTuple):
 
 
 def tokenize_with_lists(text: str, tokenize: Callable[[str], list[Token]]) -> list[Token]:
-    """The tokens of a text, with each long list as one."""
+    """The tokens of a text, each long list as one token."""
     spans = list(_long_lists(text)) if len(text) >= LONG_TEXT else []
     if not spans:
         return tokenize(text)
@@ -54,7 +54,7 @@ def tokenize_with_lists(text: str, tokenize: Callable[[str], list[Token]]) -> li
 
 
 def items_of(raw: str) -> list[str]:
-    """What is written for each constant of a list."""
+    """The text of each constant of a list."""
     return _ITEM[raw.startswith("'")].findall(raw)
 
 
@@ -62,14 +62,14 @@ def constants_of(source: Source, start: int, end: int) -> list[Const]:
     """The constants of a list."""
     matches = _ITEM[source.text[start] == "'"].finditer(source.text, start, end)
     if source.text[start] == "'":
-        return [Const(one.group()[1:-1], STRING, one.start()) for one in matches]
-    return [_number(source, one.group(), one.start()) for one in matches]
+        return [Const(match.group()[1:-1], STRING, match.start()) for match in matches]
+    return [_number(source, match.group(), match.start()) for match in matches]
 
 
 def _number(source: Source, text: str, at: int) -> Const:
     if "." not in text and _LEAST <= int(text) <= _GREATEST:
         return Const(int(text), INT, at + (text[0] == "-"))
-    # The sign belongs to the literal, and is not where it starts.
+    # The sign is part of the value, but the literal's offset is that of its first digit.
     negative = text[0] == "-"
     return read_number(source, text[negative:], at + negative, negative)
 
@@ -78,43 +78,43 @@ _LEAST, _GREATEST = integer_range(Kind.INT)
 
 
 def _long_lists(text: str) -> Iterator[_Span]:
-    """Where long lists may be; no character is looked at for two of them, so that the text is looked at once."""
-    looked = 0
+    """Find candidates for long lists. No character is scanned for two candidates, so the scan is linear."""
+    scanned = 0
     for start in _START.finditer(text):
         at = start.end()
-        if at < looked:
+        if at < scanned:
             continue
-        items = next((found for one in _ITEMS if (found := one.match(text, at))), None)
+        items = next((match for pattern in _ITEMS if (match := pattern.match(text, at))), None)
         if items is not None:
-            looked = items.end()
-            if looked - at >= LONG_LIST:
-                yield _Span(at, looked)
+            scanned = items.end()
+            if scanned - at >= LONG_LIST:
+                yield _Span(at, scanned)
         else:
-            looked = max(_reach(text, at), at)
+            scanned = max(_scan_end(text, at), at)
 
 
-def _reach(text: str, at: int) -> int:
-    """How far it was looked for a list that is none."""
-    reached = [one.match(text, at) for one in _BEGUN]
-    return max((found.end() for found in reached if found), default=at)
+def _scan_end(text: str, at: int) -> int:
+    """Where the scan for a list that turned out to be none ended."""
+    matches = [pattern.match(text, at) for pattern in _UNCLOSED]
+    return max((match.end() for match in matches if match), default=at)
 
 
-_BEGUN = [re.compile(rf"{item}(?:{_BLANKS},{_BLANKS}{item})*+") for item in (_NUMBER, _STRING)]
+_UNCLOSED = [re.compile(rf"{item}(?:{_BLANKS},{_BLANKS}{item})*+") for item in (_NUMBER, _STRING)]
 
 
 def _restored(text: str, spans: list[_Span], tokens: list[Token]) -> list[Token] | None:
-    """The tokens at their own places, with the lists; None where some list is none."""
+    """The tokens at their original offsets, with the lists; None if a replaced text is not a list after IN."""
     restored: list[Token] = []
-    shift, left = 0, list(reversed(spans))
-    for number, token in enumerate(tokens):
+    shift, remaining = 0, list(reversed(spans))
+    for index, token in enumerate(tokens):
         start, end = token.start + shift, token.end + shift
         kind, word = token.token_type, token.text
-        if left and start >= left[-1].start:
-            span = left.pop()
-            around = tuple(one.token_type for one in tokens[number - 2 : number + 2])
+        if remaining and start >= remaining[-1].start:
+            span = remaining.pop()
+            around = tuple(neighbour.token_type for neighbour in tokens[index - 2 : index + 2])
             if start != span.start or around != _AROUND:
                 return None
             kind, word, end = LIST, text[span.start : span.end], span.end - 1
             shift += span.end - span.start - 1
         restored.append(Token(kind, word, token.line, token.col, start, end, token.comments))
-    return None if left else restored
+    return None if remaining else restored

@@ -1,7 +1,7 @@
-"""Shapes: a query's text without the constants of its WHERE clause. Queries that differ only there have one shape.
+"""Shapes: a query's text without the constants of its WHERE clause. Queries that differ only there share a shape.
 
-A template's parameters stand where such constants do, so a query that is registered by itself has the shape of the
-template that it could have been a row of.
+A template's parameters are replaced like constants, so a query has the same shape as a template of which it could be
+a row.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _QUOTES = '`"'
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A query's text with `?` for the constants of its WHERE clause, and where that clause is."""
+    """A query's text with `?` for the constants of its WHERE clause, and the offsets of that clause."""
 
     text: str
     tokens: list[Token]
-    """Of the whole query."""
+    """The tokens of the whole query."""
     where: tuple[int, int]
-    """Where its WHERE clause begins and ends in it; past the end where there is none."""
+    """Start and end offsets of the WHERE clause; the end of the text if there is none."""
 
 
 def shape_of(text: str) -> Shape:
@@ -56,36 +56,36 @@ def shape_of(text: str) -> Shape:
     tokens = tokenize(source)
     words: list[str] = []
     start, end = where_of(source, tokens)
-    place = 0
-    while place < len(tokens):
-        token = tokens[place]
+    index = 0
+    while index < len(tokens):
+        token = tokens[index]
         inside = start <= token.start < end
-        size = _literal(tokens, place) if inside else 0
-        if not size and inside and token.token_type is TokenType.COLON and place + 1 < len(tokens):
+        size = _literal(tokens, index) if inside else 0
+        if not size and inside and token.token_type is TokenType.COLON and index + 1 < len(tokens):
             size = 2  # a parameter
         if token.token_type is LIST:
             words.append(" , ".join("?" if inside else _spaced(item) for item in items_of(token.text)))
         else:
             words.append("?" if size else _word(source, token))
-        place += max(size, 1)
+        index += max(size, 1)
     return Shape(" ".join(words), tokens, (start, end))
 
 
-def _literal(tokens: list[Token], place: int) -> int:
-    """Of how many tokens the constant that begins here is; 0 where none does."""
-    kind = tokens[place].token_type
+def _literal(tokens: list[Token], index: int) -> int:
+    """The number of tokens of the constant that starts at an index; 0 if none does."""
+    kind = tokens[index].token_type
     if kind in _LITERALS:
-        # A number with a suffix, such as 5L, is several tokens of one place.
-        return sum(token.start == tokens[place].start for token in tokens[place : place + 3])
-    after = tokens[place + 1].token_type if place + 1 < len(tokens) else None
+        # A number with a suffix, such as 5L, is several tokens with the same offset.
+        return sum(token.start == tokens[index].start for token in tokens[index : index + 3])
+    after = tokens[index + 1].token_type if index + 1 < len(tokens) else None
     if kind in _TYPED and after is TokenType.STRING:
         return 2
-    signed = kind is TokenType.DASH and after is TokenType.NUMBER and tokens[place - 1].token_type in _SIGNED_AFTER
+    signed = kind is TokenType.DASH and after is TokenType.NUMBER and tokens[index - 1].token_type in _SIGNED_AFTER
     return 2 if signed else 0
 
 
 def _spaced(item: str) -> str:
-    """A constant of a list, with a blank between what would be two tokens."""
+    """A constant of a list, with a blank between sign and number as between any two tokens."""
     return f"- {item[1:]}" if item[0] == "-" else item
 
 

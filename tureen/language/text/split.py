@@ -1,4 +1,4 @@
-"""Cut a query's tokens into the SELECT that sqlglot reads and the window that only we know."""
+"""Split a query's tokens into the SELECT, which sqlglot parses, and the window, which is Tureen's own syntax."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tureen.language.text.depth import MAX_DEPTH
 from tureen.language.text.in_lists import tokenize_with_lists
 
 SHORT = 1024
-"""The tokens of texts of no more characters are kept for a while."""
+"""Tokens of texts up to this many characters are cached."""
 
 OPEN = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
 CLOSE = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
 
-# After one of these an operand or a name must come, so BEGIN or END there is a column's name.
+# These must be followed by an operand or a name, so BEGIN or END after them is a column's name.
 _BEFORE_NAME = frozenset(
     {
         TokenType.SELECT,
@@ -76,16 +76,16 @@ _ENDS = {
     TokenType.WHERE: _AFTER_WHERE,
     TokenType.HAVING: _AFTER_WHERE - {TokenType.HAVING},
 }
-"""The clauses that hold values, and what ends each."""
+"""The clauses that contain values, and the tokens that end each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A query's tokens, part by part; a part that is not there is None."""
+    """A query's tokens by part; absent parts are None."""
 
     select: list[Token]
     brackets: list[list[Token]]
-    """The windows in brackets, one for each stream that has one."""
+    """The windows in brackets, one per stream that has one."""
     partial: Token | None
     """The EMIT of EMIT PARTIAL."""
     begin: list[Token] | None
@@ -93,13 +93,13 @@ class Parts:
 
 
 def tokenize(source: Source) -> list[Token]:
-    """The tokens of a text, or an error that says what could not be read."""
-    return list(_kept(source.text)) if len(source.text) <= SHORT else _tokens(source.text)
+    """The tokens of a text; raises SqlError if it cannot be tokenized."""
+    return list(_cached_tokens(source.text)) if len(source.text) <= SHORT else _tokens(source.text)
 
 
 @lru_cache(maxsize=64)
-def _kept(text: str) -> tuple[Token, ...]:
-    """Of a query that is registered, first the shape is looked at, and then the query."""
+def _cached_tokens(text: str) -> tuple[Token, ...]:
+    """Cached, because registering a query tokenizes it twice: for its shape, and to parse it."""
     return tuple(_tokens(text))
 
 
@@ -109,7 +109,7 @@ def _tokens(text: str) -> list[Token]:
         text.encode()
         tokens = tokenize_with_lists(text, Spark().tokenize)
     except UnicodeEncodeError as error:
-        raise SqlError("the text holds half of a surrogate pair", place=source.place(error.start)) from None
+        raise SqlError("the text contains an unpaired surrogate", place=source.place(error.start)) from None
     except SqlglotError:
         raise SqlError(
             "the text cannot be read",
@@ -120,24 +120,24 @@ def _tokens(text: str) -> list[Token]:
 
 
 def _with_strings(source: Source, tokens: list[Token]) -> list[Token]:
-    """The tokens with every string as Spark reads it; strings side by side are one.
+    """The tokens with the value of every string literal as in Spark; adjacent strings are concatenated.
 
-    Where no blank is between them, as in 'it''s', the doubled quote stands for itself.
+    Without a blank between them, as in 'it''s', the doubled quote is a quote.
     """
-    found: list[Token] = []
+    merged: list[Token] = []
     for token in tokens:
         if token.token_type in (TokenType.STRING, TokenType.RAW_STRING):
             raw = source.text[token.start : token.end + 1]
             text = read_string(source, raw, token.start)
-            before = found[-1] if found else None
+            before = merged[-1] if merged else None
             start = token.start
             if before is not None and before.token_type is TokenType.STRING:
-                found.pop()
+                merged.pop()
                 doubled = raw[0] if before.end + 1 == start and raw[0] == source.text[start - 1] else ""
                 text, start = before.text + doubled + text, before.start
             token = Token(TokenType.STRING, text, token.line, token.col, start, token.end, token.comments)
-        found.append(token)
-    return found
+        merged.append(token)
+    return merged
 
 
 def split(source: Source, tokens: list[Token]) -> Parts:
@@ -145,18 +145,18 @@ def split(source: Source, tokens: list[Token]) -> Parts:
     tokens = _without_semicolon(source, tokens)
     _check_start(source, tokens)
     _check_parameters(source, tokens)
-    brackets, kept = _cut_brackets(source, tokens)
-    partial, kept = _cut_partial(source, kept)
-    marks = _window_words(source, kept)
+    brackets, rest = _cut_brackets(source, tokens)
+    partial, rest = _cut_partial(source, rest)
+    marks = _window_words(source, rest)
     if not marks:
-        return Parts(kept, brackets, partial, None, None)
-    begin, end = _bounds(source, kept, marks)
-    return Parts(kept[: marks[0]], brackets, partial, begin, end)
+        return Parts(rest, brackets, partial, None, None)
+    begin, end = _bounds(source, rest, marks)
+    return Parts(rest[: marks[0]], brackets, partial, begin, end)
 
 
 @dataclass(frozen=True, slots=True)
 class Clauses:
-    """Where some clauses of a query begin in its text, and where they end; past the end where there are none."""
+    """Start and end offsets of a query's clauses; the end of the text for a clause that is absent."""
 
     items: tuple[int, int]
     """The select list."""
@@ -165,11 +165,11 @@ class Clauses:
 
 
 def clauses_of(source: Source, tokens: list[Token]) -> Clauses:
-    """Find the clauses of a query that hold values, at its top level."""
+    """Find the top-level clauses of a query that contain values."""
     end = len(source.text)
     marks = set(_window_words(source, tokens))
     depth, open_at = 0, None
-    found: dict[TokenType, tuple[int, int]] = {}
+    spans: dict[TokenType, tuple[int, int]] = {}
     for i, token in enumerate(tokens):
         depth += (token.token_type in OPEN) - (token.token_type in CLOSE)
         if depth:
@@ -177,32 +177,32 @@ def clauses_of(source: Source, tokens: list[Token]) -> Clauses:
         if open_at is not None and (
             token.token_type in _ENDS[open_at.token_type] or i in marks or _begins_clause(tokens, i)
         ):
-            found.setdefault(open_at.token_type, (int(open_at.start), int(token.start)))
+            spans.setdefault(open_at.token_type, (int(open_at.start), int(token.start)))
             open_at = None
         if open_at is None and token.token_type in _ENDS:
             open_at = token
     if open_at is not None:
-        found.setdefault(open_at.token_type, (int(open_at.start), end))
+        spans.setdefault(open_at.token_type, (int(open_at.start), end))
     kinds = TokenType.SELECT, TokenType.WHERE, TokenType.HAVING
-    return Clauses(*(found.get(kind, (end, end)) for kind in kinds))
+    return Clauses(*(spans.get(kind, (end, end)) for kind in kinds))
 
 
 def where_of(source: Source, tokens: list[Token]) -> tuple[int, int]:
-    """Where a query's WHERE clause begins in the text, and where it ends; past the end where there is none."""
+    """Start and end offsets of a query's WHERE clause; the end of the text if there is none."""
     return clauses_of(source, tokens).where
 
 
 def _without_semicolon(source: Source, tokens: list[Token]) -> list[Token]:
-    first = next((i for i, one in enumerate(tokens) if one.token_type is TokenType.SEMICOLON), len(tokens))
+    first = next((i for i, token in enumerate(tokens) if token.token_type is TokenType.SEMICOLON), len(tokens))
     for token in tokens[first:]:
         if token.token_type is not TokenType.SEMICOLON:
-            raise SqlError("there is more than one statement", hint="register one query", place=source.token(token))
+            raise SqlError("only one statement is allowed", hint="register one query", place=source.token(token))
     return tokens[:first]
 
 
 def _check_start(source: Source, tokens: list[Token]) -> None:
     if not tokens:
-        raise SqlError("there is no query in the text", hint="write SELECT … FROM a stream")
+        raise SqlError("the text contains no query", hint="write SELECT … FROM a stream")
     first = tokens[0]
     if first.token_type is TokenType.WITH:
         raise Unsupported(
@@ -213,7 +213,7 @@ def _check_start(source: Source, tokens: list[Token]) -> None:
     if first.token_type is TokenType.L_PAREN:
         raise Unsupported("a query in parentheses is not supported", hint="leave them out", place=source.token(first))
     if first.token_type is not TokenType.SELECT:
-        raise SqlError(f"a standing query starts with SELECT, not with '{first.text}'", place=source.token(first))
+        raise SqlError(f"a query must start with SELECT, got '{first.text}'", place=source.token(first))
 
 
 def _check_parameters(source: Source, tokens: list[Token]) -> None:
@@ -226,8 +226,8 @@ def _check_parameters(source: Source, tokens: list[Token]) -> None:
 
 def _cut_brackets(source: Source, tokens: list[Token]) -> tuple[list[list[Token]], list[Token]]:
     """The `[…]` after the streams, with their brackets, and the tokens without them."""
-    found: list[list[Token]] = []
-    kept: list[Token] = []
+    brackets: list[list[Token]] = []
+    rest: list[Token] = []
     depth, in_from, i = 0, False, 0
     while i < len(tokens):
         kind = tokens[i].token_type
@@ -239,13 +239,13 @@ def _cut_brackets(source: Source, tokens: list[Token]) -> tuple[list[list[Token]
             close = next((j for j in range(i, len(tokens)) if tokens[j].token_type is TokenType.R_BRACKET), None)
             if close is None:
                 raise SqlError("the bracket is not closed", place=source.token(tokens[i]))
-            found.append(tokens[i : close + 1])
+            brackets.append(tokens[i : close + 1])
             i = close + 1
             continue
         depth += (kind in OPEN) - (kind in CLOSE)
-        kept.append(tokens[i])
+        rest.append(tokens[i])
         i += 1
-    return found, kept
+    return brackets, rest
 
 
 def _cut_partial(source: Source, tokens: list[Token]) -> tuple[Token | None, list[Token]]:
@@ -255,8 +255,8 @@ def _cut_partial(source: Source, tokens: list[Token]) -> tuple[Token | None, lis
             after = tokens[i + 2 : i + 3]
             if after and after[0].token_type not in (TokenType.BEGIN, TokenType.END):
                 raise SqlError(
-                    "EMIT PARTIAL comes after the clauses of SELECT",
-                    hint="put it at the end of the query",
+                    "EMIT PARTIAL must come after the clauses of SELECT",
+                    hint="write it at the end of the query",
                     place=source.token(token),
                 )
             return token, tokens[:i] + tokens[i + 2 :]
@@ -264,26 +264,26 @@ def _cut_partial(source: Source, tokens: list[Token]) -> tuple[Token | None, lis
 
 
 def _is_partial(tokens: list[Token], i: int) -> bool:
-    """Whether EMIT PARTIAL begins there."""
+    """Whether EMIT PARTIAL starts at an index."""
     if tokens[i].text.upper() != "EMIT" or i + 1 == len(tokens):
         return False
     return tokens[i + 1].text.upper() == "PARTIAL" and not _is_name(tokens, i)
 
 
 def _begins_clause(tokens: list[Token], i: int) -> bool:
-    """Whether EMIT PARTIAL begins there, or a WINDOW clause: `WINDOW name AS (`."""
+    """Whether EMIT PARTIAL or a WINDOW clause (`WINDOW name AS (`) starts at an index."""
     if tokens[i].token_type is not TokenType.WINDOW:
         return _is_partial(tokens, i)
     return [token.token_type for token in tokens[i + 2 : i + 4]] == [TokenType.ALIAS, TokenType.L_PAREN]
 
 
 def _is_name(tokens: list[Token], i: int) -> bool:
-    """Whether the token there is where a name must be."""
+    """Whether a token must be a name, because of the token before it."""
     return i > 0 and tokens[i - 1].token_type in _BEFORE_NAME
 
 
 def _window_words(source: Source, tokens: list[Token]) -> list[int]:
-    """The places of the BEGIN and END that are the window's, at the top level and after FROM."""
+    """The indexes of the window's BEGIN and END: those at the top level and after FROM."""
     marks: list[int] = []
     depth = cases = 0
     seen_from = False
@@ -312,18 +312,18 @@ def _window_words(source: Source, tokens: list[Token]) -> list[int]:
 
 def _bounds(source: Source, tokens: list[Token], marks: list[int]) -> tuple[list[Token] | None, list[Token] | None]:
     """The tokens after BEGIN and after END."""
-    found: dict[TokenType, list[Token]] = {}
+    bounds: dict[TokenType, list[Token]] = {}
     for mark, stop in zip(marks, [*marks[1:], len(tokens)], strict=True):
         word = tokens[mark]
-        if word.token_type in found:
-            raise SqlError(f"{word.text.upper()} is there twice", place=source.token(word))
-        if word.token_type is TokenType.BEGIN and found:
-            raise SqlError("BEGIN comes after END", hint="write BEGIN t END t", place=source.token(word))
-        found[word.token_type] = tokens[mark + 1 : stop]
+        if word.token_type in bounds:
+            raise SqlError(f"duplicate {word.text.upper()}", place=source.token(word))
+        if word.token_type is TokenType.BEGIN and bounds:
+            raise SqlError("BEGIN must come before END", hint="write BEGIN t END t", place=source.token(word))
+        bounds[word.token_type] = tokens[mark + 1 : stop]
         if mark + 1 == stop:
             raise SqlError(
                 f"{word.text.upper()} needs a time",
                 hint="such as NOW, NOW - 10 MINUTES or TIMESTAMP '2026-01-01 00:00:00'",
                 place=source.token(word),
             )
-    return found.get(TokenType.BEGIN), found.get(TokenType.END)
+    return bounds.get(TokenType.BEGIN), bounds.get(TokenType.END)

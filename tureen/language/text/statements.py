@@ -1,7 +1,7 @@
-"""Statements: what a text asks for, read without looking anything up.
+"""The statements of the SQL interface, and their parser. Parsing looks nothing up.
 
-A statement is a frozen dataclass. Those that hold a query keep its text as it was written and the place where it
-begins, so that an error in it can be told in lines and columns of the whole text.
+A statement is a frozen dataclass. Statements that contain a query keep the query's text and location, so that errors
+in it can be reported in lines and columns of the whole text.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """`REGISTER [QUERY name AS] SELECT …`; the place is the SELECT's."""
+    """`REGISTER [QUERY name AS] SELECT …`; the location is the SELECT's."""
 
     sql: str
     name: str | None = None
@@ -75,7 +75,7 @@ class Invoke:
 class Show:
     """`SHOW STREAMS|TABLES|QUERIES|TEMPLATES`."""
 
-    what: str
+    objects: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,19 +109,19 @@ Statement = CreateStream | CreateTable | Drop | Register | Invoke | Show | Expla
 KINDS = ("STREAM", "TABLE", "QUERY")
 DESCRIBED = (*KINDS, "TEMPLATE")
 SHOWN = ("STREAMS", "TABLES", "QUERIES", "TEMPLATES")
-# What begins a query; all but SELECT are refused when it is bound, with what to write instead.
+# The first token of a query. Binding rejects all but SELECT, with a hint.
 _SELECT = ("SELECT", "WITH", "(")
 
 
 def parse_statement(text: str) -> Statement:
-    """The statement that a text is.
+    """Parse a statement.
 
     >>> parse_statement("drop stream if exists trades;")
     Drop(kind='STREAM', name='trades', if_exists=True, place=Place(line=1, column=23))
     """
     words = read_statement(text)
     if words.peek() is None:
-        raise SqlError("there is no statement in the text", hint="such as SHOW STREAMS or SELECT … FROM a stream")
+        raise SqlError("the text contains no statement", hint="such as SHOW STREAMS or SELECT … FROM a stream")
     if words.word() in _SELECT:
         return Select(*words.rest())
     read = _READ.get(words.word())
@@ -138,28 +138,28 @@ def _create(words: Words) -> Statement:
         raise words.refuse("STREAM or TABLE", "write REGISTER QUERY name AS SELECT …")
     kind = words.one_of(("STREAM", "TABLE"), "write CREATE STREAM or CREATE TABLE")
     if_not_exists = words.accept("IF", "NOT", "EXISTS")
-    place, name = words.place(), words.name(kind.lower())
-    return (_create_stream if kind == "STREAM" else _create_table)(words, name, if_not_exists, place)
+    location, name = words.place(), words.name(kind.lower())
+    return (_create_stream if kind == "STREAM" else _create_table)(words, name, if_not_exists, location)
 
 
 _CLAUSES = ("TIME", "RETAIN", "CLOCK", "FROM")
 
 
-def _create_stream(words: Words, name: str, if_not_exists: bool, place: Place) -> Statement:
+def _create_stream(words: Words, name: str, if_not_exists: bool, location: Place) -> Statement:
     columns = read_columns(words)
     time: str | None = None
     retain: str | None = None
     source: str | None = None
     options: Options = ()
-    time_place, clock, seen = place, "wall", set[str]()
+    time_location, clock, seen = location, "wall", set[str]()
     while words.peek() is not None:
         word = words.word()
         if word in seen:
-            raise SqlError(f"{word} is there twice", place=words.place())
+            raise SqlError(f"duplicate {word}", place=words.place())
         words.one_of(_CLAUSES, "after the columns come TIME, RETAIN, CLOCK and FROM")
         seen.add(word)
         if word == "TIME":
-            time_place, time = words.place(), words.name("time column")
+            time_location, time = words.place(), words.name("time column")
         elif word == "RETAIN":
             retain = read_retention(words, _CLAUSES)
         elif word == "CLOCK":
@@ -167,36 +167,36 @@ def _create_stream(words: Words, name: str, if_not_exists: bool, place: Place) -
         else:
             source = words.string("a format in quotes", "as in FROM 'rate' OPTIONS (rowsPerSecond '5')")
             options = read_options(words) if words.accept("OPTIONS") else ()
-    schema = _checked(Schema(columns, time), time_place)
-    return CreateStream(name, schema, retain, clock, source, options, if_not_exists, place)
+    schema = _checked(Schema(columns, time), time_location)
+    return CreateStream(name, schema, retain, clock, source, options, if_not_exists, location)
 
 
-def _create_table(words: Words, name: str, if_not_exists: bool, place: Place) -> Statement:
-    there = words.place()
+def _create_table(words: Words, name: str, if_not_exists: bool, location: Place) -> Statement:
+    columns_location = words.place()
     columns = read_columns(words) if words.word() != "FROM" else None
-    schema = None if columns is None else _checked(Schema(columns), there)
+    schema = None if columns is None else _checked(Schema(columns), columns_location)
     file = None
     if words.peek() is not None:
         if words.word() in ("TIME", "RETAIN", "CLOCK"):
-            raise SqlError(f"a table has no {words.word()}", hint="make a STREAM of it", place=words.place())
+            raise SqlError(f"{words.word()} is not allowed for a table", hint="use CREATE STREAM", place=words.place())
         words.expect("FROM", "after the columns may come FROM 'file.csv'")
         file = words.string("a file in quotes", "as in FROM 'companies.csv' or FROM 'companies.parquet'")
-    return CreateTable(name, schema, file, if_not_exists, place)
+    return CreateTable(name, schema, file, if_not_exists, location)
 
 
-def _checked(schema: Schema, place: Place) -> Schema:
+def _checked(schema: Schema, location: Place) -> Schema:
     try:
         return schema.checked()
     except InvalidSchema as error:
-        raise InvalidSchema(error.message, detail=error.detail, hint=error.hint, place=place) from None
+        raise InvalidSchema(error.message, detail=error.detail, hint=error.hint, place=location) from None
 
 
 def _drop(words: Words) -> Statement:
     kind = words.one_of(KINDS, "write DROP STREAM, DROP TABLE or DROP QUERY")
     if_exists = words.accept("IF", "EXISTS")
-    place = words.place()
+    location = words.place()
     name = words.handle() if kind == "QUERY" else words.name(kind.lower())
-    return Drop(kind, name, if_exists, place)
+    return Drop(kind, name, if_exists, location)
 
 
 def _register(words: Words) -> Statement:
@@ -206,25 +206,25 @@ def _register(words: Words) -> Statement:
         words.expect("AS", f"write REGISTER QUERY {name} AS SELECT …")
     if words.word() not in _SELECT:
         raise words.refuse("SELECT" if name else "QUERY or SELECT", "write REGISTER [QUERY name AS] SELECT …")
-    sql, place = words.rest()
-    return Register(sql, name, place)
+    sql, location = words.rest()
+    return Register(sql, name, location)
 
 
 def _invoke(words: Words) -> Statement:
-    place = words.place()
+    location = words.place()
     query = words.handle()
-    return Invoke(query, _moment(words) if words.accept("AT") else None, place)
+    return Invoke(query, _moment(words) if words.accept("AT") else None, location)
 
 
 def _moment(words: Words) -> datetime:
     kind = words.one_of(("TIMESTAMP", "DATE")) if words.word() in ("TIMESTAMP", "DATE") else "TIMESTAMP"
     hint = "such as TIMESTAMP '2026-01-01 00:00:00', from year 1 to 9999"
-    place = words.place()
+    location = words.place()
     text = words.string("a time", hint)
     days = read_date(text) if kind == "DATE" else None
     micros = read_timestamp(text) if kind == "TIMESTAMP" else None if days is None else days * DAY_MICROS
     if micros is None:
-        raise SqlError(f"'{text}' is not a {kind}", hint=hint, place=place)
+        raise SqlError(f"'{text}' is not a {kind}", hint=hint, place=location)
     return from_micros(micros)
 
 
@@ -234,16 +234,16 @@ def _show(words: Words) -> Statement:
 
 def _explain(words: Words) -> Statement:
     if words.word() in _SELECT:
-        sql, place = words.rest()
-        return Explain(None, sql, place)
-    place = words.place()
-    return Explain(words.handle(), None, place)
+        sql, location = words.rest()
+        return Explain(None, sql, location)
+    location = words.place()
+    return Explain(words.handle(), None, location)
 
 
 def _describe(words: Words) -> Statement:
     kind = words.take().text.upper() if words.word() in DESCRIBED and words.peek(1) is not None else None
-    place = words.place()
-    return Describe(words.handle(), kind, place)
+    location = words.place()
+    return Describe(words.handle(), kind, location)
 
 
 _READ: dict[str, Callable[[Words], Statement]] = {
@@ -258,8 +258,8 @@ _READ: dict[str, Callable[[Words], Statement]] = {
 }
 _OBJECTS = {"CREATE": ("STREAM", "TABLE"), "DROP": KINDS, "SHOW": SHOWN}
 _INSTEAD = {
-    "INSERT": "rows come by push(), or by the stream's source",
-    "DELETE": "a stream forgets by RETAIN; replace_table() changes a table",
+    "INSERT": "add rows with push(), or create the stream with a source",
+    "DELETE": "RETAIN limits the rows of a stream; replace_table() changes a table",
     "UPDATE": "replace_table() changes a table",
     "ALTER": "drop it and create it again",
 }
@@ -268,20 +268,20 @@ _INSTEAD = {
 def _unknown(words: Words) -> SqlError:
     first, second = words.word(), words.word(1)
     hint = _INSTEAD.get(first)
-    meant = did_you_mean(first, [*_READ, "SELECT"])
-    if hint is None and meant is not None:
-        verb = meant.removeprefix("did you mean ").removesuffix("?")
+    suggestion = did_you_mean(first, [*_READ, "SELECT"])
+    if hint is None and suggestion is not None:
+        verb = suggestion.removeprefix("did you mean ").removesuffix("?")
         objects = did_you_mean(second, _OBJECTS.get(verb, ()))
-        hint = meant if objects is None else objects.replace("mean ", f"mean {verb} ")
+        hint = suggestion if objects is None else objects.replace("mean ", f"mean {verb} ")
     return SqlError(
-        f"{words.shown()} does not begin a statement",
+        f"unknown statement {words.shown()}",
         hint=hint or f"statements begin with {', '.join([*_READ, 'SELECT'])}",
         place=words.place(),
     )
 
 
 def placed(error: TureenError, start: Place) -> None:
-    """Let the place of an error within a query be the one in the text around it, where the query starts at `start`."""
+    """Move an error's location from a query to the surrounding text, in which the query starts at `start`."""
     if error.place is not None:
         line, column = error.place.line, error.place.column
         error.place = Place(line + start.line - 1, column + start.column - 1 if line == 1 else column)

@@ -15,7 +15,7 @@ _EXAMPLES = "such as NOW, NOW - 10 MINUTES, NOW - 100 ROWS or TIMESTAMP '2026-01
 
 
 def read_window(source: Source, parts: Parts) -> Window:
-    """The window that a query's BEGIN and END ask for."""
+    """The window of a query's BEGIN and END."""
     begin = _bound(source, parts.begin) if parts.begin else None
     end = _bound(source, parts.end) if parts.end else None
     if begin is not None and end is not None and _is_empty(begin, end):
@@ -27,12 +27,12 @@ def read_window(source: Source, parts: Parts) -> Window:
         )
     if isinstance(begin, RowsBack) and begin.rows == 0:
         assert parts.begin
-        raise SqlError("the window holds no rows", place=source.token(parts.begin[0]))
+        raise SqlError("the window must hold at least one row", place=source.token(parts.begin[0]))
     return Window(begin, end)
 
 
 def parse_duration(text: str) -> int:
-    """The microseconds of a length of time such as `1 day`, `90 minutes` or `INTERVAL '10' MINUTE`.
+    """The microseconds of a duration such as `1 day`, `90 minutes` or `INTERVAL '10' MINUTE`.
 
     >>> parse_duration("90 minutes")
     5400000000
@@ -46,22 +46,22 @@ def parse_duration(text: str) -> int:
         checked(source, total, 0)
     except TureenError as error:
         raise SqlError(
-            f"'{text}' is not a length of time", detail=error.message, hint="such as '1 day' or '90 minutes'"
+            f"'{text}' is not a duration", detail=error.message, hint="such as '1 day' or '90 minutes'"
         ) from None
     if total.months:
         raise SqlError(f"'{text}' has no fixed length", hint="write it in days, such as '30 days' or '365 days'")
     if total.micros <= 0:
-        raise SqlError(f"'{text}' is not longer than nothing", hint="such as '1 day' or '90 minutes'")
+        raise SqlError(f"a duration must be longer than zero, got '{text}'", hint="such as '1 day' or '90 minutes'")
     return total.micros
 
 
 def read_rows(reader: DurationReader, least: int) -> int:
-    """The number of rows to come."""
+    """Read a number of rows."""
     token = reader.peek()
     number = reader.number()
     if number is None or not number.isdigit() or int(number) < least:
         raise SqlError(
-            "the number of rows is a whole number" + (" of at least 1" if least else ""),
+            f"the number of rows must be an integer of at least {least}",
             place=reader.source.token(token) if token else reader.source.place(len(reader.source.text)),
         )
     return int(number)
@@ -81,7 +81,9 @@ def _bound(source: Source, tokens: list[Token]) -> Bound:
     bound = _now(reader) if reader.word() in ("NOW", "CURRENT_TIMESTAMP") else read_constant(reader)
     rest = reader.peek()
     if rest is not None:
-        raise SqlError(f"'{rest.text}' is not expected here", hint="BEGIN … END … comes last", place=source.token(rest))
+        raise SqlError(
+            f"'{rest.text}' is not expected here", hint="BEGIN … END … must come last", place=source.token(rest)
+        )
     return bound
 
 
@@ -117,13 +119,13 @@ def _rows_back(reader: DurationReader, sign: str, before: Duration, token: Token
         raise SqlError("rows are counted back from NOW", hint="write NOW - 100 ROWS", place=reader.source.token(token))
     if before != Duration():
         raise SqlError(
-            "rows are counted from NOW itself", hint="write NOW - 100 ROWS", place=reader.source.token(token)
+            "rows are counted back from NOW itself", hint="write NOW - 100 ROWS", place=reader.source.token(token)
         )
     return RowsBack(rows)
 
 
 def read_constant(reader: DurationReader) -> At:
-    """The instant to come."""
+    """Read an instant."""
     source, first = reader.source, reader.take()
     kind = first.text.upper() if first.token_type is not TokenType.STRING else "TIMESTAMP"
     token = first
@@ -156,6 +158,6 @@ def _is_empty(begin: Bound, end: Bound) -> bool:
         return begin.rows <= end.rows
     if isinstance(begin, Now) and isinstance(end, Now):
         months, micros = begin.months - end.months, begin.micros - end.micros
-        # A month has 28 to 31 days: what is certain is an error, the rest is left to the day.
+        # A month has 28 to 31 days: only what is empty for any of them is an error.
         return micros + months * (28 if months > 0 else 31) * DAY_MICROS > 0
     return False

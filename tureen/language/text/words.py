@@ -1,4 +1,4 @@
-"""A statement's tokens, read one after another: words, names, handles, strings."""
+"""A reader of a statement's tokens: words, names, handles, strings."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ _PLAIN = re.compile(r"(?=\w*[^\W\d])\w+")
 
 
 def read_statement(text: str) -> Words:
-    """The words of one statement, without its semicolon."""
+    """A reader of one statement, without its semicolon."""
     source = Source(text)
     tokens = _tokens(source)
-    first = next((i for i, one in enumerate(tokens) if one.token_type is TokenType.SEMICOLON), len(tokens))
+    first = next((i for i, token in enumerate(tokens) if token.token_type is TokenType.SEMICOLON), len(tokens))
     for token in tokens[first:]:
         if token.token_type is not TokenType.SEMICOLON:
-            raise SqlError("there is more than one statement", hint="run them one at a time", place=source.token(token))
+            raise SqlError("only one statement is allowed", hint="run them one at a time", place=source.token(token))
     return Words(source, tokens[:first])
 
 
 class Words(DurationReader):
-    """Reads the parts of a statement, and says what was expected where they are not there."""
+    """Reads the parts of a statement; raises errors that name what was expected."""
 
     def place(self) -> Place:
-        """Where the token to come starts, or where the text ends."""
+        """The location of the next token, or of the end of the text."""
         token = self.peek()
         if token is not None:
             return self.source.token(token)
         return self.source.place(self.tokens[-1].end + 1 if self.tokens else len(self.source.text))
 
     def shown(self) -> str:
-        """What comes, as an error shows it."""
+        """The next token as error messages quote it."""
         token = self.peek()
         return "the end of the text" if token is None else f"'{self.source.text[token.start : token.end + 1]}'"
 
@@ -52,68 +52,70 @@ class Words(DurationReader):
         return SqlError(f"expected {expected}, not {self.shown()}", hint=hint, place=self.place())
 
     def accept(self, *words: str) -> bool:
-        """Whether these words come; if so, they are past."""
+        """Consume these words if they come next; whether they did."""
         if all(self.word(ahead) == word for ahead, word in enumerate(words)):
             self.next += len(words)
             return True
         return False
 
     def expect(self, word: str, hint: str | None = None) -> None:
-        """Be past that word, or raise."""
+        """Consume a word; raise if another comes next."""
         if not self.accept(word):
             raise self.refuse(word, hint)
 
     def one_of(self, words: Iterable[str], hint: str | None = None) -> str:
-        """The word to come, which is one of these."""
-        known = list(words)
+        """Consume one of these words; raise if another comes next."""
+        choices = list(words)
         word = self.word()
-        if word not in known:
-            raise self.refuse(" or ".join(known), did_you_mean(word, known) or hint)
+        if word not in choices:
+            raise self.refuse(" or ".join(choices), did_you_mean(word, choices) or hint)
         self.take()
         return word
 
-    def name(self, what: str) -> str:
-        """The name to come, of one part."""
-        found = self.part(what)
+    def name(self, kind: str) -> str:
+        """Read a name of one part."""
+        name = self.part(kind)
         if self.accept("."):
-            raise SqlError(f"the name of a {what} has one part", hint="put it in backticks", place=self.place())
-        return found
+            raise SqlError(
+                f"the name of a {kind} must have one part", hint="quote it with backticks", place=self.place()
+            )
+        return name
 
-    def part(self, what: str) -> str:
-        """The word to come, or anything in backticks."""
+    def part(self, kind: str) -> str:
+        """Read a word, or anything in backticks."""
         token = self.peek()
         raw = "" if token is None else self.source.text[token.start : token.end + 1]
         if token is None or not (token.token_type is TokenType.IDENTIFIER or self._is_plain(token, raw)):
-            quoted = token is not None and token.token_type is TokenType.STRING
-            raise self.refuse(f"the name of a {what}", f"write `{token.text}`" if token and quoted else None)
+            is_string = token is not None and token.token_type is TokenType.STRING
+            raise self.refuse(f"the name of a {kind}", f"write `{token.text}`" if token and is_string else None)
         self.take()
         return token.text if token.token_type is TokenType.IDENTIFIER else raw
 
     def handle(self) -> str:
-        """The handle or name of a query to come; a handle may look like a number to the tokenizer."""
+        """Read the handle or name of a query. The tokenizer may split a handle, which can start like a number."""
         token = self.peek()
-        found = None if token is None else _HANDLE.match(self.source.text, token.start)
-        if found is None:
+        handle = None if token is None else _HANDLE.match(self.source.text, token.start)
+        if handle is None:
             return self.name("query")
-        while (token := self.peek()) is not None and token.start < found.end():
+        while (token := self.peek()) is not None and token.start < handle.end():
             self.take()
-        return found.group()
+        return handle.group()
 
     def string(self, expected: str, hint: str) -> str:
-        """The string to come."""
+        """Read a string."""
         token = self.peek()
         if token is None or token.token_type is not TokenType.STRING:
             raise self.refuse(expected, hint)
         return self.take().text
 
     def rest(self) -> tuple[str, Place]:
-        """All that comes, as it was written, and where it begins."""
-        place, first = self.place(), self.take()
+        """Read the rest of the text, and its location."""
+        location, first = self.place(), self.take()
         self.next = len(self.tokens)
-        return self.source.text[first.start : self.tokens[-1].end + 1], place
+        return self.source.text[first.start : self.tokens[-1].end + 1], location
 
     def end(self) -> None:
-        """Raise if anything comes."""
+        """Raise unless the statement ends here."""
         if self.peek() is not None:
             raise SqlError(
                 f"{self.shown()} is not expected here", hint="the statement ends before it", place=self.place()
@@ -130,12 +132,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     >>> did_you_mean("STREEM", ["STREAM", "TABLE"])
     'did you mean STREAM?'
     """
-    found = difflib.get_close_matches(word.upper(), list(known), n=1, cutoff=0.6)
-    return f"did you mean {found[0]}?" if found else None
+    matches = difflib.get_close_matches(word.upper(), list(known), n=1, cutoff=0.6)
+    return f"did you mean {matches[0]}?" if matches else None
 
 
 def _tokens(source: Source) -> list[Token]:
-    """The tokens, also after words that sqlglot takes for commands and would read no further."""
+    """The tokens of a text, also if its first word is a command to sqlglot, which would tokenize no further."""
     first: list[Token] = []
     with suppress(SqlglotError, UnicodeEncodeError):
         first = Spark().tokenize(source.text)[:1]

@@ -1,4 +1,4 @@
-"""What was written between the parentheses of a call, where sqlglot's tree no longer has it."""
+"""The text of a call's arguments, which sqlglot's tree does not keep."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tureen.language.text.split import CLOSE, OPEN
 
 
 def argument_text(source: Source, node: exp.Expression, index: int, missing: str | None = None) -> str | None:
-    """The string literal that is an argument; `missing` where there is none, None where it is something else.
+    """The value of an argument that is a string literal: `missing` if it is absent, None if it is anything else.
 
     >>> from sqlglot import parse_one
     >>> call = "SELECT date_format(ts, 'yyyy')"
@@ -26,22 +26,22 @@ def argument_text(source: Source, node: exp.Expression, index: int, missing: str
     if index >= len(arguments):
         return missing
     tokens = arguments[index]
-    if not all(one.token_type in (TokenType.STRING, TokenType.RAW_STRING) for one in tokens):
+    if not all(token.token_type in (TokenType.STRING, TokenType.RAW_STRING) for token in tokens):
         return None
-    texts = [read_string(source, source.text[start + one.start : start + one.end + 1], start) for one in tokens]
+    texts = [read_string(source, source.text[start + token.start : start + token.end + 1], start) for token in tokens]
     return "".join(texts)
 
 
 def _arguments(tokens: list[Token]) -> list[list[Token]]:
-    """The tokens of each argument of the call that the text starts with."""
-    found: list[list[Token]] = [[]]
+    """The tokens of each argument of the call at the start of the tokens."""
+    arguments: list[list[Token]] = [[]]
     depth = 0
     for token in tokens[1:]:
         depth += (token.token_type in OPEN) - (token.token_type in CLOSE)
         if depth == 0:
             break
         if depth == 1 and token.token_type is TokenType.COMMA:
-            found.append([])
+            arguments.append([])
         elif depth > 1 or token.token_type is not TokenType.L_PAREN:
-            found[-1].append(token)
-    return found
+            arguments[-1].append(token)
+    return arguments
