@@ -37,7 +37,7 @@ Bind = Callable[[str], Query]
         ("SELECT * FROM trades WHERE qty > :q", Unsupported, "parameters", (1, 34), "value"),
         ("SELECT medain(qty) FROM trades", Unsupported, "the function medain", (1, 8), "median"),
         ("SELECT * FROM trades WHERE ts > now(5)", Unsupported, "current time", (1, 33), "now()"),
-        ("SELECT * FROM trades WHERE qty > 1/0", SqlError, "cannot be worked out", (1, 34), None),
+        ("SELECT * FROM trades WHERE qty > 1/0", SqlError, "cannot be evaluated", (1, 34), None),
         ("SELECT * FROM trades, quotes", Unsupported, "join", (1, 23), "each stream"),
         ("SELECT * FROM trades JOIN quotes ON 1 = 1", Unsupported, "join", (1, 22), "each stream"),
         ("SELECT DISTINCT sym FROM trades ORDER BY qty", SqlError, "with DISTINCT", (1, 42), "select list"),

@@ -4,16 +4,16 @@ Takes a text and a function that looks up streams. Holds nothing.
 Gives a `Query` or an error with its position in the text.
 Does not know data, Spark, the pot, or how a query is answered.
 
-The order of the passes is in `binding/passes.py`. The vocabulary: `source.py` (a text and positions in it), `tree.py`
+The order of the passes is in `binding/passes.py`. The vocabulary: `source.py` (a text and locations in it), `tree.py`
 and `types.py` (bound expressions), `literals.py`, `moments.py`, `durations.py`, `cast.py` and `spelling.py` (values).
 
-* `text/`: tokens: where a query's window, lists and declarations are; statements
+* `text/`: tokens: the parts of a query, its window, IN lists; statements and their declarations
 * `binding/`: names and types, aggregates, window functions, groups, outputs
 * `predicates/`: WHERE in normal form, for indexes
-* `functions/`: the functions, and their DuckDB SQL
+* `functions/`: the scalar functions, and their DuckDB SQL
 * `duckdb/`: bound expressions as DuckDB SQL
-* `templates/`: texts with parameters
-* `fast/`: binding a query like one seen before, without parsing
+* `templates/`: queries with parameters
+* `fast/`: binding without parsing a query that differs from an earlier one only in constants
 """
 
 from tureen.language.binding.passes import bind_query

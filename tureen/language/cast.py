@@ -61,6 +61,13 @@ def to_float32(value: float) -> float:
     return math.nan if rounded != rounded else rounded
 
 
+def plain_float(value: float) -> float:
+    """The float with a canonical NaN and no negative zero, so that equal keys have the same text."""
+    if value != value:
+        return math.nan
+    return value + 0.0
+
+
 def _from_int(value: int, source: Type, target: Type) -> Key:
     if source.kind is Kind.DATE or source.kind is Kind.TIMESTAMP:
         if target.kind is Kind.TIMESTAMP:
@@ -85,13 +92,14 @@ def _from_int(value: int, source: Type, target: Type) -> Key:
 
 
 def _nearest_float32(exact: Fraction, guess: float) -> float:
-    """The FLOAT next to a number; the guess was rounded twice, by way of DOUBLE, and may be off by one."""
+    """The FLOAT nearest to a number; the guess was rounded twice, first to DOUBLE, and may be off by one bit."""
     if not math.isfinite(guess):
         return guess
     (bits,) = struct.unpack("<I", struct.pack("<f", abs(guess)))
-    near = [(struct.unpack("<f", struct.pack("<I", one))[0], one & 1) for one in (bits, bits + 1, max(bits - 1, 0))]
-    # Of two that are equally near, the one whose last bit is even.
-    finite = [(abs(Fraction(number) - abs(exact)), odd, number) for number, odd in near if math.isfinite(number)]
+    patterns = (bits, bits + 1, max(bits - 1, 0))
+    candidates = [(struct.unpack("<f", struct.pack("<I", pattern))[0], pattern & 1) for pattern in patterns]
+    # A tie goes to the number whose last bit is even.
+    finite = [(abs(Fraction(number) - abs(exact)), odd, number) for number, odd in candidates if math.isfinite(number)]
     return math.copysign(min(finite)[2], exact)
 
 
@@ -146,17 +154,17 @@ def _to_text(value: int | float, source: Type) -> str:
 
 
 def _rescale(value: int, scale: int, target: Type) -> int:
-    """Move an unscaled integer to another scale, rounding halves away from zero."""
+    """Convert an unscaled integer to another scale, rounding halves away from zero."""
     if target.scale >= scale:
-        moved = int(value * 10 ** (target.scale - scale))
+        rescaled = int(value * 10 ** (target.scale - scale))
     else:
         unit: int = 10 ** (scale - target.scale)
         whole, rest = divmod(abs(value), unit)
         whole += 2 * rest >= unit
-        moved = whole if value >= 0 else -whole
-    if abs(moved) >= 10**target.precision:
+        rescaled = whole if value >= 0 else -whole
+    if abs(rescaled) >= 10**target.precision:
         raise CastFailed
-    return moved
+    return rescaled
 
 
 def _checked(value: int, target: Type) -> int:

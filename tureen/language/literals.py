@@ -1,4 +1,4 @@
-"""Literals: what a number or a string in the text means to Spark."""
+"""Number and string literals, with Spark's types and values."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def read_number(source: Source, text: str, at: int, negative: bool = False) -> C
     >>> read_number(Source(""), "1.50", 0).type.sql
     'DECIMAL(3,2)'
     """
-    found = _NUMBER.fullmatch(text)
-    if not found:
+    match = _NUMBER.fullmatch(text)
+    if not match:
         raise SqlError(f"'{text}' is not a number", place=source.place(at))
-    digits, exponent, suffix = found.group(1), found.group(2) or "", (found.group(3) or "").upper()
+    digits, exponent, suffix = match.group(1), match.group(2) or "", (match.group(3) or "").upper()
     sign = "-" if negative else ""
     if suffix in ("D", "F") or (exponent and not suffix):
         return _floating(source, f"{sign}{digits}{exponent}", suffix, at)
@@ -72,10 +72,10 @@ def _decimal(source: Source, text: str, at: int) -> Const:
 
 
 def _integer(source: Source, value: int, text: str, suffix: str, at: int) -> Const:
-    for one in _SUFFIXED.get(suffix, (INT, BIGINT)):
-        low, high = integer_range(one.kind)
+    for integer_type in _SUFFIXED.get(suffix, (INT, BIGINT)):
+        low, high = integer_range(integer_type.kind)
         if low <= value <= high:
-            return Const(value, one, at)
+            return Const(value, integer_type, at)
     if suffix in ("S", "Y"):
         raise SqlError(f"'{text}' is not {article(_SUFFIXED[suffix][0].sql)}", place=source.place(at))
     if suffix == "L" or abs(value) >= 10**MAX_PRECISION:
@@ -84,9 +84,9 @@ def _integer(source: Source, value: int, text: str, suffix: str, at: int) -> Con
 
 
 def read_string(source: Source, raw: str, at: int) -> str:
-    r"""The text of a string literal as it stands in the text, quotes and all.
+    r"""The value of a string literal, given with its quotes.
 
-    A backslash escapes as in Spark; `\%` and `\_` stay as they are, for LIKE.
+    Backslash escapes are Spark's; `\%` and `\_` are left unchanged, for LIKE.
 
     >>> read_string(Source(""), r"'a\tb'", 0)
     'a\tb'
@@ -95,8 +95,8 @@ def read_string(source: Source, raw: str, at: int) -> str:
         return raw[2:-1]
     quote, body = raw[:1], raw[1:-1]
 
-    def one(found: re.Match[str]) -> str:
-        short, long, octal, other, doubled = found.groups()
+    def unescape(match: re.Match[str]) -> str:
+        short, long, octal, other, doubled = match.groups()
         if doubled:
             return quote if doubled[0] == quote else doubled
         if other:
@@ -104,9 +104,9 @@ def read_string(source: Source, raw: str, at: int) -> str:
         return chr(int(octal, 8)) if octal else chr(int(short or long, 16))
 
     try:
-        text = _ESCAPE.sub(one, body)
-        # Two \u halves of a surrogate pair are one character; a half alone is none.
+        text = _ESCAPE.sub(unescape, body)
+        # Two \u halves of a surrogate pair are one character; an unpaired half is an error.
         text = text.encode("utf-16", "surrogatepass").decode("utf-16")
     except (ValueError, OverflowError):
-        raise SqlError("the string holds what is not a character", place=source.place(at)) from None
+        raise SqlError("the string contains an invalid character", place=source.place(at)) from None
     return text

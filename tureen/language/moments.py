@@ -1,4 +1,4 @@
-"""Dates and timestamps in texts, read as Spark casts a STRING to DATE or TIMESTAMP in a UTC session."""
+"""Dates and timestamps as text, parsed as Spark casts a STRING to DATE or TIMESTAMP in a UTC session."""
 
 from __future__ import annotations
 
@@ -20,42 +20,42 @@ _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(?:(\d{1,2})(?::(\d{1,2})(?::(\d{2})
 
 
 def read_date(text: str) -> int | None:
-    """The days since 1970 that a text means, or None where it is no date.
+    """The days since 1970 of a date as text, or None if it is not a date.
 
     >>> read_date("1970-01-02")
     1
     """
-    found = _DATE_ONLY.fullmatch(_trim(text))
-    if not found or (found.group(3) is None and re.search("[T ]", found.group())):
+    match = _DATE_ONLY.fullmatch(_trim(text))
+    if not match or (match.group(3) is None and re.search("[T ]", match.group())):
         return None
     try:
-        day = date(int(found.group(1)), int(found.group(2) or 1), int(found.group(3) or 1))
+        day = date(int(match.group(1)), int(match.group(2) or 1), int(match.group(3) or 1))
     except (ValueError, OverflowError):
         return None
     return (day - _EPOCH_DAY).days
 
 
 def read_timestamp(text: str) -> int | None:
-    """The microseconds since 1970 that a text means, or None where it is no timestamp.
+    """The microseconds since 1970 of a timestamp as text, or None if it is not a timestamp.
 
     >>> read_timestamp("1970-01-01 01:00:00+01:00")
     0
     """
-    found = _TIMESTAMP.fullmatch(_trim(text))
-    if not found:
+    match = _TIMESTAMP.fullmatch(_trim(text))
+    if not match:
         return None
-    year, month, day, hour, minute, second, fraction, zone = found.groups()
-    if hour is None and (zone is not None or re.search("[T ]", found.group())):
+    year, month, day, hour, minute, second, fraction, zone = match.groups()
+    if hour is None and (zone is not None or re.search("[T ]", match.group())):
         return None
     if (hour is not None and day is None) or (zone is not None and second is None):
         return None
-    where = UTC if zone is None else _zone(zone)
-    if where is None:
+    time_zone = UTC if zone is None else _zone(zone)
+    if time_zone is None:
         return None
     micros = int((fraction or "0")[:6].ljust(6, "0"))
     try:
         day_part = date(int(year), int(month or 1), int(day or 1))
-        time_part = time(int(hour or 0), int(minute or 0), int(second or 0), micros, tzinfo=where)
+        time_part = time(int(hour or 0), int(minute or 0), int(second or 0), micros, tzinfo=time_zone)
         return to_micros(datetime.combine(day_part, time_part))
     except (ValueError, OverflowError):
         return None
@@ -82,16 +82,16 @@ def in_range(micros: int) -> bool:
 
 
 def _trim(text: str) -> str:
-    """Without the blanks and control characters that Spark ignores at both ends."""
+    """The text without the blanks and control characters that Spark ignores at both ends."""
     return text.strip("".join(map(chr, range(33))) + "\x7f")
 
 
 def _zone(text: str) -> tzinfo | None:
     if text in ("Z", "UTC", "GMT", "UT"):
         return UTC
-    found = _OFFSET.fullmatch(text)
-    if found:
-        sign, *fields = found.groups()
+    match = _OFFSET.fullmatch(text)
+    if match:
+        sign, *fields = match.groups()
         hours, minutes, seconds = fields[:3] if fields[0] else fields[3:]
         offset = timedelta(hours=int(hours), minutes=int(minutes or 0), seconds=int(seconds or 0))
         if offset > timedelta(hours=18) or int(minutes or 0) > 59 or int(seconds or 0) > 59:

@@ -1,4 +1,4 @@
-"""The text of a query, and where things are in it."""
+"""The text of a query, and the locations of tokens and nodes in it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tureen.errors import Place
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A query's text; places are computed from offsets into it."""
+    """A query's text; locations are computed from offsets into it."""
 
     text: str
 
@@ -27,26 +27,26 @@ class Source:
         return Place(self.text.count("\n", 0, offset) + 1, offset - line_start + 1)
 
     def raw(self, node: exp.Expression) -> str | None:
-        """What was written for a node that keeps its own position, such as a literal."""
+        """The text of a node that keeps its offsets, such as a literal."""
         start, end = node.meta.get("start"), node.meta.get("end")
         return self.text[start : end + 1] if isinstance(start, int) and isinstance(end, int) else None
 
     def token(self, token: Token) -> Place:
-        """Where a token starts."""
+        """The location of a token."""
         return self.place(token.start)
 
     def node(self, node: exp.Expression) -> Place:
-        """Where a node starts."""
+        """The location of a node."""
         return self.place(offset_of(node))
 
 
 def offset_of(node: exp.Expression) -> int:
-    """Where a node starts: the least offset that it, something inside it, or else what it is in knows."""
-    around: exp.Expression | None = node
-    while around is not None:
-        starts = [start for one in around.walk() if isinstance(start := one.meta.get("start"), int)]
+    """The offset of a node: the least offset within it, or else within its nearest ancestor that has one."""
+    ancestor: exp.Expression | None = node
+    while ancestor is not None:
+        starts = [start for child in ancestor.walk() if isinstance(start := child.meta.get("start"), int)]
         if starts:
             return min(starts)
-        above = around.parent
-        around = above if isinstance(above, exp.Expression) else None
+        parent = ancestor.parent
+        ancestor = parent if isinstance(parent, exp.Expression) else None
     return 0

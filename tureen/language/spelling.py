@@ -1,4 +1,4 @@
-"""Values as they are written in SQL."""
+"""Values as SQL literals."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from tureen.window import to_micros
 _SUFFIXES = {Kind.TINYINT: "Y", Kind.SMALLINT: "S", Kind.BIGINT: "L"}
 
 
-def spell(value: Any, kind: Type) -> str:
-    """A value as it is written in SQL.
+def sql_literal(value: Any, type_: Type) -> str:
+    """A value as a SQL literal.
 
-    >>> spell("text", Type.parse("STRING")), spell(None, Type.parse("INT")), spell(2.5, Type.parse("DOUBLE"))
-    ("'text'", 'CAST(NULL AS INT)', '2.5D')
+    >>> sql_literal("text", Type.parse("STRING")), sql_literal(None, Type.parse("INT"))
+    ("'text'", 'CAST(NULL AS INT)')
+    >>> sql_literal(2.5, Type.parse("DOUBLE"))
+    '2.5D'
     """
     if value is None:
-        return f"CAST(NULL AS {kind.sql})"
+        return f"CAST(NULL AS {type_.sql})"
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace("'", "\\'")
         return f"'{escaped}'"
@@ -33,13 +35,13 @@ def spell(value: Any, kind: Type) -> str:
     if isinstance(value, date):
         return f"DATE '{value.isoformat()}'"
     if isinstance(value, Decimal):
-        return f"CAST('{value}' AS {kind.sql})"
+        return f"CAST('{value}' AS {type_.sql})"
     if isinstance(value, float):
         text = "NaN" if math.isnan(value) else repr(value) if math.isfinite(value) else f"{value:+}inity"
-        return f"{text}D" if kind.kind is Kind.DOUBLE and math.isfinite(value) else f"CAST('{text}' AS {kind.sql})"
-    return f"{value}{_SUFFIXES.get(kind.kind, '')}"
+        return f"{text}D" if type_.kind is Kind.DOUBLE and math.isfinite(value) else f"CAST('{text}' AS {type_.sql})"
+    return f"{value}{_SUFFIXES.get(type_.kind, '')}"
 
 
 def spelt(columns: Schema, row: Mapping[str, Any]) -> dict[str, str]:
-    """A row of values as they are written in SQL, by their names in lower case."""
-    return {column.name.lower(): spell(row[column.name], column.type) for column in columns.columns}
+    """The values of a row as SQL literals, by column name in lower case."""
+    return {column.name.lower(): sql_literal(row[column.name], column.type) for column in columns.columns}

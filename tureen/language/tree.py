@@ -1,9 +1,9 @@
 """The bound tree: an expression whose names and types are known.
 
-Two that are equal mean the same: where they stand in the text does not count.
+Equality ignores the offset in the text (`at`).
 
-Every constant is kept as its key (see `tureen.predicate`): BOOLEAN 0/1, DECIMAL as the unscaled integer,
-DATE as days and TIMESTAMP as microseconds since 1970. A type of None is that of a bare NULL.
+Every constant is represented by its key (see `tureen.predicate`): BOOLEAN 0/1, DECIMAL as the unscaled integer,
+DATE as days and TIMESTAMP as microseconds since 1970. The type of a bare NULL is None.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Const:
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A column of the stream, or of what a grouping gives."""
+    """A column of the stream, or of a grouping's result."""
 
     column: Column
     at: int = field(compare=False)
@@ -57,7 +57,7 @@ class Lapse:
 
     @property
     def type(self) -> None:
-        """An interval has no type of its own here; it is only added to times."""
+        """None: an interval has no type, it can only be added to dates and timestamps."""
         return
 
 
@@ -85,12 +85,12 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 
 def columns_in(expr: Expr) -> tuple[str, ...]:
-    """The columns that an expression names, each once, in alphabetical order."""
-    found: set[str] = set()
-    todo: list[Expr] = [expr]
-    while todo:
-        one = todo.pop()
-        if isinstance(one, Ref):
-            found.add(one.column.name)
-        todo.extend(children(one))
-    return tuple(sorted(found))
+    """The columns that an expression refers to, without duplicates, in alphabetical order."""
+    names: set[str] = set()
+    pending: list[Expr] = [expr]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Ref):
+            names.add(node.column.name)
+        pending.extend(children(node))
+    return tuple(sorted(names))

@@ -1,4 +1,4 @@
-"""Types that meet: what Spark's ANSI mode compares or combines two types in."""
+"""Type coercion: the common type of two types in Spark's ANSI mode."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ def integer_range(kind: Kind) -> tuple[int, int]:
 
 
 def decimal(precision: int, scale: int) -> Type:
-    """A DECIMAL type of at most 38 digits that gives up scale before integral digits."""
+    """A DECIMAL type of at most 38 digits; the scale is reduced before the integral digits are."""
     over = max(0, precision - MAX_PRECISION)
     return Type(Kind.DECIMAL, min(precision, MAX_PRECISION), max(0, scale - over))
 
 
-def as_decimal(one: Type) -> Type:
+def as_decimal(type_: Type) -> Type:
     """The DECIMAL type that holds every value of an integral type."""
-    return Type(Kind.DECIMAL, _DIGITS[one.kind], 0) if one.kind in INTEGRAL else one
+    return Type(Kind.DECIMAL, _DIGITS[type_.kind], 0) if type_.kind in INTEGRAL else type_
 
 
-def at_least_int(one: Type) -> Type:
-    """INT for the types below it, any other as it is."""
-    return Type(Kind.INT) if one.kind in (Kind.TINYINT, Kind.SMALLINT) else one
+def at_least_int(type_: Type) -> Type:
+    """INT for TINYINT and SMALLINT, any other type unchanged."""
+    return Type(Kind.INT) if type_.kind in (Kind.TINYINT, Kind.SMALLINT) else type_
 
 
 def common_type(left: Type | None, right: Type | None) -> Type | None:
-    """The type in which two values are compared; None where Spark finds none.
+    """The type in which two values are compared; None if Spark has none.
 
-    A STRING takes the other's type, but for numbers the widest of its sort: BIGINT or DOUBLE.
+    A STRING takes the other's type, but BIGINT for an integral type and DOUBLE for any other number.
 
     >>> common_type(Type.parse("INT"), Type.parse("DECIMAL(4,1)")).sql
     'DECIMAL(11,1)'
@@ -63,9 +63,9 @@ def _wider_decimal(left: Type, right: Type) -> Type:
     return decimal(digits + scale, scale)
 
 
-def is_time(one: Type | None) -> bool:
-    """Whether it is the type of a day or of an instant."""
-    return one is not None and one.kind in (Kind.DATE, Kind.TIMESTAMP)
+def is_time(type_: Type | None) -> bool:
+    """Whether a type is DATE or TIMESTAMP."""
+    return type_ is not None and type_.kind in (Kind.DATE, Kind.TIMESTAMP)
 
 
 def keeps_every_value(source: Type, target: Type) -> bool:
@@ -75,11 +75,11 @@ def keeps_every_value(source: Type, target: Type) -> bool:
     match source.kind, target.kind:
         case (Kind.FLOAT, Kind.DOUBLE) | (Kind.DATE, Kind.TIMESTAMP):
             return True
-        case (ours, theirs) if ours in INTEGRAL and theirs in INTEGRAL:
-            return INT_BITS[ours] < INT_BITS[theirs]
-        case (ours, Kind.DOUBLE) if ours in INTEGRAL or ours is Kind.DECIMAL:
+        case (kind, other) if kind in INTEGRAL and other in INTEGRAL:
+            return INT_BITS[kind] < INT_BITS[other]
+        case (kind, Kind.DOUBLE) if kind in INTEGRAL or kind is Kind.DECIMAL:
             return True
-        case (ours, Kind.DECIMAL) if ours in INTEGRAL or ours is Kind.DECIMAL:
+        case (kind, Kind.DECIMAL) if kind in INTEGRAL or kind is Kind.DECIMAL:
             exact = as_decimal(source)
             digits = exact.precision - exact.scale
             # Rounding up at a smaller scale may need one digit more.

@@ -16,7 +16,7 @@ from tureen.language.binding.rewrites import BY_NAME, REWRITES, Bind
 from tureen.language.functions.json import JSON
 from tureen.language.functions.math import MATH
 from tureen.language.functions.regexes import REGEXES
-from tureen.language.functions.signatures import Function, Param, Refused
+from tureen.language.functions.signatures import Function, Param, UnsupportedCall
 from tureen.language.functions.text import TEXT
 from tureen.language.functions.time import FIELDS, TIMES
 from tureen.language.source import Source, offset_of
@@ -247,7 +247,7 @@ def _call(source: Source, node: exp.Expression, name: str, function: Function, a
     sides = tuple(_brought(source, name, arg, param) for arg, param in zip(args, function.params, strict=True))
     try:
         call = Call(name, sides, function.type_of(sides), at, extra=function.template(sides))
-    except Refused as refused:
+    except UnsupportedCall as refused:
         raise Unsupported(str(refused), hint=refused.hint, place=source.place(at)) from None
     return fold(source, call)
 

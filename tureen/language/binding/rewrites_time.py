@@ -7,7 +7,7 @@ from sqlglot import exp
 from tureen.errors import TypeMismatch, Unsupported
 from tureen.language.binding.coerce import a_type, coerce, explicit_cast, fold
 from tureen.language.functions.date_parsing import parse_sql
-from tureen.language.functions.signatures import Refused
+from tureen.language.functions.signatures import UnsupportedCall
 from tureen.language.functions.zones import from_utc_sql, to_utc_sql
 from tureen.language.source import Source, offset_of
 from tureen.language.text.written import argument_text
@@ -31,7 +31,7 @@ def read_by_pattern(source: Source, node: exp.Expression, value: Expr, target: T
     pattern = _written(source, node, "a pattern", "such as 'yyyy-MM-dd'")
     try:
         sql = parse_sql(pattern, dated=target == DATE)
-    except Refused as refused:
+    except UnsupportedCall as refused:
         raise Unsupported(str(refused), hint=refused.hint, place=source.node(node)) from None
     return fold(source, Call("read time", (value,), target, offset_of(node), extra=sql))
 
@@ -43,7 +43,7 @@ def shift_by_zone(source: Source, node: exp.Expression, value: Expr) -> Expr:
     zone = _written(source, node, "a time zone", "such as 'Europe/Berlin'")
     try:
         sql = from_utc_sql(zone) if isinstance(node, exp.AtTimeZone) else to_utc_sql(zone)
-    except Refused as refused:
+    except UnsupportedCall as refused:
         raise Unsupported(str(refused), hint=refused.hint, place=source.node(node)) from None
     moment = coerce(source, value, TIMESTAMP)
     return fold(source, Call("zone", (moment,), TIMESTAMP, offset_of(node), extra=sql))

@@ -1,4 +1,4 @@
-"""CAST for DuckDB: the SQL that gives what Spark's ANSI mode gives, and raises where it raises."""
+"""CAST for DuckDB: SQL with the results and the errors of Spark's ANSI mode."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tureen.language.functions.signatures import escaped
 from tureen.schema import FRACTIONAL, INTEGRAL, NUMERIC, SCALARS, Kind, Type
 
 _ALL = frozenset(SCALARS)
-# From -> to: those that Spark's ANSI mode has, and that can be written for DuckDB.
+# From -> to: the casts of Spark's ANSI mode that DuckDB SQL can express.
 CASTS: dict[Kind, frozenset[Kind]] = {
     Kind.BOOLEAN: NUMERIC | {Kind.STRING},
     **dict.fromkeys(INTEGRAL, NUMERIC | {Kind.BOOLEAN, Kind.STRING, Kind.TIMESTAMP}),
@@ -20,14 +20,15 @@ CASTS: dict[Kind, frozenset[Kind]] = {
     Kind.TIMESTAMP: INTEGRAL | {Kind.DATE, Kind.STRING, Kind.DOUBLE},
 }
 TRIED: frozenset[Kind] = _ALL - {Kind.TIMESTAMP}
-"""What TRY_CAST gives of a STRING: Spark reads times without a date, which depend on the day."""
+"""The types that TRY_CAST converts a STRING to. Not TIMESTAMP: Spark accepts times without a date, which depend on
+the current day."""
 
 _BLANK = r"[\x00-\x20\x7f]*"
 _GREATEST_FLOAT = "3.4028235677973366e38"
 
 
 def cast_sql(source: Type, target: Type, name: str, tries: bool = False) -> str:
-    """A template over `{0}`; `name` is the target as DuckDB writes it, `tries` gives NULL instead of raising."""
+    """A template over `{0}`; `name` is the target type in DuckDB, `tries` returns NULL instead of raising."""
     word = "TRY_CAST" if tries else "CAST"
     plain = f"{word}({{0}} AS {name})"
     if source.kind is Kind.STRING:
@@ -46,7 +47,7 @@ def cast_sql(source: Type, target: Type, name: str, tries: bool = False) -> str:
     if source.kind in FRACTIONAL and target.kind is Kind.DECIMAL:
         return _float_to_decimal(target, tries)
     if source.kind in FRACTIONAL | {Kind.DECIMAL} and target.kind in INTEGRAL:
-        # Spark cuts the fraction off, DuckDB rounds.
+        # Spark truncates, DuckDB rounds.
         return f"{word}(trunc({{0}}) AS {name})"
     if source.kind is Kind.DOUBLE and target.kind is Kind.FLOAT:
         return (
@@ -62,13 +63,13 @@ def cast_sql(source: Type, target: Type, name: str, tries: bool = False) -> str:
 
 
 def _float_to_decimal(target: Type, tries: bool) -> str:
-    """Spark rounds the digits that the DOUBLE is written with; of no number it makes NULL."""
+    """Spark rounds the decimal digits of the DOUBLE; NaN and infinity become NULL."""
     digits = _digits_to_decimal("CAST(CAST({0} AS DOUBLE) AS VARCHAR)", target, tries)
     return f"CASE WHEN isnan({{0}}) OR isinf({{0}}) THEN NULL ELSE {digits} END"
 
 
 def _digits_to_decimal(digits: str, target: Type, tries: bool) -> str:
-    """A text to DECIMAL; DuckDB does not see that one with an exponent is too large."""
+    """A string to DECIMAL; DuckDB does not detect that a number with an exponent is too large."""
     word = "TRY_CAST" if tries else "CAST"
     name = f"DECIMAL({target.precision},{target.scale})"
     large = f"abs(TRY_CAST({digits} AS DOUBLE)) >= CAST('1e{target.precision - target.scale}' AS DOUBLE)"
@@ -87,13 +88,13 @@ def _to_text(source: Type) -> str:
     if source.kind in FRACTIONAL:
         return float_text(source.kind is Kind.FLOAT)
     if source.kind is Kind.DECIMAL and source.precision == source.scale:
-        # DuckDB leaves out the zero before the point.
+        # DuckDB omits the zero before the decimal point.
         return "regexp_replace(CAST({0} AS VARCHAR), '^(-?)\\.', '\\10.')"
     return "CAST({0} AS VARCHAR)"
 
 
-def _taken(pattern: str) -> str:
-    """What of a text is between blanks, if it is of a form; an empty text if not, which no cast takes."""
+def _matched(pattern: str) -> str:
+    """The string without blanks around it if it matches a pattern; otherwise an empty string, which no cast accepts."""
     return _braced(f"regexp_extract(\0, '^{_BLANK}({pattern}){_BLANK}$', 1)")
 
 
@@ -103,18 +104,20 @@ _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,5})?"
 def _from_text(target: Type, name: str, tries: bool) -> str:
     word = "TRY_CAST" if tries else "CAST"
     if target.kind in INTEGRAL:
-        return f"{word}({_taken('[+-]?[0-9]+')} AS {name})"
+        return f"{word}({_matched('[+-]?[0-9]+')} AS {name})"
     if target.kind is Kind.DECIMAL:
-        return _digits_to_decimal(_taken(_NUMBER), target, tries)
+        return _digits_to_decimal(_matched(_NUMBER), target, tries)
     if target.kind in FRACTIONAL:
-        found = _taken(f"(?i:[+-]?(?:nan|inf|infinity))|{_NUMBER}[dDfF]?")
-        number = f"{word}(rtrim({found}, CASE WHEN ends_with(lower({found}), 'inf') THEN '' ELSE 'dDfF' END) AS {name})"
+        digits = _matched(f"(?i:[+-]?(?:nan|inf|infinity))|{_NUMBER}[dDfF]?")
+        number = (
+            f"{word}(rtrim({digits}, CASE WHEN ends_with(lower({digits}), 'inf') THEN '' ELSE 'dDfF' END) AS {name})"
+        )
         return _unless("0[xX]", number) if tries else number
     if target.kind is Kind.BOOLEAN:
         bad = "NULL" if tries else "error('the text is no BOOLEAN')"
         return (
-            f"CASE WHEN {{0}} IS NULL THEN NULL WHEN {_taken('(?i:t|true|y|yes|1)')} <> '' THEN TRUE "
-            f"WHEN {_taken('(?i:f|false|n|no|0)')} <> '' THEN FALSE ELSE {bad} END"
+            f"CASE WHEN {{0}} IS NULL THEN NULL WHEN {_matched('(?i:t|true|y|yes|1)')} <> '' THEN TRUE "
+            f"WHEN {_matched('(?i:f|false|n|no|0)')} <> '' THEN FALSE ELSE {bad} END"
         )
     if target.kind is Kind.DATE:
         return _text_to_date(tries)
@@ -122,27 +125,27 @@ def _from_text(target: Type, name: str, tries: bool) -> str:
 
 
 def _unless(pattern: str, sql: str) -> str:
-    """Raise where Spark reads a text that we do not, rather than call it unreadable."""
+    """Raise for a string that Spark would parse and we do not, instead of returning NULL."""
     return f"CASE WHEN regexp_matches({{0}}, '{escaped(pattern)}') THEN error('the text cannot be read') ELSE {sql} END"
 
 
-# A text's parts, each by its name, from one look at it.
+# The parts of a date or timestamp, by name, from a single regular expression.
 _DAY = r"[+]?([0-9]{4})(?:-([0-9]{1,2})(?:-([0-9]{1,2})%s)?)?"
 _ZONE = r"(?:(?:UTC|GMT|UT)?([+-])(?:(0?[0-9]|1[0-7])(?::([0-5]?[0-9]))?|(0[0-9]|1[0-7])([0-5][0-9]))|Z|UTC|GMT|UT)?"
 _CLOCK = rf"(?:[T ]([01]?[0-9]|2[0-3])(?::([0-5]?[0-9])(?::([0-5]?[0-9])(?:\.([0-9]{{0,6}})[0-9]*)? *{_ZONE})?)?)?"
-# Years that Spark reads, but that are none here.
+# Years that Spark accepts and we do not.
 _OTHER_YEARS = rf"^{_BLANK}(?:-[0-9]{{4}}|[+-]?[0-9]{{5,7}}|[+]?0000)(?:-|{_BLANK}$)"
 _YEAR = "CAST(replace(_p.y, '0000', '') AS BIGINT)"
 
 
 def _parts(pattern: str, names: str, body: str) -> str:
-    listed = ", ".join(f"'{one}'" for one in names.split())
-    found = f"regexp_extract(\0, '(?s)^{_BLANK}{pattern}{_BLANK}$', [{listed}])"
-    return _braced(f"list_transform([{found}], lambda _p: {body})[1]")
+    quoted = ", ".join(f"'{name}'" for name in names.split())
+    parts = f"regexp_extract(\0, '(?s)^{_BLANK}{pattern}{_BLANK}$', [{quoted}])"
+    return _braced(f"list_transform([{parts}], lambda _p: {body})[1]")
 
 
 def _braced(sql: str) -> str:
-    """A template in which only NUL stood for the argument."""
+    """A template from SQL with NUL for the argument."""
     return escaped(sql).replace("\0", "{0}")
 
 
@@ -151,8 +154,8 @@ def _count(part: str, otherwise: str = "0") -> str:
 
 
 def _text_to_date(tries: bool) -> str:
-    made = f"make_date({_YEAR}, {_count('m', '1')}, {_count('d', '1')})"
-    sql = _parts(_DAY % "(?:[T ].*)?", "y m d", made)
+    day = f"make_date({_YEAR}, {_count('m', '1')}, {_count('d', '1')})"
+    sql = _parts(_DAY % "(?:[T ].*)?", "y m d", day)
     return _unless(_OTHER_YEARS, f"TRY({sql})") if tries else sql
 
 

@@ -1,4 +1,4 @@
-"""From the bound tree to the expressions that a query carries."""
+"""The expressions of a query, from bound trees."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ from tureen.query import Expression
 
 
 def expression_of(source: Source, expr: Expr) -> Expression:
-    """A bound tree as SQL, with its type and the columns it names."""
+    """A bound tree as SQL, with its type and its columns."""
     if isinstance(expr, Lapse):
-        raise Unsupported("an interval is no value of an answer", hint="add it to a time", place=source.place(expr.at))
+        raise Unsupported(
+            "an interval cannot be selected", hint="add it to a DATE or TIMESTAMP", place=source.place(expr.at)
+        )
     if expr.type is None:
-        raise SqlError("a NULL has no type", hint="write CAST(NULL AS STRING)", place=source.place(expr.at))
+        raise SqlError(
+            "an untyped NULL cannot be selected", hint="write CAST(NULL AS STRING)", place=source.place(expr.at)
+        )
     column = expr.column.name if isinstance(expr, Ref) else None
     return Expression(render(expr), expr.type, columns_in(expr), column)

@@ -1,4 +1,4 @@
-"""Constants worked out: DuckDB evaluates the SQL that would otherwise be evaluated row by row."""
+"""Constant folding: DuckDB evaluates an expression over constants once instead of per row."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tureen.window import to_micros
 
 @cache
 def _duckdb() -> duckdb.DuckDBPyConnection:
-    found: duckdb.DuckDBPyConnection = connect()
-    return found
+    connection: duckdb.DuckDBPyConnection = connect()
+    return connection
 
 
 def evaluate(source: Source, call: Call) -> Const:
-    """The constant that an expression over constants means."""
+    """Evaluate an expression over constants."""
     cursor = _duckdb().cursor()
     try:
         with limited(cursor, "a constant"):
@@ -35,10 +35,12 @@ def evaluate(source: Source, call: Call) -> Const:
         raise SqlError(error.message, hint=error.hint, place=source.place(call.at)) from None
     except duckdb.Error as error:
         reason = str(error).splitlines()[0].partition(": ")[2]
-        raise SqlError("a constant cannot be worked out", detail=reason or None, place=source.place(call.at)) from None
+        raise SqlError(
+            "a constant expression cannot be evaluated", detail=reason or None, place=source.place(call.at)
+        ) from None
     assert row is not None
     if isinstance(row[0], str) and call.type.kind is not Kind.STRING:
-        # So Python is given the times that it has no value for.
+        # DuckDB returns times that Python cannot represent as strings.
         raise SqlError("the time is beyond the years 1 to 9999", place=source.place(call.at))
     return Const(None if row[0] is None else _key(row[0], call), call.type, call.at)
 

@@ -11,20 +11,22 @@ from tureen.language.tree import Call, Expr, children
 from tureen.language.types import keeps_every_value
 from tureen.schema import FRACTIONAL, NUMERIC, Kind
 
-RAISING_FUNCTIONS = frozenset(name for name, one in (MATH | TEXT | TIMES | JSON | REGEXES).items() if one.raises)
+RAISING_FUNCTIONS = frozenset(
+    name for name, function in (MATH | TEXT | TIMES | JSON | REGEXES).items() if function.raises
+)
 
 MOST_NEGATED = 34
-"""Beyond so many digits Spark's negative of a DECIMAL is not exact, and ours raises."""
+"""The maximum precision of a negated DECIMAL: beyond it Spark's result is not exact, and ours raises."""
 
 
 def can_raise(expr: Expr) -> bool:
     """Whether an expression can raise: by overflow, division by zero, or a cast."""
-    todo = [expr]
-    while todo:
-        one = todo.pop()
-        if isinstance(one, Call) and _raises(one):
+    pending = [expr]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Call) and _raises(node):
             return True
-        todo.extend(children(one))
+        pending.extend(children(node))
     return False
 
 
@@ -43,7 +45,7 @@ def _raises(call: Call) -> bool:
 def _cast_raises(call: Call) -> bool:
     source = call.args[0].type
     if source is None or source.kind is Kind.STRING:
-        # TRY_CAST raises too, on the few texts that Spark reads and we do not.
+        # TRY_CAST raises too, for the few strings that Spark parses and we do not.
         return True
     if call.op == "try_cast" or keeps_every_value(source, call.type):
         return False

@@ -1,4 +1,4 @@
-"""From the bound tree to DuckDB SQL that means what Spark means."""
+"""Renders a bound tree as DuckDB SQL with Spark's semantics."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from tureen.language.tree import Call, Const, Expr, Lapse, Ref
 from tureen.schema import FRACTIONAL, INTEGRAL, Kind, Type
 
 LONGEST = 100_000
-"""The longest SQL of one condition; guards against division double their operands."""
+"""The maximum length of the SQL of one condition; guards against division repeat their operands."""
 
-# An instant is a TIMESTAMP in UTC throughout, so that nothing depends on the session's time zone.
+# Timestamps are always TIMESTAMP in UTC, so that nothing depends on the session's time zone.
 _NAMES = {Kind.INT: "INTEGER", Kind.STRING: "VARCHAR"}
 
 
 SHORT = 60
-"""The longest SQL of an argument that is written again instead of being given a name."""
+"""The maximum length of the SQL of an argument that is repeated instead of bound to a name."""
 
 _NULL_FIRST = frozenset({"=", "<>", "<", "<=", ">", ">=", "+", "-", "*"})
-_LOOKS_AT_ALL = frozenset({"/", "div", "coalesce", "concat", "concat_ws", "greatest", "least", "locate"})
+_EVALUATES_ALL = frozenset({"/", "div", "coalesce", "concat", "concat_ws", "greatest", "least", "locate"})
 
 
-def sql_type(one: Type) -> str:
-    """A type as DuckDB writes it."""
-    return one.sql if one.kind is Kind.DECIMAL else _NAMES.get(one.kind, one.sql)
+def sql_type(type_: Type) -> str:
+    """The name of a type in DuckDB."""
+    return type_.sql if type_.kind is Kind.DECIMAL else _NAMES.get(type_.kind, type_.sql)
 
 
 def render(expr: Expr) -> str:
-    """The DuckDB SQL of an expression, one closed expression in itself."""
+    """The DuckDB SQL of an expression, parenthesized where needed."""
     text = _render(expr)
     if len(text) > LONGEST:
         raise Unsupported("a condition is too long", hint="split it into simpler comparisons joined by AND")
@@ -57,7 +57,7 @@ def _render(expr: Expr) -> str:
         return _constant(expr)
     if isinstance(expr, Lapse):
         return f"to_microseconds({expr.micros})"
-    args = [_render(one) for one in expr.args]
+    args = [_render(arg) for arg in expr.args]
     if sum(map(len, args)) > LONGEST:
         raise Unsupported("a condition is too long", hint="split it into simpler comparisons joined by AND")
     return _call(expr, args)
@@ -69,7 +69,7 @@ def _constant(const: Const) -> str:
     assert const.type is not None
     kind, value = const.type.kind, const.value
     if isinstance(value, str):
-        # A NUL cannot stand in DuckDB's text.
+        # DuckDB does not accept NUL in the text of a query.
         parts = [quote(part) for part in value.split("\0")]
         return parts[0] if len(parts) == 1 else f"({' || chr(0) || '.join(parts)})"
     if kind is Kind.BOOLEAN:
@@ -87,8 +87,8 @@ def _constant(const: Const) -> str:
     return f"CAST({quote(_decimal_text(int(value), const.type.scale))} AS {sql_type(const.type)})"
 
 
-def _zero(one: Type) -> str:
-    return f"CAST(0 AS {sql_type(one)})"
+def _zero(type_: Type) -> str:
+    return f"CAST(0 AS {sql_type(type_)})"
 
 
 def _float_text(value: float) -> str:
@@ -106,10 +106,10 @@ def _decimal_text(unscaled: int, scale: int) -> str:
 def _call(call: Call, args: list[str]) -> str:
     text = _plain_call(call, args)
     if call.op in _NULL_FIRST and can_raise(call.args[1]):
-        # Spark does not look at the right side where the left is NULL; DuckDB evaluates both.
+        # Spark does not evaluate the right side if the left is NULL; DuckDB evaluates both.
         return f"(CASE WHEN {args[0]} IS NULL THEN NULL ELSE {text} END)"
     if call.op in ("/", "%", "div") and can_raise(call.args[0]):
-        # Of a quotient Spark looks at the right side first.
+        # Of a quotient, Spark evaluates the right side first.
         return f"(CASE WHEN {args[1]} IS NULL THEN NULL ELSE {text} END)"
     return text
 
@@ -149,7 +149,7 @@ def _plain_call(call: Call, args: list[str]) -> str:
 def _negative(call: Call, args: list[str]) -> str:
     if call.type.kind in FRACTIONAL:
         return f"(- {args[0]})"
-    # DuckDB widens the negative of the least integer; Spark raises.
+    # DuckDB widens the negated minimum integer; Spark raises.
     text = f"({_zero(call.type)} - {{0}})"
     if call.type.precision > MOST_NEGATED:
         # Spark rounds to 34 digits, which may then not fit.
@@ -159,13 +159,13 @@ def _negative(call: Call, args: list[str]) -> str:
 
 
 def _logic(call: Call, args: list[str]) -> str:
-    """AND and OR; DuckDB evaluates all parts on all rows, Spark none after the one that decides."""
-    if not any(can_raise(one) for one in call.args[1:]):
+    """AND and OR: Spark short-circuits, DuckDB evaluates all operands for all rows."""
+    if not any(can_raise(arg) for arg in call.args[1:]):
         return "(" + f" {call.op.upper()} ".join(args) + ")"
     text = args[-1]
     decides = "FALSE" if call.op == "and" else "TRUE"
-    for one in reversed(args[:-1]):
-        text = f"(CASE WHEN {one} IS {decides} THEN {decides} ELSE {one} {call.op.upper()} {text} END)"
+    for arg in reversed(args[:-1]):
+        text = f"(CASE WHEN {arg} IS {decides} THEN {decides} ELSE {arg} {call.op.upper()} {text} END)"
     return text
 
 
@@ -176,15 +176,15 @@ def _cast(call: Call, args: list[str]) -> str:
 
 
 def _filled(call: Call, template: str, args: list[str]) -> str:
-    """A template with its arguments; a long one that occurs in it more than once is evaluated once, under a name."""
+    """A template with its arguments; a long argument that occurs more than once is bound to a name."""
     names = list(args)
     for i, text in enumerate(args):
         if len(text) > SHORT and template.count(f"{{{i}}}") > 1:
             names[i] = f"_let{i}"
     text = template.format(*names)
     for i in reversed(range(len(args))):
-        if call.op not in _LOOKS_AT_ALL and any(can_raise(one) for one in call.args[i + 1 :]):
-            # Spark does not look at the later arguments where an earlier one is NULL.
+        if call.op not in _EVALUATES_ALL and any(can_raise(arg) for arg in call.args[i + 1 :]):
+            # Spark does not evaluate later arguments if an earlier one is NULL.
             text = f"CASE WHEN {names[i]} IS NULL THEN NULL ELSE {text} END"
         if names[i] is not args[i]:
             text = f"list_transform([{args[i]}], lambda {names[i]}: {text})[1]"
@@ -204,7 +204,7 @@ def _arithmetic(call: Call, args: list[str]) -> str:
             wide = sql_type(common_decimal(call))
             left, right = f"CAST({left} AS {wide})", f"CAST({right} AS {wide})"
         op = {"div": "//"}.get(call.op, call.op)
-        # DuckDB gives NULL or infinity, and raises for the remainder of the least integer by -1.
+        # DuckDB returns NULL or infinity, and raises for the minimum integer % -1.
         by_one = f"WHEN {right} = -1 THEN 1 " if call.op == "%" and call.type.kind in INTEGRAL else ""
         guard = f"CASE WHEN {right} = 0 AND {left} IS NOT NULL THEN error('division by zero') {by_one}ELSE {right} END"
         text = f"({left} {op} ({guard}))"
@@ -213,7 +213,7 @@ def _arithmetic(call: Call, args: list[str]) -> str:
         wide = sql_type(call.type)
         left, right = f"CAST({left} AS {wide})", f"CAST({right} AS {wide})"
     elif call.type.kind is Kind.DECIMAL and call.type.precision > 18:
-        # DuckDB multiplies within 18 digits unless one side is wider.
+        # DuckDB multiplies with 18 digits unless an operand is wider.
         scale = first.type.scale if first.type is not None else 0
         left = f"CAST({left} AS DECIMAL({call.type.precision},{scale}))"
     text = f"({left} {call.op} {right})"

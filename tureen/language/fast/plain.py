@@ -1,7 +1,6 @@
-"""Plain conditions: a WHERE clause of nothing but `column op constant`, joined by AND, read from its tokens.
+"""Plain conditions: a WHERE clause that consists of `column op constant` joined by AND, read from its tokens.
 
-What is read here is a whole condition by its form alone: a name, an operator or BETWEEN, and constants. With anything
-else in it, whatever it is, a clause is not plain.
+Only the form counts: a name, an operator or BETWEEN, and constants. A clause with anything else is not plain.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _OPERATORS = {
     TokenType.GT: ">",
     TokenType.GTE: ">=",
 }
-# Names, and words that are often the names of columns.
+# Names, and keywords that are often names of columns.
 _NAMES = frozenset(
     {
         TokenType.VAR,
@@ -44,7 +43,7 @@ _DIGITS = frozenset("0123456789")
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A column, as it is written and by its own name, compared with a constant of some kind."""
+    """A column compared with a constant: the column as written in the text, and its name."""
 
     written: str
     column: str
@@ -54,13 +53,13 @@ class Comparison:
 
     @property
     def form(self) -> tuple[str, str, Kind]:
-        """What it is but for its constant."""
+        """The comparison without its constant."""
         return self.written, self.op, self.kind
 
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """A query's text around its WHERE clause, and the comparisons of that; none where it has no such clause."""
+    """A query's text before and after its WHERE clause, and the comparisons of that clause, if there is one."""
 
     head: str
     tail: str
@@ -68,7 +67,7 @@ class Plain:
 
 
 def plain_where(text: str, shape: Shape) -> Plain | None:
-    """Read a query with a plain condition, or with none; None for all others."""
+    """Read a query with a plain WHERE clause or without any; None for all others."""
     start, end = shape.where
     clause = [token for token in shape.tokens if start <= token.start < end]
     if not clause:
@@ -76,10 +75,10 @@ def plain_where(text: str, shape: Shape) -> Plain | None:
     reader = _Reader(text, clause[1:])
     comparisons: list[Comparison] = []
     while True:
-        some = reader.comparisons()
-        if some is None:
+        read = reader.comparisons()
+        if read is None:
             return None
-        comparisons += some
+        comparisons += read
         if reader.at_end():
             return Plain(text[: clause[0].end + 1], text[end:], tuple(comparisons))
         if reader.take(TokenType.AND) is None:
@@ -87,23 +86,23 @@ def plain_where(text: str, shape: Shape) -> Plain | None:
 
 
 class _Reader:
-    """Goes through the tokens of a clause."""
+    """Reads the tokens of a clause."""
 
     def __init__(self, text: str, tokens: list[Token]) -> None:
-        self._text, self._tokens, self._place = text, tokens, 0
+        self._text, self._tokens, self._index = text, tokens, 0
 
     def at_end(self) -> bool:
-        return self._place == len(self._tokens)
+        return self._index == len(self._tokens)
 
     def take(self, *kinds: TokenType) -> Token | None:
-        """The next token, if it is one of those."""
-        if self.at_end() or self._tokens[self._place].token_type not in kinds:
+        """Consume the next token if it is of one of these types."""
+        if self.at_end() or self._tokens[self._index].token_type not in kinds:
             return None
-        self._place += 1
-        return self._tokens[self._place - 1]
+        self._index += 1
+        return self._tokens[self._index - 1]
 
     def comparisons(self) -> list[Comparison] | None:
-        """The comparison that comes next, or the two that BETWEEN means."""
+        """Read a comparison, or the two that BETWEEN is short for."""
         first = last = self.take(*_NAMES)
         while last is not None and self.take(TokenType.DOT) is not None:
             last = self.take(*_NAMES)
@@ -120,10 +119,10 @@ class _Reader:
         if None in constants:
             return None
         written = self._text[first.start : last.end + 1]
-        return [Comparison(written, last.text, op, *known) for op, known in zip(ops, constants, strict=True) if known]
+        return [Comparison(written, last.text, op, *key) for op, key in zip(ops, constants, strict=True) if key]
 
     def _constant(self) -> tuple[Kind, Key] | None:
-        """The kind and the key of a text, a small whole number or one with a point; None for others."""
+        """Read a string, an INT or a decimal literal: its kind and its key. None for anything else."""
         text = self.take(TokenType.STRING)
         if text is not None:
             return Kind.STRING, text.text
@@ -135,7 +134,7 @@ class _Reader:
         if not set(whole + rest) <= _DIGITS or not whole:
             return None
         if point:
-            # A DECIMAL, which is compared with a DOUBLE as a DOUBLE; of that, zero has no sign.
+            # A DECIMAL literal is compared with a DOUBLE column as a DOUBLE. Zero is excluded because of its sign.
             value = float(number.text)
             short = len(whole) + len(rest) <= 38 and value
             return (Kind.DECIMAL, -value if negative else value) if short and rest else None

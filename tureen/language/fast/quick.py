@@ -1,9 +1,10 @@
-"""Binding a query of a known frame: its clause follows from its comparisons, without parsing.
+"""Binding a query of a known frame: its clause is computed from its comparisons, without parsing.
 
-A text with a plain condition is a *frame*, which is everything but the WHERE clause, and comparisons of columns with
-constants. What a query means but for its clause, its frame says; what a comparison means, its column's type. So when a
-text was bound in full, and its clause was the one that its comparisons say, any other text of the same frame and of
-comparisons of the same forms, in whatever order and number, need not be parsed. All others are bound in full.
+A text with a plain condition consists of a *frame*, which is everything but the WHERE clause, and of comparisons of
+columns with constants. The frame determines the query except for its clause; the type of its column determines what
+a comparison means. After a text was bound in full, and its clause equalled that of its comparisons, any other text with
+the same frame and comparisons of the same forms, in any order and number, need not be parsed. All others are bound in
+full.
 """
 
 from __future__ import annotations
@@ -23,32 +24,32 @@ from tureen.query import Query
 from tureen.schema import INTEGRAL, Kind, Schema
 
 KNOWN_FRAMES = 1024
-"""How many frames a process remembers."""
+"""The maximum number of frames that a process remembers."""
 
 KNOWN_FORMS = 1024
-"""How many forms of comparisons are remembered of a frame."""
+"""The maximum number of forms of comparisons that are remembered per frame."""
 
 _COMPARED = {
     Kind.STRING: (Kind.STRING,),
     Kind.INT: (*INTEGRAL, Kind.DOUBLE),
     Kind.DECIMAL: (Kind.DOUBLE,),
 }
-"""With columns of which kinds a constant is compared as the column's own kind."""
+"""For each kind of constant, the kinds of columns with which it is compared as the column's own kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """What is known of the queries of one frame."""
+    """What the queries of one frame have in common."""
 
     table: str
     schema: Schema
     query: Query
-    """One of them."""
+    """Any query of the frame."""
     forms: set[tuple[str, str, Kind]] = field(default_factory=set)
-    """The comparisons that were bound in full in it, but for their constants."""
+    """The forms of comparisons that were bound in full with this frame."""
 
-    def means_the_same(self, other: _Frame) -> bool:
-        same_query = self.query.with_clause("", ()) == other.query.with_clause("", ())
+    def is_equivalent(self, other: _Frame) -> bool:
+        same_query = replace(self.query, sql="", clause=()) == replace(other.query, sql="", clause=())
         return same_query and (self.table, self.schema) == (other.table, other.schema)
 
 
@@ -56,49 +57,53 @@ class QuickBinder:
     """Binds queries, those of known frames without parsing them."""
 
     def __init__(self) -> None:
-        """Know nothing yet."""
+        """Start without known frames."""
         self._frames: OrderedDict[tuple[str, str], _Frame] = OrderedDict()
         self._lock = threading.Lock()
 
     def bind(self, text: str, lookup: Lookup) -> tuple[Query, str]:
-        """A query and its shape; raises as binding it in full does."""
+        """Bind a query; return it with its shape. Raises as `bind_query` does."""
         shape = shape_of(text)
         plain = plain_where(text, shape)
         frame = None if plain is None else self._frames.get((plain.head, plain.tail))
-        if plain is not None and frame is not None and all(one.form in frame.forms for one in plain.comparisons):
+        if (
+            plain is not None
+            and frame is not None
+            and all(comparison.form in frame.forms for comparison in plain.comparisons)
+        ):
             clause = _clause(plain, frame.schema)
-            if clause is not None and lookup(frame.table) == (frame.query.stream.relation, frame.schema):
-                return frame.query.with_clause(text, clause), shape.text
-        met: list[tuple[str, Schema]] = []
+            if clause is not None and lookup(frame.table) == (frame.query.stream, frame.schema):
+                return replace(frame.query, sql=text, clause=clause), shape.text
+        looked_up: list[tuple[str, Schema]] = []
 
-        def noted(name: str) -> tuple[str, Schema]:
+        def recording_lookup(name: str) -> tuple[str, Schema]:
             stream, schema = lookup(name)
-            met.append((name, schema))
+            looked_up.append((name, schema))
             return stream, schema
 
-        query = bind_query(text, noted)
-        if plain is not None and len(met) == 1 and _clause(plain, met[0][1]) == query.stream.clause:
-            self._learn(plain, _Frame(*met[0], query))
+        query = bind_query(text, recording_lookup)
+        if plain is not None and len(looked_up) == 1 and _clause(plain, looked_up[0][1]) == query.clause:
+            self._remember(plain, _Frame(*looked_up[0], query))
         return query, shape.text
 
-    def _learn(self, plain: Plain, found: _Frame) -> None:
+    def _remember(self, plain: Plain, new: _Frame) -> None:
         key = plain.head, plain.tail
         with self._lock:
-            known = self._frames.pop(key, found)
-            frame = known if known.means_the_same(found) and len(known.forms) < KNOWN_FORMS else found
-            frame.forms.update(one.form for one in plain.comparisons)
-            # It is the youngest again.
+            known = self._frames.pop(key, new)
+            frame = known if known.is_equivalent(new) and len(known.forms) < KNOWN_FORMS else new
+            frame.forms.update(comparison.form for comparison in plain.comparisons)
+            # Inserted last, so that it is evicted last.
             self._frames[key] = frame
             if len(self._frames) > KNOWN_FRAMES:
                 self._frames.popitem(last=False)
 
 
 def _clause(plain: Plain, schema: Schema) -> Clause | None:
-    """The clause that comparisons say; None where one of them does not say it by its column's type alone."""
+    """The clause of the comparisons; None if a comparison's meaning does not follow from its column's type."""
     parts = []
-    for one in plain.comparisons:
-        column = schema.find(one.column)
-        if column is None or column.type.kind not in _COMPARED[one.kind]:
+    for comparison in plain.comparisons:
+        column = schema.find(comparison.column)
+        if column is None or column.type.kind not in _COMPARED[comparison.kind]:
             return None
-        parts.append(Within(column.name, intervals_of(one.op, column.type, one.value)))
+        parts.append(Within(column.name, intervals_of(comparison.op, column.type, comparison.value)))
     return clause_of(schema, AllOf(tuple(parts)))

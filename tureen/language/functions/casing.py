@@ -1,8 +1,8 @@
-"""upper, lower and initcap as Spark has them, written for DuckDB, which maps each character to one character.
+"""upper, lower and initcap with Spark's semantics, for DuckDB, which maps each character to one character.
 
-Spark maps some characters to several (ß to SS), knows characters that DuckDB does not yet know, and writes a
-Greek capital sigma at the end of a word in its final form. The first are replaced beforehand; on the others the
-query fails rather than answer wrongly. Plain ASCII, the usual case, takes none of this.
+Spark maps some characters to several (ß to SS), supports characters that DuckDB does not support yet, and maps a Greek
+capital sigma at the end of a word to its final form. The first are replaced beforehand; for the others the query
+fails instead of returning a wrong result. ASCII strings, the usual case, take a fast path.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ _NEW_TO_DUCKDB = (
 )
 
 
-def _template(name: str, before: str, refused: str) -> str:
+def _template(name: str, before: str, unsupported: str) -> str:
     """DuckDB SQL over `{0}`."""
     return (
         f"CASE WHEN strlen({{0}}) = length({{0}}) THEN {name}({{0}}) "
-        f"WHEN regexp_matches({{0}}, '[{refused}]') THEN error('{name} of a character it does not know') "
+        f"WHEN regexp_matches({{0}}, '[{unsupported}]') THEN error('{name} of a character it does not know') "
         f"ELSE {name}({before}) END"
     )
 
 
 def _replaced(text: str, characters: str, mapping: dict[str, str]) -> str:
-    for one in characters:
-        text = f"replace({text}, '{one}', '{mapping[one]}')"
+    for character in characters:
+        text = f"replace({text}, '{character}', '{mapping[character]}')"
     return text
 
 
-# Characters whose form at the start of a word is neither themselves nor their capital.
+# Characters whose title case is neither themselves nor their upper case.
 _TITLES = "ǄǅǆǇǈǉǊǋǌǱǲǳ\u10d0-\u10ff\u1c90-\u1cbfΣİ"
 
 
 def _initcap() -> str:
-    """Each word's first letter as a capital, the others small; only a blank ends a word."""
+    """The first letter of each word in upper case, the others in lower case; only a blank ends a word."""
     words = "string_split(lower({0}), ' ')"
     capital = "lambda _w: upper(left(_w, 1)) || substring(_w, 2)"
     return (
@@ -47,5 +47,6 @@ def _initcap() -> str:
 
 
 INITCAP = _initcap()
-UPPER = _template("upper", _replaced("{0}", _ONE_TO_MANY, {one: one.upper() for one in _ONE_TO_MANY}), _NEW_TO_DUCKDB)
+_UPPERCASE = {character: character.upper() for character in _ONE_TO_MANY}
+UPPER = _template("upper", _replaced("{0}", _ONE_TO_MANY, _UPPERCASE), _NEW_TO_DUCKDB)
 LOWER = _template("lower", _replaced("{0}", "İ", {"İ": "İ".lower()}), _NEW_TO_DUCKDB + "Σ")

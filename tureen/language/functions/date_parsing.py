@@ -1,13 +1,13 @@
-"""Dates and times read by a pattern: to_date and to_timestamp with a format, as Spark's formatter reads them.
+"""Dates and times parsed by a pattern: to_date and to_timestamp with a format, as in Spark.
 
-A pattern becomes a regular expression with a group for each field. What is not in the text is 1970-01-01 00:00:00.
+A pattern becomes a regular expression with a group for each field. Absent fields default to 1970-01-01 00:00:00.
 """
 
 from __future__ import annotations
 
 import re
 
-from tureen.language.functions.signatures import Refused, escaped
+from tureen.language.functions.signatures import UnsupportedCall, escaped
 
 _MONTHS = [
     "January",
@@ -23,11 +23,11 @@ _MONTHS = [
     "November",
     "December",
 ]
-# A letter of a pattern -> the field that it is, and what it looks like.
+# A letter of a pattern -> its field, and the regular expression of its values.
 _LETTERS = {
     "yyyy": ("y", "[0-9]{4}"), "yy": ("yy", "[0-9]{2}"),
     "MM": ("mo", "[0-9]{2}"), "M": ("mo", "[0-9]{1,19}"),
-    "MMM": ("mt", "|".join(one[:3] for one in _MONTHS)), "MMMM": ("mt", "|".join(_MONTHS)),
+    "MMM": ("mt", "|".join(month[:3] for month in _MONTHS)), "MMMM": ("mt", "|".join(_MONTHS)),
     "dd": ("d", "[0-9]{2}"), "d": ("d", "[0-9]{1,19}"),
     "HH": ("h", "[0-9]{2}"), "H": ("h", "[0-9]{1,19}"), "hh": ("hh", "[0-9]{2}"), "h": ("hh", "[0-9]{1,19}"),
     "mm": ("mi", "[0-9]{2}"), "m": ("mi", "[0-9]{1,19}"), "ss": ("s", "[0-9]{2}"), "s": ("s", "[0-9]{1,19}"),
@@ -40,47 +40,49 @@ _VARIABLE = frozenset({"M", "d", "H", "h", "m", "s"} | {"S" * count for count in
 
 
 def parse_sql(pattern: str, *, dated: bool) -> str:
-    """A template over `{0}`, a text, that gives a DATE or a TIMESTAMP and raises where the text is not of the form."""
+    """A template that converts the string `{0}` to a DATE or a TIMESTAMP, and raises if it does not match."""
     expression, fields = _read(pattern)
     names = ", ".join(f"'{name}'" for name in fields)
-    found = f"regexp_extract(\0, '^(?i:{expression})$', [{names}])"
+    parts = f"regexp_extract(\0, '^(?i:{expression})$', [{names}])"
     bad = "error('the text is not of the pattern')"
     timed = bool(set(fields) - _DAYS)
-    made = _moment(fields) if timed or not dated else _date(fields)
+    result = _moment(fields) if timed or not dated else _date(fields)
     if dated and timed:
-        made = f"CAST({made} AS DATE)"
-    checked = f"CASE WHEN regexp_matches(\0, '^(?i:{expression})$') THEN {made} ELSE {bad} END"
-    sql = f"CASE WHEN \0 IS NULL THEN NULL ELSE list_transform([{found}], lambda _p: {checked})[1] END"
+        result = f"CAST({result} AS DATE)"
+    checked = f"CASE WHEN regexp_matches(\0, '^(?i:{expression})$') THEN {result} ELSE {bad} END"
+    sql = f"CASE WHEN \0 IS NULL THEN NULL ELSE list_transform([{parts}], lambda _p: {checked})[1] END"
     return escaped(sql).replace("\0", "{0}")
 
 
 def _read(pattern: str) -> tuple[str, list[str]]:
     """The regular expression of a pattern, and its fields in their order."""
-    out, at, fields, before = "", 0, [], ""
+    out, at, fields, previous = "", 0, [], ""
     while at < len(pattern):
-        found = _PART.match(pattern, at)
-        piece = found.group() if found else pattern[at]
-        if found is None or "\0" in piece:
-            raise Refused(f"'{piece}' in a pattern is not supported", "put texts in single quotes")
-        if found.group(1) is None:
-            text = piece if found.group(2) is None else found.group(2).replace("''", "'") or "'"
-            out, before = out + _literal(text), ""
+        match = _PART.match(pattern, at)
+        piece = match.group() if match else pattern[at]
+        if match is None or "\0" in piece:
+            raise UnsupportedCall(f"'{piece}' in a pattern is not supported", "quote literal text with single quotes")
+        if match.group(1) is None:
+            text = piece if match.group(2) is None else match.group(2).replace("''", "'") or "'"
+            out, previous = out + _literal(text), ""
         else:
-            name, looks = _LETTERS.get(piece, ("", ""))
+            name, regex = _LETTERS.get(piece, ("", ""))
             if not name or name in fields:
-                said = "is there twice" if name else "is not supported"
-                raise Refused(f"'{piece}' in a pattern for reading {said}", f"letters are {', '.join(_LETTERS)}")
-            if before and (before in _VARIABLE or piece in _VARIABLE) and piece[0] != "a" and before != "a":
-                raise Refused(f"'{before}{piece}': where a number ends cannot be seen", "put a mark between them")
-            out, before = f"{out}({looks})", piece
+                message = f"duplicate '{piece}' in a pattern" if name else f"'{piece}' in a pattern is not supported"
+                raise UnsupportedCall(message, f"letters are {', '.join(_LETTERS)}")
+            if previous and (previous in _VARIABLE or piece in _VARIABLE) and piece[0] != "a" and previous != "a":
+                raise UnsupportedCall(
+                    f"'{previous}{piece}' in a pattern is ambiguous", "separate them by a literal character"
+                )
+            out, previous = f"{out}({regex})", piece
             fields.append(name)
-        at = found.end()
+        at = match.end()
     if not fields:
-        raise Refused("a pattern for reading has no letters", f"letters are {', '.join(_LETTERS)}")
+        raise UnsupportedCall("the pattern contains no letters", f"letters are {', '.join(_LETTERS)}")
     if ("hh" in fields) != ("ap" in fields) or {"h", "hh"} <= set(fields):
-        raise Refused("the hours of a pattern for reading are HH, or hh and a", "use HH")
+        raise UnsupportedCall("the hours of a pattern must be HH, or hh with a", "use HH")
     if {"y", "yy"} <= set(fields) or {"mo", "mt"} <= set(fields):
-        raise Refused("a pattern for reading has one year and one month", "leave one of them out")
+        raise UnsupportedCall("a pattern must have at most one year and one month", "remove one of them")
     return out, fields
 
 
@@ -99,7 +101,7 @@ def _date(fields: list[str]) -> str:
         year = "2000 + CAST(_p.yy AS BIGINT)"
     month = _number(fields, "mo", 1)
     if "mt" in fields:
-        names = ", ".join(f"'{one[:3].lower()}'" for one in _MONTHS)
+        names = ", ".join(f"'{name[:3].lower()}'" for name in _MONTHS)
         month = f"list_position([{names}], left(lower(_p.mt), 3))"
     return f"make_date({year}, {month}, {_number(fields, 'd', 1)})"
 

@@ -1,6 +1,6 @@
-"""A FLOAT or DOUBLE as Java writes it: the shortest digits that are read back as the same number, as 1.0E10 or 0.001.
+"""FLOAT and DOUBLE as strings, as Java formats them: the shortest digits that round-trip, as 1.0E10 or 0.001.
 
-This is what Java does since version 19 (JDK-4511638); before, it wrote a digit too many for some numbers.
+Java does so since version 19 (JDK-4511638); earlier versions wrote a digit too many for some numbers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _DIGITS = f"trim(replace(regexp_replace({_SHORT}, '-|e.*', '', 'g'), '.', ''), '
 
 
 def float_text(single: bool) -> str:
-    """The SQL over `{0}`, of a FLOAT or of a DOUBLE."""
+    """A template that formats `{0}`, a FLOAT or a DOUBLE."""
     name = "FLOAT" if single else "DOUBLE"
     sign = "CASE WHEN {0} < 0 THEN '-' ELSE '' END"
     plain = _shorter(single, "rtrim(CAST(CAST(%s AS DECIMAL(38,20)) AS VARCHAR), '0')")
@@ -21,21 +21,21 @@ def float_text(single: bool) -> str:
         f"CASE WHEN isnan({{0}}) THEN 'NaN' WHEN isinf({{0}}) THEN {sign} || 'Infinity' "
         f"WHEN {{0}} = 0 OR (abs({{0}}) >= CAST('0.001' AS {name}) AND abs({{0}}) < 10000000) "
         f"THEN CASE {plain} ELSE {_SHORT} END {exponent} "
-        f"WHEN contains({_SHORT}, 'e') THEN CASE {_SHORT} {_least(single)} ELSE {_exponent(_SHORT)} END "
+        f"WHEN contains({_SHORT}, 'e') THEN CASE {_SHORT} {_smallest(single)} ELSE {_exponent(_SHORT)} END "
         f"ELSE {sign} || {_moved()} END"
     )
 
 
-def _shorter(single: bool, then: str) -> str:
-    """Where fewer digits than DuckDB's are read back as the same number, what is made of them.
+def _shorter(single: bool, result: str) -> str:
+    """WHEN branches for numbers that round-trip with fewer digits than DuckDB writes.
 
-    DuckDB overlooks a text at the very edge of those that are read back as the number; and of two that are equally
-    near it takes neither, but a longer one. Fewer digits than these are always exact.
+    DuckDB misses a string at the very edge of the interval that rounds to the number, and of two equally near strings
+    it takes neither but a longer one. Below these numbers of digits DuckDB is always exact.
     """
     name, counts = ("FLOAT", (7, 8, 9)) if single else ("DOUBLE", (16, 17))
     texts = {count: f"printf('%.{count - 1}e', CAST({{0}} AS DOUBLE))" for count in counts}
     return " ".join(
-        f"WHEN length({_DIGITS}) > {count} AND CAST({text} AS {name}) = {{0}} THEN {then.replace('%s', text)}"
+        f"WHEN length({_DIGITS}) > {count} AND CAST({text} AS {name}) = {{0}} THEN {result.replace('%s', text)}"
         for count, text in texts.items()
     )
 
@@ -55,8 +55,8 @@ def _moved() -> str:
     return f"{mantissa} || 'E' || CASE WHEN abs({{0}}) >= 1 THEN {whole} ELSE -{zeros} END"
 
 
-def _least(single: bool) -> str:
-    """The least numbers, which Java writes with two digits though one would do."""
+def _smallest(single: bool) -> str:
+    """WHEN branches for the smallest numbers, which Java formats with two digits although one would suffice."""
     bits = 149 if single else 1074
     least = 45 if single else 324
     whens = []

@@ -1,4 +1,4 @@
-"""What a function is: the arguments it takes, the type it gives, and its DuckDB SQL."""
+"""Signatures of functions: parameters, result type and DuckDB SQL."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tureen.schema import INTEGRAL, NUMERIC, SCALARS, Kind, Type
 Args = tuple[Expr, ...]
 
 
-class Refused(Exception):
-    """A call that is not taken: what is wrong with it, and what to write instead."""
+class UnsupportedCall(Exception):
+    """A call with unsupported arguments; the hint says what to write instead."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -22,7 +22,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """A parameter: the kinds it takes, and the type that it brings them to; None leaves each as it is."""
+    """A parameter: the kinds it accepts, and the type arguments are cast to; None for no cast."""
 
     kinds: frozenset[Kind]
     to: Type | Callable[[Type], Type] | None
@@ -30,7 +30,7 @@ class Param:
     constant: bool = False
 
     def target(self, arg: Expr) -> Type | None:
-        """The type that an argument is brought to; None where it is not taken."""
+        """The type that an argument is cast to; None if it is not accepted."""
         if self.constant and not isinstance(arg, Const):
             return None
         if isinstance(arg, Const) and arg.type is None:
@@ -44,10 +44,10 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One function.
+    """A scalar function.
 
-    In its SQL `{0}` is the first argument. `defaults` are the last arguments where they are left out. A `strict`
-    function is NULL where one of its arguments is, whatever its SQL would say; `raises` is whether it can raise.
+    In its SQL `{0}` is the first argument. `defaults` are the values of trailing arguments that are omitted. A `strict`
+    function returns NULL if any argument is NULL, whatever its SQL returns; `raises` is whether it can raise.
     """
 
     params: tuple[Param, ...]
@@ -66,26 +66,26 @@ class Function:
         text = self.sql if isinstance(self.sql, str) else self.sql(args)
         if not self.strict:
             return text
-        missing = " OR ".join(f"{{{i}}} IS NULL" for i in range(len(args)))
-        return f"CASE WHEN {missing} THEN NULL ELSE {text} END"
+        any_null = " OR ".join(f"{{{i}}} IS NULL" for i in range(len(args)))
+        return f"CASE WHEN {any_null} THEN NULL ELSE {text} END"
 
 
 def only(*kinds: Kind) -> Param:
-    """A parameter of one of some kinds, taken as it is."""
+    """A parameter of certain kinds, without a cast."""
     return Param(frozenset(kinds), None, Type(kinds[0]))
 
 
-def constant(one: Type) -> Param:
-    """A constant of one type."""
-    return Param(frozenset({one.kind}), one, one, constant=True)
+def constant(type_: Type) -> Param:
+    """A parameter that must be a constant of a type."""
+    return Param(frozenset({type_.kind}), type_, type_, constant=True)
 
 
-def const(value: int | float | str, one: Type) -> Const:
-    """A constant that was not written."""
-    return Const(value, one, 0)
+def const(value: int | float | str, type_: Type) -> Const:
+    """A constant that is not in the text."""
+    return Const(value, type_, 0)
 
 
-# Spark casts any value to a STRING where a text is asked for.
+# Spark casts any argument of a string function to STRING.
 text = Param(frozenset(SCALARS), STRING, STRING)
 boolean_or_whole = Param(INTEGRAL | {Kind.BOOLEAN}, BIGINT, BIGINT)
 number = Param(NUMERIC, None, DOUBLE)
@@ -105,5 +105,5 @@ def same(args: Args) -> Type:
 
 
 def escaped(sql: str) -> str:
-    """A piece of SQL that has no arguments in it, though it may have braces."""
+    """SQL without arguments, with its braces escaped for a template."""
     return sql.replace("{", "{{").replace("}", "}}")

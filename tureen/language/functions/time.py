@@ -1,4 +1,4 @@
-"""Functions of dates and times. An instant is a TIMESTAMP in UTC, and so are its hour and its day."""
+"""Date and time functions. All timestamps, and the fields taken from them, are in UTC."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tureen.language.functions.signatures import (
     Args,
     Function,
     Param,
-    Refused,
+    UnsupportedCall,
     bigint,
     const,
     constant,
@@ -23,7 +23,7 @@ _SECONDS = Type(Kind.DECIMAL, 16, 6)
 _FRACTION = Type(Kind.DECIMAL, 8, 6)
 _seconds = Param(NUMERIC, _SECONDS, _SECONDS)
 
-# Spark's names for what a date or a time is cut to -> DuckDB's.
+# Spark's names of the units of trunc and date_trunc -> DuckDB's.
 _DATE_UNITS = {
     "YEAR": "year", "YYYY": "year", "YY": "year", "QUARTER": "quarter", "MONTH": "month", "MM": "month",
     "MON": "month", "WEEK": "week",
@@ -36,10 +36,10 @@ _DAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SU
 
 
 def _word(args: Args, at: int) -> str | None:
-    """A constant text."""
-    found = args[at]
-    assert isinstance(found, Const)
-    return None if found.value is None else str(found.value)
+    """The value of a constant string."""
+    argument = args[at]
+    assert isinstance(argument, Const)
+    return None if argument.value is None else str(argument.value)
 
 
 def _date_trunc(args: Args) -> str:
@@ -59,7 +59,7 @@ def _next_day(args: Args) -> str:
     for i, day in enumerate(_DAYS):
         if word.upper() in (day, day[:2], day[:3]):
             return f"{{0}} + CAST(({i} - isodow({{0}}) + 7) % 7 + 1 AS INTEGER)"
-    raise Refused(f"'{word}' is not a day of the week", "such as 'MONDAY'")
+    raise UnsupportedCall(f"'{word}' is not a day of the week", "such as 'MONDAY'")
 
 
 def _date_format(args: Args) -> str:
@@ -76,8 +76,8 @@ def _floor(unit: int) -> str:
     return f"({micros} - (({micros} % {unit}) + {unit}) % {unit}) // {unit}"
 
 
-def _days_of(one: str) -> Function:
-    return Function((date,), INT, one)
+def _date_field(sql: str) -> Function:
+    return Function((date,), INT, sql)
 
 
 _FROM_SECONDS = "make_timestamp({0} * CAST(1000000 AS BIGINT))"
@@ -117,7 +117,7 @@ _MONTHS_IN = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 def _unit(args: Args) -> str:
     unit = (_word(args, 0) or "").upper()
     if unit not in _MICROS and unit not in _MONTHS_IN:
-        raise Refused(f"'{unit}' is not a unit", f"units are {', '.join([*_MICROS, *_MONTHS_IN])}")
+        raise UnsupportedCall(f"'{unit}' is not a unit of time", f"units are {', '.join([*_MICROS, *_MONTHS_IN])}")
     return unit
 
 
@@ -129,11 +129,11 @@ def _timestampadd(args: Args) -> str:
 
 
 def _timestampdiff(args: Args) -> str:
-    """How many whole units lie between two instants."""
+    """The number of whole units between two instants."""
     unit = _unit(args)
     if unit in _MICROS:
         return f"(epoch_us({{2}}) - epoch_us({{1}})) // {_MICROS[unit]}"
-    # A day that is not whole does not count; nor does a month whose day is not reached.
+    # A partial day does not count, nor does a month whose day is not reached.
     clock = "(epoch_us({%d}) - epoch_us(date_trunc('day', {%d})))"
     early, late = clock % (1, 1), clock % (2, 2)
     start, day = "CAST({1} AS DATE)", "CAST({2} AS DATE)"
@@ -141,19 +141,19 @@ def _timestampdiff(args: Args) -> str:
         f"({day} + CASE WHEN {day} > {start} AND {late} < {early} THEN -1 "
         f"WHEN {day} < {start} AND {late} > {early} THEN 1 ELSE 0 END)"
     )
-    first, last = (f"((year({one}) * 12 + month({one})) * 32 + day({one}))" for one in (start, end))
+    first, last = (f"((year({at}) * 12 + month({at})) * 32 + day({at}))" for at in (start, end))
     return f"({last} - {first}) // 32 // {_MONTHS_IN[unit]}"
 
 
 TIMES: dict[str, Function] = {
-    "year": _days_of("year({0})"),
-    "quarter": _days_of("quarter({0})"),
-    "month": _days_of("month({0})"),
-    "day": _days_of("day({0})"),
-    "dayofweek": _days_of("dayofweek({0}) + 1"),
-    "weekday": _days_of("isodow({0}) - 1"),
-    "dayofyear": _days_of("dayofyear({0})"),
-    "weekofyear": _days_of("weekofyear({0})"),
+    "year": _date_field("year({0})"),
+    "quarter": _date_field("quarter({0})"),
+    "month": _date_field("month({0})"),
+    "day": _date_field("day({0})"),
+    "dayofweek": _date_field("dayofweek({0}) + 1"),
+    "weekday": _date_field("isodow({0}) - 1"),
+    "dayofyear": _date_field("dayofyear({0})"),
+    "weekofyear": _date_field("weekofyear({0})"),
     "hour": Function((timestamp,), INT, "hour({0})"),
     "minute": Function((timestamp,), INT, "minute({0})"),
     "second": Function((timestamp,), INT, "second({0})"),
@@ -172,7 +172,7 @@ TIMES: dict[str, Function] = {
     "from_unixtime": Function(
         (bigint, constant(STRING)), STRING, _from_unixtime, (const("yyyy-MM-dd HH:mm:ss", STRING),), raises=True
     ),
-    # This one is cut off, and the next rounded down.
+    # unix_timestamp truncates, unix_seconds rounds down.
     "unix_timestamp": Function((timestamp,), BIGINT, "epoch_us({0}) // 1000000"),
     "unix_seconds": Function((instant,), BIGINT, _floor(1_000_000)),
     "unix_millis": Function((instant,), BIGINT, _floor(1_000)),
@@ -192,19 +192,19 @@ TIMES: dict[str, Function] = {
 
 
 def _fields() -> dict[str, Function]:
-    """What extract takes from a time, by all its names in Spark."""
+    """The fields of EXTRACT, by all their names in Spark."""
     names = {
         "year": "YEAR Y YEARS YR YRS", "quarter": "QUARTER QTR", "month": "MONTH MON MONS MONTHS",
         "weekofyear": "WEEK W WEEKS", "day": "DAY D DAYS", "dayofweek": "DAYOFWEEK DOW", "dayofyear": "DOY",
         "hour": "HOUR H HOURS HR HRS", "minute": "MINUTE M MIN MINS MINUTES",
     }  # fmt: skip
-    found = {word: TIMES[name] for name, words in names.items() for word in words.split()}
-    found["YEAROFWEEK"] = _days_of("isoyear({0})")
-    found["DAYOFWEEK_ISO"] = found["DOW_ISO"] = _days_of("isodow({0})")
+    fields = {word: TIMES[name] for name, words in names.items() for word in words.split()}
+    fields["YEAROFWEEK"] = _date_field("isoyear({0})")
+    fields["DAYOFWEEK_ISO"] = fields["DOW_ISO"] = _date_field("isodow({0})")
     fraction = "CAST(microsecond({0}) AS DECIMAL(8,0)) * CAST('0.000001' AS DECIMAL(6,6))"
     for word in ("SECOND", "S", "SEC", "SECONDS", "SECS"):
-        found[word] = Function((timestamp,), _FRACTION, fraction)
-    return found
+        fields[word] = Function((timestamp,), _FRACTION, fraction)
+    return fields
 
 
 FIELDS = _fields()

@@ -1,4 +1,4 @@
-"""Time zones: from_utc_timestamp and to_utc_timestamp with a zone that is written out."""
+"""Time zones: from_utc_timestamp and to_utc_timestamp with a constant zone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 from zoneinfo import available_timezones
 
 from tureen.errors import nearest
-from tureen.language.functions.signatures import Refused
+from tureen.language.functions.signatures import UnsupportedCall
 
 _OFFSET = re.compile(r"(?:UTC|GMT)?([+-])([01]?\d):([0-5]\d)", re.ASCII)
 _DAY = "to_microseconds(86400000000)"
@@ -19,15 +19,15 @@ def _names() -> frozenset[str]:
 
 
 def from_utc_sql(zone: str | None) -> str:
-    """A template over `{0}`: what a clock in the zone shows at that instant, as an instant in UTC."""
+    """A template over `{0}`: the local time of an instant in the zone, as a timestamp in UTC."""
     return "NULL" if zone is None else _local("{0}", zone)
 
 
 def to_utc_sql(zone: str | None) -> str:
-    """A template over `{0}`: the instant at which a clock in the zone shows that time.
+    """A template over `{0}`: the instant of a local time in the zone.
 
-    Where the clock shows it twice, Java takes the first, and where never, it goes on from the time before: both mean
-    the offset that was in force a day before.
+    Of an ambiguous local time, Java takes the earlier instant; a skipped local time it shifts forward. Both amount to
+    the offset that was in force a day earlier.
     """
     if zone is None:
         return "NULL"
@@ -40,14 +40,14 @@ def to_utc_sql(zone: str | None) -> str:
     )
 
 
-def _local(moment: str, zone: str) -> str:
+def _local(timestamp: str, zone: str) -> str:
     offset = _OFFSET.fullmatch(zone)
     if offset is not None:
         sign, hours, minutes = offset.groups()
         micros = (int(hours) * 60 + int(minutes)) * 60_000_000 * (-1 if sign == "-" else 1)
-        return f"({moment} + to_microseconds({micros}))"
+        return f"({timestamp} + to_microseconds({micros}))"
     if zone not in _names():
-        raise Refused(
+        raise UnsupportedCall(
             f"unknown time zone '{zone}'", nearest(zone, sorted(_names())) or "such as 'Europe/Berlin' or '+01:00'"
         )
-    return f"timezone('{zone}', timezone('UTC', {moment}))"
+    return f"timezone('{zone}', timezone('UTC', {timestamp}))"

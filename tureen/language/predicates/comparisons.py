@@ -15,11 +15,11 @@ from tureen.predicate import EVERYTHING, NEVER, Compare, Interval, Key, Predicat
 from tureen.schema import FRACTIONAL, INTEGRAL, Column, Kind, Type
 
 FLIPPED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
-"""What a comparison is with its sides exchanged."""
+"""The operator of a comparison with its sides exchanged."""
 
 
 def column_with_constant(op: str, left: Expr, right: Expr) -> Predicate | None:
-    """`column op constant` as intervals of the column's keys; None where it is not that."""
+    """`column op constant` as intervals of the column's keys; None for any other expression."""
     if not isinstance(right, Const):
         return None
     if right.value is None:
@@ -29,7 +29,7 @@ def column_with_constant(op: str, left: Expr, right: Expr) -> Predicate | None:
 
 
 def column_in(left: Expr, keys: Iterable[Key]) -> Within | None:
-    """`column IN (constants)` as the intervals of each, in ascending order; None where it is not that."""
+    """`column IN (constants)` as the intervals of the constants, in ascending order; None for any other expression."""
     side = _cast_column(left)
     if side is None:
         return None
@@ -37,20 +37,20 @@ def column_in(left: Expr, keys: Iterable[Key]) -> Within | None:
     if not domain_of(column.type).discrete:
         return Within(column.name, tuple(Interval(key, key) for key in sorted(set(keys))))
     if not casts:
-        return Within(column.name, tuple(_stretches({int(key) for key in keys})))
-    return Within(column.name, tuple(one for key in keys for one in _intervals("=", column.type, casts, key)))
+        return Within(column.name, tuple(_merged_points({int(key) for key in keys})))
+    return Within(column.name, tuple(interval for key in keys for interval in _intervals("=", column.type, casts, key)))
 
 
-def _stretches(keys: set[int]) -> Iterator[Interval]:
-    """Whole numbers as intervals, of which neighbours are one."""
-    # A key whose neighbour below is not there begins one; one whose neighbour above is not there ends it.
+def _merged_points(keys: set[int]) -> Iterator[Interval]:
+    """Integers as intervals; consecutive integers are one interval."""
+    # A key without its predecessor starts an interval, a key without its successor ends it.
     starts = sorted(key for key in keys if key - 1 not in keys)
     ends = sorted(key for key in keys if key + 1 not in keys)
     return map(Interval, starts, ends)
 
 
 def _cast_column(expr: Expr) -> tuple[Column, list[Type]] | None:
-    """A column, and the casts around it that keep every value; None where it is not that."""
+    """A column, and the casts around it that keep every value; None for any other expression."""
     casts: list[Type] = []
     while isinstance(expr, Call) and expr.op == "cast":
         casts.insert(0, expr.type)
@@ -66,16 +66,16 @@ def _cast_column(expr: Expr) -> tuple[Column, list[Type]] | None:
 
 
 def intervals_of(op: str, column: Type, key: Key) -> tuple[Interval, ...]:
-    """The keys of a column for which `column op key` holds, where they are compared in the column's own type.
+    """The keys of a column for which `column op key` holds, compared in the column's own type.
 
-    A whole number is taken for the DOUBLE that it is where the column is one.
+    An integer is converted to DOUBLE if the column is one.
     """
     return _intervals(op, column, [], float(key) if column.kind is Kind.DOUBLE else key)
 
 
 def _intervals(op: str, column: Type, casts: list[Type], constant: Key) -> tuple[Interval, ...]:
     if not domain_of(column).discrete:
-        # FLOAT is compared as the DOUBLE it is; STRING has no casts.
+        # FLOAT is compared as DOUBLE, which keeps every value; STRING has no casts.
         return _between_keys(op, constant)
     low, high = _boundary(column, casts, constant)
     below, above = Interval(None, low, False, True), Interval(high)
@@ -102,16 +102,16 @@ def _between_keys(op: str, key: Key) -> tuple[Interval, ...]:
 
 
 def _boundary(column: Type, casts: list[Type], constant: Key) -> tuple[int, int]:
-    """The first key whose cast is not below the constant, and the first whose cast is above it."""
+    """The first key whose cast is not less than the constant, and the first whose cast is greater."""
     domain = domain_of(column)
     assert isinstance(domain.least, int)
     assert isinstance(domain.greatest, int)
     if not casts:
         assert isinstance(constant, int)
         return constant, constant + 1
-    goal = sort_key(constant)
+    rank = _rank(constant)
 
-    def image(key: int) -> tuple[bool, Key]:
+    def cast_rank(key: int) -> tuple[bool, Key]:
         value: Key = key
         source = column
         for target in casts:
@@ -119,15 +119,20 @@ def _boundary(column: Type, casts: list[Type], constant: Key) -> tuple[int, int]
             source = target
         return sort_key(value)
 
-    first = _first(domain.least, domain.greatest + 1, lambda key: image(key) >= goal)
-    return first, _first(first, domain.greatest + 1, lambda key: image(key) > goal)
+    first = _first(domain.least, domain.greatest + 1, lambda key: cast_rank(key) >= rank)
+    return first, _first(first, domain.greatest + 1, lambda key: cast_rank(key) > rank)
 
 
-def _first(low: int, high: int, reached: Callable[[int], bool]) -> int:
-    """The least key from low to high that reaches the goal, by halving; high where none does."""
+def _rank(key: Key) -> tuple[bool, Key]:
+    """A sort key with NaN greater than all numbers."""
+    return (True, 0) if key != key else (False, key)
+
+
+def _first(low: int, high: int, holds: Callable[[int], bool]) -> int:
+    """The least key in [low, high) for which a monotonic condition holds, by bisection; high if there is none."""
     while low < high:
         middle = (low + high) // 2
-        if reached(middle):
+        if holds(middle):
             high = middle
         else:
             low = middle + 1
@@ -136,7 +141,7 @@ def _first(low: int, high: int, reached: Callable[[int], bool]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """A column, in the type it is compared in, with what is added to it."""
+    """A side of a comparison: a column plus an offset. `limit` is the bits of the type of the sum."""
 
     column: Column
     offset: int | float = 0
@@ -144,26 +149,26 @@ class _Side:
 
 
 def column_with_column(op: str, left: Expr, right: Expr) -> Predicate | None:
-    """`column op column + offset`; None where it is not that."""
-    ours, theirs = _side(left), _side(right)
-    if ours is None or theirs is None or (ours.offset and theirs.offset):
+    """`column op column + offset`; None for any other expression."""
+    first, second = _side(left), _side(right)
+    if first is None or second is None or (first.offset and second.offset):
         return None
-    if ours.offset or (not theirs.offset and ours.column.name > theirs.column.name):
-        ours, theirs, op = theirs, ours, FLIPPED[op]
+    if first.offset or (not second.offset and first.column.name > second.column.name):
+        first, second, op = second, first, FLIPPED[op]
     assert left.type is not None
-    domain = _domain(left.type, ours.column.type, theirs.column.type)
+    domain = _domain(left.type, first.column.type, second.column.type)
     if domain is None:
         return None
-    if ours.column.name == theirs.column.name and not theirs.offset:
-        name = ours.column.name
+    if first.column.name == second.column.name and not second.offset:
+        name = first.column.name
         return Within(name, (EVERYTHING,) if op in ("=", "<=", ">=") else ())
-    if domain in ("decimal", "string") and theirs.offset:
+    if domain in ("decimal", "string") and second.offset:
         return None
-    return Compare(ours.column.name, op, theirs.column.name, theirs.offset, domain, theirs.limit)
+    return Compare(first.column.name, op, second.column.name, second.offset, domain, second.limit)
 
 
 def _domain(compared: Type, left: Type, right: Type) -> str | None:
-    """How two columns are compared, where one of the plain ways is exact."""
+    """The domain in which comparing two columns is exact; None if there is none."""
     kinds = {left.kind, right.kind}
     if kinds <= INTEGRAL and compared.kind in INTEGRAL:
         return "int"
@@ -174,7 +179,7 @@ def _domain(compared: Type, left: Type, right: Type) -> str | None:
     if compared.kind in FRACTIONAL:
         return "double"
     if compared.kind is Kind.DECIMAL:
-        exact = all(compared.scale >= as_decimal(one).scale for one in (left, right))
+        exact = all(compared.scale >= as_decimal(type_).scale for type_ in (left, right))
         return "decimal" if exact else None
     return None
 
@@ -185,10 +190,10 @@ def _side(expr: Expr) -> _Side | None:
         if inner.type is None or not keeps_every_value(inner.type, expr.type):
             return None
         if isinstance(inner, Call) and inner.op == "cast":
-            # One cast is what the domains mean; a second may have rounded on the way.
+            # The domains account for one cast; the inner of two may round.
             return None
         side = _side(inner)
-        # A sum keeps its meaning as a wider integer only.
+        # A cast of a sum is exact only to a wider integer.
         return side if side is None or not side.offset or expr.type.kind in INTEGRAL else None
     if isinstance(expr, Ref):
         return _Side(expr.column)

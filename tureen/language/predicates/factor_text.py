@@ -1,4 +1,4 @@
-"""Factors as people read them: SQL conditions, with constants as they are written and not as they are compared."""
+"""Factors as SQL conditions for people to read: constants are shown as literals instead of as keys."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from tureen.language.moments import day_text, moment_text
-from tureen.language.spelling import spell
+from tureen.language.spelling import sql_literal
 from tureen.predicate import AllOf, AnyOf, Compare, Interval, IsNull, Key, Like, Opaque, Predicate, Within
 from tureen.schema import Kind, Schema, Type
 
@@ -30,11 +30,11 @@ def factor_text(factor: Predicate, schema: Schema) -> str:
         case IsNull(column):
             return f"{column} IS NULL"
         case Like(column, pattern, escape, negated):
-            told = "" if escape == "\\" else f" ESCAPE {spell(escape, _TEXT)}"
-            return f"{column} {'NOT ' if negated else ''}LIKE {spell(pattern, _TEXT)}{told}"
+            escape_clause = "" if escape == "\\" else f" ESCAPE {sql_literal(escape, _TEXT)}"
+            return f"{column} {'NOT ' if negated else ''}LIKE {sql_literal(pattern, _TEXT)}{escape_clause}"
         case Compare(left, op, right, offset):
-            more = f" {'-' if offset < 0 else '+'} {abs(offset)}" if offset else ""
-            return f"{left} {op} {right}{more}"
+            offset_text = f" {'-' if offset < 0 else '+'} {abs(offset)}" if offset else ""
+            return f"{left} {op} {right}{offset_text}"
         case Opaque(sql):
             return sql
         case AllOf(parts):
@@ -49,10 +49,10 @@ def _part(part: Predicate, schema: Schema) -> str:
 
 
 def _within(column: str, intervals: tuple[Interval, ...], constant: Callable[[Key], str]) -> str:
-    points = [one.low for one in intervals if one.low is not None and _is_point(one)]
+    points = [interval.low for interval in intervals if interval.low is not None and _is_point(interval)]
     if len(intervals) > 1 and len(points) == len(intervals):
         return f"{column} IN ({', '.join(map(constant, points))})"
-    return " OR ".join(_interval(column, one, constant) for one in intervals) or "FALSE"
+    return " OR ".join(_interval(column, interval, constant) for interval in intervals) or "FALSE"
 
 
 def _is_point(interval: Interval) -> bool:
@@ -77,13 +77,13 @@ def _interval(column: str, interval: Interval, constant: Callable[[Key], str]) -
 
 
 def _constants(schema: Schema, name: str) -> Callable[[Key], str]:
-    """How the constants of a column are written."""
+    """A function that formats the constants of a column."""
     column = schema.find(name)
     match column.type if column is not None else None:
         case Type(kind=Kind.FLOAT | Kind.DOUBLE):
             return lambda key: str(key).replace("nan", "NaN").replace("inf", "Infinity")
         case Type(kind=Kind.STRING):
-            return lambda key: spell(key, _TEXT)
+            return lambda key: sql_literal(key, _TEXT)
         case Type(kind=Kind.BOOLEAN):
             return lambda key: "TRUE" if key else "FALSE"
         case Type(kind=Kind.DATE):

@@ -1,4 +1,4 @@
-"""From the bound tree to predicates: NOT pushed to the leaves, so that only TRUE matters."""
+"""Predicates from bound conditions: NOT is pushed to the leaves, so that only TRUE matters."""
 
 from __future__ import annotations
 
@@ -27,48 +27,48 @@ NEGATED = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 def holds(schema: Schema, expr: Expr) -> Predicate:
-    """What is true where the condition is TRUE."""
+    """The predicate that holds where a condition is TRUE."""
     return _outcome(schema, expr, True)
 
 
-def _outcome(schema: Schema, expr: Expr, wanted: bool) -> Predicate:
-    """What is true where the condition is TRUE, or where it is FALSE."""
+def _outcome(schema: Schema, expr: Expr, truth: bool) -> Predicate:
+    """The predicate that holds where a condition has a truth value, TRUE or FALSE."""
     if isinstance(expr, Const):
-        return ALWAYS if expr.value is not None and bool(expr.value) is wanted else NEVER
+        return ALWAYS if expr.value is not None and bool(expr.value) is truth else NEVER
     if isinstance(expr, Ref):
-        return Within(expr.column.name, (Interval(int(wanted), int(wanted)),))
+        return Within(expr.column.name, (Interval(int(truth), int(truth)),))
     assert isinstance(expr, Call)
     match expr.op:
         case "and" | "or":
-            parts = tuple(_outcome(schema, one, wanted) for one in expr.args)
-            return AllOf(parts) if (expr.op == "and") is wanted else AnyOf(parts)
+            parts = tuple(_outcome(schema, arg, truth) for arg in expr.args)
+            return AllOf(parts) if (expr.op == "and") is truth else AnyOf(parts)
         case "not":
-            return _outcome(schema, expr.args[0], not wanted)
+            return _outcome(schema, expr.args[0], not truth)
         case "istrue" | "isfalse":
             inner = _outcome(schema, expr.args[0], expr.op == "istrue")
-            return inner if wanted else otherwise(schema, inner)
+            return inner if truth else otherwise(schema, inner)
         case "isnull":
-            return _is_null(schema, expr, wanted)
+            return _is_null(schema, expr, truth)
         case "<=>":
-            return _null_safe(schema, expr, wanted)
+            return _null_safe(schema, expr, truth)
         case "in":
-            return _in(schema, expr, wanted)
+            return _in(schema, expr, truth)
         case "like":
-            return _like(expr, wanted)
+            return _like(expr, truth)
         case "=" | "<>" | "<" | "<=" | ">" | ">=":
-            op = expr.op if wanted else NEGATED[expr.op]
+            op = expr.op if truth else NEGATED[expr.op]
             return _compare(Call(op, expr.args, BOOLEAN, expr.at))
-    return _opaque(expr, wanted)
+    return _opaque(expr, truth)
 
 
-def _opaque(expr: Expr, wanted: bool = True) -> Predicate:
+def _opaque(expr: Expr, truth: bool = True) -> Predicate:
     """A condition that only DuckDB can evaluate."""
     text = render(expr)
-    return Opaque(text if wanted else f"(NOT {text})", columns_in(expr))
+    return Opaque(text if truth else f"(NOT {text})", columns_in(expr))
 
 
 def otherwise(schema: Schema, predicate: Predicate) -> Predicate:
-    """What is true where a predicate does not hold, be it FALSE or NULL."""
+    """The predicate that holds where another does not, be it FALSE or NULL."""
     match predicate:
         case AllOf(parts):
             return AnyOf(tuple(otherwise(schema, part) for part in parts))
@@ -90,63 +90,63 @@ def otherwise(schema: Schema, predicate: Predicate) -> Predicate:
             return Opaque(f"({sql} IS NOT TRUE)", columns)
 
 
-def _is_null(schema: Schema, call: Call, wanted: bool) -> Predicate:
+def _is_null(schema: Schema, call: Call, truth: bool) -> Predicate:
     inner = call.args[0]
     if isinstance(inner, Ref):
-        return IsNull(inner.column.name) if wanted else Within(inner.column.name, (EVERYTHING,))
+        return IsNull(inner.column.name) if truth else Within(inner.column.name, (EVERYTHING,))
     if inner.type == BOOLEAN and isinstance(inner, Call) and inner.op in ("and", "or", "not"):
         # It is NULL where it is neither TRUE nor FALSE.
-        known = AnyOf((_outcome(schema, inner, True), _outcome(schema, inner, False)))
-        return otherwise(schema, known) if wanted else known
-    return _opaque(call, wanted)
+        not_null = AnyOf((_outcome(schema, inner, True), _outcome(schema, inner, False)))
+        return otherwise(schema, not_null) if truth else not_null
+    return _opaque(call, truth)
 
 
-def _null_safe(schema: Schema, call: Call, wanted: bool) -> Predicate:
+def _null_safe(schema: Schema, call: Call, truth: bool) -> Predicate:
     left, right = call.args
     if isinstance(left, Const):
         left, right = right, left
     if not isinstance(right, Const):
-        return _opaque(call, wanted)
+        return _opaque(call, truth)
     if right.value is None:
-        return _is_null(schema, Call("isnull", (left,), BOOLEAN, call.at), wanted)
+        return _is_null(schema, Call("isnull", (left,), BOOLEAN, call.at), truth)
     same = _compare(Call("=", (left, right), BOOLEAN, call.at))
-    return same if wanted else otherwise(schema, same)
+    return same if truth else otherwise(schema, same)
 
 
-def _in(schema: Schema, call: Call, wanted: bool) -> Predicate:
+def _in(schema: Schema, call: Call, truth: bool) -> Predicate:
     value, items = call.args[0], call.args[1:]
-    keys = [one.value for one in items if isinstance(one, Const) and one.value is not None]
-    if not wanted and len(keys) < len(items):
+    keys = [item.value for item in items if isinstance(item, Const) and item.value is not None]
+    if not truth and len(keys) < len(items):
         return NEVER
     within = column_in(value, keys)
     if within is None:
-        return _opaque(call, wanted)
-    if wanted:
+        return _opaque(call, truth)
+    if truth:
         return within
     column = schema.find(within.column)
     assert column is not None
     return Within(within.column, complement(domain_of(column.type), normal(domain_of(column.type), within.intervals)))
 
 
-def _like(call: Call, wanted: bool) -> Predicate:
+def _like(call: Call, truth: bool) -> Predicate:
     value = call.args[0]
     if not isinstance(value, Ref):
-        return _opaque(call, wanted)
+        return _opaque(call, truth)
     name, prefix = value.column.name, plain_prefix(call.extra)
     if prefix is None:
-        return Like(name, call.extra, "\\", not wanted)
+        return Like(name, call.extra, "\\", not truth)
     text, open_ended = prefix
-    found = (prefix_interval(text) if open_ended else Interval(text, text),)
-    return Within(name, found if wanted else complement(domain_of(value.type), found))
+    intervals = (prefix_interval(text) if open_ended else Interval(text, text),)
+    return Within(name, intervals if truth else complement(domain_of(value.type), intervals))
 
 
 def _compare(call: Call) -> Predicate:
     left, right = call.args
-    found: Predicate | None
+    predicate: Predicate | None
     if isinstance(right, Const):
-        found = column_with_constant(call.op, left, right)
+        predicate = column_with_constant(call.op, left, right)
     elif isinstance(left, Const):
-        found = column_with_constant(FLIPPED[call.op], right, left)
+        predicate = column_with_constant(FLIPPED[call.op], right, left)
     else:
-        found = column_with_column(call.op, left, right)
-    return found if found is not None else _opaque(call)
+        predicate = column_with_column(call.op, left, right)
+    return predicate if predicate is not None else _opaque(call)

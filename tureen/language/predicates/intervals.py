@@ -1,7 +1,7 @@
 """Sets of keys as disjoint, ascending intervals: union, intersection, complement.
 
-An end of an interval is a *cut* between keys: just before a key, or just after it. Integers have one form
-only, since "after 5" is "before 6"; so equal sets are equal tuples.
+A bound of an interval is a *cut* between keys: just before a key, or just after it. Cuts of integers are canonical,
+since "after 5" is "before 6"; so equal sets are equal tuples.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tureen.predicate import Interval, Key
 from tureen.schema import FRACTIONAL, INTEGRAL, Kind, Type
 
 Cut = tuple[int, bool, Key, bool]
-"""(-1, 0 or 1 for below all, at a key, above all; whether the key is NaN; the key; after it)."""
+"""(-1, 0 or 1 for below all keys, at a key, above all keys; whether the key is NaN; the key; whether after it)."""
 
 BELOW: Cut = (-1, False, 0, False)
 ABOVE: Cut = (1, False, 0, False)
@@ -49,44 +49,44 @@ class Domain:
         return (*_at(key)[:3], True)
 
 
-def domain_of(one: Type) -> Domain:
+def domain_of(type_: Type) -> Domain:
     """The keys of a type."""
-    if one.kind is Kind.BOOLEAN:
+    if type_.kind is Kind.BOOLEAN:
         return Domain(0, 1, True)
-    if one.kind in INTEGRAL:
-        return Domain(*integer_range(one.kind), True)
-    if one.kind is Kind.DATE:
+    if type_.kind in INTEGRAL:
+        return Domain(*integer_range(type_.kind), True)
+    if type_.kind is Kind.DATE:
         return Domain(*integer_range(Kind.INT), True)
-    if one.kind is Kind.TIMESTAMP:
+    if type_.kind is Kind.TIMESTAMP:
         return Domain(*integer_range(Kind.BIGINT), True)
-    if one.kind is Kind.DECIMAL:
-        most: int = 10**one.precision - 1
-        return Domain(-most, most, True)
-    if one.kind in FRACTIONAL:
+    if type_.kind is Kind.DECIMAL:
+        greatest: int = 10**type_.precision - 1
+        return Domain(-greatest, greatest, True)
+    if type_.kind in FRACTIONAL:
         return Domain(-math.inf, math.nan, False)
     return Domain("", None, False)
 
 
 def union(domain: Domain, parts: Iterable[Ranges]) -> Ranges:
-    """The keys that are in some of the parts."""
-    return _pack(domain, [one for part in parts for one in _unpack(domain, part)])
+    """The keys that are in at least one of the parts."""
+    return _pack(domain, [cuts for part in parts for cuts in _unpack(domain, part)])
 
 
 def intersection(domain: Domain, left: Ranges, right: Ranges) -> Ranges:
     """The keys that are in both."""
-    ours, theirs = _unpack(domain, left), _unpack(domain, right)
-    found: list[Range] = []
+    lefts, rights = _unpack(domain, left), _unpack(domain, right)
+    common: list[Range] = []
     i = j = 0
-    while i < len(ours) and j < len(theirs):
-        low = max(ours[i][0], theirs[j][0])
-        high = min(ours[i][1], theirs[j][1])
+    while i < len(lefts) and j < len(rights):
+        low = max(lefts[i][0], rights[j][0])
+        high = min(lefts[i][1], rights[j][1])
         if low < high:
-            found.append((low, high))
-        if ours[i][1] < theirs[j][1]:
+            common.append((low, high))
+        if lefts[i][1] < rights[j][1]:
             i += 1
         else:
             j += 1
-    return _pack(domain, found)
+    return _pack(domain, common)
 
 
 def complement(domain: Domain, ranges: Ranges) -> Ranges:
@@ -100,18 +100,18 @@ def complement(domain: Domain, ranges: Ranges) -> Ranges:
 
 
 def normal(domain: Domain, ranges: Ranges) -> Ranges:
-    """The one form of a set: disjoint, ascending, none empty, no end where the domain ends."""
+    """The canonical form of a set: disjoint, ascending, non-empty intervals, unbounded where the domain ends."""
     return ranges if _is_normal(domain, ranges) else union(domain, [ranges])
 
 
 def _is_normal(domain: Domain, ranges: Ranges) -> bool:
-    """Whether a set is easily seen to be in its one form: closed intervals apart from each other and from the ends."""
+    """A cheap sufficient test: closed intervals that touch neither each other nor the ends of the domain."""
     below, gap = domain.least, int(domain.discrete)
-    for one in ranges:
-        low, high = one.low, one.high
-        if below is None or low is None or high is None or one.low_open or one.high_open:
+    for interval in ranges:
+        low, high = interval.low, interval.high
+        if below is None or low is None or high is None or interval.low_open or interval.high_open:
             return False
-        # Of a type's keys, all can be compared; with NaN, no comparison holds.
+        # All keys of a type can be compared; a comparison with NaN is false.
         if not (low > below + gap if gap else low > below) or not high >= low:  # type: ignore[operator]
             return False
         below = high
@@ -124,12 +124,12 @@ def _at(key: Key) -> Cut:
 
 def _unpack(domain: Domain, ranges: Ranges) -> list[Range]:
     cuts: list[Range] = []
-    for one in ranges:
+    for interval in ranges:
         low, high = BELOW, ABOVE
-        if one.low is not None:
-            low = domain.after(one.low) if one.low_open else domain.before(one.low)
-        if one.high is not None:
-            high = domain.before(one.high) if one.high_open else domain.after(one.high)
+        if interval.low is not None:
+            low = domain.after(interval.low) if interval.low_open else domain.before(interval.low)
+        if interval.high is not None:
+            high = domain.before(interval.high) if interval.high_open else domain.after(interval.high)
         cuts.append((low, high))
     return cuts
 
@@ -152,7 +152,7 @@ def _interval(domain: Domain, low: Cut, high: Cut) -> Interval:
     start_open, stop_open = low[3], high != ABOVE and not high[3]
     if domain.discrete and stop is not None:
         stop, stop_open = int(stop) - 1, False
-    # A set of one key at the edge of the domain is still written as that key.
+    # A single key at the edge of the domain stays a single key.
     if start is not None and stop is None and not start_open and _same(start, domain.greatest):
         stop = start
     if stop is not None and start is None and not stop_open and _same(stop, domain.least):

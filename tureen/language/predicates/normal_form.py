@@ -1,4 +1,4 @@
-"""Normal form: clauses that mean the same in simple ways become the same."""
+"""Normal form: clauses with the same meaning become equal, as far as simple rules tell."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tureen.schema import Schema
 
 ALWAYS = AllOf()
 
-# Cheap before dear: whoever evaluates in this order meets an expression that may raise last.
+# Cheapest first, so that an expression that may raise is evaluated last.
 _ORDER: tuple[type, ...] = (Within, IsNull, Compare, Like, AnyOf, AllOf, Opaque)
 
 
 def clause_of(schema: Schema, predicate: Predicate) -> Clause:
-    """The factors of a predicate in canonical order; (NEVER,) where it cannot hold, () where it always does."""
+    """The factors of a predicate in canonical order; (NEVER,) if it cannot hold, () if it always does."""
     simple = simplify(schema, predicate)
     return simple.parts if isinstance(simple, AllOf) else (simple,)
 
@@ -47,7 +47,7 @@ def simplify(schema: Schema, predicate: Predicate) -> Predicate:
 
 
 def _all(schema: Schema, parts: list[Predicate]) -> Predicate:
-    flat = [one for part in parts for one in (part.parts if isinstance(part, AllOf) else (part,))]
+    flat = [factor for part in parts for factor in (part.parts if isinstance(part, AllOf) else (part,))]
     merged = _merge(flat, lambda name, a, b: intersection(_domain(schema, name), a, b))
     nulls = {part.column for part in merged if isinstance(part, IsNull)}
     for part in merged:
@@ -57,12 +57,12 @@ def _all(schema: Schema, parts: list[Predicate]) -> Predicate:
 
 
 def _any(schema: Schema, parts: list[Predicate]) -> Predicate:
-    flat = [one for part in parts for one in (part.parts if isinstance(part, AnyOf) else (part,))]
-    whole: dict[str, list[Ranges]] = {}
+    flat = [factor for part in parts for factor in (part.parts if isinstance(part, AnyOf) else (part,))]
+    ranges_by_column: dict[str, list[Ranges]] = {}
     for part in flat:
         if isinstance(part, Within):
-            whole.setdefault(part.column, []).append(part.intervals)
-    unions = {name: union(_domain(schema, name), ranges) for name, ranges in whole.items()}
+            ranges_by_column.setdefault(part.column, []).append(part.intervals)
+    unions = {name: union(_domain(schema, name), ranges) for name, ranges in ranges_by_column.items()}
     merged: list[Predicate] = [Within(name, ranges) for name, ranges in unions.items() if ranges]
     merged += [part for part in flat if not isinstance(part, Within)]
     nulls = {part.column for part in merged if isinstance(part, IsNull)}
@@ -75,7 +75,7 @@ def _any(schema: Schema, parts: list[Predicate]) -> Predicate:
 
 
 def _merge(parts: Iterable[Predicate], both: Callable[[str, Ranges, Ranges], Ranges]) -> list[Predicate]:
-    """The parts with those over the same column's intervals made one."""
+    """The parts, with the intervals of the same column merged."""
     ranges: dict[str, Ranges] = {}
     rest: list[Predicate] = []
     for part in parts:

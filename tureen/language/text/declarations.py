@@ -23,7 +23,7 @@ _OPTIONS = "write options as in OPTIONS (rowsPerSecond '5')"
 def read_columns(words: Words) -> tuple[Column, ...]:
     """Read the columns in parentheses."""
     if not words.accept("("):
-        raise words.refuse("the columns in parentheses", _COLUMNS)
+        raise words.syntax_error("the columns in parentheses", _COLUMNS)
     columns: list[Column] = []
     while True:
         location, name = words.place(), words.name("column")
@@ -34,13 +34,13 @@ def read_columns(words: Words) -> tuple[Column, ...]:
         if words.accept(")"):
             return tuple(columns)
         if not words.accept(","):
-            raise words.refuse("a comma or a parenthesis", "a column is a name and a type")
+            raise words.syntax_error("a comma or a parenthesis", "a column is a name and a type")
 
 
 def _type(words: Words, column: str) -> Type:
     location, token = words.place(), words.peek()
     if token is None or not token.text.isidentifier():
-        raise words.refuse(f"the type of column '{column}'", "such as STRING, INT, DOUBLE or TIMESTAMP")
+        raise words.syntax_error(f"the type of column '{column}'", "such as STRING, INT, DOUBLE or TIMESTAMP")
     text = words.take().text
     if words.accept("("):
         text += "("
@@ -59,7 +59,7 @@ def read_retention(words: Words, until: tuple[str, ...]) -> str:
     while words.peek() is not None and words.word() not in until:
         tokens.append(words.take())
     if not tokens:
-        raise words.refuse("a duration", "such as RETAIN 1 DAY")
+        raise words.syntax_error("a duration", "such as RETAIN 1 DAY")
     is_string = len(tokens) == 1 and tokens[0].token_type is TokenType.STRING
     text = tokens[0].text if is_string else words.source.text[tokens[0].start : tokens[-1].end + 1]
     try:
@@ -72,7 +72,7 @@ def read_retention(words: Words, until: tuple[str, ...]) -> str:
 def read_options(words: Words) -> Options:
     """Read the options in parentheses: `key 'value'` or `key = 'value'`. Spark takes all values as strings."""
     if not words.accept("("):
-        raise words.refuse("options in parentheses", _OPTIONS)
+        raise words.syntax_error("options in parentheses", _OPTIONS)
     options: dict[str, str] = {}
     while not (not options and words.accept(")")):
         location = words.place()
@@ -83,7 +83,7 @@ def read_options(words: Words) -> Options:
         if words.accept(")"):
             break
         if not words.accept(","):
-            raise words.refuse("a comma or a parenthesis", _OPTIONS)
+            raise words.syntax_error("a comma or a parenthesis", _OPTIONS)
     return tuple(options.items())
 
 
@@ -111,7 +111,7 @@ def _value(words: Words, key: str) -> str:
         return sign + number
     if not sign and words.word() in ("TRUE", "FALSE"):
         return words.take().text.lower()
-    raise words.refuse(f"the value of option '{key}'", _OPTIONS)
+    raise words.syntax_error(f"the value of option '{key}'", _OPTIONS)
 
 
 def _pair(words: Words, token: Token) -> tuple[str, str]:

@@ -135,7 +135,7 @@ def parse_statement(text: str) -> Statement:
 
 def _create(words: Words) -> Statement:
     if words.word() == "QUERY":
-        raise words.refuse("STREAM or TABLE", "write REGISTER QUERY name AS SELECT …")
+        raise words.syntax_error("STREAM or TABLE", "write REGISTER QUERY name AS SELECT …")
     kind = words.one_of(("STREAM", "TABLE"), "write CREATE STREAM or CREATE TABLE")
     if_not_exists = words.accept("IF", "NOT", "EXISTS")
     location, name = words.place(), words.name(kind.lower())
@@ -205,7 +205,7 @@ def _register(words: Words) -> Statement:
         name = words.name("query")
         words.expect("AS", f"write REGISTER QUERY {name} AS SELECT …")
     if words.word() not in _SELECT:
-        raise words.refuse("SELECT" if name else "QUERY or SELECT", "write REGISTER [QUERY name AS] SELECT …")
+        raise words.syntax_error("SELECT" if name else "QUERY or SELECT", "write REGISTER [QUERY name AS] SELECT …")
     sql, location = words.rest()
     return Register(sql, name, location)
 

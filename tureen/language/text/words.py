@@ -47,7 +47,7 @@ class Words(DurationReader):
         token = self.peek()
         return "the end of the text" if token is None else f"'{self.source.text[token.start : token.end + 1]}'"
 
-    def refuse(self, expected: str, hint: str | None = None) -> SqlError:
+    def syntax_error(self, expected: str, hint: str | None = None) -> SqlError:
         """The error that something else was expected here."""
         return SqlError(f"expected {expected}, not {self.shown()}", hint=hint, place=self.place())
 
@@ -61,14 +61,14 @@ class Words(DurationReader):
     def expect(self, word: str, hint: str | None = None) -> None:
         """Consume a word; raise if another comes next."""
         if not self.accept(word):
-            raise self.refuse(word, hint)
+            raise self.syntax_error(word, hint)
 
     def one_of(self, words: Iterable[str], hint: str | None = None) -> str:
         """Consume one of these words; raise if another comes next."""
         choices = list(words)
         word = self.word()
         if word not in choices:
-            raise self.refuse(" or ".join(choices), did_you_mean(word, choices) or hint)
+            raise self.syntax_error(" or ".join(choices), did_you_mean(word, choices) or hint)
         self.take()
         return word
 
@@ -87,7 +87,7 @@ class Words(DurationReader):
         raw = "" if token is None else self.source.text[token.start : token.end + 1]
         if token is None or not (token.token_type is TokenType.IDENTIFIER or self._is_plain(token, raw)):
             is_string = token is not None and token.token_type is TokenType.STRING
-            raise self.refuse(f"the name of a {kind}", f"write `{token.text}`" if token and is_string else None)
+            raise self.syntax_error(f"the name of a {kind}", f"write `{token.text}`" if token and is_string else None)
         self.take()
         return token.text if token.token_type is TokenType.IDENTIFIER else raw
 
@@ -105,7 +105,7 @@ class Words(DurationReader):
         """Read a string."""
         token = self.peek()
         if token is None or token.token_type is not TokenType.STRING:
-            raise self.refuse(expected, hint)
+            raise self.syntax_error(expected, hint)
         return self.take().text
 
     def rest(self) -> tuple[str, Place]:
