@@ -149,7 +149,7 @@ def test_dropping_a_stream_drops_its_templates(pot: TemplatePot) -> None:
         ("SELECT * FROM s WHERE sym = 'a'", [{"x": 1}], SqlError, "no parameter"),
         ("SELECT :x FROM s WHERE sym = :x", [{"x": "a"}], SqlError, "another name for each row"),
         ("SELECT net * :x AS y FROM s", [{"x": 5}], SqlError, "the type of column 'y' would depend"),
-        ("SELECT round(price, CAST(:x AS INT)) AS y FROM s", [{"x": 5}], TypeMismatch, "does not take"),
+        ("SELECT round(price, CAST(:x AS INT)) AS y FROM s", [{"x": 5}], TypeMismatch, "does not accept"),
         ("SELECT sym FROM s GROUP BY sym, :x", [{"x": 5}], SqlError, "cannot stand here"),
         ("SELECT sym FROM s [ROWS :x] WHERE qty > :x", [{"x": 5}], SqlError, "cannot stand here"),
         ("SELECT * FROM s WHERE qty > :x BEGIN NOW - :x END NOW", [{"x": 1}], SqlError, "cannot stand here"),

@@ -48,7 +48,7 @@ class Ref:
 
 
 @dataclass(frozen=True, slots=True)
-class Lapse:
+class IntervalConst:
     """An interval constant: calendar months, or a fixed length."""
 
     months: int
@@ -76,7 +76,7 @@ class Call:
     extra: str = ""
 
 
-Expr = Const | Ref | Lapse | Call
+Expr = Const | Ref | IntervalConst | Call
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:

@@ -2,9 +2,8 @@
 
 Takes sqlglot's tree and the schema of a stream. Holds nothing. Gives a `Query`. Does not know data.
 
-* `passes.py`: the passes in order; `scope.py`: what names mean; `select.py`: the clauses that are supported;
-  `conditions.py`: the conjuncts of WHERE
-* `bind.py`: expressions; `atoms.py`, `arithmetic.py`, `coerce.py`, `row_values.py`, `now.py`: kinds of them
+* `passes.py`: the passes in order; `scope.py`: name resolution; `select.py`: the clauses that are supported
+* `bind.py`: expressions; `atoms.py`, `arithmetic.py`, `coerce.py`, `row_values.py`, `now.py`: kinds of expressions
 * `calls.py`: function calls; `rewrites.py`, `rewrites_time.py`, `binary.py`: functions rewritten as other expressions
 * `aggregates.py`, `aggregate_types.py`, `ordered_aggregates.py`: aggregates
 * `grouping.py`, `grouping_sets.py`, `steps.py`, `brackets.py`: groups and step windows

@@ -1,4 +1,4 @@
-"""The types of aggregates: which arguments each takes, and what Spark gives for them."""
+"""Argument and result types of aggregates, as in Spark."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _MOMENTS = frozenset({"stddev_samp", "stddev_pop", "var_samp", "var_pop"})
 _BITS = frozenset({"bit_and", "bit_or", "bit_xor"})
 PAIRS = frozenset(
     {"corr", "covar_pop", "covar_samp"}
-    | {f"regr_{one}" for one in ("avgx", "avgy", "count", "intercept", "r2", "slope", "sxx", "sxy", "syy")}
+    | {f"regr_{name}" for name in ("avgx", "avgy", "count", "intercept", "r2", "slope", "sxx", "sxy", "syy")}
 )
-"""Statistics of two values."""
+"""Statistics of pairs of values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,72 +37,75 @@ class BoundAggregate:
 
 
 def typed_aggregate(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
-    """The aggregate of that name over bound arguments, which are made of the types that it takes."""
+    """The aggregate of a name over bound arguments, which are cast to the types that it accepts."""
     return _TYPED[name](scope, name, arguments) if name in _TYPED else _plain(scope, name, arguments)
 
 
 def where_true(condition: Expr, value: Expr) -> Expr:
-    """A value where a condition holds, and NULL elsewhere."""
-    kind = value.type or INT
-    return Call("case", (condition, value, Const(None, kind, value.at)), kind, value.at)
+    """CASE WHEN condition THEN value END."""
+    type_ = value.type or INT
+    return Call("case", (condition, value, Const(None, type_, value.at)), type_, value.at)
 
 
-def _number(scope: Scope, name: str, one: Expr) -> Expr:
-    if one.type is None and isinstance(one, Const):
-        return Const(None, DOUBLE, one.at)
-    if one.type is None or one.type.kind not in NUMERIC:
+def _number(scope: Scope, name: str, value: Expr) -> Expr:
+    if value.type is None and isinstance(value, Const):
+        return Const(None, DOUBLE, value.at)
+    if value.type is None or value.type.kind not in NUMERIC:
         raise TypeMismatch(
-            f"{name} is over numbers, not {type_name(one)}",
+            f"{name} requires a number, got {type_name(value)}",
             hint="write CAST(… AS DOUBLE) around it",
-            place=scope.source.place(one.at),
+            place=scope.source.place(value.at),
         )
-    return one
+    return value
 
 
 def _booleans(scope: Scope, name: str, arguments: list[Expr]) -> tuple[Expr, ...]:
-    one = arguments[0]
-    if one.type is None and isinstance(one, Const):
-        one = Const(None, BOOLEAN, one.at)
-    if one.type != BOOLEAN:
+    value = arguments[0]
+    if value.type is None and isinstance(value, Const):
+        value = Const(None, BOOLEAN, value.at)
+    if value.type != BOOLEAN:
         raise TypeMismatch(
-            f"{name} is over conditions, not {type_name(one)}",
-            hint="compare it with something",
-            place=scope.source.place(one.at),
+            f"{name} requires a condition, got {type_name(value)}",
+            hint="compare it with a value",
+            place=scope.source.place(value.at),
         )
-    return (one,)
+    return (value,)
 
 
 def _count(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:  # noqa: ARG001
-    if all(isinstance(one, Const) and one.value is not None for one in arguments):
+    if all(isinstance(argument, Const) and argument.value is not None for argument in arguments):
         return BoundAggregate(name, (), BIGINT)
-    typed = (Const(None, INT, one.at) if isinstance(one, Const) and one.type is None else one for one in arguments)
-    return BoundAggregate(name, tuple(typed), BIGINT)
+    return BoundAggregate(name, tuple(map(_typed_null, arguments)), BIGINT)
+
+
+def _typed_null(argument: Expr) -> Expr:
+    is_untyped = isinstance(argument, Const) and argument.type is None
+    return Const(None, INT, argument.at) if is_untyped else argument
 
 
 def _count_if(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
     (condition,) = _booleans(scope, name, arguments)
-    one = Const(1, INT, condition.at)
-    return BoundAggregate("count", (where_true(condition, one),), BIGINT)
+    return BoundAggregate("count", (where_true(condition, Const(1, INT, condition.at)),), BIGINT)
 
 
 def _truth(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
-    # All are true where the least is, and some where the greatest is.
+    # All are true if the minimum is true, any is true if the maximum is.
     return BoundAggregate("min" if name == "bool_and" else "max", _booleans(scope, name, arguments), BOOLEAN)
 
 
 def _sum(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
-    one = _number(scope, name, arguments[0])
-    kind = one.type.kind if one.type is not None else Kind.DOUBLE
+    value = _number(scope, name, arguments[0])
+    kind = value.type.kind if value.type is not None else Kind.DOUBLE
     if kind is Kind.DECIMAL:
-        assert one.type is not None
+        assert value.type is not None
         extra = (10, 0) if name == "sum" else (4, 4)
-        precision, scale = one.type.precision + extra[0], one.type.scale + extra[1]
+        precision, scale = value.type.precision + extra[0], value.type.scale + extra[1]
         return BoundAggregate(
-            name, (one,), Type(Kind.DECIMAL, min(precision, MAX_PRECISION), min(scale, MAX_PRECISION))
+            name, (value,), Type(Kind.DECIMAL, min(precision, MAX_PRECISION), min(scale, MAX_PRECISION))
         )
     if kind in FRACTIONAL or name == "avg":
-        return BoundAggregate(name, (coerce(scope.source, one, DOUBLE),), DOUBLE)
-    return BoundAggregate(name, (one,), BIGINT)
+        return BoundAggregate(name, (coerce(scope.source, value, DOUBLE),), DOUBLE)
+    return BoundAggregate(name, (value,), BIGINT)
 
 
 def _moment(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
@@ -114,21 +117,21 @@ def _distinct_count(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggr
 
 
 def _quantile(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
-    one = arguments[0]
+    value = arguments[0]
     if name == "approx_percentile":
-        orderable = one.type is not None and one.type.kind in NUMERIC | {Kind.DATE, Kind.TIMESTAMP}
-        if orderable and one.type is not None:
-            return BoundAggregate(name, (one,), one.type)
+        orderable = value.type is not None and value.type.kind in NUMERIC | {Kind.DATE, Kind.TIMESTAMP}
+        if orderable and value.type is not None:
+            return BoundAggregate(name, (value,), value.type)
     return BoundAggregate(
         "approx_percentile" if name == "approx_percentile" else "percentile",
-        (coerce(scope.source, _number(scope, name, one), DOUBLE),),
+        (coerce(scope.source, _number(scope, name, value), DOUBLE),),
         DOUBLE,
     )
 
 
 def _pair(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
-    """Statistics of the rows in which both arguments are there."""
-    first, second = (coerce(scope.source, _number(scope, name, one), DOUBLE) for one in arguments)
+    """Statistics of the rows in which both arguments are not NULL."""
+    first, second = (coerce(scope.source, _number(scope, name, argument), DOUBLE) for argument in arguments)
     if name == "regr_count":
         return BoundAggregate("count", (first, second), BIGINT)
     if name in ("regr_avgx", "regr_avgy"):
@@ -139,19 +142,19 @@ def _pair(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
 
 
 def _bits(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
-    found = _plain(scope, name, arguments)
-    if found.type.kind not in INTEGRAL:
+    aggregate = _plain(scope, name, arguments)
+    if aggregate.type.kind not in INTEGRAL:
         raise TypeMismatch(
-            f"{name} is over whole numbers, not {type_name(arguments[0])}", place=scope.source.place(arguments[0].at)
+            f"{name} requires an integer, got {type_name(arguments[0])}", place=scope.source.place(arguments[0].at)
         )
-    return found
+    return aggregate
 
 
 def _listed(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
-    """All values as an ARRAY, or as one text."""
-    found = _plain(scope, name, arguments)
+    """All values as an ARRAY, or joined to a STRING."""
+    aggregate = _plain(scope, name, arguments)
     if name != "listagg":
-        return BoundAggregate(name, found.arguments, array_of(found.type))
+        return BoundAggregate(name, aggregate.arguments, array_of(aggregate.type))
     return BoundAggregate(name, (explicit_cast(scope.source, arguments[0], STRING), *arguments[1:]), STRING)
 
 
@@ -160,13 +163,15 @@ def _number_within(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggre
 
 
 def _plain(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
-    """MIN, MAX and those that give one of the values: the type is that of the value."""
-    kind = arguments[0].type
-    if kind is None:
+    """MIN, MAX and other aggregates that return one of the values: the type is that of the value."""
+    type_ = arguments[0].type
+    if type_ is None:
         raise TypeMismatch(
-            f"{name} of a NULL has no type", hint="write CAST(NULL AS …)", place=scope.source.place(arguments[0].at)
+            f"{name} of an untyped NULL is not supported",
+            hint="write CAST(NULL AS …)",
+            place=scope.source.place(arguments[0].at),
         )
-    return BoundAggregate(name, tuple(arguments), kind)
+    return BoundAggregate(name, tuple(arguments), type_)
 
 
 _TYPED: dict[str, Callable[[Scope, str, list[Expr]], BoundAggregate]] = {

@@ -1,4 +1,4 @@
-"""Aggregate functions: what they take, and the types that Spark gives them."""
+"""Binding of aggregate functions: arguments, DISTINCT, FILTER, IGNORE NULLS, WITHIN GROUP."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tureen.language.binding.coerce import coerce, type_name
 from tureen.language.binding.ordered_aggregates import LISTS, WITHIN_GROUP, operands_of, separator_of
 from tureen.language.binding.ranking import is_ranking
 from tureen.language.binding.scope import Scope
-from tureen.language.tree import BIGINT, DOUBLE, INT, STRING, Const, Expr, Lapse
+from tureen.language.tree import BIGINT, DOUBLE, INT, STRING, Const, Expr, IntervalConst
 from tureen.schema import NUMERIC
 
 Bind = Callable[[exp.Expression], Expr]
 
 
-# sqlglot's node -> the name here. Those that are only another spelling are rewritten in `bind_aggregate`.
+# sqlglot's node -> name. `typed_aggregate` rewrites some as others, such as count_if as count.
 _NODES: dict[type[exp.Expression], str] = {
     exp.Count: "count",
     exp.Sum: "sum",
@@ -73,21 +73,21 @@ AGGREGATES = sorted(
 )
 _WRAPPERS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 _ORDERED = frozenset({"first", "last", "max_by", "min_by"})
-_ONCE = PAIRS | WITHIN_GROUP
-"""Aggregates that do not take DISTINCT."""
+_WITHOUT_DISTINCT = PAIRS | WITHIN_GROUP
+"""Aggregates that do not support DISTINCT."""
 
 
 def is_aggregate(node: exp.Expression) -> bool:
-    """Whether a node is a call of an aggregate function, in whatever wrapping."""
+    """Whether a node is a call of an aggregate function, possibly with FILTER and the like."""
     if isinstance(node, exp.Anonymous):
         return node.name.lower() in _WORDS
     return isinstance(node, (exp.AggFunc, *_WRAPPERS)) and not is_ranking(node)
 
 
 def has_aggregate(node: exp.Expression) -> bool:
-    """Whether an aggregate is called somewhere in an expression, other than over a window of rows."""
-    calls = (one for one in node.walk() if isinstance(one, exp.Expression) and is_aggregate(one))
-    return any(not _has_over(one) for one in calls)
+    """Whether an expression contains an aggregate without OVER."""
+    calls = (child for child in node.walk() if isinstance(child, exp.Expression) and is_aggregate(child))
+    return any(not _has_over(call) for call in calls)
 
 
 def _has_over(call: exp.Expression) -> bool:
@@ -98,21 +98,19 @@ def _has_over(call: exp.Expression) -> bool:
 
 
 def misplaced(scope: Scope, node: exp.Expression) -> SqlError:
-    """The error for an aggregate where there can be none."""
+    """The error for an aggregate where none is allowed."""
     name = _name(scope, node)
     if scope.clause == "WHERE":
-        hint = "WHERE looks at one row; put a condition on an aggregate into HAVING"
+        hint = "WHERE filters single rows; write conditions on aggregates in HAVING"
     elif scope.clause == "GROUP BY":
-        hint = "group by columns, and put the aggregate into the select list"
+        hint = "group by columns, and write the aggregate in the select list"
     else:
-        hint = "write one aggregate alone, without another inside"
-    return SqlError(
-        f"{name} cannot stand in {scope.clause}: it looks at many rows", hint=hint, place=scope.source.node(node)
-    )
+        hint = "aggregates cannot be nested"
+    return SqlError(f"the aggregate {name} is not allowed in {scope.clause}", hint=hint, place=scope.source.node(node))
 
 
 def bind_aggregate(scope: Scope, node: exp.Expression, bind: Bind, condition: Bind) -> BoundAggregate:
-    """An aggregate with its arguments bound; `condition` binds what stands in FILTER."""
+    """Bind an aggregate; `condition` binds the condition of FILTER."""
     where = ignores = within = None
     call = node
     while isinstance(call, _WRAPPERS):
@@ -132,73 +130,77 @@ def bind_aggregate(scope: Scope, node: exp.Expression, bind: Bind, condition: Bi
             place=scope.source.node(node),
         )
     if ignores is not None and name not in ("first", "last"):
-        raise Unsupported(f"{name} takes no IGNORE NULLS", hint="leave it out", place=scope.source.node(node))
+        raise Unsupported(f"{name} does not support IGNORE NULLS", hint="leave it out", place=scope.source.node(node))
     ordered = None
     if name in LISTS | WITHIN_GROUP:
         ordered = operands_of(scope, name, call, within)
         nodes, distinct = [*ordered.values, *ordered.keys], ordered.distinct
     elif within is not None:
-        raise Unsupported(f"{name} takes no WITHIN GROUP", hint="leave it out", place=scope.source.node(node))
+        raise Unsupported(f"{name} does not support WITHIN GROUP", hint="leave it out", place=scope.source.node(node))
     else:
         nodes, distinct = _operands(call)
-    if distinct and name in _ONCE:
-        raise Unsupported(f"{name} takes no DISTINCT", hint="leave it out", place=scope.source.node(node))
+    if distinct and name in _WITHOUT_DISTINCT:
+        raise Unsupported(f"{name} does not support DISTINCT", hint="leave it out", place=scope.source.node(node))
     arguments, parameters = _arguments(scope, call, name, nodes, bind)
     if name == "listagg" and distinct and arguments[0].type != STRING:
-        # Spark orders by the values that were there before they became texts.
+        # Spark orders by the values before they are cast to STRING.
         raise TypeMismatch(
-            f"listagg of DISTINCT values is over STRING, not {type_name(arguments[0])}",
+            f"listagg of DISTINCT values requires a STRING, got {type_name(arguments[0])}",
             hint="write CAST(… AS STRING)",
             place=scope.source.node(node),
         )
-    found = typed_aggregate(scope, name, arguments)
+    aggregate = typed_aggregate(scope, name, arguments)
     if ignores is not None:
-        found = BoundAggregate(f"{name}_present", found.arguments, found.type)
-    if where is not None and found.function in ("first", "last"):
-        # A NULL counts as a value here, and one that is filtered away must not become one.
+        aggregate = BoundAggregate(f"{name}_present", aggregate.arguments, aggregate.type)
+    if where is not None and aggregate.function in ("first", "last"):
+        # FILTER turns values into NULL, which first and last would return.
         raise Unsupported(
-            f"{name} takes no FILTER", hint="write IGNORE NULLS after it, or use max_by", place=scope.source.node(node)
+            f"{name} does not support FILTER",
+            hint="write IGNORE NULLS after it, or use max_by",
+            place=scope.source.node(node),
         )
     if where is not None:
-        found = _filtered(found, where)
-    if found.function == "count" and nodes and not found.arguments and distinct:
-        # A constant is one value, however many rows have it.
-        found = BoundAggregate("count", tuple(arguments), BIGINT)
+        aggregate = _filtered(aggregate, where)
+    if aggregate.function == "count" and nodes and not aggregate.arguments and distinct:
+        # A constant is a single distinct value.
+        aggregate = BoundAggregate("count", tuple(arguments), BIGINT)
     if name == "approx_count_distinct":
-        # An exact count is within any error that may be allowed.
-        return BoundAggregate("count", found.arguments, BIGINT, distinct=True)
-    if distinct and found.function in ("min", "max", *_ORDERED):
+        # An exact count satisfies any permitted error.
+        return BoundAggregate("count", aggregate.arguments, BIGINT, distinct=True)
+    if distinct and aggregate.function in ("min", "max", *_ORDERED):
         distinct = False
-    elif distinct and not found.arguments:
-        raise SqlError("COUNT(DISTINCT *) names no column", hint="name the columns", place=scope.source.node(node))
+    elif distinct and not aggregate.arguments:
+        raise SqlError("COUNT(DISTINCT *) is not supported", hint="name the columns", place=scope.source.node(node))
     directions = () if ordered is None else ordered.directions
     separator = separator_of(scope, call, bind) if name == "listagg" else ""
-    return BoundAggregate(found.function, found.arguments, found.type, distinct, parameters, directions, separator)
+    return BoundAggregate(
+        aggregate.function, aggregate.arguments, aggregate.type, distinct, parameters, directions, separator
+    )
 
 
 def _operands(call: exp.Expression) -> tuple[list[exp.Expression], bool]:
-    """The arguments that are values, and whether DISTINCT stands before them."""
+    """The value arguments of a call, and whether they are DISTINCT."""
     if isinstance(call, exp.Anonymous):
         return list(call.expressions), False
     if isinstance(call.this, exp.Distinct):
         return list(call.this.expressions), True
     second = call.args.get("expression") if _NODES.get(type(call)) in {"max_by", "min_by"} | PAIRS else None
-    return [one for one in (call.this, *call.args.get("expressions", ()), second) if one is not None], False
+    return [arg for arg in (call.this, *call.args.get("expressions", ()), second) if arg is not None], False
 
 
 def _arguments(
     scope: Scope, call: exp.Expression, name: str, nodes: list[exp.Expression], bind: Bind
 ) -> tuple[list[Expr], tuple[float, ...]]:
-    """The bound arguments, and the constants that come after them."""
+    """The bound arguments, and the constant parameters after them."""
     if name == "count" and len(nodes) == 1 and isinstance(nodes[0], exp.Star):
         return [], ()
-    wanted = 2 if name in {"max_by", "min_by"} | PAIRS else 1
-    if name not in LISTS | {"count"} and len(nodes) != wanted:
-        raise SqlError(f"{name} takes {wanted} argument{'s' * (wanted > 1)}", place=scope.source.node(call))
-    arguments = [bind(one) for one in nodes]
-    for one in arguments:
-        if isinstance(one, Lapse):
-            raise Unsupported("an interval cannot stand here", place=scope.source.place(one.at))
+    count = 2 if name in {"max_by", "min_by"} | PAIRS else 1
+    if name not in LISTS | {"count"} and len(nodes) != count:
+        raise SqlError(f"{name} takes {count} argument{'s' * (count > 1)}", place=scope.source.node(call))
+    arguments = [bind(node) for node in nodes]
+    for argument in arguments:
+        if isinstance(argument, IntervalConst):
+            raise Unsupported("an interval is not allowed here", place=scope.source.place(argument.at))
     if name in ("approx_percentile", "percentile"):
         return arguments, (_share(scope, call.args.get("quantile"), bind),)
     if name in ("percentile_cont", "percentile_disc"):
@@ -209,27 +211,29 @@ def _arguments(
 
 
 def _share(scope: Scope, node: exp.Expression | None, bind: Bind) -> float:
-    """The percentage of a quantile: a constant from 0 to 1."""
+    """The percentage of a percentile: a constant from 0 to 1."""
     bound = None if node is None or isinstance(node, exp.Array) else bind(node)
     if isinstance(bound, Const) and bound.type is not None and bound.type.kind in NUMERIC and bound.value is not None:
         share = coerce(scope.source, bound, DOUBLE)
         if isinstance(share, Const) and isinstance(share.value, float) and 0 <= share.value <= 1:
             return share.value
     raise SqlError(
-        "the percentage is one constant from 0 to 1",
+        "the percentage must be a constant from 0 to 1",
         hint="such as 0.5 for the median",
         place=scope.source.place(0) if node is None else scope.source.node(node),
     )
 
 
-def _filtered(found: BoundAggregate, where: Expr) -> BoundAggregate:
-    """FILTER (WHERE …): where the condition does not hold, the arguments are NULL."""
-    arguments = found.arguments or (Const(1, INT, where.at),)
-    return BoundAggregate(found.function, tuple(where_true(where, one) for one in arguments), found.type)
+def _filtered(aggregate: BoundAggregate, where: Expr) -> BoundAggregate:
+    """FILTER (WHERE …): the arguments are NULL unless the condition holds."""
+    arguments = aggregate.arguments or (Const(1, INT, where.at),)
+    return BoundAggregate(
+        aggregate.function, tuple(where_true(where, argument) for argument in arguments), aggregate.type
+    )
 
 
 def _name(scope: Scope, node: exp.Expression) -> str:
-    """The aggregate's name as it was written, or as sqlglot has it."""
+    """The aggregate's name as in the text, or else as in sqlglot."""
     while isinstance(node, _WRAPPERS):
         node = node.this
     raw = scope.source.raw(node)

@@ -1,4 +1,4 @@
-"""The leaves of an expression: numbers, strings, NULL, TRUE, FALSE, intervals."""
+"""Leaves of expressions: numbers, strings, NULL, TRUE, FALSE, intervals."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tureen.language.binding.scope import Scope
 from tureen.language.durations import interval_text
 from tureen.language.literals import read_number
 from tureen.language.source import offset_of
-from tureen.language.tree import BOOLEAN, STRING, Const, Lapse
+from tureen.language.tree import BOOLEAN, STRING, Const, IntervalConst
 
 
 def number(scope: Scope, node: exp.Expression, negative: bool = False) -> Const | None:
-    """The number literal that a node is; sqlglot makes a cast of a literal with a suffix."""
+    """A number literal, or None. sqlglot represents a literal with a suffix as a cast."""
     if isinstance(node, exp.TryCast):
         inner = node.this
         if not isinstance(inner, exp.Literal):
@@ -21,7 +21,7 @@ def number(scope: Scope, node: exp.Expression, negative: bool = False) -> Const 
         at = offset_of(inner)
         raw = scope.source.raw(inner)
         if inner.is_string:
-            # The suffix BD alone loses its place; the digits are still there.
+            # Only the suffix BD loses its offsets; the digits are kept.
             return None if raw else read_number(scope.source, f"{inner.name}BD", at, negative)
         suffixed = raw is not None and raw[-1:].isalpha()
         return read_number(scope.source, raw or inner.name, at, negative) if suffixed else None
@@ -35,14 +35,14 @@ def number(scope: Scope, node: exp.Expression, negative: bool = False) -> Const 
 
 def literal(scope: Scope, node: exp.Expression) -> Const:
     """A number or a string."""
-    found = number(scope, node)
-    if found is not None:
-        return found
+    constant = number(scope, node)
+    if constant is not None:
+        return constant
     return Const(node.name, STRING, offset_of(node))
 
 
 def null(scope: Scope, node: exp.Expression) -> Const:  # noqa: ARG001
-    """NULL, of no type yet."""
+    """An untyped NULL."""
     return Const(None, None, offset_of(node))
 
 
@@ -51,14 +51,16 @@ def boolean(scope: Scope, node: exp.Expression) -> Const:  # noqa: ARG001
     return Const(int(bool(node.this)), BOOLEAN, offset_of(node))
 
 
-def interval(scope: Scope, node: exp.Expression) -> Lapse:
-    """INTERVAL and a constant length."""
+def interval(scope: Scope, node: exp.Expression) -> IntervalConst:
+    """INTERVAL with a constant length."""
     value, unit = node.this, node.args.get("unit")
     at = offset_of(node)
     negative = isinstance(value, exp.Neg)
     value = value.this if negative else value
     if not isinstance(value, exp.Literal):
-        raise Unsupported("an interval is a constant", hint="such as INTERVAL '5' MINUTE", place=scope.source.place(at))
+        raise Unsupported(
+            "an interval must be a constant", hint="such as INTERVAL '5' MINUTE", place=scope.source.place(at)
+        )
     first, to = unit, None
     if isinstance(unit, exp.IntervalSpan):
         first, to = unit.this, unit.expression
@@ -67,5 +69,7 @@ def interval(scope: Scope, node: exp.Expression) -> Lapse:
     )
     duration = -duration if negative else duration
     if duration.months and duration.micros:
-        raise Unsupported("an interval of months and of days", hint="add them one by one", place=scope.source.place(at))
-    return Lapse(duration.months, duration.micros, at)
+        raise Unsupported(
+            "an interval cannot have both months and days", hint="add two intervals", place=scope.source.place(at)
+        )
+    return IntervalConst(duration.months, duration.micros, at)

@@ -1,4 +1,4 @@
-"""Bytes in texts: unhex and unbase64, where the bytes become a text at once, as there is no type for bytes."""
+"""unhex and unbase64, where their result is converted to STRING at once: there is no BINARY type."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from tureen.language.tree import STRING, Call, Const, Expr
 Bind = Callable[[exp.Expression], Expr]
 
 _HEX = "CASE WHEN regexp_full_match({0}, '[0-9A-Fa-f]*') THEN decode(unhex({0})) END"
-# Java leaves out what is no letter of base64, and does not miss the padding.
-_KEPT = "regexp_replace({0}, '[^A-Za-z0-9+/]', '', 'g')"
-_BASE64 = f"decode(from_base64({_KEPT} || repeat('=', CAST((4 - length({_KEPT}) % 4) % 4 AS INTEGER))))"
+# Java ignores characters that are not base64, and does not require padding.
+_LETTERS = "regexp_replace({0}, '[^A-Za-z0-9+/]', '', 'g')"
+_BASE64 = f"decode(from_base64({_LETTERS} || repeat('=', CAST((4 - length({_LETTERS}) % 4) % 4 AS INTEGER))))"
 _FORMS: dict[type[exp.Expression], str] = {exp.Unhex: _HEX, exp.FromBase64: _BASE64}
 
 
 def is_bytes(node: exp.Expression) -> bool:
-    """Whether a node gives bytes."""
+    """Whether a node returns BINARY."""
     return type(node) in _FORMS
 
 
 def text_of_bytes(source: Source, node: exp.Expression, bind: Bind) -> Expr:
-    """The text whose UTF-8 bytes unhex or unbase64 gives; raises where they are none."""
+    """The STRING whose UTF-8 bytes unhex or unbase64 returns; fails for bytes that are not UTF-8."""
     value = bind(node.this)
     if value.type is None and isinstance(value, Const):
         return Const(None, STRING, value.at)
     if value.type != STRING:
         raise TypeMismatch(
-            f"{source.raw(node) or node.key} is over STRING, not {a_type(value)}", place=source.place(value.at)
+            f"{source.raw(node) or node.key} requires a STRING, got {a_type(value)}", place=source.place(value.at)
         )
     return fold(source, Call("bytes", (value,), STRING, offset_of(node), extra=_FORMS[type(node)]))
 
 
 def decode(source: Source, node: exp.Expression, bind: Bind) -> Expr:
-    """The text of bytes in UTF-8."""
+    """The STRING of bytes in UTF-8."""
     charset = node.args.get("charset")
     if not is_bytes(node.this) or not isinstance(charset, exp.Literal) or charset.name.upper() != "UTF-8":
         raise Unsupported(
@@ -50,9 +50,9 @@ def decode(source: Source, node: exp.Expression, bind: Bind) -> Expr:
 
 
 def bytes_alone(source: Source, node: exp.Expression, bind: Bind) -> Expr:  # noqa: ARG001
-    """There are no bytes as values."""
+    """Raise: BINARY values are not supported."""
     raise Unsupported(
-        f"{source.raw(node)} gives BINARY, which is not supported",
+        f"{source.raw(node)} returns BINARY, which is not supported",
         hint="write CAST(… AS STRING) around it",
         place=source.node(node),
     )

@@ -1,4 +1,4 @@
-"""From sqlglot's tree to the bound tree: names resolved, types known, Spark's casts written out."""
+"""From sqlglot's tree to the bound tree: names are resolved, types inferred, Spark's implicit casts inserted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tureen.language.binding.scope import Scope
 from tureen.language.predicates.patterns import read_pattern
 from tureen.language.source import offset_of
 from tureen.language.text.in_lists import constants_of
-from tureen.language.tree import BOOLEAN, STRING, Call, Const, Expr, Lapse
+from tureen.language.tree import BOOLEAN, STRING, Call, Const, Expr, IntervalConst
 from tureen.schema import SCALARS, Type
 
 _COMPARISONS: dict[type[exp.Expression], str] = {
@@ -50,9 +50,9 @@ _ARITHMETIC: dict[type[exp.Expression], str] = {
     exp.Mod: "%",
     exp.IntDiv: "div",
 }
-_NOT_HERE: dict[type[exp.Expression], tuple[str, str]] = {
-    exp.Subquery: ("a subquery", "write the values out, or register a second query"),
-    exp.Select: ("a subquery", "write the values out, or register a second query"),
+_UNSUPPORTED: dict[type[exp.Expression], tuple[str, str]] = {
+    exp.Subquery: ("a subquery", "list the values, or register a second query"),
+    exp.Select: ("a subquery", "list the values, or register a second query"),
     exp.Exists: ("EXISTS", "write the condition over the stream's own columns"),
     exp.Placeholder: ("a parameter", "write the value itself"),
     exp.Parameter: ("a parameter", "write the value itself"),
@@ -72,7 +72,7 @@ def bind_condition(scope: Scope, node: exp.Expression) -> Expr:
 
 
 def bind(scope: Scope, node: exp.Expression) -> Expr:
-    """The bound tree of one expression."""
+    """The bound tree of an expression."""
     if isinstance(node, exp.Window):
         if scope.over is None:
             raise ranking.misplaced(scope, node)
@@ -92,10 +92,10 @@ def bind(scope: Scope, node: exp.Expression) -> Expr:
         return _compared(scope, _COMPARISONS[type(node)], node.this, node.expression)
     if type(node) in _ARITHMETIC:
         return _binary(scope, node)
-    if type(node) in _NOT_HERE:
-        what, instead = _NOT_HERE[type(node)]
-        raise Unsupported(f"{what} is not supported", hint=instead, place=scope.source.node(node))
-    return bind_function(scope.source, node, lambda one: bind(scope, one))
+    if type(node) in _UNSUPPORTED:
+        construct, hint = _UNSUPPORTED[type(node)]
+        raise Unsupported(f"{construct} is not supported", hint=hint, place=scope.source.node(node))
+    return bind_function(scope.source, node, lambda argument: bind(scope, argument))
 
 
 def _compared(scope: Scope, op: str, left: exp.Expression, right: exp.Expression) -> Expr:
@@ -106,14 +106,14 @@ def _compared(scope: Scope, op: str, left: exp.Expression, right: exp.Expression
 
 
 def compare(scope: Scope, op: str, left: Expr, right: Expr) -> Expr:
-    """A comparison, with both sides in the type that Spark compares them in."""
+    """A comparison, with both sides cast to the type in which Spark compares them."""
     at = min(left.at, right.at)
-    if isinstance(left, Lapse) or isinstance(right, Lapse):
-        lapse = left if isinstance(left, Lapse) else right
+    if isinstance(left, IntervalConst) or isinstance(right, IntervalConst):
+        interval = left if isinstance(left, IntervalConst) else right
         raise Unsupported(
             "comparing intervals is not supported",
             hint="write it as a sum, such as a < b + INTERVAL '5' MINUTE",
-            place=scope.source.place(lapse.at),
+            place=scope.source.place(interval.at),
         )
     target = compare_type(scope.source, left, right)
     if target is None:
@@ -122,14 +122,14 @@ def compare(scope: Scope, op: str, left: Expr, right: Expr) -> Expr:
     return fold(scope.source, Call(op, sides, BOOLEAN, at))
 
 
-def _condition(scope: Scope, node: exp.Expression, where: str) -> Expr:
+def _condition(scope: Scope, node: exp.Expression, construct: str) -> Expr:
     bound = bind(scope, node)
     if bound.type is None and isinstance(bound, Const):
         return Const(None, BOOLEAN, bound.at)
     if bound.type != BOOLEAN:
         raise TypeMismatch(
-            f"{where} needs a condition, not {a_type(bound)}",
-            hint="compare it with something",
+            f"{construct} requires a condition, got {a_type(bound)}",
+            hint="compare it with a value",
             place=scope.source.place(bound.at),
         )
     return bound
@@ -137,21 +137,21 @@ def _condition(scope: Scope, node: exp.Expression, where: str) -> Expr:
 
 def _logic(scope: Scope, node: exp.Expression) -> Expr:
     word = "AND" if isinstance(node, exp.And) else "OR"
-    parts = tuple(_condition(scope, one, word) for one in _flatten(node))
+    parts = tuple(_condition(scope, operand, word) for operand in _flatten(node))
     return Call(word.lower(), parts, BOOLEAN, min(part.at for part in parts))
 
 
 def _flatten(node: exp.Expression) -> list[exp.Expression]:
-    """The operands of a chain of the same connector, without recursion: chains may be long."""
-    found: list[exp.Expression] = []
-    todo = [node]
-    while todo:
-        one = todo.pop()
-        if type(one) is type(node):
-            todo += [one.expression, one.this]
+    """The operands of a chain of the same connector. Iterative, because chains may be long."""
+    operands: list[exp.Expression] = []
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        if type(current) is type(node):
+            pending += [current.expression, current.this]
         else:
-            found.append(one)
-    return found
+            operands.append(current)
+    return operands
 
 
 def _not(scope: Scope, node: exp.Expression) -> Expr:
@@ -170,8 +170,8 @@ def _between(scope: Scope, node: exp.Expression) -> Expr:
 def _in(scope: Scope, node: exp.Expression) -> Expr:
     if node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
         raise Unsupported(
-            "IN takes a list of values",
-            hint="write the values out: IN (1, 2, 3)",
+            "IN requires a list of values",
+            hint="such as IN (1, 2, 3)",
             place=scope.source.node(node),
         )
     if not node.expressions:
@@ -183,10 +183,10 @@ def _in(scope: Scope, node: exp.Expression) -> Expr:
     target = common(scope.source, [value, *items])
     if target is None:
         return Const(None, BOOLEAN, value.at)
-    every = [coerce(scope.source, one, target) for one in (value, *items)]
-    if all(isinstance(one, Const) for one in every[1:]):
-        return fold(scope.source, Call("in", tuple(every), BOOLEAN, value.at))
-    parts = tuple(fold(scope.source, Call("=", (every[0], one), BOOLEAN, value.at)) for one in every[1:])
+    value, *items = [coerce(scope.source, operand, target) for operand in (value, *items)]
+    if all(isinstance(item, Const) for item in items):
+        return fold(scope.source, Call("in", (value, *items), BOOLEAN, value.at))
+    parts = tuple(fold(scope.source, Call("=", (value, item), BOOLEAN, value.at)) for item in items)
     return Call("or", parts, BOOLEAN, value.at)
 
 
@@ -194,19 +194,21 @@ def _items(scope: Scope, nodes: list[exp.Expression]) -> list[Expr]:
     """The bound values of a list."""
     if len(nodes) == 1 and isinstance(nodes[0], exp.RawString):
         return [*constants_of(scope.source, nodes[0].meta["start"], nodes[0].meta["end"] + 1)]
-    return [bind(scope, one) for one in nodes]
+    return [bind(scope, node) for node in nodes]
 
 
 def _is(scope: Scope, node: exp.Expression) -> Expr:
     value = bind(scope, node.this)
-    what = node.expression
-    if isinstance(what, exp.Null):
+    operand = node.expression
+    if isinstance(operand, exp.Null):
         return fold(scope.source, Call("isnull", (value,), BOOLEAN, value.at))
-    if isinstance(what, exp.Boolean):
+    if isinstance(operand, exp.Boolean):
         side = _condition(scope, node.this, "IS TRUE") if value.type != BOOLEAN else value
-        return fold(scope.source, Call("istrue" if what.this else "isfalse", (side,), BOOLEAN, value.at))
+        return fold(scope.source, Call("istrue" if operand.this else "isfalse", (side,), BOOLEAN, value.at))
     raise Unsupported(
-        "IS takes NULL, TRUE or FALSE", hint="use <=> to compare with NULLs", place=scope.source.node(node)
+        "IS must be followed by NULL, TRUE or FALSE",
+        hint="use <=> to compare with NULLs",
+        place=scope.source.node(node),
     )
 
 
@@ -221,7 +223,7 @@ def _like(scope: Scope, node: exp.Expression) -> Expr:
         mark = bind(scope, node.expression)
         node = node.this
         if not isinstance(mark, Const) or not isinstance(mark.value, str) or len(mark.value) != 1:
-            raise SqlError("ESCAPE takes one character", place=scope.source.place(mark.at))
+            raise SqlError("ESCAPE must be a single character", place=scope.source.place(mark.at))
         escape = mark.value
     if not isinstance(node, exp.Like | exp.ILike) or isinstance(node.expression, exp.Any | exp.All):
         raise Unsupported(
@@ -229,30 +231,32 @@ def _like(scope: Scope, node: exp.Expression) -> Expr:
         )
     value, pattern = bind(scope, node.this), bind(scope, node.expression)
     if not isinstance(pattern, Const):
-        raise Unsupported("a pattern of LIKE is a constant", hint="write it out", place=scope.source.place(pattern.at))
+        raise Unsupported(
+            "the pattern of LIKE must be a constant", hint="write it as a literal", place=scope.source.place(pattern.at)
+        )
     if (value.type is None and isinstance(value, Const)) or pattern.value is None:
         return Const(None, BOOLEAN, value.at)
     if value.type != STRING or not isinstance(pattern.value, str):
         wrong = value if value.type != STRING else pattern
         raise TypeMismatch(
-            f"LIKE is over STRING, not {type_name(wrong)}",
+            f"LIKE requires a STRING, got {type_name(wrong)}",
             hint="write CAST(… AS STRING)",
             place=scope.source.place(wrong.at),
         )
     if isinstance(node, exp.ILike):
-        value, pattern = (lower(scope.source, one) for one in (value, pattern))
+        value, pattern = (lower(scope.source, side) for side in (value, pattern))
         assert isinstance(pattern, Const)
     text = read_pattern(scope.source, str(pattern.value), escape or "\\", pattern.at)
-    found = fold(scope.source, Call("like", (value,), BOOLEAN, value.at, extra=text))
-    return Call("not", (found,), BOOLEAN, value.at) if node.args.get("negate") else found
+    match = fold(scope.source, Call("like", (value,), BOOLEAN, value.at, extra=text))
+    return Call("not", (match,), BOOLEAN, value.at) if node.args.get("negate") else match
 
 
 def _neg(scope: Scope, node: exp.Expression) -> Expr:
     inner = node.this
     literal = inner.this if isinstance(inner, exp.TryCast) else inner
-    # The sign belongs to the literal: -2147483648 is an INT, though 2147483648 is not.
-    if isinstance(literal, exp.Literal) and (found := number(scope, inner, True)) is not None:
-        return found
+    # The sign is part of the literal: -2147483648 is an INT, although 2147483648 is not.
+    if isinstance(literal, exp.Literal) and (constant := number(scope, inner, True)) is not None:
+        return constant
     return arithmetic.negate(scope.source, bind(scope, inner))
 
 
@@ -270,12 +274,12 @@ def _binary(scope: Scope, node: exp.Expression) -> Expr:
 
 
 def _cast(scope: Scope, node: exp.Expression) -> Expr:
-    found = number(scope, node)
-    if found is not None:
-        return found
+    constant = number(scope, node)
+    if constant is not None:
+        return constant
     text = node.args["to"].sql("spark")
     try:
-        # VARCHAR(n) and CHAR(n) cut or pad; only STRING keeps a text as it is.
+        # VARCHAR(n) and CHAR(n) truncate or pad; only STRING leaves a string unchanged.
         target = Type.parse(text if "CHAR" not in text.upper() else "CHAR")
     except TureenError:
         raise Unsupported(
@@ -284,7 +288,7 @@ def _cast(scope: Scope, node: exp.Expression) -> Expr:
             place=scope.source.node(node),
         ) from None
     if is_bytes(node.this) and target == STRING and not node.args.get("safe"):
-        return text_of_bytes(scope.source, node.this, lambda one: bind(scope, one))
+        return text_of_bytes(scope.source, node.this, lambda argument: bind(scope, argument))
     value = bind(scope, node.this)
     return (try_cast if node.args.get("safe") else explicit_cast)(scope.source, value, target)
 
@@ -298,24 +302,24 @@ def _case(scope: Scope, node: exp.Expression) -> Expr:
 
 
 def _branches(scope: Scope, node: exp.Expression, ifs: list[Any]) -> Expr:
-    """CASE and IF: conditions and values in turn, then the value otherwise."""
+    """CASE and IF: conditions and values alternate, followed by the ELSE value."""
     subject = bind(scope, node.this) if isinstance(node, exp.Case) and node.this else None
     conditions: list[Expr] = []
     values: list[Expr] = []
-    for one in ifs:
+    for branch in ifs:
         if subject is None:
-            conditions.append(_condition(scope, one.this, "WHEN"))
+            conditions.append(_condition(scope, branch.this, "WHEN"))
         else:
-            conditions.append(compare(scope, "=", subject, bind(scope, one.this)))
-        values.append(bind(scope, one.args["true"]))
+            conditions.append(compare(scope, "=", subject, bind(scope, branch.this)))
+        values.append(bind(scope, branch.args["true"]))
     otherwise = node.args.get("false") or node.args.get("default")
     values.append(bind(scope, otherwise) if otherwise is not None else Const(None, None, offset_of(node)))
     target = common(scope.source, values)
     at = offset_of(node)
     if target is None:
         return Const(None, None, at)
-    values = [coerce(scope.source, one, target) for one in values]
-    args = [one for pair in zip(conditions, values, strict=False) for one in pair]
+    values = [coerce(scope.source, value, target) for value in values]
+    args = [arg for pair in zip(conditions, values, strict=False) for arg in pair]
     return fold(scope.source, Call("case", (*args, values[-1]), target, at))
 
 

@@ -1,12 +1,12 @@
 """The window in brackets after a stream: `[RANGE 5 MINUTES]`, `[ROWS 100]`, with or without steps.
 
 ```
-[RANGE length]                          the last length of time up to NOW
+[RANGE length]                          a duration up to NOW
 [ROWS n]                                the last n tuples up to NOW
-[RANGE length SLIDE length]             steps of that length, so far apart; also [HOP length SLIDE length]
-[TUMBLE length]                         steps side by side
+[RANGE length SLIDE length]             steps of a length, a slide apart; also [HOP length SLIDE length]
+[TUMBLE length]                         adjacent steps
 [ROWS n SLIDE m]                        steps of n tuples, m apart
-… [START AT time] [EMIT PARTIAL]        where steps are aligned, and whether those count that are not whole
+… [START AT time] [EMIT PARTIAL]        the alignment of steps, and whether to include partial steps
 ```
 """
 
@@ -30,13 +30,13 @@ _OPTIONS = ("SLIDE", "START", "EMIT", "BY")
 
 
 def read_brackets(source: Source, parts: Parts) -> tuple[Window | None, Steps | None]:
-    """The window and the steps of the first stream; those of others are read for their errors."""
-    found = [_Bracket(source, tokens).read() for tokens in parts.brackets]
-    return found[0] if found else (None, None)
+    """The window and the steps of the first stream; those of other streams are only checked."""
+    windows = [_Bracket(source, tokens).read() for tokens in parts.brackets]
+    return windows[0] if windows else (None, None)
 
 
 class _Bracket:
-    """Reads one bracket."""
+    """Reads a window in brackets."""
 
     def __init__(self, source: Source, tokens: list[Token]) -> None:
         self.source = source
@@ -69,7 +69,7 @@ class _Bracket:
 
     def _rows(self) -> tuple[Window | None, Steps | None]:
         rows = read_rows(self.reader, least=1)
-        if not self._takes("SLIDE"):
+        if not self._accept("SLIDE"):
             return Window(RowsBack(rows), Now()), None
         self._skip("BY")
         slide = read_rows(self.reader, least=1)
@@ -82,11 +82,11 @@ class _Bracket:
         at = first.start if first else self.at
         length = self.reader.duration()
         if length.micros < 0 or length.months < 0:
-            raise SqlError("a window's length is not negative", place=self.source.place(at))
+            raise SqlError("the length of a window must not be negative", place=self.source.place(at))
         if kind == "TUMBLE":
             fixed = fixed_length(self.source, length, at)
             return None, step(self.source, fixed, fixed, 0, at)
-        if self._takes("SLIDE") or (kind == "HOP" and self._takes("BY")):
+        if self._accept("SLIDE") or (kind == "HOP" and self._accept("BY")):
             self._skip("BY")
             following = self.reader.peek()
             slide_at = following.start if following else at
@@ -94,7 +94,7 @@ class _Bracket:
             return None, step(self.source, fixed_length(self.source, length, at), slide, 0, slide_at)
         if kind == "HOP":
             raise SqlError(
-                "HOP needs to know how far apart its steps are",
+                "HOP requires SLIDE",
                 hint="write [HOP 5 MINUTES SLIDE 1 MINUTE]",
                 place=self.source.place(at),
             )
@@ -105,35 +105,35 @@ class _Bracket:
             token = self.reader.take()
             if steps is None:
                 raise SqlError(
-                    f"{word} is about steps", hint=f"write SLIDE before {word}", place=self.source.token(token)
+                    f"{word} requires a step window", hint=f"write SLIDE before {word}", place=self.source.token(token)
                 )
-            self._needs({"START": "AT", "EMIT": "PARTIAL"}[word], token)
+            self._expect({"START": "AT", "EMIT": "PARTIAL"}[word], token)
             if word == "EMIT":
                 steps = replace(steps, partial=True)
             elif steps.rows:
                 raise SqlError(
-                    "steps of rows start at the stream's first tuple",
-                    hint="leave START AT out",
+                    "START AT is not supported for steps of rows",
+                    hint="leave it out: steps of rows start at the stream's first tuple",
                     place=self.source.token(token),
                 )
             else:
                 steps = replace(steps, origin=read_constant(self.reader).micros % steps.slide)
         return steps
 
-    def _takes(self, word: str) -> bool:
+    def _accept(self, word: str) -> bool:
         if self.reader.word() != word:
             return False
         self.reader.take()
         return True
 
     def _skip(self, word: str) -> None:
-        """TelegraphCQ writes RANGE BY and SLIDE BY."""
-        self._takes(word)
+        """Skip an optional word: TelegraphCQ's syntax is RANGE BY and SLIDE BY."""
+        self._accept(word)
 
-    def _needs(self, word: str, after: Token) -> None:
-        if not self._takes(word):
+    def _expect(self, word: str, after: Token) -> None:
+        if not self._accept(word):
             raise SqlError(
-                f"{after.text.upper()} is followed by {word}",
-                hint="START AT a time, or EMIT PARTIAL",
+                f"{after.text.upper()} must be followed by {word}",
+                hint="write START AT and a time, or EMIT PARTIAL",
                 place=self.source.token(after),
             )

@@ -1,7 +1,7 @@
-"""The functions that an expression may call: those on which DuckDB was tried and agrees with Spark.
+"""Function calls. Supported are functions for which DuckDB was tested to agree with Spark.
 
-Most are rows of a table: `functions_math`, `functions_text`, `functions_time`. Those that are only another spelling
-of an operator, or take any number of arguments, are in `tureen.language.binding.rewrites`.
+Most are entries of the tables in `tureen.language.functions`. Functions that are equivalent to operators, or are
+variadic, are in `tureen.language.binding.rewrites`.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from tureen.schema import Kind
 
 FUNCTIONS: dict[str, Function] = MATH | TEXT | TIMES | REGEXES | JSON
 
-# Other names of the same function.
+# Other names of functions.
 _ALIASES = {
     "signum": "sign", "power": "pow", "ceiling": "ceil", "len": "length", "char_length": "length",
     "character_length": "length", "ucase": "upper", "lcase": "lower", "substr": "substring", "char": "chr",
     "position": "locate", "btrim": "trim", "sha": "sha1", "dayofmonth": "day", "date_diff": "datediff",
     "to_unix_timestamp": "unix_timestamp", "rlike": "regexp_like", "regexp": "regexp_like",
 }  # fmt: skip
-# Nodes that are rewritten, by the names that they are written with.
+# The names of functions whose nodes are rewritten.
 _REWRITTEN = (
     "coalesce nvl ifnull nullif nvl2 if greatest least concat concat_ws date to_date to_timestamp date_add date_sub "
     "dateadd extract date_part datepart mod decode nanvl equal_null negative try_divide try_add try_subtract "
@@ -74,7 +74,7 @@ _ARGUMENTS: dict[type[exp.Expression], tuple[str, ...]] = {
     exp.RegexpReplace: ("this", "expression", "replacement"),
     exp.NextDay: ("this", "expression"),
 }
-# Nodes that do not know how they were written: operators, and what has words between its arguments.
+# Nodes that do not keep the function's name: operators, and calls with keywords between arguments.
 _OPERATORS: dict[type[exp.Expression], str] = {
     exp.BitwiseLeftShift: "shiftleft",
     exp.BitwiseRightShift: "shiftright",
@@ -86,14 +86,14 @@ _OPERATORS: dict[type[exp.Expression], str] = {
     exp.Chr: "chr",
     exp.StrPosition: "locate",
 }
-# What sqlglot adds to a node, and what does not change its meaning.
+# Arguments that sqlglot adds to a node, without effect on its meaning.
 _FLAGS = frozenset({"safe", "coalesce", "ignore_nulls", "is_left", "charset", "null_if_pos_overflow"})
 _ALSO: dict[type[exp.Expression], str] = {exp.Trim: "position", exp.Initcap: "expression"}
 _TRIMS = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
 def bind_function(source: Source, node: exp.Expression, bind: Bind) -> Expr:
-    """A function call over bound arguments, or an error that names the nearest function."""
+    """Bind a function call; the error for an unknown function suggests the nearest name."""
     written = _written(source, node)
     if written is not None and written not in NAMES:
         raise _unknown(source, node)
@@ -119,7 +119,7 @@ def bind_function(source: Source, node: exp.Expression, bind: Bind) -> Expr:
 
 
 def lower(source: Source, value: Expr) -> Expr:
-    """The value in small letters, which ILIKE compares."""
+    """The value in lower case, which ILIKE compares."""
     return fold(source, Call("lower", (value,), STRING, value.at, extra=TEXT["lower"].template((value,))))
 
 
@@ -129,28 +129,28 @@ def _bound(source: Source, node: exp.Expression, name: str, bind: Bind) -> list[
     if special is not None:
         return special(source, node, bind)
     if isinstance(node, exp.Anonymous | exp.Chr):
-        return [bind(one) for one in node.expressions]
+        return [bind(argument) for argument in node.expressions]
     keys = _ARGUMENTS.get(type(node), ("this",))
-    known = {*keys, *_FLAGS, _ALSO.get(type(node))}
-    if any(value for key, value in node.args.items() if key not in known) or _strange(node):
+    expected = {*keys, *_FLAGS, _ALSO.get(type(node))}
+    if any(value for key, value in node.args.items() if key not in expected) or _has_delimiters(node):
         raise Unsupported(f"{name} is not supported with these arguments", place=source.node(node))
-    # Where Spark's function takes a DATE, sqlglot wraps the argument.
+    # sqlglot wraps the DATE arguments of Spark's functions.
     args = [node.args[key] for key in keys if node.args.get(key) is not None]
-    return _there(bind, *map(_unwrapped, args))
+    return _bind_present(bind, *map(_unwrapped, args))
 
 
-def _there(bind: Bind, *args: exp.Expression | None) -> list[Expr]:
-    """The arguments that were given, bound; how many there must be is seen later."""
-    return [bind(one) for one in args if one is not None]
+def _bind_present(bind: Bind, *args: exp.Expression | None) -> list[Expr]:
+    """Bind the arguments that are present; their number is checked later."""
+    return [bind(argument) for argument in args if argument is not None]
 
 
-def _strange(node: exp.Expression) -> bool:
-    """Whether initcap was given delimiters, of which Spark knows none."""
+def _has_delimiters(node: exp.Expression) -> bool:
+    """Whether initcap has a delimiter argument, which Spark does not support."""
     return isinstance(node, exp.Initcap) and node.expression is not None and node.expression.name != " "
 
 
 def _unwrapped(node: exp.Expression | None) -> exp.Expression | None:
-    """An argument as it was written: sqlglot wraps some in casts of its own."""
+    """An argument without the cast that sqlglot wraps around some."""
     if (isinstance(node, exp.TsOrDsToDate) and not node.args.get("safe")) or isinstance(node, exp.TimeStrToTime):
         inner: exp.Expression | None = node.this
         return inner
@@ -158,59 +158,59 @@ def _unwrapped(node: exp.Expression | None) -> exp.Expression | None:
 
 
 def _logarithm(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:  # noqa: ARG001
-    """log2 and log10, which sqlglot makes a log with a base of."""
-    return _there(bind, node.args.get("expression"))
+    """log2 and log10, which sqlglot represents as a log with a base."""
+    return _bind_present(bind, node.args.get("expression"))
 
 
 def _locate(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:  # noqa: ARG001
-    return _there(bind, node.args.get("substr"), node.args.get("this"), node.args.get("position"))
+    return _bind_present(bind, node.args.get("substr"), node.args.get("this"), node.args.get("position"))
 
 
 def _instr(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:
     if node.args.get("position") or node.args.get("occurrence"):
         raise SqlError("instr takes 2 arguments", hint="use locate", place=source.node(node))
-    return _there(bind, node.args.get("this"), node.args.get("substr"))
+    return _bind_present(bind, node.args.get("this"), node.args.get("substr"))
 
 
 def _formatted(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:
-    """A call with a pattern or a path, which sqlglot rewrites; the one that was written is taken."""
-    args = _there(bind, _unwrapped(node.args.get("this")))
+    """A call with a pattern or a path: the original text, because sqlglot rewrites it."""
+    args = _bind_present(bind, _unwrapped(node.args.get("this")))
     pattern = argument_text(source, node, 1)
     if pattern is not None:
         args.append(Const(pattern, STRING, offset_of(node)))
     elif argument_text(source, node, 1, missing="") is None:
-        what = "path" if isinstance(node, exp.JSONExtractScalar) else "pattern"
-        raise Unsupported(f"a {what} is a constant", hint="write it out", place=source.node(node))
+        parameter = "path" if isinstance(node, exp.JSONExtractScalar) else "pattern"
+        raise Unsupported(f"the {parameter} must be a constant", hint="write it as a literal", place=source.node(node))
     return args
 
 
 def _unix_timestamp(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:
     if argument_text(source, node, 1, missing="") != "":
         raise Unsupported(
-            "unix_timestamp takes one DATE or TIMESTAMP", hint="cast a STRING first", place=source.node(node)
+            "unix_timestamp requires one DATE or TIMESTAMP", hint="cast a STRING first", place=source.node(node)
         )
-    return _there(bind, node.args.get("this"))
+    return _bind_present(bind, node.args.get("this"))
 
 
-def _cut(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:
-    """date_trunc and trunc: the unit as it was written."""
+def _truncated(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:
+    """date_trunc and trunc: the original unit, because sqlglot rewrites it."""
     first = not isinstance(node, exp.DateTrunc)
     unit = argument_text(source, node, 0 if first else 1)
     if unit is None:
-        raise Unsupported("a unit is a constant", hint="such as 'HOUR'", place=source.node(node))
-    args: list[Expr] = [Const(unit, STRING, offset_of(node)), *_there(bind, _unwrapped(node.args.get("this")))]
+        raise Unsupported("the unit must be a constant", hint="such as 'HOUR'", place=source.node(node))
+    args: list[Expr] = [Const(unit, STRING, offset_of(node)), *_bind_present(bind, _unwrapped(node.args.get("this")))]
     return args if first else args[::-1]
 
 
 def _with_unit(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:  # noqa: ARG001
     unit = node.args.get("unit")
-    args = _there(bind, _unwrapped(node.args.get("expression")), _unwrapped(node.args.get("this")))
+    args = _bind_present(bind, _unwrapped(node.args.get("expression")), _unwrapped(node.args.get("this")))
     return [Const(unit.name if unit is not None else "", STRING, offset_of(node)), *args]
 
 
 _SPECIAL = {
     "log2": _logarithm, "log10": _logarithm, "locate": _locate, "instr": _instr, "date_format": _formatted,
-    "from_unixtime": _formatted, "unix_timestamp": _unix_timestamp, "date_trunc": _cut, "trunc": _cut,
+    "from_unixtime": _formatted, "unix_timestamp": _unix_timestamp, "date_trunc": _truncated, "trunc": _truncated,
     "timestampadd": _with_unit, "timestampdiff": _with_unit, "get_json_object": _formatted,
 }  # fmt: skip
 
@@ -222,7 +222,7 @@ def _extract(source: Source, node: exp.Expression, bind: Bind) -> Expr:
     else:
         if len(node.expressions) != 2 or not isinstance(node.expressions[0], exp.Literal):
             raise SqlError(
-                "date_part takes a field that is written out, and a time",
+                "date_part requires a constant field and a time",
                 hint="such as date_part('HOUR', ts)",
                 place=source.node(node),
             )
@@ -241,30 +241,32 @@ def _call(source: Source, node: exp.Expression, name: str, function: Function, a
     missing = len(function.params) - len(args)
     if missing < 0 or missing > len(function.defaults):
         counts = range(len(function.params) - len(function.defaults), len(function.params) + 1)
-        takes = " or ".join(map(str, counts))
-        raise SqlError(f"{name} takes {takes} argument{'s' * (takes != '1')}, not {len(args)}", place=source.node(node))
+        accepted = " or ".join(map(str, counts))
+        raise SqlError(
+            f"{name} takes {accepted} argument{'s' * (accepted != '1')}, got {len(args)}", place=source.node(node)
+        )
     args = [*args, *function.defaults[len(function.defaults) - missing :]]
-    sides = tuple(_brought(source, name, arg, param) for arg, param in zip(args, function.params, strict=True))
+    sides = tuple(_coerced(source, name, arg, param) for arg, param in zip(args, function.params, strict=True))
     try:
         call = Call(name, sides, function.type_of(sides), at, extra=function.template(sides))
-    except UnsupportedCall as refused:
-        raise Unsupported(str(refused), hint=refused.hint, place=source.place(at)) from None
+    except UnsupportedCall as error:
+        raise Unsupported(str(error), hint=error.hint, place=source.place(at)) from None
     return fold(source, call)
 
 
-def _brought(source: Source, name: str, arg: Expr, param: Param) -> Expr:
+def _coerced(source: Source, name: str, arg: Expr, param: Param) -> Expr:
     target = param.target(arg)
     if target is None:
         if param.constant and not isinstance(arg, Const):
-            hint = "write it out: here it is a constant"
+            hint = "the argument must be a constant"
         else:
-            hint = f"it takes {', '.join(one for one in Kind if one in param.kinds)}; write CAST(… AS …) around it"
-        raise TypeMismatch(f"{name} does not take {a_type(arg)} here", hint=hint, place=source.place(arg.at))
+            hint = f"it accepts {', '.join(kind for kind in Kind if kind in param.kinds)}; use CAST(… AS …)"
+        raise TypeMismatch(f"{name} does not accept {a_type(arg)} here", hint=hint, place=source.place(arg.at))
     return coerce(source, arg, target)
 
 
 def _written(source: Source, node: exp.Expression) -> str | None:
-    """The function's name as it was written, in lower case; None for an operator."""
+    """The function's name in the text, in lower case; None for an operator."""
     if isinstance(node, exp.Anonymous):
         return str(node.name).lower()
     raw = source.raw(node) if isinstance(node, exp.Func) else None
@@ -275,9 +277,9 @@ def _unknown(source: Source, node: exp.Expression) -> Unsupported:
     name = _written(source, node) or node.key.upper()
     if name.lower() in NAMES:
         return Unsupported(f"{name} is not supported with these arguments", place=source.node(node))
-    what = f"the function {name}" if isinstance(node, exp.Func) else f"'{name}'"
+    construct = f"the function {name}" if isinstance(node, exp.Func) else f"'{name}'"
     return Unsupported(
-        f"{what} is not supported",
+        f"{construct} is not supported",
         hint=nearest(name, [*NAMES, *AGGREGATES]) or "docs/language.md has the list of functions",
         place=source.node(node),
     )

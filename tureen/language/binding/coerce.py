@@ -1,4 +1,4 @@
-"""Bringing bound expressions to a type: implicit and explicit casts, and constants worked out."""
+"""Casts of bound expressions, implicit and explicit, and constant folding."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from tureen.language.cast import CastFailed, cast_key
 from tureen.language.duckdb.conversions import CASTS, TRIED
 from tureen.language.duckdb.fold import evaluate
 from tureen.language.source import Source
-from tureen.language.tree import Call, Const, Expr, Lapse
+from tureen.language.tree import Call, Const, Expr, IntervalConst
 from tureen.language.types import common_type
 from tureen.schema import FRACTIONAL, INTEGRAL, NUMERIC, Kind, Type
 
 
 def type_name(expr: Expr) -> str:
-    """An expression's type, for a message."""
-    if isinstance(expr, Lapse):
+    """The name of an expression's type, for messages."""
+    if isinstance(expr, IntervalConst):
         return "INTERVAL"
     return expr.type.sql if expr.type else "NULL"
 
 
 def a_type(expr: Expr) -> str:
-    """An expression's type with its article."""
+    """The name of an expression's type with its article."""
     return article(type_name(expr))
 
 
 def compare_type(source: Source, left: Expr, right: Expr) -> Type | None:
-    """The type of a comparison of two; a number literal counts with its own digits."""
+    """The type in which two expressions are compared; an integer literal has the precision of its digits."""
     _check_intervals(source, [left, right])
     target = common_type(_literal_type(left, right), _literal_type(right, left))
     if target is None and left.type is not None and right.type is not None:
@@ -35,25 +35,25 @@ def compare_type(source: Source, left: Expr, right: Expr) -> Type | None:
 
 
 def common(source: Source, items: list[Expr]) -> Type | None:
-    """The type that several values share, as in IN, CASE and COALESCE."""
+    """The common type of several values, as in IN, CASE and COALESCE."""
     target: Type | None = None
     _check_intervals(source, items)
     last: Type | None = None
-    for i, one in enumerate(items):
-        if one.type is last:
-            # As the one before it, in a long list.
+    for i, item in enumerate(items):
+        if item.type is last:
+            # Skip equal types quickly in long lists.
             continue
-        last = one.type
-        merged = common_type(target, one.type)
-        if merged is None and target is not None and one.type is not None:
-            raise _mismatch(source, next(item for item in items[:i] if item.type is not None), one)
+        last = item.type
+        merged = common_type(target, item.type)
+        if merged is None and target is not None and item.type is not None:
+            raise _mismatch(source, next(other for other in items[:i] if other.type is not None), item)
         target = merged
     _check_strings(source, items)
     return target
 
 
 def coerce(source: Source, expr: Expr, target: Type) -> Expr:
-    """The expression in another type, as Spark casts it by itself."""
+    """The expression cast implicitly to another type."""
     if expr.type == target:
         return expr
     if isinstance(expr, Const):
@@ -63,7 +63,7 @@ def coerce(source: Source, expr: Expr, target: Type) -> Expr:
 
 
 def explicit_cast(source: Source, expr: Expr, target: Type) -> Expr:
-    """CAST(expr AS target), where DuckDB is known to cast as Spark does."""
+    """CAST(expr AS target), if DuckDB SQL can express it with Spark's semantics."""
     if isinstance(expr, Const):
         return cast_const(source, expr, target)
     if expr.type == target:
@@ -74,7 +74,7 @@ def explicit_cast(source: Source, expr: Expr, target: Type) -> Expr:
 
 
 def try_cast(source: Source, expr: Expr, target: Type) -> Expr:
-    """TRY_CAST(expr AS target): NULL where the value does not fit."""
+    """TRY_CAST(expr AS target): NULL if the cast fails."""
     if isinstance(expr, Const):
         try:
             return cast_const(source, expr, target)
@@ -96,7 +96,7 @@ def _no_cast(source: Source, expr: Expr, target: Type) -> Unsupported:
 
 
 def cast_const(source: Source, const: Const, target: Type) -> Const:
-    """A constant in another type, or an error that names it."""
+    """A constant cast to another type; raises if the cast fails."""
     if const.value is None or const.type is None:
         return Const(None, target, const.at)
     if target.kind is Kind.BIGINT and const.type.kind is Kind.INT:
@@ -114,7 +114,7 @@ def cast_const(source: Source, const: Const, target: Type) -> Const:
 
 
 def _by_duckdb(source: Kind, target: Kind) -> bool:
-    """Whether a cast of a constant is worked out as that of a column is."""
+    """Whether DuckDB evaluates a cast of a constant."""
     if target is Kind.STRING:
         return source in FRACTIONAL | {Kind.DECIMAL, Kind.TIMESTAMP}
     if source in FRACTIONAL:
@@ -130,14 +130,14 @@ _EXAMPLES = {
 
 
 def fold(source: Source, call: Call) -> Expr:
-    """The constant that an expression without columns means; any other expression as it is."""
-    if all(isinstance(one, Const) for one in call.args):
+    """Evaluate a call if all its arguments are constants."""
+    if all(isinstance(arg, Const) for arg in call.args):
         return evaluate(source, call)
     return call
 
 
 def _literal_type(expr: Expr, other: Expr) -> Type | None:
-    """An integer literal beside a DECIMAL has the DECIMAL type of its own digits."""
+    """The type of an operand; an integer literal next to a DECIMAL is a DECIMAL with the precision of its digits."""
     if (
         isinstance(expr, Const)
         and expr.type is not None
@@ -151,24 +151,24 @@ def _literal_type(expr: Expr, other: Expr) -> Type | None:
 
 
 def _check_intervals(source: Source, items: list[Expr]) -> None:
-    """An interval is only added to times, or taken from them; an ARRAY is only a result."""
-    for one in items:
-        if isinstance(one, Lapse):
-            raise Unsupported("an interval cannot stand here", place=source.place(one.at))
-        if one.type is not None and one.type.kind is Kind.ARRAY:
+    """Raise for intervals, which can only be added to times, and for ARRAYs, which can only be selected."""
+    for item in items:
+        if isinstance(item, IntervalConst):
+            raise Unsupported("an interval is not allowed here", place=source.place(item.at))
+        if item.type is not None and item.type.kind is Kind.ARRAY:
             raise Unsupported(
-                "an ARRAY is only given as it is", hint="put it into the select list", place=source.place(one.at)
+                "operations on an ARRAY are not supported", hint="select it as it is", place=source.place(item.at)
             )
 
 
 def _check_strings(source: Source, items: list[Expr]) -> None:
-    """A STRING column beside another type would be cast row by row, and fail on the first bad one."""
-    other = next((one for one in items if one.type is not None and one.type.kind is not Kind.STRING), None)
+    """Raise for a STRING column next to another type: it would be cast row by row, and fail on any invalid value."""
+    other = next((item for item in items if item.type is not None and item.type.kind is not Kind.STRING), None)
     if other is None or other.type is None:
         return
-    for one in items:
-        if one.type is not None and one.type.kind is Kind.STRING and not isinstance(one, Const):
-            hint = "put the constant in quotes" if isinstance(other, Const) else "compare it with a STRING"
+    for item in items:
+        if item.type is not None and item.type.kind is Kind.STRING and not isinstance(item, Const):
+            hint = "quote the constant" if isinstance(other, Const) else "compare it with a STRING"
             raise TypeMismatch(
                 f"a STRING is compared with {a_type(other)}",
                 hint=f"{hint}, or CAST(… AS STRING)",

@@ -1,4 +1,4 @@
-"""GROUP BY and HAVING: the keys, the aggregates, and what may be said of a group."""
+"""GROUP BY and HAVING: keys, aggregates, and expressions over groups."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tureen.schema import Column
 from tureen.window import Steps
 
 MOST_KEYS = 63
-"""The most keys of grouping sets: as many as a BIGINT has bits for."""
+"""The maximum number of keys of grouping sets: GROUPING_ID is a BIGINT with one bit per key."""
 
 
 @dataclass(frozen=True)
 class Keys:
-    """The keys of GROUP BY, the groupings of ROLLUP and the like by their numbers, and the steps."""
+    """The keys of GROUP BY, the steps, and the grouping sets as indexes of keys."""
 
     keys: list[Expr]
     steps: Steps | None
@@ -37,104 +37,107 @@ class Keys:
 
 @dataclass
 class Groups:
-    """The keys of a query and the aggregates that its clauses ask for, as they are met."""
+    """The keys of a query, and the aggregates of its clauses, collected while these are bound."""
 
     source: Source
     keys: list[Expr]
-    given: frozenset[str]
-    """Columns that a group has of itself: the start and the end of its step."""
+    step_columns: frozenset[str]
+    """Columns of every group of a query with steps: the start and the end of the step."""
     sets: tuple[tuple[int, ...], ...] | None = None
     aggregates: list[BoundAggregate] = field(default_factory=list)
 
     def aggregate(self, scope: Scope, node: exp.Expression) -> Expr:
-        """The column that holds an aggregate; one that was asked for before is not computed twice."""
+        """The column of an aggregate; equal aggregates share a column."""
         if isinstance(node, exp.Grouping | exp.GroupingId):
             return self._grouping(scope, node)
         inner = replace(scope, clause="another aggregate", known={}, aggregate=None, over=None)
-        found = bind_aggregate(
-            inner, node, lambda one: bind(inner, one), lambda one: bind_condition(replace(inner, clause="FILTER"), one)
+        in_filter = replace(inner, clause="FILTER")
+        aggregate = bind_aggregate(
+            inner, node, lambda argument: bind(inner, argument), lambda filter_: bind_condition(in_filter, filter_)
         )
-        if found not in self.aggregates:
-            self.aggregates.append(found)
-        number = self.aggregates.index(found)
-        return Ref(Column(aggregate_name(number), found.type), offset_of(node))
+        if aggregate not in self.aggregates:
+            self.aggregates.append(aggregate)
+        number = self.aggregates.index(aggregate)
+        return Ref(Column(aggregate_name(number), aggregate.type), offset_of(node))
 
     def _grouping(self, scope: Scope, node: exp.Expression) -> Expr:
-        """GROUPING(key), which is 1 where a row is not grouped by that key, and GROUPING_ID(), all of them as bits."""
-        at, place = offset_of(node), scope.source.node(node)
+        """GROUPING(key), which is 1 if a row is not grouped by the key, and GROUPING_ID(), the bits of all keys."""
+        at, location = offset_of(node), scope.source.node(node)
         if self.sets is None:
             raise SqlError(
-                f"{node.key} is about grouping sets, and the query has none",
+                f"{node.key} requires grouping sets",
                 hint="write GROUP BY ROLLUP (…), CUBE (…) or GROUPING SETS (…)",
-                place=place,
+                place=location,
             )
         inner = replace(scope, clause="another aggregate", known={}, aggregate=None, over=None)
-        named = [bind(inner, one) for one in node.expressions]
+        named = [bind(inner, argument) for argument in node.expressions]
         whole = Ref(Column(GROUPING_ID, BIGINT), at)
         if isinstance(node, exp.GroupingId):
             if named and named != self.keys:
                 raise SqlError(
-                    "grouping_id takes all keys in their order, or nothing", hint="write grouping_id()", place=place
+                    "grouping_id requires all keys in order, or none", hint="write grouping_id()", place=location
                 )
             return whole
         if len(named) != 1 or named[0] not in self.keys:
-            raise SqlError("grouping takes one key of GROUP BY", hint="such as grouping(a)", place=place)
+            raise SqlError("grouping requires one key of GROUP BY", hint="such as grouping(a)", place=location)
         bit = len(self.keys) - 1 - self.keys.index(named[0])
         return Call("grouping", (whole,), TINYINT, at, extra=f"({{0}} >> {bit}) & 1")
 
     def settle(self, expr: Expr) -> Expr:
-        """An expression over the columns of a group: keys are replaced by theirs, and nothing else may be left."""
+        """The expression over the columns of a group: keys become columns; any other column is an error."""
         for number, key in enumerate(self.keys):
             if expr == key and key.type is not None:
                 return Ref(Column(key_name(number), key.type), expr.at)
         if isinstance(expr, Ref) and not self._is_of_group(expr.column.name):
             raise SqlError(
-                f"column '{expr.column.name}' is neither in GROUP BY nor in an aggregate",
+                f"column '{expr.column.name}' must appear in GROUP BY or in an aggregate",
                 hint=f"add it to GROUP BY, or write first({expr.column.name}) or max({expr.column.name})",
                 place=self.source.place(expr.at),
             )
         if isinstance(expr, Call):
-            return replace(expr, args=tuple(self.settle(one) for one in expr.args))
+            return replace(expr, args=tuple(self.settle(arg) for arg in expr.args))
         return expr
 
     def names(self, named: Mapping[str, Expr]) -> Mapping[str, Expr]:
-        """The names of the select list that may be used: a key goes before one of them, and that before a column."""
+        """The visible aliases of the select list: keys take precedence over aliases, and these over columns."""
         keys = {key.column.name.lower() for key in self.keys if isinstance(key, Ref)}
         return {name: expr for name, expr in named.items() if name not in keys}
 
     def _is_of_group(self, name: str) -> bool:
         # No column of a stream starts with an underscore.
-        return name.startswith("_") or name in self.given
+        return name.startswith("_") or name in self.step_columns
 
     def grouping(self, having: Expr | None) -> Grouping:
-        """All of it as the query carries it."""
+        """The grouping of the query."""
         if self.sets is not None and len(self.keys) > MOST_KEYS:
             raise Unsupported(f"grouping sets have at most {MOST_KEYS} keys", hint="leave some out")
         keyless = not self.keys or any(not keys for keys in self.sets or ())
-        # A group without keys and aggregates would be a row without columns, which Arrow does not count.
+        # A group without keys and aggregates would be a row without columns, which Arrow cannot represent.
         aggregates = self.aggregates or ([BoundAggregate("count", (), BIGINT)] if keyless else [])
         return Grouping(
             tuple(expression_of(self.source, key) for key in self.keys),
-            tuple(self._aggregate(one) for one in aggregates),
+            tuple(self._aggregate(aggregate) for aggregate in aggregates),
             None if having is None else expression_of(self.source, having),
             self.sets,
         )
 
-    def _aggregate(self, one: BoundAggregate) -> Aggregate:
-        arguments: tuple[Expression, ...] = tuple(expression_of(self.source, arg) for arg in one.arguments)
-        return Aggregate(one.function, arguments, one.type, one.distinct, one.parameters, one.order, one.separator)
+    def _aggregate(self, bound: BoundAggregate) -> Aggregate:
+        arguments: tuple[Expression, ...] = tuple(expression_of(self.source, arg) for arg in bound.arguments)
+        return Aggregate(
+            bound.function, arguments, bound.type, bound.distinct, bound.parameters, bound.order, bound.separator
+        )
 
 
 def is_grouped(select: exp.Select) -> bool:
-    """Whether a query asks for groups rather than rows."""
+    """Whether a query has groups."""
     if select.args.get("group") or select.args.get("having"):
         return True
     order = select.args.get("order")
-    return any(has_aggregate(one) for one in (*select.expressions, *(order.expressions if order else ())))
+    return any(has_aggregate(node) for node in (*select.expressions, *(order.expressions if order else ())))
 
 
 def read_keys(scope: Scope, select: exp.Select, steps: Steps | None) -> Keys:
-    """The keys of GROUP BY, and the steps: those that a bracket gave, or TUMBLE, HOP or window in GROUP BY."""
+    """The keys of GROUP BY, and the steps: those in brackets, or TUMBLE, HOP or window in GROUP BY."""
     clause = select.args.get("group")
     if clause is None:
         return Keys([], steps)
@@ -142,63 +145,65 @@ def read_keys(scope: Scope, select: exp.Select, steps: Steps | None) -> Keys:
     for node in nodes:
         if is_step(node):
             if steps is not None:
-                raise SqlError("the query has two step windows", hint="keep one of them", place=scope.source.node(node))
+                raise SqlError(
+                    "only one step window is allowed", hint="keep one of them", place=scope.source.node(node)
+                )
             steps = step_of(scope, node)
     keys: list[Expr] = []
     if not has_sets(clause):
         for node in nodes:
             if not (clause.args.get("all") and has_aggregate(node)):
-                _number_of(scope, node, select, keys, steps)
+                _key_index(scope, node, select, keys, steps)
         return Keys(keys, steps)
     if clause.args.get("grouping_sets"):
-        # GROUP BY a, b GROUPING SETS (…): the keys come in the order of the first list.
+        # GROUP BY a, b GROUPING SETS (…): the first list determines the order of the keys.
         for node in nodes:
-            _number_of(scope, node, select, keys, steps)
+            _key_index(scope, node, select, keys, steps)
     sets = []
-    for one in grouping_sets(scope.source, clause):
-        numbers = [_number_of(scope, node, select, keys, steps) for node in one]
+    for grouping in grouping_sets(scope.source, clause):
+        numbers = [_key_index(scope, node, select, keys, steps) for node in grouping]
         sets.append(tuple(sorted({number for number in numbers if number is not None})))
     _check_steps(scope, sets_of(clause))
     return Keys(keys, steps, tuple(sets))
 
 
-def _number_of(
+def _key_index(
     scope: Scope, node: exp.Expression, select: exp.Select, keys: list[Expr], steps: Steps | None
 ) -> int | None:
-    """The number of a key, which is added to the others where it is new; None for the step itself."""
+    """The index of a key, which is appended to the keys if it is new; None for the step."""
     if is_step(node):
         return None
-    meant = _meant(scope, node, select)
-    if steps is not None and _names_step(scope, meant):
+    item = _resolved(scope, node, select)
+    if steps is not None and _names_step(scope, item):
         return None
-    key = bind(replace(scope, clause="GROUP BY", known={}, aggregate=None, over=None), meant)
+    key = bind(replace(scope, clause="GROUP BY", known={}, aggregate=None, over=None), item)
     if key not in keys:
         keys.append(key)
     return keys.index(key)
 
 
 def _check_steps(scope: Scope, nodes: list[exp.Expression]) -> None:
-    """Raise for a step within ROLLUP and the like: each grouping is made for each step."""
+    """Raise for a step within grouping sets: these apply to each step."""
     for node in nodes:
-        for one in node.walk():
-            if isinstance(one, exp.Expression) and (is_step(one) or _names_step(scope, one)):
+        for child in node.walk():
+            if isinstance(child, exp.Expression) and (is_step(child) or _names_step(scope, child)):
                 raise Unsupported(
-                    "a step window stands beside grouping sets, not in them",
+                    "a step window is not allowed in grouping sets",
                     hint="write GROUP BY TUMBLE(…), ROLLUP (…)",
-                    place=scope.source.node(one),
+                    place=scope.source.node(child),
                 )
 
 
 def _names_step(scope: Scope, node: exp.Expression) -> bool:
-    """Whether an item of GROUP BY is the step itself, by which a query with steps is grouped anyhow."""
+    """Whether an item of GROUP BY names the step, by which a query with steps is always grouped."""
     if not isinstance(node, exp.Column):
         return False
     name = f"{node.table}.{node.name}".lstrip(".").lower()
     return name in known_of_steps() or (name == "window" and scope.schema.find(name) is None)
 
 
-def _meant(scope: Scope, node: exp.Expression, select: exp.Select) -> exp.Expression:
-    """What an item of GROUP BY stands for: an item of the select list by number or name, or itself."""
+def _resolved(scope: Scope, node: exp.Expression, select: exp.Select) -> exp.Expression:
+    """An item of GROUP BY: an item of the select list by position or alias, or an expression."""
     if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
         number = int(node.name)
         if not 1 <= number <= len(select.expressions):
@@ -214,8 +219,8 @@ def _meant(scope: Scope, node: exp.Expression, select: exp.Select) -> exp.Expres
 def _inner(scope: Scope, item: exp.Expression, node: exp.Expression) -> exp.Expression:
     if has_aggregate(item):
         raise SqlError(
-            "GROUP BY names an aggregate of the select list",
-            hint="group by columns; a condition on an aggregate goes into HAVING",
+            "an aggregate is not allowed in GROUP BY",
+            hint="group by columns; write conditions on aggregates in HAVING",
             place=scope.source.node(node),
         )
     inner = item.unalias()

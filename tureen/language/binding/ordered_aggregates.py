@@ -1,4 +1,4 @@
-"""Aggregates that order their rows: lists, joined texts, and those with WITHIN GROUP."""
+"""Aggregates that order their rows: lists, joined strings, and those with WITHIN GROUP."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from tureen.query import Direction
 Bind = Callable[[exp.Expression], Expr]
 
 WITHIN_GROUP = frozenset({"percentile_cont", "percentile_disc", "mode"})
-"""Aggregates of what WITHIN GROUP orders by."""
+"""Aggregates of the ORDER BY expression of WITHIN GROUP."""
 
 LISTS = frozenset({"collect_list", "collect_set", "listagg"})
-"""Aggregates that give all values, in order."""
+"""Aggregates that return all values, in order."""
 
 ASCENDING = Direction(descending=False, nulls_first=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """The operands of an aggregate: its values, what its rows are ordered by, and whether each value counts once."""
+    """The operands of an aggregate: its values, the ORDER BY expressions, and whether it is DISTINCT."""
 
     values: list[exp.Expression]
     keys: list[exp.Expression]
@@ -45,16 +45,16 @@ def operands_of(scope: Scope, name: str, call: exp.Expression, within: exp.Expre
     keys = [item.this for item in items]
     if items and name == "collect_set":
         raise Unsupported(
-            "collect_set takes no ORDER BY", hint="its values are ascending", place=scope.source.node(call)
+            "collect_set does not support ORDER BY", hint="its values are ascending", place=scope.source.node(call)
         )
     if distinct and items and (len(items) > 1 or keys != values):
         raise SqlError(
-            f"with DISTINCT, {name} is ordered by its argument",
-            hint="write ORDER BY with it",
+            f"with DISTINCT, {name} can only be ordered by its argument",
+            hint="write the argument after ORDER BY",
             place=scope.source.node(call),
         )
     directions = tuple(map(_direction, items))
-    # Where each value counts once, it is the value itself that orders.
+    # With DISTINCT, values are ordered by themselves.
     return (
         Ordered(values, [], directions or (ASCENDING,), True) if distinct else Ordered(values, keys, directions, False)
     )
@@ -67,7 +67,7 @@ def _within_group(scope: Scope, name: str, call: exp.Expression, within: exp.Exp
     if len(items) != 1 or (name == "mode" and call.this is not None) or call.args.get("expression") is not None:
         example = "mode()" if name == "mode" else f"{name}(0.5)"
         raise SqlError(
-            f"{name} takes WITHIN GROUP with one value",
+            f"{name} requires WITHIN GROUP with one ORDER BY expression",
             hint=f"write {example} WITHIN GROUP (ORDER BY x)",
             place=scope.source.node(call),
         )
@@ -79,11 +79,13 @@ def _direction(item: exp.Expression) -> Direction:
 
 
 def separator_of(scope: Scope, call: exp.Expression, bind: Bind) -> str:
-    """What stands between the texts of listagg: a constant, or nothing."""
+    """The separator of listagg: a constant, or empty."""
     node = call.args.get("separator")
     if node is None:
         return ""
     bound = bind(node)
     if isinstance(bound, Const) and (bound.value is None or bound.type == STRING):
         return str(bound.value or "")
-    raise SqlError("the separator of listagg is a constant text", hint="such as ', '", place=scope.source.node(call))
+    raise SqlError(
+        "the separator of listagg must be a constant string", hint="such as ', '", place=scope.source.node(call)
+    )

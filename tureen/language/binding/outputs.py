@@ -1,4 +1,4 @@
-"""What a query gives: the select list, DISTINCT, ORDER BY, LIMIT and OFFSET."""
+"""The output of a query: the select list, DISTINCT, ORDER BY, LIMIT and OFFSET."""
 
 from __future__ import annotations
 
@@ -18,40 +18,46 @@ from tureen.query import STEP_END, STEP_START, Order
 from tureen.schema import INTEGRAL, Kind
 
 Settle = Callable[[Expr], Expr]
-"""What a bound expression becomes after the grouping, if there is one."""
+"""Rewrites a bound expression to one over the columns of a group, in a query with groups."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One item of the select list, bound."""
+    """A bound item of the select list."""
 
     name: str
     expr: Expr
 
 
 def read_items(scope: Scope, select: exp.Select, tokens: list[Token], settle: Settle) -> list[Item]:
-    """The select list under the names that the answer gives its items."""
+    """The items of the select list, with the names of their columns in the answer."""
     texts = _texts(scope, tokens)
     items: list[Item] = []
     for number, node in enumerate(select.expressions):
         written, at = texts[number] if len(texts) == len(select.expressions) else ("", offset_of(node))
-        for one in _item(scope, node, written, settle):
-            if one.expr.type is None and isinstance(one.expr, Const):
-                raise SqlError("a NULL has no type", hint="write CAST(NULL AS STRING)", place=scope.source.place(at))
-            if any(one.name.lower() == other.name.lower() for other in items):
+        for item in _item(scope, node, written, settle):
+            if item.expr.type is None and isinstance(item.expr, Const):
                 raise SqlError(
-                    f"the answer would have two columns '{one.name}'",
-                    hint="give one of them another name with AS",
+                    "an untyped NULL cannot be selected",
+                    hint="write CAST(NULL AS STRING)",
+                    place=scope.source.place(at),
+                )
+            if any(item.name.lower() == other.name.lower() for other in items):
+                raise SqlError(
+                    f"duplicate column '{item.name}' in the select list",
+                    hint="rename one of them with AS",
                     place=scope.source.node(node),
                 )
-            if one.expr.type is not None and one.expr.type.kind is Kind.ARRAY and select.args.get("distinct"):
-                raise Unsupported("DISTINCT takes no ARRAY", hint="leave DISTINCT out", place=scope.source.place(at))
-            items.append(one)
+            if item.expr.type is not None and item.expr.type.kind is Kind.ARRAY and select.args.get("distinct"):
+                raise Unsupported(
+                    "DISTINCT does not support ARRAY", hint="leave DISTINCT out", place=scope.source.place(at)
+                )
+            items.append(item)
     return items
 
 
 def _texts(scope: Scope, tokens: list[Token]) -> list[tuple[str, int]]:
-    """What was written for each item, which names one that is given no other name, and where."""
+    """The text of each item, which names the column of an item without an alias, and its offset."""
     texts: list[tuple[str, int]] = []
     depth, start = 0, 1
     if len(tokens) > 1 and tokens[1].token_type in (TokenType.DISTINCT, TokenType.ALL):
@@ -76,36 +82,33 @@ def _item(scope: Scope, node: exp.Expression, written: str, settle: Settle) -> l
     star = inner if isinstance(inner, exp.Star) else inner.this if isinstance(inner, exp.Column) else None
     if isinstance(star, exp.Star):
         if any(star.args.values()) or isinstance(node, exp.Alias):
-            raise Unsupported("* is taken as it is", hint="name the columns", place=scope.source.node(node))
-        relations = scope.relations_of(inner) if isinstance(inner, exp.Column) else scope.visible
+            raise Unsupported("* cannot be modified or renamed", hint="name the columns", place=scope.source.node(node))
+        if isinstance(inner, exp.Column):
+            scope.check_table(inner)
         at = offset_of(node)
-        columns = [
-            Item(column.name, settle(relation.ref(column, at)))
-            for relation in relations
-            for column in relation.schema.columns
-        ]
-        # The rows of steps have the bounds of their step, too.
+        columns = [Item(column.name, settle(Ref(column, at))) for column in scope.schema.columns]
+        # Rows of steps also have the bounds of their step.
         bounds = () if scope.aggregate is not None else (STEP_START, STEP_END)
         return [*columns, *(Item(name, scope.known[name]) for name in bounds if name in scope.known)]
     if isinstance(node, exp.Aliases):
-        raise Unsupported("an item has one name", hint="write x AS name", place=scope.source.node(node))
+        raise Unsupported("an item can have only one alias", hint="write x AS name", place=scope.source.node(node))
     name = node.alias or (inner.name if isinstance(inner, exp.Column) else written or inner.sql("spark"))
     assert isinstance(inner, exp.Expression)
     return [Item(name, settle(bind(scope, inner)))]
 
 
 def aliases(items: list[Item]) -> Mapping[str, Expr]:
-    """The items of a select list by their names."""
+    """The expressions of a select list by name in lower case."""
     return {item.name.lower(): item.expr for item in items}
 
 
 def read_order(scope: Scope, select: exp.Select, items: list[Item], settle: Settle) -> tuple[Order, ...]:
-    """ORDER BY: items by name or number, or any expression; the least first and NULLs before it, unless said."""
+    """ORDER BY: items by name or position, or any expression. The default is ascending with NULLs first."""
     clause = select.args.get("order")
     if clause is None:
         return ()
     inner = replace(scope, clause="ORDER BY", known={**scope.known, **aliases(items)})
-    found: list[Order] = []
+    orders: list[Order] = []
     for node in clause.expressions:
         if node.args.get("with_fill"):
             raise Unsupported("WITH FILL is not supported", place=scope.source.node(node))
@@ -114,25 +117,25 @@ def read_order(scope: Scope, select: exp.Select, items: list[Item], settle: Sett
             expr = settle(bind(inner, node.this))
         if select.args.get("distinct") and all(expr != item.expr for item in items):
             raise SqlError(
-                "with DISTINCT, ORDER BY takes what the select list has",
-                hint="put it into the select list",
+                "with DISTINCT, ORDER BY expressions must appear in the select list",
+                hint="add it to the select list",
                 place=scope.source.node(node),
             )
         if expr.type is not None and expr.type.kind is Kind.ARRAY:
-            raise Unsupported("ORDER BY takes no ARRAY", hint="order by a value", place=scope.source.node(node))
+            raise Unsupported("ORDER BY does not support ARRAY", hint="order by a value", place=scope.source.node(node))
         if isinstance(expr, Const):
             continue
-        found.append(order_of(scope, node, expr))
-    return tuple(found)
+        orders.append(order_of(scope, node, expr))
+    return tuple(orders)
 
 
 def order_of(scope: Scope, node: exp.Expression, expr: Expr) -> Order:
-    """An item of an ORDER BY, given its bound value."""
+    """The order by a bound value, with the direction of a node of ORDER BY."""
     return Order(expression_of(scope.source, expr), bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
 
 
 def numbered(scope: Scope, node: exp.Expression, items: list[Item], clause: str) -> Expr | None:
-    """The item of the select list that a bare whole number means."""
+    """The item of the select list at a position, if a node is an integer literal."""
     if not isinstance(node, exp.Literal) or node.is_string or not node.name.isdigit():
         return None
     number = int(node.name)
@@ -142,10 +145,10 @@ def numbered(scope: Scope, node: exp.Expression, items: list[Item], clause: str)
 
 
 def beyond(scope: Scope, node: exp.Expression, clause: str, items: int) -> SqlError:
-    """The error for a number that no item of the select list has."""
+    """The error for a position beyond the select list."""
     return SqlError(
-        f"{clause} {node.name}: the select list has {items} item{'s' * (items != 1)}",
-        hint=f"a number from 1 to {items}, or a name",
+        f"{clause} position {node.name} is not in the select list",
+        hint=f"write a position from 1 to {items}, or a name",
         place=scope.source.node(node),
     )
 
@@ -164,7 +167,7 @@ def read_count(scope: Scope, select: exp.Select, clause: str) -> int | None:
         if bound.value >= 0:
             return bound.value
     raise SqlError(
-        f"{clause.upper()} takes a whole number that is not negative",
+        f"{clause.upper()} must be a non-negative integer",
         hint=f"such as {clause.upper()} 10",
         place=scope.source.node(value),
     )

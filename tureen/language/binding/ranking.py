@@ -1,4 +1,4 @@
-"""The functions that are nothing without OVER: ranks, and values of other rows."""
+"""Functions that require OVER: ranks, and values of other rows."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tureen.language.tree import DOUBLE, INT
 from tureen.schema import Type
 
 WRAPPERS = (exp.IgnoreNulls, exp.RespectNulls, exp.Filter, exp.WithinGroup)
-"""What may stand around a call."""
+"""Nodes that may wrap a call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """A function of a row's place in its window; without a type of its own it gives a value of another row."""
+    """A function of a row's position in its window; its type is None if it returns a value of another row."""
 
     node: type[exp.Expression]
     type: Type | None = None
@@ -40,14 +40,14 @@ _NAMES = {rank.node: name for name, rank in RANKS.items()}
 
 
 def is_ranking(node: exp.Expression) -> bool:
-    """Whether a node is a call of such a function, in whatever wrapping."""
+    """Whether a node is a call of such a function, possibly wrapped."""
     while isinstance(node, WRAPPERS):
         node = node.this
     return isinstance(node, _NODES)
 
 
 def function_name(source: Source, node: exp.Expression) -> str:
-    """The function's name, as Spark writes it or as it was written."""
+    """The function's name in Spark, or else in the text."""
     while isinstance(node, WRAPPERS):
         node = node.this
     if type(node) in _NAMES:
@@ -57,16 +57,20 @@ def function_name(source: Source, node: exp.Expression) -> str:
 
 
 def without_over(scope: Scope, node: exp.Expression) -> SqlError:
-    """The error for such a function that stands alone."""
+    """The error for such a function without OVER."""
     name = function_name(scope.source, node)
-    return SqlError(f"{name} needs a window", hint=f"write {name}(…) OVER (ORDER BY …)", place=scope.source.node(node))
+    return SqlError(
+        f"the window function {name} requires OVER",
+        hint=f"write {name}(…) OVER (ORDER BY …)",
+        place=scope.source.node(node),
+    )
 
 
 def misplaced(scope: Scope, node: exp.Expression) -> SqlError:
-    """The error for a window function where there can be none."""
+    """The error for a window function where none is allowed."""
     if scope.clause in ("WHERE", "HAVING"):
-        hint = "put a condition on a window function into QUALIFY"
+        hint = "write conditions on window functions in QUALIFY"
     else:
-        hint = "window functions stand in the select list, in QUALIFY and in ORDER BY"
+        hint = "window functions are allowed in the select list, in QUALIFY and in ORDER BY"
     clause = scope.clause.replace("another aggregate", "an aggregate")
-    return SqlError(f"a window function cannot stand in {clause}", hint=hint, place=scope.source.node(node))
+    return SqlError(f"a window function is not allowed in {clause}", hint=hint, place=scope.source.node(node))

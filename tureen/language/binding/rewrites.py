@@ -1,4 +1,4 @@
-"""Functions that are another spelling of what the bound tree has already."""
+"""Functions that are rewritten as other expressions of the bound tree."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ Rewrite = Callable[[Source, exp.Expression, Bind], Expr]
 
 
 def _coalesce(source: Source, node: exp.Expression, bind: Bind) -> Expr:
-    return _variadic(source, node, [bind(one) for one in (node.this, *node.expressions)], "coalesce")
+    return _variadic(source, node, [bind(argument) for argument in (node.this, *node.expressions)], "coalesce")
 
 
 def _extreme(source: Source, node: exp.Expression, bind: Bind) -> Expr:
-    args = [bind(one) for one in (node.this, *node.expressions)]
-    kinds = {one.type.kind for one in args if one.type is not None}
+    args = [bind(argument) for argument in (node.this, *node.expressions)]
+    kinds = {arg.type.kind for arg in args if arg.type is not None}
     if len(args) < 2:
         raise SqlError(f"{node.key} takes at least 2 arguments", place=source.node(node))
     if Kind.STRING in kinds and len(kinds) > 1:
-        raise TypeMismatch(f"{node.key} of a STRING and another type", place=source.node(node))
+        raise TypeMismatch(f"{node.key} of a STRING and another type is not supported", place=source.node(node))
     return _variadic(source, node, args, node.key)
 
 
@@ -51,7 +51,7 @@ def _variadic(source: Source, node: exp.Expression, args: list[Expr], name: str)
     target, at = common(source, args), offset_of(node)
     if target is None:
         return Const(None, None, at)
-    sides = tuple(coerce(source, one, target) for one in args)
+    sides = tuple(coerce(source, arg, target) for arg in args)
     slots = ", ".join(f"{{{i}}}" for i in range(len(sides)))
     return fold(source, Call(name, sides, target, at, extra=f"{name}({slots})"))
 
@@ -61,7 +61,7 @@ def _nullif(source: Source, node: exp.Expression, bind: Bind) -> Expr:
 
 
 def _null_if(source: Source, left: Expr, right: Expr) -> Expr:
-    """NULL where the two are equal, and the left where they are not."""
+    """NULL if both are equal, otherwise the left one."""
     target = compare_type(source, left, right)
     if target is None or left.type is None:
         return left
@@ -72,7 +72,7 @@ def _null_if(source: Source, left: Expr, right: Expr) -> Expr:
 
 def _nvl2(source: Source, node: exp.Expression, bind: Bind) -> Expr:
     if node.args.get("false") is None:
-        raise SqlError("nvl2 takes 3 arguments, not 2", place=source.node(node))
+        raise SqlError("nvl2 takes 3 arguments, got 2", place=source.node(node))
     value, yes, no = bind(node.this), bind(node.args["true"]), bind(node.args["false"])
     target = common(source, [yes, no])
     if target is None:
@@ -82,15 +82,15 @@ def _nvl2(source: Source, node: exp.Expression, bind: Bind) -> Expr:
     return fold(source, Call("case", args, target, value.at))
 
 
-def _as_text(source: Source, one: Expr) -> Expr:
-    if one.type is None and isinstance(one, Const):
-        return Const(None, STRING, one.at)
-    return explicit_cast(source, one, STRING)
+def _as_text(source: Source, value: Expr) -> Expr:
+    if value.type is None and isinstance(value, Const):
+        return Const(None, STRING, value.at)
+    return explicit_cast(source, value, STRING)
 
 
 def _concat(source: Source, node: exp.Expression, bind: Bind) -> Expr:
     nodes = node.expressions if isinstance(node, exp.Concat) else [node.this, node.expression]
-    args = [_as_text(source, bind(one)) for one in nodes]
+    args = [_as_text(source, bind(argument)) for argument in nodes]
     if not args:
         raise SqlError("concat takes at least 1 argument", place=source.node(node))
     slots = " || ".join(f"{{{i}}}" for i in range(len(args)))
@@ -98,7 +98,7 @@ def _concat(source: Source, node: exp.Expression, bind: Bind) -> Expr:
 
 
 def _concat_ws(source: Source, node: exp.Expression, bind: Bind) -> Expr:
-    args = [_as_text(source, bind(one)) for one in node.expressions]
+    args = [_as_text(source, bind(argument)) for argument in node.expressions]
     if not args:
         raise SqlError("concat_ws takes at least 1 argument", place=source.node(node))
     slots = ", ".join(f"{{{i}}}" for i in range(len(args)))
@@ -113,7 +113,7 @@ _AFFIXES: dict[type[exp.Expression], tuple[str, str]] = {
 
 
 def _affix(source: Source, node: exp.Expression, bind: Bind) -> Expr:
-    """startswith, endswith and contains; with a constant they are LIKE, which an index can answer."""
+    """startswith, endswith and contains; with a constant they become LIKE, which an index can answer."""
     value, part = _as_text(source, bind(node.this)), _as_text(source, bind(node.expression))
     name, sql = _AFFIXES.get(type(node), ("contains", "contains"))
     if not isinstance(part, Const) or isinstance(value, Const):
@@ -121,7 +121,7 @@ def _affix(source: Source, node: exp.Expression, bind: Bind) -> Expr:
         return fold(source, call)
     if part.value is None:
         return Const(None, BOOLEAN, value.at)
-    text = "".join(f"\\{one}" if one in "%_\\" else one for one in str(part.value))
+    text = "".join(f"\\{character}" if character in "%_\\" else character for character in str(part.value))
     before = "" if isinstance(node, exp.StartsWith) else "%"
     after = "" if isinstance(node, exp.EndsWith) else "%"
     pattern = before + text + after if text else "%"
@@ -140,7 +140,7 @@ def _timestamp(source: Source, node: exp.Expression, bind: Bind) -> Expr:
 
 
 def _zone(source: Source, node: exp.Expression, bind: Bind) -> Expr:
-    """from_utc_timestamp and to_utc_timestamp; sqlglot casts what is no TIMESTAMP."""
+    """from_utc_timestamp and to_utc_timestamp; sqlglot casts other types to TIMESTAMP."""
     return shift_by_zone(source, node, bind(node.this))
 
 
@@ -151,13 +151,13 @@ def _date_add(source: Source, node: exp.Expression, bind: Bind) -> Expr:
 
 
 def _nanvl(source: Source, node: exp.Expression, bind: Bind) -> Expr:
-    """The second where the first is no number."""
+    """The second argument if the first is NaN."""
     args = [bind(node.this), bind(node.expression)]
-    kinds = {one.type.kind for one in args if one.type is not None}
+    kinds = {arg.type.kind for arg in args if arg.type is not None}
     if kinds - NUMERIC:
-        raise TypeMismatch("nanvl is over numbers", place=source.node(node))
+        raise TypeMismatch("nanvl requires numbers", place=source.node(node))
     target = FLOAT if kinds == {Kind.FLOAT} else DOUBLE
-    value, other = (coerce(source, one, target) for one in args)
+    value, other = (coerce(source, arg, target) for arg in args)
     bad = fold(source, Call("isnan", (value,), BOOLEAN, value.at, extra="coalesce(isnan({0}), FALSE)"))
     return fold(source, Call("case", (bad, other, value), target, value.at))
 
@@ -173,10 +173,10 @@ def _is_not_null(source: Source, node: exp.Expression, bind: Bind) -> Expr:
 
 
 def _exactly(source: Source, node: exp.Expression, bind: Bind, count: int) -> list[Expr]:
-    """The arguments of a call that sqlglot does not know."""
+    """The bound arguments of a call that sqlglot has no node for."""
     if len(node.expressions) != count:
-        raise SqlError(f"{node.name} takes {count} arguments, not {len(node.expressions)}", place=source.node(node))
-    return [bind(one) for one in node.expressions]
+        raise SqlError(f"{node.name} takes {count} arguments, got {len(node.expressions)}", place=source.node(node))
+    return [bind(argument) for argument in node.expressions]
 
 
 def _equal_null(source: Source, node: exp.Expression, bind: Bind) -> Expr:
@@ -193,18 +193,18 @@ def _same(source: Source, left: Expr, right: Expr) -> Expr:
 
 
 def _decode(source: Source, node: exp.Expression, bind: Bind) -> Expr:
-    """decode(x, a, 1, b, 2, 3): the value after the first that x is the same as."""
-    subject, *rest = [bind(one) for one in node.expressions]
+    """decode(x, a, 1, b, 2, 3): CASE WHEN x <=> a THEN 1 WHEN x <=> b THEN 2 ELSE 3 END."""
+    subject, *rest = [bind(argument) for argument in node.expressions]
     if len(rest) < 2:
         raise SqlError("decode takes at least 3 arguments", place=source.node(node))
-    # What Spark takes where there is no last value is a STRING.
+    # Spark's default is a NULL of type STRING.
     otherwise: Expr = rest.pop() if len(rest) % 2 else Const(None, STRING, subject.at)
     target = common(source, [*rest[1::2], otherwise])
     if target is None:
         return Const(None, None, subject.at)
     args: list[Expr] = []
-    for known, value in zip(rest[::2], rest[1::2], strict=True):
-        args += [_same(source, subject, known), coerce(source, value, target)]
+    for search, value in zip(rest[::2], rest[1::2], strict=True):
+        args += [_same(source, subject, search), coerce(source, value, target)]
     return fold(source, Call("case", (*args, coerce(source, otherwise, target)), target, subject.at))
 
 
@@ -225,7 +225,7 @@ def _negative(source: Source, node: exp.Expression, bind: Bind) -> Expr:
 def _positive(source: Source, node: exp.Expression, bind: Bind) -> Expr:
     (value,) = _exactly(source, node, bind, 1)
     if value.type is not None and value.type.kind not in NUMERIC:
-        raise TypeMismatch(f"positive is over numbers, not {type_name(value)}", place=source.place(value.at))
+        raise TypeMismatch(f"positive requires a number, got {type_name(value)}", place=source.place(value.at))
     return value
 
 
@@ -243,19 +243,19 @@ _BITS: dict[type[exp.Expression], str] = {
 
 
 def _bits(source: Source, node: exp.Expression, bind: Bind) -> Expr:
-    """The operators `& | ^ ~`, in the wider of two whole types."""
+    """The operators `& | ^ ~`, in the wider of two integral types."""
     nodes = [node.this] if isinstance(node, exp.BitwiseNot) else [node.this, node.expression]
-    args = [bind(one) for one in nodes]
-    for one in args:
-        if one.type is not None and one.type.kind not in INTEGRAL:
-            raise TypeMismatch(f"bits are those of whole numbers, not of {type_name(one)}", place=source.place(one.at))
+    args = [bind(argument) for argument in nodes]
+    for arg in args:
+        if arg.type is not None and arg.type.kind not in INTEGRAL:
+            raise TypeMismatch(f"bitwise operators require integers, got {type_name(arg)}", place=source.place(arg.at))
     target = common(source, args) or INT
-    sides = tuple(coerce(source, one, target) for one in args)
+    sides = tuple(coerce(source, arg, target) for arg in args)
     return fold(source, Call(node.key, sides, target, offset_of(node), extra=_BITS[type(node)]))
 
 
 def _pmod(source: Source, node: exp.Expression, bind: Bind) -> Expr:
-    """The remainder that is not negative, where the divisor is not."""
+    """The remainder, which is not negative if the divisor is positive."""
     left, right = _exactly(source, node, bind, 2)
     rest = arithmetic.combine(source, "%", left, right)
     target = rest.type
@@ -265,7 +265,7 @@ def _pmod(source: Source, node: exp.Expression, bind: Bind) -> Expr:
         raise Unsupported("pmod of DECIMAL is not supported", hint="use %", place=source.node(node))
     divisor = coerce(source, right, target)
     if target.kind in INTEGRAL:
-        # Java's sum wraps around, in 32 bits at least.
+        # Java's sum wraps around in 32 or 64 bits.
         half = 2**63 if target.kind is Kind.BIGINT else 2**31
         total = f"(((CAST({{0}} AS HUGEINT) + {{1}} + {half}) & CAST({2 * half - 1} AS HUGEINT)) - {half})"
     else:
@@ -274,27 +274,27 @@ def _pmod(source: Source, node: exp.Expression, bind: Bind) -> Expr:
     return fold(source, Call("pmod", (rest, divisor), target, offset_of(node), extra=sql))
 
 
-_TRIES: dict[type[exp.Expression], str] = {
-    exp.SafeDivide: "/",
-    exp.SafeAdd: "+",
-    exp.SafeSubtract: "-",
-    exp.SafeMultiply: "*",
+_TRIES: dict[type[exp.Expression], tuple[str, str]] = {
+    exp.SafeDivide: ("try_divide", "/"),
+    exp.SafeAdd: ("try_add", "+"),
+    exp.SafeSubtract: ("try_subtract", "-"),
+    exp.SafeMultiply: ("try_multiply", "*"),
 }
 
 
 def _try(source: Source, node: exp.Expression, bind: Bind) -> Expr:
-    """try_add and the like: NULL where the operator would raise."""
-    op, args = _TRIES[type(node)], [bind(node.this), bind(node.expression)]
-    kinds = {one.type.kind for one in args if one.type is not None}
+    """try_add and the like: NULL if the operator would raise."""
+    (name, op), args = _TRIES[type(node)], [bind(node.this), bind(node.expression)]
+    kinds = {arg.type.kind for arg in args if arg.type is not None}
     if not kinds or kinds - INTEGRAL - FRACTIONAL:
         raise Unsupported(
-            f"'{op}' that gives NULL is over whole numbers, FLOAT and DOUBLE",
+            f"{name} requires integers, FLOAT or DOUBLE",
             hint="use CAST(… AS DOUBLE)",
             place=source.node(node),
         )
     target = DOUBLE if op == "/" else common(source, args)
     assert target is not None
-    sides = tuple(coerce(source, one, target) for one in args)
+    sides = tuple(coerce(source, arg, target) for arg in args)
     sql = f"({{0}} {op} {{1}})"
     if op == "/":
         sql = "CASE WHEN {1} = 0 THEN NULL ELSE {0} / {1} END"

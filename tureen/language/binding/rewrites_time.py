@@ -1,4 +1,4 @@
-"""Functions of times whose second argument is written out: a pattern to read by, or a time zone."""
+"""Time functions whose second argument must be a constant: a pattern, or a time zone."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from tureen.schema import Type
 
 
 def read_by_pattern(source: Source, node: exp.Expression, value: Expr, target: Type) -> Expr:
-    """to_date(x, pattern) and to_timestamp(x, pattern); of a time the pattern does not count."""
+    """to_date(x, pattern) and to_timestamp(x, pattern); for a DATE or TIMESTAMP the pattern is ignored."""
     if is_time(value.type):
         return explicit_cast(source, value, target)
     if value.type is None and isinstance(value, Const):
         return Const(None, target, value.at)
     if value.type != STRING:
         raise TypeMismatch(
-            f"a pattern reads a STRING, not {a_type(value)}",
+            f"a pattern requires a STRING, got {a_type(value)}",
             hint="write CAST(… AS STRING)",
             place=source.place(value.at),
         )
-    pattern = _written(source, node, "a pattern", "such as 'yyyy-MM-dd'")
+    pattern = _constant_text(source, node, "the pattern", "such as 'yyyy-MM-dd'")
     try:
         sql = parse_sql(pattern, dated=target == DATE)
-    except UnsupportedCall as refused:
-        raise Unsupported(str(refused), hint=refused.hint, place=source.node(node)) from None
+    except UnsupportedCall as error:
+        raise Unsupported(str(error), hint=error.hint, place=source.node(node)) from None
     return fold(source, Call("read time", (value,), target, offset_of(node), extra=sql))
 
 
@@ -40,17 +40,19 @@ def shift_by_zone(source: Source, node: exp.Expression, value: Expr) -> Expr:
     """from_utc_timestamp(x, zone) and to_utc_timestamp(x, zone)."""
     if source.raw(node) is None:
         raise Unsupported("AT TIME ZONE is not supported", hint="use from_utc_timestamp", place=source.node(node))
-    zone = _written(source, node, "a time zone", "such as 'Europe/Berlin'")
+    zone = _constant_text(source, node, "the time zone", "such as 'Europe/Berlin'")
     try:
         sql = from_utc_sql(zone) if isinstance(node, exp.AtTimeZone) else to_utc_sql(zone)
-    except UnsupportedCall as refused:
-        raise Unsupported(str(refused), hint=refused.hint, place=source.node(node)) from None
-    moment = coerce(source, value, TIMESTAMP)
-    return fold(source, Call("zone", (moment,), TIMESTAMP, offset_of(node), extra=sql))
+    except UnsupportedCall as error:
+        raise Unsupported(str(error), hint=error.hint, place=source.node(node)) from None
+    timestamp = coerce(source, value, TIMESTAMP)
+    return fold(source, Call("zone", (timestamp,), TIMESTAMP, offset_of(node), extra=sql))
 
 
-def _written(source: Source, node: exp.Expression, what: str, example: str) -> str:
+def _constant_text(source: Source, node: exp.Expression, parameter: str, example: str) -> str:
     text = argument_text(source, node, 1)
     if text is None:
-        raise Unsupported(f"{what} is a constant text", hint=f"write it out, {example}", place=source.node(node))
+        raise Unsupported(
+            f"{parameter} must be a constant", hint=f"write a literal, {example}", place=source.node(node)
+        )
     return text

@@ -1,7 +1,7 @@
-"""Row values: `(a, b) < (1, 2)`, `(a, b) IN ((1, 2), (3, 4))`, written out as comparisons of their fields.
+"""Row values: `(a, b) < (1, 2)`, `(a, b) IN ((1, 2), (3, 4))`, expanded to comparisons of their fields.
 
-They compare as Spark compares structures: field by field, where NULL is less than any value and equals itself. So a
-comparison of two rows is TRUE or FALSE, and never NULL.
+They compare as structs do in Spark: field by field, where NULL is less than any value and equal to itself. So a
+comparison of two rows is TRUE or FALSE, never NULL.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tureen.language.source import Source, offset_of
 from tureen.language.tree import BOOLEAN, Call, Const, Expr
 
 MOST_FIELDS = 64
-"""The most values of a row that is compared: each is nested in the comparison of the one before."""
+"""The maximum number of values of a row: each comparison is nested in the one before."""
 
 Compare = Callable[[str, exp.Expression, exp.Expression], Expr]
 """Binds the comparison of two values."""
@@ -30,7 +30,7 @@ def is_row(node: exp.Expression | None) -> bool:
 
 
 def compare_rows(source: Source, compare: Compare, op: str, left: exp.Expression, right: exp.Expression) -> Expr:
-    """The comparison of two rows, as one of their fields."""
+    """The comparison of two rows, expanded to their fields."""
     match op:
         case "=" | "<=>":
             return _same(source, compare, left, right)
@@ -47,46 +47,50 @@ def compare_rows(source: Source, compare: Compare, op: str, left: exp.Expression
 
 
 def row_in(source: Source, compare: Compare, row: exp.Expression, rows: list[exp.Expression]) -> Expr:
-    """Whether a row is one of some."""
-    return _joined("or", [_same(source, compare, row, one) for one in rows], offset_of(row))
+    """Whether a row equals one of several rows."""
+    return _joined("or", [_same(source, compare, row, other) for other in rows], offset_of(row))
 
 
 def _same(source: Source, compare: Compare, left: exp.Expression, right: exp.Expression) -> Expr:
     if not is_row(left) and not is_row(right):
         return compare("<=>", left, right)
     pairs = _fields(source, left, right)
-    return _joined("and", [_same(source, compare, one, other) for one, other in pairs], offset_of(left))
+    return _joined("and", [_same(source, compare, *pair) for pair in pairs], offset_of(left))
 
 
 def _less(source: Source, compare: Compare, left: exp.Expression, right: exp.Expression) -> Expr:
-    """Whether one row comes before another: in its first field or, where that is the same, in the rest."""
+    """Whether a row is less than another: in its first field or, if that is equal, in the rest."""
     at = offset_of(left)
     if not is_row(left) and not is_row(right):
         first = _is_true(source, compare("<", left, right))
-        absent = [_is_null(source, compare, left), _not(_is_null(source, compare, right))]
-        return _joined("or", [_joined("and", absent, at), first], at)
+        null_first = [_is_null(source, compare, left), _not(_is_null(source, compare, right))]
+        return _joined("or", [_joined("and", null_first, at), first], at)
     pairs = _fields(source, left, right)
-    found = _less(source, compare, *pairs[-1])
-    for one, other in reversed(pairs[:-1]):
-        rest = _joined("and", [_same(source, compare, one, other), found], at)
-        found = _joined("or", [_less(source, compare, one, other), rest], at)
-    return found
+    less = _less(source, compare, *pairs[-1])
+    for pair in reversed(pairs[:-1]):
+        rest = _joined("and", [_same(source, compare, *pair), less], at)
+        less = _joined("or", [_less(source, compare, *pair), rest], at)
+    return less
 
 
 def _fields(source: Source, left: exp.Expression, right: exp.Expression) -> list[tuple[exp.Expression, exp.Expression]]:
     first, second = _unwrapped(left), _unwrapped(right)
     if not isinstance(first, exp.Tuple) or not isinstance(second, exp.Tuple):
         raise SqlError(
-            "a row of values is compared with another row",
+            "a row can only be compared with another row",
             hint="such as (a, b) < (1, 2)",
             place=source.node(second if isinstance(first, exp.Tuple) else first),
         )
     if len(first.expressions) > MOST_FIELDS:
-        raise Unsupported(f"a row of values has at most {MOST_FIELDS}", hint="leave some out", place=source.node(first))
+        raise Unsupported(
+            f"a row can have at most {MOST_FIELDS} values", hint="leave some out", place=source.node(first)
+        )
     if len(first.expressions) != len(second.expressions) or not first.expressions:
         sizes = f"{len(first.expressions)} and {len(second.expressions)}"
         raise SqlError(
-            f"rows of {sizes} values cannot be compared", hint="give both as many", place=source.node(second)
+            f"rows of {sizes} values cannot be compared",
+            hint="both rows must have the same number of values",
+            place=source.node(second),
         )
     return list(zip(first.expressions, second.expressions, strict=True))
 
@@ -98,7 +102,7 @@ def _unwrapped(node: exp.Expression) -> exp.Expression:
 
 
 def _is_null(source: Source, compare: Compare, node: exp.Expression) -> Expr:
-    """Whether a value is NULL; bound by itself, whatever it is compared with."""
+    """Whether a value is NULL; bound independently of the other side."""
     bound = compare("<=>", node, exp.Null())
     return fold(source, bound) if isinstance(bound, Call) else bound
 
@@ -114,14 +118,14 @@ def _not(condition: Expr) -> Expr:
 
 
 def _joined(word: str, parts: list[Expr], at: int) -> Expr:
-    """Conditions that are TRUE or FALSE, joined; those that change nothing are left out."""
+    """AND or OR of conditions that are never NULL; constants are simplified away."""
     decides = word == "or"
-    kept = []
+    rest = []
     for part in parts:
         if not isinstance(part, Const):
-            kept.append(part)
+            rest.append(part)
         elif bool(part.value) is decides:
             return Const(int(decides), BOOLEAN, at)
-    if len(kept) < 2:
-        return kept[0] if kept else Const(int(not decides), BOOLEAN, at)
-    return Call(word, tuple(kept), BOOLEAN, at)
+    if len(rest) < 2:
+        return rest[0] if rest else Const(int(not decides), BOOLEAN, at)
+    return Call(word, tuple(rest), BOOLEAN, at)

@@ -23,43 +23,43 @@ _FORMS = {
 
 
 def is_step(node: exp.Expression) -> bool:
-    """Whether an item of GROUP BY asks for steps."""
+    """Whether an item of GROUP BY is a step window."""
     return isinstance(node, exp.Anonymous) and node.name.lower() in _FUNCTIONS
 
 
 def step_of(scope: Scope, node: exp.Expression) -> Steps:
-    """The steps that a function of GROUP BY means."""
+    """The steps of a function of GROUP BY."""
     name, args = node.name.lower(), node.expressions
     if len(args) not in _FUNCTIONS[name]:
         raise SqlError(
-            f"{name.upper()} takes the time column and the step's lengths",
+            f"{name.upper()} requires the time column and the lengths of the steps",
             hint=f"write {_FORMS[name]}",
             place=scope.source.node(node),
         )
     _check_time(scope, args[0], name)
-    lengths = [_length(scope, one, name) for one in args[1:]]
+    lengths = [_length(scope, arg, name) for arg in args[1:]]
     if name == "hop":
-        # Slide and length are told apart by their size: no hop is longer than what it covers.
+        # The greater is the length, the other the slide, in either order: a slide is never longer than the step.
         return step(scope.source, max(lengths), min(lengths), 0, offset_of(node))
     slide = lengths[1] if len(lengths) > 1 else lengths[0]
     return step(scope.source, lengths[0], slide, lengths[2] if len(lengths) > 2 else 0, offset_of(node))
 
 
 def step(source: Source, width: int, slide: int, origin: int, at: int, *, rows: bool = False) -> Steps:
-    """Steps of that width, so far apart; raises where one has no length."""
+    """Steps of a width, a slide apart; raises unless both are positive."""
     if width <= 0 or slide <= 0:
-        raise SqlError("a step has a length above nothing", hint="such as SLIDE 1 MINUTE", place=source.place(at))
+        raise SqlError("a step must be longer than zero", hint="such as SLIDE 1 MINUTE", place=source.place(at))
     return Steps(width, slide, origin if rows else origin % slide, rows)
 
 
 def known_of_steps(at: int = 0) -> dict[str, Expr]:
-    """The names that a query with steps knows."""
+    """The names of a step's bounds in a query with steps."""
     start, end = Ref(Column(STEP_START, TIMESTAMP), at), Ref(Column(STEP_END, TIMESTAMP), at)
     return {STEP_START: start, STEP_END: end, "window.start": start, "window.end": end}
 
 
 def fixed_length(source: Source, duration: Duration, at: int) -> int:
-    """The microseconds of a step; months have none."""
+    """The microseconds of a step; raises for months, which have no fixed length."""
     if duration.months:
         raise Unsupported(
             "a step of months has no fixed length", hint="write it in DAYS, HOURS or MINUTES", place=source.place(at)
@@ -68,11 +68,11 @@ def fixed_length(source: Source, duration: Duration, at: int) -> int:
 
 
 def _check_time(scope: Scope, node: exp.Expression, name: str) -> None:
-    found = scope.column(node) if isinstance(node, exp.Column) else None
+    column = scope.column(node) if isinstance(node, exp.Column) else None
     time = scope.schema.time
-    if not isinstance(found, Ref) or found.column.name != time:
+    if not isinstance(column, Ref) or column.column.name != time:
         raise SqlError(
-            f"{name.upper()} is over the stream's time",
+            f"{name.upper()} requires the stream's time column",
             hint=f"write {_FORMS[name].replace('ts', time, 1)}"
             if time
             else "this stream has no time column; write FROM stream [TUMBLE 5 MINUTES]",
@@ -83,8 +83,10 @@ def _check_time(scope: Scope, node: exp.Expression, name: str) -> None:
 def _length(scope: Scope, node: exp.Expression, name: str) -> int:
     at = offset_of(node)
     if isinstance(node, exp.Interval):
-        lapse = interval(scope, node)
-        return fixed_length(scope.source, Duration(lapse.micros, lapse.months), at)
+        duration = interval(scope, node)
+        return fixed_length(scope.source, Duration(duration.micros, duration.months), at)
     if isinstance(node, exp.Literal) and node.is_string:
         return fixed_length(scope.source, interval_text(scope.source, node.name, None, None, at), at)
-    raise SqlError("a step's length is an interval", hint=f"write {_FORMS[name]}", place=scope.source.node(node))
+    raise SqlError(
+        "the length of a step must be an interval", hint=f"write {_FORMS[name]}", place=scope.source.node(node)
+    )

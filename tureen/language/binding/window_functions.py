@@ -1,7 +1,6 @@
 """Window functions: `function(…) OVER (PARTITION BY … ORDER BY … frame)`, and the WINDOW clause.
 
-Aggregates over a frame are bound as they are without OVER. The other functions, their types and what may be said of
-their frames are in the table below, as Spark has them.
+Aggregates over a frame are bound as without OVER. The other functions are in `ranking.py`.
 """
 
 from __future__ import annotations
@@ -29,36 +28,36 @@ AGGREGATES = frozenset(
     {"count", "sum", "avg", "min", "max", "stddev_samp", "stddev_pop", "var_samp", "var_pop"}
     | {"first", "last", "first_present", "last_present"}
 )
-"""The aggregates that may be taken over a frame, by the names that they are bound with."""
+"""The aggregates that are supported with OVER, by their bound names."""
 
 _OFFSETS = frozenset({"lag", "lead"})
 _RANKED = Frame(True, None, 0)
-"""The only frame that may be written for a rank, and changes nothing."""
+"""The only frame that Spark allows for a rank; it has no effect."""
 
 
 @dataclass
 class Windows:
-    """The window functions that a query's clauses ask for, as they are met."""
+    """The window functions of a query's clauses, collected while these are bound."""
 
     settle: Settle
     named: Mapping[str, exp.Window] = field(default_factory=dict)
-    """The windows of the WINDOW clause, by their names in lower case."""
+    """The windows of the WINDOW clause, by name in lower case."""
     overs: list[Over] = field(default_factory=list)
 
     def bind(self, scope: Scope, node: exp.Window) -> Expr:
-        """The column that holds a window function; one that was asked for before is not computed twice."""
+        """The column of a window function; equal calls share a column."""
         inner = replace(scope, clause="another window function", over=None)
         window = self._window(scope, node)
         _check_window(scope, window)
-        partition = tuple(self._value(inner, one) for one in window.args.get("partition_by") or ())
+        partition = tuple(self._value(inner, key) for key in window.args.get("partition_by") or ())
         ordered = window.args.get("order")
         order = tuple(
-            order_of(inner, one, self.settle(bind(inner, one.this))) for one in (ordered.expressions if ordered else ())
+            order_of(inner, key, self.settle(bind(inner, key.this))) for key in (ordered.expressions if ordered else ())
         )
         frame = read_frame(inner, window, order)
         over = self._over(inner, node, partition, order, frame)
         if any(value.type.kind is Kind.ARRAY for value in over.over_rows):
-            raise Unsupported("a list is a result, and nothing in a window function", place=scope.source.node(node))
+            raise Unsupported("an ARRAY is not allowed in a window function", place=scope.source.node(node))
         if over not in self.overs:
             self.overs.append(over)
         return Ref(Column(over_name(self.overs.index(over)), over.call.type), offset_of(node))
@@ -72,29 +71,29 @@ class Windows:
         condition = expression_of(scope.source, self.settle(bind_condition(inner, clause.this)))
         if not self.overs:
             raise SqlError(
-                "QUALIFY is a condition on window functions, and the query has none",
+                "QUALIFY requires a window function",
                 hint="use WHERE, or HAVING for a condition on groups",
                 place=scope.source.node(clause.this),
             )
         return condition
 
     def _window(self, scope: Scope, node: exp.Window) -> exp.Window:
-        """The window after OVER: written out, or one of the WINDOW clause."""
+        """The window after OVER: inline, or one of the WINDOW clause."""
         name = node.args.get("alias")
         if name is None:
             return node
-        found = self.named.get(name.name.lower())
-        if found is None:
+        window = self.named.get(name.name.lower())
+        if window is None:
             raise SqlError(
-                f"there is no window '{name.name}'",
+                f"window '{name.name}' does not exist",
                 hint=f"write WINDOW {name.name} AS (…) after the other clauses",
                 place=scope.source.node(node),
             )
         if node.args.get("partition_by") or node.args.get("order") or node.args.get("spec"):
             raise Unsupported(
-                "a named window is taken as it is", hint="write OVER and its name alone", place=scope.source.node(node)
+                "a named window cannot be modified", hint="write OVER and its name alone", place=scope.source.node(node)
             )
-        return found
+        return window
 
     def _value(self, scope: Scope, node: exp.Expression) -> Expression:
         return expression_of(scope.source, self.settle(bind(scope, node)))
@@ -112,12 +111,12 @@ class Windows:
         if is_ranking(call):
             if not order:
                 raise SqlError(
-                    f"{name} needs an order",
+                    f"{name} requires ORDER BY",
                     hint=f"write {name}(…) OVER (ORDER BY …)",
                     place=scope.source.node(node),
                 )
             if name != "nth_value" and not (frame is None or (frame == _RANKED and name not in _OFFSETS)):
-                raise SqlError(f"{name} takes no frame", hint="leave it out", place=scope.source.node(node))
+                raise SqlError(f"{name} does not support a frame", hint="leave it out", place=scope.source.node(node))
             bound = self._ranking(scope, call, name)
             return Over(bound, partition, order, _or_default(frame, order) if name == "nth_value" else None)
         return Over(self._aggregate(scope, call, name), partition, order, _or_default(frame, order))
@@ -125,40 +124,40 @@ class Windows:
     def _aggregate(self, scope: Scope, call: exp.Expression, name: str) -> Aggregate:
         if not is_aggregate(call):
             raise SqlError(
-                f"{name} is no window function",
+                f"{name} is not a window function",
                 hint=f"window functions are {', '.join(sorted(RANKS))} and the aggregates",
                 place=scope.source.node(call),
             )
-        where = replace(scope, clause="FILTER")
-        found = bind_aggregate(
+        in_filter = replace(scope, clause="FILTER")
+        aggregate = bind_aggregate(
             scope,
             call,
-            lambda one: self.settle(bind(scope, one)),
-            lambda one: self.settle(bind_condition(where, one)),
+            lambda argument: self.settle(bind(scope, argument)),
+            lambda filter_: self.settle(bind_condition(in_filter, filter_)),
         )
-        if found.distinct:
+        if aggregate.distinct:
             raise Unsupported(
                 "DISTINCT is not supported in a window function", hint="leave it out", place=scope.source.node(call)
             )
-        if found.function not in AGGREGATES:
+        if aggregate.function not in AGGREGATES:
             raise Unsupported(
                 f"{name} is not supported as a window function", hint="use GROUP BY", place=scope.source.node(call)
             )
-        arguments = tuple(expression_of(scope.source, one) for one in found.arguments)
-        return Aggregate(found.function, arguments, found.type, parameters=found.parameters)
+        arguments = tuple(expression_of(scope.source, argument) for argument in aggregate.arguments)
+        return Aggregate(aggregate.function, arguments, aggregate.type, parameters=aggregate.parameters)
 
     def _ranking(self, scope: Scope, call: exp.Expression, name: str) -> Aggregate:
-        """A function that is no aggregate: a rank, or the value of another row."""
-        present = False
+        """A rank, or a value of another row."""
+        ignores_nulls = False
         while isinstance(call, WRAPPERS):
             if isinstance(call, exp.Filter | exp.WithinGroup):
                 word = "FILTER" if isinstance(call, exp.Filter) else "WITHIN GROUP"
-                raise SqlError(f"{name} takes no {word}", hint="leave it out", place=scope.source.node(call))
-            present = present or isinstance(call, exp.IgnoreNulls)
+                raise SqlError(f"{name} does not support {word}", hint="leave it out", place=scope.source.node(call))
+            ignores_nulls = ignores_nulls or isinstance(call, exp.IgnoreNulls)
             call = call.this
         rank = RANKS[name]
-        if rank.type is not None and present:
-            raise SqlError(f"{name} takes no IGNORE NULLS", hint="leave it out", place=scope.source.node(call))
+        if rank.type is not None and ignores_nulls:
+            raise SqlError(f"{name} does not support IGNORE NULLS", hint="leave it out", place=scope.source.node(call))
         if rank.type is not None and name != "ntile" and any(call.args.values()):
             raise SqlError(f"{name} takes no arguments", hint=f"write {name}()", place=scope.source.node(call))
         if rank.type is not None:
@@ -169,18 +168,22 @@ class Windows:
         arguments = [value]
         if default is not None and value.type is not None:
             arguments.append(explicit_cast(scope.source, self.settle(bind(scope, default)), value.type))
-        values = tuple(expression_of(scope.source, one) for one in arguments)
+        values = tuple(expression_of(scope.source, argument) for argument in arguments)
         least = 1 if name == "nth_value" else None
         offset = _constant(scope, call, call.args.get("offset"), name, None if least else 1, least=least)
-        if name in _OFFSETS and present and not offset:
-            raise SqlError(f"{name} by 0 takes no IGNORE NULLS", hint="leave it out", place=scope.source.node(call))
+        if name in _OFFSETS and ignores_nulls and not offset:
+            raise SqlError(
+                f"{name} with offset 0 does not support IGNORE NULLS",
+                hint="leave it out",
+                place=scope.source.node(call),
+            )
         if name in _OFFSETS and offset < 0:
             name, offset = "lead" if name == "lag" else "lag", -offset
-        return Aggregate(f"{name}_present" if present else name, values, values[0].type, parameters=(offset,))
+        return Aggregate(f"{name}_present" if ignores_nulls else name, values, values[0].type, parameters=(offset,))
 
 
 def read_windows(scope: Scope, select: exp.Select, settle: Settle) -> Windows:
-    """The windows of the WINDOW clause, for functions that name them."""
+    """Read the WINDOW clause."""
     named: dict[str, exp.Window] = {}
     for window in select.args.get("windows") or ():
         if window.args.get("alias"):
@@ -192,7 +195,7 @@ def read_windows(scope: Scope, select: exp.Select, settle: Settle) -> Windows:
 
 
 def _or_default(frame: Frame | None, order: tuple[Order, ...]) -> Frame:
-    """The frame, or Spark's default: up to the current row and its equals, or all rows where there is no order."""
+    """The frame, or Spark's default: up to the current row and its peers, or all rows without ORDER BY."""
     if frame is not None:
         return frame
     return Frame(False, None, 0) if order else Frame(True, None, None)
@@ -202,18 +205,20 @@ def _check_window(scope: Scope, window: exp.Window) -> None:
     if window.args.get("first") is not None:
         raise Unsupported("KEEP is not supported", place=scope.source.node(window))
     if str(window.args.get("over") or "OVER").upper() != "OVER":
-        raise Unsupported("a window function is written with OVER", place=scope.source.node(window))
+        raise Unsupported("a window function requires OVER", place=scope.source.node(window))
 
 
 def _constant(
     scope: Scope, call: exp.Expression, node: exp.Expression | None, name: str, default: int | None, least: int | None
 ) -> int:
-    """The number of buckets or rows that a function is given: an INT that is written out."""
+    """The number of buckets or rows of a function: a constant INT."""
     if node is None and default is not None:
         return default
     bound = None if node is None else bind(scope, node)
-    given = bound.value if isinstance(bound, Const) and bound.type == INT else None
-    if isinstance(given, int) and (least is None or given >= least):
-        return given
-    what = "an INT that is written out" + ("" if least is None else f", from {least} on")
-    raise SqlError(f"{name} takes {what}", hint="such as 2", place=scope.source.node(call if node is None else node))
+    value = bound.value if isinstance(bound, Const) and bound.type == INT else None
+    if isinstance(value, int) and (least is None or value >= least):
+        return value
+    expected = "a constant INT" + ("" if least is None else f" of at least {least}")
+    raise SqlError(
+        f"{name} requires {expected}", hint="such as 2", place=scope.source.node(call if node is None else node)
+    )

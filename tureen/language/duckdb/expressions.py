@@ -5,13 +5,13 @@ from __future__ import annotations
 from tureen.errors import SqlError, Unsupported
 from tureen.language.duckdb.render import render
 from tureen.language.source import Source
-from tureen.language.tree import Expr, Lapse, Ref, columns_in
+from tureen.language.tree import Expr, IntervalConst, Ref, columns_in
 from tureen.query import Expression
 
 
 def expression_of(source: Source, expr: Expr) -> Expression:
     """A bound tree as SQL, with its type and its columns."""
-    if isinstance(expr, Lapse):
+    if isinstance(expr, IntervalConst):
         raise Unsupported(
             "an interval cannot be selected", hint="add it to a DATE or TIMESTAMP", place=source.place(expr.at)
         )

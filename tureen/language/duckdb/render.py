@@ -9,7 +9,7 @@ from tureen.language.duckdb.conversions import cast_sql
 from tureen.language.duckdb.division import common_decimal, division_sql
 from tureen.language.duckdb.raising import MOST_NEGATED, can_raise
 from tureen.language.moments import DAY_MICROS, day_text, in_range, moment_text
-from tureen.language.tree import Call, Const, Expr, Lapse, Ref
+from tureen.language.tree import Call, Const, Expr, IntervalConst, Ref
 from tureen.schema import FRACTIONAL, INTEGRAL, Kind, Type
 
 LONGEST = 100_000
@@ -55,7 +55,7 @@ def _render(expr: Expr) -> str:
         return f"make_timestamp(epoch_us({name}))" if expr.type.kind is Kind.TIMESTAMP else name
     if isinstance(expr, Const):
         return _constant(expr)
-    if isinstance(expr, Lapse):
+    if isinstance(expr, IntervalConst):
         return f"to_microseconds({expr.micros})"
     args = [_render(arg) for arg in expr.args]
     if sum(map(len, args)) > LONGEST:
@@ -194,7 +194,7 @@ def _filled(call: Call, template: str, args: list[str]) -> str:
 def _arithmetic(call: Call, args: list[str]) -> str:
     left, right = args
     first, second = call.args
-    if isinstance(second, Lapse) and first.type is not None and first.type.kind is Kind.DATE:
+    if isinstance(second, IntervalConst) and first.type is not None and first.type.kind is Kind.DATE:
         days = second.micros // DAY_MICROS
         return f"CAST({left} {call.op} CAST({days} AS INTEGER) AS DATE)"
     if call.op in ("/", "div") and first.type is not None and first.type.kind is Kind.DECIMAL:

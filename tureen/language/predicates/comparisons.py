@@ -9,7 +9,7 @@ from tureen.keys import sort_key
 from tureen.language.cast import cast_key
 from tureen.language.moments import DAY_MICROS
 from tureen.language.predicates.intervals import domain_of
-from tureen.language.tree import DATE, DOUBLE, Call, Const, Expr, Lapse, Ref
+from tureen.language.tree import DATE, DOUBLE, Call, Const, Expr, IntervalConst, Ref
 from tureen.language.types import INT_BITS, as_decimal, keeps_every_value
 from tureen.predicate import EVERYTHING, NEVER, Compare, Interval, Key, Predicate, Within
 from tureen.schema import FRACTIONAL, INTEGRAL, Column, Kind, Type
@@ -210,7 +210,7 @@ def _sum(call: Call) -> _Side | None:
     if side is None or side.offset:
         return None
     step: int | float
-    if isinstance(second, Lapse):
+    if isinstance(second, IntervalConst):
         step = second.micros // DAY_MICROS if call.type == DATE else second.micros
     elif isinstance(second, Const) and second.value is not None and not isinstance(second.value, str):
         step = second.value
