@@ -1,13 +1,13 @@
-"""Case files: what they look like, and how they are read and written.
+"""Case files: their format, and how they are read and written.
 
 ```
 What the file is about, in a sentence or more.
 
 stream: trades
-time: ts                          (left out: tuples have the time of their arrival)
-now: 2026-03-01 12:00:00          NOW where a case does not say another
-retain: 1 hour                    (if not all is kept)
-clock: stream                     (if NOW is the highest time seen)
+time: ts                          (optional: without it, tuples have their time of arrival)
+now: 2026-03-01 12:00:00          the default NOW of the cases
+retain: 1 hour                    (optional)
+clock: stream                     (optional: NOW is the highest time seen)
 
 sym STRING | qty INT | ts TIMESTAMP
 'AA'       | 1       | 2026-03-01 11:00:00
@@ -17,16 +17,17 @@ sym STRING | qty INT | ts TIMESTAMP
 == the name of a case
 SELECT sym, sum(qty) AS total FROM trades GROUP BY sym
 now: 2026-03-01 11:30:00
-spark: SELECT …                   what Spark is asked instead of the same text without its window
+spark: SELECT …                   the query for Spark, instead of the same text without its window
 ----
 sym STRING | total BIGINT
 'AA'       | 1
 'BB'       | NULL
 ```
 
-A line that begins with `#` is a remark. Keys come after the SQL, each at the start of a line; a long one goes on until
-the next. `spark: no – reason` where Spark cannot be asked. An error is expected by `error: Class`, with ` at
-line:column` where it has a place, then `says: …` and `hint: …` or, where a query fails while it runs, `because: …`.
+Lines that start with `#` are comments. Keys come after the SQL, each at the start of a line; a long value continues
+until the next key. `spark: no – reason` excludes a case from the comparison with Spark. An expected error is `error:
+Class`, with ` at line:column` if it has a location, then `says: …` and `hint: …` or, if the query fails at run time,
+`because: …`.
 """
 
 from __future__ import annotations
@@ -49,19 +50,19 @@ _ERROR = re.compile(r"(\w+)(?: at (\d+:\d+))?")
 
 @dataclass(frozen=True)
 class Failure:
-    """The error that a query must end with: its class, its place in the text, and what it says."""
+    """An expected error: its class, its location in the text, and its message."""
 
     kind: str
-    place: str | None
+    location: str | None
     says: str
     hint: str | None = None
     because: str | None = None
 
     def lines(self) -> list[str]:
-        """The text, as `read` takes it."""
-        found = [f"error: {self.kind}" + (f" at {self.place}" if self.place else ""), f"says: {self.says}"]
-        found += [f"hint: {self.hint}"] if self.hint else []
-        return found + ([f"because: {self.because}"] if self.because else [])
+        """The lines of the failure in a case file."""
+        lines = [f"error: {self.kind}" + (f" at {self.location}" if self.location else ""), f"says: {self.says}"]
+        lines += [f"hint: {self.hint}"] if self.hint else []
+        return lines + ([f"because: {self.because}"] if self.because else [])
 
 
 Expected = Table | Failure
@@ -69,19 +70,19 @@ Expected = Table | Failure
 
 @dataclass(frozen=True)
 class Case:
-    """A query and the answer that it must give."""
+    """A query and its expected answer."""
 
     name: str
     sql: str
     now: int | None
     spark: str | None
     head: tuple[str, ...]
-    """All its lines before the answer, as they were written."""
+    """All lines before the answer, unchanged."""
     expected: Expected | None
 
     @property
     def reason(self) -> str | None:
-        """Why Spark is not asked, where it is not."""
+        """The reason why the case is not compared with Spark, if it is not."""
         return self.spark.removeprefix("no – ") if self.spark and self.spark.startswith("no – ") else None
 
     def lines(self) -> list[str]:
@@ -91,7 +92,7 @@ class Case:
 
 @dataclass(frozen=True)
 class CaseFile:
-    """A stream, its tuples in batches of arrival, and the cases over it."""
+    """A stream, its tuples in batches of arrival, and its cases."""
 
     path: Path
     settings: dict[str, str]
@@ -112,7 +113,7 @@ class CaseFile:
 
     @property
     def clock(self) -> int:
-        """The wall clock while the file is played."""
+        """The wall clock while the file runs."""
         return to_micros(read_time(self.settings["now"]))
 
     def text(self) -> str:
@@ -139,9 +140,9 @@ def read_file(path: Path) -> CaseFile:
         else:
             batches[-1].append(dict(zip(schema.names, read_row(columns, line), strict=True)))
     cases = tuple(map(_case, blocks))
-    twice = {case.name for case in cases if [other.name for other in cases].count(case.name) > 1}
-    if twice:
-        raise ValueError(f"{path.name} has two cases of one name: {', '.join(sorted(twice))}")
+    duplicates = {case.name for case in cases if [other.name for other in cases].count(case.name) > 1}
+    if duplicates:
+        raise ValueError(f"{path.name} has duplicate cases: {', '.join(sorted(duplicates))}")
     return CaseFile(path, settings, schema, tuple(batches), tuple(head), cases)
 
 
@@ -162,7 +163,7 @@ def _head(lines: list[str]) -> tuple[dict[str, str], list[str]]:
     """The settings of the stream, and the lines of its table."""
     first = next(i for i, line in enumerate(lines) if line.startswith("stream: "))
     rest = [line for line in lines[first:] if line and not line.startswith("#")]
-    settings = {found.group(1): found.group(2) for line in rest if (found := _HEAD.fullmatch(line))}
+    settings = {match.group(1): match.group(2) for line in rest if (match := _HEAD.fullmatch(line))}
     return settings, rest[len(settings) :]
 
 
@@ -183,19 +184,19 @@ def _case(block: list[str]) -> Case:
 
 
 def _keys(lines: list[str]) -> dict[str, str]:
-    """The values of `key: value` lines, each with the lines that go on with it."""
-    found: dict[str, list[str]] = {}
+    """The values of `key: value` lines, each with its continuation lines."""
+    values_by_key: dict[str, list[str]] = {}
     values: list[str] | None = None
     for line in lines:
         if key := _KEY.fullmatch(line):
-            values = found.setdefault(key.group(1), [])
+            values = values_by_key.setdefault(key.group(1), [])
             values.append(key.group(2) or "")
         elif values is not None and not line.startswith("#"):
             values.append(line)
-    return {key: "\n".join(parts).strip() for key, parts in found.items()}
+    return {key: "\n".join(parts).strip() for key, parts in values_by_key.items()}
 
 
 def _failure(keys: dict[str, str]) -> Failure:
-    found = _ERROR.fullmatch(keys["error"])
-    assert found, keys["error"]
-    return Failure(found.group(1), found.group(2), keys["says"], keys.get("hint"), keys.get("because"))
+    match = _ERROR.fullmatch(keys["error"])
+    assert match, keys["error"]
+    return Failure(match.group(1), match.group(2), keys["says"], keys.get("hint"), keys.get("because"))

@@ -1,7 +1,7 @@
-"""Write what the engine answers now into the case files: `python -m tests.cases.regenerate [file …]`.
+"""Write the engine's current answers into the case files: `python -m tests.cases.regenerate [file …]`.
 
-Review the difference as if it were code: the engine is what the cases judge. An answer that is equal up to the last
-digits of a DOUBLE is left as it was.
+Review the difference like code: the cases test the engine. Answers that are equal up to the last digits of a DOUBLE are
+left unchanged.
 """
 
 from __future__ import annotations
@@ -12,33 +12,33 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.cases.casefile import FOLDER, Case, Expected, read_file
-from tests.cases.judging import LAST_DIGITS, judge
-from tests.cases.playing import Played
+from tests.cases.compare import LAST_DIGITS, judge
+from tests.cases.runner import FileRun
 
 
 def regenerate(path: Path) -> list[str]:
-    """Rewrite one file; return what a reader should look at."""
+    """Rewrite a file; return remarks to review."""
     file = read_file(path)
     with TemporaryDirectory() as root:
-        played = Played(file, Path(root))
+        run = FileRun(file, Path(root))
     remarks: list[str] = []
     cases: list[Case] = []
     for case in file.cases:
-        (who, first), *others = played.outcomes[case.name].items()
+        (role, first), *others = run.outcomes[case.name].items()
         for other, outcome in others:
             if wrong := judge(outcome, first, tolerance=LAST_DIGITS):
-                remarks.append(f"{file.name}: {case.name}: {other} is not as {who}: {wrong}")
-        cases.append(replace(case, expected=_kept(case, first)))
+                remarks.append(f"{file.name}: {case.name}: {other} differs from {role}: {wrong}")
+        cases.append(replace(case, expected=_unless_equal(case, first)))
         if cases[-1].expected != case.expected:
             remarks.append(f"{file.name}: {case.name}: {'changed' if case.expected else 'new'}")
     path.write_text(replace(file, cases=tuple(cases)).text())
     return remarks
 
 
-def _kept(case: Case, found: Expected) -> Expected:
-    if case.expected is not None and not judge(found, case.expected, tolerance=LAST_DIGITS):
+def _unless_equal(case: Case, outcome: Expected) -> Expected:
+    if case.expected is not None and not judge(outcome, case.expected, tolerance=LAST_DIGITS):
         return case.expected
-    return found
+    return outcome
 
 
 def main(names: list[str]) -> None:

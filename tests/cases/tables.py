@@ -1,4 +1,4 @@
-r"""Tables as text: a header with the name and type of each column, and rows whose values cannot be mistaken.
+r"""Tables as text: a header with the name and type of each column, and rows of unambiguous values.
 
 ```
 sym STRING | `a b` INT | price DOUBLE | ts TIMESTAMP
@@ -6,8 +6,8 @@ sym STRING | `a b` INT | price DOUBLE | ts TIMESTAMP
 ''         | NULL      | NaN          | 2026-03-01 12:00:00.000001
 ```
 
-Texts are always in quotes, with `\n`, `\t`, `\'` and `\\` as in SQL; numbers are written so that they are read back
-exactly; times are in UTC. A name that is no plain word is in backticks.
+Strings are always quoted, with `\n`, `\t`, `\'` and `\\` as in SQL; numbers are written so that they round-trip; times
+are in UTC. Names that are not plain words are in backticks.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class Table:
 
     @classmethod
     def of(cls, table: pa.Table) -> Table:
-        """An answer as the engine or Spark gives it."""
+        """A table from an answer of the engine or of Spark."""
         columns = tuple(Column(field.name, type_of(field.type)) for field in table.schema)
         values = [column.to_pylist() for column in table.columns]
         return cls(columns, tuple(zip(*values, strict=True)) if values else ())
 
     def lines(self) -> list[str]:
         """The text, with its columns aligned."""
-        cells = [[column_text(one) for one in self.columns], *self.texts()]
+        cells = [[column_text(column) for column in self.columns], *self.texts()]
         widths = [max(len(row[i]) for row in cells) for i in range(len(self.columns))]
         padded = (" | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells)
         return [line.rstrip() for line in padded]
@@ -65,15 +65,15 @@ class Table:
 
 
 def type_of(arrow: pa.DataType) -> Type:
-    """The type whose values are stored so; raises KeyError for one that no stream has."""
-    found = type_of_arrow(arrow)
-    if found is None:
+    """The type of an Arrow type; raises KeyError for one that streams do not support."""
+    type_ = type_of_arrow(arrow)
+    if type_ is None:
         raise KeyError(str(arrow))
-    return found
+    return type_
 
 
 def split_cells(line: str, bar: str = "|") -> list[str]:
-    """The cells of a line, cut at the bars that are outside quotes and backticks.
+    """The cells of a line, split at bars outside quotes and backticks.
 
     >>> split_cells("'a|b' | `x | y` INT")
     ["'a|b'", '`x | y` INT']
@@ -101,7 +101,7 @@ def read_column(cell: str) -> Column:
 
 
 def read_type(text: str) -> Type:
-    """A type as it stands in a header; `ARRAY<…>` is one of answers only."""
+    """A type of a header; `ARRAY<…>` occurs in answers only."""
     inner = re.fullmatch(r"ARRAY<(.*)>", text)
     return Type.parse(text) if inner is None else array_of(Type.parse(inner.group(1)))
 
@@ -120,44 +120,44 @@ def read_row(columns: Sequence[Column], line: str) -> tuple[Any, ...]:
     return tuple(read_value(cell, column.type) for cell, column in zip(cells, columns, strict=True))
 
 
-def read_value(cell: str, kind: Type) -> Any:
-    """The value that a cell of that type holds."""
+def read_value(cell: str, type_: Type) -> Any:
+    """The value of a cell of a type."""
     if cell == "NULL":
         return None
-    if kind.element is not None:
+    if type_.element is not None:
         inner = cell[1:-1].strip()
-        return [read_value(one, kind.element) for one in split_cells(inner, ",")] if inner else []
-    match kind.kind:
+        return [read_value(item, type_.element) for item in split_cells(inner, ",")] if inner else []
+    match type_.kind:
         case Kind.STRING:
             if len(cell) < 2 or cell[0] != "'" or cell[-1] != "'":
-                raise ValueError(f"a text without quotes: {cell}")
-            return re.sub(r"\\(.)", lambda found: _ESCAPED[found.group(1)], cell[1:-1])
+                raise ValueError(f"an unquoted string: {cell}")
+            return re.sub(r"\\(.)", lambda match: _ESCAPED[match.group(1)], cell[1:-1])
         case Kind.BOOLEAN:
             return {"true": True, "false": False}[cell]
         case Kind.TINYINT | Kind.SMALLINT | Kind.INT | Kind.BIGINT:
             return int(cell)
         case Kind.DECIMAL:
-            return Decimal(cell).quantize(Decimal(1).scaleb(-kind.scale), context=Context(prec=100))
+            return Decimal(cell).quantize(Decimal(1).scaleb(-type_.scale), context=Context(prec=100))
         case Kind.DATE:
             return date.fromisoformat(cell)
         case Kind.TIMESTAMP:
             return read_time(cell)
     number = _SPECIAL[cell] if cell in _SPECIAL else float(cell)
-    return float(np.float32(number)) if kind.kind is Kind.FLOAT else number
+    return float(np.float32(number)) if type_.kind is Kind.FLOAT else number
 
 
 def read_time(text: str) -> datetime:
-    """An instant; a text without a zone means UTC."""
+    """A timestamp; in UTC unless it has a time zone."""
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-def value_text(value: Any, kind: Type) -> str:
-    """A value as it stands in a cell; `read_value` gives it back."""
+def value_text(value: Any, type_: Type) -> str:
+    """A value as the text of a cell; the inverse of `read_value`."""
     if value is None:
         return "NULL"
-    if kind.element is not None:
-        return "[" + ", ".join(value_text(one, kind.element) for one in value) + "]"
-    match kind.kind:
+    if type_.element is not None:
+        return "[" + ", ".join(value_text(item, type_.element) for item in value) + "]"
+    match type_.kind:
         case Kind.STRING:
             return "'" + "".join(_ESCAPES.get(char, char) for char in value) + "'"
         case Kind.BOOLEAN:
@@ -175,34 +175,34 @@ def value_text(value: Any, kind: Type) -> str:
     return repr(value)
 
 
-def differences(found: Table, expected: Table, *, tolerance: float = 0.0) -> list[str]:
-    """What is not as expected, row by row; DOUBLE may differ by a relative tolerance. Names are not looked at."""
-    kinds, wanted = ([one.type for one in table.columns] for table in (found, expected))
-    if len(kinds) != len(wanted) or len(found.rows) != len(expected.rows):
-        return [f"{len(found.rows)} rows of {len(kinds)} columns, not {len(expected.rows)} of {len(wanted)}"]
+def differences(actual: Table, expected: Table, *, tolerance: float = 0.0) -> list[str]:
+    """The differing values, row by row; DOUBLE may differ by a relative tolerance. Names are not compared."""
+    actual_types, expected_types = ([column.type for column in table.columns] for table in (actual, expected))
+    sizes = [f"{len(table.rows)} rows of {len(table.columns)} columns" for table in (actual, expected)]
+    if sizes[0] != sizes[1]:
+        return [f"{sizes[0]}, not {sizes[1]}"]
     wrong = []
-    for number, (ours, theirs) in enumerate(zip(found.rows, expected.rows, strict=True)):
-        for value, other, mine, its in zip(ours, theirs, kinds, wanted, strict=True):
-            if not _same(value, other, mine, its, tolerance):
-                wrong.append(f"row {number}: {value_text(value, mine)}, not {value_text(other, its)}")
+    for number, (row, expected_row) in enumerate(zip(actual.rows, expected.rows, strict=True)):
+        for value, other, type_, other_type in zip(row, expected_row, actual_types, expected_types, strict=True):
+            texts = value_text(value, type_), value_text(other, other_type)
+            if texts[0] != texts[1] and not _is_close(value, other, tolerance):
+                wrong.append(f"row {number}: {texts[0]}, not {texts[1]}")
     return wrong
 
 
-def _same(value: Any, other: Any, mine: Type, its: Type, tolerance: float) -> bool:
-    if value_text(value, mine) == value_text(other, its):
-        return True
+def _is_close(value: Any, other: Any, tolerance: float) -> bool:
     if tolerance and isinstance(value, float) and isinstance(other, float):
         return math.isclose(value, other, rel_tol=tolerance, abs_tol=tolerance * 1e-3)
     return False
 
 
 def in_any_order(table: Table) -> Table:
-    """The table with its rows sorted, so that two of the same rows are equal; numbers by their first digits."""
+    """The table with its rows sorted, numbers by their leading digits."""
     return Table(table.columns, tuple(sorted(table.rows, key=lambda row: list(_sort_keys(table.columns, row)))))
 
 
 def _sort_keys(columns: Iterable[Column], row: Iterable[Any]) -> Iterator[str]:
-    # What is equal up to the tolerance should have one key, so that its last digits do not decide the order.
+    # Values equal up to the tolerance should have the same key, so that their last digits do not affect the order.
     for column, value in zip(columns, row, strict=True):
         is_number = isinstance(value, float) and math.isfinite(value)
         yield f"{value:.6e}" if is_number else value_text(value, column.type)

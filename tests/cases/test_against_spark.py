@@ -1,4 +1,4 @@
-"""The answers in the case files are Spark's: over the tuples that the window holds, the SELECT says the same there."""
+"""The answers in the case files equal Spark's for the same SELECT over the tuples in the window."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tests.cases.asking import at_now, bound, in_window, now_of, tuples_of, views_of, windowless
 from tests.cases.casefile import Case, CaseFile, Failure, read_files
-from tests.cases.playing import cases_of
+from tests.cases.runner import cases_of
+from tests.cases.spark_input import at_now, bound, in_window, now_of, tuples_of, views_of, windowless
 from tests.cases.tables import Table, differences, in_any_order, type_of
 
 CLOSE = 1e-9
-"""By how much a DOUBLE aggregate of Spark may differ."""
+"""The tolerance of DOUBLE aggregates."""
 
 LAST_BIT = 5e-16
-"""By how much a DOUBLE in `functions.case` may: Java and C do not round every root and logarithm alike."""
+"""The tolerance of DOUBLEs in `functions.case`: Java and C round some roots and logarithms differently."""
 
-NOT_ASKED = 36
-"""So many cases at most may say that Spark cannot be asked."""
+MAX_EXCLUDED = 36
+"""The maximum number of cases that are not compared with Spark."""
 
 CASES = cases_of(read_files())
 RUNS = [(file, case) for file, case in CASES if isinstance(case.expected, Table) and case.reason is None]
@@ -31,7 +31,7 @@ FAILS = [
     if isinstance(case.expected, Failure) and case.expected.kind == "QueryFailed" and case.reason is None
 ]
 
-# Hundreds of small queries: interpreting them is quicker than compiling them, and one partition is enough.
+# For hundreds of small queries, interpretation is faster than code generation, and one partition suffices.
 _QUICK = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -40,7 +40,7 @@ _QUICK = {
     "spark.sql.leafNodeDefaultParallelism": "1",
 }
 
-Ask = Callable[[CaseFile, Case], pa.Table]
+SparkAnswer = Callable[[CaseFile, Case], pa.Table]
 
 
 def ids_of(cases: list[tuple[CaseFile, Case]]) -> list[str]:
@@ -48,8 +48,8 @@ def ids_of(cases: list[tuple[CaseFile, Case]]) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def ask(spark: SparkSession) -> Iterator[Ask]:
-    """Ask Spark about a case; views stay as they are while the next one has the same tuples."""
+def spark_answer(spark: SparkSession) -> Iterator[SparkAnswer]:
+    """Run a case in Spark; views are kept while the tuples stay the same."""
     before = {name: spark.conf.get(name, None) for name in _QUICK}
     for name, value in _QUICK.items():
         spark.conf.set(name, value)
@@ -75,24 +75,24 @@ def ask(spark: SparkSession) -> Iterator[Ask]:
 
 
 @pytest.mark.parametrize(("file", "case"), RUNS, ids=ids_of(RUNS))
-def test_spark_answers_the_same(ask: Ask, file: CaseFile, case: Case) -> None:
+def test_answer_equals_spark(spark_answer: SparkAnswer, file: CaseFile, case: Case) -> None:
     assert isinstance(case.expected, Table)
-    answer = ask(file, case)
-    mine = [column.type for column in case.expected.columns]
-    theirs = list(answer.schema.types)
-    assert [one.arrow for one in mine] == [_as_ours(one, its.arrow) for one, its in zip(theirs, mine, strict=True)]
-    found = Table.of(answer.rename_columns([one.name for one in case.expected.columns]).cast(_schema(case.expected)))
+    answer = spark_answer(file, case)
+    types = [column.type.arrow for column in case.expected.columns]
+    assert types == [_as_ours(theirs, ours) for theirs, ours in zip(answer.schema.types, types, strict=True)]
+    names = [column.name for column in case.expected.columns]
+    actual = Table.of(answer.rename_columns(names).cast(_schema(case.expected)))
     query, expected = bound(file, case), case.expected
     if not query.order and "ORDER BY" not in (case.spark or ""):
-        found, expected = in_any_order(found), in_any_order(expected)
+        actual, expected = in_any_order(actual), in_any_order(expected)
     plain = LAST_BIT if file.name == "functions" else 0.0
-    assert not differences(found, expected, tolerance=CLOSE if query.grouping or query.overs else plain)
+    assert not differences(actual, expected, tolerance=CLOSE if query.grouping or query.overs else plain)
 
 
 def _as_ours(theirs: pa.DataType, ours: pa.DataType) -> pa.DataType:
-    """Spark's type, or ours where Spark's is one that no stream has."""
+    """Spark's type, or ours if streams do not support Spark's."""
     try:
-        # A list's own field has another name in Spark's.
+        # The field of a list has another name in Spark.
         theirs = type_of(theirs).arrow
     except KeyError:
         return ours
@@ -100,14 +100,14 @@ def _as_ours(theirs: pa.DataType, ours: pa.DataType) -> pa.DataType:
 
 
 def _schema(table: Table) -> pa.Schema:
-    return pa.schema([(one.name, one.type.arrow) for one in table.columns])
+    return pa.schema([(column.name, column.type.arrow) for column in table.columns])
 
 
 @pytest.mark.parametrize(("file", "case"), FAILS, ids=ids_of(FAILS))
-def test_what_fails_while_it_runs_fails_in_spark(ask: Ask, file: CaseFile, case: Case) -> None:
+def test_runtime_errors_are_errors_in_spark(spark_answer: SparkAnswer, file: CaseFile, case: Case) -> None:
     with pytest.raises(PySparkException):
-        ask(file, case)
+        spark_answer(file, case)
 
 
-def test_few_cases_are_not_asked() -> None:
-    assert sum(case.reason is not None for _, case in CASES) <= NOT_ASKED
+def test_few_cases_are_excluded() -> None:
+    assert sum(case.reason is not None for _, case in CASES) <= MAX_EXCLUDED

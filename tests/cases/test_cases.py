@@ -1,4 +1,4 @@
-"""Every case, played: each of its handles gives exactly the rows, names, types or error that its file says."""
+"""Every case in the engine: each of its handles gives exactly the expected rows, names, types or error."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from functools import cache
 import pytest
 
 from tests.cases.casefile import FOLDER, Case, CaseFile, Failure, read_files
-from tests.cases.judging import LAST_DIGITS, judge
-from tests.cases.playing import Played, cases_of
+from tests.cases.compare import LAST_DIGITS, judge
+from tests.cases.runner import FileRun, cases_of
 from tureen.errors import TureenError
 from tureen.language import bind_query
 
@@ -18,19 +18,19 @@ FILES = read_files()
 CASES = cases_of(FILES)
 IDS = [f"{file.name}: {case.name}" for file, case in CASES]
 
-Play = Callable[[CaseFile], Played]
+Run = Callable[[CaseFile], FileRun]
 
 
 @pytest.fixture(scope="module")
-def play(tmp_path_factory: pytest.TempPathFactory) -> Play:
-    """Each file is played once."""
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Run a file, once."""
     by_name = {file.name: file for file in FILES}
-    made = cache(lambda name: Played(by_name[name], tmp_path_factory.mktemp(name)))
-    return lambda file: made(file.name)
+    run_once = cache(lambda name: FileRun(by_name[name], tmp_path_factory.mktemp(name)))
+    return lambda file: run_once(file.name)
 
 
 def is_grouped(file: CaseFile, case: Case) -> bool:
-    """Whether a case's DOUBLEs may be sums."""
+    """Whether the DOUBLEs of a case may be sums."""
     try:
         query = bind_query(case.sql, lambda _: (file.stream, file.schema))
     except TureenError:
@@ -39,27 +39,27 @@ def is_grouped(file: CaseFile, case: Case) -> bool:
 
 
 @pytest.mark.parametrize(("file", "case"), CASES, ids=IDS)
-def test_a_case(play: Play, file: CaseFile, case: Case) -> None:
-    assert case.expected is not None, "the case expects nothing yet: make cases"
+def test_case(run: Run, file: CaseFile, case: Case) -> None:
+    assert case.expected is not None, "the case has no expected answer: make cases"
     tolerance = LAST_DIGITS if is_grouped(file, case) else 0.0
-    outcomes = play(file).outcomes[case.name]
-    wrong = {who: judge(outcome, case.expected, tolerance=tolerance) for who, outcome in outcomes.items()}
-    assert not {who: one for who, one in wrong.items() if one}
+    outcomes = run(file).outcomes[case.name]
+    wrong = {role: judge(outcome, case.expected, tolerance=tolerance) for role, outcome in outcomes.items()}
+    assert not {role: problems for role, problems in wrong.items() if problems}
     assert len(outcomes) >= 6
 
 
-def test_answers_come_from_every_kind_of_place(play: Play) -> None:
+def test_answers_use_every_path(run: Run) -> None:
     for name in ("where", "expressions", "windows"):
-        paths = play(next(file for file in FILES if file.name == name)).paths
-        assert all(paths[one] for one in ("published", "owed", "lazy", "tail")), f"{name}: {paths}"
+        paths = run(next(file for file in FILES if file.name == name)).paths
+        assert all(paths[path] for path in ("published", "owed", "lazy", "tail")), f"{name}: {paths}"
 
 
-def test_there_are_cases_for_all_of_the_language() -> None:
+def test_there_are_enough_cases() -> None:
     kinds = Counter("error" if isinstance(case.expected, Failure) else "answer" for _, case in CASES)
     assert kinds["answer"] >= 200
     assert kinds["error"] >= 40
 
 
 @pytest.mark.parametrize("file", FILES, ids=[file.name for file in FILES])
-def test_a_file_is_written_as_it_is_read(file: CaseFile) -> None:
+def test_file_round_trips(file: CaseFile) -> None:
     assert file.text() == (FOLDER / f"{file.name}.case").read_text()

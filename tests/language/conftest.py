@@ -1,4 +1,4 @@
-"""What the language's tests share: one stream with a column of every type."""
+"""Fixtures: a stream with a column of every type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of edge values, on which expressions are compared with Spark."""
+"""Rows of edge values, for comparing expressions with Spark."""
 
 from __future__ import annotations
 
@@ -91,12 +91,12 @@ ROWS = 60
 
 
 def table(schema: Schema, values: dict[str, list[Any]]) -> pa.Table:
-    """Every edge value of each column, in some order, and some again."""
+    """A table with every edge value of each column in random order, filled up with random edge values."""
     chance = random.Random(7)
     columns: dict[str, pa.Array] = {}
     for column in schema.columns:
-        edge = values[column.name]
-        picked = edge + [chance.choice(edge) for _ in range(ROWS - len(edge))]
-        chance.shuffle(picked)
-        columns[column.name] = pa.array(picked, column.type.arrow)
+        edge_values = values[column.name]
+        column_values = edge_values + [chance.choice(edge_values) for _ in range(ROWS - len(edge_values))]
+        chance.shuffle(column_values)
+        columns[column.name] = pa.array(column_values, column.type.arrow)
     return pa.table(columns)

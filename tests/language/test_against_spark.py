@@ -1,4 +1,4 @@
-"""A bound clause holds for exactly the rows for which Spark says TRUE."""
+"""A bound clause holds for exactly the rows for which the condition is TRUE in Spark."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tureen.schema import Kind, Type
 from tureen.window import to_micros
 
 
-def _key(value: Any, one: Type) -> Any:
+def _key(value: Any, type_: Type) -> Any:
     if value is None:
         return None
     if isinstance(value, datetime):
@@ -34,15 +34,15 @@ def _key(value: Any, one: Type) -> Any:
     if isinstance(value, date):
         return (value - date(1970, 1, 1)).days
     if isinstance(value, Decimal):
-        return int(value.scaleb(one.scale, Context(prec=100)))
+        return int(value.scaleb(type_.scale, Context(prec=100)))
     return int(value) if isinstance(value, bool) else value
 
 
 _OPS = {"=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
-class Plain:
-    """The slow, obvious evaluator: every row by itself."""
+class RowEvaluator:
+    """The slow, obvious evaluator, row by row."""
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table
@@ -56,16 +56,16 @@ class Plain:
         self.duckdb.register("block", table)
 
     def holds(self, predicate: Predicate) -> list[bool | None]:
-        """Whether the predicate holds, row by row; None where it raises and nothing else decides."""
+        """Whether the predicate holds, row by row; None if it raises and no other part decides."""
         match predicate:
             case AllOf(parts):
-                every = [self.holds(part) for part in parts]
-                return [_decided([one[i] for one in every], False) for i in range(len(self.rows))]
+                results = [self.holds(part) for part in parts]
+                return [_decided([result[i] for result in results], False) for i in range(len(self.rows))]
             case AnyOf(parts):
-                every = [self.holds(part) for part in parts]
-                return [_decided([one[i] for one in every], True) for i in range(len(self.rows))]
+                results = [self.holds(part) for part in parts]
+                return [_decided([result[i] for result in results], True) for i in range(len(self.rows))]
             case Within(name, intervals):
-                return [any(_inside(row[name], one) for one in intervals) for row in self.rows]
+                return [any(_inside(row[name], interval) for interval in intervals) for row in self.rows]
             case IsNull(name):
                 return [row[name] is None for row in self.rows]
             case Compare():
@@ -97,11 +97,19 @@ def _rank(value: Any) -> Any:
     return (value != value, 0 if value != value else value)
 
 
-def _inside(value: Any, one: Interval) -> bool:
+def _inside(value: Any, interval: Interval) -> bool:
     if value is None:
         return False
-    low = one.low is None or _rank(value) > _rank(one.low) or (not one.low_open and _rank(value) == _rank(one.low))
-    high = one.high is None or _rank(value) < _rank(one.high) or (not one.high_open and _rank(value) == _rank(one.high))
+    low = (
+        interval.low is None
+        or _rank(value) > _rank(interval.low)
+        or (not interval.low_open and _rank(value) == _rank(interval.low))
+    )
+    high = (
+        interval.high is None
+        or _rank(value) < _rank(interval.high)
+        or (not interval.high_open and _rank(value) == _rank(interval.high))
+    )
     return low and high
 
 
@@ -111,26 +119,26 @@ def _decided(parts: list[bool | None], by: bool) -> bool | None:
     return None if None in parts else not by
 
 
-def _compares(row: dict[str, Any], one: Compare) -> bool | None:
-    left, right = row[one.left], row[one.right]
+def _compares(row: dict[str, Any], compare: Compare) -> bool | None:
+    left, right = row[compare.left], row[compare.right]
     if left is None or right is None:
         return False
-    kinds = [SCHEMA.find(name).type for name in (one.left, one.right)]  # type: ignore[union-attr]
-    if one.domain == "double":
+    kinds = [SCHEMA.find(name).type for name in (compare.left, compare.right)]  # type: ignore[union-attr]
+    if compare.domain == "double":
         left, right = (
             value / 10**kind.scale if kind.kind is Kind.DECIMAL else float(value)
             for value, kind in zip((left, right), kinds, strict=True)
         )
-    elif one.domain == "decimal":
+    elif compare.domain == "decimal":
         left, right = (
             Decimal(value).scaleb(-as_decimal(kind).scale, Context(prec=100))
             for value, kind in zip((left, right), kinds, strict=True)
         )
-    if one.offset:
-        right = right + one.offset
-        if one.domain == "int" and not -(2 ** (one.limit - 1)) <= right < 2 ** (one.limit - 1):
+    if compare.offset:
+        right = right + compare.offset
+        if compare.domain == "int" and not -(2 ** (compare.limit - 1)) <= right < 2 ** (compare.limit - 1):
             return None
-    return bool(_OPS[one.op](_rank(left), _rank(right)))
+    return bool(_OPS[compare.op](_rank(left), _rank(right)))
 
 
 _COMPARED = (
@@ -141,28 +149,28 @@ _CONSTANTS = re.compile(r"(\w+): (.*)")
 
 
 def _predicates() -> list[str]:
-    found: list[str] = []
+    predicates: list[str] = []
     for line in Path(__file__).with_name("conditions.sql").read_text().splitlines():
         constants = _CONSTANTS.fullmatch(line)
         if constants:
             for constant in constants.group(2).split("|"):
                 column = constants.group(1)
-                found += [f"{column} {op} {constant}" for op in ("=", "<>", "<", ">=")]
-                # These are <= and >, from the other side and by negation.
-                found += [f"{constant} >= {column}", f"NOT ({column} <= {constant})"]
+                predicates += [f"{column} {op} {constant}" for op in ("=", "<>", "<", ">=")]
+                # These are <= and >, mirrored and negated.
+                predicates += [f"{constant} >= {column}", f"NOT ({column} <= {constant})"]
         elif line and not line.startswith("--"):
-            found.append(line)
+            predicates.append(line)
     for pair in _COMPARED.split():
         left, right = pair.split("-")
-        found += [f"{left} {op} {right}" for op in ("=", "<", ">=")]
-        found += [f"NOT ({left} <= {right})", f"NOT ({left} = {right})"]
-    return found
+        predicates += [f"{left} {op} {right}" for op in ("=", "<", ">=")]
+        predicates += [f"NOT ({left} <= {right})", f"NOT ({left} = {right})"]
+    return predicates
 
 
 PREDICATES = _predicates()
 
 
-# Thousands of small expressions: interpreting them is quicker than compiling them.
+# For thousands of small expressions, interpretation is faster than code generation.
 _INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -182,23 +190,23 @@ def frame(spark: SparkSession) -> Iterator[DataFrame]:
 
 @pytest.fixture(scope="module")
 def expected(frame: DataFrame) -> dict[str, list[bool]]:
-    answers = frame.selectExpr(*[f"coalesce({one}, FALSE)" for one in PREDICATES]).collect()
-    return {one: [row[i] for row in answers] for i, one in enumerate(PREDICATES)}
+    answers = frame.selectExpr(*[f"coalesce({text}, FALSE)" for text in PREDICATES]).collect()
+    return {text: [row[i] for row in answers] for i, text in enumerate(PREDICATES)}
 
 
 @pytest.fixture(scope="module")
-def plain() -> Plain:
-    return Plain(table(SCHEMA, VALUES))
+def evaluator() -> RowEvaluator:
+    return RowEvaluator(table(SCHEMA, VALUES))
 
 
-def test_a_clause_holds_where_spark_says_true(expected: dict[str, list[bool]], plain: Plain) -> None:
+def test_clause_holds_where_spark_returns_true(expected: dict[str, list[bool]], evaluator: RowEvaluator) -> None:
     wrong = []
     for text in PREDICATES:
         clause = _clause(text)
-        found = plain.holds(AllOf(clause))
-        if found != expected[text]:
-            rows = [i for i in range(len(found)) if found[i] != expected[text][i]]
-            wrong.append(f"{text}: rows {rows[:3]}, such as {plain.table.slice(rows[0], 1).to_pylist()}, {clause}")
+        outcome = evaluator.holds(AllOf(clause))
+        if outcome != expected[text]:
+            rows = [i for i in range(len(outcome)) if outcome[i] != expected[text][i]]
+            wrong.append(f"{text}: rows {rows[:3]}, such as {evaluator.table.slice(rows[0], 1).to_pylist()}, {clause}")
     assert not wrong, "\n".join(wrong)
 
 
@@ -207,10 +215,10 @@ def _clause(text: str) -> Clause:
 
 
 @pytest.mark.parametrize("text", ["l < 9223372036854775808", "l > -9223372036854775809"])
-def test_a_constant_beyond_all_integers_leaves_nulls_out(text: str, frame: DataFrame, plain: Plain) -> None:
-    # Spark makes TRUE of the whole comparison, even where the column is NULL; here it is SQL's NULL.
-    says = [row[0] for row in frame.selectExpr(f"{text} AND l IS NOT NULL").collect()]
-    assert plain.holds(AllOf(_clause(text))) == [one is True for one in says]
+def test_comparison_beyond_integer_range_is_null_for_null(text: str, frame: DataFrame, evaluator: RowEvaluator) -> None:
+    # Spark simplifies the comparison to TRUE, even for a NULL; here it is NULL, as in SQL.
+    expected = [row[0] for row in frame.selectExpr(f"{text} AND l IS NOT NULL").collect()]
+    assert evaluator.holds(AllOf(_clause(text))) == [value is True for value in expected]
     assert all(row[0] for row in frame.selectExpr(text).collect())
 
 
@@ -242,10 +250,10 @@ def test_a_constant_beyond_all_integers_leaves_nulls_out(text: str, frame: DataF
         "ceil(d) = 1",
     ],
 )
-def test_what_raises_in_spark_raises_here(text: str, frame: DataFrame, plain: Plain) -> None:
+def test_runtime_errors_of_spark_are_errors(text: str, frame: DataFrame, evaluator: RowEvaluator) -> None:
     with pytest.raises(PySparkException):
         frame.selectExpr(text).collect()
-    assert None in plain.holds(AllOf(_clause(text)))
+    assert None in evaluator.holds(AllOf(_clause(text)))
 
 
 @pytest.mark.parametrize(
@@ -275,7 +283,7 @@ def test_what_raises_in_spark_raises_here(text: str, frame: DataFrame, plain: Pl
         "sum(i) > 1 AND i > 1",
     ],
 )
-def test_what_spark_refuses_is_refused(text: str, frame: DataFrame) -> None:
+def test_invalid_conditions_of_spark_are_rejected(text: str, frame: DataFrame) -> None:
     with pytest.raises(PySparkException):
         frame.where(text).selectExpr("i").collect()
     with pytest.raises(SqlError):
@@ -309,7 +317,7 @@ TIMESTAMPS = """
 """
 
 
-def test_timestamps_in_texts_are_read_as_spark_reads_them(spark: SparkSession) -> None:
+def test_timestamps_are_parsed_as_in_spark(spark: SparkSession) -> None:
     texts = TIMESTAMPS.split("\n")[1:-1]
     values = ", ".join(f"(' {text} ')" for text in texts)
     rows = spark.sql(f"SELECT unix_micros(CAST(t AS TIMESTAMP)) FROM VALUES {values} AS x(t)").collect()
@@ -330,7 +338,7 @@ r'a\n'
 """
 
 
-def test_strings_are_read_as_spark_reads_them(spark: SparkSession) -> None:
+def test_string_literals_are_parsed_as_in_spark(spark: SparkSession) -> None:
     literals = STRINGS.split("\n")[1:-1]
     row = spark.sql(f"SELECT {', '.join(literals)}").collect()[0]
     for literal, expected in zip(literals, row, strict=True):

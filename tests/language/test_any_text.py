@@ -1,4 +1,4 @@
-"""Any text at all is bound or refused: nothing but our own errors comes out."""
+"""Any text is bound, or rejected with an error of Tureen."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ WORDS = _WORDS.split()
 
 
 def check(text: str) -> None:
-    """Bind the text, or see it refused with a place inside it."""
+    """Bind the text, or check that the location of its error is within it."""
     try:
         clause = bind_query(text, lambda _: ("x", SCHEMA)).stream.clause
     except TureenError as error:
-        clause, place = (), error.place
+        clause, location = (), error.place
     else:
-        place = None
-    if place is not None:
+        location = None
+    if location is not None:
         lines = text.split("\n")
-        assert 1 <= place.line <= len(lines)
-        assert 1 <= place.column <= len(lines[place.line - 1]) + 1
+        assert 1 <= location.line <= len(lines)
+        assert 1 <= location.column <= len(lines[location.line - 1]) + 1
     assert dump_clause(load_clause(dump_clause(clause))) == dump_clause(clause)
 
 
@@ -80,7 +80,7 @@ def test_any_duration(text: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_mutations_of_right_queries(seed: int) -> None:
+def test_mutated_conditions(seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(150):
         text = f"SELECT i, x.d AS q FROM x WHERE {chance.choice(CONDITIONS)} AND {chance.choice(CONDITIONS)}"
@@ -92,7 +92,7 @@ def test_mutations_of_right_queries(seed: int) -> None:
         check(text)
 
 
-WHOLE = [
+QUERIES = [
     "SELECT i, lag(i, 2, 0) IGNORE NULLS OVER (PARTITION BY s ORDER BY ts DESC NULLS LAST) AS p FROM x QUALIFY p > 1",
     "SELECT sum(d) OVER (ORDER BY ts RANGE BETWEEN INTERVAL 1 MINUTE PRECEDING AND 2 FOLLOWING) FROM x WHERE i > 1",
     "SELECT rank() OVER w, ntile(3) OVER w FROM x WINDOW w AS (ORDER BY n ROWS 2 PRECEDING), v AS (PARTITION BY s)",
@@ -102,10 +102,10 @@ WHOLE = [
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_mutations_of_whole_queries(seed: int) -> None:
+def test_mutated_queries(seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(150):
-        words = chance.choice(WHOLE).split()
+        words = chance.choice(QUERIES).split()
         for _ in range(chance.randint(1, 3)):
             at = chance.randrange(len(words))
             words[at : at + chance.randint(0, 2)] = chance.choices([*WORDS, *words], k=chance.randint(0, 2))
@@ -116,10 +116,10 @@ ARGUMENTS = ["b", "i", "l", "f", "d", "n", "s", "dt", "ts", "NULL", "1", "'x'", 
 
 
 @pytest.mark.parametrize("count", range(5))
-def test_any_arguments_of_any_function(count: int) -> None:
+def test_any_arguments(count: int) -> None:
     chance = random.Random(count)
     for name in NAMES:
-        calls = [[one] * count for one in ARGUMENTS] if count else [[]]
+        calls = [[argument] * count for argument in ARGUMENTS] if count else [[]]
         calls += [chance.choices(ARGUMENTS, k=count) for _ in range(5 * (count > 1))]
         for call in calls:
             check(f"SELECT {name}({', '.join(call)}) AS q FROM x")

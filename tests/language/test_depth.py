@@ -1,4 +1,4 @@
-"""How deeply a query may be nested: as deep as the message says, wherever it is bound."""
+"""Nesting limits: they are those of the error message, independent of the stack."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCHEMA = Schema.parse("qty INT, price DOUBLE, sym STRING, flag BOOLEAN")
 PARENTHESES = f"at most {MAX_DEPTH} levels of parentheses and CASE"
 OPERATORS = f"at most {MAX_OPERATORS} operators within each other"
 
-# A condition of n levels, how many are taken, and what is said of more.
+# A condition of n levels, the maximum, and the hint beyond it.
 FORMS: dict[str, tuple[Callable[[int], str], int, str]] = {
     "parentheses": (lambda n: "(" * n + "flag" + ")" * n, MAX_DEPTH, PARENTHESES),
     "functions": (lambda n: "abs(" * n + "price" + ")" * n + " = 1", MAX_DEPTH, PARENTHESES),
@@ -42,7 +42,7 @@ def bound(text: str) -> Query:
 
 
 def outcome(text: str) -> tuple[int, str | None]:
-    """How many factors a condition has, or what is said of it."""
+    """The number of factors of a condition, or its error."""
     try:
         return len(bound(text).stream.clause), None
     except SqlError as error:
@@ -50,19 +50,19 @@ def outcome(text: str) -> tuple[int, str | None]:
 
 
 def outcomes(name: str) -> list[tuple[int, str | None]]:
-    form, most, _ = FORMS[name]
-    return [outcome(form(levels)) for levels in (most, most + 1)]
+    form, limit, _ = FORMS[name]
+    return [outcome(form(levels)) for levels in (limit, limit + 1)]
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_nesting_is_taken_up_to_the_limit(name: str) -> None:
-    taken, refused = outcomes(name)
-    assert taken[1] is None
-    assert refused == outcome(FORMS[name][0](10_000)) == (0, FORMS[name][2])
+def test_nesting_is_accepted_up_to_the_limit(name: str) -> None:
+    at_limit, beyond_limit = outcomes(name)
+    assert at_limit[1] is None
+    assert beyond_limit == outcome(FORMS[name][0](10_000)) == (0, FORMS[name][2])
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_nesting_does_not_depend_on_the_callers_stack(name: str) -> None:
+def test_limit_is_independent_of_the_callers_stack(name: str) -> None:
     def below(levels: int) -> list[tuple[int, str | None]]:
         return below(levels - 1) if levels else outcomes(name)
 
@@ -70,36 +70,36 @@ def test_nesting_does_not_depend_on_the_callers_stack(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_nesting_does_not_depend_on_the_threads_stack(name: str) -> None:
-    found: list[list[tuple[int, str | None]]] = []
+def test_limit_is_independent_of_the_threads_stack(name: str) -> None:
+    results: list[list[tuple[int, str | None]]] = []
     before = threading.stack_size(512 * 1024)
     try:
-        thread = threading.Thread(target=lambda: found.append(outcomes(name)))
+        thread = threading.Thread(target=lambda: results.append(outcomes(name)))
         thread.start()
     finally:
         threading.stack_size(before)
     thread.join()
-    assert found == [outcomes(name)]
+    assert results == [outcomes(name)]
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_what_is_taken_can_be_evaluated(name: str) -> None:
-    form, most, _ = FORMS[name]
-    query = bind_query(f"SELECT {form(most)} AS it FROM t", lambda _: ("t", SCHEMA))
+def test_nested_conditions_can_be_evaluated(name: str) -> None:
+    form, limit, _ = FORMS[name]
+    query = bind_query(f"SELECT {form(limit)} AS it FROM t", lambda _: ("t", SCHEMA))
     rows = pa.table({"qty": [1], "price": [1.0], "sym": ["a"], "flag": [True]})
     assert duck.run(f"SELECT {query.outputs[0].value.sql} AS it FROM rows", {"rows": rows}, "it").num_rows == 1
 
 
 def test_chains_of_and_and_or_are_not_nested() -> None:
-    many = " OR ".join(f"price = {number}" for number in range(2_000))
-    assert len(bound(f"({many}) AND " + " AND ".join(["flag"] * 2_000)).stream.clause) == 2
+    chain = " OR ".join(f"price = {number}" for number in range(2_000))
+    assert len(bound(f"({chain}) AND " + " AND ".join(["flag"] * 2_000)).clause) == 2
 
 
-def test_the_limit_of_pythons_stack_is_put_back() -> None:
-    """By the last of those who bind at the same time; reading JSON in C must not go deeper than a thread's stack."""
+def test_recursion_limit_is_restored() -> None:
+    """By the last of concurrent binders: C code such as the JSON decoder must not overflow a thread's stack."""
     before = sys.getrecursionlimit()
-    form, most, _ = FORMS["not"]
-    threads = [threading.Thread(target=lambda: [bound(form(most)) for _ in range(5)]) for _ in range(4)]
+    form, limit, _ = FORMS["not"]
+    threads = [threading.Thread(target=lambda: [bound(form(limit)) for _ in range(5)]) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -1,4 +1,4 @@
-"""What is refused: which error, where in the text, and with what hint."""
+"""Rejected queries: class, message, location and hint of the error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Bind = Callable[[str], Query]
 
 
 @pytest.mark.parametrize(
-    ("text", "kind", "says", "place", "hint"),
+    ("text", "kind", "message", "location", "hint"),
     [
         ("SELECT prize FROM trades", UnknownColumn, "no column 'prize'", (1, 8), "price"),
         ("SELECT *\nFROM trades\nWHERE qty > 1\n  AND prize > 2", UnknownColumn, "'prize'", (4, 7), "price"),
@@ -146,13 +146,13 @@ Bind = Callable[[str], Query]
         (" -- nothing", SqlError, "no query", None, "SELECT"),
     ],
 )
-def test_an_error(
-    bind: Bind, text: str, kind: type[TureenError], says: str, place: tuple[int, int] | None, hint: str | None
+def test_error(
+    bind: Bind, text: str, kind: type[TureenError], message: str, location: tuple[int, int] | None, hint: str | None
 ) -> None:
-    with pytest.raises(kind, match=says) as caught:
+    with pytest.raises(kind, match=message) as caught:
         bind(text)
     assert type(caught.value) is kind
-    assert caught.value.place == (Place(*place) if place else None)
+    assert caught.value.place == (Place(*location) if location else None)
     if hint is not None:
         assert caught.value.hint is not None
         assert hint.replace("\\", "") in caught.value.hint
@@ -169,14 +169,14 @@ def test_an_error(
         " AND ".join(f"{'abs(' * 60}qty{')' * 60} = {i}" for i in range(3)) + "(" * 300,
     ],
 )
-def test_what_is_nested_too_deeply_is_refused(bind: Bind, text: str) -> None:
+def test_deep_nesting_is_rejected(bind: Bind, text: str) -> None:
     with pytest.raises(SqlError):
         bind(f"SELECT * FROM trades WHERE {text}")
 
 
-def test_long_chains_are_taken(bind: Bind) -> None:
-    many = " OR ".join(f"qty = {2 * i}" for i in range(3000))
-    (factor,) = bind(f"SELECT * FROM trades WHERE {many}").stream.clause
+def test_long_chains_are_accepted(bind: Bind) -> None:
+    chain = " OR ".join(f"qty = {2 * i}" for i in range(3000))
+    (factor,) = bind(f"SELECT * FROM trades WHERE {chain}").clause
     assert len(factor.intervals) == 3000  # type: ignore[union-attr]
 
 
@@ -191,12 +191,12 @@ def test_long_chains_are_taken(bind: Bind) -> None:
         ("`a b` AS `c d`", [("c d", "a b")]),
     ],
 )
-def test_a_select_list(bind: Bind, text: str, outputs: list[tuple[str, str]]) -> None:
+def test_select_list(bind: Bind, text: str, outputs: list[tuple[str, str]]) -> None:
     query = bind(f"SELECT {text} FROM Trades AS t")
-    assert query.stream.relation == "trades"
-    assert [(one.name, one.value.column) for one in query.outputs] == outputs
+    assert query.stream == "trades"
+    assert [(output.name, output.value.column) for output in query.outputs] == outputs
 
 
 @pytest.mark.parametrize("text", ["*", "trades.*", "TRADES.*"])
-def test_a_star(bind: Bind, text: str) -> None:
-    assert [one.name for one in bind(f"SELECT {text} FROM trades").outputs][:2] == ["sym", "Venue"]
+def test_star(bind: Bind, text: str) -> None:
+    assert [output.name for output in bind(f"SELECT {text} FROM trades").outputs][:2] == ["sym", "Venue"]

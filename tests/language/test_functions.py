@@ -1,4 +1,4 @@
-"""Every function and cast gives what Spark gives, of the same type, and raises where Spark raises."""
+"""Every function and cast has the type, the values and the errors that it has in Spark."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ MORE: dict[str, list[Any]] = VALUES | {
 
 @dataclass(frozen=True)
 class Line:
-    """An expression: `~` before it allows the last digits to differ, `!` that it raises where Spark does not."""
+    """An expression of the file: `~` allows the last digits to differ, `!` errors where Spark has none."""
 
     text: str
     near: bool
@@ -122,17 +122,17 @@ class Line:
 
 
 def _lines() -> list[Line]:
-    found = []
+    lines = []
     for line in Path(__file__).with_name("expressions.sql").read_text().splitlines():
         if line and not line.startswith("--"):
             marks, text = re.fullmatch(r"([~!]*) ?(.*)", line).groups()  # type: ignore[union-attr]
-            found.append(Line(text, "~" in marks, "!" in marks))
-    return found
+            lines.append(Line(text, "~" in marks, "!" in marks))
+    return lines
 
 
 LINES = _lines()
 
-# Many small expressions: interpreting them is quicker than compiling them.
+# For many small expressions, interpretation is faster than code generation.
 _INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -165,7 +165,7 @@ def frame(spark: SparkSession, rows: pa.Table) -> Iterator[DataFrame]:
 
 
 @pytest.fixture(scope="module")
-def ours() -> Iterator[duckdb.DuckDBPyConnection]:
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
     connection = duckdb.connect(config={"threads": 1})
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute("SET disabled_optimizers = 'expression_rewriter'")
@@ -174,29 +174,31 @@ def ours() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def _by_spark(frame: DataFrame, texts: list[str]) -> list[tuple[str, list[Value]]]:
-    """The type and the values of each expression; TryEval, which Spark has for its try_ functions, catches a row."""
+    """The type and the values of each expression. TryEval, used by Spark's try_ functions, catches errors per row."""
     session: Any = frame.sparkSession
     parser, classes = session._jsparkSession.sessionState().sqlParser(), session._jvm.org.apache.spark.sql
     columns = []
     for i, text in enumerate(texts):
-        # Inside of IF it may be NULL, which Arrow wants to hear where a row raises.
+        # IF makes the value nullable, which Arrow requires for rows that raise.
         parsed = parser.parseExpression(f"named_struct('v', if(TRUE, {text}, NULL))")
         tried = classes.catalyst.expressions.TryEval(parsed)
         columns.append(SparkColumn(classes.classic.ExpressionUtils.column(tried)).alias(f"c{i}"))
-    chosen = frame.select(*columns)
-    types = [field.dataType.fields[0].dataType.simpleString() for field in chosen.schema.fields]  # type: ignore[attr-defined]
-    answer = chosen.toArrow()
-    found = []
-    for i, one in enumerate(types):
+    selected = frame.select(*columns)
+    types = [field.dataType.fields[0].dataType.simpleString() for field in selected.schema.fields]  # type: ignore[attr-defined]
+    answer = selected.toArrow()
+    results = []
+    for i, type_name in enumerate(types):
         structs = answer.column(i).combine_chunks()
         values = _values(structs.field(0))
         raised = structs.is_null().to_pylist()
-        found.append((one, [RAISED if bad else ("value", value) for bad, value in zip(raised, values, strict=True)]))
-    return found
+        results.append(
+            (type_name, [RAISED if bad else ("value", value) for bad, value in zip(raised, values, strict=True)])
+        )
+    return results
 
 
 def _values(array: Any) -> list[Any]:
-    """Plain values; times as numbers, so that every year is one."""
+    """Python values; times as numbers, because Python does not support every year."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     if pa.types.is_timestamp(array.type):
@@ -207,7 +209,7 @@ def _values(array: Any) -> list[Any]:
 
 
 def _by_us(connection: duckdb.DuckDBPyConnection, rows: pa.Table, sql: str) -> list[Value]:
-    """The values; where some row raises, those of each half."""
+    """The values; if a row raises, those of each half."""
     connection.register("block", rows)
     try:
         answer = connection.sql(f"SELECT ({sql}) AS v FROM block").to_arrow_table()
@@ -216,13 +218,13 @@ def _by_us(connection: duckdb.DuckDBPyConnection, rows: pa.Table, sql: str) -> l
             return [RAISED]
         half = rows.num_rows // 2
         return _by_us(connection, rows.slice(0, half), sql) + _by_us(connection, rows.slice(half), sql)
-    return [("value", one) for one in _values(answer.column(0))]
+    return [("value", value) for value in _values(answer.column(0))]
 
 
-def _agree(mine: Value, theirs: Value, line: Line) -> bool:
-    if mine == RAISED or theirs == RAISED:
-        return mine == theirs or (mine == RAISED and line.may_raise)
-    left, right = mine[1], theirs[1]
+def _agree(ours: Value, theirs: Value, line: Line) -> bool:
+    if ours == RAISED or theirs == RAISED:
+        return ours == theirs or (ours == RAISED and line.may_raise)
+    left, right = ours[1], theirs[1]
     if isinstance(left, float) and isinstance(right, float):
         if left != left or right != right:
             return left != left and right != right
@@ -232,44 +234,42 @@ def _agree(mine: Value, theirs: Value, line: Line) -> bool:
     return type(left) is type(right) and bool(left == right)
 
 
-def _wrong(line: Line, mine: list[Value], theirs: list[Value], rows: pa.Table) -> list[str]:
-    bad = [i for i in range(len(mine)) if not _agree(mine[i], theirs[i], line)]
+def _wrong(line: Line, ours: list[Value], theirs: list[Value], rows: pa.Table) -> list[str]:
+    bad = [i for i in range(len(ours)) if not _agree(ours[i], theirs[i], line)]
     if not bad:
         return []
     names = [name for name in rows.column_names if re.search(rf"\b{name}\b", line.text)]
-    shown = [f"{rows.select(names).slice(i, 1).to_pylist()}: here {mine[i]}, Spark {theirs[i]}" for i in bad[:4]]
+    shown = [f"{rows.select(names).slice(i, 1).to_pylist()}: here {ours[i]}, Spark {theirs[i]}" for i in bad[:4]]
     return [f"{line.text}: {len(bad)} rows, such as\n    " + "\n    ".join(shown)]
 
 
-def test_an_expression_gives_what_spark_gives(
-    frame: DataFrame, ours: duckdb.DuckDBPyConnection, rows: pa.Table
-) -> None:
+def test_expressions_equal_spark(frame: DataFrame, connection: duckdb.DuckDBPyConnection, rows: pa.Table) -> None:
     wrong: list[str] = []
     answers = _by_spark(frame, [line.text for line in LINES])
-    for line, (kind, theirs) in zip(LINES, answers, strict=True):
+    for line, (type_name, theirs) in zip(LINES, answers, strict=True):
         try:
             expr = bound(line.text)
         except SqlError as error:
             wrong.append(f"{line.text}: {error}")
             continue
         assert expr.type is not None, line.text
-        if Type.parse(kind) != expr.type:
-            wrong.append(f"{line.text}: here {expr.type.sql}, Spark {kind}")
-        # One column at least, so that there are rows.
-        mine = _by_us(ours, rows.select(columns_in(expr) or ("i",)), render(expr))
-        wrong += _wrong(line, mine, theirs, rows)
-        if RAISED in mine and not can_raise(expr):
-            wrong.append(f"{line.text}: raises, and is not known to")
+        if Type.parse(type_name) != expr.type:
+            wrong.append(f"{line.text}: here {expr.type.sql}, Spark {type_name}")
+        # At least one column, to have rows.
+        values = _by_us(connection, rows.select(columns_in(expr) or ("i",)), render(expr))
+        wrong += _wrong(line, values, theirs, rows)
+        if RAISED in values and not can_raise(expr):
+            wrong.append(f"{line.text}: raises, although can_raise is false")
     assert not wrong, "\n".join(wrong)
 
 
-def test_every_function_is_tried() -> None:
-    tried = "\n".join(line.text for line in LINES)
-    assert [name for name in NAMES if not re.search(rf"\b{name}\b *\(", tried, re.IGNORECASE)] == []
+def test_every_function_is_covered() -> None:
+    texts = "\n".join(line.text for line in LINES)
+    assert [name for name in NAMES if not re.search(rf"\b{name}\b *\(", texts, re.IGNORECASE)] == []
 
 
 @pytest.mark.parametrize(
-    ("text", "says", "hint"),
+    ("text", "message", "hint"),
     [
         ("str_position(s, t)", "the function str_position is not supported", None),
         ("leftt(s, 1)", "leftt", "left"),
@@ -326,10 +326,10 @@ def test_every_function_is_tried() -> None:
         ("date_add(DATE '9999-12-31', 1)", "beyond the years", None),
     ],
 )
-def test_what_is_refused(text: str, says: str, hint: str | None) -> None:
+def test_error(text: str, message: str, hint: str | None) -> None:
     with pytest.raises(SqlError) as caught:
         bound(text)
-    assert says in caught.value.message
+    assert message in caught.value.message
     assert hint is None or hint in (caught.value.hint or "")
 
 
@@ -338,13 +338,13 @@ def test_what_is_refused(text: str, says: str, hint: str | None) -> None:
     [r"\\bx", "(?i)a", "(?=a)", "a++", "a**", "(a*)*", "a{1001}", "a{2,1}", "[[a]]", "[a&&b]", "a^b", "a$b", "^a|b",
      "a|b$", r"\\1", r"\\p{L}", "(a", "a)", "[a", "*a", "a{x}", "[z-a]", r"\\Qa\\E", "(?<n>a)", "^*a", r"[\\b]"],
 )  # fmt: skip
-def test_a_regular_expression_that_may_differ_is_refused(pattern: str) -> None:
+def test_ambiguous_regular_expressions_are_rejected(pattern: str) -> None:
     with pytest.raises(SqlError):
         bound(f"s RLIKE '{pattern}'")
 
 
 def _java_text(value: Any) -> str:
-    """What Java 19 writes of a FLOAT or DOUBLE, digit by digit."""
+    """A FLOAT or DOUBLE as Java 19 formats it."""
     mantissa, _, power = np.format_float_scientific(abs(value), unique=True, trim="-").partition("e")
     digits, exponent = mantissa.replace(".", ""), int(power)
     if len(digits) == 1:
@@ -362,14 +362,14 @@ def _java_text(value: Any) -> str:
 
 
 @pytest.mark.parametrize(("single", "bits"), [(True, 32), (False, 64)])
-def test_the_text_of_a_number_is_that_of_java(ours: duckdb.DuckDBPyConnection, single: bool, bits: int) -> None:
+def test_floats_are_formatted_as_in_java(connection: duckdb.DuckDBPyConnection, single: bool, bits: int) -> None:
     chance = random.Random(7)
     kind, raw = (np.float32, np.uint32) if single else (np.float64, np.uint64)
     any_bits = np.array([chance.getrandbits(bits) for _ in range(3000)], raw).view(kind)
     halves = np.array([chance.randint(1, 2**53) / 2 ** chance.randint(0, 60) for _ in range(3000)], kind)
-    least = np.arange(1, 300, dtype=raw).view(kind)
-    values = np.concatenate([any_bits, halves, least])
+    smallest = np.arange(1, 300, dtype=raw).view(kind)
+    values = np.concatenate([any_bits, halves, smallest])
     values = values[np.isfinite(values) & (values != 0)]
-    ours.register("numbers", pa.table({"v": values}))
-    found = ours.sql(f"SELECT {float_text(single).replace('{0}', 'v')} FROM numbers").fetchall()
-    assert [one for (one,) in found] == [_java_text(one) for one in values]
+    connection.register("numbers", pa.table({"v": values}))
+    texts = connection.sql(f"SELECT {float_text(single).replace('{0}', 'v')} FROM numbers").fetchall()
+    assert [text for (text,) in texts] == [_java_text(value) for value in values]

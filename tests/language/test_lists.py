@@ -1,4 +1,4 @@
-"""Long lists after IN: read as one token, and bound as each constant by itself would be."""
+"""Long lists after IN: tokenized as one token, with the same result as a token per constant."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCHEMA = Schema.parse(
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lists are long from fewer characters on."""
+    """Lower the limits from which lists count as long."""
     monkeypatch.setattr(lists, "LONG_TEXT", 200)
     monkeypatch.setattr(lists, "LONG_LIST", 100)
 
@@ -39,7 +39,7 @@ def bound(text: str) -> Query | str:
 
 
 def slowly(monkeypatch: pytest.MonkeyPatch, text: str) -> tuple[Query | str, str]:
-    """The query and its shape, with every constant as a token of its own."""
+    """The query and its shape, with a token per constant."""
     with monkeypatch.context() as patched:
         patched.setattr(split, "tokenize_with_lists", lambda text, tokenize: tokenize(text))
         return bound(text), shape_of(text).text
@@ -69,7 +69,7 @@ KINDS = ["whole", "large", "near", "decimal", "mixed", "consecutive", "text", "d
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("column", [column.name for column in SCHEMA.columns])
 def test_long_lists_are_bound_like_short_ones(monkeypatch: pytest.MonkeyPatch, kind: str, column: str) -> None:
-    """The same query, the same shape, and the same error in the same place."""
+    """The same query, the same shape, and the same error at the same location."""
     for negated in ("", "NOT "):
         text = f"SELECT id FROM t\nWHERE price > 1 AND\n {column} {negated}IN ( {listed(kind)}\n) AND sym = 'x' LIMIT 3"
         assert any(token.token_type is LIST for token in tokenize_with_lists(text, Spark().tokenize))
@@ -100,12 +100,12 @@ def test_long_lists_are_bound_like_short_ones(monkeypatch: pytest.MonkeyPatch, k
         "SELECT IN ({0}) FROM t",
     ],
 )
-def test_lists_anywhere_are_bound_as_before(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_lists_anywhere_are_bound_like_short_ones(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     text = text.replace("{0}", listed("whole", 100).replace("\n", " "))
     fast = bound(text)
     slow, shape = slowly(monkeypatch, text)
     if "locate" in text or "SELECT IN" in text:
-        # Not a condition at all: it is refused as well, though in other words.
+        # Not a condition: both are rejected, with different messages.
         assert isinstance(fast, str)
         assert isinstance(slow, str)
     else:
@@ -126,31 +126,31 @@ def test_lists_anywhere_are_bound_as_before(monkeypatch: pytest.MonkeyPatch, tex
         ("low", "whole"),
     ],
 )
-def test_lists_mean_what_comparisons_one_by_one_mean(column: str, kind: str) -> None:
+def test_list_equals_chain_of_comparisons(column: str, kind: str) -> None:
     values = lists.items_of(listed(kind, 300))
-    # The shared type of these is the type that each is compared in.
+    # The common type of the list is also the type of each comparison.
     edges = {"id": [str(2**63 - 1), str(-(2**63) + 1)], "small": [str(2**31 - 1), str(-(2**31))], "sym": ["''"]}
     values += edges.get(column, [])
     for word, op, joined in (("IN", "=", " OR "), ("NOT IN", "<>", " AND ")):
         chain = joined.join(f"{column} {op} {value}" for value in values)
-        one, other = (
+        in_list, in_chain = (
             bound(f"SELECT id FROM t WHERE {text}") for text in (f"{column} {word} ({', '.join(values)})", chain)
         )
-        assert isinstance(one, Query)
-        assert isinstance(other, Query)
-        assert one.stream.clause == other.stream.clause
+        assert isinstance(in_list, Query)
+        assert isinstance(in_chain, Query)
+        assert in_list.clause == in_chain.clause
 
 
-def test_looking_for_lists_takes_time_for_the_text_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each string of this list could begin another list."""
-    looked: list[int] = []
-    matched = lists._reach
+def test_search_for_lists_is_linear(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each string of this list could start another list."""
+    starts: list[int] = []
+    scan_end = lists._scan_end
 
-    def reach(text: str, at: int) -> int:
-        looked.append(at)
-        return matched(text, at)
+    def recording_scan_end(text: str, at: int) -> int:
+        starts.append(at)
+        return scan_end(text, at)
 
-    monkeypatch.setattr(lists, "_reach", reach)
+    monkeypatch.setattr(lists, "_scan_end", recording_scan_end)
     text = "SELECT id FROM t WHERE sym IN (" + ", ".join(["'IN ('"] * 20_000) + " 5"
     assert list(lists._long_lists(text)) == []
-    assert len(looked) < 5
+    assert len(starts) < 5

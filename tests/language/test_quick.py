@@ -1,4 +1,4 @@
-"""Queries of a known shape are bound without parsing, to the same clause."""
+"""Queries of a known frame are bound without parsing, with the same result."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ FACTORS = st.sampled_from(
 
 @st.composite
 def shapes(draw: st.DrawFn) -> tuple[str, int]:
-    """A query with places for constants, and how many they are."""
+    """A query with `{}` for its constants, and the number of these."""
     count = draw(st.integers(1, 3))
     parts = [
         draw(FACTORS).replace("{c}", draw(st.sampled_from(["i", "l", "d", "f", "s", "n", "day"]))) for _ in range(count)
@@ -91,11 +91,11 @@ def quickly(binder: QuickBinder, text: str) -> Query | str:
 
 @settings(max_examples=300, deadline=None)
 @given(shapes(), st.data())
-def test_a_known_shape_is_bound_as_in_full(shape: tuple[str, int], data: st.DataObject) -> None:
-    text, places = shape
+def test_known_shape_is_bound_as_in_full(shape: tuple[str, int], data: st.DataObject) -> None:
+    text, count = shape
     binder = QuickBinder()
     for _ in range(4):
-        filled = text.format(*[data.draw(CONSTANTS) for _ in range(places)])
+        filled = text.format(*[data.draw(CONSTANTS) for _ in range(count)])
         assert quickly(binder, filled) == bound(filled), filled
 
 
@@ -107,7 +107,7 @@ FILTER = "SELECT count(*) FILTER (WHERE {}) AS c FROM {}"
 @pytest.mark.parametrize(
     "texts",
     [
-        # What is beside a clause that is not plain belongs to that query alone.
+        # The frame of a query whose clause is not plain is not reused.
         [PLAIN + "i > 3", PLAIN + "i > 1 OR l > 4 LIMIT 3", PLAIN + "i > 7"],
         [PLAIN + "i > 3", PLAIN + "i > 1 OR l > 4 BEGIN NOW - 5 SECONDS END NOW", PLAIN + "i > 7"],
         [
@@ -119,11 +119,11 @@ FILTER = "SELECT count(*) FILTER (WHERE {}) AS c FROM {}"
         [PLAIN + "i > 3", PLAIN + "i > 3 OFFSET 7", PLAIN + "i > 3", PLAIN + "i > 3 OFFSET 5"],
         [PLAIN + "i > 3", PLAIN + "i > 3;", PLAIN + "i > 4", PLAIN + "i > 4 ;"],
         [PLAIN + "b OR i > l END NOW - 5 SECONDS", PLAIN + "b OR i > l END NOW - 7 SECONDS"],
-        # A WHERE that is not the query's.
+        # The WHERE of a FILTER.
         [FILTER.format("b", "str"), FILTER.format("b", "other"), FILTER.format("b", "str")],
         [FILTER.format("i > 1", "str"), FILTER.format("i > 1", "str GROUP BY s"), FILTER.format("i > 2", "str")],
         [FILTER.format("i > 1", "str WHERE i > 2"), FILTER.format("i > 9", "str WHERE i > 2")],
-        # EMIT PARTIAL, and names that are words of the language.
+        # EMIT PARTIAL, and names that are keywords.
         [STEPS + "i > 3", STEPS + "i > 3 EMIT PARTIAL", STEPS + "i > 5", STEPS + "i > 5 EMIT PARTIAL"],
         [STEPS + "i > 3 EMIT PARTIAL", STEPS + "i > 3", STEPS + "i > 5 EMIT PARTIAL AND i > 3"],
         [
@@ -147,20 +147,20 @@ FILTER = "SELECT count(*) FILTER (WHERE {}) AS c FROM {}"
         [PLAIN + "i > 3", PLAIN + "i > 3 AND ts < NOW", PLAIN + "i > 7"],
         [PLAIN + "i > 3 AND ts < NOW - INTERVAL 5 MINUTES", PLAIN + "i > 3 AND ts < NOW - INTERVAL 7 MINUTES"],
         [
-            f"SELECT i, rank() OVER (ORDER BY l) AS r FROM str WHERE {one}"
-            for one in ("i > 3", "i > 3 QUALIFY r > 1", "i > 4 QUALIFY r > 2", "i > 4")
+            f"SELECT i, rank() OVER (ORDER BY l) AS r FROM str WHERE {rest}"
+            for rest in ("i > 3", "i > 3 QUALIFY r > 1", "i > 4 QUALIFY r > 2", "i > 4")
         ],
         [
-            f"SELECT i, rank() OVER w AS r FROM str WHERE {one}"
-            for one in ("i > 3 WINDOW w AS (ORDER BY l)", "i > 3 WINDOW w AS (ORDER BY i)", "i > 4")
+            f"SELECT i, rank() OVER w AS r FROM str WHERE {rest}"
+            for rest in ("i > 3 WINDOW w AS (ORDER BY l)", "i > 3 WINDOW w AS (ORDER BY i)", "i > 4")
         ],
         # Constants with suffixes.
         [PLAIN + "d = 0.1", PLAIN + "d = 0.1F", PLAIN + "d = 0.1D", PLAIN + "i = 16777217F", PLAIN + "i = 16777217"],
         [PLAIN + "i > 5", PLAIN + "i > 300Y", PLAIN + "i > 5L", PLAIN + "i > 40000S", PLAIN + "d > 1.5BD"],
-        # Constants that are nowhere in the clause.
-        [PLAIN + f"(FALSE AND {one} > i)" for one in ("1 / 5", "1 / 0", "1 + 5", "2147483647 + 5")],
-        [PLAIN + f"(FALSE AND CAST('{one}' AS INT) = i)" for one in ("5", "abc")],
-        # A name that is another's.
+        # Constants that do not occur in the clause.
+        [PLAIN + f"(FALSE AND {constant} > i)" for constant in ("1 / 5", "1 / 0", "1 + 5", "2147483647 + 5")],
+        [PLAIN + f"(FALSE AND CAST('{text}' AS INT) = i)" for text in ("5", "abc")],
+        # Aliases of streams.
         *(
             [f"SELECT i FROM {stream} WHERE {name}.i > 3" for stream, name in pairs]
             for pairs in ((("st", "st"), ("st x", "x"), ("st x", "st"), ("st", "x")), (("str", "str"), ("str", "time")))
@@ -168,25 +168,25 @@ FILTER = "SELECT count(*) FILTER (WHERE {}) AS c FROM {}"
     ],
     ids=lambda texts: texts[1],
 )
-def test_nothing_is_taken_from_one_query_to_another(texts: list[str]) -> None:
+def test_similar_queries_do_not_interfere(texts: list[str]) -> None:
     for order in (texts, texts[::-1]):
         binder = QuickBinder()
         for text in [text for pair in zip(order, order, strict=True) for text in pair] + order + order[::-1]:
             assert quickly(binder, text) == bound(text), text
 
 
-def test_a_stream_that_is_made_anew_while_a_query_is_bound() -> None:
+def test_stream_recreated_during_binding() -> None:
     binder = QuickBinder()
     before, after = Schema.parse("i INT, x STRING"), Schema.parse("i BIGINT")
     text = "SELECT x FROM str WHERE i = 1"
     for calls in range(4):
         schemas = [before] * calls + [after] * 4
 
-        def anew(name: str, schemas: list[Schema] = schemas) -> tuple[str, Schema]:
+        def changing_lookup(name: str, schemas: list[Schema] = schemas) -> tuple[str, Schema]:
             return name, schemas.pop(0)
 
         with contextlib.suppress(TureenError):
-            binder.bind(text, anew)
+            binder.bind(text, changing_lookup)
         with pytest.raises(UnknownColumn):
             binder.bind(text, lambda name: (name, after))
 
@@ -218,13 +218,13 @@ POOL = (
 
 @settings(max_examples=150, deadline=None)
 @given(st.data())
-def test_known_factors_are_put_together_as_in_full(data: st.DataObject) -> None:
+def test_known_comparisons_are_combined_as_in_full(data: st.DataObject) -> None:
     binder = QuickBinder()
     frames = data.draw(st.lists(st.sampled_from(FRAMES), min_size=1, max_size=2))
-    some = data.draw(st.lists(st.sampled_from(POOL), min_size=1, max_size=4))
+    pool = data.draw(st.lists(st.sampled_from(POOL), min_size=1, max_size=4))
     for _ in range(6):
         head, tail = data.draw(st.sampled_from(frames))
-        factors = data.draw(st.lists(st.sampled_from(some), min_size=1, max_size=4))
+        factors = data.draw(st.lists(st.sampled_from(pool), min_size=1, max_size=4))
         written = f" {data.draw(st.sampled_from(['AND', 'and', 'AND', 'OR']))} ".join(factors)
         digits = data.draw(st.lists(st.integers(1, 9), min_size=written.count("{}"), max_size=written.count("{}")))
         text = head + written.format(*digits) + tail
@@ -234,7 +234,7 @@ def test_known_factors_are_put_together_as_in_full(data: st.DataObject) -> None:
 @pytest.mark.parametrize(
     ("head", "tail"), [frame for frame in FRAMES if " OR " not in "".join(frame) and "CASE" not in frame[0]]
 )
-def test_the_second_of_every_frame_is_not_parsed(head: str, tail: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_second_query_of_a_frame_is_not_parsed(head: str, tail: str, monkeypatch: pytest.MonkeyPatch) -> None:
     binder = QuickBinder()
     binder.bind(f"{head} s > '2' AND i > 3 {tail}", lookup)
     monkeypatch.setattr("tureen.language.fast.quick.bind_query", None)
@@ -242,14 +242,14 @@ def test_the_second_of_every_frame_is_not_parsed(head: str, tail: str, monkeypat
     assert binder.bind(text, lookup)[0] == bind_query(text, lookup)
 
 
-def test_what_binding_in_full_says_otherwise_is_not_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frame_with_a_different_clause_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tureen.language.fast.quick.intervals_of", lambda *_: (Interval(77),))
     binder = QuickBinder()
     for text in 3 * ["SELECT i FROM str WHERE i > 3", "SELECT i FROM str WHERE i > 4"]:
         assert binder.bind(text, lookup)[0] == bind_query(text, lookup)
 
 
-def test_a_new_mixture_of_known_factors_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_combination_of_known_comparisons_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     binder = QuickBinder()
     for text in ("SELECT i FROM str WHERE i > 3 AND s = 'a'", "SELECT i FROM str WHERE d BETWEEN 1 AND 2"):
         binder.bind(text, lookup)
@@ -258,45 +258,45 @@ def test_a_new_mixture_of_known_factors_is_not_parsed(monkeypatch: pytest.Monkey
     assert binder.bind(text, lookup)[0] == bind_query(text, lookup)
 
 
-def test_the_second_of_a_shape_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_second_query_of_a_shape_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     binder = QuickBinder()
     text = "SELECT i FROM str WHERE s = '{}' AND d > {} AND i < -{} BEGIN NOW - 5 END NOW"
     binder.bind(text.format("x", 1.5, 3), lookup)
     monkeypatch.setattr("tureen.language.fast.quick.bind_query", None)
-    found, shape = binder.bind(text.format("it", 2.25, 77), lookup)
-    assert found == bind_query(text.format("it", 2.25, 77), lookup)
+    query, shape = binder.bind(text.format("it", 2.25, 77), lookup)
+    assert query == bind_query(text.format("it", 2.25, 77), lookup)
     assert shape == shape_of(text.format("x", 1.5, 2)).text
 
 
-def test_a_stream_that_was_made_anew_is_looked_at_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recreated_stream_is_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
     binder = QuickBinder()
     other = Schema.parse("s STRING, d BIGINT")
     text = "SELECT s FROM str WHERE d > 2"
     binder.bind(text, lookup)
-    found, _ = binder.bind(text, lambda name: (name, other))
-    assert found == bind_query(text, lambda name: (name, other))
-    assert found.stream.clause != binder.bind(text, lookup)[0].stream.clause
+    query, _ = binder.bind(text, lambda name: (name, other))
+    assert query == bind_query(text, lambda name: (name, other))
+    assert query.clause != binder.bind(text, lookup)[0].clause
     binder.bind(text, lambda name: (name, other))
     monkeypatch.setattr("tureen.language.fast.quick.bind_query", None)
-    assert binder.bind(text, lambda name: (name, other))[0] == found
+    assert binder.bind(text, lambda name: (name, other))[0] == query
 
 
-def test_the_names_of_the_columns_are_as_they_are_written() -> None:
+def test_column_names_keep_their_case() -> None:
     binder = QuickBinder()
     for text in 3 * ["SELECT i AS Nr FROM str WHERE i = 1", "SELECT i AS nr FROM str WHERE i = 2"]:
         assert binder.bind(text, lookup)[0] == bind_query(text, lookup)
 
 
-def test_shapes_differ_in_nothing_but_constants() -> None:
-    one = shape_of("select I from str where s = 'a' and d > -1 begin now - 5 end now")
-    assert one.text == shape_of("SELECT i  FROM str WHERE s='bcd' AND d > 22.5 BEGIN NOW - 5 END NOW").text
-    assert one.text == shape_of("SELECT i FROM str WHERE s = :name AND d > :limit BEGIN NOW - 5 END NOW").text
+def test_shapes_ignore_constants() -> None:
+    shape = shape_of("select I from str where s = 'a' and d > -1 begin now - 5 end now")
+    assert shape.text == shape_of("SELECT i  FROM str WHERE s='bcd' AND d > 22.5 BEGIN NOW - 5 END NOW").text
+    assert shape.text == shape_of("SELECT i FROM str WHERE s = :name AND d > :limit BEGIN NOW - 5 END NOW").text
     for other in (
         "SELECT i FROM str WHERE s = 'a' AND d > 1 BEGIN NOW - 6 END NOW",
         "SELECT i FROM str WHERE s = 'a' AND d >= 1 BEGIN NOW - 5 END NOW",
         "SELECT `I` FROM str WHERE s = 'a' AND d > 1 BEGIN NOW - 5 END NOW",
     ):
-        assert shape_of(other).text != one.text
+        assert shape_of(other).text != shape.text
 
 
 @pytest.mark.parametrize(
@@ -321,5 +321,5 @@ def test_shapes_differ_in_nothing_but_constants() -> None:
         ),
     ],
 )
-def test_constants_of_other_clauses_stay(text: str, shape: str) -> None:
+def test_shapes_keep_constants_of_other_clauses(text: str, shape: str) -> None:
     assert shape_of(text).text == shape

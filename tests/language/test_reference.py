@@ -1,4 +1,4 @@
-"""The language reference is true: its examples are bound, and it names every function and type."""
+"""The language reference is correct: its examples are bound, and it names every function and type."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tureen.language import bind_query
 from tureen.language.binding.aggregates import AGGREGATES
 from tureen.language.binding.calls import NAMES
-from tureen.language.binding.now import NAMES as NOWS
+from tureen.language.binding.now import NAMES as NOW_NAMES
 from tureen.language.binding.ranking import RANKS
 from tureen.schema import Kind, Schema
 
@@ -20,11 +20,11 @@ STREAM = next(text for kind, text in BLOCKS if kind == "text")
 
 
 @pytest.mark.parametrize("text", [text for kind, text in BLOCKS if kind == "sql"])
-def test_an_example(text: str) -> None:
+def test_example(text: str) -> None:
     schema = Schema.parse(STREAM, time="ts")
     assert bind_query(text, lambda _: ("trades", schema)).outputs
 
 
-@pytest.mark.parametrize("name", [*NAMES, *AGGREGATES, *RANKS, *NOWS, *Kind])
+@pytest.mark.parametrize("name", [*NAMES, *AGGREGATES, *RANKS, *NOW_NAMES, *Kind])
 def test_every_function_and_type_is_named(name: str) -> None:
     assert re.search(rf"\b{name}\b", PAGE, re.IGNORECASE)

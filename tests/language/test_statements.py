@@ -1,4 +1,4 @@
-"""Statements: what a text asks for, and what is said about texts that ask for nothing known."""
+"""Parsing of statements, and errors of invalid ones."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ SELECT = "SELECT a FROM s WHERE a > 1"
         (f"  {SELECT} ;", Select(SELECT)),
     ],
 )
-def test_a_statement(text: str, statement: Statement) -> None:
+def test_statement(text: str, statement: Statement) -> None:
     assert parse_statement(text) == statement
 
 
@@ -101,7 +101,7 @@ def test_a_handle_may_look_like_a_number(handle: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says", "place", "hint"),
+    ("text", "message", "location", "hint"),
     [
         ("CRATE STREAM s (a INT)", "unknown statement 'CRATE'", (1, 1), "did you mean CREATE STREAM?"),
         ("DORP TABEL t", "'DORP'", (1, 1), "did you mean DROP TABLE?"),
@@ -109,17 +109,17 @@ def test_a_handle_may_look_like_a_number(handle: str) -> None:
         ("SLECT a FROM s", "'SLECT'", (1, 1), "did you mean SELECT?"),
         ("VACUUM", "'VACUUM'", (1, 1), "statements begin with CREATE, DROP"),
         ("INSERT INTO s VALUES (1)", "'INSERT'", (1, 1), "push"),
-        ("CREATE STREEM s (a INT)", "expected STREAM or TABLE, not 'STREEM'", (1, 8), "did you mean STREAM?"),
-        ("CREATE QUERY q AS SELECT 1", "not 'QUERY'", (1, 8), "REGISTER QUERY"),
-        ("CREATE", "not the end of the text", (1, 7), "CREATE STREAM"),
+        ("CREATE STREEM s (a INT)", "expected STREAM or TABLE, got 'STREEM'", (1, 8), "did you mean STREAM?"),
+        ("CREATE QUERY q AS SELECT 1", "got 'QUERY'", (1, 8), "REGISTER QUERY"),
+        ("CREATE", "got the end of the text", (1, 7), "CREATE STREAM"),
         ("CREATE STREAM", "the name of a stream", (1, 14), None),
-        ("CREATE STREAM 's' (a INT)", "the name of a stream, not ''s''", (1, 15), "`s`"),
+        ("CREATE STREAM 's' (a INT)", "the name of a stream, got ''s''", (1, 15), "`s`"),
         ("CREATE STREAM a.b (a INT)", "one part", (1, 17), "backticks"),
         ("CREATE STREAM s", "the columns in parentheses", (1, 16), "sym STRING"),
         ("CREATE STREAM s ()", "the name of a column", (1, 18), None),
         ("CREATE STREAM s (a)", "the type of column 'a'", (1, 19), "STRING"),
         ("CREATE STREAM s (a INT,\n b INTT)", "unknown type 'INTT'", (2, 4), "did you mean 'INT'?"),
-        ("CREATE STREAM s (a INT NOT NULL)", "a comma or a parenthesis, not 'NOT'", (1, 24), "nothing else"),
+        ("CREATE STREAM s (a INT NOT NULL)", "a comma or a parenthesis, got 'NOT'", (1, 24), "a name and a type"),
         ("CREATE STREAM s (a INT, A INT)", "duplicate column 'A'", (1, 25), None),
         ("CREATE STREAM s (_a INT)", "underscore", (1, 15), "own"),
         ("CREATE STREAM s (a INT", "end of the text", (1, 23), None),
@@ -130,7 +130,7 @@ def test_a_handle_may_look_like_a_number(handle: str) -> None:
         ("CREATE STREAM s (a INT) RETAIN soon", "'soon' is not a duration", (1, 32), "1 day"),
         ("CREATE STREAM s (a INT) RETAIN 1 MONTH", "no fixed length", (1, 32), "days"),
         ("CREATE STREAM s (a INT) CLOCK sundial", "STREAM or WALL", (1, 31), "replays"),
-        ("CREATE STREAM s (a INT) RETIAN 1 DAY", "not 'RETIAN'", (1, 25), "did you mean RETAIN?"),
+        ("CREATE STREAM s (a INT) RETIAN 1 DAY", "got 'RETIAN'", (1, 25), "did you mean RETAIN?"),
         ("CREATE STREAM s (a INT) FROM kafka", "a format in quotes", (1, 30), "'rate'"),
         ("CREATE STREAM s (a INT) FROM 'rate' OPTIONS x", "options in parentheses", (1, 45), "OPTIONS ("),
         ("CREATE STREAM s (a INT) FROM 'rate' OPTIONS (x)", "the value of option 'x'", (1, 47), "OPTIONS ("),
@@ -140,11 +140,11 @@ def test_a_handle_may_look_like_a_number(handle: str) -> None:
         ("CREATE TABLE t (a INT) FROM x.csv", "a file in quotes", (1, 29), "companies.csv"),
         ("CREATE TABLE t", "the columns in parentheses", (1, 15), "sym STRING"),
         ("DROP big", "STREAM or TABLE or QUERY", (1, 6), "DROP QUERY"),
-        ("REGISTER big AS SELECT 1", "QUERY or SELECT, not 'big'", (1, 10), "REGISTER [QUERY name AS]"),
+        ("REGISTER big AS SELECT 1", "QUERY or SELECT, got 'big'", (1, 10), "REGISTER [QUERY name AS]"),
         ("REGISTER QUERY big SELECT 1", "expected AS", (1, 20), "REGISTER QUERY big AS"),
         ("REGISTER QUERY big AS", "expected SELECT", (1, 22), None),
         ("INVOKE", "the name of a query", (1, 7), None),
-        ("INVOKE big AT NOON", "a time, not 'NOON'", (1, 15), "TIMESTAMP '"),
+        ("INVOKE big AT NOON", "a time, got 'NOON'", (1, 15), "TIMESTAMP '"),
         ("INVOKE big AT TIMESTAMP 'noon'", "'noon' is not a TIMESTAMP", (1, 25), "TIMESTAMP '"),
         ("SHOW STREMS", "STREAMS or TABLES or QUERIES or TEMPLATES", (1, 6), "did you mean STREAMS?"),
         ("SHOW TABLES LIKE 'x'", "'LIKE' is not expected", (1, 13), None),
@@ -155,25 +155,25 @@ def test_a_handle_may_look_like_a_number(handle: str) -> None:
         (" -- nothing", "no statement", None, "SHOW"),
     ],
 )
-def test_an_error(text: str, says: str, place: tuple[int, int] | None, hint: str | None) -> None:
+def test_error(text: str, message: str, location: tuple[int, int] | None, hint: str | None) -> None:
     with pytest.raises(TureenError) as caught:
         parse_statement(text)
     assert isinstance(caught.value, SqlError | InvalidSchema)
-    assert says in caught.value.message
-    assert caught.value.place == (Place(*place) if place else None)
+    assert message in caught.value.message
+    assert caught.value.place == (Place(*location) if location else None)
     assert hint is None or hint in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize("prefix", ["REGISTER ", "EXPLAIN\n", "REGISTER QUERY q\n AS   ", "\n\n\t", ""])
 @pytest.mark.parametrize("inner", [Place(1, 1), Place(1, 8), Place(3, 2)])
-def test_a_place_in_a_query_is_found_in_the_whole_text(prefix: str, inner: Place) -> None:
+def test_error_location_is_relative_to_the_whole_text(prefix: str, inner: Place) -> None:
     query = "SELECT a,\n  b\n FROM s"
     statement = parse_statement(prefix + query)
     assert isinstance(statement, Register | Explain | Select)
     assert statement.sql == query
     error = SqlError("x", place=inner)
     placed(error, statement.place)
-    # The same by blanking the prefix out, as a reader would count.
+    # Compare the text at both locations.
     lines = (prefix + query).split("\n")
     assert error.place is not None
     assert (
@@ -188,7 +188,7 @@ WORDS = st.sampled_from([*TEXT.split(), "\n"])
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(WORDS, max_size=14).map(" ".join) | st.text(max_size=40))
-def test_any_text_is_a_statement_or_a_clear_error(text: str) -> None:
+def test_any_text_is_parsed_or_rejected(text: str) -> None:
     try:
         parse_statement(text)
     except TureenError as error:

@@ -53,9 +53,9 @@ Bind = Callable[[str], Query]
         ("(NOW - 1 ROW)", RowsBack(1)),
     ],
 )
-def test_a_bound(bind: Bind, text: str, bound: Bound) -> None:
-    assert bind(f"SELECT * FROM trades BEGIN {text}").stream.window == Window(bound, None)
-    assert bind(f"SELECT * FROM trades\nWHERE qty > 1 end {text} ;").stream.window == Window(None, bound)
+def test_bound(bind: Bind, text: str, bound: Bound) -> None:
+    assert bind(f"SELECT * FROM trades BEGIN {text}").window == Window(bound, None)
+    assert bind(f"SELECT * FROM trades\nWHERE qty > 1 end {text} ;").window == Window(None, bound)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_bound(bind: Bind, text: str, bound: Bound) -> None:
         ("SELECT * FROM trades BEGIN NOW - 9 ROWS END NOW - 3 ROWS", Window(RowsBack(9), RowsBack(3))),
         ("SELECT * FROM trades BEGIN NOW - 1 MONTH END NOW - 30 DAYS", Window(Now(0, -1), Now(-30 * DAY))),
         ("SELECT * FROM trades BEGIN '2026-01-01' END '2026-01-01'", Window(At(NEW_YEAR), At(NEW_YEAR))),
-        # BEGIN and END elsewhere are something else.
+        # BEGIN and END elsewhere do not belong to the window.
         ("SELECT * FROM trades WHERE qty = CASE WHEN ok THEN 1 END BEGIN NOW", Window(Now())),
         (
             "SELECT * FROM trades WHERE CASE qty WHEN 1 THEN CASE WHEN ok THEN 1 END END = 1 END NOW",
@@ -86,12 +86,12 @@ def test_a_bound(bind: Bind, text: str, bound: Bound) -> None:
         ("SELECT `begin` AS begin FROM trades WHERE qty BETWEEN begin AND end", Window()),
     ],
 )
-def test_a_window(bind: Bind, text: str, window: Window) -> None:
-    assert bind(text).stream.window == window
+def test_window(bind: Bind, text: str, window: Window) -> None:
+    assert bind(text).window == window
 
 
 @pytest.mark.parametrize(
-    ("text", "says", "column"),
+    ("text", "message", "column"),
     [
         ("BEGIN NOW END NOW - 10", "always empty", 28),
         ("BEGIN '2026-01-02' END '2026-01-01'", "always empty", 28),
@@ -125,11 +125,11 @@ def test_a_window(bind: Bind, text: str, window: Window) -> None:
         ("[RANGE 5 MINUTES", "not closed", 22),
     ],
 )
-def test_a_window_that_cannot_be(bind: Bind, text: str, says: str, column: int | None) -> None:
-    with pytest.raises(SqlError, match=says) as caught:
+def test_invalid_window(bind: Bind, text: str, message: str, column: int | None) -> None:
+    with pytest.raises(SqlError, match=message) as caught:
         bind(f"SELECT * FROM trades {text}")
-    place = caught.value.place
-    assert (place.column if place else None) == column
+    location = caught.value.place
+    assert (location.column if location else None) == column
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_steps(bind: Bind, text: str, steps: Steps) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says", "column", "hint"),
+    ("text", "message", "column", "hint"),
     [
         ("[RANGE 5 MINUTES SLIDE]", "duration", None, "MINUTES"),
         ("[RANGE 5 MINUTES SLIDE 0 MINUTES]", "a step must be longer than zero", 52, "SLIDE 1 MINUTE"),
@@ -192,8 +192,8 @@ def test_steps(bind: Bind, text: str, steps: Steps) -> None:
         ("EMIT PARTIAL GROUP BY sym", "after the clauses", 29, "end"),
     ],
 )
-def test_steps_that_cannot_be(bind: Bind, text: str, says: str, column: int | None, hint: str | None) -> None:
-    with pytest.raises(SqlError, match=says) as caught:
+def test_invalid_steps(bind: Bind, text: str, message: str, column: int | None, hint: str | None) -> None:
+    with pytest.raises(SqlError, match=message) as caught:
         bind(f"SELECT count(*) FROM trades {text}")
     if column is not None:
         assert caught.value.place == Place(1, column)
@@ -212,14 +212,14 @@ def test_steps_that_cannot_be(bind: Bind, text: str, says: str, column: int | No
         ("30", 30 * SECOND),
     ],
 )
-def test_a_duration(text: str, micros: int) -> None:
+def test_duration(text: str, micros: int) -> None:
     assert parse_duration(text) == micros
 
 
 @pytest.mark.parametrize(
     "text", ["", "x", "day", "1 month", "0 days", "-1 day", "1 day x", "1 parsec", "99999 years", "'", "1 day;"]
 )
-def test_a_duration_that_cannot_be(text: str) -> None:
+def test_invalid_duration(text: str) -> None:
     with pytest.raises((SqlError, InvalidSchema)) as caught:
         parse_duration(text)
     assert caught.value.hint

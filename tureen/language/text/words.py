@@ -49,7 +49,7 @@ class Words(DurationReader):
 
     def syntax_error(self, expected: str, hint: str | None = None) -> SqlError:
         """The error that something else was expected here."""
-        return SqlError(f"expected {expected}, not {self.shown()}", hint=hint, place=self.place())
+        return SqlError(f"expected {expected}, got {self.shown()}", hint=hint, place=self.place())
 
     def accept(self, *words: str) -> bool:
         """Consume these words if they come next; whether they did."""

@@ -1,11 +1,11 @@
-"""Case files, played into pots: every query six times over, and answered from every kind of place.
+"""Runs case files in pots: every query in six roles, answered from published, owed and lazy cells and from the tail.
 
-A query is registered before the data, between the batches and after them, each time eager and lazy. Queries of equal
-conditions share their cells, so an eager one would hide what becomes of the others: a file is played into four pots,
-and in each of them a query has another role, beside other queries in the other roles.
+A query is registered before the data, between the batches and after them, each time eager and lazy. Queries with equal
+conditions share their cells, so an eager query would hide errors of the others: a file runs in four pots, in each of
+which a query has another role, next to queries in the other roles.
 
-Answers are taken when the data are in, while some cells are published, some are owed and the last tuples are an
-unindexed tail. When all debts are paid and all runs are merged, some are asked once more.
+Queries are invoked when all data have arrived, while some cells are published, some are owed and the last tuples are
+an unindexed tail. After all debts are paid and all runs are merged, some are invoked once more.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tureen.pipeline import arrival, upkeep
 from tureen.testing.manual_engine import ManualEngine
 
 TAIL_ROWS = 4
-"""Runs of fewer rows are left as a tail, so that a handful of tuples has both."""
+"""Runs with fewer rows stay in the tail, so that a few tuples suffice for both."""
 
 _SMALL = ((arrival, "TAIL_ROWS", TAIL_ROWS), (upkeep, "LONG_TAIL", 2 * TAIL_ROWS), (upkeep, "FAN", 2))
 _ROLES: tuple[tuple[str, ...], ...] = (
@@ -32,20 +32,20 @@ _ROLES: tuple[tuple[str, ...], ...] = (
     ("eager, after",),
     ("lazy, before", "lazy, between", "lazy, after"),
 )
-_ASKED_AGAIN = ("eager, between", "lazy, before")
+_INVOKED_AGAIN = ("eager, between", "lazy, before")
 
 Outcomes = dict[str, Expected]
-"""What a case came to, by who was asked and when."""
+"""The outcomes of a case, by role and time of invocation."""
 
 
-class Played:
-    """What became of every case of a file."""
+class FileRun:
+    """The outcomes of all cases of a file."""
 
     def __init__(self, file: CaseFile, root: Path) -> None:
-        """Play the file into new pots in that directory."""
+        """Run the file in new pots in a directory."""
         self.outcomes: dict[str, Outcomes] = {case.name: {} for case in file.cases}
         self.paths: Counter[str] = Counter()
-        """From where the answers came, in tuples: published, owed, lazy or the tail."""
+        """The tuples of the answers by their path: published, owed, lazy or tail."""
         with pytest.MonkeyPatch.context() as patch:
             for module, name, value in _SMALL:
                 patch.setattr(module, name, value)
@@ -53,7 +53,7 @@ class Played:
                 roles = {case.name: _ROLES[(number + turn) % len(_ROLES)] for number, case in enumerate(file.cases)}
                 pot = _Pot(file, root / str(turn), roles)
                 try:
-                    pot.play()
+                    pot.run()
                 finally:
                     pot.engine.close()
                 self.paths.update(pot.paths)
@@ -71,16 +71,16 @@ class _Pot:
         self.paths: Counter[str] = Counter()
         self.handles: list[tuple[Case, str, str]] = []
 
-    def play(self) -> None:
+    def run(self) -> None:
         engine, settings = self.engine, self.file.settings
         clock, retain = settings.get("clock", "wall"), settings.get("retain")
         engine.create_stream(self.file.stream, self.file.schema.sql, self.file.schema.time, clock, retain)
         self._register("before")
         engine.compile()
         for number, rows in enumerate(self.file.batches):
-            # The batches after the first come in two parts: one may be large enough for an index, and one not.
+            # Every second batch is pushed in two parts: one may be large enough for an index, the other not.
             engine.push(self.file.stream, rows, parts=1 + number % 2)
-            self._look("eager, before")
+            self._invoke_role("eager, before")
             if number == 0:
                 self._register("between")
             elif number == 1:
@@ -92,35 +92,35 @@ class _Pot:
         engine.compile()
         engine.pay()
         engine.seal(everything=True)
-        self._invoke("settled", *_ASKED_AGAIN)
+        self._invoke("settled", *_INVOKED_AGAIN)
 
-    def _look(self, who: str) -> None:
-        """Ask some while the data come in: what is kept from one answer must serve the next."""
+    def _invoke_role(self, role: str) -> None:
+        """Invoke the queries of a role while data arrive: results cached for one answer must serve the next."""
         for case, its_role, handle in self.handles:
-            if its_role == who:
+            if its_role == role:
                 self._answer(handle, case.now)
 
     def _register(self, when: str) -> None:
-        for case, who in self._in_role(when):
+        for case, role in self._in_role(when):
             try:
-                handle = self.engine.register(case.sql, materialize=who.startswith("eager"))
+                handle = self.engine.register(case.sql, materialize=role.startswith("eager"))
             except Exception as error:
-                self.outcomes[case.name][who] = failure_of(error)
+                self.outcomes[case.name][role] = failure_of(error)
             else:
-                self.handles.append((case, who, handle))
+                self.handles.append((case, role, handle))
 
     def _in_role(self, when: str) -> Iterator[tuple[Case, str]]:
         for case in self.file.cases:
-            for who in self.roles[case.name]:
-                if who.endswith(when):
-                    yield case, who
+            for role in self.roles[case.name]:
+                if role.endswith(when):
+                    yield case, role
 
     def _invoke(self, when: str, *only: str) -> None:
-        for case, who, handle in self.handles:
-            if not only or who in only:
-                self.outcomes[case.name][f"{who}, {when}"] = self._answer(handle, case.now)
+        for case, role, handle in self.handles:
+            if not only or role in only:
+                self.outcomes[case.name][f"{role}, {when}"] = self._answer(handle, case.now)
         for case, _, handle in self.handles:
-            # What has no condition needs no cells, and what was stopped has none.
+            # Queries without a condition need no cells, and stopped queries have none.
             if "WHERE" in case.sql and not isinstance(case.expected, Failure):
                 self.paths.update(self.engine.invoker.explain(handle)["tuples_by_path"])
 
@@ -132,17 +132,17 @@ class _Pot:
 
 
 def failure_of(error: Exception, handle: str = "") -> Failure:
-    """An error as a case expects it; one that is not ours shows as what it is."""
+    """An error as a case expects it; an unexpected exception with its own class."""
     if not isinstance(error, TureenError):
         return Failure(type(error).__name__, None, " ".join(str(error).split()))
-    place = f"{error.place.line}:{error.place.column}" if error.place else None
+    location = f"{error.place.line}:{error.place.column}" if error.place else None
     if not handle:
-        return Failure(type(error).__name__, place, error.message, error.hint)
-    # Whether it fails now or was stopped before: what counts is what happened.
-    said = [error.message, *(error.detail or "").splitlines()]
+        return Failure(type(error).__name__, location, error.message, error.hint)
+    # The cause counts, whether the query fails now or was stopped before.
+    lines = [error.message, *(error.detail or "").splitlines()]
     if error.message.endswith("was stopped"):
-        del said[0]
-    return Failure(type(error).__name__, place, said[0], because=" ".join(" ".join(said[1:]).split()) or None)
+        del lines[0]
+    return Failure(type(error).__name__, location, lines[0], because=" ".join(" ".join(lines[1:]).split()) or None)
 
 
 def cases_of(files: list[CaseFile]) -> list[tuple[CaseFile, Case]]:

@@ -1,4 +1,4 @@
-"""What Spark is asked about a case: the tuples that the window holds, and the query without its window."""
+"""The input of Spark for a case: the tuples in the window, and the query without its window."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tureen.window import Span, from_micros, to_micros
 _MOMENT = re.compile(r"\b(now|current_timestamp)\b(\(\))?", re.IGNORECASE)
 _DAY = re.compile(r"\b(current_date|curdate)\b(\(\))?", re.IGNORECASE)
 NUMBERED = "numbered_"
-"""Before the stream's name: the same tuples with their number by (time, arrival), as the column `number`."""
+"""Prefix of the view that has the same tuples with their number by (time, arrival) as the column `number`."""
 
 
 def windowless(sql: str) -> str:
@@ -38,45 +38,45 @@ def windowless(sql: str) -> str:
 
 
 def at_now(sql: str, now: int) -> str:
-    """The text of a query with its NOW written out, as Spark has another one.
+    """The text of a query with NOW replaced by a literal, because Spark has another current time.
 
     >>> at_now("SELECT NOW - ts FROM s WHERE ts < current_timestamp", 0)
     "SELECT TIMESTAMP '1970-01-01 00:00:00Z' - ts FROM s WHERE ts < TIMESTAMP '1970-01-01 00:00:00Z'"
     """
-    moment = from_micros(now)
-    text = _MOMENT.sub(f"TIMESTAMP '{moment:%Y-%m-%d %H:%M:%S}Z'", sql)
-    return _DAY.sub(f"DATE '{moment:%Y-%m-%d}'", text)
+    time = from_micros(now)
+    text = _MOMENT.sub(f"TIMESTAMP '{time:%Y-%m-%d %H:%M:%S}Z'", sql)
+    return _DAY.sub(f"DATE '{time:%Y-%m-%d}'", text)
 
 
 def bound(file: CaseFile, case: Case) -> Query:
-    """The query of a case."""
+    """The bound query of a case."""
     return bind_query(case.sql, lambda _: (file.stream, file.schema))
 
 
 def tuples_of(file: CaseFile) -> list[tuple[int, dict[str, Any]]]:
-    """The stream's tuples in order of (time, arrival), each with its time, as far as they are retained."""
+    """The stream's retained tuples in order of (time, arrival), each with its time."""
     rows = [row for batch in file.batches for row in batch]
-    time = file.schema.time
-    timed = [(file.clock if time is None else to_micros(row[time]), row) for row in rows]
-    timed.sort(key=lambda one: one[0])
+    time_column = file.schema.time
+    timed = [(file.clock if time_column is None else to_micros(row[time_column]), row) for row in rows]
+    timed.sort(key=lambda pair: pair[0])
     retain = file.settings.get("retain")
     if retain is None:
         return timed
     horizon = min(file.clock, timed[-1][0]) - parse_duration(retain)
-    return [one for one in timed if one[0] >= horizon]
+    return [(time, row) for time, row in timed if time >= horizon]
 
 
 def now_of(file: CaseFile, case: Case) -> int:
-    """NOW, where the case is asked."""
+    """NOW of a case."""
     if case.now is None and file.settings.get("clock") == "stream":
         return tuples_of(file)[-1][0]
     return file.clock if case.now is None else case.now
 
 
 def in_window(span: Span, tuples: list[tuple[int, dict[str, Any]]]) -> list[dict[str, Any]]:
-    """The rows that a window holds, one by one and by nothing but its definition."""
+    """The rows in a window, by its definition, row by row."""
     # Counted back from the latest up to NOW, the last tuple is number 1.
-    counted = [one for one in tuples if span.until is None or one[0] <= span.until]
+    counted = [(time, row) for time, row in tuples if span.until is None or time <= span.until]
     if span.until is not None:
         first = 0 if span.take is None else max(len(counted) - span.take, 0)
         counted = counted[first : max(len(counted) - span.skip, 0)]
@@ -88,7 +88,7 @@ def in_window(span: Span, tuples: list[tuple[int, dict[str, Any]]]) -> list[dict
 
 
 def views_of(file: CaseFile, rows: list[dict[str, Any]]) -> dict[str, pa.Table]:
-    """The views that Spark sees, by name."""
+    """The views for Spark, by name."""
     plain = pa.Table.from_pylist(rows, schema=file.schema.arrow)
     number = Column("number", Type(Kind.INT))
     schema = Schema((*file.schema.columns, number))
