@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tureen.language import bind_query
-from tureen.language.binding.aggregates import AGGREGATES
+from tureen.language.binding.aggregate_table import AGGREGATE_NAMES
 from tureen.language.binding.calls import NAMES
 from tureen.language.binding.now import NAMES as NOW_NAMES
 from tureen.language.binding.ranking import RANKS
@@ -25,6 +25,6 @@ def test_example(text: str) -> None:
     assert bind_query(text, lambda _: ("trades", schema)).outputs
 
 
-@pytest.mark.parametrize("name", [*NAMES, *AGGREGATES, *RANKS, *NOW_NAMES, *Kind])
+@pytest.mark.parametrize("name", [*NAMES, *AGGREGATE_NAMES, *RANKS, *NOW_NAMES, *Kind])
 def test_every_function_and_type_is_named(name: str) -> None:
     assert re.search(rf"\b{name}\b", PAGE, re.IGNORECASE)

@@ -1,26 +1,16 @@
-"""Argument and result types of aggregates, as in Spark."""
+"""Argument and result types of aggregates, as in Spark: the rules that the table of aggregates refers to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from tureen.errors import TypeMismatch
 from tureen.language.binding.coerce import coerce, explicit_cast, type_name
-from tureen.language.binding.ordered_aggregates import LISTS
 from tureen.language.binding.scope import Scope
 from tureen.language.tree import BIGINT, BOOLEAN, DOUBLE, INT, STRING, Call, Const, Expr
 from tureen.language.types import MAX_PRECISION
 from tureen.query import Direction
 from tureen.schema import FRACTIONAL, INTEGRAL, NUMERIC, Kind, Type, array_of
-
-_MOMENTS = frozenset({"stddev_samp", "stddev_pop", "var_samp", "var_pop"})
-_BITS = frozenset({"bit_and", "bit_or", "bit_xor"})
-PAIRS = frozenset(
-    {"corr", "covar_pop", "covar_samp"}
-    | {f"regr_{name}" for name in ("avgx", "avgy", "count", "intercept", "r2", "slope", "sxx", "sxy", "syy")}
-)
-"""Statistics of pairs of values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +24,6 @@ class BoundAggregate:
     parameters: tuple[float, ...] = ()
     order: tuple[Direction, ...] = ()
     separator: str = ""
-
-
-def typed_aggregate(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
-    """The aggregate of a name over bound arguments, which are cast to the types that it accepts."""
-    return _TYPED[name](scope, name, arguments) if name in _TYPED else _plain(scope, name, arguments)
 
 
 def where_true(condition: Expr, value: Expr) -> Expr:
@@ -72,7 +57,8 @@ def _booleans(scope: Scope, name: str, arguments: list[Expr]) -> tuple[Expr, ...
     return (value,)
 
 
-def _count(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:  # noqa: ARG001
+def count(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:  # noqa: ARG001
+    """COUNT: of rows if all arguments are constants, otherwise of rows without NULL arguments."""
     if all(isinstance(argument, Const) and argument.value is not None for argument in arguments):
         return BoundAggregate(name, (), BIGINT)
     return BoundAggregate(name, tuple(map(_typed_null, arguments)), BIGINT)
@@ -83,17 +69,19 @@ def _typed_null(argument: Expr) -> Expr:
     return Const(None, INT, argument.at) if is_untyped else argument
 
 
-def _count_if(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
+def count_if(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
+    """COUNT_IF: the COUNT of a value that is NULL unless the condition holds."""
     (condition,) = _booleans(scope, name, arguments)
     return BoundAggregate("count", (where_true(condition, Const(1, INT, condition.at)),), BIGINT)
 
 
-def _truth(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
-    # All are true if the minimum is true, any is true if the maximum is.
+def all_or_any(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
+    """BOOL_AND and BOOL_OR: all are true if the minimum is true, any is true if the maximum is."""
     return BoundAggregate("min" if name == "bool_and" else "max", _booleans(scope, name, arguments), BOOLEAN)
 
 
-def _sum(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
+def sum_or_avg(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
+    """SUM and AVG: a DECIMAL with more digits, a DOUBLE, or a BIGINT for the sum of integers."""
     value = _number(scope, name, arguments[0])
     kind = value.type.kind if value.type is not None else Kind.DOUBLE
     if kind is Kind.DECIMAL:
@@ -108,28 +96,30 @@ def _sum(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
     return BoundAggregate(name, (value,), BIGINT)
 
 
-def _moment(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
+def double_of_number(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
+    """Statistics of one number: a DOUBLE."""
     return BoundAggregate(name, (coerce(scope.source, _number(scope, name, arguments[0]), DOUBLE),), DOUBLE)
 
 
-def _distinct_count(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:  # noqa: ARG001
-    return BoundAggregate(name, tuple(arguments), BIGINT)
+def distinct_count(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:  # noqa: ARG001
+    """APPROX_COUNT_DISTINCT: an exact count satisfies any permitted error."""
+    return BoundAggregate("count", tuple(arguments), BIGINT, distinct=True)
 
 
-def _quantile(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
-    value = arguments[0]
-    if name == "approx_percentile":
-        orderable = value.type is not None and value.type.kind in NUMERIC | {Kind.DATE, Kind.TIMESTAMP}
-        if orderable and value.type is not None:
-            return BoundAggregate(name, (value,), value.type)
-    return BoundAggregate(
-        "approx_percentile" if name == "approx_percentile" else "percentile",
-        (coerce(scope.source, _number(scope, name, value), DOUBLE),),
-        DOUBLE,
-    )
+def percentile(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
+    """PERCENTILE and MEDIAN: a DOUBLE."""
+    return BoundAggregate("percentile", double_of_number(scope, name, arguments).arguments, DOUBLE)
 
 
-def _pair(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
+def approx_percentile(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
+    """APPROX_PERCENTILE: one of the values, which are numbers, dates or timestamps."""
+    (value,) = arguments
+    if value.type is not None and value.type.kind in NUMERIC | {Kind.DATE, Kind.TIMESTAMP}:
+        return BoundAggregate(name, (value,), value.type)
+    return double_of_number(scope, name, arguments)
+
+
+def pair_statistic(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
     """Statistics of the rows in which both arguments are not NULL."""
     first, second = (coerce(scope.source, _number(scope, name, argument), DOUBLE) for argument in arguments)
     if name == "regr_count":
@@ -141,8 +131,9 @@ def _pair(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
     return BoundAggregate(name, (first, second), DOUBLE)
 
 
-def _bits(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
-    aggregate = _plain(scope, name, arguments)
+def one_integer(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
+    """BIT_AND, BIT_OR and BIT_XOR: the integral type of the argument."""
+    aggregate = one_value(scope, name, arguments)
     if aggregate.type.kind not in INTEGRAL:
         raise TypeMismatch(
             f"{name} requires an integer, got {type_name(arguments[0])}", place=scope.source.place(arguments[0].at)
@@ -150,19 +141,15 @@ def _bits(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
     return aggregate
 
 
-def _listed(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
+def all_values(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
     """All values as an ARRAY, or joined to a STRING."""
-    aggregate = _plain(scope, name, arguments)
+    aggregate = one_value(scope, name, arguments)
     if name != "listagg":
         return BoundAggregate(name, aggregate.arguments, array_of(aggregate.type))
     return BoundAggregate(name, (explicit_cast(scope.source, arguments[0], STRING), *arguments[1:]), STRING)
 
 
-def _number_within(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
-    return BoundAggregate(name, (coerce(scope.source, _number(scope, name, arguments[0]), DOUBLE),), DOUBLE)
-
-
-def _plain(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
+def one_value(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
     """MIN, MAX and other aggregates that return one of the values: the type is that of the value."""
     type_ = arguments[0].type
     if type_ is None:
@@ -172,23 +159,3 @@ def _plain(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
             place=scope.source.place(arguments[0].at),
         )
     return BoundAggregate(name, tuple(arguments), type_)
-
-
-_TYPED: dict[str, Callable[[Scope, str, list[Expr]], BoundAggregate]] = {
-    "count": _count,
-    "count_if": _count_if,
-    "bool_and": _truth,
-    "bool_or": _truth,
-    "sum": _sum,
-    "avg": _sum,
-    **dict.fromkeys(_MOMENTS, _moment),
-    "approx_count_distinct": _distinct_count,
-    "approx_percentile": _quantile,
-    "percentile": _quantile,
-    "median": _quantile,
-    **dict.fromkeys(PAIRS, _pair),
-    **dict.fromkeys(_BITS, _bits),
-    **dict.fromkeys(LISTS, _listed),
-    "percentile_cont": _number_within,
-    "percentile_disc": _number_within,
-}

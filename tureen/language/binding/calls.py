@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from tureen.errors import SqlError, TypeMismatch, Unsupported, nearest
-from tureen.language.binding.aggregates import AGGREGATES
+from tureen.language.binding.aggregate_table import AGGREGATE_NAMES
 from tureen.language.binding.binary import BINARY
 from tureen.language.binding.coerce import a_type, coerce, fold
 from tureen.language.binding.rewrites import BY_NAME, REWRITES, Bind
@@ -280,6 +280,6 @@ def _unknown(source: Source, node: exp.Expression) -> Unsupported:
     construct = f"the function {name}" if isinstance(node, exp.Func) else f"'{name}'"
     return Unsupported(
         f"{construct} is not supported",
-        hint=nearest(name, [*NAMES, *AGGREGATES]) or "docs/language.md has the list of functions",
+        hint=nearest(name, [*NAMES, *AGGREGATE_NAMES]) or "docs/language.md has the list of functions",
         place=source.node(node),
     )

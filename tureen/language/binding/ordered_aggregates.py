@@ -8,17 +8,12 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from tureen.errors import SqlError, Unsupported
+from tureen.language.binding.aggregate_table import Ordering
 from tureen.language.binding.scope import Scope
 from tureen.language.tree import STRING, Const, Expr
 from tureen.query import Direction
 
 Bind = Callable[[exp.Expression], Expr]
-
-WITHIN_GROUP = frozenset({"percentile_cont", "percentile_disc", "mode"})
-"""Aggregates of the ORDER BY expression of WITHIN GROUP."""
-
-LISTS = frozenset({"collect_list", "collect_set", "listagg"})
-"""Aggregates that return all values, in order."""
 
 ASCENDING = Direction(descending=False, nulls_first=True)
 
@@ -33,9 +28,11 @@ class Ordered:
     distinct: bool
 
 
-def operands_of(scope: Scope, name: str, call: exp.Expression, within: exp.Expression | None) -> Ordered:
+def operands_of(
+    scope: Scope, name: str, ordering: Ordering, call: exp.Expression, within: exp.Expression | None
+) -> Ordered:
     """The operands of an aggregate that orders its rows."""
-    if name in WITHIN_GROUP:
+    if ordering is Ordering.WITHIN_GROUP:
         return _within_group(scope, name, call, within)
     inner, items = call.this, []
     if isinstance(inner, exp.Order):

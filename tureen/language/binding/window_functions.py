@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from tureen.errors import SqlError, Unsupported
-from tureen.language.binding.aggregates import bind_aggregate, is_aggregate
+from tureen.language.binding.aggregates import bind_aggregate, is_aggregate, supports_over
 from tureen.language.binding.bind import bind, bind_condition
 from tureen.language.binding.coerce import explicit_cast
 from tureen.language.binding.frames import read_frame
@@ -23,12 +23,6 @@ from tureen.language.source import offset_of
 from tureen.language.tree import INT, Const, Expr, Ref
 from tureen.query import Aggregate, Expression, Frame, Order, Over, over_name
 from tureen.schema import Column, Kind
-
-AGGREGATES = frozenset(
-    {"count", "sum", "avg", "min", "max", "stddev_samp", "stddev_pop", "var_samp", "var_pop"}
-    | {"first", "last", "first_present", "last_present"}
-)
-"""The aggregates that are supported with OVER, by their bound names."""
 
 _OFFSETS = frozenset({"lag", "lead"})
 _RANKED = Frame(True, None, 0)
@@ -139,7 +133,7 @@ class Windows:
             raise Unsupported(
                 "DISTINCT is not supported in a window function", hint="leave it out", place=scope.source.node(call)
             )
-        if aggregate.function not in AGGREGATES:
+        if not supports_over(call):
             raise Unsupported(
                 f"{name} is not supported as a window function", hint="use GROUP BY", place=scope.source.node(call)
             )
