@@ -1,1 +1,1 @@
-"""Cases in text files: a stream with its tuples, queries, and the answers that they must give."""
+"""Cases in text files: a stream with its tuples, queries, and their expected answers."""

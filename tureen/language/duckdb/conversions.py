@@ -57,7 +57,7 @@ def cast_sql(source: Type, target: Type, name: str, tries: bool = False) -> str:
     if source.kind is Kind.DECIMAL and (
         target.kind is Kind.FLOAT or (target.kind is Kind.DOUBLE and source.precision > 15)
     ):
-        # DuckDB divides two rounded numbers; a text is rounded once, as Spark does.
+        # DuckDB divides two rounded numbers; a string is rounded once, as in Spark.
         return f"CAST(CAST({{0}} AS VARCHAR) AS {name})"
     return plain
 
