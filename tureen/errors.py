@@ -46,15 +46,15 @@ POT_FOLDERS = ("streams", "queries", "tables", "templates", "inbox")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A place in a SQL text: line and column, both counted from 1."""
+class Location:
+    """A location in a SQL text: line and column, both counted from 1."""
 
     line: int
     column: int
 
 
 class TureenError(Exception):
-    """What happened, with an optional detail, hint and place."""
+    """What happened, with an optional detail, hint and location."""
 
     code = "error"
 
@@ -64,18 +64,18 @@ class TureenError(Exception):
         *,
         detail: str | None = None,
         hint: str | None = None,
-        place: Place | None = None,
+        location: Location | None = None,
     ) -> None:
         """Keep the parts apart, so that every surface can show them in its own way."""
         super().__init__(message)
         self.message = message
         self.detail = detail
         self.hint = hint
-        self.place = place
+        self.location = location
 
     def __str__(self) -> str:
         """Show all parts in one text."""
-        where = f" (line {self.place.line}, column {self.place.column})" if self.place else ""
+        where = f" (line {self.location.line}, column {self.location.column})" if self.location else ""
         parts = [f"{self.message}{where}"]
         if self.detail:
             parts.append(self.detail)
@@ -85,7 +85,7 @@ class TureenError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Survive the trip from a Spark worker to the driver."""
-        return _rebuild, (type(self), self.message, self.detail, self.hint, self.place)
+        return _rebuild, (type(self), self.message, self.detail, self.hint, self.location)
 
 
 def _rebuild(
@@ -93,9 +93,9 @@ def _rebuild(
     message: str,
     detail: str | None,
     hint: str | None,
-    place: Place | None,
+    location: Location | None,
 ) -> TureenError:
-    return kind(message, detail=detail, hint=hint, place=place)
+    return kind(message, detail=detail, hint=hint, location=location)
 
 
 class SqlError(TureenError):

@@ -11,7 +11,7 @@ import pytest
 from tests.behaviour.conftest import BASE, AnySoup, rows
 from tureen.errors import (
     DuplicateName,
-    Place,
+    Location,
     QueryFailed,
     SqlError,
     TureenError,
@@ -105,22 +105,22 @@ def test_listed_in_pages(soup: AnySoup, trades: str) -> None:
 @pytest.mark.parametrize(
     ("select", "kind", "place", "hint"),
     [
-        ("SELECT prize FROM {s}", UnknownColumn, Place(1, 8), "did you mean 'price'?"),
-        ("SELECT sym\nFROM {s}\nWHERE sym > 1.5 AND", SqlError, Place(3, 17), None),
+        ("SELECT prize FROM {s}", UnknownColumn, Location(1, 8), "did you mean 'price'?"),
+        ("SELECT sym\nFROM {s}\nWHERE sym > 1.5 AND", SqlError, Location(3, 17), None),
         ("SELECT sym FROM {s} WHERE sym = DATE '2026-01-01'", TypeMismatch, None, None),
         ("SELECT sym FROM nowhere", UnknownStream, None, None),
         ("SELECT sym FROM {s} ORDER BY (SELECT 1)", Unsupported, None, None),
     ],
 )
 def test_errors_of_the_text(
-    soup: AnySoup, trades: str, select: str, kind: type[TureenError], place: Place | None, hint: str | None
+    soup: AnySoup, trades: str, select: str, kind: type[TureenError], place: Location | None, hint: str | None
 ) -> None:
     with pytest.raises(TureenError) as raised:
         soup.register(select.format(s=trades))
     assert isinstance(raised.value, kind)
     assert type(raised.value).code == raised.value.code
     if place is not None:
-        assert raised.value.place == place
+        assert raised.value.location == place
     if hint is not None:
         assert raised.value.hint == hint
 

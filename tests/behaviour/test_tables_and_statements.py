@@ -11,7 +11,7 @@ import pytest
 
 import tureen
 from tests.behaviour.conftest import AnySoup, rows
-from tureen.errors import DuplicateName, InvalidRows, InvalidSchema, Place, SqlError, UnknownColumn, UnknownTable
+from tureen.errors import DuplicateName, InvalidRows, InvalidSchema, Location, SqlError, UnknownColumn, UnknownTable
 
 Names = Callable[[str], str]
 
@@ -80,24 +80,26 @@ def test_statements(soup: AnySoup, fresh: Names) -> None:
 
 
 @pytest.mark.parametrize(
-    ("statement", "place"),
+    ("statement", "location"),
     [
-        ("REGISTER QUERY q AS\n  SELECT prize FROM {s}", Place(2, 10)),
-        ("EXPLAIN SELECT prize FROM {s}", Place(1, 16)),
-        ("SELECT prize FROM {s}", Place(1, 8)),
+        ("REGISTER QUERY q AS\n  SELECT prize FROM {s}", Location(2, 10)),
+        ("EXPLAIN SELECT prize FROM {s}", Location(1, 16)),
+        ("SELECT prize FROM {s}", Location(1, 8)),
     ],
 )
-def test_errors_have_their_place_in_the_statement(soup: AnySoup, trades: str, statement: str, place: Place) -> None:
+def test_errors_have_their_place_in_the_statement(
+    soup: AnySoup, trades: str, statement: str, location: Location
+) -> None:
     with pytest.raises(UnknownColumn) as raised:
         soup.sql(statement.format(s=trades))
-    assert (raised.value.place, raised.value.hint) == (place, "did you mean 'price'?")
+    assert (raised.value.location, raised.value.hint) == (location, "did you mean 'price'?")
 
 
 def test_what_is_no_statement(soup: AnySoup) -> None:
     for text in ("BREW COFFEE", "CREATE TABLE"):
         with pytest.raises(SqlError) as raised:
             soup.sql(text)
-        assert raised.value.place is not None
+        assert raised.value.location is not None
     for call in (soup.sql, soup.register):
         with pytest.raises(SqlError):
             call("")

@@ -135,7 +135,7 @@ def failure_of(error: Exception, handle: str = "") -> Failure:
     """An error as a case expects it; an unexpected exception with its own class."""
     if not isinstance(error, TureenError):
         return Failure(type(error).__name__, None, " ".join(str(error).split()))
-    location = f"{error.place.line}:{error.place.column}" if error.place else None
+    location = f"{error.location.line}:{error.location.column}" if error.location else None
     if not handle:
         return Failure(type(error).__name__, location, error.message, error.hint)
     # The cause counts, whether the query fails now or was stopped before.

@@ -73,7 +73,7 @@ def test_the_code_of_the_client(served_pot: Running, capsys: pytest.CaptureFixtu
         exec(compile(code.replace("soup.close()", ""), "client.md", "exec"), names)
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["[{'sym': 'IBM', 'price': 120.5}]", "{'sym': 'IBM', 'price': 120.5}"]
-    assert lines[-2] == "unknown_column Place(line=1, column=8) did you mean 'price'?"
+    assert lines[-2] == "unknown_column Location(line=1, column=8) did you mean 'price'?"
     assert lines[-1] == "r-3 {'least': 120.0, 'sym': 'ACME', 'price': 121.5}"
     soup = names["soup"]
     assert isinstance(soup, tureen.Client)

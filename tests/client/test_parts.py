@@ -16,7 +16,7 @@ from tureen.client.events import Event, lines_of, read_events
 from tureen.client.remote_errors import error_from
 from tureen.client.retry import LONGEST_PAUSE, Failure, Retries
 from tureen.client.tokens import Tokens
-from tureen.errors import Forbidden, Place, TureenError, Unauthorized
+from tureen.errors import Forbidden, Location, TureenError, Unauthorized
 
 KINDS = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, TureenError)]
 
@@ -32,7 +32,7 @@ def test_every_error_comes_back_as_what_it_was(kind: type[TureenError]) -> None:
     }
     found = error_from(told)
     assert type(found) is kind
-    assert (found.message, found.detail, found.hint, found.place) == ("m", "d", "h", Place(2, 3))
+    assert (found.message, found.detail, found.hint, found.location) == ("m", "d", "h", Location(2, 3))
 
 
 def test_codes_are_each_one_errors() -> None:

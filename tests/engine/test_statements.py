@@ -16,7 +16,7 @@ from tureen.errors import (
     DuplicateName,
     InvalidRows,
     InvalidSchema,
-    Place,
+    Location,
     QueryFailed,
     SqlError,
     TureenError,
@@ -122,27 +122,27 @@ def test_a_statement_becomes_calls(text: str, calls: list[Any], gives: Any) -> N
 
 
 @pytest.mark.parametrize(
-    ("text", "error", "place"),
+    ("text", "error", "location"),
     [
-        ("REGISTER QUERY q AS\n  SELECT\n b FROM s", UnknownColumn("x", place=Place(2, 2)), Place(3, 2)),
-        ("REGISTER QUERY q AS SELECT b FROM s", UnknownColumn("x", place=Place(1, 8)), Place(1, 28)),
-        ("EXPLAIN SELECT b FROM s", UnknownColumn("x", place=Place(1, 8)), Place(1, 16)),
-        ("\n SELECT b FROM s", UnknownColumn("x", place=Place(1, 8)), Place(2, 9)),
+        ("REGISTER QUERY q AS\n  SELECT\n b FROM s", UnknownColumn("x", location=Location(2, 2)), Location(3, 2)),
+        ("REGISTER QUERY q AS SELECT b FROM s", UnknownColumn("x", location=Location(1, 8)), Location(1, 28)),
+        ("EXPLAIN SELECT b FROM s", UnknownColumn("x", location=Location(1, 8)), Location(1, 16)),
+        ("\n SELECT b FROM s", UnknownColumn("x", location=Location(1, 8)), Location(2, 9)),
         ("SELECT b FROM s", QueryFailed("x"), None),
-        ("CREATE STREAM s (a INT)", DuplicateName("x"), Place(1, 15)),
-        ("CREATE TABLE t (a INT)", InvalidSchema("x"), Place(1, 14)),
+        ("CREATE STREAM s (a INT)", DuplicateName("x"), Location(1, 15)),
+        ("CREATE TABLE t (a INT)", InvalidSchema("x"), Location(1, 14)),
         ("CREATE TABLE t (a INT) FROM 'x.csv'", InvalidRows("'x.csv' line 5: …"), None),
-        ("DROP STREAM\n s", UnknownStream("x"), Place(2, 2)),
-        ("DROP TABLE t", UnknownTable("x"), Place(1, 12)),
-        ("INVOKE q", UnknownQuery("x"), Place(1, 8)),
+        ("DROP STREAM\n s", UnknownStream("x"), Location(2, 2)),
+        ("DROP TABLE t", UnknownTable("x"), Location(1, 12)),
+        ("INVOKE q", UnknownQuery("x"), Location(1, 8)),
         ("INVOKE q", QueryFailed("x"), None),
-        ("EXPLAIN q", UnknownQuery("x"), Place(1, 9)),
+        ("EXPLAIN q", UnknownQuery("x"), Location(1, 9)),
     ],
 )
-def test_errors_have_a_position_in_the_whole_text(text: str, error: TureenError, place: Place | None) -> None:
+def test_an_error_has_its_place_in_the_whole_text(text: str, error: TureenError, location: Location | None) -> None:
     with pytest.raises(type(error)) as caught:
-        RecordingBackend(error).run(text)
-    assert caught.value.place == place
+        Paper(error).run(text)
+    assert caught.value.location == location
 
 
 def test_if_exists_ignores_unknown_names_only() -> None:
@@ -162,8 +162,8 @@ def test_files_may_be_forbidden() -> None:
 def test_describe_of_unknown_names_fails() -> None:
     for kind, error in (("", UnknownStream), ("TABLE", UnknownTable), ("QUERY", UnknownQuery)):
         with pytest.raises(error, match="named 'a_table'") as caught:
-            RecordingBackend().run(f"DESCRIBE {kind} a_table")
-        assert caught.value.place is not None
+            Paper().run(f"DESCRIBE {kind} a_table")
+        assert caught.value.location is not None
 
 
 def test_examples_of_the_documentation(soup: tureen.Soup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,16 +221,16 @@ def test_a_session(soup: tureen.Soup) -> None:
     assert soup.sql(f"DESCRIBE QUERY {handle.id}") == {"kind": "query", **shown}
     with pytest.raises(UnknownColumn) as caught:
         soup.sql("REGISTER QUERY other AS\n  SELECT a,\n b FROM session")
-    assert caught.value.place == Place(3, 2)
+    assert caught.value.location == Location(3, 2)
     with pytest.raises(DuplicateName) as taken:
         soup.sql("CREATE TABLE\n session (a INT)")
-    assert taken.value.place == Place(2, 2)
+    assert taken.value.location == Location(2, 2)
     soup.sql("CREATE TABLE session_names (a INT)")
     with pytest.raises(DuplicateName, match="there is a table named"):
         soup.sql("CREATE STREAM IF NOT EXISTS session_names (a INT)")
     with pytest.raises(UnknownStream, match="'session_names' is a table") as table:
         soup.sql("REGISTER SELECT a\nFROM session_names")
-    assert table.value.place == Place(2, 6)
+    assert table.value.location == Location(2, 6)
     soup.sql("DROP QUERY `my q`")
     with pytest.raises(UnknownQuery):
         soup.sql("INVOKE `my q`")
@@ -252,7 +252,7 @@ def test_select_without_registering(soup: tureen.Soup) -> None:
     for text in ("\n SELECT b FROM once", "EXPLAIN\n SELECT b FROM once"):
         with pytest.raises(UnknownColumn) as caught:
             soup.sql(text)
-        assert caught.value.place == Place(2, 9)
+        assert caught.value.location == Location(2, 9)
     soup.sql("CREATE TABLE once_names (a INT)")
     with pytest.raises(UnknownStream, match="'once_names' is a table"):
         soup.sql("SELECT a FROM once_names")
@@ -269,9 +269,9 @@ def test_invalid_column_names_are_rejected(tmp_path: Path) -> None:
         for name in ("a,b", "a)", "a``b", ""):
             for kind in ("STREAM", "TABLE"):
                 with pytest.raises(InvalidSchema, match="is no name for a column") as caught:
-                    empty_soup.sql(f"CREATE {kind} s (ok INT, `{name}` INT)")
-                assert caught.value.place is not None
-        assert empty_soup.tables() == []
+                    nothing.sql(f"CREATE {kind} s (ok INT, `{name}` INT)")
+                assert caught.value.location is not None
+        assert nothing.tables() == []
 
 
 def test_an_empty_directory_has_empty_listings(tmp_path: Path) -> None:

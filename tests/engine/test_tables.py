@@ -145,8 +145,8 @@ def test_streams_and_tables_share_a_namespace(soup: tureen.Soup) -> None:
     with pytest.raises(UnknownStream, match="'companies' is a table") as caught:
         bind_query("SELECT *\nFROM companies", NamedStreams(catalog).describe)
     assert "joins with tables are not supported yet" in str(caught.value)
-    assert caught.value.place is not None
-    assert (caught.value.place.line, caught.value.place.column) == (2, 6)
+    assert caught.value.location is not None
+    assert (caught.value.location.line, caught.value.location.column) == (2, 6)
     soup.drop_table("companies")
     with catalog.write() as tx:
         create_stream(tx, "Companies", plain, clock="wall", retain=None, source=None)

@@ -44,7 +44,7 @@ def check(text: str) -> None:
     try:
         clause = bind_query(text, lambda _: ("x", SCHEMA)).stream.clause
     except TureenError as error:
-        clause, location = (), error.place
+        clause, location = (), error.location
     else:
         location = None
     if location is not None:

@@ -19,7 +19,7 @@ from tureen.schema import Schema
 SCHEMA = Schema.parse("qty INT, price DOUBLE, sym STRING, flag BOOLEAN")
 
 PARENTHESES = f"at most {MAX_DEPTH} levels of parentheses and CASE"
-OPERATORS = f"at most {MAX_OPERATORS} operators within each other"
+OPERATORS = f"at most {MAX_OPERATORS} nested operators"
 
 # A condition of n levels, the maximum, and the hint beyond it.
 FORMS: dict[str, tuple[Callable[[int], str], int, str]] = {

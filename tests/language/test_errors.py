@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tureen.errors import Place, SqlError, TureenError, TypeMismatch, UnknownColumn, UnknownStream, Unsupported
+from tureen.errors import Location, SqlError, TureenError, TypeMismatch, UnknownColumn, UnknownStream, Unsupported
 from tureen.query import Query
 
 Bind = Callable[[str], Query]
@@ -152,7 +152,7 @@ def test_error(
     with pytest.raises(kind, match=message) as caught:
         bind(text)
     assert type(caught.value) is kind
-    assert caught.value.place == (Place(*location) if location else None)
+    assert caught.value.location == (Location(*location) if location else None)
     if hint is not None:
         assert caught.value.hint is not None
         assert hint.replace("\\", "") in caught.value.hint

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tureen.language import bind_query
-from tureen.language.spelling import spelt
+from tureen.language.spelling import sql_literals
 from tureen.language.templates.member import MemberBinder
 from tureen.language.templates.template import read_template
 from tureen.predicate import dump_clause
@@ -100,7 +100,7 @@ def _check(sql: str, kind: str, rows: list[dict[str, Any]]) -> MemberBinder:
     columns = Schema.parse(f"x {kind}, y {kind}") if ":y" in sql else Schema.parse(f"x {kind}")
     binder = MemberBinder(sql, columns, SCHEMA)
     for row in rows:
-        text = read_template(sql).fill(spelt(columns, row))
+        text = read_template(sql).fill(sql_literals(columns, row))
         expected = bind_query(text, lambda name: (name, SCHEMA))
         query, _ = binder.bind(text, row)
         assert _same(query, expected), (text, query.clause, expected.clause)

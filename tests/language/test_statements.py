@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tureen.errors import InvalidSchema, Place, SqlError, TureenError
+from tureen.errors import InvalidSchema, Location, SqlError, TureenError
 from tureen.language.text.statements import (
     CreateStream,
     CreateTable,
@@ -21,7 +21,7 @@ from tureen.language.text.statements import (
     Show,
     Statement,
     parse_statement,
-    placed,
+    relocate,
 )
 from tureen.schema import Schema
 
@@ -160,24 +160,25 @@ def test_error(text: str, message: str, location: tuple[int, int] | None, hint: 
         parse_statement(text)
     assert isinstance(caught.value, SqlError | InvalidSchema)
     assert message in caught.value.message
-    assert caught.value.place == (Place(*location) if location else None)
+    assert caught.value.location == (Location(*location) if location else None)
     assert hint is None or hint in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize("prefix", ["REGISTER ", "EXPLAIN\n", "REGISTER QUERY q\n AS   ", "\n\n\t", ""])
-@pytest.mark.parametrize("inner", [Place(1, 1), Place(1, 8), Place(3, 2)])
-def test_error_location_is_relative_to_the_whole_text(prefix: str, inner: Place) -> None:
+@pytest.mark.parametrize("inner", [Location(1, 1), Location(1, 8), Location(3, 2)])
+def test_error_location_is_relative_to_the_whole_text(prefix: str, inner: Location) -> None:
     query = "SELECT a,\n  b\n FROM s"
     statement = parse_statement(prefix + query)
     assert isinstance(statement, Register | Explain | Select)
     assert statement.sql == query
-    error = SqlError("x", place=inner)
-    placed(error, statement.place)
+    error = SqlError("x", location=inner)
+    relocate(error, statement.location)
     # Compare the text at both locations.
     lines = (prefix + query).split("\n")
-    assert error.place is not None
+    assert error.location is not None
     assert (
-        lines[error.place.line - 1][error.place.column - 1 :] == query.split("\n")[inner.line - 1][inner.column - 1 :]
+        lines[error.location.line - 1][error.location.column - 1 :]
+        == query.split("\n")[inner.line - 1][inner.column - 1 :]
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tureen.errors import InvalidSchema, Place, SqlError
+from tureen.errors import InvalidSchema, Location, SqlError
 from tureen.language import parse_duration
 from tureen.query import Query
 from tureen.window import At, Bound, Now, RowsBack, Steps, Window
@@ -128,7 +128,7 @@ def test_window(bind: Bind, text: str, window: Window) -> None:
 def test_invalid_window(bind: Bind, text: str, message: str, column: int | None) -> None:
     with pytest.raises(SqlError, match=message) as caught:
         bind(f"SELECT * FROM trades {text}")
-    location = caught.value.place
+    location = caught.value.location
     assert (location.column if location else None) == column
 
 
@@ -196,7 +196,7 @@ def test_invalid_steps(bind: Bind, text: str, message: str, column: int | None, 
     with pytest.raises(SqlError, match=message) as caught:
         bind(f"SELECT count(*) FROM trades {text}")
     if column is not None:
-        assert caught.value.place == Place(1, column)
+        assert caught.value.location == Location(1, column)
     assert hint is None or hint in (caught.value.hint or "")
 
 

@@ -23,7 +23,7 @@ class Told(Exception):
 
 @contextmanager
 def pointing_into(sql: str) -> Iterator[None]:
-    """What goes wrong inside is shown with its place in that text."""
+    """What goes wrong inside is shown with its location in that text."""
     try:
         yield
     except ServiceError:
@@ -66,10 +66,10 @@ _COLOURS = {"error": "1;31", "hint": "1;36"}
 
 
 def error_lines(error: TureenError, sql: str | None = None) -> list[str]:
-    r"""An error as lines, with the line of the SQL text that it is about and a caret below its place.
+    r"""An error as lines, with the line of the SQL text that it is about and a caret below its location.
 
-    >>> from tureen.errors import Place, UnknownColumn
-    >>> error = UnknownColumn("stream 't' has no column 'prize'", hint="did you mean 'price'?", place=Place(2, 8))
+    >>> from tureen.errors import Location, UnknownColumn
+    >>> error = UnknownColumn("stream 't' has no column 'prize'", hint="did you mean 'price'?", location=Location(2, 8))
     >>> print("\n".join(error_lines(error, "SELECT\n  sym, prize FROM t")))
     error: stream 't' has no column 'prize'
       line 2:   sym, prize FROM t
@@ -77,14 +77,14 @@ def error_lines(error: TureenError, sql: str | None = None) -> list[str]:
     hint: did you mean 'price'?
     """
     lines = [f"error: {error.message}"]
-    place = error.place
+    location = error.location
     written = (sql or "").split("\n")
-    if place is not None and sql is not None and 1 <= place.line <= len(written):
-        label = f"  line {place.line}: " if len(written) > 1 else "  "
-        shown, before = _shown(written[place.line - 1], place.column)
+    if location is not None and sql is not None and 1 <= location.line <= len(written):
+        label = f"  line {location.line}: " if len(written) > 1 else "  "
+        shown, before = _shown(written[location.line - 1], location.column)
         lines += [label + shown, " " * (len(label) + before) + "^"]
-    elif place is not None:
-        lines[0] += f" (line {place.line}, column {place.column})"
+    elif location is not None:
+        lines[0] += f" (line {location.line}, column {location.column})"
     if error.detail:
         lines += error.detail.splitlines()
     return [*lines, f"hint: {error.hint}"] if error.hint else lines

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from tureen.errors import Place, ServiceError, TureenError
+from tureen.errors import Location, ServiceError, TureenError
 
 _LONGEST_BODY = 200
 
@@ -36,7 +36,7 @@ def error_from(told: Any, status: int | None = None) -> TureenError:
     UnknownStream("there is no stream 'x'")
     """
     code, message = str(told["code"]), str(told["message"])
-    place = told.get("position")
+    location = told.get("position")
     detail = told.get("detail")
     if status is not None and status >= 500 and told.get("request"):
         detail = f"{detail or ''} request {told['request']} in the server's log".strip()
@@ -46,7 +46,7 @@ def error_from(told: Any, status: int | None = None) -> TureenError:
         message,
         detail=detail if detail is None or isinstance(detail, str) else json.dumps(detail),
         hint=told.get("hint"),
-        place=Place(int(place["line"]), int(place["column"])) if place else None,
+        location=Location(int(location["line"]), int(location["column"])) if location else None,
     )
 
 

@@ -70,13 +70,15 @@ def duration_of(source: Source, number: str, word: str, at: int) -> Duration:
         raise SqlError(
             f"'{word}' is not a unit of time",
             hint=nearest(word, [*_MICROS, *_MONTHS]) or "units are SECOND, MINUTE, HOUR, DAY, WEEK, MONTH, YEAR …",
-            place=source.place(at),
+            location=source.location(at),
         )
     amount = Fraction(number.replace(" ", ""))
     if unit in _MONTHS:
         months = amount * _MONTHS[unit]
         if months.denominator != 1:
-            raise SqlError("a fraction of a month has no fixed length", hint="write it in DAYS", place=source.place(at))
+            raise SqlError(
+                "a fraction of a month has no fixed length", hint="write it in DAYS", location=source.location(at)
+            )
         return checked(source, Duration(months=int(months)), at)
     return checked(source, Duration(round(amount * _MICROS[unit])), at)
 
@@ -84,7 +86,7 @@ def duration_of(source: Source, number: str, word: str, at: int) -> Duration:
 def checked(source: Source, duration: Duration, at: int) -> Duration:
     """The duration, unless it is too long."""
     if abs(duration.micros) > LONGEST or abs(duration.months) > 12_000:
-        raise SqlError("the interval is too long", hint="at most 1000 years", place=source.place(at))
+        raise SqlError("the interval is too long", hint="at most 1000 years", location=source.location(at))
     return duration
 
 
@@ -95,14 +97,16 @@ def interval_text(source: Source, text: str, unit: str | None, to: str | None, a
     if unit is not None:
         match = _NUMBER.fullmatch(text)
         if not match:
-            raise SqlError(f"'{text}' is not a number of {unit}", place=source.place(at))
+            raise SqlError(f"'{text}' is not a number of {unit}", location=source.location(at))
         return duration_of(source, match.group(1), unit, at)
     total, end = Duration(), 0
     while match := _PAIR.match(text, end):
         total += duration_of(source, match.group(1), match.group(2), at)
         end = match.end()
     if not end or text[end:].strip():
-        raise SqlError(f"'{text}' is not an interval", hint="such as INTERVAL '10' MINUTE", place=source.place(at))
+        raise SqlError(
+            f"'{text}' is not an interval", hint="such as INTERVAL '10' MINUTE", location=source.location(at)
+        )
     return checked(source, total, at)
 
 
@@ -121,7 +125,7 @@ def _fields(source: Source, text: str, unit: str, to: str, at: int) -> Duration:
         if len(parts) == len(names) and all(re.fullmatch(r"\d{1,9}(\.\d{1,9})?", part, re.ASCII) for part in parts):
             total = sum(Fraction(part) * _MICROS[name] for part, name in zip(parts, names, strict=True))
             return checked(source, Duration(sign * round(total)), at)
-    raise SqlError(f"'{text}' is not an interval {unit} TO {to}".upper(), place=source.place(at))
+    raise SqlError(f"'{text}' is not an interval {unit} TO {to}".upper(), location=source.location(at))
 
 
 class DurationReader:
@@ -149,7 +153,7 @@ class DurationReader:
         token = self.peek()
         if token is None:
             last = self.tokens[-1].end + 1 if self.tokens else len(self.source.text)
-            raise SqlError("unexpected end of the text", place=self.source.place(last))
+            raise SqlError("unexpected end of the text", location=self.source.location(last))
         self.next += 1
         return token
 
@@ -169,9 +173,9 @@ class DurationReader:
         self.take()
         # `10D` and `5L` are split by the tokenizer into number, `::` and type.
         if (after := self.peek()) is not None and after.token_type is TokenType.DCOLON:
-            raise SqlError("a number with a suffix is not allowed here", place=self.source.token(token))
+            raise SqlError("a number with a suffix is not allowed here", location=self.source.token(token))
         if not _NUMBER.fullmatch(token.text):
-            raise SqlError(f"'{token.text}' is not a plain number", place=self.source.token(token))
+            raise SqlError(f"'{token.text}' is not a plain number", location=self.source.token(token))
         return token.text
 
     def duration(self) -> Duration:
@@ -185,7 +189,7 @@ class DurationReader:
             raise SqlError(
                 f"expected a duration, got '{token.text}'" if token else "expected a duration",
                 hint="such as 10 MINUTES or INTERVAL '10' MINUTE",
-                place=self.source.token(token) if token else self.source.place(len(self.source.text)),
+                location=self.source.token(token) if token else self.source.location(len(self.source.text)),
             )
         unit = self.unit()
         return duration_of(self.source, number, unit or "SECOND", token.start)
@@ -210,7 +214,7 @@ class DurationReader:
             number = self.number()
             unit = self.unit() if number else None
             if number is None or unit is None:
-                raise SqlError("expected an interval such as INTERVAL '10' MINUTE", place=self.source.place(at))
+                raise SqlError("expected an interval such as INTERVAL '10' MINUTE", location=self.source.location(at))
             total += duration_of(self.source, sign + number, unit, at)
             first = False
             after = self.peek()

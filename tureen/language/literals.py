@@ -27,14 +27,14 @@ def read_number(source: Source, text: str, at: int, negative: bool = False) -> C
     """
     match = _NUMBER.fullmatch(text)
     if not match:
-        raise SqlError(f"'{text}' is not a number", place=source.place(at))
+        raise SqlError(f"'{text}' is not a number", location=source.location(at))
     digits, exponent, suffix = match.group(1), match.group(2) or "", (match.group(3) or "").upper()
     sign = "-" if negative else ""
     if suffix in ("D", "F") or (exponent and not suffix):
         return _floating(source, f"{sign}{digits}{exponent}", suffix, at)
     if suffix == "BD" or "." in digits:
         if suffix not in ("BD", ""):
-            raise SqlError(f"'{text}' is not a number", place=source.place(at))
+            raise SqlError(f"'{text}' is not a number", location=source.location(at))
         return _decimal(source, f"{sign}{digits}{exponent}", at)
     return _integer(source, int(f"{sign}{digits}") if len(digits) <= 400 else 10**400, text, suffix, at)
 
@@ -47,7 +47,7 @@ def _floating(source: Source, text: str, suffix: str, at: int) -> Const:
         raise SqlError(
             f"the number '{text}' is too large",
             hint="write CAST('Infinity' AS DOUBLE) for infinity",
-            place=source.place(at),
+            location=source.location(at),
         )
     return Const(canonical_float(value), FLOAT if suffix == "F" else DOUBLE, at)
 
@@ -56,7 +56,7 @@ def _decimal(source: Source, text: str, at: int) -> Const:
     try:
         _, digits, exponent = Decimal(text).as_tuple()
     except InvalidOperation:
-        raise SqlError(f"'{text}' is not a number", place=source.place(at)) from None
+        raise SqlError(f"'{text}' is not a number", location=source.location(at)) from None
     assert isinstance(exponent, int)
     scale = max(0, -exponent)
     unscaled = int("".join(map(str, digits))) * (10**exponent if 0 < exponent < 100 else 1)
@@ -65,7 +65,7 @@ def _decimal(source: Source, text: str, at: int) -> Const:
         raise SqlError(
             f"the number '{text}' has more than {MAX_PRECISION} digits",
             hint="write it as a DOUBLE, with an exponent or the suffix D",
-            place=source.place(at),
+            location=source.location(at),
         )
     value = -unscaled if text.startswith("-") else unscaled
     return Const(value, Type(Kind.DECIMAL, precision, scale), at)
@@ -77,9 +77,9 @@ def _integer(source: Source, value: int, text: str, suffix: str, at: int) -> Con
         if low <= value <= high:
             return Const(value, integer_type, at)
     if suffix in ("S", "Y"):
-        raise SqlError(f"'{text}' is not {article(_SUFFIXED[suffix][0].sql)}", place=source.place(at))
+        raise SqlError(f"'{text}' is not {article(_SUFFIXED[suffix][0].sql)}", location=source.location(at))
     if suffix == "L" or abs(value) >= 10**MAX_PRECISION:
-        raise SqlError(f"the number '{text}' is too large", place=source.place(at))
+        raise SqlError(f"the number '{text}' is too large", location=source.location(at))
     return Const(value, Type(Kind.DECIMAL, len(str(abs(value))), 0), at)
 
 
@@ -108,5 +108,5 @@ def read_string(source: Source, raw: str, at: int) -> str:
         # Two \u halves of a surrogate pair are one character; an unpaired half is an error.
         text = text.encode("utf-16", "surrogatepass").decode("utf-16")
     except (ValueError, OverflowError):
-        raise SqlError("the string contains an invalid character", place=source.place(at)) from None
+        raise SqlError("the string contains an invalid character", location=source.location(at)) from None
     return text

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 from sqlglot.tokens import Token
 
-from tureen.errors import Place
+from tureen.errors import Location
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,28 +16,28 @@ class Source:
 
     text: str
 
-    def place(self, offset: int) -> Place:
+    def location(self, offset: int) -> Location:
         r"""The line and column of an offset.
 
-        >>> Source("SELECT\n  a").place(9)
-        Place(line=2, column=3)
+        >>> Source("SELECT\n  a").location(9)
+        Location(line=2, column=3)
         """
         offset = max(0, min(offset, len(self.text)))
         line_start = self.text.rfind("\n", 0, offset) + 1
-        return Place(self.text.count("\n", 0, offset) + 1, offset - line_start + 1)
+        return Location(self.text.count("\n", 0, offset) + 1, offset - line_start + 1)
 
     def raw(self, node: exp.Expression) -> str | None:
         """The text of a node that keeps its offsets, such as a literal."""
         start, end = node.meta.get("start"), node.meta.get("end")
         return self.text[start : end + 1] if isinstance(start, int) and isinstance(end, int) else None
 
-    def token(self, token: Token) -> Place:
+    def token(self, token: Token) -> Location:
         """The location of a token."""
-        return self.place(token.start)
+        return self.location(token.start)
 
-    def node(self, node: exp.Expression) -> Place:
+    def node(self, node: exp.Expression) -> Location:
         """The location of a node."""
-        return self.place(offset_of(node))
+        return self.location(offset_of(node))
 
 
 def offset_of(node: exp.Expression) -> int:

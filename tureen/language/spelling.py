@@ -42,6 +42,6 @@ def sql_literal(value: Any, type_: Type) -> str:
     return f"{value}{_SUFFIXES.get(type_.kind, '')}"
 
 
-def spelt(columns: Schema, row: Mapping[str, Any]) -> dict[str, str]:
+def sql_literals(columns: Schema, row: Mapping[str, Any]) -> dict[str, str]:
     """The values of a row as SQL literals, by column name in lower case."""
     return {column.name.lower(): sql_literal(row[column.name], column.type) for column in columns.columns}

@@ -80,7 +80,7 @@ def status_of(error: TureenError) -> int:
 
 def body_of(error: TureenError, request_id: str) -> dict[str, Any]:
     """The body of an error; what is not known is left out."""
-    place = None if error.place is None else {"line": error.place.line, "column": error.place.column}
+    place = None if error.location is None else {"line": error.location.line, "column": error.location.column}
     return _body(error.code, error.message, request_id, detail=error.detail, hint=error.hint, position=place)
 
 

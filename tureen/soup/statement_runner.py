@@ -11,7 +11,7 @@ from tureen.errors import (
     DuplicateName,
     InvalidRows,
     InvalidSchema,
-    Place,
+    Location,
     TureenError,
     UnknownQuery,
     UnknownStream,
@@ -29,7 +29,7 @@ from tureen.language.text.statements import (
     Select,
     Show,
     Statement,
-    placed,
+    relocate,
 )
 from tureen.results.answer import Answer
 from tureen.schema import Schema, name_key
@@ -95,7 +95,7 @@ class Speaks(Protocol):
 
 
 def run_statement(soup: Speaks, statement: Statement, *, files: bool = True) -> Outcome:
-    """Carry a statement out; an error has its place in the text.
+    """Carry a statement out; an error has its location in the text.
 
     `files=False` refuses `CREATE TABLE … FROM 'file'`, for those whose files are not the soup's.
     """
@@ -106,32 +106,32 @@ def run_statement(soup: Speaks, statement: Statement, *, files: bool = True) -> 
             _create_table(soup, statement, files)
         case Drop():
             _drop(soup, statement)
-        case Register(sql, name, place):
-            with _within(place):
+        case Register(sql, name, location):
+            with _within(location):
                 return soup.register(sql, name=name)
-        case Select(sql, place):
-            with _within(place):
+        case Select(sql, location):
+            with _within(location):
                 return soup.answer_once(sql)
-        case Explain(None, str(sql), place):
-            with _within(place):
+        case Explain(None, str(sql), location):
+            with _within(location):
                 return soup.explain_once(sql)
-        case Explain(query, _, place):
-            with _at(place):
+        case Explain(query, _, location):
+            with _at(location):
                 return soup.query(str(query)).explain()
-        case Invoke(query, at, place):
-            with _at(place):
+        case Invoke(query, at, location):
+            with _at(location):
                 return soup.query(query).invoke(now=at)
         case Show(what):
             return _listing(soup, what)()
         case Describe():
-            with _at(statement.place):
+            with _at(statement.location):
                 return _describe(soup, statement)
     return None
 
 
 def _create_stream(soup: Speaks, wanted: CreateStream) -> None:
     source = None if wanted.format is None else {"format": wanted.format, "options": dict(wanted.options)}
-    with _at(wanted.place):
+    with _at(wanted.location):
         soup.create_stream(
             wanted.name,
             wanted.schema,
@@ -143,14 +143,14 @@ def _create_stream(soup: Speaks, wanted: CreateStream) -> None:
 
 
 def _create_table(soup: Speaks, wanted: CreateTable, files: bool) -> None:
-    with _at(wanted.place):
+    with _at(wanted.location):
         if wanted.file is not None and not files:
             raise InvalidRows("files are not read here", hint="create the table, then send its rows")
         soup.create_table(wanted.name, wanted.schema, wanted.file, if_not_exists=wanted.if_not_exists)
 
 
 def _drop(soup: Speaks, wanted: Drop) -> None:
-    with _at(wanted.place):
+    with _at(wanted.location):
         try:
             match wanted.kind:
                 case "STREAM":
@@ -212,20 +212,20 @@ _ABOUT_THE_TEXT = (DuplicateName, InvalidSchema, UnknownQuery, UnknownStream, Un
 
 
 @contextmanager
-def _at(place: Place) -> Iterator[None]:
+def _at(location: Location) -> Iterator[None]:
     """What is wrong with a name or what it stands for is shown where the name is."""
     try:
         yield
     except _ABOUT_THE_TEXT as error:
-        error.place = error.place or place
+        error.location = error.location or location
         raise
 
 
 @contextmanager
-def _within(start: Place) -> Iterator[None]:
+def _within(start: Location) -> Iterator[None]:
     """What is wrong within a query is shown where it is in the whole text."""
     try:
         yield
     except TureenError as error:
-        placed(error, start)
+        relocate(error, start)
         raise

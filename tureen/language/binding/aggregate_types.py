@@ -39,7 +39,7 @@ def _number(scope: Scope, name: str, value: Expr) -> Expr:
         raise TypeMismatch(
             f"{name} requires a number, got {type_name(value)}",
             hint="write CAST(… AS DOUBLE) around it",
-            place=scope.source.place(value.at),
+            location=scope.source.location(value.at),
         )
     return value
 
@@ -52,7 +52,7 @@ def _booleans(scope: Scope, name: str, arguments: list[Expr]) -> tuple[Expr, ...
         raise TypeMismatch(
             f"{name} requires a condition, got {type_name(value)}",
             hint="compare it with a value",
-            place=scope.source.place(value.at),
+            location=scope.source.location(value.at),
         )
     return (value,)
 
@@ -136,7 +136,8 @@ def one_integer(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregat
     aggregate = one_value(scope, name, arguments)
     if aggregate.type.kind not in INTEGRAL:
         raise TypeMismatch(
-            f"{name} requires an integer, got {type_name(arguments[0])}", place=scope.source.place(arguments[0].at)
+            f"{name} requires an integer, got {type_name(arguments[0])}",
+            location=scope.source.location(arguments[0].at),
         )
     return aggregate
 
@@ -156,6 +157,6 @@ def one_value(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
         raise TypeMismatch(
             f"{name} of an untyped NULL is not supported",
             hint="write CAST(NULL AS …)",
-            place=scope.source.place(arguments[0].at),
+            location=scope.source.location(arguments[0].at),
         )
     return BoundAggregate(name, tuple(arguments), type_)

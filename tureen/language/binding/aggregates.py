@@ -60,7 +60,9 @@ def misplaced(scope: Scope, node: exp.Expression) -> SqlError:
         hint = "group by columns, and write the aggregate in the select list"
     else:
         hint = "aggregates cannot be nested"
-    return SqlError(f"the aggregate {name} is not allowed in {scope.clause}", hint=hint, place=scope.source.node(node))
+    return SqlError(
+        f"the aggregate {name} is not allowed in {scope.clause}", hint=hint, location=scope.source.node(node)
+    )
 
 
 def supports_over(call: exp.Expression) -> bool:
@@ -89,7 +91,7 @@ def bind_aggregate(scope: Scope, node: exp.Expression, bind: Bind, condition: Bi
         raise Unsupported(
             f"the aggregate {written} is not supported",
             hint=nearest(written, AGGREGATE_NAMES) or f"aggregates are {', '.join(AGGREGATE_NAMES)}",
-            place=scope.source.node(node),
+            location=scope.source.node(node),
         )
     function = AGGREGATES[name]
     if ignores is not None and not function.ignore_nulls:
@@ -111,7 +113,7 @@ def bind_aggregate(scope: Scope, node: exp.Expression, bind: Bind, condition: Bi
         raise TypeMismatch(
             f"listagg of DISTINCT values requires a STRING, got {type_name(arguments[0])}",
             hint="write CAST(… AS STRING)",
-            place=scope.source.node(node),
+            location=scope.source.node(node),
         )
     aggregate = function.types(scope, name, arguments)
     distinct = distinct or aggregate.distinct
@@ -122,7 +124,7 @@ def bind_aggregate(scope: Scope, node: exp.Expression, bind: Bind, condition: Bi
         raise Unsupported(
             f"{name} does not support FILTER",
             hint="write IGNORE NULLS after it, or use max_by",
-            place=scope.source.node(node),
+            location=scope.source.node(node),
         )
     if where is not None:
         aggregate = _filtered(aggregate, where)
@@ -132,7 +134,7 @@ def bind_aggregate(scope: Scope, node: exp.Expression, bind: Bind, condition: Bi
     if distinct and aggregate.function in _IGNORE_DISTINCT:
         distinct = False
     elif distinct and not aggregate.arguments:
-        raise SqlError("COUNT(DISTINCT *) is not supported", hint="name the columns", place=scope.source.node(node))
+        raise SqlError("COUNT(DISTINCT *) is not supported", hint="name the columns", location=scope.source.node(node))
     return replace(
         aggregate,
         distinct=distinct,
@@ -147,7 +149,7 @@ def _function_name(call: exp.Expression) -> str | None:
 
 
 def _unsupported(scope: Scope, node: exp.Expression, name: str, construct: str) -> Unsupported:
-    return Unsupported(f"{name} does not support {construct}", hint="leave it out", place=scope.source.node(node))
+    return Unsupported(f"{name} does not support {construct}", hint="leave it out", location=scope.source.node(node))
 
 
 def _operands(call: exp.Expression, function: AggregateFunction) -> tuple[list[exp.Expression], bool]:
@@ -166,11 +168,11 @@ def _arguments(scope: Scope, call: exp.Expression, name: str, nodes: list[exp.Ex
         return []
     count = AGGREGATES[name].arguments
     if count is not None and len(nodes) != count:
-        raise SqlError(f"{name} takes {count} argument{'s' * (count > 1)}", place=scope.source.node(call))
+        raise SqlError(f"{name} takes {count} argument{'s' * (count > 1)}", location=scope.source.node(call))
     arguments = [bind(node) for node in nodes]
     for argument in arguments:
         if isinstance(argument, IntervalConst):
-            raise Unsupported("an interval is not allowed here", place=scope.source.place(argument.at))
+            raise Unsupported("an interval is not allowed here", location=scope.source.location(argument.at))
     return arguments
 
 
@@ -192,7 +194,7 @@ def _percentage(scope: Scope, node: exp.Expression | None, bind: Bind) -> float:
     raise SqlError(
         "the percentage must be a constant from 0 to 1",
         hint="such as 0.5 for the median",
-        place=scope.source.place(0) if node is None else scope.source.node(node),
+        location=scope.source.location(0) if node is None else scope.source.node(node),
     )
 
 

@@ -39,7 +39,7 @@ def combine(source: Source, op: str, left: Expr, right: Expr) -> Expr:
         target = DOUBLE
     elif op == "div":
         if target.kind not in INTEGRAL:
-            raise Unsupported("DIV requires integers", hint="use /", place=source.place(at))
+            raise Unsupported("DIV requires integers", hint="use /", location=source.location(at))
         target = BIGINT
     sides = coerce(source, left, target), coerce(source, right, target)
     return fold(source, Call(op, sides, target, at))
@@ -53,7 +53,7 @@ def negate(source: Source, value: Expr) -> Expr:
         return value
     if value.type.kind not in NUMERIC:
         raise TypeMismatch(
-            f"operator does not exist: - {type_name(value)}", hint="write a number", place=source.place(value.at)
+            f"operator does not exist: - {type_name(value)}", hint="write a number", location=source.location(value.at)
         )
     return fold(source, Call("neg", (value,), value.type, value.at))
 
@@ -73,7 +73,7 @@ def _decimal(source: Source, op: str, left: Expr, right: Expr) -> Expr:
         raise Unsupported(
             f"{left_type.sql} {op.upper()} {right_type.sql} needs more than 38 digits",
             hint="cast to a smaller DECIMAL, or to DOUBLE",
-            place=source.place(left.at),
+            location=source.location(left.at),
         )
     sides = coerce(source, left, left_type), coerce(source, right, right_type)
     return fold(source, Call(op, sides, result, left.at))
@@ -101,7 +101,7 @@ def _days(source: Source, op: str, left: Expr, right: Expr) -> Expr:
             raise Unsupported(
                 "the difference of two dates or timestamps is not supported",
                 hint="write it as a sum, such as a < b + INTERVAL '5' MINUTE",
-                place=source.place(left.at),
+                location=source.location(left.at),
             )
         raise _mismatch(source, op, left, right)
     if right.type is None:
@@ -145,7 +145,7 @@ def _shifted(source: Source, time: Const, interval: IntervalConst) -> Const:
     except (ValueError, OverflowError):
         micros = integer_range(Kind.BIGINT)[1]
     if not in_range(micros):
-        raise TypeMismatch("the time is beyond the years 1 to 9999", place=source.place(time.at))
+        raise TypeMismatch("the time is beyond the years 1 to 9999", location=source.location(time.at))
     return Const(micros // unit, time.type, time.at)
 
 
@@ -153,5 +153,5 @@ def _mismatch(source: Source, op: str, left: Expr, right: Expr) -> TypeMismatch:
     return TypeMismatch(
         f"operator does not exist: {type_name(left)} {op.upper()} {type_name(right)}",
         hint="write CAST(… AS …) around one of them",
-        place=source.place(min(left.at, right.at)),
+        location=source.location(min(left.at, right.at)),
     )

@@ -59,7 +59,7 @@ def interval(scope: Scope, node: exp.Expression) -> IntervalConst:
     value = value.this if negative else value
     if not isinstance(value, exp.Literal):
         raise Unsupported(
-            "an interval must be a constant", hint="such as INTERVAL '5' MINUTE", place=scope.source.place(at)
+            "an interval must be a constant", hint="such as INTERVAL '5' MINUTE", location=scope.source.location(at)
         )
     first, to = unit, None
     if isinstance(unit, exp.IntervalSpan):
@@ -70,6 +70,6 @@ def interval(scope: Scope, node: exp.Expression) -> IntervalConst:
     duration = -duration if negative else duration
     if duration.months and duration.micros:
         raise Unsupported(
-            "an interval cannot have both months and days", hint="add two intervals", place=scope.source.place(at)
+            "an interval cannot have both months and days", hint="add two intervals", location=scope.source.location(at)
         )
     return IntervalConst(duration.months, duration.micros, at)

@@ -32,7 +32,7 @@ def text_of_bytes(source: Source, node: exp.Expression, bind: Bind) -> Expr:
         return Const(None, STRING, value.at)
     if value.type != STRING:
         raise TypeMismatch(
-            f"{source.raw(node) or node.key} requires a STRING, got {a_type(value)}", place=source.place(value.at)
+            f"{source.raw(node) or node.key} requires a STRING, got {a_type(value)}", location=source.location(value.at)
         )
     return fold(source, Call("bytes", (value,), STRING, offset_of(node), extra=_FORMS[type(node)]))
 
@@ -44,7 +44,7 @@ def decode(source: Source, node: exp.Expression, bind: Bind) -> Expr:
         raise Unsupported(
             "decode is not supported with these arguments",
             hint="write decode(unhex(x), 'UTF-8'), or decode(x, search, result, …)",
-            place=source.node(node),
+            location=source.node(node),
         )
     return text_of_bytes(source, node.this, bind)
 
@@ -54,7 +54,7 @@ def bytes_alone(source: Source, node: exp.Expression, bind: Bind) -> Expr:  # no
     raise Unsupported(
         f"{source.raw(node)} returns BINARY, which is not supported",
         hint="write CAST(… AS STRING) around it",
-        place=source.node(node),
+        location=source.node(node),
     )
 
 

@@ -94,7 +94,7 @@ def bind(scope: Scope, node: exp.Expression) -> Expr:
         return _binary(scope, node)
     if type(node) in _UNSUPPORTED:
         construct, hint = _UNSUPPORTED[type(node)]
-        raise Unsupported(f"{construct} is not supported", hint=hint, place=scope.source.node(node))
+        raise Unsupported(f"{construct} is not supported", hint=hint, location=scope.source.node(node))
     return bind_function(scope.source, node, lambda argument: bind(scope, argument))
 
 
@@ -113,7 +113,7 @@ def compare(scope: Scope, op: str, left: Expr, right: Expr) -> Expr:
         raise Unsupported(
             "comparing intervals is not supported",
             hint="write it as a sum, such as a < b + INTERVAL '5' MINUTE",
-            place=scope.source.place(interval.at),
+            location=scope.source.location(interval.at),
         )
     target = compare_type(scope.source, left, right)
     if target is None:
@@ -130,7 +130,7 @@ def _condition(scope: Scope, node: exp.Expression, construct: str) -> Expr:
         raise TypeMismatch(
             f"{construct} requires a condition, got {a_type(bound)}",
             hint="compare it with a value",
-            place=scope.source.place(bound.at),
+            location=scope.source.location(bound.at),
         )
     return bound
 
@@ -161,7 +161,7 @@ def _not(scope: Scope, node: exp.Expression) -> Expr:
 
 def _between(scope: Scope, node: exp.Expression) -> Expr:
     if node.args.get("symmetric"):
-        raise Unsupported("BETWEEN SYMMETRIC is not supported", place=scope.source.node(node))
+        raise Unsupported("BETWEEN SYMMETRIC is not supported", location=scope.source.node(node))
     low = _compared(scope, ">=", node.this, node.args["low"])
     high = _compared(scope, "<=", node.this, node.args["high"])
     return Call("and", (low, high), BOOLEAN, offset_of(node.this))
@@ -172,10 +172,10 @@ def _in(scope: Scope, node: exp.Expression) -> Expr:
         raise Unsupported(
             "IN requires a list of values",
             hint="such as IN (1, 2, 3)",
-            place=scope.source.node(node),
+            location=scope.source.node(node),
         )
     if not node.expressions:
-        raise SqlError("the list of IN is empty", place=scope.source.node(node))
+        raise SqlError("the list of IN is empty", location=scope.source.node(node))
     if any(map(rows.is_row, (node.this, *node.expressions))):
         return rows.row_in(scope.source, partial(_compared, scope), node.this, node.expressions)
     value = bind(scope, node.this)
@@ -208,7 +208,7 @@ def _is(scope: Scope, node: exp.Expression) -> Expr:
     raise Unsupported(
         "IS must be followed by NULL, TRUE or FALSE",
         hint="use <=> to compare with NULLs",
-        place=scope.source.node(node),
+        location=scope.source.node(node),
     )
 
 
@@ -223,16 +223,18 @@ def _like(scope: Scope, node: exp.Expression) -> Expr:
         mark = bind(scope, node.expression)
         node = node.this
         if not isinstance(mark, Const) or not isinstance(mark.value, str) or len(mark.value) != 1:
-            raise SqlError("ESCAPE must be a single character", place=scope.source.place(mark.at))
+            raise SqlError("ESCAPE must be a single character", location=scope.source.location(mark.at))
         escape = mark.value
     if not isinstance(node, exp.Like | exp.ILike) or isinstance(node.expression, exp.Any | exp.All):
         raise Unsupported(
-            "only LIKE with one pattern is supported", hint="join several with OR", place=scope.source.node(node)
+            "only LIKE with one pattern is supported", hint="join several with OR", location=scope.source.node(node)
         )
     value, pattern = bind(scope, node.this), bind(scope, node.expression)
     if not isinstance(pattern, Const):
         raise Unsupported(
-            "the pattern of LIKE must be a constant", hint="write it as a literal", place=scope.source.place(pattern.at)
+            "the pattern of LIKE must be a constant",
+            hint="write it as a literal",
+            location=scope.source.location(pattern.at),
         )
     if (value.type is None and isinstance(value, Const)) or pattern.value is None:
         return Const(None, BOOLEAN, value.at)
@@ -241,7 +243,7 @@ def _like(scope: Scope, node: exp.Expression) -> Expr:
         raise TypeMismatch(
             f"LIKE requires a STRING, got {type_name(wrong)}",
             hint="write CAST(… AS STRING)",
-            place=scope.source.place(wrong.at),
+            location=scope.source.location(wrong.at),
         )
     if isinstance(node, exp.ILike):
         value, pattern = (lower(scope.source, side) for side in (value, pattern))
@@ -285,7 +287,7 @@ def _cast(scope: Scope, node: exp.Expression) -> Expr:
         raise Unsupported(
             f"the type {text} is not supported",
             hint=f"types are {', '.join(SCALARS)}",
-            place=scope.source.node(node),
+            location=scope.source.node(node),
         ) from None
     if is_bytes(node.this) and target == STRING and not node.args.get("safe"):
         return text_of_bytes(scope.source, node.this, lambda argument: bind(scope, argument))

@@ -20,7 +20,7 @@ from tureen.errors import SqlError, nearest
 from tureen.language.binding.steps import fixed_length, step
 from tureen.language.durations import DurationReader
 from tureen.language.source import Source
-from tureen.language.text.split import Parts
+from tureen.language.text.split import QueryParts
 from tureen.language.text.window_bounds import read_constant, read_rows
 from tureen.window import Now, RowsBack, Steps, Window
 
@@ -29,7 +29,7 @@ _KINDS = ("RANGE", "ROWS", "TUMBLE", "HOP")
 _OPTIONS = ("SLIDE", "START", "EMIT", "BY")
 
 
-def read_brackets(source: Source, parts: Parts) -> tuple[Window | None, Steps | None]:
+def read_brackets(source: Source, parts: QueryParts) -> tuple[Window | None, Steps | None]:
     """The window and the steps of the first stream; those of other streams are only checked."""
     windows = [_Bracket(source, tokens).read() for tokens in parts.brackets]
     return windows[0] if windows else (None, None)
@@ -49,10 +49,12 @@ class _Bracket:
         if kind not in _KINDS:
             hint = f"write {_FORMS} after the stream"
             if not self.tokens:
-                raise SqlError("the window's brackets are empty", hint=hint, place=self.source.place(self.at))
+                raise SqlError("the window's brackets are empty", hint=hint, location=self.source.location(self.at))
             word = self.tokens[0].text
             raise SqlError(
-                f"'{word}' is not a window", hint=nearest(word, _KINDS) or hint, place=self.source.token(self.tokens[0])
+                f"'{word}' is not a window",
+                hint=nearest(word, _KINDS) or hint,
+                location=self.source.token(self.tokens[0]),
             )
         self.reader.take()
         self._skip("BY")
@@ -63,7 +65,7 @@ class _Bracket:
             raise SqlError(
                 f"'{rest.text}' is not expected here",
                 hint=nearest(rest.text, _OPTIONS) or "close the bracket",
-                place=self.source.token(rest),
+                location=self.source.token(rest),
             )
         return window, steps
 
@@ -82,7 +84,7 @@ class _Bracket:
         at = first.start if first else self.at
         length = self.reader.duration()
         if length.micros < 0 or length.months < 0:
-            raise SqlError("the length of a window must not be negative", place=self.source.place(at))
+            raise SqlError("the length of a window must not be negative", location=self.source.location(at))
         if kind == "TUMBLE":
             fixed = fixed_length(self.source, length, at)
             return None, step(self.source, fixed, fixed, 0, at)
@@ -96,7 +98,7 @@ class _Bracket:
             raise SqlError(
                 "HOP requires SLIDE",
                 hint="write [HOP 5 MINUTES SLIDE 1 MINUTE]",
-                place=self.source.place(at),
+                location=self.source.location(at),
             )
         return Window(Now(-length.micros, -length.months), Now()), None
 
@@ -105,7 +107,9 @@ class _Bracket:
             token = self.reader.take()
             if steps is None:
                 raise SqlError(
-                    f"{word} requires a step window", hint=f"write SLIDE before {word}", place=self.source.token(token)
+                    f"{word} requires a step window",
+                    hint=f"write SLIDE before {word}",
+                    location=self.source.token(token),
                 )
             self._expect({"START": "AT", "EMIT": "PARTIAL"}[word], token)
             if word == "EMIT":
@@ -114,7 +118,7 @@ class _Bracket:
                 raise SqlError(
                     "START AT is not supported for steps of rows",
                     hint="leave it out: steps of rows start at the stream's first tuple",
-                    place=self.source.token(token),
+                    location=self.source.token(token),
                 )
             else:
                 steps = replace(steps, origin=read_constant(self.reader).micros % steps.slide)
@@ -135,5 +139,5 @@ class _Bracket:
             raise SqlError(
                 f"{after.text.upper()} must be followed by {word}",
                 hint="write START AT and a time, or EMIT PARTIAL",
-                place=self.source.token(after),
+                location=self.source.token(after),
             )

@@ -133,7 +133,7 @@ def _bound(source: Source, node: exp.Expression, name: str, bind: Bind) -> list[
     keys = _ARGUMENTS.get(type(node), ("this",))
     expected = {*keys, *_FLAGS, _ALSO.get(type(node))}
     if any(value for key, value in node.args.items() if key not in expected) or _has_delimiters(node):
-        raise Unsupported(f"{name} is not supported with these arguments", place=source.node(node))
+        raise Unsupported(f"{name} is not supported with these arguments", location=source.node(node))
     # sqlglot wraps the DATE arguments of Spark's functions.
     args = [node.args[key] for key in keys if node.args.get(key) is not None]
     return _bind_present(bind, *map(_unwrapped, args))
@@ -168,7 +168,7 @@ def _locate(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:  # 
 
 def _instr(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:
     if node.args.get("position") or node.args.get("occurrence"):
-        raise SqlError("instr takes 2 arguments", hint="use locate", place=source.node(node))
+        raise SqlError("instr takes 2 arguments", hint="use locate", location=source.node(node))
     return _bind_present(bind, node.args.get("this"), node.args.get("substr"))
 
 
@@ -180,14 +180,16 @@ def _formatted(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:
         args.append(Const(pattern, STRING, offset_of(node)))
     elif argument_text(source, node, 1, missing="") is None:
         parameter = "path" if isinstance(node, exp.JSONExtractScalar) else "pattern"
-        raise Unsupported(f"the {parameter} must be a constant", hint="write it as a literal", place=source.node(node))
+        raise Unsupported(
+            f"the {parameter} must be a constant", hint="write it as a literal", location=source.node(node)
+        )
     return args
 
 
 def _unix_timestamp(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:
     if argument_text(source, node, 1, missing="") != "":
         raise Unsupported(
-            "unix_timestamp requires one DATE or TIMESTAMP", hint="cast a STRING first", place=source.node(node)
+            "unix_timestamp requires one DATE or TIMESTAMP", hint="cast a STRING first", location=source.node(node)
         )
     return _bind_present(bind, node.args.get("this"))
 
@@ -197,7 +199,7 @@ def _truncated(source: Source, node: exp.Expression, bind: Bind) -> list[Expr]:
     first = not isinstance(node, exp.DateTrunc)
     unit = argument_text(source, node, 0 if first else 1)
     if unit is None:
-        raise Unsupported("the unit must be a constant", hint="such as 'HOUR'", place=source.node(node))
+        raise Unsupported("the unit must be a constant", hint="such as 'HOUR'", location=source.node(node))
     args: list[Expr] = [Const(unit, STRING, offset_of(node)), *_bind_present(bind, _unwrapped(node.args.get("this")))]
     return args if first else args[::-1]
 
@@ -224,14 +226,14 @@ def _extract(source: Source, node: exp.Expression, bind: Bind) -> Expr:
             raise SqlError(
                 "date_part requires a constant field and a time",
                 hint="such as date_part('HOUR', ts)",
-                place=source.node(node),
+                location=source.node(node),
             )
         field, time = node.expressions[0].name.upper(), node.expressions[1]
     if field not in FIELDS:
         raise Unsupported(
             f"extract of '{field}' is not supported",
             hint=nearest(field, FIELDS) or f"fields are {', '.join(FIELDS)}",
-            place=source.node(node),
+            location=source.node(node),
         )
     return _call(source, node, "extract", FIELDS[field], [bind(time)])
 
@@ -243,14 +245,14 @@ def _call(source: Source, node: exp.Expression, name: str, function: Function, a
         counts = range(len(function.params) - len(function.defaults), len(function.params) + 1)
         accepted = " or ".join(map(str, counts))
         raise SqlError(
-            f"{name} takes {accepted} argument{'s' * (accepted != '1')}, got {len(args)}", place=source.node(node)
+            f"{name} takes {accepted} argument{'s' * (accepted != '1')}, got {len(args)}", location=source.node(node)
         )
     args = [*args, *function.defaults[len(function.defaults) - missing :]]
     sides = tuple(_coerced(source, name, arg, param) for arg, param in zip(args, function.params, strict=True))
     try:
         call = Call(name, sides, function.type_of(sides), at, extra=function.template(sides))
     except UnsupportedCall as error:
-        raise Unsupported(str(error), hint=error.hint, place=source.place(at)) from None
+        raise Unsupported(str(error), hint=error.hint, location=source.location(at)) from None
     return fold(source, call)
 
 
@@ -261,7 +263,7 @@ def _coerced(source: Source, name: str, arg: Expr, param: Param) -> Expr:
             hint = "the argument must be a constant"
         else:
             hint = f"it accepts {', '.join(kind for kind in Kind if kind in param.kinds)}; use CAST(… AS …)"
-        raise TypeMismatch(f"{name} does not accept {a_type(arg)} here", hint=hint, place=source.place(arg.at))
+        raise TypeMismatch(f"{name} does not accept {a_type(arg)} here", hint=hint, location=source.location(arg.at))
     return coerce(source, arg, target)
 
 
@@ -276,10 +278,10 @@ def _written(source: Source, node: exp.Expression) -> str | None:
 def _unknown(source: Source, node: exp.Expression) -> Unsupported:
     name = _written(source, node) or node.key.upper()
     if name.lower() in NAMES:
-        return Unsupported(f"{name} is not supported with these arguments", place=source.node(node))
+        return Unsupported(f"{name} is not supported with these arguments", location=source.node(node))
     construct = f"the function {name}" if isinstance(node, exp.Func) else f"'{name}'"
     return Unsupported(
         f"{construct} is not supported",
         hint=nearest(name, [*NAMES, *AGGREGATE_NAMES]) or "docs/language.md has the list of functions",
-        place=source.node(node),
+        location=source.node(node),
     )

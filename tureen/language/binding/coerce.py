@@ -91,7 +91,7 @@ def _no_cast(source: Source, expr: Expr, target: Type) -> Unsupported:
     return Unsupported(
         f"CAST from {type_name(expr)} to {target.sql} is not supported",
         hint="cast it to another type first",
-        place=source.place(expr.at),
+        location=source.location(expr.at),
     )
 
 
@@ -109,7 +109,7 @@ def cast_const(source: Source, const: Const, target: Type) -> Const:
         pass
     text = repr(const.value) if isinstance(const.value, str) else f"the {const.type.sql} constant"
     raise TypeMismatch(
-        f"{text} is not {article(target.sql)}", hint=_EXAMPLES.get(target.kind), place=source.place(const.at)
+        f"{text} is not {article(target.sql)}", hint=_EXAMPLES.get(target.kind), location=source.location(const.at)
     )
 
 
@@ -154,10 +154,10 @@ def _check_intervals(source: Source, items: list[Expr]) -> None:
     """Raise for intervals, which can only be added to times, and for ARRAYs, which can only be selected."""
     for item in items:
         if isinstance(item, IntervalConst):
-            raise Unsupported("an interval is not allowed here", place=source.place(item.at))
+            raise Unsupported("an interval is not allowed here", location=source.location(item.at))
         if item.type is not None and item.type.kind is Kind.ARRAY:
             raise Unsupported(
-                "operations on an ARRAY are not supported", hint="select it as it is", place=source.place(item.at)
+                "operations on an ARRAY are not supported", hint="select it as it is", location=source.location(item.at)
             )
 
 
@@ -172,7 +172,7 @@ def _check_strings(source: Source, items: list[Expr]) -> None:
             raise TypeMismatch(
                 f"a STRING is compared with {a_type(other)}",
                 hint=f"{hint}, or CAST(… AS STRING)",
-                place=source.place(other.at),
+                location=source.location(other.at),
             )
 
 
@@ -180,5 +180,5 @@ def _mismatch(source: Source, left: Expr, right: Expr) -> TypeMismatch:
     return TypeMismatch(
         f"{a_type(left)} cannot be compared with {a_type(right)}",
         hint="write CAST(… AS …) around one of them",
-        place=source.place(right.at if isinstance(right, Const) else left.at),
+        location=source.location(right.at if isinstance(right, Const) else left.at),
     )

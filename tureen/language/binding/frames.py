@@ -30,18 +30,18 @@ def read_frame(scope: Scope, window: exp.Window, order: tuple[Order, ...]) -> Fr
         raise Unsupported(
             f"a {spec.args.get('kind')} frame is not supported",
             hint=f"write {_FORMS}",
-            place=scope.source.node(window),
+            location=scope.source.node(window),
         )
     if spec.args.get("exclude"):
-        raise Unsupported("EXCLUDE is not supported", hint="leave it out", place=scope.source.node(window))
+        raise Unsupported("EXCLUDE is not supported", hint="leave it out", location=scope.source.node(window))
     if not rows and not order:
         raise SqlError(
-            "a RANGE frame requires ORDER BY", hint="write ORDER BY before it", place=scope.source.node(window)
+            "a RANGE frame requires ORDER BY", hint="write ORDER BY before it", location=scope.source.node(window)
         )
     start = _bound(scope, window, "start", order, rows)
     end = _bound(scope, window, "end", order, rows)
     if start is not None and end is not None and start > end:  # type: ignore[operator]
-        raise SqlError("the frame ends before it starts", hint=f"write {_FORMS}", place=scope.source.node(window))
+        raise SqlError("the frame ends before it starts", hint=f"write {_FORMS}", location=scope.source.node(window))
     return Frame(rows, start, end)
 
 
@@ -55,7 +55,9 @@ def _bound(scope: Scope, window: exp.Window, which: str, order: tuple[Order, ...
     if value == "UNBOUNDED":
         if before != (which == "start"):
             raise SqlError(
-                f"a frame cannot {which} at UNBOUNDED {side}", hint=f"write {_FORMS}", place=scope.source.node(window)
+                f"a frame cannot {which} at UNBOUNDED {side}",
+                hint=f"write {_FORMS}",
+                location=scope.source.node(window),
             )
         return None
     bound = bind(scope, value)
@@ -63,7 +65,7 @@ def _bound(scope: Scope, window: exp.Window, which: str, order: tuple[Order, ...
         distance = _rows(scope, bound) if rows else _range(scope, bound, order)
         return -distance if before else distance
     raise SqlError(
-        "the bound of a frame must be a constant", hint=f"write {_FORMS}", place=scope.source.place(bound.at)
+        "the bound of a frame must be a constant", hint=f"write {_FORMS}", location=scope.source.location(bound.at)
     )
 
 
@@ -71,7 +73,7 @@ def _rows(scope: Scope, bound: Const | IntervalConst) -> int:
     if isinstance(bound, Const) and bound.type == INT and isinstance(bound.value, int):
         return bound.value
     raise TypeMismatch(
-        "the bound of a ROWS frame must be an INT", hint=f"write {_FORMS}", place=scope.source.place(bound.at)
+        "the bound of a ROWS frame must be an INT", hint=f"write {_FORMS}", location=scope.source.location(bound.at)
     )
 
 
@@ -81,7 +83,7 @@ def _range(scope: Scope, bound: Const | IntervalConst, order: tuple[Order, ...])
         raise SqlError(
             "a RANGE frame with an offset requires one ORDER BY expression",
             hint="order by one value",
-            place=scope.source.place(bound.at),
+            location=scope.source.location(bound.at),
         )
     order_type = order[0].value.type
     if isinstance(bound, IntervalConst):
@@ -94,7 +96,9 @@ def _range(scope: Scope, bound: Const | IntervalConst, order: tuple[Order, ...])
     assert isinstance(cast, Const)
     assert isinstance(cast.value, int | float)
     if not math.isfinite(cast.value):
-        raise SqlError("the bound of a frame must be finite", hint="use UNBOUNDED", place=scope.source.place(bound.at))
+        raise SqlError(
+            "the bound of a frame must be finite", hint="use UNBOUNDED", location=scope.source.location(bound.at)
+        )
     return cast.value
 
 
@@ -103,7 +107,7 @@ def _interval(scope: Scope, bound: IntervalConst, order_type: Type) -> int:
         raise Unsupported(
             "a RANGE frame of months is not supported",
             hint="write it in DAYS, HOURS or MINUTES",
-            place=scope.source.place(bound.at),
+            location=scope.source.location(bound.at),
         )
     if order_type.kind is Kind.TIMESTAMP:
         return bound.micros
@@ -116,5 +120,5 @@ def _mismatch(scope: Scope, bound: Const | IntervalConst, order_type: Type) -> T
     return TypeMismatch(
         f"this bound of a RANGE frame is not supported for ORDER BY {order_type.sql}",
         hint="use a number for numbers, days for a DATE, an INTERVAL for a TIMESTAMP; or use ROWS",
-        place=scope.source.place(bound.at),
+        location=scope.source.location(bound.at),
     )

@@ -67,7 +67,7 @@ class Groups:
             raise SqlError(
                 f"{node.key} requires grouping sets",
                 hint="write GROUP BY ROLLUP (…), CUBE (…) or GROUPING SETS (…)",
-                place=location,
+                location=location,
             )
         inner = replace(scope, clause="another aggregate", known={}, aggregate=None, over=None)
         named = [bind(inner, argument) for argument in node.expressions]
@@ -75,11 +75,11 @@ class Groups:
         if isinstance(node, exp.GroupingId):
             if named and named != self.keys:
                 raise SqlError(
-                    "grouping_id requires all keys in order, or none", hint="write grouping_id()", place=location
+                    "grouping_id requires all keys in order, or none", hint="write grouping_id()", location=location
                 )
             return whole
         if len(named) != 1 or named[0] not in self.keys:
-            raise SqlError("grouping requires one key of GROUP BY", hint="such as grouping(a)", place=location)
+            raise SqlError("grouping requires one key of GROUP BY", hint="such as grouping(a)", location=location)
         bit = len(self.keys) - 1 - self.keys.index(named[0])
         return Call("grouping", (whole,), TINYINT, at, extra=f"({{0}} >> {bit}) & 1")
 
@@ -92,7 +92,7 @@ class Groups:
             raise SqlError(
                 f"column '{expr.column.name}' must appear in GROUP BY or in an aggregate",
                 hint=f"add it to GROUP BY, or write first({expr.column.name}) or max({expr.column.name})",
-                place=self.source.place(expr.at),
+                location=self.source.location(expr.at),
             )
         if isinstance(expr, Call):
             return replace(expr, args=tuple(self.settle(arg) for arg in expr.args))
@@ -146,7 +146,7 @@ def read_keys(scope: Scope, select: exp.Select, steps: Steps | None) -> Keys:
         if is_step(node):
             if steps is not None:
                 raise SqlError(
-                    "only one step window is allowed", hint="keep one of them", place=scope.source.node(node)
+                    "only one step window is allowed", hint="keep one of them", location=scope.source.node(node)
                 )
             steps = step_of(scope, node)
     keys: list[Expr] = []
@@ -190,7 +190,7 @@ def _check_steps(scope: Scope, nodes: list[exp.Expression]) -> None:
                 raise Unsupported(
                     "a step window is not allowed in grouping sets",
                     hint="write GROUP BY TUMBLE(…), ROLLUP (…)",
-                    place=scope.source.node(child),
+                    location=scope.source.node(child),
                 )
 
 
@@ -221,7 +221,7 @@ def _inner(scope: Scope, item: exp.Expression, node: exp.Expression) -> exp.Expr
         raise SqlError(
             "an aggregate is not allowed in GROUP BY",
             hint="group by columns; write conditions on aggregates in HAVING",
-            place=scope.source.node(node),
+            location=scope.source.node(node),
         )
     inner = item.unalias()
     assert isinstance(inner, exp.Expression)

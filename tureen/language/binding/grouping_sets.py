@@ -32,11 +32,11 @@ def sets_of(clause: exp.Group) -> list[exp.Expression]:
 def grouping_sets(source: Source, clause: exp.Group) -> list[Nodes]:
     """The groupings of a GROUP BY, each a list of the nodes of its keys."""
     if clause.args.get("totals"):
-        raise Unsupported("WITH TOTALS is not supported", hint="use ROLLUP", place=source.node(clause))
+        raise Unsupported("WITH TOTALS is not supported", hint="use ROLLUP", location=source.node(clause))
     after = [node for word in ("rollup", "cube", "grouping_sets") for node in clause.args.get(word) or ()]
     if len(after) > 1 or (after and any(isinstance(node, _SETS) for node in clause.expressions)):
         raise SqlError(
-            "GROUP BY has two kinds of grouping sets", hint="write GROUPING SETS (…)", place=source.node(clause)
+            "GROUP BY has two kinds of grouping sets", hint="write GROUPING SETS (…)", location=source.node(clause)
         )
     if after and isinstance(after[0], exp.GroupingSets):
         groupings = _sets(source, after[0])
@@ -83,5 +83,5 @@ def _keys(node: exp.Expression) -> Nodes:
 def _check_count(source: Source, count: int, node: exp.Expression) -> None:
     if count > MOST_SETS:
         raise Unsupported(
-            f"GROUP BY has more than {MOST_SETS} groupings", hint="write GROUPING SETS (…)", place=source.node(node)
+            f"GROUP BY has more than {MOST_SETS} groupings", hint="write GROUPING SETS (…)", location=source.node(node)
         )

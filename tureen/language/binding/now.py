@@ -35,7 +35,9 @@ def bind_now(source: Source, node: exp.Expression) -> Expr:
     """The current time, or the current date in UTC."""
     if node.expressions if isinstance(node, exp.Anonymous) else node.this:
         raise Unsupported(
-            "now() and current_date() take no arguments", hint="write now() or current_date()", place=source.node(node)
+            "now() and current_date() take no arguments",
+            hint="write now() or current_date()",
+            location=source.node(node),
         )
     time = now(offset_of(node))
     return explicit_cast(source, time, DATE) if isinstance(node, exp.CurrentDate) else time

@@ -42,13 +42,13 @@ def operands_of(
     keys = [item.this for item in items]
     if items and name == "collect_set":
         raise Unsupported(
-            "collect_set does not support ORDER BY", hint="its values are ascending", place=scope.source.node(call)
+            "collect_set does not support ORDER BY", hint="its values are ascending", location=scope.source.node(call)
         )
     if distinct and items and (len(items) > 1 or keys != values):
         raise SqlError(
             f"with DISTINCT, {name} can only be ordered by its argument",
             hint="write the argument after ORDER BY",
-            place=scope.source.node(call),
+            location=scope.source.node(call),
         )
     directions = tuple(map(_direction, items))
     # With DISTINCT, values are ordered by themselves.
@@ -66,7 +66,7 @@ def _within_group(scope: Scope, name: str, call: exp.Expression, within: exp.Exp
         raise SqlError(
             f"{name} requires WITHIN GROUP with one ORDER BY expression",
             hint=f"write {example} WITHIN GROUP (ORDER BY x)",
-            place=scope.source.node(call),
+            location=scope.source.node(call),
         )
     return Ordered([items[0].this], [], (_direction(items[0]),), False)
 
@@ -84,5 +84,5 @@ def separator_of(scope: Scope, call: exp.Expression, bind: Bind) -> str:
     if isinstance(bound, Const) and (bound.value is None or bound.type == STRING):
         return str(bound.value or "")
     raise SqlError(
-        "the separator of listagg must be a constant string", hint="such as ', '", place=scope.source.node(call)
+        "the separator of listagg must be a constant string", hint="such as ', '", location=scope.source.node(call)
     )

@@ -40,17 +40,17 @@ def read_items(scope: Scope, select: exp.Select, tokens: list[Token], settle: Se
                 raise SqlError(
                     "an untyped NULL cannot be selected",
                     hint="write CAST(NULL AS STRING)",
-                    place=scope.source.place(at),
+                    location=scope.source.location(at),
                 )
             if any(item.name.lower() == other.name.lower() for other in items):
                 raise SqlError(
                     f"duplicate column '{item.name}' in the select list",
                     hint="rename one of them with AS",
-                    place=scope.source.node(node),
+                    location=scope.source.node(node),
                 )
             if item.expr.type is not None and item.expr.type.kind is Kind.ARRAY and select.args.get("distinct"):
                 raise Unsupported(
-                    "DISTINCT does not support ARRAY", hint="leave DISTINCT out", place=scope.source.place(at)
+                    "DISTINCT does not support ARRAY", hint="leave DISTINCT out", location=scope.source.location(at)
                 )
             items.append(item)
     return items
@@ -82,7 +82,9 @@ def _item(scope: Scope, node: exp.Expression, written: str, settle: Settle) -> l
     star = inner if isinstance(inner, exp.Star) else inner.this if isinstance(inner, exp.Column) else None
     if isinstance(star, exp.Star):
         if any(star.args.values()) or isinstance(node, exp.Alias):
-            raise Unsupported("* cannot be modified or renamed", hint="name the columns", place=scope.source.node(node))
+            raise Unsupported(
+                "* cannot be modified or renamed", hint="name the columns", location=scope.source.node(node)
+            )
         if isinstance(inner, exp.Column):
             scope.check_table(inner)
         at = offset_of(node)
@@ -91,7 +93,7 @@ def _item(scope: Scope, node: exp.Expression, written: str, settle: Settle) -> l
         bounds = () if scope.aggregate is not None else (STEP_START, STEP_END)
         return [*columns, *(Item(name, scope.known[name]) for name in bounds if name in scope.known)]
     if isinstance(node, exp.Aliases):
-        raise Unsupported("an item can have only one alias", hint="write x AS name", place=scope.source.node(node))
+        raise Unsupported("an item can have only one alias", hint="write x AS name", location=scope.source.node(node))
     name = node.alias or (inner.name if isinstance(inner, exp.Column) else written or inner.sql("spark"))
     assert isinstance(inner, exp.Expression)
     return [Item(name, settle(bind(scope, inner)))]
@@ -111,7 +113,7 @@ def read_order(scope: Scope, select: exp.Select, items: list[Item], settle: Sett
     orders: list[Order] = []
     for node in clause.expressions:
         if node.args.get("with_fill"):
-            raise Unsupported("WITH FILL is not supported", place=scope.source.node(node))
+            raise Unsupported("WITH FILL is not supported", location=scope.source.node(node))
         expr = numbered(scope, node.this, items, "ORDER BY")
         if expr is None:
             expr = settle(bind(inner, node.this))
@@ -119,10 +121,12 @@ def read_order(scope: Scope, select: exp.Select, items: list[Item], settle: Sett
             raise SqlError(
                 "with DISTINCT, ORDER BY expressions must appear in the select list",
                 hint="add it to the select list",
-                place=scope.source.node(node),
+                location=scope.source.node(node),
             )
         if expr.type is not None and expr.type.kind is Kind.ARRAY:
-            raise Unsupported("ORDER BY does not support ARRAY", hint="order by a value", place=scope.source.node(node))
+            raise Unsupported(
+                "ORDER BY does not support ARRAY", hint="order by a value", location=scope.source.node(node)
+            )
         if isinstance(expr, Const):
             continue
         orders.append(order_of(scope, node, expr))
@@ -149,7 +153,7 @@ def beyond(scope: Scope, node: exp.Expression, clause: str, items: int) -> SqlEr
     return SqlError(
         f"{clause} position {node.name} is not in the select list",
         hint=f"write a position from 1 to {items}, or a name",
-        place=scope.source.node(node),
+        location=scope.source.node(node),
     )
 
 
@@ -169,5 +173,5 @@ def read_count(scope: Scope, select: exp.Select, clause: str) -> int | None:
     raise SqlError(
         f"{clause.upper()} must be a non-negative integer",
         hint=f"such as {clause.upper()} 10",
-        place=scope.source.node(value),
+        location=scope.source.node(value),
     )

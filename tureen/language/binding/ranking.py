@@ -62,7 +62,7 @@ def without_over(scope: Scope, node: exp.Expression) -> SqlError:
     return SqlError(
         f"the window function {name} requires OVER",
         hint=f"write {name}(…) OVER (ORDER BY …)",
-        place=scope.source.node(node),
+        location=scope.source.node(node),
     )
 
 
@@ -73,4 +73,4 @@ def misplaced(scope: Scope, node: exp.Expression) -> SqlError:
     else:
         hint = "window functions are allowed in the select list, in QUALIFY and in ORDER BY"
     clause = scope.clause.replace("another aggregate", "an aggregate")
-    return SqlError(f"a window function is not allowed in {clause}", hint=hint, place=scope.source.node(node))
+    return SqlError(f"a window function is not allowed in {clause}", hint=hint, location=scope.source.node(node))

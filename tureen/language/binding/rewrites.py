@@ -41,9 +41,9 @@ def _extreme(source: Source, node: exp.Expression, bind: Bind) -> Expr:
     args = [bind(argument) for argument in (node.this, *node.expressions)]
     kinds = {arg.type.kind for arg in args if arg.type is not None}
     if len(args) < 2:
-        raise SqlError(f"{node.key} takes at least 2 arguments", place=source.node(node))
+        raise SqlError(f"{node.key} takes at least 2 arguments", location=source.node(node))
     if Kind.STRING in kinds and len(kinds) > 1:
-        raise TypeMismatch(f"{node.key} of a STRING and another type is not supported", place=source.node(node))
+        raise TypeMismatch(f"{node.key} of a STRING and another type is not supported", location=source.node(node))
     return _variadic(source, node, args, node.key)
 
 
@@ -72,7 +72,7 @@ def _null_if(source: Source, left: Expr, right: Expr) -> Expr:
 
 def _nvl2(source: Source, node: exp.Expression, bind: Bind) -> Expr:
     if node.args.get("false") is None:
-        raise SqlError("nvl2 takes 3 arguments, got 2", place=source.node(node))
+        raise SqlError("nvl2 takes 3 arguments, got 2", location=source.node(node))
     value, yes, no = bind(node.this), bind(node.args["true"]), bind(node.args["false"])
     target = common(source, [yes, no])
     if target is None:
@@ -92,7 +92,7 @@ def _concat(source: Source, node: exp.Expression, bind: Bind) -> Expr:
     nodes = node.expressions if isinstance(node, exp.Concat) else [node.this, node.expression]
     args = [_as_text(source, bind(argument)) for argument in nodes]
     if not args:
-        raise SqlError("concat takes at least 1 argument", place=source.node(node))
+        raise SqlError("concat takes at least 1 argument", location=source.node(node))
     slots = " || ".join(f"{{{i}}}" for i in range(len(args)))
     return fold(source, Call("concat", tuple(args), STRING, offset_of(node), extra=f"({slots})"))
 
@@ -100,7 +100,7 @@ def _concat(source: Source, node: exp.Expression, bind: Bind) -> Expr:
 def _concat_ws(source: Source, node: exp.Expression, bind: Bind) -> Expr:
     args = [_as_text(source, bind(argument)) for argument in node.expressions]
     if not args:
-        raise SqlError("concat_ws takes at least 1 argument", place=source.node(node))
+        raise SqlError("concat_ws takes at least 1 argument", location=source.node(node))
     slots = ", ".join(f"{{{i}}}" for i in range(len(args)))
     sql = f"concat_ws({slots}, CAST(NULL AS VARCHAR))"
     return fold(source, Call("concat_ws", tuple(args), STRING, offset_of(node), extra=sql))
@@ -155,7 +155,7 @@ def _nanvl(source: Source, node: exp.Expression, bind: Bind) -> Expr:
     args = [bind(node.this), bind(node.expression)]
     kinds = {arg.type.kind for arg in args if arg.type is not None}
     if kinds - NUMERIC:
-        raise TypeMismatch("nanvl requires numbers", place=source.node(node))
+        raise TypeMismatch("nanvl requires numbers", location=source.node(node))
     target = FLOAT if kinds == {Kind.FLOAT} else DOUBLE
     value, other = (coerce(source, arg, target) for arg in args)
     bad = fold(source, Call("isnan", (value,), BOOLEAN, value.at, extra="coalesce(isnan({0}), FALSE)"))
@@ -175,7 +175,7 @@ def _is_not_null(source: Source, node: exp.Expression, bind: Bind) -> Expr:
 def _exactly(source: Source, node: exp.Expression, bind: Bind, count: int) -> list[Expr]:
     """The bound arguments of a call that sqlglot has no node for."""
     if len(node.expressions) != count:
-        raise SqlError(f"{node.name} takes {count} arguments, got {len(node.expressions)}", place=source.node(node))
+        raise SqlError(f"{node.name} takes {count} arguments, got {len(node.expressions)}", location=source.node(node))
     return [bind(argument) for argument in node.expressions]
 
 
@@ -196,7 +196,7 @@ def _decode(source: Source, node: exp.Expression, bind: Bind) -> Expr:
     """decode(x, a, 1, b, 2, 3): CASE WHEN x <=> a THEN 1 WHEN x <=> b THEN 2 ELSE 3 END."""
     subject, *rest = [bind(argument) for argument in node.expressions]
     if len(rest) < 2:
-        raise SqlError("decode takes at least 3 arguments", place=source.node(node))
+        raise SqlError("decode takes at least 3 arguments", location=source.node(node))
     # Spark's default is a NULL of type STRING.
     otherwise: Expr = rest.pop() if len(rest) % 2 else Const(None, STRING, subject.at)
     target = common(source, [*rest[1::2], otherwise])
@@ -225,7 +225,7 @@ def _negative(source: Source, node: exp.Expression, bind: Bind) -> Expr:
 def _positive(source: Source, node: exp.Expression, bind: Bind) -> Expr:
     (value,) = _exactly(source, node, bind, 1)
     if value.type is not None and value.type.kind not in NUMERIC:
-        raise TypeMismatch(f"positive requires a number, got {type_name(value)}", place=source.place(value.at))
+        raise TypeMismatch(f"positive requires a number, got {type_name(value)}", location=source.location(value.at))
     return value
 
 
@@ -248,7 +248,9 @@ def _bits(source: Source, node: exp.Expression, bind: Bind) -> Expr:
     args = [bind(argument) for argument in nodes]
     for arg in args:
         if arg.type is not None and arg.type.kind not in INTEGRAL:
-            raise TypeMismatch(f"bitwise operators require integers, got {type_name(arg)}", place=source.place(arg.at))
+            raise TypeMismatch(
+                f"bitwise operators require integers, got {type_name(arg)}", location=source.location(arg.at)
+            )
     target = common(source, args) or INT
     sides = tuple(coerce(source, arg, target) for arg in args)
     return fold(source, Call(node.key, sides, target, offset_of(node), extra=_BITS[type(node)]))
@@ -262,7 +264,7 @@ def _pmod(source: Source, node: exp.Expression, bind: Bind) -> Expr:
     if target is None:
         return rest
     if target.kind is Kind.DECIMAL:
-        raise Unsupported("pmod of DECIMAL is not supported", hint="use %", place=source.node(node))
+        raise Unsupported("pmod of DECIMAL is not supported", hint="use %", location=source.node(node))
     divisor = coerce(source, right, target)
     if target.kind in INTEGRAL:
         # Java's sum wraps around in 32 or 64 bits.
@@ -290,7 +292,7 @@ def _try(source: Source, node: exp.Expression, bind: Bind) -> Expr:
         raise Unsupported(
             f"{name} requires integers, FLOAT or DOUBLE",
             hint="use CAST(… AS DOUBLE)",
-            place=source.node(node),
+            location=source.node(node),
         )
     target = DOUBLE if op == "/" else common(source, args)
     assert target is not None

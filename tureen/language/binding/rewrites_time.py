@@ -26,25 +26,25 @@ def read_by_pattern(source: Source, node: exp.Expression, value: Expr, target: T
         raise TypeMismatch(
             f"a pattern requires a STRING, got {a_type(value)}",
             hint="write CAST(… AS STRING)",
-            place=source.place(value.at),
+            location=source.location(value.at),
         )
     pattern = _constant_text(source, node, "the pattern", "such as 'yyyy-MM-dd'")
     try:
         sql = parse_sql(pattern, dated=target == DATE)
     except UnsupportedCall as error:
-        raise Unsupported(str(error), hint=error.hint, place=source.node(node)) from None
+        raise Unsupported(str(error), hint=error.hint, location=source.node(node)) from None
     return fold(source, Call("read time", (value,), target, offset_of(node), extra=sql))
 
 
 def shift_by_zone(source: Source, node: exp.Expression, value: Expr) -> Expr:
     """from_utc_timestamp(x, zone) and to_utc_timestamp(x, zone)."""
     if source.raw(node) is None:
-        raise Unsupported("AT TIME ZONE is not supported", hint="use from_utc_timestamp", place=source.node(node))
+        raise Unsupported("AT TIME ZONE is not supported", hint="use from_utc_timestamp", location=source.node(node))
     zone = _constant_text(source, node, "the time zone", "such as 'Europe/Berlin'")
     try:
         sql = from_utc_sql(zone) if isinstance(node, exp.AtTimeZone) else to_utc_sql(zone)
     except UnsupportedCall as error:
-        raise Unsupported(str(error), hint=error.hint, place=source.node(node)) from None
+        raise Unsupported(str(error), hint=error.hint, location=source.node(node)) from None
     timestamp = coerce(source, value, TIMESTAMP)
     return fold(source, Call("zone", (timestamp,), TIMESTAMP, offset_of(node), extra=sql))
 
@@ -53,6 +53,6 @@ def _constant_text(source: Source, node: exp.Expression, parameter: str, example
     text = argument_text(source, node, 1)
     if text is None:
         raise Unsupported(
-            f"{parameter} must be a constant", hint=f"write a literal, {example}", place=source.node(node)
+            f"{parameter} must be a constant", hint=f"write a literal, {example}", location=source.node(node)
         )
     return text

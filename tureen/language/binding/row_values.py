@@ -79,18 +79,18 @@ def _fields(source: Source, left: exp.Expression, right: exp.Expression) -> list
         raise SqlError(
             "a row can only be compared with another row",
             hint="such as (a, b) < (1, 2)",
-            place=source.node(second if isinstance(first, exp.Tuple) else first),
+            location=source.node(second if isinstance(first, exp.Tuple) else first),
         )
     if len(first.expressions) > MOST_FIELDS:
         raise Unsupported(
-            f"a row can have at most {MOST_FIELDS} values", hint="leave some out", place=source.node(first)
+            f"a row can have at most {MOST_FIELDS} values", hint="leave some out", location=source.node(first)
         )
     if len(first.expressions) != len(second.expressions) or not first.expressions:
         sizes = f"{len(first.expressions)} and {len(second.expressions)}"
         raise SqlError(
             f"rows of {sizes} values cannot be compared",
             hint="both rows must have the same number of values",
-            place=source.node(second),
+            location=source.node(second),
         )
     return list(zip(first.expressions, second.expressions, strict=True))
 

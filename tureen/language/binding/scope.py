@@ -76,30 +76,31 @@ class Scope:
 
     def column(self, node: exp.Column) -> Expr:
         """What a name means."""
-        place = self.source.node(node)
-        known = self.known.get(f"{node.table}.{node.name}".lstrip(".").lower())
-        if known is not None:
-            return known
+        location = self.source.node(node)
+        found = self.known.get(f"{node.table}.{node.name}".lstrip(".").lower())
+        if found is not None:
+            return found
         if not node.table and node.name.lower() in self.ambiguous:
             raise SqlError(
                 f"'{node.name}' is a column and a name of the select list",
-                hint=f"write {self.visible[0].names[0]}.{node.name}, or give the item another name",
-                place=place,
+                hint=f"write {self.names[0]}.{node.name}, or give the item another name",
+                location=location,
             )
         if node.args.get("db") or node.args.get("catalog"):
-            raise UnknownColumn(f"'{node.sql('spark')}' has too many parts", place=place)
+            raise UnknownColumn(f"'{node.sql('spark')}' has too many parts", location=location)
         if isinstance(node.this, exp.Star):
-            raise SqlError("* cannot stand here", hint="name a column", place=place)
-        matches = [
-            relation.ref(column, offset_of(node))
-            for relation in self.relations_of(node)
-            if (column := relation.schema.find(node.name)) is not None
-        ]
-        if len(matches) == 1:
-            return matches[0]
-        if not matches and node.name.lower() == "now" and not (node.table or node.this.quoted):
+            raise SqlError("* cannot stand here", hint="name a column", location=location)
+        self.check_table(node)
+        column = self.schema.find(node.name)
+        if column is None and node.name.lower() == "now" and not (node.table or node.this.quoted):
             return now(offset_of(node))
-        raise self._ambiguous_column(node) if matches else self._unknown_column(node)
+        if column is None:
+            raise UnknownColumn(
+                f"no column '{node.name}'",
+                hint=nearest(node.name, self.schema.names) or f"columns are {', '.join(self.schema.names)}",
+                location=location,
+            )
+        return Ref(column, offset_of(node))
 
     def relations_of(self, node: exp.Column) -> tuple[Relation, ...]:
         """The relations that a column may belong to, by the name before its dot."""
@@ -110,8 +111,8 @@ class Scope:
             names = [name for relation in self.visible for name in relation.names]
             raise UnknownColumn(
                 f"'{node.table}' is not the stream of this query",
-                hint=nearest(node.table, names) or f"write {names[0]}.{node.name}",
-                place=self.source.node(node),
+                hint=nearest(node.table, self.names) or f"write {self.names[0]}.{node.name}",
+                location=self.source.node(node),
             )
         return named
 

@@ -33,41 +33,41 @@ def check_select(source: Source, select: exp.Select, tokens: list[Token]) -> Non
         mark = next((one.start for one in tokens if one.text.upper().split()[0:1] == [word]), None)
         if mark is None:
             mark = offset_of(first if isinstance(first, exp.Expression) else select)
-        raise Unsupported(f"{what} is not supported yet", hint=instead, place=source.place(mark))
+        raise Unsupported(f"{what} is not supported yet", hint=instead, location=source.location(mark))
     if not select.expressions:
-        raise SqlError("the select list is empty", hint="write * or column names", place=source.place(0))
+        raise SqlError("the select list is empty", hint="write * or column names", location=source.location(0))
     distinct = select.args.get("distinct")
     if distinct is not None and distinct.args.get("on"):
         raise Unsupported(
-            "DISTINCT ON is not supported", hint="use GROUP BY with first(…)", place=source.node(distinct)
+            "DISTINCT ON is not supported", hint="use GROUP BY with first(…)", location=source.node(distinct)
         )
     order = select.args.get("order")
     if order is not None and any(isinstance(one.this, exp.Var) for one in order.expressions):
         # The word has no place of its own in the tree.
-        last = max(place for place, one in enumerate(tokens) if one.token_type is TokenType.ORDER_BY)
+        last = max(location for location, one in enumerate(tokens) if one.token_type is TokenType.ORDER_BY)
         every = next(one for one in tokens[last:] if one.text.upper() == "ALL")
-        raise Unsupported("ORDER BY ALL is not supported", hint="name the columns", place=source.token(every))
+        raise Unsupported("ORDER BY ALL is not supported", hint="name the columns", location=source.token(every))
 
 
 def stream_of(source: Source, select: exp.Select) -> tuple[exp.Table, tuple[str, ...]]:
     """The stream after FROM, and the names that may stand before a column's dot."""
     clause = select.args.get("from_")
     if clause is None:
-        raise SqlError("the query names no stream", hint="write FROM and a stream", place=source.node(select))
+        raise SqlError("the query names no stream", hint="write FROM and a stream", location=source.node(select))
     table = clause.this
     if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
         raise Unsupported(
             "FROM takes one stream by its name, and nothing else yet",
             hint="write SELECT … FROM stream",
-            place=source.node(table),
+            location=source.node(table),
         )
     if table.args.get("db"):
-        raise Unsupported("a stream's name has one part", hint=f"write {table.name}", place=source.node(table))
+        raise Unsupported("a stream's name has one part", hint=f"write {table.name}", location=source.node(table))
     for key, value in table.args.items():
         if value and key not in _TABLE_TAKEN:
             what, instead = _CLAUSES.get(key, (key.strip("_").upper(), "leave it out"))
-            raise Unsupported(f"{what} is not supported yet", hint=instead, place=source.node(table))
+            raise Unsupported(f"{what} is not supported yet", hint=instead, location=source.node(table))
     alias = table.args.get("alias")
     if alias is not None and alias.args.get("columns"):
-        raise Unsupported("new names for columns are given in SELECT", place=source.node(table))
+        raise Unsupported("new names for columns are given in SELECT", location=source.node(table))
     return table, (table.alias or table.name,)

@@ -34,7 +34,7 @@ def step_of(scope: Scope, node: exp.Expression) -> Steps:
         raise SqlError(
             f"{name.upper()} requires the time column and the lengths of the steps",
             hint=f"write {_FORMS[name]}",
-            place=scope.source.node(node),
+            location=scope.source.node(node),
         )
     _check_time(scope, args[0], name)
     lengths = [_length(scope, arg, name) for arg in args[1:]]
@@ -48,7 +48,7 @@ def step_of(scope: Scope, node: exp.Expression) -> Steps:
 def step(source: Source, width: int, slide: int, origin: int, at: int, *, rows: bool = False) -> Steps:
     """Steps of a width, a slide apart; raises unless both are positive."""
     if width <= 0 or slide <= 0:
-        raise SqlError("a step must be longer than zero", hint="such as SLIDE 1 MINUTE", place=source.place(at))
+        raise SqlError("a step must be longer than zero", hint="such as SLIDE 1 MINUTE", location=source.location(at))
     return Steps(width, slide, origin if rows else origin % slide, rows)
 
 
@@ -62,7 +62,9 @@ def fixed_length(source: Source, duration: Duration, at: int) -> int:
     """The microseconds of a step; raises for months, which have no fixed length."""
     if duration.months:
         raise Unsupported(
-            "a step of months has no fixed length", hint="write it in DAYS, HOURS or MINUTES", place=source.place(at)
+            "a step of months has no fixed length",
+            hint="write it in DAYS, HOURS or MINUTES",
+            location=source.location(at),
         )
     return duration.micros
 
@@ -76,7 +78,7 @@ def _check_time(scope: Scope, node: exp.Expression, name: str) -> None:
             hint=f"write {_FORMS[name].replace('ts', time, 1)}"
             if time
             else "this stream has no time column; write FROM stream [TUMBLE 5 MINUTES]",
-            place=scope.source.node(node),
+            location=scope.source.node(node),
         )
 
 
@@ -88,5 +90,5 @@ def _length(scope: Scope, node: exp.Expression, name: str) -> int:
     if isinstance(node, exp.Literal) and node.is_string:
         return fixed_length(scope.source, interval_text(scope.source, node.name, None, None, at), at)
     raise SqlError(
-        "the length of a step must be an interval", hint=f"write {_FORMS[name]}", place=scope.source.node(node)
+        "the length of a step must be an interval", hint=f"write {_FORMS[name]}", location=scope.source.node(node)
     )

@@ -51,7 +51,7 @@ class Windows:
         frame = read_frame(inner, window, order)
         over = self._over(inner, node, partition, order, frame)
         if any(value.type.kind is Kind.ARRAY for value in over.over_rows):
-            raise Unsupported("an ARRAY is not allowed in a window function", place=scope.source.node(node))
+            raise Unsupported("an ARRAY is not allowed in a window function", location=scope.source.node(node))
         if over not in self.overs:
             self.overs.append(over)
         return Ref(Column(over_name(self.overs.index(over)), over.call.type), offset_of(node))
@@ -67,7 +67,7 @@ class Windows:
             raise SqlError(
                 "QUALIFY requires a window function",
                 hint="use WHERE, or HAVING for a condition on groups",
-                place=scope.source.node(clause.this),
+                location=scope.source.node(clause.this),
             )
         return condition
 
@@ -81,11 +81,13 @@ class Windows:
             raise SqlError(
                 f"window '{name.name}' does not exist",
                 hint=f"write WINDOW {name.name} AS (…) after the other clauses",
-                place=scope.source.node(node),
+                location=scope.source.node(node),
             )
         if node.args.get("partition_by") or node.args.get("order") or node.args.get("spec"):
             raise Unsupported(
-                "a named window cannot be modified", hint="write OVER and its name alone", place=scope.source.node(node)
+                "a named window cannot be modified",
+                hint="write OVER and its name alone",
+                location=scope.source.node(node),
             )
         return window
 
@@ -107,10 +109,12 @@ class Windows:
                 raise SqlError(
                     f"{name} requires ORDER BY",
                     hint=f"write {name}(…) OVER (ORDER BY …)",
-                    place=scope.source.node(node),
+                    location=scope.source.node(node),
                 )
             if name != "nth_value" and not (frame is None or (frame == _RANKED and name not in _OFFSETS)):
-                raise SqlError(f"{name} does not support a frame", hint="leave it out", place=scope.source.node(node))
+                raise SqlError(
+                    f"{name} does not support a frame", hint="leave it out", location=scope.source.node(node)
+                )
             bound = self._ranking(scope, call, name)
             return Over(bound, partition, order, _or_default(frame, order) if name == "nth_value" else None)
         return Over(self._aggregate(scope, call, name), partition, order, _or_default(frame, order))
@@ -120,7 +124,7 @@ class Windows:
             raise SqlError(
                 f"{name} is not a window function",
                 hint=f"window functions are {', '.join(sorted(RANKS))} and the aggregates",
-                place=scope.source.node(call),
+                location=scope.source.node(call),
             )
         in_filter = replace(scope, clause="FILTER")
         aggregate = bind_aggregate(
@@ -131,11 +135,11 @@ class Windows:
         )
         if aggregate.distinct:
             raise Unsupported(
-                "DISTINCT is not supported in a window function", hint="leave it out", place=scope.source.node(call)
+                "DISTINCT is not supported in a window function", hint="leave it out", location=scope.source.node(call)
             )
         if not supports_over(call):
             raise Unsupported(
-                f"{name} is not supported as a window function", hint="use GROUP BY", place=scope.source.node(call)
+                f"{name} is not supported as a window function", hint="use GROUP BY", location=scope.source.node(call)
             )
         arguments = tuple(expression_of(scope.source, argument) for argument in aggregate.arguments)
         return Aggregate(aggregate.function, arguments, aggregate.type, parameters=aggregate.parameters)
@@ -146,14 +150,16 @@ class Windows:
         while isinstance(call, WRAPPERS):
             if isinstance(call, exp.Filter | exp.WithinGroup):
                 word = "FILTER" if isinstance(call, exp.Filter) else "WITHIN GROUP"
-                raise SqlError(f"{name} does not support {word}", hint="leave it out", place=scope.source.node(call))
+                raise SqlError(f"{name} does not support {word}", hint="leave it out", location=scope.source.node(call))
             ignores_nulls = ignores_nulls or isinstance(call, exp.IgnoreNulls)
             call = call.this
         rank = RANKS[name]
         if rank.type is not None and ignores_nulls:
-            raise SqlError(f"{name} does not support IGNORE NULLS", hint="leave it out", place=scope.source.node(call))
+            raise SqlError(
+                f"{name} does not support IGNORE NULLS", hint="leave it out", location=scope.source.node(call)
+            )
         if rank.type is not None and name != "ntile" and any(call.args.values()):
-            raise SqlError(f"{name} takes no arguments", hint=f"write {name}()", place=scope.source.node(call))
+            raise SqlError(f"{name} takes no arguments", hint=f"write {name}()", location=scope.source.node(call))
         if rank.type is not None:
             bucket = () if name != "ntile" else (_constant(scope, call, call.this, name, 1, least=1),)
             return Aggregate(name, (), rank.type, parameters=bucket)
@@ -169,7 +175,7 @@ class Windows:
             raise SqlError(
                 f"{name} with offset 0 does not support IGNORE NULLS",
                 hint="leave it out",
-                place=scope.source.node(call),
+                location=scope.source.node(call),
             )
         if name in _OFFSETS and offset < 0:
             name, offset = "lead" if name == "lag" else "lag", -offset
@@ -181,9 +187,9 @@ def read_windows(scope: Scope, select: exp.Select, settle: Settle) -> Windows:
     named: dict[str, exp.Window] = {}
     for window in select.args.get("windows") or ():
         if window.args.get("alias"):
-            raise Unsupported("a window that extends another is not supported", place=scope.source.node(window))
+            raise Unsupported("a window that extends another is not supported", location=scope.source.node(window))
         if window.name.lower() in named:
-            raise SqlError(f"duplicate window '{window.name}'", place=scope.source.node(window))
+            raise SqlError(f"duplicate window '{window.name}'", location=scope.source.node(window))
         named[window.name.lower()] = window
     return Windows(settle, named)
 
@@ -197,9 +203,9 @@ def _or_default(frame: Frame | None, order: tuple[Order, ...]) -> Frame:
 
 def _check_window(scope: Scope, window: exp.Window) -> None:
     if window.args.get("first") is not None:
-        raise Unsupported("KEEP is not supported", place=scope.source.node(window))
+        raise Unsupported("KEEP is not supported", location=scope.source.node(window))
     if str(window.args.get("over") or "OVER").upper() != "OVER":
-        raise Unsupported("a window function requires OVER", place=scope.source.node(window))
+        raise Unsupported("a window function requires OVER", location=scope.source.node(window))
 
 
 def _constant(
@@ -214,5 +220,5 @@ def _constant(
         return value
     expected = "a constant INT" + ("" if least is None else f" of at least {least}")
     raise SqlError(
-        f"{name} requires {expected}", hint="such as 2", place=scope.source.node(call if node is None else node)
+        f"{name} requires {expected}", hint="such as 2", location=scope.source.node(call if node is None else node)
     )

@@ -13,11 +13,11 @@ def expression_of(source: Source, expr: Expr) -> Expression:
     """A bound tree as SQL, with its type and its columns."""
     if isinstance(expr, IntervalConst):
         raise Unsupported(
-            "an interval cannot be selected", hint="add it to a DATE or TIMESTAMP", place=source.place(expr.at)
+            "an interval cannot be selected", hint="add it to a DATE or TIMESTAMP", location=source.location(expr.at)
         )
     if expr.type is None:
         raise SqlError(
-            "an untyped NULL cannot be selected", hint="write CAST(NULL AS STRING)", place=source.place(expr.at)
+            "an untyped NULL cannot be selected", hint="write CAST(NULL AS STRING)", location=source.location(expr.at)
         )
     column = expr.column.name if isinstance(expr, Ref) else None
     return Expression(render(expr), expr.type, columns_in(expr), column)

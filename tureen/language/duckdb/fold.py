@@ -32,16 +32,16 @@ def evaluate(source: Source, call: Call) -> Const:
         with limited(cursor, "a constant"):
             row = cursor.execute(f"SELECT {render(call)}").fetchone()
     except LimitExceeded as error:
-        raise SqlError(error.message, hint=error.hint, place=source.place(call.at)) from None
+        raise SqlError(error.message, hint=error.hint, location=source.location(call.at)) from None
     except duckdb.Error as error:
         reason = str(error).splitlines()[0].partition(": ")[2]
         raise SqlError(
-            "a constant expression cannot be evaluated", detail=reason or None, place=source.place(call.at)
+            "a constant expression cannot be evaluated", detail=reason or None, location=source.location(call.at)
         ) from None
     assert row is not None
     if isinstance(row[0], str) and call.type.kind is not Kind.STRING:
         # DuckDB returns times that Python cannot represent as strings.
-        raise SqlError("the time is beyond the years 1 to 9999", place=source.place(call.at))
+        raise SqlError("the time is beyond the years 1 to 9999", location=source.location(call.at))
     return Const(None if row[0] is None else _key(row[0], call), call.type, call.at)
 
 

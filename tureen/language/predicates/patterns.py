@@ -24,7 +24,7 @@ def read_pattern(source: Source, pattern: str, escape: str, at: int) -> str:
                 raise SqlError(
                     f"the escape '{escape}' in the pattern must be followed by '%', '_' or '{escape}'",
                     hint=f"write {escape * 2} for the character itself",
-                    place=source.place(at),
+                    location=source.location(at),
                 )
             out.append(f"\\{character}" if character in "%_\\" else character)
         elif character == "\\":

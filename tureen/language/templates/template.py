@@ -12,8 +12,11 @@ from sqlglot.tokens import TokenType
 from tureen.errors import SqlError
 from tureen.language.binding.scope import PARAMETERS
 from tureen.language.source import Source
-from tureen.language.text.split import Clauses, clauses_of, tokenize
-from tureen.schema import Schema
+from tureen.language.text.split import ClauseSpans, clauses_of, tokenize
+from tureen.schema import Column, Schema
+
+PARAMETER = "_p_"
+"""What columns of parameters begin with, so that they are told from the stream's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ def read_template(text: str) -> TemplateText:
                 raise SqlError(
                     "a parameter cannot stand here",
                     hint="parameters are values in the select list, in WHERE and in HAVING",
-                    place=source.token(token),
+                    location=source.token(token),
                 )
             only_where &= _within(clauses.where, token.start)
             pieces.append(text[end : token.start])
@@ -69,8 +72,8 @@ def read_template(text: str) -> TemplateText:
     return TemplateText((*pieces, text[end:]), tuple(names), only_where)
 
 
-def _takes_values(clauses: Clauses, offset: int) -> bool:
-    return any(_within(clause, offset) for clause in (clauses.items, clauses.where, clauses.having))
+def _takes_values(clauses: ClauseSpans, offset: int) -> bool:
+    return any(_within(one, offset) for one in (clauses.items, clauses.where, clauses.having))
 
 
 def _within(clause: tuple[int, int], offset: int) -> bool:

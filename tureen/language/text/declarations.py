@@ -26,9 +26,9 @@ def read_columns(words: Words) -> tuple[Column, ...]:
         raise words.syntax_error("the columns in parentheses", _COLUMNS)
     columns: list[Column] = []
     while True:
-        location, name = words.place(), words.name("column")
+        location, name = words.location(), words.name("column")
         if any(column.name.lower() == name.lower() for column in columns):
-            raise InvalidSchema(f"duplicate column '{name}'", place=location)
+            raise InvalidSchema(f"duplicate column '{name}'", location=location)
         words.accept(":")
         columns.append(Column(name, _type(words, name)))
         if words.accept(")"):
@@ -38,7 +38,7 @@ def read_columns(words: Words) -> tuple[Column, ...]:
 
 
 def _type(words: Words, column: str) -> Type:
-    location, token = words.place(), words.peek()
+    location, token = words.location(), words.peek()
     if token is None or not token.text.isidentifier():
         raise words.syntax_error(f"the type of column '{column}'", "such as STRING, INT, DOUBLE or TIMESTAMP")
     text = words.take().text
@@ -50,12 +50,12 @@ def _type(words: Words, column: str) -> Type:
     try:
         return Type.parse(text)
     except InvalidSchema as error:
-        raise InvalidSchema(error.message, detail=error.detail, hint=error.hint, place=location) from None
+        raise InvalidSchema(error.message, detail=error.detail, hint=error.hint, location=location) from None
 
 
 def read_retention(words: Words, until: tuple[str, ...]) -> str:
     """Read the duration before the next clause: its text, or the value of a string literal."""
-    location, tokens = words.place(), list[Token]()
+    location, tokens = words.location(), list[Token]()
     while words.peek() is not None and words.word() not in until:
         tokens.append(words.take())
     if not tokens:
@@ -65,7 +65,7 @@ def read_retention(words: Words, until: tuple[str, ...]) -> str:
     try:
         parse_duration(text)
     except SqlError as error:
-        raise SqlError(error.message, detail=error.detail, hint=error.hint, place=location) from None
+        raise SqlError(error.message, detail=error.detail, hint=error.hint, location=location) from None
     return text
 
 
@@ -75,10 +75,10 @@ def read_options(words: Words) -> Options:
         raise words.syntax_error("options in parentheses", _OPTIONS)
     options: dict[str, str] = {}
     while not (not options and words.accept(")")):
-        location = words.place()
+        location = words.location()
         key, value = _option(words)
         if key.lower() in (other.lower() for other in options):
-            raise SqlError(f"duplicate option '{key}'", place=location)
+            raise SqlError(f"duplicate option '{key}'", location=location)
         options[key] = value
         if words.accept(")"):
             break
@@ -120,6 +120,6 @@ def _pair(words: Words, token: Token) -> tuple[str, str]:
     pieces = Spark().tokenize(raw)
     gaps = [after.start for before, after in pairwise(pieces) if after.start > before.end + 1]
     if len(gaps) != 1:
-        raise SqlError(f"option '{token.text}' has no value", hint=_OPTIONS, place=words.source.token(token))
+        raise SqlError(f"option '{token.text}' has no value", hint=_OPTIONS, location=words.source.token(token))
     key, value = (tokenize(Source(piece))[0].text for piece in (raw[: gaps[0]], raw[gaps[0] :]))
     return key, value

@@ -34,7 +34,7 @@ _original_limit = 0
 
 
 @contextmanager
-def room() -> Iterator[None]:
+def parser_stack() -> Iterator[None]:
     """Raise Python's recursion limit, relative to the current depth, by what parsing a query may need.
 
     The limit is global to the process: the last of concurrent readers restores it.
@@ -65,7 +65,7 @@ def check_operators(source: Source, tree: exp.Expression) -> None:
     while todo:
         node, depth = todo.pop()
         if depth > MAX_OPERATORS:
-            raise too_deep(f"at most {MAX_OPERATORS} operators within each other", source, node)
+            raise too_deep(f"at most {MAX_OPERATORS} nested operators", source, node)
         for child in node.iter_expressions():
             chained = isinstance(child, exp.Connector) and type(child) is type(node)
             counts = isinstance(child, _OPERATORS) and not isinstance(child, exp.Paren) and not chained
@@ -74,4 +74,4 @@ def check_operators(source: Source, tree: exp.Expression) -> None:
 
 def too_deep(limit: str, source: Source, node: exp.Expression | None = None) -> SqlError:
     """The error for a query that exceeds a nesting limit."""
-    return SqlError("the query is nested too deeply", hint=limit, place=None if node is None else source.node(node))
+    return SqlError("the query is nested too deeply", hint=limit, location=None if node is None else source.node(node))

@@ -80,7 +80,7 @@ _ENDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class QueryParts:
     """A query's tokens by part; absent parts are None."""
 
     select: list[Token]
@@ -109,12 +109,12 @@ def _tokens(text: str) -> list[Token]:
         text.encode()
         tokens = tokenize_with_lists(text, Spark().tokenize)
     except UnicodeEncodeError as error:
-        raise SqlError("the text contains an unpaired surrogate", place=source.place(error.start)) from None
+        raise SqlError("the text contains an unpaired surrogate", location=source.location(error.start)) from None
     except SqlglotError:
         raise SqlError(
             "the text cannot be read",
             hint="look for a string, a comment or a backtick that is not closed",
-            place=source.place(len(source.text)),
+            location=source.location(len(source.text)),
         ) from None
     return _with_strings(source, tokens)
 
@@ -140,7 +140,7 @@ def _with_strings(source: Source, tokens: list[Token]) -> list[Token]:
     return merged
 
 
-def split(source: Source, tokens: list[Token]) -> Parts:
+def split(source: Source, tokens: list[Token]) -> QueryParts:
     """Find the windows of a query: in brackets after its streams, and BEGIN … END at its top level."""
     tokens = _without_semicolon(source, tokens)
     _check_start(source, tokens)
@@ -149,13 +149,13 @@ def split(source: Source, tokens: list[Token]) -> Parts:
     partial, rest = _cut_partial(source, rest)
     marks = _window_words(source, rest)
     if not marks:
-        return Parts(rest, brackets, partial, None, None)
+        return QueryParts(rest, brackets, partial, None, None)
     begin, end = _bounds(source, rest, marks)
-    return Parts(rest[: marks[0]], brackets, partial, begin, end)
+    return QueryParts(rest[: marks[0]], brackets, partial, begin, end)
 
 
 @dataclass(frozen=True, slots=True)
-class Clauses:
+class ClauseSpans:
     """Start and end offsets of a query's clauses; the end of the text for a clause that is absent."""
 
     items: tuple[int, int]
@@ -164,7 +164,7 @@ class Clauses:
     having: tuple[int, int]
 
 
-def clauses_of(source: Source, tokens: list[Token]) -> Clauses:
+def clauses_of(source: Source, tokens: list[Token]) -> ClauseSpans:
     """Find the top-level clauses of a query that contain values."""
     end = len(source.text)
     marks = set(_window_words(source, tokens))
@@ -184,7 +184,7 @@ def clauses_of(source: Source, tokens: list[Token]) -> Clauses:
     if open_at is not None:
         spans.setdefault(open_at.token_type, (int(open_at.start), end))
     kinds = TokenType.SELECT, TokenType.WHERE, TokenType.HAVING
-    return Clauses(*(spans.get(kind, (end, end)) for kind in kinds))
+    return ClauseSpans(*(spans.get(kind, (end, end)) for kind in kinds))
 
 
 def where_of(source: Source, tokens: list[Token]) -> tuple[int, int]:
@@ -196,7 +196,7 @@ def _without_semicolon(source: Source, tokens: list[Token]) -> list[Token]:
     first = next((i for i, token in enumerate(tokens) if token.token_type is TokenType.SEMICOLON), len(tokens))
     for token in tokens[first:]:
         if token.token_type is not TokenType.SEMICOLON:
-            raise SqlError("only one statement is allowed", hint="register one query", place=source.token(token))
+            raise SqlError("only one statement is allowed", hint="register one query", location=source.token(token))
     return tokens[:first]
 
 
@@ -208,19 +208,21 @@ def _check_start(source: Source, tokens: list[Token]) -> None:
         raise Unsupported(
             "WITH is not supported yet",
             hint="write one SELECT over one stream",
-            place=source.token(first),
+            location=source.token(first),
         )
     if first.token_type is TokenType.L_PAREN:
-        raise Unsupported("a query in parentheses is not supported", hint="leave them out", place=source.token(first))
+        raise Unsupported(
+            "a query in parentheses is not supported", hint="leave them out", location=source.token(first)
+        )
     if first.token_type is not TokenType.SELECT:
-        raise SqlError(f"a query must start with SELECT, got '{first.text}'", place=source.token(first))
+        raise SqlError(f"a query must start with SELECT, got '{first.text}'", location=source.token(first))
 
 
 def _check_parameters(source: Source, tokens: list[Token]) -> None:
     for token in tokens:
         if token.token_type in (TokenType.PLACEHOLDER, TokenType.COLON, TokenType.PARAMETER):
             raise Unsupported(
-                "parameters are not supported yet", hint="write the value itself", place=source.token(token)
+                "parameters are not supported yet", hint="write the value itself", location=source.token(token)
             )
 
 
@@ -238,7 +240,7 @@ def _cut_brackets(source: Source, tokens: list[Token]) -> tuple[list[list[Token]
         if depth == 0 and in_from and kind is TokenType.L_BRACKET:
             close = next((j for j in range(i, len(tokens)) if tokens[j].token_type is TokenType.R_BRACKET), None)
             if close is None:
-                raise SqlError("the bracket is not closed", place=source.token(tokens[i]))
+                raise SqlError("the bracket is not closed", location=source.token(tokens[i]))
             brackets.append(tokens[i : close + 1])
             i = close + 1
             continue
@@ -257,7 +259,7 @@ def _cut_partial(source: Source, tokens: list[Token]) -> tuple[Token | None, lis
                 raise SqlError(
                     "EMIT PARTIAL must come after the clauses of SELECT",
                     hint="write it at the end of the query",
-                    place=source.token(token),
+                    location=source.token(token),
                 )
             return token, tokens[:i] + tokens[i + 2 :]
     return None, tokens
@@ -294,7 +296,7 @@ def _window_words(source: Source, tokens: list[Token]) -> list[int]:
             raise SqlError(
                 "the query is nested too deeply",
                 hint=f"at most {MAX_DEPTH} levels of parentheses and CASE",
-                place=source.token(token),
+                location=source.token(token),
             )
         named = _is_name(tokens, i)
         if kind is TokenType.CASE and not named | (cases > 0):
@@ -316,14 +318,14 @@ def _bounds(source: Source, tokens: list[Token], marks: list[int]) -> tuple[list
     for mark, stop in zip(marks, [*marks[1:], len(tokens)], strict=True):
         word = tokens[mark]
         if word.token_type in bounds:
-            raise SqlError(f"duplicate {word.text.upper()}", place=source.token(word))
+            raise SqlError(f"duplicate {word.text.upper()}", location=source.token(word))
         if word.token_type is TokenType.BEGIN and bounds:
-            raise SqlError("BEGIN must come before END", hint="write BEGIN t END t", place=source.token(word))
+            raise SqlError("BEGIN must come before END", hint="write BEGIN t END t", location=source.token(word))
         bounds[word.token_type] = tokens[mark + 1 : stop]
         if mark + 1 == stop:
             raise SqlError(
                 f"{word.text.upper()} needs a time",
                 hint="such as NOW, NOW - 10 MINUTES or TIMESTAMP '2026-01-01 00:00:00'",
-                place=source.token(word),
+                location=source.token(word),
             )
     return bounds.get(TokenType.BEGIN), bounds.get(TokenType.END)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from tureen.errors import InvalidSchema, Place, SqlError, TureenError
+from tureen.errors import InvalidSchema, Location, SqlError, TureenError
 from tureen.language.moments import DAY_MICROS, read_date, read_timestamp
 from tureen.language.text.declarations import Options, read_columns, read_options, read_retention
 from tureen.language.text.words import Words, did_you_mean, read_statement
@@ -29,7 +29,7 @@ class CreateStream:
     format: str | None = None
     options: Options = ()
     if_not_exists: bool = False
-    place: Place = field(default=Place(1, 1), compare=False)
+    location: Location = field(default=Location(1, 1), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class CreateTable:
     schema: Schema | None
     file: str | None = None
     if_not_exists: bool = False
-    place: Place = field(default=Place(1, 1), compare=False)
+    location: Location = field(default=Location(1, 1), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Drop:
     kind: str
     name: str
     if_exists: bool = False
-    place: Place = field(default=Place(1, 1), compare=False)
+    location: Location = field(default=Location(1, 1), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Register:
 
     sql: str
     name: str | None = None
-    place: Place = field(default=Place(1, 1), compare=False)
+    location: Location = field(default=Location(1, 1), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Invoke:
 
     query: str
     at: datetime | None = None
-    place: Place = field(default=Place(1, 1), compare=False)
+    location: Location = field(default=Location(1, 1), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Explain:
 
     query: str | None
     sql: str | None
-    place: Place = field(default=Place(1, 1), compare=False)
+    location: Location = field(default=Location(1, 1), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Describe:
 
     name: str
     kind: str | None = None
-    place: Place = field(default=Place(1, 1), compare=False)
+    location: Location = field(default=Location(1, 1), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Select:
     """`SELECT …`, answered once."""
 
     sql: str
-    place: Place = field(default=Place(1, 1), compare=False)
+    location: Location = field(default=Location(1, 1), compare=False)
 
 
 Statement = CreateStream | CreateTable | Drop | Register | Invoke | Show | Explain | Describe | Select
@@ -117,7 +117,7 @@ def parse_statement(text: str) -> Statement:
     """Parse a statement.
 
     >>> parse_statement("drop stream if exists trades;")
-    Drop(kind='STREAM', name='trades', if_exists=True, place=Place(line=1, column=23))
+    Drop(kind='STREAM', name='trades', if_exists=True, location=Location(line=1, column=23))
     """
     words = read_statement(text)
     if words.peek() is None:
@@ -138,14 +138,14 @@ def _create(words: Words) -> Statement:
         raise words.syntax_error("STREAM or TABLE", "write REGISTER QUERY name AS SELECT …")
     kind = words.one_of(("STREAM", "TABLE"), "write CREATE STREAM or CREATE TABLE")
     if_not_exists = words.accept("IF", "NOT", "EXISTS")
-    location, name = words.place(), words.name(kind.lower())
+    location, name = words.location(), words.name(kind.lower())
     return (_create_stream if kind == "STREAM" else _create_table)(words, name, if_not_exists, location)
 
 
 _CLAUSES = ("TIME", "RETAIN", "CLOCK", "FROM")
 
 
-def _create_stream(words: Words, name: str, if_not_exists: bool, location: Place) -> Statement:
+def _create_stream(words: Words, name: str, if_not_exists: bool, location: Location) -> Statement:
     columns = read_columns(words)
     time: str | None = None
     retain: str | None = None
@@ -155,11 +155,11 @@ def _create_stream(words: Words, name: str, if_not_exists: bool, location: Place
     while words.peek() is not None:
         word = words.word()
         if word in seen:
-            raise SqlError(f"duplicate {word}", place=words.place())
+            raise SqlError(f"duplicate {word}", location=words.location())
         words.one_of(_CLAUSES, "after the columns come TIME, RETAIN, CLOCK and FROM")
         seen.add(word)
         if word == "TIME":
-            time_location, time = words.place(), words.name("time column")
+            time_location, time = words.location(), words.name("time column")
         elif word == "RETAIN":
             retain = read_retention(words, _CLAUSES)
         elif word == "CLOCK":
@@ -171,30 +171,32 @@ def _create_stream(words: Words, name: str, if_not_exists: bool, location: Place
     return CreateStream(name, schema, retain, clock, source, options, if_not_exists, location)
 
 
-def _create_table(words: Words, name: str, if_not_exists: bool, location: Place) -> Statement:
-    columns_location = words.place()
+def _create_table(words: Words, name: str, if_not_exists: bool, location: Location) -> Statement:
+    columns_location = words.location()
     columns = read_columns(words) if words.word() != "FROM" else None
     schema = None if columns is None else _checked(Schema(columns), columns_location)
     file = None
     if words.peek() is not None:
         if words.word() in ("TIME", "RETAIN", "CLOCK"):
-            raise SqlError(f"{words.word()} is not allowed for a table", hint="use CREATE STREAM", place=words.place())
+            raise SqlError(
+                f"{words.word()} is not allowed for a table", hint="use CREATE STREAM", location=words.location()
+            )
         words.expect("FROM", "after the columns may come FROM 'file.csv'")
         file = words.string("a file in quotes", "as in FROM 'companies.csv' or FROM 'companies.parquet'")
     return CreateTable(name, schema, file, if_not_exists, location)
 
 
-def _checked(schema: Schema, location: Place) -> Schema:
+def _checked(schema: Schema, location: Location) -> Schema:
     try:
         return schema.checked()
     except InvalidSchema as error:
-        raise InvalidSchema(error.message, detail=error.detail, hint=error.hint, place=location) from None
+        raise InvalidSchema(error.message, detail=error.detail, hint=error.hint, location=location) from None
 
 
 def _drop(words: Words) -> Statement:
     kind = words.one_of(KINDS, "write DROP STREAM, DROP TABLE or DROP QUERY")
     if_exists = words.accept("IF", "EXISTS")
-    location = words.place()
+    location = words.location()
     name = words.handle() if kind == "QUERY" else words.name(kind.lower())
     return Drop(kind, name, if_exists, location)
 
@@ -211,7 +213,7 @@ def _register(words: Words) -> Statement:
 
 
 def _invoke(words: Words) -> Statement:
-    location = words.place()
+    location = words.location()
     query = words.handle()
     return Invoke(query, _moment(words) if words.accept("AT") else None, location)
 
@@ -219,12 +221,12 @@ def _invoke(words: Words) -> Statement:
 def _moment(words: Words) -> datetime:
     kind = words.one_of(("TIMESTAMP", "DATE")) if words.word() in ("TIMESTAMP", "DATE") else "TIMESTAMP"
     hint = "such as TIMESTAMP '2026-01-01 00:00:00', from year 1 to 9999"
-    location = words.place()
+    location = words.location()
     text = words.string("a time", hint)
     days = read_date(text) if kind == "DATE" else None
     micros = read_timestamp(text) if kind == "TIMESTAMP" else None if days is None else days * DAY_MICROS
     if micros is None:
-        raise SqlError(f"'{text}' is not a {kind}", hint=hint, place=location)
+        raise SqlError(f"'{text}' is not a {kind}", hint=hint, location=location)
     return from_micros(micros)
 
 
@@ -236,13 +238,13 @@ def _explain(words: Words) -> Statement:
     if words.word() in _SELECT:
         sql, location = words.rest()
         return Explain(None, sql, location)
-    location = words.place()
+    location = words.location()
     return Explain(words.handle(), None, location)
 
 
 def _describe(words: Words) -> Statement:
     kind = words.take().text.upper() if words.word() in DESCRIBED and words.peek(1) is not None else None
-    location = words.place()
+    location = words.location()
     return Describe(words.handle(), kind, location)
 
 
@@ -276,12 +278,12 @@ def _unknown(words: Words) -> SqlError:
     return SqlError(
         f"unknown statement {words.shown()}",
         hint=hint or f"statements begin with {', '.join([*_READ, 'SELECT'])}",
-        place=words.place(),
+        location=words.location(),
     )
 
 
-def placed(error: TureenError, start: Place) -> None:
+def relocate(error: TureenError, start: Location) -> None:
     """Move an error's location from a query to the surrounding text, in which the query starts at `start`."""
-    if error.place is not None:
-        line, column = error.place.line, error.place.column
-        error.place = Place(line + start.line - 1, column + start.column - 1 if line == 1 else column)
+    if error.location is not None:
+        line, column = error.location.line, error.location.column
+        error.location = Location(line + start.line - 1, column + start.column - 1 if line == 1 else column)

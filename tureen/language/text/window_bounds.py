@@ -8,13 +8,13 @@ from tureen.errors import SqlError, TureenError
 from tureen.language.durations import Duration, DurationReader, checked
 from tureen.language.moments import DAY_MICROS, read_date, read_timestamp
 from tureen.language.source import Source
-from tureen.language.text.split import Parts, tokenize
+from tureen.language.text.split import QueryParts, tokenize
 from tureen.window import At, Bound, Now, RowsBack, Window
 
 _EXAMPLES = "such as NOW, NOW - 10 MINUTES, NOW - 100 ROWS or TIMESTAMP '2026-01-01 00:00:00'"
 
 
-def read_window(source: Source, parts: Parts) -> Window:
+def read_window(source: Source, parts: QueryParts) -> Window:
     """The window of a query's BEGIN and END."""
     begin = _bound(source, parts.begin) if parts.begin else None
     end = _bound(source, parts.end) if parts.end else None
@@ -23,11 +23,11 @@ def read_window(source: Source, parts: Parts) -> Window:
         raise SqlError(
             "the window is always empty: BEGIN is after END",
             hint="exchange them",
-            place=source.token(parts.begin[0]),
+            location=source.token(parts.begin[0]),
         )
     if isinstance(begin, RowsBack) and begin.rows == 0:
         assert parts.begin
-        raise SqlError("the window must hold at least one row", place=source.token(parts.begin[0]))
+        raise SqlError("the window must hold at least one row", location=source.token(parts.begin[0]))
     return Window(begin, end)
 
 
@@ -62,7 +62,7 @@ def read_rows(reader: DurationReader, least: int) -> int:
     if number is None or not number.isdigit() or int(number) < least:
         raise SqlError(
             f"the number of rows must be an integer of at least {least}",
-            place=reader.source.token(token) if token else reader.source.place(len(reader.source.text)),
+            location=reader.source.token(token) if token else reader.source.location(len(reader.source.text)),
         )
     return int(number)
 
@@ -82,7 +82,7 @@ def _bound(source: Source, tokens: list[Token]) -> Bound:
     rest = reader.peek()
     if rest is not None:
         raise SqlError(
-            f"'{rest.text}' is not expected here", hint="BEGIN … END … must come last", place=source.token(rest)
+            f"'{rest.text}' is not expected here", hint="BEGIN … END … must come last", location=source.token(rest)
         )
     return bound
 
@@ -116,10 +116,12 @@ def _rows_back(reader: DurationReader, sign: str, before: Duration, token: Token
     rows = read_rows(reader, least=0)
     reader.take()
     if sign == "+":
-        raise SqlError("rows are counted back from NOW", hint="write NOW - 100 ROWS", place=reader.source.token(token))
+        raise SqlError(
+            "rows are counted back from NOW", hint="write NOW - 100 ROWS", location=reader.source.token(token)
+        )
     if before != Duration():
         raise SqlError(
-            "rows are counted back from NOW itself", hint="write NOW - 100 ROWS", place=reader.source.token(token)
+            "rows are counted back from NOW itself", hint="write NOW - 100 ROWS", location=reader.source.token(token)
         )
     return RowsBack(rows)
 
@@ -132,10 +134,10 @@ def read_constant(reader: DurationReader) -> At:
     if first.token_type is not TokenType.STRING:
         following = reader.peek()
         if kind not in ("TIMESTAMP", "DATE", "TIMESTAMP_LTZ") or following is None:
-            raise SqlError(f"'{first.text}' is not a time", hint=_EXAMPLES, place=source.token(first))
+            raise SqlError(f"'{first.text}' is not a time", hint=_EXAMPLES, location=source.token(first))
         token = reader.take()
     if token.token_type is not TokenType.STRING:
-        raise SqlError(f"'{token.text}' is not a time", hint=_EXAMPLES, place=source.token(token))
+        raise SqlError(f"'{token.text}' is not a time", hint=_EXAMPLES, location=source.token(token))
     text = token.text
     micros = read_timestamp(text)
     if kind == "DATE":
@@ -145,7 +147,7 @@ def read_constant(reader: DurationReader) -> At:
         raise SqlError(
             f"'{text}' is not a {'DATE' if kind == 'DATE' else 'TIMESTAMP'}",
             hint="such as '2026-01-01 00:00:00' or '2026-01-01T00:00:00Z', from year 1 to 9999",
-            place=source.token(token),
+            location=source.token(token),
         )
     return At(micros)
 

@@ -11,8 +11,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType
 
-from tureen.errors import Place, SqlError
-from tureen.handle import PATTERN
+from tureen.errors import Location, SqlError
 from tureen.language.durations import DurationReader
 from tureen.language.source import Source
 from tureen.language.text.split import tokenize
@@ -28,19 +27,19 @@ def read_statement(text: str) -> Words:
     first = next((i for i, token in enumerate(tokens) if token.token_type is TokenType.SEMICOLON), len(tokens))
     for token in tokens[first:]:
         if token.token_type is not TokenType.SEMICOLON:
-            raise SqlError("only one statement is allowed", hint="run them one at a time", place=source.token(token))
+            raise SqlError("only one statement is allowed", hint="run them one at a time", location=source.token(token))
     return Words(source, tokens[:first])
 
 
 class Words(DurationReader):
     """Reads the parts of a statement; raises errors that name what was expected."""
 
-    def place(self) -> Place:
+    def location(self) -> Location:
         """The location of the next token, or of the end of the text."""
         token = self.peek()
         if token is not None:
             return self.source.token(token)
-        return self.source.place(self.tokens[-1].end + 1 if self.tokens else len(self.source.text))
+        return self.source.location(self.tokens[-1].end + 1 if self.tokens else len(self.source.text))
 
     def shown(self) -> str:
         """The next token as error messages quote it."""
@@ -49,7 +48,7 @@ class Words(DurationReader):
 
     def syntax_error(self, expected: str, hint: str | None = None) -> SqlError:
         """The error that something else was expected here."""
-        return SqlError(f"expected {expected}, got {self.shown()}", hint=hint, place=self.place())
+        return SqlError(f"expected {expected}, got {self.shown()}", hint=hint, location=self.location())
 
     def accept(self, *words: str) -> bool:
         """Consume these words if they come next; whether they did."""
@@ -77,7 +76,7 @@ class Words(DurationReader):
         name = self.part(kind)
         if self.accept("."):
             raise SqlError(
-                f"the name of a {kind} must have one part", hint="quote it with backticks", place=self.place()
+                f"the name of a {kind} must have one part", hint="quote it with backticks", location=self.location()
             )
         return name
 
@@ -108,9 +107,9 @@ class Words(DurationReader):
             raise self.syntax_error(expected, hint)
         return self.take().text
 
-    def rest(self) -> tuple[str, Place]:
+    def rest(self) -> tuple[str, Location]:
         """Read the rest of the text, and its location."""
-        location, first = self.place(), self.take()
+        location, first = self.location(), self.take()
         self.next = len(self.tokens)
         return self.source.text[first.start : self.tokens[-1].end + 1], location
 
@@ -118,7 +117,7 @@ class Words(DurationReader):
         """Raise unless the statement ends here."""
         if self.peek() is not None:
             raise SqlError(
-                f"{self.shown()} is not expected here", hint="the statement ends before it", place=self.place()
+                f"{self.shown()} is not expected here", hint="the statement ends before it", location=self.location()
             )
 
     @staticmethod
@@ -126,13 +125,13 @@ class Words(DurationReader):
         return token.token_type not in (TokenType.STRING, TokenType.NUMBER) and _PLAIN.fullmatch(raw) is not None
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+def did_you_mean(word: str, choices: Iterable[str]) -> str | None:
     """The hint for a misspelt keyword.
 
     >>> did_you_mean("STREEM", ["STREAM", "TABLE"])
     'did you mean STREAM?'
     """
-    matches = difflib.get_close_matches(word.upper(), list(known), n=1, cutoff=0.6)
+    matches = difflib.get_close_matches(word.upper(), list(choices), n=1, cutoff=0.6)
     return f"did you mean {matches[0]}?" if matches else None
 
 
