@@ -20,7 +20,7 @@ from tureen.language.functions.signatures import Function, Param, UnsupportedCal
 from tureen.language.functions.text import TEXT
 from tureen.language.functions.time import FIELDS, TIMES
 from tureen.language.source import Source, offset_of
-from tureen.language.text.written import argument_text
+from tureen.language.text.argument_text import argument_text
 from tureen.language.tree import STRING, Call, Const, Expr
 from tureen.schema import Kind
 

@@ -19,7 +19,7 @@ ASCENDING = Direction(descending=False, nulls_first=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Ordered:
+class OrderedOperands:
     """The operands of an aggregate: its values, the ORDER BY expressions, and whether it is DISTINCT."""
 
     values: list[exp.Expression]
@@ -30,7 +30,7 @@ class Ordered:
 
 def operands_of(
     scope: Scope, name: str, ordering: Ordering, call: exp.Expression, within: exp.Expression | None
-) -> Ordered:
+) -> OrderedOperands:
     """The operands of an aggregate that orders its rows."""
     if ordering is Ordering.WITHIN_GROUP:
         return _within_group(scope, name, call, within)
@@ -53,13 +53,15 @@ def operands_of(
     directions = tuple(map(_direction, items))
     # With DISTINCT, values are ordered by themselves.
     return (
-        Ordered(values, [], directions or (ASCENDING,), True) if distinct else Ordered(values, keys, directions, False)
+        OrderedOperands(values, [], directions or (ASCENDING,), True)
+        if distinct
+        else OrderedOperands(values, keys, directions, False)
     )
 
 
-def _within_group(scope: Scope, name: str, call: exp.Expression, within: exp.Expression | None) -> Ordered:
+def _within_group(scope: Scope, name: str, call: exp.Expression, within: exp.Expression | None) -> OrderedOperands:
     if name == "mode" and within is None and call.this is not None and not call.args.get("deterministic"):
-        return Ordered([call.this], [], (ASCENDING,), False)
+        return OrderedOperands([call.this], [], (ASCENDING,), False)
     items = [] if within is None else within.expressions
     if len(items) != 1 or (name == "mode" and call.this is not None) or call.args.get("expression") is not None:
         example = "mode()" if name == "mode" else f"{name}(0.5)"
@@ -68,7 +70,7 @@ def _within_group(scope: Scope, name: str, call: exp.Expression, within: exp.Exp
             hint=f"write {example} WITHIN GROUP (ORDER BY x)",
             location=scope.source.node(call),
         )
-    return Ordered([items[0].this], [], (_direction(items[0]),), False)
+    return OrderedOperands([items[0].this], [], (_direction(items[0]),), False)
 
 
 def _direction(item: exp.Expression) -> Direction:

@@ -10,7 +10,7 @@ from tureen.language.functions.date_parsing import parse_sql
 from tureen.language.functions.signatures import UnsupportedCall
 from tureen.language.functions.zones import from_utc_sql, to_utc_sql
 from tureen.language.source import Source, offset_of
-from tureen.language.text.written import argument_text
+from tureen.language.text.argument_text import argument_text
 from tureen.language.tree import DATE, STRING, TIMESTAMP, Call, Const, Expr
 from tureen.language.types import is_time
 from tureen.schema import Type

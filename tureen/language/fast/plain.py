@@ -58,7 +58,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Plain:
+class PlainQuery:
     """A query's text before and after its WHERE clause, and the comparisons of that clause, if there is one."""
 
     head: str
@@ -66,12 +66,12 @@ class Plain:
     comparisons: tuple[Comparison, ...] = ()
 
 
-def plain_where(text: str, shape: Shape) -> Plain | None:
+def plain_where(text: str, shape: Shape) -> PlainQuery | None:
     """Read a query with a plain WHERE clause or without any; None for all others."""
     start, end = shape.where
     clause = [token for token in shape.tokens if start <= token.start < end]
     if not clause:
-        return Plain(text, "")
+        return PlainQuery(text, "")
     reader = _Reader(text, clause[1:])
     comparisons: list[Comparison] = []
     while True:
@@ -80,7 +80,7 @@ def plain_where(text: str, shape: Shape) -> Plain | None:
             return None
         comparisons += read
         if reader.at_end():
-            return Plain(text[: clause[0].end + 1], text[end:], tuple(comparisons))
+            return PlainQuery(text[: clause[0].end + 1], text[end:], tuple(comparisons))
         if reader.take(TokenType.AND) is None:
             return None
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from tureen.language.binding.passes import bind_query
 from tureen.language.binding.scope import Lookup
-from tureen.language.fast.plain import Plain, plain_where
+from tureen.language.fast.plain import PlainQuery, plain_where
 from tureen.language.predicates.comparisons import intervals_of
 from tureen.language.predicates.normal_form import clause_of
 from tureen.language.text.shapes import shape_of
@@ -86,7 +86,7 @@ class QuickBinder:
             self._remember(plain, _Frame(*looked_up[0], query))
         return query, shape.text
 
-    def _remember(self, plain: Plain, new: _Frame) -> None:
+    def _remember(self, plain: PlainQuery, new: _Frame) -> None:
         key = plain.head, plain.tail
         with self._lock:
             known = self._frames.pop(key, new)
@@ -98,7 +98,7 @@ class QuickBinder:
                 self._frames.popitem(last=False)
 
 
-def _clause(plain: Plain, schema: Schema) -> Clause | None:
+def _clause(plain: PlainQuery, schema: Schema) -> Clause | None:
     """The clause of the comparisons; None if a comparison's meaning does not follow from its column's type."""
     parts = []
     for comparison in plain.comparisons:

@@ -10,8 +10,8 @@ from sqlglot.tokens import Token, TokenType
 from tureen.errors import InvalidSchema, SqlError
 from tureen.language.source import Source
 from tureen.language.text.split import tokenize
+from tureen.language.text.statement_reader import StatementReader
 from tureen.language.text.window_bounds import parse_duration
-from tureen.language.text.words import Words
 from tureen.schema import Column, Type
 
 Options = tuple[tuple[str, str], ...]
@@ -20,32 +20,32 @@ _COLUMNS = "write the columns as in (sym STRING, price DOUBLE)"
 _OPTIONS = "write options as in OPTIONS (rowsPerSecond '5')"
 
 
-def read_columns(words: Words) -> tuple[Column, ...]:
+def read_columns(reader: StatementReader) -> tuple[Column, ...]:
     """Read the columns in parentheses."""
-    if not words.accept("("):
-        raise words.syntax_error("the columns in parentheses", _COLUMNS)
+    if not reader.accept("("):
+        raise reader.syntax_error("the columns in parentheses", _COLUMNS)
     columns: list[Column] = []
     while True:
-        location, name = words.location(), words.name("column")
+        location, name = reader.location(), reader.name("column")
         if any(column.name.lower() == name.lower() for column in columns):
             raise InvalidSchema(f"duplicate column '{name}'", location=location)
-        words.accept(":")
-        columns.append(Column(name, _type(words, name)))
-        if words.accept(")"):
+        reader.accept(":")
+        columns.append(Column(name, _type(reader, name)))
+        if reader.accept(")"):
             return tuple(columns)
-        if not words.accept(","):
-            raise words.syntax_error("a comma or a parenthesis", "a column is a name and a type")
+        if not reader.accept(","):
+            raise reader.syntax_error("a comma or a parenthesis", "a column is a name and a type")
 
 
-def _type(words: Words, column: str) -> Type:
-    location, token = words.location(), words.peek()
+def _type(reader: StatementReader, column: str) -> Type:
+    location, token = reader.location(), reader.peek()
     if token is None or not token.text.isidentifier():
-        raise words.syntax_error(f"the type of column '{column}'", "such as STRING, INT, DOUBLE or TIMESTAMP")
-    text = words.take().text
-    if words.accept("("):
+        raise reader.syntax_error(f"the type of column '{column}'", "such as STRING, INT, DOUBLE or TIMESTAMP")
+    text = reader.take().text
+    if reader.accept("("):
         text += "("
-        while not words.accept(")"):
-            text += words.take().text
+        while not reader.accept(")"):
+            text += reader.take().text
         text += ")"
     try:
         return Type.parse(text)
@@ -53,15 +53,15 @@ def _type(words: Words, column: str) -> Type:
         raise InvalidSchema(error.message, detail=error.detail, hint=error.hint, location=location) from None
 
 
-def read_retention(words: Words, until: tuple[str, ...]) -> str:
+def read_retention(reader: StatementReader, until: tuple[str, ...]) -> str:
     """Read the duration before the next clause: its text, or the value of a string literal."""
-    location, tokens = words.location(), list[Token]()
-    while words.peek() is not None and words.word() not in until:
-        tokens.append(words.take())
+    location, tokens = reader.location(), list[Token]()
+    while reader.peek() is not None and reader.word() not in until:
+        tokens.append(reader.take())
     if not tokens:
-        raise words.syntax_error("a duration", "such as RETAIN 1 DAY")
+        raise reader.syntax_error("a duration", "such as RETAIN 1 DAY")
     is_string = len(tokens) == 1 and tokens[0].token_type is TokenType.STRING
-    text = tokens[0].text if is_string else words.source.text[tokens[0].start : tokens[-1].end + 1]
+    text = tokens[0].text if is_string else reader.source.text[tokens[0].start : tokens[-1].end + 1]
     try:
         parse_duration(text)
     except SqlError as error:
@@ -69,57 +69,57 @@ def read_retention(words: Words, until: tuple[str, ...]) -> str:
     return text
 
 
-def read_options(words: Words) -> Options:
+def read_options(reader: StatementReader) -> Options:
     """Read the options in parentheses: `key 'value'` or `key = 'value'`. Spark takes all values as strings."""
-    if not words.accept("("):
-        raise words.syntax_error("options in parentheses", _OPTIONS)
+    if not reader.accept("("):
+        raise reader.syntax_error("options in parentheses", _OPTIONS)
     options: dict[str, str] = {}
-    while not (not options and words.accept(")")):
-        location = words.location()
-        key, value = _option(words)
+    while not (not options and reader.accept(")")):
+        location = reader.location()
+        key, value = _option(reader)
         if key.lower() in (other.lower() for other in options):
             raise SqlError(f"duplicate option '{key}'", location=location)
         options[key] = value
-        if words.accept(")"):
+        if reader.accept(")"):
             break
-        if not words.accept(","):
-            raise words.syntax_error("a comma or a parenthesis", _OPTIONS)
+        if not reader.accept(","):
+            raise reader.syntax_error("a comma or a parenthesis", _OPTIONS)
     return tuple(options.items())
 
 
-def _option(words: Words) -> tuple[str, str]:
-    token = words.peek()
+def _option(reader: StatementReader) -> tuple[str, str]:
+    token = reader.peek()
     if token is not None and token.token_type is TokenType.STRING:
-        words.take()
-        if words.word() in (",", ")"):
-            return _pair(words, token)
+        reader.take()
+        if reader.word() in (",", ")"):
+            return _pair(reader, token)
         key = token.text
     else:
-        key = words.part("option")
-        while words.accept("."):
-            key += "." + words.part("option")
-    words.accept("=")
-    return key, _value(words, key)
+        key = reader.part("option")
+        while reader.accept("."):
+            key += "." + reader.part("option")
+    reader.accept("=")
+    return key, _value(reader, key)
 
 
-def _value(words: Words, key: str) -> str:
-    sign = "-" if words.accept("-") else ""
-    token = words.peek()
+def _value(reader: StatementReader, key: str) -> str:
+    sign = "-" if reader.accept("-") else ""
+    token = reader.peek()
     if token is not None and not sign and token.token_type is TokenType.STRING:
-        return words.take().text
-    if token is not None and token.token_type is TokenType.NUMBER and (number := words.number()) is not None:
+        return reader.take().text
+    if token is not None and token.token_type is TokenType.NUMBER and (number := reader.number()) is not None:
         return sign + number
-    if not sign and words.word() in ("TRUE", "FALSE"):
-        return words.take().text.lower()
-    raise words.syntax_error(f"the value of option '{key}'", _OPTIONS)
+    if not sign and reader.word() in ("TRUE", "FALSE"):
+        return reader.take().text.lower()
+    raise reader.syntax_error(f"the value of option '{key}'", _OPTIONS)
 
 
-def _pair(words: Words, token: Token) -> tuple[str, str]:
+def _pair(reader: StatementReader, token: Token) -> tuple[str, str]:
     """Split `'key' 'value'`, which the tokenizer reads as one string in two parts, into key and value."""
-    raw = words.source.text[token.start : token.end + 1]
+    raw = reader.source.text[token.start : token.end + 1]
     pieces = Spark().tokenize(raw)
     gaps = [after.start for before, after in pairwise(pieces) if after.start > before.end + 1]
     if len(gaps) != 1:
-        raise SqlError(f"option '{token.text}' has no value", hint=_OPTIONS, location=words.source.token(token))
+        raise SqlError(f"option '{token.text}' has no value", hint=_OPTIONS, location=reader.source.token(token))
     key, value = (tokenize(Source(piece))[0].text for piece in (raw[: gaps[0]], raw[gaps[0] :]))
     return key, value

@@ -13,7 +13,7 @@ from datetime import datetime
 from tureen.errors import InvalidSchema, Location, SqlError, TureenError
 from tureen.language.moments import DAY_MICROS, read_date, read_timestamp
 from tureen.language.text.declarations import Options, read_columns, read_options, read_retention
-from tureen.language.text.words import Words, did_you_mean, read_statement
+from tureen.language.text.statement_reader import StatementReader, did_you_mean, read_statement
 from tureen.schema import Schema
 from tureen.window import from_micros
 
@@ -119,70 +119,72 @@ def parse_statement(text: str) -> Statement:
     >>> parse_statement("drop stream if exists trades;")
     Drop(kind='STREAM', name='trades', if_exists=True, location=Location(line=1, column=23))
     """
-    words = read_statement(text)
-    if words.peek() is None:
+    reader = read_statement(text)
+    if reader.peek() is None:
         raise SqlError("the text contains no statement", hint="such as SHOW STREAMS or SELECT … FROM a stream")
-    if words.word() in _SELECT:
-        return Select(*words.rest())
-    read = _READ.get(words.word())
+    if reader.word() in _SELECT:
+        return Select(*reader.rest())
+    read = _READ.get(reader.word())
     if read is None:
-        raise _unknown(words)
-    words.take()
-    statement = read(words)
-    words.end()
+        raise _unknown(reader)
+    reader.take()
+    statement = read(reader)
+    reader.end()
     return statement
 
 
-def _create(words: Words) -> Statement:
-    if words.word() == "QUERY":
-        raise words.syntax_error("STREAM or TABLE", "write REGISTER QUERY name AS SELECT …")
-    kind = words.one_of(("STREAM", "TABLE"), "write CREATE STREAM or CREATE TABLE")
-    if_not_exists = words.accept("IF", "NOT", "EXISTS")
-    location, name = words.location(), words.name(kind.lower())
-    return (_create_stream if kind == "STREAM" else _create_table)(words, name, if_not_exists, location)
+def _create(reader: StatementReader) -> Statement:
+    if reader.word() == "QUERY":
+        raise reader.syntax_error("STREAM or TABLE", "write REGISTER QUERY name AS SELECT …")
+    kind = reader.expect_any(("STREAM", "TABLE"), "write CREATE STREAM or CREATE TABLE")
+    if_not_exists = reader.accept("IF", "NOT", "EXISTS")
+    location, name = reader.location(), reader.name(kind.lower())
+    return (_create_stream if kind == "STREAM" else _create_table)(reader, name, if_not_exists, location)
 
 
 _CLAUSES = ("TIME", "RETAIN", "CLOCK", "FROM")
 
 
-def _create_stream(words: Words, name: str, if_not_exists: bool, location: Location) -> Statement:
-    columns = read_columns(words)
+def _create_stream(reader: StatementReader, name: str, if_not_exists: bool, location: Location) -> Statement:
+    columns = read_columns(reader)
     time: str | None = None
     retain: str | None = None
     source: str | None = None
     options: Options = ()
     time_location, clock, seen = location, "wall", set[str]()
-    while words.peek() is not None:
-        word = words.word()
+    while reader.peek() is not None:
+        word = reader.word()
         if word in seen:
-            raise SqlError(f"duplicate {word}", location=words.location())
-        words.one_of(_CLAUSES, "after the columns come TIME, RETAIN, CLOCK and FROM")
+            raise SqlError(f"duplicate {word}", location=reader.location())
+        reader.expect_any(_CLAUSES, "after the columns come TIME, RETAIN, CLOCK and FROM")
         seen.add(word)
         if word == "TIME":
-            time_location, time = words.location(), words.name("time column")
+            time_location, time = reader.location(), reader.name("time column")
         elif word == "RETAIN":
-            retain = read_retention(words, _CLAUSES)
+            retain = read_retention(reader, _CLAUSES)
         elif word == "CLOCK":
-            clock = words.one_of(("STREAM", "WALL"), "write CLOCK stream for replays, CLOCK wall otherwise").lower()
+            clock = reader.expect_any(
+                ("STREAM", "WALL"), "write CLOCK stream for replays, CLOCK wall otherwise"
+            ).lower()
         else:
-            source = words.string("a format in quotes", "as in FROM 'rate' OPTIONS (rowsPerSecond '5')")
-            options = read_options(words) if words.accept("OPTIONS") else ()
+            source = reader.string("a format in quotes", "as in FROM 'rate' OPTIONS (rowsPerSecond '5')")
+            options = read_options(reader) if reader.accept("OPTIONS") else ()
     schema = _checked(Schema(columns, time), time_location)
     return CreateStream(name, schema, retain, clock, source, options, if_not_exists, location)
 
 
-def _create_table(words: Words, name: str, if_not_exists: bool, location: Location) -> Statement:
-    columns_location = words.location()
-    columns = read_columns(words) if words.word() != "FROM" else None
+def _create_table(reader: StatementReader, name: str, if_not_exists: bool, location: Location) -> Statement:
+    columns_location = reader.location()
+    columns = read_columns(reader) if reader.word() != "FROM" else None
     schema = None if columns is None else _checked(Schema(columns), columns_location)
     file = None
-    if words.peek() is not None:
-        if words.word() in ("TIME", "RETAIN", "CLOCK"):
+    if reader.peek() is not None:
+        if reader.word() in ("TIME", "RETAIN", "CLOCK"):
             raise SqlError(
-                f"{words.word()} is not allowed for a table", hint="use CREATE STREAM", location=words.location()
+                f"{reader.word()} is not allowed for a table", hint="use CREATE STREAM", location=reader.location()
             )
-        words.expect("FROM", "after the columns may come FROM 'file.csv'")
-        file = words.string("a file in quotes", "as in FROM 'companies.csv' or FROM 'companies.parquet'")
+        reader.expect("FROM", "after the columns may come FROM 'file.csv'")
+        file = reader.string("a file in quotes", "as in FROM 'companies.csv' or FROM 'companies.parquet'")
     return CreateTable(name, schema, file, if_not_exists, location)
 
 
@@ -193,36 +195,36 @@ def _checked(schema: Schema, location: Location) -> Schema:
         raise InvalidSchema(error.message, detail=error.detail, hint=error.hint, location=location) from None
 
 
-def _drop(words: Words) -> Statement:
-    kind = words.one_of(KINDS, "write DROP STREAM, DROP TABLE or DROP QUERY")
-    if_exists = words.accept("IF", "EXISTS")
-    location = words.location()
-    name = words.handle() if kind == "QUERY" else words.name(kind.lower())
+def _drop(reader: StatementReader) -> Statement:
+    kind = reader.expect_any(KINDS, "write DROP STREAM, DROP TABLE or DROP QUERY")
+    if_exists = reader.accept("IF", "EXISTS")
+    location = reader.location()
+    name = reader.handle() if kind == "QUERY" else reader.name(kind.lower())
     return Drop(kind, name, if_exists, location)
 
 
-def _register(words: Words) -> Statement:
+def _register(reader: StatementReader) -> Statement:
     name = None
-    if words.accept("QUERY"):
-        name = words.name("query")
-        words.expect("AS", f"write REGISTER QUERY {name} AS SELECT …")
-    if words.word() not in _SELECT:
-        raise words.syntax_error("SELECT" if name else "QUERY or SELECT", "write REGISTER [QUERY name AS] SELECT …")
-    sql, location = words.rest()
+    if reader.accept("QUERY"):
+        name = reader.name("query")
+        reader.expect("AS", f"write REGISTER QUERY {name} AS SELECT …")
+    if reader.word() not in _SELECT:
+        raise reader.syntax_error("SELECT" if name else "QUERY or SELECT", "write REGISTER [QUERY name AS] SELECT …")
+    sql, location = reader.rest()
     return Register(sql, name, location)
 
 
-def _invoke(words: Words) -> Statement:
-    location = words.location()
-    query = words.handle()
-    return Invoke(query, _moment(words) if words.accept("AT") else None, location)
+def _invoke(reader: StatementReader) -> Statement:
+    location = reader.location()
+    query = reader.handle()
+    return Invoke(query, _moment(reader) if reader.accept("AT") else None, location)
 
 
-def _moment(words: Words) -> datetime:
-    kind = words.one_of(("TIMESTAMP", "DATE")) if words.word() in ("TIMESTAMP", "DATE") else "TIMESTAMP"
+def _moment(reader: StatementReader) -> datetime:
+    kind = reader.expect_any(("TIMESTAMP", "DATE")) if reader.word() in ("TIMESTAMP", "DATE") else "TIMESTAMP"
     hint = "such as TIMESTAMP '2026-01-01 00:00:00', from year 1 to 9999"
-    location = words.location()
-    text = words.string("a time", hint)
+    location = reader.location()
+    text = reader.string("a time", hint)
     days = read_date(text) if kind == "DATE" else None
     micros = read_timestamp(text) if kind == "TIMESTAMP" else None if days is None else days * DAY_MICROS
     if micros is None:
@@ -230,25 +232,25 @@ def _moment(words: Words) -> datetime:
     return from_micros(micros)
 
 
-def _show(words: Words) -> Statement:
-    return Show(words.one_of(SHOWN, "write SHOW STREAMS, SHOW TABLES, SHOW QUERIES or SHOW TEMPLATES"))
+def _show(reader: StatementReader) -> Statement:
+    return Show(reader.expect_any(SHOWN, "write SHOW STREAMS, SHOW TABLES, SHOW QUERIES or SHOW TEMPLATES"))
 
 
-def _explain(words: Words) -> Statement:
-    if words.word() in _SELECT:
-        sql, location = words.rest()
+def _explain(reader: StatementReader) -> Statement:
+    if reader.word() in _SELECT:
+        sql, location = reader.rest()
         return Explain(None, sql, location)
-    location = words.location()
-    return Explain(words.handle(), None, location)
+    location = reader.location()
+    return Explain(reader.handle(), None, location)
 
 
-def _describe(words: Words) -> Statement:
-    kind = words.take().text.upper() if words.word() in DESCRIBED and words.peek(1) is not None else None
-    location = words.location()
-    return Describe(words.handle(), kind, location)
+def _describe(reader: StatementReader) -> Statement:
+    kind = reader.take().text.upper() if reader.word() in DESCRIBED and reader.peek(1) is not None else None
+    location = reader.location()
+    return Describe(reader.handle(), kind, location)
 
 
-_READ: dict[str, Callable[[Words], Statement]] = {
+_READ: dict[str, Callable[[StatementReader], Statement]] = {
     "CREATE": _create,
     "DROP": _drop,
     "REGISTER": _register,
@@ -267,8 +269,8 @@ _INSTEAD = {
 }
 
 
-def _unknown(words: Words) -> SqlError:
-    first, second = words.word(), words.word(1)
+def _unknown(reader: StatementReader) -> SqlError:
+    first, second = reader.word(), reader.word(1)
     hint = _INSTEAD.get(first)
     suggestion = did_you_mean(first, [*_READ, "SELECT"])
     if hint is None and suggestion is not None:
@@ -276,9 +278,9 @@ def _unknown(words: Words) -> SqlError:
         objects = did_you_mean(second, _OBJECTS.get(verb, ()))
         hint = suggestion if objects is None else objects.replace("mean ", f"mean {verb} ")
     return SqlError(
-        f"unknown statement {words.shown()}",
+        f"unknown statement {reader.shown()}",
         hint=hint or f"statements begin with {', '.join([*_READ, 'SELECT'])}",
-        location=words.location(),
+        location=reader.location(),
     )
 
 

@@ -20,7 +20,7 @@ _HANDLE = re.compile(rf"{PATTERN}(?!\w)", re.IGNORECASE)
 _PLAIN = re.compile(r"(?=\w*[^\W\d])\w+")
 
 
-def read_statement(text: str) -> Words:
+def read_statement(text: str) -> StatementReader:
     """A reader of one statement, without its semicolon."""
     source = Source(text)
     tokens = _tokens(source)
@@ -28,10 +28,10 @@ def read_statement(text: str) -> Words:
     for token in tokens[first:]:
         if token.token_type is not TokenType.SEMICOLON:
             raise SqlError("only one statement is allowed", hint="run them one at a time", location=source.token(token))
-    return Words(source, tokens[:first])
+    return StatementReader(source, tokens[:first])
 
 
-class Words(DurationReader):
+class StatementReader(DurationReader):
     """Reads the parts of a statement; raises errors that name what was expected."""
 
     def location(self) -> Location:
@@ -62,7 +62,7 @@ class Words(DurationReader):
         if not self.accept(word):
             raise self.syntax_error(word, hint)
 
-    def one_of(self, words: Iterable[str], hint: str | None = None) -> str:
+    def expect_any(self, words: Iterable[str], hint: str | None = None) -> str:
         """Consume one of these words; raise if another comes next."""
         choices = list(words)
         word = self.word()
