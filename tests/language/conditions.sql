@@ -1,5 +1,5 @@
--- Conditions that a bound clause and Spark must agree on, over tests/language/test_against_spark.py's rows.
--- `column: constants` is every comparison of the column with each constant; the rest stand for themselves.
+-- Conditions on which a bound clause and Spark must agree, over the rows of tests/language/test_against_spark.py.
+-- `column: constants` stands for all comparisons of the column with each constant; other lines are conditions.
 
 i: 0|5|-1|2147483647|-2147483648|2147483648|3000000000|1.5|1.5D|-0.5|1e10|'7'|' 5 '|1L|7BD|5Y|NULL|16777217.0D|1.5F
 l: 0|5|9007199254740992D|9007199254740993.0D|9007199254740993|9.3e18|-9.3e18|1.5|'9223372036854775807'|9223372036854775806.5|CAST('NaN' AS DOUBLE)|16777217F
@@ -251,7 +251,7 @@ n = 1.2 + 0.03
 s = upper('ab') || 'C'
 ts > '2020-02-29 12:00:00' AND ts <= '2026-12-31T23:59:59+05:30'
 
--- rows of values: NULL is the least, and equals itself
+-- row values: NULL is the least value, and equal to itself
 (i, s) = (1, 'a')
 (i, s) <> (1, 'a')
 (i, j) < (1, 2)

@@ -1,5 +1,5 @@
--- Expressions that mean here what they mean in Spark, over the rows of tests/language/test_functions.py.
--- `~`: the last digits may differ. `!`: may raise where Spark gives a value.
+-- Expressions with the same type and values as in Spark, over the rows of tests/language/test_functions.py.
+-- `~`: the last digits may differ. `!`: may raise where Spark returns a value.
 
 -- numbers
 abs(i)
@@ -329,7 +329,7 @@ tinyint(5)
 concat(a, h)
 a || '-'
 
--- texts
+-- strings
 length(s)
 length(name)
 length(i)
@@ -603,7 +603,7 @@ to_timestamp(day)
 ! to_timestamp(y)
 timestamp(day)
 
--- choice
+-- conditionals
 coalesce(i, j, 0)
 coalesce(s, 'none')
 coalesce(i, l)
@@ -727,7 +727,7 @@ p IS NULL OR q <> 0 AND p / q > 1
 upper(NULL)
 round(1.005D, 2)
 
--- JSON in texts
+-- JSON in strings
 get_json_object(js, '$.a')
 ! get_json_object(js, '$')
 get_json_object(js, '$.b')
@@ -804,7 +804,7 @@ CAST(unbase64(base64(name)) AS STRING)
 ! CAST(unbase64('YW Jj') AS STRING)
 ! decode(unbase64('YWI'), 'UTF-8')
 
--- what is not looked at does not raise
+-- operands that are not evaluated do not raise
 left(s, i % q)
 ~ pow(d, 1 / q)
 lpad(s, p % q, t)
@@ -828,7 +828,7 @@ n / CAST(x AS DECIMAL(10,2))
 (1 % q) div p
 CAST(x AS DECIMAL(10,2)) / n
 CAST(x AS DECIMAL(10,2)) % n
--- an argument that is long, and used more than once
+-- long arguments that are used more than once
 round(CAST(concat(left(trim(CAST(z AS STRING)), 4), '5') AS DOUBLE), 1)
 lpad(concat(upper(name), lpad(reverse(name), p, 'x')), q + p, substring(name, p, 1))
 reverse(concat(name, lpad(reverse(name), p, 'x'), substring(name, p, q)))
