@@ -353,7 +353,7 @@ def _complete(state: StreamState, span: Span, held: int, horizon: int | None) ->
 
 def _has_all(state: StreamState, horizon: int) -> bool:
     """Whether every tuple that the stream ever took is still retained."""
-    kept = sum(segment.rows - segment.location(horizon, after=False) for segment in state.segments)
+    kept = sum(segment.rows - segment.place(horizon, after=False) for segment in state.segments)
     return kept == state.stream.next_id
 
 
