@@ -1,4 +1,4 @@
-"""A pot that somebody else serves, with the methods of an embedded one."""
+"""A pot behind a server, with the methods of an embedded pot."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 
 from tureen.arguments import check_moment, check_text, check_timeout
-from tureen.client.events import Following
-from tureen.client.json_values import answer_of, arrow_bytes, dated, moment_text
-from tureen.client.listings import ListedQuery, MemberNumbers, listed, pages, segment
+from tureen.client.events import EventFeed
+from tureen.client.json_values import arrow_bytes, read_answer, timestamp_text, with_datetimes
+from tureen.client.listings import ListedQuery, MemberNumbers, list_entries, pages, segment
 from tureen.client.remote_statements import Outcome, run
 from tureen.client.retry import PATIENCE
 from tureen.client.row_types import RowTypes
-from tureen.client.row_upload import Pushes, Rules, Tables, parameter_table
+from tureen.client.row_upload import RowUploads, TableUploads, TemplateRows, parameter_table
 from tureen.client.transport import ARROW, Authority, Request, Transport
 from tureen.errors import TureenError, UnknownQuery
 from tureen.position import Pushed
@@ -25,10 +25,10 @@ from tureen.schema import Schema
 from tureen.soup.standing import QueryTemplate, StandingQuery
 
 TIMEOUT = 60.0
-"""For how many seconds the server may be silent, unless the caller says otherwise."""
+"""The default number of seconds without a byte from the server before a request fails."""
 
 WAIT_SECONDS = 60.0
-"""How long the server waits for a position if nothing else is said."""
+"""The default number of seconds that the server waits for a position."""
 
 Positions = str | list[str] | tuple[str, ...] | set[str]
 
@@ -41,29 +41,29 @@ def connect(
     patience: float = PATIENCE,
     ca: Authority | None = None,
 ) -> Client:
-    """Use the pot that a server at that address keeps, as if it were opened here.
+    """Connect to the server at a URL; the result has the methods of a pot opened by `tureen.open`.
 
-    `timeout` is for how many seconds the server may be silent, `patience` for how many a request is tried again when
-    the server is busy, is being restarted, or cannot be reached any more. `ca` is a file of certificates in PEM that
-    sign the server's, where none of the usual authorities does; or an `ssl.SSLContext`.
+    `timeout` is the number of seconds without a byte from the server before a request fails, `patience` the number of
+    seconds for which a request is retried while the server is busy, restarting or unreachable. `ca` is a PEM file with
+    the certificates to trust instead of the system's, or an `ssl.SSLContext`.
     """
     return Client(url, token, timeout=timeout, patience=patience, ca=ca)
 
 
 class Client:
-    """A served pot in use: what `tureen.open` gives, over HTTP."""
+    """A connection to a server, with the methods of `tureen.Soup`."""
 
     def __init__(
         self, url: str, token: str | None, *, timeout: float, patience: float, ca: Authority | None = None
     ) -> None:
-        """Speak to that server; see `connect`."""
+        """Prepare connections to a server; see `connect`."""
         check_text(url, "the address of a server")
         if token is not None:
             check_text(token, "a token")
         self.transport = Transport(url, token, timeout=timeout, patience=patience, ca=ca)
-        self._pushes = Pushes(self.transport)
-        self._tables = Tables(self.transport)
-        self._rules = Rules(self.transport)
+        self._uploads = RowUploads(self.transport)
+        self._tables = TableUploads(self.transport)
+        self._template_rows = TemplateRows(self.transport)
         self._types = RowTypes(self.transport)
         self.url = str(self.transport.url)
 
@@ -80,16 +80,16 @@ class Client:
         source: dict[str, Any] | None = None,
         if_not_exists: bool = False,
     ) -> None:
-        """Make a stream, fed by `push` or by a Spark source; `if_not_exists` leaves one of that name as it is."""
-        wanted: dict[str, Any] = {"name": name, "schema": schema, "time": time, "retain": retain, "clock": clock}
-        wanted |= {"source": source, "if_not_exists": if_not_exists or None}
+        """Create a stream, fed by `push` or by a Spark source; `if_not_exists` keeps an existing stream."""
+        body: dict[str, Any] = {"name": name, "schema": schema, "time": time, "retain": retain, "clock": clock}
+        body |= {"source": source, "if_not_exists": if_not_exists or None}
         if isinstance(schema, Schema):
-            wanted |= {"schema": schema.sql, "time": time or schema.time}
-        self._post("/v1/streams", {key: value for key, value in wanted.items() if value is not None})
+            body |= {"schema": schema.sql, "time": time or schema.time}
+        self._post("/v1/streams", {key: value for key, value in body.items() if value is not None})
 
     def drop_stream(self, name: str) -> None:
-        """Remove a stream, its tuples, and the queries over it."""
-        self._pushes.forget(check_text(name, "a stream's name"))
+        """Drop a stream, its tuples, and the queries over it."""
+        self._uploads.forget(check_text(name, "a stream's name"))
         self._delete(f"/v1/streams/{segment(name)}")
 
     def streams(self) -> list[dict[str, Any]]:
@@ -97,35 +97,35 @@ class Client:
         return list(pages(self.transport, "/v1/streams", "streams"))
 
     def push(self, stream: str, rows: Any, *, key: str | None = None) -> Pushed:
-        """Add rows to a stream; they are durable when this returns. Returns their position, with `added` beside it.
+        """Add rows to a stream; they are durable when this returns. Returns their position, which has `added`.
 
-        All rows are taken or none. With a `key`, pushing the same again changes nothing: `added` is 0 then. Without one
-        the client takes one of its own, so that a push whose answer was lost is not there twice.
+        Either all rows are added or none. Pushing the same rows under the same `key` again changes nothing: `added` is
+        then 0. Without a `key` the client generates one, so that a push whose response was lost is not added twice.
         """
-        return self._pushes.push(stream, rows, key)
+        return self._uploads.push(stream, rows, key)
 
     def rejected(self, stream: str) -> list[dict[str, Any]]:
-        """The rows of a stream that could not be taken, with the reason."""
+        """The rows of a stream that were rejected, with the reason."""
         path = f"/v1/streams/{segment(check_text(stream, 'a stream’s name'))}/rejected"
-        return [dated(one) for one in pages(self.transport, path, "rejected")]
+        return [with_datetimes(entry) for entry in pages(self.transport, path, "rejected")]
 
     # Tables
 
     def create_table(
         self, name: str, schema: str | Schema | None = None, rows: Any = None, *, if_not_exists: bool = False
     ) -> None:
-        """Make a table: dimension data, without time; `if_not_exists` leaves one of that name as it is.
+        """Create a table: dimension data, without time; `if_not_exists` keeps an existing table.
 
-        A file that `rows` names is one of this process.
+        If `rows` is a path, the file is read by this process and not by the server.
         """
         self._tables.create(name, schema, rows, if_not_exists=if_not_exists)
 
     def replace_table(self, name: str, rows: Any) -> None:
-        """Put new rows in the place of all that a table holds, in one step: nobody sees a part of them."""
+        """Replace all rows of a table, atomically."""
         self._tables.replace(name, rows)
 
     def drop_table(self, name: str) -> None:
-        """Remove a table."""
+        """Drop a table."""
         self._delete(f"/v1/tables/{segment(check_text(name, 'a table’s name'))}")
 
     def table(self, name: str) -> pa.Table:
@@ -134,99 +134,100 @@ class Client:
 
     def tables(self) -> list[dict[str, Any]]:
         """The tables, in order of creation."""
-        return [dated(one) for one in pages(self.transport, "/v1/tables", "tables")]
+        return [with_datetimes(entry) for entry in pages(self.transport, "/v1/tables", "tables")]
 
     # Queries
 
     def register(self, sql: str, *, name: str | None = None, materialize: bool | str = "auto") -> StandingQuery:
-        """Let a query stand; its handle answers from now on, over what came before as well.
+        """Register a standing query; its answers include the tuples that arrived before it.
 
-        `materialize=True` keeps its results ready at arrival; `False` evaluates it from the index when it is invoked;
-        `"auto"` does the one or the other, by what it costs and how often it is invoked.
+        `materialize=True` computes its results as tuples arrive, `False` when it is invoked, and `"auto"` chooses
+        between the two by their cost and by how often the query is invoked.
         """
-        wanted = {"sql": _said(sql, "a query's SQL"), "materialize": materialize}
-        told = self._post("/v1/queries", wanted if name is None else {**wanted, "name": name})
-        return StandingQuery(self, told["id"], told["name"], told["sql"])
+        body = {"sql": _sql_text(sql, "a query's SQL"), "materialize": materialize}
+        entry = self._post("/v1/queries", body if name is None else {**body, "name": name})
+        return StandingQuery(self, entry["id"], entry["name"], entry["sql"])
 
     def register_many(
         self, sql: str, params: Any, *, name: str | None = None, label: str | None = None
     ) -> QueryTemplate:
-        """Let a query stand for each row of parameters, written `:name` in the select list, in WHERE or in HAVING.
+        """Register a query for each row of parameters, written `:name` in the select list, in WHERE or in HAVING.
 
-        `params` is a list of dicts, an Arrow table, or a pandas or polars DataFrame; it travels as Arrow. `label` names
-        a column of it that comes with each change, whether the SQL uses it or not.
+        `params` is a list of dicts, an Arrow table, or a pandas or polars DataFrame. `label` names a column of it that
+        is reported with each change; the SQL need not use that column.
         """
-        wanted = {"sql": _said(sql, "a query's SQL")}
+        options = {"sql": _sql_text(sql, "a query's SQL")}
         if name is not None:
-            wanted["name"] = check_text(name, "a template's name")
+            options["name"] = check_text(name, "a template's name")
         if label is not None:
-            wanted["label"] = check_text(label, "a label's column")
+            options["label"] = check_text(label, "a label's column")
         content = arrow_bytes(parameter_table(params))
-        request = Request("POST", "/v1/templates", wanted, content=content, headers={"Content-Type": ARROW})
-        return self._handle(self.transport.send(request).json())
+        request = Request("POST", "/v1/templates", options, content=content, headers={"Content-Type": ARROW})
+        return self._template(self.transport.send(request).json())
 
     def template(self, handle_or_name: str) -> QueryTemplate:
         """The template of that handle or name."""
-        return self._handle(self._get(f"/v1/templates/{segment(check_text(handle_or_name, 'a template’s name'))}"))
+        return self._template(self._get(f"/v1/templates/{segment(check_text(handle_or_name, 'a template’s name'))}"))
 
     def templates(self, *, owner: str | None = None) -> list[dict[str, Any]]:
-        """The templates, in order of registration, with the number of their queries that stand.
+        """The templates, in order of registration, with the number of their registered queries.
 
-        With an `owner`, those of that principal; of all principals with "*". For an admin.
+        An admin can list those of another principal with `owner`, or those of all principals with `owner="*"`.
         """
-        return [dated(one) for one in pages(self.transport, "/v1/templates", "templates", owner=owner)]
+        return [with_datetimes(entry) for entry in pages(self.transport, "/v1/templates", "templates", owner=owner)]
 
     def describe_template(self, handle_or_name: str) -> dict[str, Any]:
         """One template, as `templates` lists it."""
-        return dated(self._get(f"/v1/templates/{segment(check_text(handle_or_name, 'a template’s name'))}"))
+        return with_datetimes(self._get(f"/v1/templates/{segment(check_text(handle_or_name, 'a template’s name'))}"))
 
     def template_numbers(self, handle: str) -> Sequence[int]:
-        """The numbers of a template's queries that stand, fetched as far as they are looked at."""
+        """The numbers of a template's registered queries, fetched on demand."""
         return MemberNumbers(self.transport, handle)
 
-    def template_query(self, handle: str, place: int) -> StandingQuery:
-        """The n-th of a template's queries that stand."""
-        told = MemberNumbers(self.transport, handle).told(place)
-        return StandingQuery(self, told["id"], told["name"], told["sql"], label=told["label"])
+    def template_query(self, handle: str, index: int) -> StandingQuery:
+        """The template's registered query at an index."""
+        entry = MemberNumbers(self.transport, handle).entry(index)
+        return StandingQuery(self, entry["id"], entry["name"], entry["sql"], label=entry["label"])
 
     def add_to_template(self, handle: str, rows: Any) -> Sequence[int]:
-        """Let a query stand for each of some more rows of parameters; see `QueryTemplate.add`."""
-        return self._rules.add(check_text(handle, "a handle"), rows)
+        """Register a query for each additional row of parameters; see `QueryTemplate.add`."""
+        return self._template_rows.add(check_text(handle, "a handle"), rows)
 
     def remove_from_template(
         self, handle: str, numbers: int | Iterable[int] | None, where: Mapping[str, Any] | None
     ) -> int:
-        """Let some queries of a template stand no longer; see `QueryTemplate.remove`."""
-        return self._rules.remove(check_text(handle, "a handle"), numbers, where)
+        """Unregister queries of a template; see `QueryTemplate.remove`."""
+        return self._template_rows.remove(check_text(handle, "a handle"), numbers, where)
 
     def unregister_template(self, handle: str) -> None:
-        """Let all queries of a template stand no longer."""
+        """Unregister a template and all of its queries."""
         self._delete(f"/v1/templates/{segment(check_text(handle, 'a handle'))}")
 
     def query(self, handle_or_name: str) -> StandingQuery:
         """The standing query of that handle or name."""
-        found = self.registered(check_text(handle_or_name, "a query's name"))
-        return StandingQuery(self, found.id, found.name, found.sql, label=found.label)
+        query = self.registered(check_text(handle_or_name, "a query's name"))
+        return StandingQuery(self, query.id, query.name, query.sql, label=query.label)
 
     def queries(
         self, *, after: str | None = None, limit: int | None = None, owner: str | None = None
     ) -> list[StandingQuery]:
         """The standing queries, in order of registration; those of templates are in their `QueryTemplate`.
 
-        With a `limit`, so many at most; the `place` of the last of them, as `after`, gives the next. With an `owner`,
-        those of that principal; of all principals with "*". For an admin.
+        `limit` is the largest number of queries to return; pass the `place` of the last one as `after` to get the next
+        page. An admin can list those of another principal with `owner`, or those of all principals with `owner="*"`.
         """
-        found = listed(self.transport, "/v1/queries", "queries", after, limit, owner)
-        return [StandingQuery(self, one["id"], one["name"], one["sql"], one["place"]) for one in found]
+        entries = list_entries(self.transport, "/v1/queries", "queries", after, limit, owner)
+        return [StandingQuery(self, entry["id"], entry["name"], entry["sql"], entry["place"]) for entry in entries]
 
     def describe_queries(
         self, *, after: str | None = None, limit: int | None = None, owner: str | None = None
     ) -> list[dict[str, Any]]:
-        """The same as the catalog has them now."""
-        return [dated(one) for one in listed(self.transport, "/v1/queries", "queries", after, limit, owner)]
+        """The catalog entries of the standing queries; see `queries`."""
+        entries = list_entries(self.transport, "/v1/queries", "queries", after, limit, owner)
+        return [with_datetimes(entry) for entry in entries]
 
     def share(self, handle: str, shared: bool = True) -> None:
-        """Let others invoke and follow a query, or all of a template's, by its handle; or no longer."""
+        """Allow other principals to use a query or a template by its handle; `shared=False` revokes that."""
         name = segment(check_text(handle, "a handle"))
         try:
             self.transport.send(Request("PATCH", f"/v1/queries/{name}", json={"shared": shared}))
@@ -234,7 +235,7 @@ class Client:
             self.transport.send(Request("PATCH", f"/v1/templates/{name}", json={"shared": shared}))
 
     def unregister(self, handle: str) -> None:
-        """Let the query of that handle stand no longer."""
+        """Unregister the query of that handle."""
         self._delete(f"/v1/queries/{segment(check_text(handle, 'a handle'))}")
 
     def answer(self, handle: str, now: datetime | None, wait_for: str | None, timeout: float | None) -> Answer:
@@ -242,24 +243,26 @@ class Client:
         params: dict[str, Any] = {}
         moment = check_moment(now)
         if moment is not None:
-            params["now"] = moment_text(moment)
+            params["now"] = timestamp_text(moment)
         seconds = check_timeout(timeout)
         if wait_for is not None:
             params["wait_for"] = wait_for
             params["timeout"] = max(0.0, WAIT_SECONDS if seconds is None else seconds)
         path = f"/v1/queries/{segment(check_text(handle, 'a handle'))}/result"
-        return answer_of(self.transport.send(_arrow("GET", path, params=params, waits=params.get("timeout", 0.0))))
+        return read_answer(self.transport.send(_arrow("GET", path, params=params, waits=params.get("timeout", 0.0))))
 
     def answer_once(self, sql: str, *, now: datetime | None = None) -> Answer:
-        """The answer of a query that does not stand."""
+        """Answer an unregistered query."""
         if now is not None:
-            raise TureenError("a server answers a query that does not stand at its own NOW", hint="register it first")
-        return answer_of(self.transport.send(_arrow("POST", "/v1/sql", json={"sql": sql}, repeatable=True)))
+            raise TureenError(
+                "now= is not supported for unregistered queries on a server", hint="register the query first"
+            )
+        return read_answer(self.transport.send(_arrow("POST", "/v1/sql", json={"sql": sql}, repeatable=True)))
 
     def changes(self, handle: str, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:
         """The rows that join the answer of that handle; see `StandingQuery.changes`.
 
-        A connection that is lost is made again, and goes on after the last change.
+        A lost connection is reopened and continues after the last change.
         """
         return self._follow(f"/v1/queries/{segment(check_text(handle, 'a handle'))}/changes", since, timeout)
 
@@ -268,79 +271,79 @@ class Client:
         return self._follow(f"/v1/templates/{segment(check_text(handle, 'a handle'))}/changes", since, timeout)
 
     def feed(self, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:
-        """The rows that join the answers of all queries and templates of one's own, over one connection.
+        """The rows that join the answers of all of the principal's queries and templates, over one connection.
 
-        Its positions are its own: go on from one of them, and not from an answer's.
+        Continue only from positions of this feed: those of answers and of single queries do not fit.
         """
         return self._follow("/v1/changes", since, timeout)
 
     def explain(self, handle: str) -> dict[str, Any]:
         """How the query of that handle is answered."""
-        found: dict[str, Any] = self._get(f"/v1/queries/{segment(check_text(handle, 'a handle'))}/explain")
-        return found
+        plan: dict[str, Any] = self._get(f"/v1/queries/{segment(check_text(handle, 'a handle'))}/explain")
+        return plan
 
     def explain_template(self, handle: str) -> dict[str, Any]:
         """How the queries of a template are matched with new rows."""
-        found: dict[str, Any] = self._get(f"/v1/templates/{segment(check_text(handle, 'a handle'))}/explain")
-        return found
+        plan: dict[str, Any] = self._get(f"/v1/templates/{segment(check_text(handle, 'a handle'))}/explain")
+        return plan
 
     def explain_once(self, sql: str) -> dict[str, Any]:
-        """How a query that does not stand would be answered."""
+        """How an unregistered query would be answered."""
         request = Request("POST", "/v1/sql", json={"sql": f"EXPLAIN {sql}"}, repeatable=True)
-        found: dict[str, Any] = self.transport.send(request).json()["object"]
-        return found
+        plan: dict[str, Any] = self.transport.send(request).json()["object"]
+        return plan
 
     def registered(self, handle: str) -> ListedQuery:
-        """The query of that handle as the catalog has it now."""
+        """The catalog entry of that handle's query."""
         return ListedQuery.of(self._get(f"/v1/queries/{segment(check_text(handle, 'a handle'))}"))
 
     def sql(self, text: str) -> Outcome:
         """Run one statement: CREATE, DROP, REGISTER, INVOKE, SHOW, DESCRIBE, EXPLAIN or SELECT (docs/statements.md).
 
-        The file of `CREATE TABLE … FROM 'file'` is one of this process.
+        The file of `CREATE TABLE … FROM 'file'` is read by this process and not by the server.
         """
-        return run(self, self.transport, _said(text, "a statement"))
+        return run(self, self.transport, _sql_text(text, "a statement"))
 
     # The pot
 
     def wait(self, position: Positions, *, timeout: float | None = None) -> None:
-        """Wait until a push is in, or until what an answer reflects is here; all of them if several are given."""
-        wanted = list(position) if isinstance(position, list | tuple | set) else [position]
+        """Wait until answers reflect a position, or all of several positions."""
+        positions = list(position) if isinstance(position, list | tuple | set) else [position]
         seconds = check_timeout(timeout)
         waits = max(0.0, WAIT_SECONDS if seconds is None else seconds)
-        if wanted:
-            self.transport.send(Request("GET", "/v1/wait", {"position": wanted, "timeout": waits}, waits=waits))
+        if positions:
+            self.transport.send(Request("GET", "/v1/wait", {"position": positions, "timeout": waits}, waits=waits))
 
     def status(self) -> dict[str, Any]:
-        """What is there: rows, runs, tail, debts, queries, position, lag."""
-        found: dict[str, Any] = self._get("/v1/status")
-        return found
+        """Counts of rows, runs, tail, debts and queries, the position, and the lag."""
+        status: dict[str, Any] = self._get("/v1/status")
+        return status
 
     def close(self) -> None:
-        """Let go of the connections; the server goes on."""
+        """Close the connections; the server keeps running."""
         self.transport.close()
 
     def __enter__(self) -> Client:
-        """Use the server in a block that lets go of it."""
+        """Return this client; the end of the block closes it."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self.close()
 
     def __repr__(self) -> str:
-        """Say which server it is."""
+        """Show the server's URL."""
         return f"<tureen.Client {self.url!r}>"
 
-    def _handle(self, told: dict[str, Any]) -> QueryTemplate:
-        return QueryTemplate(self, told["id"], told["name"], told["sql"])
+    def _template(self, entry: dict[str, Any]) -> QueryTemplate:
+        return QueryTemplate(self, entry["id"], entry["name"], entry["sql"])
 
     def _follow(self, path: str, since: str | None, timeout: float | None) -> Iterator[Change]:
         if since is not None:
             check_text(since, "a position")
-        return Following(self.transport, path, since, check_timeout(timeout), self._types.read).changes()
+        return EventFeed(self.transport, path, since, check_timeout(timeout), self._types.read).changes()
 
     def _get(self, path: str) -> Any:
         return self.transport.send(Request("GET", path)).json()
@@ -352,11 +355,11 @@ class Client:
         self.transport.send(Request("DELETE", path))
 
 
-def _said(text: str, what: str) -> str:
-    """A text for the server to read; for one with nothing in it, a blank, so that it is the parser that says so."""
-    return check_text(text, what) or " "
+def _sql_text(text: str, label: str) -> str:
+    """SQL to send; empty text becomes a blank, so that the server's parser reports it, as for an embedded pot."""
+    return check_text(text, label) or " "
 
 
-def _arrow(method: str, path: str, **more: Any) -> Request:
+def _arrow(method: str, path: str, **options: Any) -> Request:
     """A request for an answer in Arrow."""
-    return Request(method, path, headers={"Accept": ARROW}, **more)
+    return Request(method, path, headers={"Accept": ARROW}, **options)

@@ -1,4 +1,4 @@
-"""Following over HTTP: server-sent events read as they come, and gone on with after a disconnection."""
+"""Changes over HTTP: server-sent events, resumed after a lost connection."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 from tureen.client.remote_errors import error_from
 from tureen.client.retry import Failure, Retries
-from tureen.client.transport import Request, Transport, TurnedAway
+from tureen.client.transport import AttemptFailed, Request, Transport
 from tureen.errors import ServiceError
 from tureen.results.answer import Change
 
 SILENCE = 60.0
-"""For how many seconds nothing may come, not even a comment, before the connection counts as lost."""
+"""The number of seconds without a byte, not even a comment, after which a connection counts as lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Event:
 
 
 def lines_of(chunks: Iterable[bytes]) -> Iterator[str]:
-    r"""The lines in pieces of a stream; only line feeds end them, as a row may hold other separators.
+    r"""The lines of a stream of chunks; only line feeds end them, as rows may contain other separators.
 
     >>> list(lines_of([b"id: 7\r", b"\nda", b"ta: x\n\n", b"cut off"]))
     ['id: 7', 'data: x', '']
@@ -42,7 +42,7 @@ def lines_of(chunks: Iterable[bytes]) -> Iterator[str]:
 
 
 def read_events(lines: Iterable[str]) -> Iterator[Event]:
-    """The events in the lines of a stream; one that the stream's end cut off is left out.
+    """The events in the lines of a stream, without an incomplete event at its end.
 
     >>> list(read_events(["id: 7", "event: change", "data: {}", "", ": still here", "", "data: cut off"]))
     [Event(kind='change', id='7', data='{}')]
@@ -66,66 +66,69 @@ def read_events(lines: Iterable[str]) -> Iterator[Event]:
                 data.append(value)
 
 
-Typed = Callable[[str, Mapping[str, Any]], dict[str, Any]]
-"""What makes the row of a change of that query into one of the query's types."""
+ReadRow = Callable[[str, Mapping[str, Any]], dict[str, Any]]
+"""Converts a JSON row of a query, named by its handle, to the query's column types."""
 
 
-class Following:
+class EventFeed:
     """One feed of changes, over as many connections as it takes."""
 
-    def __init__(self, transport: Transport, path: str, since: str | None, timeout: float | None, typed: Typed) -> None:
-        """Connect, so that what is wrong with the question is said now."""
-        self._transport, self._path, self._timeout, self._typed = transport, path, timeout, typed
+    def __init__(
+        self, transport: Transport, path: str, since: str | None, timeout: float | None, read_row: ReadRow
+    ) -> None:
+        """Connect at once, so that an invalid request raises here and not at the first change."""
+        self._transport, self._path, self._timeout, self._read_row = transport, path, timeout, read_row
         self._since = since
-        self._heard = time.monotonic()
-        self._events = self._connected()
+        self._last_event = time.monotonic()
+        self._events = self._connect()
         self._first = self._next()
 
     def changes(self) -> Iterator[Change]:
-        """The changes: for ever, or until nothing came for `timeout` seconds."""
+        """The changes, without end or until none arrived for `timeout` seconds."""
         event = self._first
         try:
             while event is not None:
                 if event.kind == "change":
-                    told = json.loads(event.data)
-                    row = self._typed(told["query"], told["row"])
-                    yield Change(told["query"], row, self._since or "", told.get("label"))
-                    # The time that the caller took is not the server's silence.
-                    self._heard = time.monotonic()
+                    body = json.loads(event.data)
+                    row = self._read_row(body["query"], body["row"])
+                    yield Change(body["query"], row, self._since or "", body.get("label"))
+                    # The caller's time between two changes does not count towards the timeout.
+                    self._last_event = time.monotonic()
                 event = self._next()
         finally:
             self._events.close()
 
     def _next(self) -> Event | None:
-        """The next event, after a disconnection from the place where the last one was; None at the end."""
+        """The next event, over a new connection if the last one was lost; None at the end."""
         retries = Retries(repeatable=True, known=self._transport.known, patience=self._transport.patience)
         began = time.monotonic()
         while True:
-            away = TurnedAway(Failure.LOST, ServiceError("the server ends the connection again and again"))
+            failed = AttemptFailed(Failure.LOST, ServiceError("the server keeps closing the connection"))
             try:
                 event = next(self._events, None)
                 if event is not None:
-                    return self._heard_of(event)
-                if self._timeout is not None and time.monotonic() - self._heard >= self._timeout:
+                    return self._accept(event)
+                if self._timeout is not None and time.monotonic() - self._last_event >= self._timeout:
                     return None
-            except TurnedAway as found:
-                away = found
+            except AttemptFailed as error:
+                failed = error
             retries.known = self._transport.known
-            pause = retries.pause_after(away.failure, time.monotonic() - began, away.asked, random.random())
+            pause = retries.pause_after(failed.failure, time.monotonic() - began, failed.retry_after, random.random())
             if pause is None:
-                raise away.error from away.__cause__
-            self._transport.rest(pause)
-            self._events = self._connected()
+                raise failed.error from failed.__cause__
+            self._transport.pause(pause)
+            self._events = self._connect()
 
-    def _heard_of(self, event: Event) -> Event:
+    def _accept(self, event: Event) -> Event:
+        """Remember the position of an event, or raise the error that it carries."""
         if event.kind == "error":
-            told = json.loads(event.data)
-            raise error_from(told.get("error", told))
+            body = json.loads(event.data)
+            raise error_from(body.get("error", body))
         self._since = event.id or self._since
-        self._heard = time.monotonic()
+        self._last_event = time.monotonic()
         return event
 
-    def _connected(self) -> Generator[Event]:
+    def _connect(self) -> Generator[Event]:
         """The events of one connection."""
         params: dict[str, Any] = {}
         if self._since is not None:

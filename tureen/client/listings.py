@@ -1,4 +1,4 @@
-"""Lists of a server, page by page; and what their entries stand for."""
+"""Paged lists of a server, and the types of their entries."""
 
 from __future__ import annotations
 
@@ -8,54 +8,59 @@ from itertools import islice
 from typing import Any, overload
 from urllib.parse import quote
 
-from tureen.client.json_values import moment
+from tureen.client.json_values import parse_timestamp
 from tureen.client.transport import Request, Transport
 from tureen.errors import TureenError
 from tureen.window import to_micros
 
 PAGE = 1_000
-"""How many entries of a list are asked for at a time."""
+"""The number of entries per request."""
 
 
 def segment(name: str) -> str:
-    """A name as one segment of a path.
+    """Quote a name as one segment of a path.
 
     >>> segment("a/b c")
     'a%2Fb%20c'
     """
     if name in ("", ".", ".."):
-        raise TureenError(f"'{name}' is no name", hint="give the name, or the handle")
+        raise TureenError(f"'{name}' is not a valid name or handle")
     return quote(name, safe="")
 
 
-def listed(
+def list_entries(
     transport: Transport, path: str, key: str, after: str | None, limit: int | None, owner: str | None = None
 ) -> list[dict[str, Any]]:
-    """Entries of a list from a place on, so many at most."""
+    """The entries of a list after a cursor, at most `limit` of them."""
     size = PAGE if limit is None else max(1, min(limit, PAGE))
-    found = pages(transport, path, key, size=size, after=after, owner=owner)
-    return list(found if limit is None else islice(found, max(0, limit)))
+    entries = pages(transport, path, key, size=size, after=after, owner=owner)
+    return list(entries if limit is None else islice(entries, max(0, limit)))
 
 
 def pages(
-    transport: Transport, path: str, key: str, *, size: int = PAGE, after: str | None = None, **more: Any
+    transport: Transport,
+    path: str,
+    key: str,
+    *,
+    size: int = PAGE,
+    after: str | None = None,
+    start: int = 0,
+    owner: str | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """The entries of a list, fetched as far as they are looked at; `more` says of what the list is."""
-    always = {"limit": size, **{name: value for name, value in more.items() if value is not None and name != "start"}}
-    params = {**always, **({} if after is None else {"after": after})}
-    if more.get("start"):
-        params["start"] = more["start"]
+    """The entries of a list, fetched page by page on demand, after a cursor or from an index on."""
+    always = {"limit": size, **({} if owner is None else {"owner": owner})}
+    params = {**always, **({} if after is None else {"after": after}), **({"start": start} if start else {})}
     while True:
-        told = transport.send(Request("GET", path, params)).json()
-        yield from told[key]
-        if told["next"] is None:
+        page = transport.send(Request("GET", path, params)).json()
+        yield from page[key]
+        if page["next"] is None:
             return
-        params = {**always, "after": told["next"]}
+        params = {**always, "after": page["next"]}
 
 
 @dataclass(frozen=True, slots=True)
 class ListedQuery:
-    """A standing query as a server's catalog has it."""
+    """The catalog entry of a standing query."""
 
     id: str
     name: str | None
@@ -66,54 +71,54 @@ class ListedQuery:
     label: str | int | None = None
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> ListedQuery:
-        """The query that a server told of."""
-        at = to_micros(moment(told["registered_at"]))
-        return cls(told["id"], told["name"], told["sql"], told["state"], at, told.get("error"), told.get("label"))
+    def of(cls, entry: Mapping[str, Any]) -> ListedQuery:
+        """The query of a JSON entry."""
+        at = to_micros(parse_timestamp(entry["registered_at"]))
+        return cls(entry["id"], entry["name"], entry["sql"], entry["state"], at, entry.get("error"), entry.get("label"))
 
 
 class MemberNumbers(Sequence[int]):
-    """The numbers of a template's queries that stand, fetched as far as they are looked at."""
+    """The numbers of a template's registered queries, fetched on demand."""
 
     def __init__(self, transport: Transport, template: str) -> None:
-        """Look at the template of that handle."""
+        """List the queries of the template of that handle."""
         self._transport = transport
         self._path = f"/v1/templates/{segment(template)}"
 
     def __len__(self) -> int:
-        """How many stand."""
+        """The number of registered queries."""
         return int(self._transport.send(Request("GET", self._path)).json()["queries"])
 
     @overload
-    def __getitem__(self, place: int) -> int: ...
+    def __getitem__(self, index: int) -> int: ...
     @overload
-    def __getitem__(self, place: slice) -> Sequence[int]: ...
-    def __getitem__(self, place: int | slice) -> int | Sequence[int]:
-        """The n-th of them, or some."""
-        if isinstance(place, slice):
-            places = range(*place.indices(len(self)))
-            if places.step != 1:
-                return [self[one] for one in places]
-            return [_number(one) for one in islice(self._from(places.start), len(places))]
-        return _number(self.told(place))
+    def __getitem__(self, index: slice) -> Sequence[int]: ...
+    def __getitem__(self, index: int | slice) -> int | Sequence[int]:
+        """The number at an index, or those of a slice."""
+        if isinstance(index, slice):
+            indices = range(*index.indices(len(self)))
+            if indices.step != 1:
+                return [self[position] for position in indices]
+            return [_number(entry) for entry in islice(self._from(indices.start), len(indices))]
+        return _number(self.entry(index))
 
-    def told(self, place: int) -> dict[str, Any]:
-        """What the server says of the n-th of them."""
-        wanted = place + len(self) if place < 0 else place
-        found = next(self._from(wanted, 1), None) if wanted >= 0 else None
-        if found is None:
-            raise IndexError(f"the template has no query at {place}")
-        return found
+    def entry(self, index: int) -> dict[str, Any]:
+        """The catalog entry of the query at an index."""
+        start = index + len(self) if index < 0 else index
+        entry = next(self._from(start, 1), None) if start >= 0 else None
+        if entry is None:
+            raise IndexError(f"template index out of range: {index}")
+        return entry
 
     def __iter__(self) -> Iterator[int]:
-        """All of them."""
+        """All numbers, in ascending order."""
         return map(_number, self._from(0))
 
     def _from(self, start: int, size: int = PAGE) -> Iterator[dict[str, Any]]:
-        """The queries from a place on."""
+        """The entries from an index on."""
         return pages(self._transport, f"{self._path}/queries", "queries", size=size, start=start)
 
 
-def _number(told: Mapping[str, Any]) -> int:
-    """The number of a query of a template."""
-    return int(told["id"].rpartition(".")[2])
+def _number(entry: Mapping[str, Any]) -> int:
+    """The number of a template's query: the part of its handle after the dot."""
+    return int(entry["id"].rpartition(".")[2])

@@ -1,12 +1,14 @@
-"""Statements over HTTP: run by the server, but for what needs the files of this process."""
+"""SQL statements over HTTP: run by the server, except for those that read a file of this process."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any
 
-from tureen.client.json_values import answer_of, dated
+from tureen.client.create_table import CreateFromFile, parse_create_from_file
+from tureen.client.json_values import read_answer, with_datetimes
 from tureen.client.transport import ARROW, Request, Transport
+from tureen.errors import DuplicateName, InvalidSchema
 from tureen.results.answer import Answer
 from tureen.soup.standing import StandingQuery
 
@@ -14,37 +16,42 @@ if TYPE_CHECKING:
     from tureen.client.client import Client
 
 Outcome = StandingQuery | Answer | list[dict[str, Any]] | dict[str, Any] | None
-"""What a statement gives, as for an embedded pot."""
+"""The result of a statement, as for an embedded pot."""
 
-_CREATE_TABLE = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*create\s+table\b", re.IGNORECASE | re.DOTALL)
-_REPEATABLE = re.compile(
-    r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(?:select|invoke|show|desc|describe|explain)\b", re.I | re.DOTALL
+_READ_ONLY = re.compile(
+    r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(?:select|invoke|show|desc|describe|explain)\b", re.IGNORECASE | re.DOTALL
 )
 
 
 def run(client: Client, transport: Transport, text: str) -> Outcome:
-    """Run one statement and give what came out."""
-    if _CREATE_TABLE.match(text):
-        # The parser is large, and only this statement may name a file.
-        from tureen.language.text.statements import parse_statement  # noqa: PLC0415
-        from tureen.soup.statement_runner import run_statement  # noqa: PLC0415
-
-        return run_statement(client, parse_statement(text))
+    """Run one statement and return its result."""
+    create = parse_create_from_file(text)
+    if create is not None:
+        _create_table(client, create)
+        return None
     accept = {"Accept": f"{ARROW}, application/json;q=0.5"}
-    repeatable = bool(_REPEATABLE.match(text))
+    repeatable = bool(_READ_ONLY.match(text))
     response = transport.send(Request("POST", "/v1/sql", json={"sql": text}, headers=accept, repeatable=repeatable))
     if response.headers.get("Content-Type", "").startswith(ARROW):
-        return answer_of(response)
+        return read_answer(response)
     return _outcome(client, response.json())
 
 
-def _outcome(client: Client, told: dict[str, Any]) -> Outcome:
-    match told["kind"]:
+def _create_table(client: Client, create: CreateFromFile) -> None:
+    try:
+        client.create_table(create.name, create.schema, create.file, if_not_exists=create.if_not_exists)
+    except (DuplicateName, InvalidSchema) as error:
+        error.place = error.place or create.place
+        raise
+
+
+def _outcome(client: Client, body: dict[str, Any]) -> Outcome:
+    match body["kind"]:
         case "query":
-            query = told["query"]
+            query = body["query"]
             return StandingQuery(client, query["id"], query["name"], query["sql"])
         case "rows":
-            return [dated(one) for one in told["rows"]]
+            return [with_datetimes(row) for row in body["rows"]]
         case "object":
-            return dated(told["object"])
+            return with_datetimes(body["object"])
     return None

@@ -1,4 +1,4 @@
-"""Requests to one server: sent, sent again where that is safe, and answered or raised."""
+"""HTTP requests to one server, with retries where they are safe."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ARROW = "application/vnd.apache.arrow.stream"
 Params = Mapping[str, Any]
 
 Authority = str | os.PathLike[str] | ssl.SSLContext
-"""Whose certificates are trusted: a file of them in PEM, or a context that has them."""
+"""The certificates to trust: a PEM file, or an SSL context."""
 
 
 @dataclass(frozen=True)
@@ -37,23 +37,23 @@ class Request:
     content: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     waits: float = 0.0
-    """For how many seconds the server may take its time, beyond what a request usually takes."""
+    """The number of seconds that the server may wait before it answers, in addition to the timeout."""
 
     repeatable: bool | None = None
-    """Whether sending it twice does what sending it once does; None leaves it to the method."""
+    """Whether the request is idempotent; None decides by the method."""
 
     def can_repeat(self) -> bool:
-        """Whether it may be sent again when nobody knows what became of it."""
+        """Whether the request may be sent again when its outcome is unknown."""
         return self.method != "POST" if self.repeatable is None else self.repeatable
 
 
-class TurnedAway(Exception):
-    """A request came to nothing, but may be worth another attempt."""
+class AttemptFailed(Exception):
+    """An attempt of a request failed, and may be retried."""
 
-    def __init__(self, failure: Failure, error: TureenError, asked: float | None = None) -> None:
-        """Keep how far it got, what to raise if it is not tried again, and for how long the server wants rest."""
+    def __init__(self, failure: Failure, error: TureenError, retry_after: float | None = None) -> None:
+        """Keep the failure, the error to raise if there is no retry, and the pause that the server asked for."""
         super().__init__(str(error))
-        self.failure, self.error, self.asked = failure, error, asked
+        self.failure, self.error, self.retry_after = failure, error, retry_after
 
 
 class Transport:
@@ -62,43 +62,42 @@ class Transport:
     def __init__(
         self, url: str, token: str | None, *, timeout: float, patience: float, ca: Authority | None = None
     ) -> None:
-        """Speak to the server at that address; nothing is sent yet."""
-        trusted = True if ca is None else _trusted(ca)
+        """Prepare connections to the server at a URL; nothing is sent yet."""
+        verify = True if ca is None else _ssl_context(ca)
         headers = {"User-Agent": "tureen-python"}
         if token:
             headers["Authorization"] = f"Bearer {token}"
         try:
             self.url = httpx.URL(url.rstrip("/"))
-            # Followers hold a connection each, so there is no limit to their number.
+            # Every open feed holds a connection, so their number has no limit.
             limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
-            self._http = httpx.Client(
-                base_url=self.url, headers=headers, timeout=timeout, limits=limits, verify=trusted
-            )
+            self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout, limits=limits, verify=verify)
         except (httpx.InvalidURL, TypeError, UnicodeEncodeError) as error:
-            raise TureenError(f"'{url}' is no address of a server", detail=str(error), hint=_HINT) from None
+            raise TureenError(f"'{url}' is not a server URL", detail=str(error), hint=_URL_HINT) from None
         if self.url.scheme not in ("http", "https") or not self.url.host:
-            raise TureenError(f"'{url}' is no address of a server", hint=_HINT)
+            raise TureenError(f"'{url}' is not a server URL", hint=_URL_HINT)
         self._timeout, self._patience = timeout, patience
         self._known = False
         self._closed = threading.Event()
 
     def send(self, request: Request) -> httpx.Response:
-        """The answer to a request; what is no success is raised as the error that it tells of."""
+        """Send a request and return its successful response; raise the error of any other response."""
         retries = Retries(request.can_repeat(), self._known, self._patience)
         began = time.monotonic()
         while True:
             try:
                 return self._attempt(request, retries)
-            except TurnedAway as away:
+            except AttemptFailed as failed:
                 retries.known = self._known
-                pause = retries.pause_after(away.failure, time.monotonic() - began, away.asked, random.random())
+                elapsed = time.monotonic() - began
+                pause = retries.pause_after(failed.failure, elapsed, failed.retry_after, random.random())
                 if pause is None or self._closed.wait(pause):
-                    raise away.error from away.__cause__
+                    raise failed.error from failed.__cause__
 
     def _attempt(self, request: Request, retries: Retries) -> httpx.Response:
-        """The answer to keep; or `TurnedAway`, where it may be worth another attempt."""
+        """Send a request once; raise `AttemptFailed` if it may be retried."""
         self._check_open()
-        with self._telling():
+        with self._transport_errors():
             response = self._http.request(
                 request.method,
                 request.path,
@@ -109,21 +108,21 @@ class Transport:
                 timeout=self._timeout + request.waits,
             )
         self._known = True
-        # What an attempt whose answer was lost has removed is gone.
+        # A retried DELETE finds nothing if an earlier attempt, whose response was lost, succeeded.
         if response.is_success or (request.method == "DELETE" and response.status_code == 404 and retries.unsure):
             return response
-        raise _told(response)
+        raise _error(response)
 
     @contextmanager
     def stream(self, request: Request, *, silence: float) -> Iterator[httpx.Response]:
-        """The answer to a request as it comes; `silence` is for how many seconds nothing may come.
+        """Send a request and yield its response for streaming; `silence` is the longest wait for the next byte.
 
-        It is tried once, as whoever follows a stream knows where to go on; `TurnedAway` says that it may come again.
+        There is no retry, as only the caller knows where to resume; `AttemptFailed` says that it may retry.
         """
         self._check_open()
         timeout = httpx.Timeout(self._timeout, read=silence)
         with (
-            self._telling(),
+            self._transport_errors(),
             self._http.stream(
                 request.method, request.path, params=request.params, headers=request.headers, timeout=timeout
             ) as response,
@@ -131,61 +130,61 @@ class Transport:
             self._known = True
             if not response.is_success:
                 response.read()
-                raise _told(response)
+                raise _error(response)
             yield response
 
     @contextmanager
-    def _telling(self) -> Iterator[None]:
-        """A connection that fails is told of as what it means for the request."""
+    def _transport_errors(self) -> Iterator[None]:
+        """Convert errors of the connection to `AttemptFailed`."""
         try:
             yield
         except httpx.TransportError as error:
             self._check_open()
-            missing = Unreachable(
+            unreachable = Unreachable(
                 f"no answer from {self.url}",
                 detail=str(error) or type(error).__name__,
-                hint=_UNTRUSTED if "CERTIFICATE_VERIFY_FAILED" in str(error) else _NOBODY,
+                hint=_CERTIFICATE_HINT if "CERTIFICATE_VERIFY_FAILED" in str(error) else _SERVER_HINT,
             )
-            raise TurnedAway(_failure(error), missing) from error
+            raise AttemptFailed(_failure(error), unreachable) from error
 
     @property
     def patience(self) -> float:
-        """For how many seconds a request is tried again."""
+        """The number of seconds for which a request is retried."""
         return self._patience
 
     @property
     def known(self) -> bool:
-        """Whether this server ever answered."""
+        """Whether this server has answered before."""
         return self._known
 
-    def rest(self, seconds: float) -> None:
-        """Wait before an attempt; raise if the client is closed meanwhile."""
+    def pause(self, seconds: float) -> None:
+        """Wait before a retry; raise if the client is closed meanwhile."""
         self._closed.wait(seconds)
         self._check_open()
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._closed.set()
         self._http.close()
 
     def _check_open(self) -> None:
         if self._closed.is_set():
-            raise TureenError("this client was closed", hint="connect again")
+            raise TureenError("the client is closed", hint="connect again")
 
 
-_NOBODY = "is the server running? `tureen serve` starts one"
-_UNTRUSTED = "give the certificate that signs the server's by ca=, --ca or TUREEN_CA"
-_HINT = "as in http://127.0.0.1:7707"
+_SERVER_HINT = "is the server running? `tureen serve` starts one"
+_CERTIFICATE_HINT = "pass the certificate that signed the server's by ca=, --ca or TUREEN_CA"
+_URL_HINT = "as in http://127.0.0.1:7707"
 
 
-def _told(response: httpx.Response) -> TureenError | TurnedAway:
-    """What an answer that is no success says, to be raised."""
+def _error(response: httpx.Response) -> TureenError | AttemptFailed:
+    """The exception to raise for an unsuccessful response."""
     error, failure = error_of(response), failure_of(response.status_code)
-    return error if failure is None else TurnedAway(failure, error, _retry_after(response))
+    return error if failure is None else AttemptFailed(failure, error, _retry_after(response))
 
 
 def _failure(error: httpx.TransportError) -> Failure:
-    """How far a request got that raised."""
+    """How far the request got that raised this error."""
     if isinstance(error, httpx.ConnectError):
         return Failure.REFUSED
     if isinstance(error, httpx.ConnectTimeout | httpx.PoolTimeout | httpx.UnsupportedProtocol):
@@ -194,15 +193,15 @@ def _failure(error: httpx.TransportError) -> Failure:
 
 
 def _retry_after(response: httpx.Response) -> float | None:
-    """How many seconds the server wants to be left alone; a date is not understood, and means None."""
+    """The seconds in a `Retry-After` header; None without one, or if it is a date."""
     try:
         return max(0.0, float(response.headers["Retry-After"]))
     except (KeyError, ValueError):
         return None
 
 
-def _trusted(ca: Authority) -> ssl.SSLContext:
-    """What trusts the certificates of a file, and no others."""
+def _ssl_context(ca: Authority) -> ssl.SSLContext:
+    """A context that trusts the certificates of a file, and no others."""
     if isinstance(ca, ssl.SSLContext):
         return ca
     if not isinstance(ca, str | os.PathLike):
@@ -211,5 +210,5 @@ def _trusted(ca: Authority) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=os.fspath(ca))
     except (OSError, ValueError) as error:
         raise TureenError(
-            f"the certificates in '{ca}' cannot be read", detail=str(error), hint="give a file in PEM"
+            f"the certificates in '{ca}' cannot be read", detail=str(error), hint="ca must be a PEM file"
         ) from None

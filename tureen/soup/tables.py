@@ -26,7 +26,8 @@ from tureen.pot.tables import (
     replace_content,
 )
 from tureen.schema import Schema
-from tureen.stems.table_content import content_of, read_content, write_content
+from tureen.stems.table_content import content_of
+from tureen.stems.table_files import read_content, write_content
 from tureen.window import from_micros
 
 _LOOKS = 5

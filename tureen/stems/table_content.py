@@ -1,4 +1,4 @@
-"""The content of a table: read from rows in memory, a file, or a Spark DataFrame, and stored as a file of the pot."""
+"""The content of a table, read from rows in memory, a file, or a Spark DataFrame."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from tureen.errors import InvalidRows, InvalidSchema
-from tureen.faults import crash_point
-from tureen.pot.tablefile import read_table, write_table
-from tureen.pot.tables import Content
 from tureen.schema import Column, Kind, Schema, Type
 from tureen.stems.csv_file import read_csv
 from tureen.stems.intake import from_frame, to_batch
@@ -38,19 +35,6 @@ def content_of(schema: Schema | None, rows: Any) -> tuple[Schema, pa.RecordBatch
             raise InvalidSchema("rows without types need a schema", hint='for example "sym STRING, id INT"')
         schema = _schema_of(rows.schema)
     return schema, to_batch(schema, rows)
-
-
-def write_content(root: Path, table_id: str, attempt: str, batch: pa.RecordBatch) -> Content:
-    """Write a table's rows as a new file, which becomes real when a commit names it."""
-    name = f"tables/{table_id}/{attempt}-0.arrow"
-    crash_point("table.before_write")
-    write_table(root / name, batch)
-    return Content(name, batch.num_rows, (root / name).stat().st_size)
-
-
-def read_content(root: Path, content: Content) -> pa.Table:
-    """A table's rows, memory-mapped."""
-    return read_table(root / content.path)
 
 
 def _from_file(schema: Schema | None, path: Path) -> pa.Table:
