@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tureen.errors import TureenError
+from tureen.errors import TureenError, needs_extra
 
 if TYPE_CHECKING:
     from tureen.client.client import Client, connect
@@ -32,7 +33,7 @@ __all__ = [
     "verify",
 ]
 
-_WHERE = {
+_MODULES = {
     "Answer": "tureen.results.answer",
     "Change": "tureen.results.answer",
     "Client": "tureen.client.client",
@@ -47,10 +48,16 @@ _WHERE = {
 }
 
 
+_ENGINE = ("tureen.soup.embedded", "tureen.soup.integrity")
+"""The modules that need the extra `engine`."""
+
+
 def __getattr__(name: str) -> Any:
-    """Import what a name stands for when it is first used: Spark's workers need no engine, a client no kernels."""
+    """Import a name's module on first use: clients and Spark's workers do not need the engine."""
     if name == "__version__":
         return import_module("importlib.metadata").version("tureen")
-    if name not in _WHERE:
+    if name not in _MODULES:
         raise AttributeError(f"module 'tureen' has no attribute '{name}'")
-    return getattr(import_module(_WHERE[name]), name)
+    module = _MODULES[name]
+    with needs_extra("engine", f"tureen.{name}") if module in _ENGINE else nullcontext():
+        return getattr(import_module(module), name)

@@ -24,6 +24,7 @@ TureenError
 │   ├── DamagedFile      a file whose bytes are not those that were written
 │   └── StorageFailed    the disk is full, or a write did not become durable
 ├── EngineFailed         Spark could not be started, or the pipeline stopped
+├── MissingExtra         an optional part of Tureen is needed and not installed
 └── ServiceError         a server refused a request for a reason of its own
     ├── Unreachable      there was no answer from the server
     ├── Unauthorized     no token, or one that is not known (any more)
@@ -37,7 +38,8 @@ TureenError
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -238,6 +240,12 @@ class EngineFailed(TureenError):
     code = "engine_failed"
 
 
+class MissingExtra(TureenError):
+    """An optional part of Tureen is needed and is not installed."""
+
+    code = "missing_extra"
+
+
 class ServiceError(TureenError):
     """A server refused a request for a reason that an embedded pot does not have."""
 
@@ -278,6 +286,23 @@ class TooMany(ServiceError):
     """More queries, invocations or followers at a time than the server allows."""
 
     code = "too_many"
+
+
+@contextmanager
+def needs_extra(extra: str, subject: str) -> Iterator[None]:
+    """Convert the import error of a package that belongs to an extra to `MissingExtra`.
+
+    >>> with needs_extra("engine", "tureen.open"):
+    ...     raise ModuleNotFoundError(name="numba")
+    Traceback (most recent call last):
+    tureen.errors.MissingExtra: tureen.open needs the engine: pip install "tureen[engine]"
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "tureen":
+            raise
+        raise MissingExtra(f'{subject} needs the {extra}: pip install "tureen[{extra}]"') from error
 
 
 def article(noun: str) -> str:
