@@ -1,4 +1,4 @@
-"""`tureen demo`: a guided tour on a live server, by the commands and calls that a user would make."""
+"""`tureen demo`: a guided tour on a live server, with the commands and calls that a user would make."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from tureen.client.client import Client, connect
 from tureen.errors import EngineFailed, TureenError
 
 EVERY = 0.25
-"""How many seconds are between two batches of trades."""
+"""The number of seconds between two batches of trades."""
 
 READY_SECONDS = 180.0
-"""For how long a server may take until it is ready; on a busy machine Spark takes its time."""
+"""The number of seconds that a server may take to become ready; Spark starts slowly on a busy machine."""
 
 PAUSE = 0.8
-"""For how many seconds a reader may look at a step."""
+"""The number of seconds for which a reader can look at a step."""
 
 Run = Callable[[list[str]], int]
-"""What runs a command line in this process."""
+"""Runs a command line in this process and returns its exit code."""
 
 
 def tour(run: Run, *, quick: bool) -> int:
@@ -57,59 +57,59 @@ class _Tour:
         self._names: dict[str, Any] = {"tureen": sys.modules["tureen"]}
 
     def take(self, url: str) -> None:
-        """All steps, one after the other."""
-        self._say("A stream is made, and a query over it: before there is any data.")
+        """Run all steps in order."""
+        self._say("Create a stream and register a query over it, before there is any data.")
         self._command("stream", "create", "trades", SCHEMA, "--time", "ts", "--retain", "1 day")
         self._command("query", "register", BLOCK_TRADES, "--name", "block_trades")
         self._until_ready(url)
-        self._say(f"Trades stream in now, {ROWS_PER_BATCH:,} at a time. The query is followed as they come:")
+        self._say(f"Trades now arrive in batches of {ROWS_PER_BATCH:,}. Follow the query's changes:")
         with self._feeding():
-            self._during()
-        self._say("A query that is registered after the data sees them all the same:")
+            self._while_feeding()
+        self._say("A query that is registered after the data sees the data as well:")
         self._command("query", "register", LATE_COMER, "--name", "late_comer")
         self._command("query", "invoke", "late_comer")
-        self._say("What is wrong is shown where it is:")
+        self._say("An error points into the SQL text:")
         self._command("sql", "-c", "SELECT sym, prize FROM trades", fails=True)
         self._say("The same in Python:")
         self._python(f"soup = tureen.connect({url!r}, token)", token=os.environ["TUREEN_TOKEN"])
         self._python("answer = soup.query('block_trades').invoke()")
         self._python("len(answer), answer.table.column_names")
-        self._time()
+        self._time_invocations()
         self._command("status")
-        self._next(url)
+        self._print_next_steps(url)
 
-    def _during(self) -> None:
-        """What happens while trades come."""
+    def _while_feeding(self) -> None:
+        """The steps that run while trades arrive."""
         self._command("query", "follow", "block_trades", "--count", "4")
-        self._say(f"While they do, {RULES:,} rules for alerts are registered from a file: one query for each row.")
-        chance = random.Random(3)
-        Path("rules.csv").write_text("".join(csv_lines(["sym", "low", "high", "qty"], list(rules(chance)))))
+        self._say(f"Meanwhile, register {RULES:,} alert rules from a file: one query for each row.")
+        generator = random.Random(3)
+        Path("rules.csv").write_text("".join(csv_lines(["sym", "low", "high", "qty"], list(rules(generator)))))
         self._command("template", "register", ALERTS, "rules.csv", "--name", "alerts")
         self._command("template", "follow", "alerts", "--count", "4")
 
     @contextmanager
     def _feeding(self) -> Iterator[None]:
-        """Trades come as long as the block lasts, and all of them are in at its end."""
-        enough = threading.Event()
-        last: list[str] = []
+        """Push trades during the block; at its end, wait until answers reflect all of them."""
+        stopped = threading.Event()
+        positions: list[str] = []
 
         def feed() -> None:
-            some = trades(random.Random(7))
-            while not enough.wait(EVERY):
-                last.append(self._soup.push("trades", next(some)))
+            batches = trades(random.Random(7))
+            while not stopped.wait(EVERY):
+                positions.append(self._soup.push("trades", next(batches)))
 
         feeding = threading.Thread(target=feed, daemon=True)
         feeding.start()
         try:
             yield
         finally:
-            enough.set()
+            stopped.set()
             feeding.join()
-        self._soup.wait(last[-1:], timeout=READY_SECONDS)
+        self._soup.wait(positions[-1:], timeout=READY_SECONDS)
 
     def _until_ready(self, url: str) -> None:
-        """Wait for Spark, once; rows could be pushed before that, but nothing would come out."""
-        self._say("Spark is still starting (some seconds, once). Rows would be taken already; the tour waits.")
+        """Wait until Spark has started: rows pushed before are accepted, but are not in answers yet."""
+        self._say("Spark is still starting, which takes some seconds. The server accepts rows already; the tour waits.")
         print(_cyan(f"$ curl {url}/healthz"), flush=True)
         deadline = time.monotonic() + READY_SECONDS
         while True:
@@ -119,7 +119,7 @@ class _Tour:
                 return
             time.sleep(0.2)
 
-    def _time(self) -> None:
+    def _time_invocations(self) -> None:
         query = self._soup.query("block_trades")
         times = []
         for _ in range(100):
@@ -137,7 +137,7 @@ class _Tour:
         code = self._run(list(words))
         sys.stdout.flush()
         if bool(code) != fails:
-            raise TureenError(f"the tour stops here: the command ended with {code}")
+            raise TureenError(f"the tour stops: the command exited with code {code}")
 
     def _python(self, code: str, **names: Any) -> None:
         print(_cyan(f">>> {code}"))
@@ -147,25 +147,26 @@ class _Tour:
         except SyntaxError:
             exec(code, self._names)
 
-    def _next(self, url: str) -> None:
+    def _print_next_steps(self, url: str) -> None:
         print(
-            f"""{_bold("That was it.")} The server of the tour stops now. To go on with one of your own:
+            f"""{_bold("End of the tour.")} Its server stops now. To continue with a server of your own:
 
   tureen serve --pot ./pot                      starts it, and shows a token once
   export TUREEN_TOKEN=…                         for all commands
-  tureen sql                                    a shell: \\? helps, Tab completes
-  tureen push trades trades.csv                 a file of rows
+  tureen sql                                    a shell: \\? shows help, Tab completes
+  tureen push trades trades.csv                 pushes the rows of a file
   curl -H "Authorization: Bearer $TUREEN_TOKEN" {url.rpartition(":")[0]}:7707/v1/queries
 
-docs/cli.md, docs/client.md and docs/http.md have the rest."""
+See docs/cli.md, docs/client.md and docs/http.md."""
         )
 
 
 @contextmanager
 def _server(root: Path) -> Iterator[tuple[str, str]]:
-    """A server on a free port with a pot of its own: its address and its first token."""
+    """Run a server on a free port with a new pot; yields its URL and its first token."""
     print(_cyan(f"$ tureen serve --pot {root / 'pot'} --port 0"), flush=True)
-    command = [sys.executable, "-m", "tureen.service", "--pot", str(root / "pot"), "--port", "0", "--no-log-requests"]
+    command = [sys.executable, "-m", "tureen.cli.main", "serve", "--pot", str(root / "pot"), "--port", "0"]
+    command += ["--no-log-requests"]
     with (root / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
     try:
@@ -180,7 +181,7 @@ def _server(root: Path) -> Iterator[tuple[str, str]]:
                 break
         if not url or not token:
             raise EngineFailed("the server did not start", detail=(root / "log").read_text()[-1000:])
-        print("  Spark starts in the background; the server takes rows before it is up.")
+        print("  Spark starts in the background; the server accepts rows before it has started.")
         yield url, token
     finally:
         process.terminate()
@@ -188,7 +189,7 @@ def _server(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def _health(url: str) -> tuple[bool, str]:
-    """Whether a server is ready, and what it answers to /healthz."""
+    """Whether a server is ready, and the body of its /healthz."""
     try:
         with urlopen(f"{url}/healthz", timeout=READY_SECONDS) as response:
             return True, response.read().decode()
@@ -199,12 +200,12 @@ def _health(url: str) -> tuple[bool, str]:
 
 @contextmanager
 def _working_in(root: Path) -> Iterator[None]:
-    before = Path.cwd()
+    previous = Path.cwd()
     os.chdir(root)
     try:
         yield
     finally:
-        os.chdir(before)
+        os.chdir(previous)
 
 
 def _bold(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The material of the tour: trades as they might come, the queries over them, and rules for alerts."""
+"""The data of the tour: random trades, queries over them, and alert rules."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ LATE_COMER = (
 )
 
 
-def trades(chance: random.Random) -> Iterator[list[dict[str, Any]]]:
-    """Batches of trades: each symbol's price is a random walk, quantities have a long tail."""
+def trades(generator: random.Random) -> Iterator[list[dict[str, Any]]]:
+    """Generate batches of trades: prices are random walks, quantities have a long tail."""
     prices = dict(SYMBOLS)
     while True:
         batch = []
         for _ in range(ROWS_PER_BATCH):
-            symbol = chance.choice(list(prices))
-            prices[symbol] *= 1 + chance.gauss(0, 0.0004)
+            symbol = generator.choice(list(prices))
+            prices[symbol] *= 1 + generator.gauss(0, 0.0004)
             batch.append(
                 {
                     "sym": symbol,
                     "price": round(prices[symbol], 2),
-                    "qty": int(chance.paretovariate(1.2) * 10),
+                    "qty": int(generator.paretovariate(1.2) * 10),
                     "ts": datetime.now(UTC),
                 }
             )
         yield batch
 
 
-def rules(chance: random.Random) -> Iterator[dict[str, Any]]:
-    """Rules for alerts: a symbol, a narrow band of prices, and a least quantity."""
+def rules(generator: random.Random) -> Iterator[dict[str, Any]]:
+    """Generate alert rules: a symbol, a narrow range of prices, and a minimum quantity."""
     for _ in range(RULES):
-        symbol = chance.choice(list(SYMBOLS))
-        low = round(SYMBOLS[symbol] * chance.uniform(0.9, 1.1), 2)
-        yield {"sym": symbol, "low": low, "high": round(low + 0.05, 2), "qty": chance.choice([500, 1_000, 2_000])}
+        symbol = generator.choice(list(SYMBOLS))
+        low = round(SYMBOLS[symbol] * generator.uniform(0.9, 1.1), 2)
+        yield {"sym": symbol, "low": low, "high": round(low + 0.05, 2), "qty": generator.choice([500, 1_000, 2_000])}

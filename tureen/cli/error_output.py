@@ -1,4 +1,4 @@
-"""Errors as a terminal shows them: on stderr, pointing into the SQL text."""
+"""Errors printed to stderr, with a caret below their position in the SQL text."""
 
 from __future__ import annotations
 
@@ -12,48 +12,48 @@ import typer
 from tureen.errors import ServiceError, TureenError
 
 
-class Told(Exception):
-    """An error that belongs to a SQL text."""
+class SqlTextError(Exception):
+    """An error together with the SQL text that it is about."""
 
     def __init__(self, error: TureenError, sql: str) -> None:
-        """Keep both."""
+        """Keep the error and the text."""
         super().__init__(str(error))
         self.error, self.sql = error, sql
 
 
 @contextmanager
 def pointing_into(sql: str) -> Iterator[None]:
-    """What goes wrong inside is shown with its location in that text."""
+    """Attach a SQL text to errors raised inside the block."""
     try:
         yield
     except ServiceError:
-        # It is not about the text.
+        # A failed request, not an error in the text.
         raise
     except TureenError as error:
-        raise Told(error, sql) from error
+        raise SqlTextError(error, sql) from error
 
 
 @contextmanager
 def reported() -> Iterator[None]:
-    """What goes wrong inside is written to stderr, and the program ends with 1."""
+    """Print errors raised inside the block to stderr, and exit with code 1."""
     try:
         yield
-    except Told as told:
-        tell(told.error, told.sql)
+    except SqlTextError as error:
+        print_error(error.error, error.sql)
         raise typer.Exit(1) from None
     except TureenError as error:
-        tell(error)
+        print_error(error)
         raise typer.Exit(1) from None
     except BrokenPipeError:
-        # Whoever read our output has gone, as `head` does; nobody is left to tell.
+        # The reader of our output has exited, as `head` does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 
 
-def tell(error: TureenError, sql: str | None = None) -> None:
-    """Write an error to stderr, in colour where it is a terminal."""
+def print_error(error: TureenError, sql: str | None = None) -> None:
+    """Print an error to stderr, in colour if that is a terminal."""
     colour = sys.stderr.isatty() and "NO_COLOR" not in os.environ
     for line in error_lines(error, sql):
         kind, rest, text = line.partition(": ")
@@ -66,7 +66,7 @@ _COLOURS = {"error": "1;31", "hint": "1;36"}
 
 
 def error_lines(error: TureenError, sql: str | None = None) -> list[str]:
-    r"""An error as lines, with the line of the SQL text that it is about and a caret below its location.
+    r"""Format an error, with the line of the SQL text that it is about and a caret below its position.
 
     >>> from tureen.errors import Location, UnknownColumn
     >>> error = UnknownColumn("stream 't' has no column 'prize'", hint="did you mean 'price'?", location=Location(2, 8))
@@ -77,14 +77,14 @@ def error_lines(error: TureenError, sql: str | None = None) -> list[str]:
     hint: did you mean 'price'?
     """
     lines = [f"error: {error.message}"]
-    location = error.location
-    written = (sql or "").split("\n")
-    if location is not None and sql is not None and 1 <= location.line <= len(written):
-        label = f"  line {location.line}: " if len(written) > 1 else "  "
-        shown, before = _shown(written[location.line - 1], location.column)
-        lines += [label + shown, " " * (len(label) + before) + "^"]
-    elif location is not None:
-        lines[0] += f" (line {location.line}, column {location.column})"
+    position = error.place
+    sql_lines = (sql or "").split("\n")
+    if position is not None and sql is not None and 1 <= position.line <= len(sql_lines):
+        label = f"  line {position.line}: " if len(sql_lines) > 1 else "  "
+        excerpt, indent = _excerpt(sql_lines[position.line - 1], position.column)
+        lines += [label + excerpt, " " * (len(label) + indent) + "^"]
+    elif position is not None:
+        lines[0] += f" (line {position.line}, column {position.column})"
     if error.detail:
         lines += error.detail.splitlines()
     return [*lines, f"hint: {error.hint}"] if error.hint else lines
@@ -93,12 +93,12 @@ def error_lines(error: TureenError, sql: str | None = None) -> list[str]:
 _WIDTH = 100
 
 
-def _shown(line: str, column: int) -> tuple[str, int]:
-    """What is shown of a line, and how many characters are before the place; of a long one the part around it."""
+def _excerpt(line: str, column: int) -> tuple[str, int]:
+    """A line, or the part of a long line around a column, and the number of characters before the column."""
     text = line.replace("\t", " ").rstrip("\r")
-    before = min(max(column - 1, 0), len(text))
+    offset = min(max(column - 1, 0), len(text))
     if len(text) <= _WIDTH:
-        return text, before
-    start = max(0, min(before - _WIDTH // 2, len(text) - _WIDTH))
+        return text, offset
+    start = max(0, min(offset - _WIDTH // 2, len(text) - _WIDTH))
     head, tail = "…" if start else "", "…" if start + _WIDTH < len(text) else ""
-    return head + text[start : start + _WIDTH] + tail, before - start + len(head)
+    return head + text[start : start + _WIDTH] + tail, offset - start + len(head)

@@ -1,4 +1,4 @@
-"""The formats of files that the command line takes, apart from what reads them."""
+"""The file formats of the command line; `row_files` reads them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ STDIN = "-"
 
 
 class FileKind(StrEnum):
-    """How the rows of a file are written."""
+    """The format of a file of rows."""
 
     CSV = "csv"
     JSON = "json"
@@ -32,14 +32,14 @@ _SUFFIXES = {
 }
 
 
-def kind_of(file: str, said: FileKind | None = None) -> FileKind:
-    """The format that was said, or that the file's name says.
+def kind_of(file: str, kind: FileKind | None = None) -> FileKind:
+    """The given format, or the format of the file's suffix.
 
     >>> kind_of("trades.jsonl")
     <FileKind.NDJSON: 'ndjson'>
     """
-    found = said or _SUFFIXES.get(Path(file).suffix.lower())
-    if found is None:
-        where = "standard input" if file == STDIN else f"'{file}'"
-        raise typer.BadParameter(f"{where} does not say its format", param_hint=f"--format {'|'.join(FileKind)}")
-    return found
+    result = kind or _SUFFIXES.get(Path(file).suffix.lower())
+    if result is None:
+        source = "standard input" if file == STDIN else f"'{file}'"
+        raise typer.BadParameter(f"unknown format of {source}", param_hint=f"--format {'|'.join(FileKind)}")
+    return result

@@ -1,8 +1,7 @@
-"""Changes as they come, one line each."""
+"""Changes printed as they arrive, one line each."""
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from itertools import islice
@@ -16,55 +15,53 @@ from tureen.position import BEGINNING
 if TYPE_CHECKING:
     from tureen.results.answer import Change
 
-Since = Annotated[str | None, typer.Option(help="Begin after this position, which an answer or a change gave.")]
+Since = Annotated[str | None, typer.Option(help="Start after this position of an answer or a change.")]
 FromBeginning = Annotated[
-    bool, typer.Option("--from-beginning", help="Begin with the oldest row that the stream retains.")
+    bool, typer.Option("--from-beginning", help="Start with the oldest row that the stream retains.")
 ]
-Timeout = Annotated[float | None, typer.Option(help="End when nothing came for so many seconds.")]
-Count = Annotated[int | None, typer.Option("--count", "-n", min=1, help="End after so many changes.")]
+Timeout = Annotated[float | None, typer.Option(help="Exit after this number of seconds without a change.")]
+Count = Annotated[int | None, typer.Option("--count", "-n", min=1, help="Exit after this number of changes.")]
 
 
-def beginning(since: str | None, from_beginning: bool) -> str | None:
-    """The position to begin after."""
+def start_position(since: str | None, from_beginning: bool) -> str | None:
+    """The position after which to start."""
     if from_beginning and since is not None:
-        raise typer.BadParameter("give one of the two", param_hint="--since, --from-beginning")
+        raise typer.BadParameter("the options exclude each other", param_hint="--since, --from-beginning")
     return BEGINNING if from_beginning else since
 
 
 def follow_changes(changes: Iterator[Change], output: Format, count: int | None) -> None:
-    """Write changes as they come; the position after the last one goes to stderr, to go on from."""
+    """Print changes as they arrive, and on stderr the position from which to continue."""
     last = None
     try:
         for number, change in enumerate(islice(changes, count)):
             last = change
-            _write(change, output, first=number == 0)
+            _print_change(change, output, first=number == 0)
     except KeyboardInterrupt:
-        # The usual way to end it.
+        # The usual way to stop.
         print(file=sys.stderr)
     finally:
         if last is not None and output is not Format.JSON:
-            print(f"go on with --since {last.position}", file=sys.stderr)
+            print(f"continue with --since {last.position}", file=sys.stderr)
 
 
-def _write(change: Change, output: Format, *, first: bool) -> None:
-    # It knows Arrow, which `tureen --help` does without.
+def _print_change(change: Change, output: Format, *, first: bool) -> None:
+    # It imports Arrow, which `tureen --help` does not need.
     from tureen.client.json_values import json_text  # noqa: PLC0415
 
     match output:
         case Format.JSON:
             label = {} if change.label is None else {"label": change.label}
-            whole = {"query": change.query, **label, "row": change.row, "position": change.position}
-            told = json.loads(json_text(whole))
-            line = json.dumps(told, ensure_ascii=False)
+            line = json_text({"query": change.query, **label, "row": change.row, "position": change.position})
         case Format.CSV:
             if first:
                 print(csv_fields(["query", *change.row]))
             line = csv_fields([change.query, *change.row.values()])
         case Format.TABLE:
-            # Of a template's queries, which one it is: the number of its row of parameters, or its label.
+            # A query of a template is named by its label, or by the number of its row of parameters.
             _, dot, number = change.query.partition(".")
-            called = f"#{number}" if change.label is None else str(change.label)
-            line = (f"{called}  " if dot else "") + "  ".join(
+            label_text = f"#{number}" if change.label is None else str(change.label)
+            line = (f"{label_text}  " if dot else "") + "  ".join(
                 f"{name}={'NULL' if value is None else text_of(value)}" for name, value in change.row.items()
             )
     print(line, flush=True)

@@ -1,7 +1,7 @@
 """The command line: `tureen …`.
 
-Each group of commands has a module of its own. What is heavy (Spark, DuckDB, numba, Arrow, the web framework) is
-imported by the commands that need it, so that help, completion and usage errors come at once.
+Each group of commands has a module of its own. Heavy packages (Spark, DuckDB, numba, Arrow, the web framework) are
+imported by the commands that need them, so that help, completion and usage errors are fast.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        # It takes as long as all the rest of the start.
+def _print_version(requested: bool) -> None:
+    if requested:
+        # This import takes as long as the rest of the start.
         from importlib.metadata import version  # noqa: PLC0415
 
         print(f"tureen {version('tureen')}")
@@ -44,13 +44,13 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def tureen(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Thousands of standing SQL queries over live streams.
 
-    Commands work on a server (--url and --token, or TUREEN_URL and TUREEN_TOKEN) or on a pot of this machine (--pot, or
-    TUREEN_POT). They end with 0, with 1 after an error, and with 2 where they were used wrongly.
+    Commands work on a server (--url and --token, or TUREEN_URL and TUREEN_TOKEN) or on a local pot (--pot, or
+    TUREEN_POT). The exit code is 0, 1 after an error, and 2 after a usage error.
     """
     del version
 
@@ -63,8 +63,8 @@ app.command("serve")(serve)
 def demo(
     quick: Annotated[bool, typer.Option("--quick", help="Do not pause between the steps.")] = False,
 ) -> None:
-    """Take a guided tour, in about a minute, on a server of its own."""
-    # It brings the client.
+    """Take a guided tour of about a minute, on a temporary server."""
+    # It imports the client, which help does not need.
     from tureen.cli.demo import tour  # noqa: PLC0415
 
     raise typer.Exit(tour(run, quick=quick))
@@ -74,14 +74,14 @@ def demo(
 @on_any_soup
 def sql(
     soup: AnySoup,
-    command: Annotated[str | None, typer.Option("--command", "-c", help="Run this and end.")] = None,
+    command: Annotated[str | None, typer.Option("--command", "-c", help="Run these statements and exit.")] = None,
     output: Output = Format.TABLE,
 ) -> None:
-    r"""Open a shell for statements; with -c, or from a pipe, run them and end.
+    r"""Open a shell for SQL statements; with -c, or from a pipe, run the statements and exit.
 
-    Statements end with a semicolon and may go over several lines. \? shows the shell's own commands.
+    Statements end with a semicolon and may span several lines. \? lists the shell's own commands.
     """
-    # It brings prompt_toolkit, and the keywords of the language.
+    # It imports Arrow and the client, which help does not need.
     from tureen.cli.shell.shell import Shell  # noqa: PLC0415
 
     shell = Shell(soup, output)
@@ -103,18 +103,17 @@ app.add_typer(templates, name="template")
 @app.command()
 @on_soup
 def status(soup: AnySoup, output: Output = Format.TABLE) -> None:
-    """Show what is there: streams, tables, queries, and how far the pipeline is."""
-    found = soup.status()
+    """Show the streams with their sizes, the number of tables and queries, and the progress of the pipeline."""
+    report = soup.status()
     if output is Format.JSON:
-        show_object(found, output)
+        show_object(report, output)
         return
-    listed: list[dict[str, Any]] = [{"stream": name, **one} for name, one in found["streams"].items()]
-    show_rows(
-        listed, output, columns=("stream", "rows", "bytes", "runs", "tail_rows", "debts", "rejected", "lag_bytes")
-    )
+    columns = ("stream", "rows", "bytes", "runs", "tail_rows", "debts", "rejected", "lag_bytes")
+    rows: list[dict[str, Any]] = [{"stream": name, **stream} for name, stream in report["streams"].items()]
+    show_rows(rows, output, columns=columns)
     if output is Format.TABLE:
-        rest = {name: value for name, value in found.items() if name not in ("streams", "tables") and value is not None}
-        show_object({**rest, "tables": len(found["tables"])}, output)
+        shown = {key: value for key, value in report.items() if key not in ("streams", "tables") and value is not None}
+        show_object({**shown, "tables": len(report["tables"])}, output)
 
 
 app.command()(verify)
@@ -125,22 +124,22 @@ app.add_typer(token_commands, name="token")
 @app.command()
 @reporting
 def bench(
-    part: Annotated[list[str] | None, typer.Argument(help="The parts to measure; all if none is named.")] = None,
+    part: Annotated[list[str] | None, typer.Argument(help="The benchmarks to run; all by default.")] = None,
 ) -> None:
-    """Measure this machine; needs the source tree, whose folder benchmarks/ this runs."""
+    """Run the benchmarks of the source tree, which must be the current directory."""
     try:
-        # Benchmarks are no part of the installed package.
+        # The benchmarks are not installed with the package.
         from benchmarks.__main__ import main  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise TureenError(
-            "the benchmarks are not here", detail=str(error), hint="run it at the root of the source tree"
+            "benchmarks not found", detail=str(error), hint="run this command at the root of the source tree"
         ) from None
     sys.argv = ["tureen bench", *(part or [])]
     raise typer.Exit(main())
 
 
 def run(words: Sequence[str]) -> int:
-    """Run one command line in this process; the exit code is what comes back."""
+    """Run one command line in this process and return its exit code."""
     try:
         app(list(words), standalone_mode=True)
     except SystemExit as end:
@@ -149,10 +148,10 @@ def run(words: Sequence[str]) -> int:
 
 
 def main() -> None:
-    """Run the command line of this process, and end it."""
+    """Run the command line of this process and exit."""
     code = run(sys.argv[1:])
     if "tureen.soup.embedded" in sys.modules and "tureen.service.server" not in sys.modules:
-        # The pot is closed. What its engine still warms up in the background is not wanted any more.
+        # The pot is closed; do not wait for what its engine still compiles in the background.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

@@ -1,4 +1,4 @@
-"""What comes out of a command, as a table, as JSON or as CSV."""
+"""Command output as a table, as JSON or as CSV."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """How output is written."""
+    """An output format."""
 
     TABLE = "table"
     JSON = "json"
@@ -30,11 +30,11 @@ class Format(StrEnum):
 Row = Mapping[str, Any]
 
 WIDEST = 200
-"""The width of tables where the output is no terminal."""
+"""The width of tables if the output is not a terminal."""
 
 
 def show_rows(rows: Sequence[Row], output: Format, *, columns: Sequence[str] = (), to: IO[str] | None = None) -> None:
-    """Write rows; `columns` names them where there may be no row."""
+    """Print rows; `columns` gives the columns if there may be no rows."""
     out = to or sys.stdout
     names = list(columns) or list(dict.fromkeys(name for row in rows for name in row))
     match output:
@@ -47,34 +47,34 @@ def show_rows(rows: Sequence[Row], output: Format, *, columns: Sequence[str] = (
             print(f"({len(rows):,} row{'' if len(rows) == 1 else 's'})", file=out)
 
 
-def show_object(one: Row, output: Format, *, to: IO[str] | None = None) -> None:
-    """Write the parts of one thing: below each other as a table, otherwise as they are."""
+def show_object(fields: Row, output: Format, *, to: IO[str] | None = None) -> None:
+    """Print the fields of one object; as a table, one field per line."""
     out = to or sys.stdout
     match output:
         case Format.JSON:
-            print(_json(dict(one)), file=out)
+            print(_json(dict(fields)), file=out)
         case Format.CSV:
-            out.writelines(csv_lines(list(one), [one]))
+            out.writelines(csv_lines(list(fields), [fields]))
         case Format.TABLE:
-            _table(["", " "], [{"": name, " ": value} for name, value in flat(one)], out, header=False)
+            _table(["", " "], [{"": name, " ": value} for name, value in flat(fields)], out, header=False)
 
 
-def flat(parts: Row, within: str = "") -> Iterator[tuple[str, str]]:
-    r"""The parts of one thing as people read them: parts of parts each, a list in lines; NULL and empty ones left out.
+def flat(fields: Row, prefix: str = "") -> Iterator[tuple[str, str]]:
+    r"""Flatten nested fields to names and texts; lists become lines, NULLs and empty lists are left out.
 
     >>> list(flat({"why": None, "access": {"way": "by key"}, "factors": ["a > 1", "b < 2"], "n": 0}))
     [('access.way', 'by key'), ('factors', 'a > 1\nb < 2'), ('n', '0')]
     """
-    for name, value in parts.items():
+    for name, value in fields.items():
         match value:
             case None | []:
                 continue
             case Mapping():
-                yield from flat(value, f"{within}{name}.")
+                yield from flat(value, f"{prefix}{name}.")
             case list() | tuple():
-                yield within + name, "\n".join(_line(one) for one in value)
+                yield prefix + name, "\n".join(map(_line, value))
             case _:
-                yield within + name, text_of(value)
+                yield prefix + name, text_of(value)
 
 
 def _line(value: Any) -> str:
@@ -84,30 +84,30 @@ def _line(value: Any) -> str:
 
 
 def show_answer(answer: Answer, output: Format, *, to: IO[str] | None = None) -> None:
-    """Write an answer; as JSON in the shape that the server gives."""
+    """Print an answer; as JSON, in the format of the server's responses."""
     out = to or sys.stdout
     rows = answer.table.to_pylist()
     if output is not Format.JSON:
         show_rows(rows, output, columns=answer.table.column_names, to=out)
         if output is Format.TABLE and not answer.complete:
-            print("The window reaches beyond what the stream retains.", file=out)
+            print("The window begins before the stream's horizon: older tuples are no longer retained.", file=out)
         return
-    # It knows Arrow, which `tureen --help` does without.
+    # It imports Arrow, which `tureen --help` does not need.
     from tureen.client.json_values import type_name  # noqa: PLC0415
 
     begin, end = answer.window
-    told = {
+    body = {
         "columns": [{"name": field.name, "type": type_name(field.type)} for field in answer.table.schema],
         "rows": rows,
         "window": {"begin": begin, "end": end},
         "position": answer.position,
         "complete": answer.complete,
     }
-    print(_json(told), file=out)
+    print(_json(body), file=out)
 
 
 def csv_lines(names: Sequence[str], rows: Iterable[Row]) -> Iterable[str]:
-    r"""Rows as lines of CSV: NULL is an empty field, the empty text is `""`.
+    r"""Rows as lines of CSV: NULL is an empty field, the empty string is `""`.
 
     >>> list(csv_lines(["a", "b"], [{"a": None, "b": ""}, {"a": "x,y", "b": 1.5}]))
     ['a,b\n', ',""\n', '"x,y",1.5\n']
@@ -130,14 +130,14 @@ def _csv_field(value: Any) -> str:
 
 
 def _json(value: Any) -> str:
-    # It knows Arrow, which `tureen --help` does without.
+    # It imports Arrow, which `tureen --help` does not need.
     from tureen.client.json_values import json_text  # noqa: PLC0415
 
     return json_text(value, indent=2)
 
 
 def text_of(value: Any) -> str:
-    """A value as people read it."""
+    """A value as text for tables and CSV."""
     match value:
         case bool():
             return "true" if value else "false"

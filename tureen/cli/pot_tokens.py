@@ -1,4 +1,4 @@
-"""The tokens of a pot of this machine: whoever may write its files may see to them."""
+"""Token management on a local pot: write access to its files is sufficient."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from tureen.window import from_micros
 
 
 class PotTokens:
-    """Makes, lists and revokes the tokens of a pot, whether a server runs on it or not."""
+    """Creates, lists and revokes the tokens of a pot, which a server may have open."""
 
     def __init__(self, pot: str | Path) -> None:
-        """Work on the pot in that directory."""
+        """Use the pot in that directory."""
         self._path = check_path(pot).absolute()
 
     def create(
         self, principal: str, scopes: Sequence[str], expires_in: str | None = None, note: str | None = None
     ) -> dict[str, Any]:
-        """Make a token; its secret is in `token`, and cannot be had again."""
+        """Create a token; its secret is in `token` and is not shown again."""
         now = micros_now()
-        until = None if expires_in is None else now + parse_duration(expires_in)
+        expires_at = None if expires_in is None else now + parse_duration(expires_in)
         with self._catalog() as catalog, catalog.write() as tx:
-            made, text = access.create_token(tx, principal, scopes, now=now, expires_at=until, note=note)
-        return {**_described(made), "token": text}
+            token, secret = access.create_token(tx, principal, scopes, now=now, expires_at=expires_at, note=note)
+        return {**_description(token), "token": secret}
 
     def list(self) -> list[dict[str, Any]]:
         """All tokens, without their secrets."""
         with self._catalog() as catalog, catalog.read() as tx:
-            return [_described(one) for one in access.list_tokens(tx)]
+            return [_description(token) for token in access.list_tokens(tx)]
 
     def revoke(self, token_id: str) -> None:
-        """Let a token open nothing any more."""
+        """Revoke a token."""
         with self._catalog() as catalog, catalog.write() as tx:
             access.revoke_token(tx, token_id)
 
@@ -50,7 +50,7 @@ class PotTokens:
             catalog.close()
 
 
-def _described(token: access.Token) -> dict[str, Any]:
+def _description(token: access.Token) -> dict[str, Any]:
     return {
         "id": token.id,
         "principal": token.principal,

@@ -1,4 +1,4 @@
-"""A bar for long work, on stderr and only where somebody looks at it."""
+"""Progress bars on stderr, shown only if that is a terminal."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ from tureen.errors import WaitTimeout
 if TYPE_CHECKING:
     from tureen.cli.target import AnySoup
 
-LOOK_AGAIN = 0.5
-"""How often it is told why rows are not in yet, in seconds."""
+POLL_SECONDS = 0.5
+"""The number of seconds between two updates of what a wait is waiting for."""
+
+_WAITING = "waiting for the rows"
 
 
 class Progress:
-    """How far something is, of so much in all where that is known."""
+    """A progress bar."""
 
-    def __init__(self, what: str, total: float | None) -> None:
-        """Say what is done; nothing is shown before it begins."""
+    def __init__(self, description: str, total: float | None) -> None:
+        """Describe the work and its total, if that is known; the bar appears when the block begins."""
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
@@ -35,43 +37,43 @@ class Progress:
         self._bars = Bars(
             *columns, TimeElapsedColumn(), console=console, transient=True, disable=not sys.stderr.isatty()
         )
-        self._task = self._bars.add_task(what, total=total, note="")
+        self._task = self._bars.add_task(description, total=total, note="")
 
     def at(self, done: float, note: str = "") -> None:
-        """So much is done."""
+        """Set the completed amount."""
         self._bars.update(self._task, completed=done, note=note)
 
     def of(self, done: int, total: int) -> None:
-        """So much of so much is done."""
+        """Set the completed amount and the total."""
         self._bars.update(self._task, completed=done, total=total)
 
     def note(self, text: str) -> None:
-        """Say something beside the bar."""
+        """Show a text beside the bar."""
         self._bars.update(self._task, note=text)
 
     def __enter__(self) -> Progress:
-        """Begin."""
+        """Show the bar."""
         self._bars.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave no trace of the bar."""
+        """Remove the bar."""
         self._bars.stop()
 
 
-def wait_until_in(soup: AnySoup, position: str, seconds: float, progress: Progress) -> None:
-    """Wait until a push is in answers, and say beside the bar what it waits for."""
+def wait_for_position(soup: AnySoup, position: str, seconds: float, progress: Progress) -> None:
+    """Wait until answers reflect a position, and show beside the bar what the wait is for."""
     deadline = time.monotonic() + seconds
-    progress.note("waiting until the rows are in")
+    progress.note(_WAITING)
     while True:
-        left = deadline - time.monotonic()
+        remaining = deadline - time.monotonic()
         try:
-            soup.wait(position, timeout=max(0.0, min(LOOK_AGAIN, left)))
-        except WaitTimeout as waiting:
-            if left <= LOOK_AGAIN:
+            soup.wait(position, timeout=max(0.0, min(POLL_SECONDS, remaining)))
+        except WaitTimeout as timeout:
+            if remaining <= POLL_SECONDS:
                 raise
-            progress.note((waiting.detail or "waiting until the rows are in").partition("\n")[0])
+            progress.note((timeout.detail or _WAITING).partition("\n")[0])
         else:
             return

@@ -1,4 +1,4 @@
-"""`tureen push`: the rows of a file into a stream, in chunks that may be sent again."""
+"""`tureen push`: the rows of a file into a stream, in chunks that can be retried."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import typer
 
 from tureen.cli.file_formats import STDIN, FileKind, kind_of
 from tureen.cli.output import Format, show_object
-from tureen.cli.progress import Progress, wait_until_in
+from tureen.cli.progress import Progress, wait_for_position
 from tureen.cli.target import AnySoup, Output, on_soup
 from tureen.errors import Forbidden, ServiceError, StorageFailed, TureenError, UnknownStream, Unreachable, nearest
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from tureen.schema import Schema
 
 CHUNK_ROWS = 50_000
-"""How many rows are pushed at a time, unless the caller says otherwise."""
+"""The default number of rows per push."""
 
 WAIT_SECONDS = 300.0
-"""For how long `--wait` waits."""
+"""The longest wait of `--wait`."""
 
 
 @on_soup
@@ -36,102 +36,96 @@ def push(
     stream: Annotated[str, typer.Argument(help="The stream.")],
     file: Annotated[str, typer.Argument(help="The file, or - for standard input.")],
     kind: Annotated[
-        FileKind | None, typer.Option("--format", help="How the rows are written, where the file's name does not say.")
+        FileKind | None, typer.Option("--format", help="The format, if the file's suffix does not tell it.")
     ] = None,
-    chunk: Annotated[int, typer.Option("--chunk", min=1, help="How many rows to push at a time.")] = CHUNK_ROWS,
-    key: Annotated[
-        str | None, typer.Option("--key", help="What the idempotency keys of the chunks begin with.")
-    ] = None,
-    again: Annotated[
-        bool, typer.Option("--again", help="Add the rows also where this file was pushed before.")
-    ] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Come back when the rows are in answers.")] = False,
+    chunk: Annotated[int, typer.Option("--chunk", min=1, help="The number of rows per push.")] = CHUNK_ROWS,
+    key: Annotated[str | None, typer.Option("--key", help="The prefix of the chunks' idempotency keys.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Add the rows even if this file was pushed before.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until answers reflect the rows.")] = False,
     output: Output = Format.TABLE,
 ) -> None:
     """Push the rows of a file.
 
-    Each chunk is taken as a whole or not at all, under a key that is made of the file's path, the chunk's place and its
-    content: a push that failed can be repeated, after mending the file where that is needed, and rows that were taken
-    are not added again. Keys hold for at least 24 hours; standard input gets new ones each time.
+    Each chunk is added as a whole or not at all, under a key derived from the file's path, the chunk's offset and its
+    content: after a failure, fix the file if necessary and repeat the command, and rows that were added before are not
+    added again. Keys are kept for at least 24 hours; standard input gets new keys each time.
     """
-    # It brings Arrow, which help does without.
+    # It imports Arrow, which help does not need.
     from tureen.cli.row_files import read_chunks  # noqa: PLC0415
 
-    found = kind_of(file, kind)
-    schema = _schema(soup, stream) if found is FileKind.CSV else None
+    kind = kind_of(file, kind)
+    schema = _schema(soup, stream) if kind is FileKind.CSV else None
     prefix = key or (uuid.uuid4().hex if again or file == STDIN else file_key(file))
     size = Path(file).stat().st_size if Path(file).is_file() else None
     sent = _Sent(repeatable=key is not None or not (again or file == STDIN))
     began = time.perf_counter()
     with Progress(f"pushing to {stream}", size) as progress:
-        with sent.told():
-            for some in read_chunks(file, found, schema, chunk):
-                sent.begin(some.count)
-                # A key that was given stands for the rows at that place. Another file may come under the same path.
-                own = f"{prefix}/{sent.rows}" if key else f"{prefix}/{sent.rows}/{some.digest}"
-                at = soup.push(stream, some.rows, key=own)
-                sent.end(at, at.added)
-                progress.at(some.read, f"{sent.rows:,} rows")
+        with sent.in_errors():
+            for part in read_chunks(file, kind, schema, chunk):
+                sent.begin(part.count)
+                # The user's key names the rows at that offset. A path does not: its file may have changed.
+                chunk_key = f"{prefix}/{sent.rows}" if key else f"{prefix}/{sent.rows}/{part.digest}"
+                position = soup.push(stream, part.rows, key=chunk_key)
+                sent.end(position, position.added)
+                progress.at(part.read, f"{sent.rows:,} rows")
         if wait and sent.position is not None:
-            wait_until_in(soup, sent.position, WAIT_SECONDS, progress)
-    _say(stream, file, sent, time.perf_counter() - began, output)
+            wait_for_position(soup, sent.position, WAIT_SECONDS, progress)
+    _print_result(stream, file, sent, time.perf_counter() - began, output)
 
 
 @dataclass
 class _Sent:
-    """How far a push is."""
+    """The progress of a push."""
 
     repeatable: bool
     rows: int = 0
     added: int = 0
     position: str | None = None
     pending: int = 0
-    """How many rows are on their way."""
+    """The number of rows in the chunk that is being sent."""
 
     def begin(self, rows: int) -> None:
-        """So many rows are sent now."""
+        """Start sending a chunk."""
         self.pending = rows
 
     def end(self, position: str, added: int) -> None:
-        """They were taken; so many of them are new."""
+        """Count the chunk as accepted; `added` of its rows are new."""
         self.rows, self.added, self.pending, self.position = self.rows + self.pending, self.added + added, 0, position
 
     @contextmanager
-    def told(self) -> Iterator[None]:
-        """What ends the push is told with what was taken and what was not."""
+    def in_errors(self) -> Iterator[None]:
+        """Add to errors raised inside the block which rows were added and which were not."""
         try:
             yield
         except TureenError as error:
-            doubtful = isinstance(error, Unreachable | StorageFailed) or type(error) is ServiceError
-            told = self.account(sure=not (doubtful and self.pending))
-            error.detail = "\n".join([error.detail, *told] if error.detail else told)
+            unknown = isinstance(error, Unreachable | StorageFailed) or type(error) is ServiceError
+            lines = self.summary(known=not (unknown and self.pending))
+            error.detail = "\n".join([error.detail, *lines] if error.detail else lines)
             raise
         except KeyboardInterrupt:
-            print("\n".join(["", *self.account(sure=not self.pending)]), file=sys.stderr)
+            print("\n".join(["", *self.summary(known=not self.pending)]), file=sys.stderr)
             raise
 
-    def account(self, *, sure: bool) -> list[str]:
-        """What was taken and what was not, in sentences.
+    def summary(self, *, known: bool) -> list[str]:
+        """Which rows were added, and what to do next; `known` says whether the outcome of the last chunk is known.
 
-        >>> _Sent(repeatable=True, rows=4, pending=2).account(sure=False)[0]
-        'rows 1 to 4 of the file were taken; whether rows 5 to 6 were is not known'
+        >>> _Sent(repeatable=True, rows=4, pending=2).summary(known=False)[0]
+        'rows 1 to 4 of the file were added; the outcome of rows 5 to 6 is unknown'
         """
-        taken = f"rows 1 to {self.rows:,} of the file were taken" if self.rows else "no row of the file was taken"
-        if not sure:
-            doubtful = f"rows {self.rows + 1:,} to {self.rows + self.pending:,}"
-            return [f"{taken}; whether {doubtful} were is not known", *self._next()]
-        return [f"{taken}, and none from row {self.rows + 1:,} on", *self._next()] if self.rows else [taken]
+        added = f"rows 1 to {self.rows:,} of the file were added" if self.rows else "no rows of the file were added"
+        if not known:
+            pending = f"rows {self.rows + 1:,} to {self.rows + self.pending:,}"
+            return [f"{added}; the outcome of {pending} is unknown", self._next_step()]
+        return [f"{added}, and none from row {self.rows + 1:,} on", self._next_step()] if self.rows else [added]
 
-    def _next(self) -> list[str]:
+    def _next_step(self) -> str:
         if self.repeatable:
-            return [
-                "repeat the command, with the file mended where it must be: rows that were taken are not added again"
-            ]
-        return ["a repeated command would add them once more; --key makes it repeatable"]
+            return "fix the file if necessary and repeat the command: rows that were added are not added again"
+        return "repeating the command would add the rows again; use --key to make it repeatable"
 
 
 def file_key(file: str) -> str:
-    """What tells one file from another."""
+    """The key prefix of a file."""
     try:
         path = Path(file).resolve(strict=True)
     except OSError as error:
@@ -140,33 +134,32 @@ def file_key(file: str) -> str:
 
 
 def _schema(soup: AnySoup, stream: str) -> Schema | None:
-    """The stream's columns, as CSV has no types of its own; None where the token may push and see nothing."""
+    """The stream's schema, as CSV has no types; None if the token may push but not read."""
     from tureen.schema import Schema  # noqa: PLC0415
 
     try:
-        listed = soup.streams()
+        entries = soup.streams()
     except Forbidden:
         return None
-    for one in listed:
-        if one["name"].lower() == stream.lower():
-            return Schema.parse(one["schema"], one["time"])
-    raise UnknownStream(f"there is no stream named '{stream}'", hint=nearest(stream, [one["name"] for one in listed]))
+    for entry in entries:
+        if entry["name"].lower() == stream.lower():
+            return Schema.parse(entry["schema"], entry["time"])
+    names = [entry["name"] for entry in entries]
+    raise UnknownStream(f"there is no stream named '{stream}'", hint=nearest(stream, names))
 
 
-def _say(stream: str, file: str, sent: _Sent, seconds: float, output: Format) -> None:
+def _print_result(stream: str, file: str, sent: _Sent, seconds: float, output: Format) -> None:
     if output is not Format.TABLE:
-        told = {"stream": stream, "rows": sent.rows, "added": sent.added, "position": sent.position}
-        show_object(told, output)
+        result = {"stream": stream, "rows": sent.rows, "added": sent.added, "position": sent.position}
+        show_object(result, output)
         return
-    before = sent.rows - sent.added
-    if before and not sent.added:
-        said = (
-            f"nothing was added: {_rows(sent.rows)} of {file} were pushed to {stream} before; --again adds them again"
-        )
+    skipped = sent.rows - sent.added
+    if skipped and not sent.added:
+        message = f"no rows added: {_rows(skipped)} of {file} were pushed to {stream} before; use --again to add them"
     else:
-        said = f"{_rows(sent.added)} pushed to {stream} in {seconds:.1f} s"
-        said += f"; {_rows(before)} had been pushed before" if before else ""
-    print(said, file=sys.stderr)
+        message = f"{_rows(sent.added)} pushed to {stream} in {seconds:.1f} s"
+        message += f"; {_rows(skipped)} were pushed before" if skipped else ""
+    print(message, file=sys.stderr)
     if sent.position is not None:
         print(sent.position)
 

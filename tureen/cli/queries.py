@@ -1,4 +1,4 @@
-"""`tureen query …`: let queries stand, ask and follow them."""
+"""`tureen query …`: register, invoke and follow standing queries."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Annotated
 import typer
 
 from tureen.cli.error_output import pointing_into
-from tureen.cli.following import Count, FromBeginning, Since, Timeout, beginning, follow_changes
+from tureen.cli.following import Count, FromBeginning, Since, Timeout, follow_changes, start_position
 from tureen.cli.output import Format, show_answer, show_object, show_rows
-from tureen.cli.progress import Progress, wait_until_in
+from tureen.cli.progress import Progress, wait_for_position
 from tureen.cli.target import AnySoup, Output, Owner, on_soup
 from tureen.errors import TureenError
 
@@ -22,18 +22,18 @@ queries = typer.Typer(
 )
 
 WAIT_SECONDS = 60.0
-"""For how long a position is waited for unless told otherwise."""
+"""The default of `--timeout`."""
 
 Handle = Annotated[str, typer.Argument(metavar="QUERY", help="The query's name or handle.")]
-Sql = Annotated[str | None, typer.Argument(help="The SELECT; - reads it from standard input.")]
-Stop = Annotated[bool, typer.Option("--stop", help="Share it no longer.")]
+Sql = Annotated[str | None, typer.Argument(help="The SELECT, or - to read it from standard input.")]
+Stop = Annotated[bool, typer.Option("--stop", help="Stop sharing.")]
 SqlFile = Annotated[Path | None, typer.Option("--file", "-f", help="A file with the SELECT.")]
 
 COLUMNS = ("id", "name", "sql", "state", "owner", "shared", "registered_at")
 
 
 class Materialize(StrEnum):
-    """Whether results are kept ready."""
+    """The values of `--materialize`."""
 
     AUTO = "auto"
     YES = "yes"
@@ -47,22 +47,22 @@ MATERIALIZE: dict[Materialize, bool | str] = {
 }
 
 
-def moment(text: str) -> datetime:
-    """A time as commands print it, or as people write it.
+def parse_time(text: str) -> datetime:
+    """Parse a time, such as those that commands print.
 
-    >>> moment("2026-01-01 00:00:05.25Z") == moment("2026-01-01T01:00:05.250+01:00")
+    >>> parse_time("2026-01-01 00:00:05.25Z") == parse_time("2026-01-01T01:00:05.250+01:00")
     True
     """
     try:
         return datetime.fromisoformat(text.strip().upper())
     except ValueError:
-        raise typer.BadParameter(f"'{text}' is not a time such as 2026-01-01T12:00:00Z") from None
+        raise typer.BadParameter(f"expected a time such as 2026-01-01T12:00:00Z, got '{text}'") from None
 
 
 def sql_text(sql: str | None, file: Path | None) -> str:
-    """The SQL that was given, or that a file or standard input holds."""
+    """The SQL of the argument, of a file, or of standard input."""
     if (sql is None) == (file is None):
-        raise typer.BadParameter("give the SQL, or a file with it", param_hint="SQL")
+        raise typer.BadParameter("pass either the SQL or --file", param_hint="SQL")
     if file is not None:
         try:
             return file.read_text()
@@ -76,15 +76,15 @@ def sql_text(sql: str | None, file: Path | None) -> str:
 def register(
     soup: AnySoup,
     sql: Sql = None,
-    name: Annotated[str | None, typer.Option(help="A name for it.")] = None,
+    name: Annotated[str | None, typer.Option(help="The name of the query.")] = None,
     file: SqlFile = None,
     materialize: Annotated[
         Materialize,
-        typer.Option(help="Keep its results ready as rows arrive: yes, no, or as it costs less (auto)."),
+        typer.Option(help="Compute results as rows arrive: yes, no, or whichever costs less (auto)."),
     ] = Materialize.AUTO,
     output: Output = Format.TABLE,
 ) -> None:
-    """Let a query stand; its handle is printed."""
+    """Register a query and print its handle."""
     text = sql_text(sql, file)
     with pointing_into(text):
         query = soup.register(text, name=name, materialize=MATERIALIZE[materialize])
@@ -97,9 +97,9 @@ def register(
 @queries.command("list")
 @on_soup
 def list_queries(soup: AnySoup, owner: Owner = None, output: Output = Format.TABLE) -> None:
-    """List the standing queries that were registered one by one: your own, and those that others share."""
-    found = soup.describe_queries(owner=owner)
-    show_rows([{name: one[name] for name in COLUMNS} for one in found], output, columns=COLUMNS)
+    """List your own standing queries and those that others share, without the queries of templates."""
+    entries = soup.describe_queries(owner=owner)
+    show_rows([{name: entry[name] for name in COLUMNS} for entry in entries], output, columns=COLUMNS)
 
 
 @queries.command("invoke")
@@ -109,31 +109,31 @@ def invoke(
     query: Handle,
     now: Annotated[
         datetime | None,
-        typer.Option(parser=moment, metavar="TIME", help="The moment that NOW is, in UTC unless it has a zone."),
+        typer.Option(parser=parse_time, metavar="TIME", help="The value of NOW, in UTC unless it has a zone."),
     ] = None,
-    wait_for: Annotated[str | None, typer.Option(help="Answer when this position is in.")] = None,
-    timeout: Annotated[float | None, typer.Option(help="For how many seconds to wait for it.")] = None,
+    wait_for: Annotated[str | None, typer.Option(help="Wait until answers reflect this position.")] = None,
+    timeout: Annotated[float | None, typer.Option(help="The longest wait, in seconds.")] = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Answer a query over its window as it is now."""
+    """Print the answer of a query over its current window."""
     standing = soup.query(query)
     if wait_for is not None:
         with Progress("waiting", None) as progress:
-            wait_until_in(soup, wait_for, WAIT_SECONDS if timeout is None else timeout, progress)
+            wait_for_position(soup, wait_for, WAIT_SECONDS if timeout is None else timeout, progress)
     show_answer(standing.invoke(now=now), output)
 
 
 @queries.command("explain")
 @on_soup
 def explain(soup: AnySoup, query: Handle, output: Output = Format.TABLE) -> None:
-    """Tell how a query is answered."""
+    """Show how a query is answered."""
     show_object(soup.query(query).explain(), output)
 
 
 @queries.command("share")
 @on_soup
 def share(soup: AnySoup, query: Handle, stop: Stop = False) -> None:
-    """Let others invoke and follow a query by its handle, which is printed."""
+    """Allow other principals to invoke and follow a query by its handle, and print the handle."""
     handle = soup.query(query).id
     soup.share(handle, not stop)
     print(handle)
@@ -144,10 +144,10 @@ def share(soup: AnySoup, query: Handle, stop: Stop = False) -> None:
 def drop(
     soup: AnySoup, query: Annotated[list[str], typer.Argument(metavar="QUERY…", help="Names or handles.")]
 ) -> None:
-    """Let queries stand no longer."""
-    for one in query:
-        soup.query(one).unregister()
-        print(f"query {one} stands no longer", file=sys.stderr)
+    """Unregister queries."""
+    for name in query:
+        soup.query(name).unregister()
+        print(f"query {name} unregistered", file=sys.stderr)
 
 
 @queries.command("follow")
@@ -161,6 +161,6 @@ def follow(
     count: Count = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Print every row that joins a query's answer, as it comes; Ctrl-C ends it."""
-    start = beginning(since, from_beginning)
+    """Print each row that joins a query's answer as it arrives, until Ctrl-C."""
+    start = start_position(since, from_beginning)
     follow_changes(soup.query(query).changes(since=start, timeout=timeout), output, count)

@@ -1,4 +1,4 @@
-"""Files of rows, read in pieces: CSV, JSON, lines of JSON, Parquet and Arrow."""
+"""Files of rows, read in chunks: CSV, JSON, NDJSON, Parquet and Arrow."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from tureen.stems.csv_file import read_csv_bytes
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows of a file."""
+    """Consecutive rows of a file."""
 
     rows: pa.Table | list[Any] | CsvText
     count: int
     read: int
-    """How many bytes of the file have been read with them."""
+    """The number of bytes read from the file up to the end of the chunk."""
 
     digest: str
-    """A fingerprint of what the file says."""
+    """A hash of the chunk's content."""
 
 
 def _digest(data: Any) -> str:
@@ -41,7 +41,7 @@ def _digest(data: Any) -> str:
 
 
 def read_chunks(file: str, kind: FileKind, schema: Schema | None, rows: int) -> Iterator[Chunk]:
-    """The rows of a file, or of standard input, some at a time; CSV without a schema stays text, as it has no types."""
+    """Read a file or standard input in chunks of at most `rows` rows; CSV without a schema stays text."""
     with _opened(file) as source:
         match kind:
             case FileKind.CSV:
@@ -56,7 +56,7 @@ def read_chunks(file: str, kind: FileKind, schema: Schema | None, rows: int) -> 
 
 
 def read_table(file: str, kind: FileKind, schema: Schema | None) -> pa.Table:
-    """All rows of a file with types of their own; those of CSV are guessed where there is no schema."""
+    """Read all rows of a file; the types of CSV are inferred if there is no schema."""
     with _opened(file) as source:
         match kind:
             case FileKind.CSV if schema is None:
@@ -69,12 +69,12 @@ def read_table(file: str, kind: FileKind, schema: Schema | None) -> pa.Table:
             case FileKind.ARROW:
                 return pa.Table.from_batches(_arrow(_seekable(source)))
             case _:
-                return pa.Table.from_pylist([row for some, _ in _objects(source, 1 << 16) for row in some])
+                return pa.Table.from_pylist([row for objects, _ in _objects(source, 1 << 16) for row in objects])
 
 
 @contextmanager
 def _opened(file: str) -> Iterator[IO[bytes]]:
-    """The file's bytes; what cannot be read is told with its name."""
+    """Open a file or standard input; read errors name the file."""
     try:
         if file == STDIN:
             yield sys.stdin.buffer
@@ -91,19 +91,19 @@ def _seekable(source: IO[bytes]) -> IO[bytes]:
     return source if source.seekable() else io.BytesIO(source.read())
 
 
-def _place(source: IO[bytes]) -> int:
+def _offset(source: IO[bytes]) -> int:
     return source.tell() if source.seekable() else 0
 
 
 def _batches(source: IO[bytes], batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[Chunk]:
     for batch in batches:
         for start in range(0, batch.num_rows, rows):
-            some = batch.slice(start, rows)
-            yield Chunk(pa.Table.from_batches([some]), some.num_rows, _place(source), _digest(some.serialize()))
+            part = batch.slice(start, rows)
+            yield Chunk(pa.Table.from_batches([part]), part.num_rows, _offset(source), _digest(part.serialize()))
 
 
 def _arrow(source: IO[bytes]) -> Iterator[pa.RecordBatch]:
-    """The batches of an Arrow file or of an Arrow stream."""
+    """The batches of an Arrow file or stream."""
     if source.read(6) == b"ARROW1":
         reader = pa.ipc.open_file(source)
         return (reader.get_batch(number) for number in range(reader.num_record_batches))
@@ -112,64 +112,67 @@ def _arrow(source: IO[bytes]) -> Iterator[pa.RecordBatch]:
 
 
 def _json(source: IO[bytes], rows: int) -> Iterator[Chunk]:
-    for some, read in _objects(source, rows):
-        yield Chunk(some, len(some), read, _digest(json.dumps(some).encode()))
+    for objects, read in _objects(source, rows):
+        yield Chunk(objects, len(objects), read, _digest(json.dumps(objects).encode()))
 
 
 def _objects(source: IO[bytes], rows: int) -> Iterator[tuple[list[Any], int]]:
-    """The objects of an array, which is read as a whole, or of lines; with how many bytes have been read."""
+    """The objects of a JSON array, which is read as a whole, or of NDJSON; with the number of bytes read."""
     lines = iter(source)
     first = next((line for line in lines if line.strip()), b"")
     if first.lstrip().startswith(b"["):
-        found = json.loads(first + source.read())
-        for start in range(0, len(found), rows):
-            yield found[start : start + rows], _place(source)
+        array = json.loads(first + source.read())
+        for start in range(0, len(array), rows):
+            yield array[start : start + rows], _offset(source)
         return
-    read, some = len(first), [json.loads(first)] if first else []
+    read, objects = len(first), [json.loads(first)] if first else []
     for number, line in enumerate(lines, 2):
         read += len(line)
         if line.strip():
             try:
-                some.append(json.loads(line))
+                objects.append(json.loads(line))
             except json.JSONDecodeError as error:
-                raise InvalidRows(f"line {number} is not JSON", detail=str(error)) from None
-        if len(some) >= rows:
-            yield some, read
-            some = []
-    if some:
-        yield some, read
+                raise InvalidRows(f"line {number} is not valid JSON", detail=str(error)) from None
+        if len(objects) >= rows:
+            yield objects, read
+            objects = []
+    if objects:
+        yield objects, read
 
 
 def _csv(source: IO[bytes], name: str, schema: Schema | None, rows: int) -> Iterator[Chunk]:
-    """The rows of a CSV text; each piece is read with the header before it."""
-    records = _records(source)
-    header, lines = next(records, (b"", 0))
-    read, before = len(header), lines
-    some: list[bytes] = []
-    for record, count in records:
-        some.append(record)
-        lines += count
-        if len(some) >= rows:
-            chunk = _piece(schema, name, header, some, before, read)
+    """The rows of a CSV file; each chunk is parsed with the header before it."""
+    all_records = _records(source)
+    header, lines = next(all_records, (b"", 0))
+    read, lines_before = len(header), lines
+    records: list[bytes] = []
+    for record, line_count in all_records:
+        records.append(record)
+        lines += line_count
+        if len(records) >= rows:
+            chunk = _csv_chunk(schema, name, header, records, lines_before, read)
             yield chunk
-            some, before, read = [], lines, chunk.read
-    if some or not read:
-        yield _piece(schema, name, header, some, before, read)
+            records, lines_before, read = [], lines, chunk.read
+    if records or not read:
+        yield _csv_chunk(schema, name, header, records, lines_before, read)
 
 
-def _piece(schema: Schema | None, name: str, header: bytes, records: list[bytes], before: int, read: int) -> Chunk:
-    """Some records of a CSV text that has so many lines and bytes before them."""
-    piece = b"".join(records)
-    end, digest = read + len(piece), _digest(header + piece)
+def _csv_chunk(
+    schema: Schema | None, name: str, header: bytes, records: list[bytes], lines_before: int, bytes_before: int
+) -> Chunk:
+    """Records of a CSV file as a chunk."""
+    body = b"".join(records)
+    end, digest = bytes_before + len(body), _digest(header + body)
+    text = CsvText(name, _terminated(header), body, lines_before)
     if schema is not None:
-        table = _typed(schema, name, header, piece, before)
+        table = _typed(schema, text)
         return Chunk(table, table.num_rows, end, digest)
     count = sum(1 for record in records if record.strip())
-    return Chunk(CsvText(name, _head(header), piece, before), count, end, digest)
+    return Chunk(text, count, end, digest)
 
 
 def _records(source: IO[bytes]) -> Iterator[tuple[bytes, int]]:
-    """Each record with the number of its lines: one, unless a quoted field goes over several."""
+    """The records with their numbers of lines: a quoted field may span several lines."""
     parts: list[bytes] = []
     quotes = 0
     for line in source:
@@ -182,15 +185,14 @@ def _records(source: IO[bytes]) -> Iterator[tuple[bytes, int]]:
         yield b"".join(parts), len(parts)
 
 
-def _typed(schema: Schema, name: str, header: bytes, piece: bytes, before: int) -> pa.Table:
-    """A piece in the types of a schema; an error names the line of the whole file."""
-    text = CsvText(name, _head(header), piece, before)
+def _typed(schema: Schema, text: CsvText) -> pa.Table:
+    """Parse CSV with the types of a schema; errors have the line numbers of the whole file."""
     try:
-        return read_csv_bytes(schema, text.data, name)
+        return read_csv_bytes(schema, text.data, text.name)
     except InvalidRows:
-        read_csv_bytes(schema, text.padded, name)
+        read_csv_bytes(schema, text.padded, text.name)
         raise
 
 
-def _head(header: bytes) -> bytes:
+def _terminated(header: bytes) -> bytes:
     return header if header.endswith(b"\n") or not header else header + b"\n"

@@ -8,52 +8,53 @@ from typing import Any
 
 import typer
 
-from tureen.cli.error_output import tell
+from tureen.cli.error_output import print_error
 from tureen.cli.target import reporting
-from tureen.errors import TureenError
+from tureen.errors import TureenError, needs_extra
 from tureen.service.settings import PREFIX, Settings, load
 
 _TYPES: dict[str, Any] = {"str": str | None, "int": int | None, "float": float | None, "bool": bool | None}
 _TYPES["tuple[str, ...]"] = list[str] | None
 
 
-def _serve(**given: Any) -> None:
+def _serve(**options: Any) -> None:
     """Serve a pot over HTTP.
 
-    At the first start it makes a token for you, and shows it once. Options come before the environment, and that before
-    the file.
+    The first start creates a token and shows it once. Options override the environment, which overrides the file.
     """
-    config = given.pop("config")
+    config = options.pop("config")
     try:
-        settings = load(given, config=config)
+        settings = load(options, config=config)
     except TureenError as error:
-        tell(error)
+        print_error(error)
         raise typer.Exit(2) from None
-    # It brings Spark and the web framework.
-    from tureen.service.server import serve as run  # noqa: PLC0415
+    with needs_extra("server", "tureen serve"):
+        # It imports the engine and the web framework, which help does not need.
+        from tureen.service.server import serve as run  # noqa: PLC0415
 
     raise typer.Exit(run(settings))
 
 
-def _option(one: dataclasses.Field[Any]) -> inspect.Parameter:
-    flag = f"--{one.name.replace('_', '-')}"
-    if one.type == "bool" and not one.name.startswith("no_"):
-        flag = f"{flag}/--no-{one.name.replace('_', '-')}"
-    said = one.metadata["help"]
-    # In brackets it would be taken for the style of a text.
-    usual = f"Usually {one.default}. " if one.default not in ("", False, ()) else ""
-    text = f"{said[:1].upper()}{said[1:]}. {usual}({PREFIX}{one.name.upper()})"
-    metavar = "KEY=VALUE" if one.name == "spark" else None
-    default = typer.Option(None, flag, help=text, show_default=False, metavar=metavar)
+def _option(setting: dataclasses.Field[Any]) -> inspect.Parameter:
+    """The option of a setting."""
+    flag = f"--{setting.name.replace('_', '-')}"
+    if setting.type == "bool" and not setting.name.startswith("no_"):
+        flag = f"{flag}/--no-{setting.name.replace('_', '-')}"
+    text = setting.metadata["help"]
+    # Not in square brackets, which rich takes for markup.
+    default = f"Default: {setting.default}. " if setting.default not in ("", False, ()) else ""
+    help_text = f"{text[:1].upper()}{text[1:]}. {default}({PREFIX}{setting.name.upper()})"
+    metavar = "KEY=VALUE" if setting.name == "spark" else None
+    option = typer.Option(None, flag, help=help_text, show_default=False, metavar=metavar)
     return inspect.Parameter(
-        one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=_TYPES[str(one.type)]
+        setting.name, inspect.Parameter.KEYWORD_ONLY, default=option, annotation=_TYPES[str(setting.type)]
     )
 
 
 def _signature() -> inspect.Signature:
     config = typer.Option(None, "--config", metavar="FILE", help=f"A TOML file with settings. ({PREFIX}CONFIG)")
     first = inspect.Parameter("config", inspect.Parameter.KEYWORD_ONLY, default=config, annotation=str | None)
-    return inspect.Signature([first, *(_option(one) for one in dataclasses.fields(Settings))])
+    return inspect.Signature([first, *(_option(setting) for setting in dataclasses.fields(Settings))])
 
 
 _serve.__signature__ = _signature()  # type: ignore[attr-defined]

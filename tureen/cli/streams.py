@@ -1,4 +1,4 @@
-"""`tureen stream …` and `tureen table …`: make, list and drop what holds rows."""
+"""`tureen stream …` and `tureen table …`: create, list and drop streams and tables."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tureen.cli.file_formats import FileKind, kind_of
 from tureen.cli.output import Format, show_rows
 from tureen.cli.target import AnySoup, Output, on_any_soup, on_soup
 
-streams = typer.Typer(no_args_is_help=True, help="Streams: make, list, drop.")
+streams = typer.Typer(no_args_is_help=True, help="Streams: create, list, drop.")
 tables = typer.Typer(
-    no_args_is_help=True, help="Tables, which are dimension data without time: make, fill, show, drop."
+    no_args_is_help=True, help="Tables, which are dimension data without time: create, replace, show, drop."
 )
 
 Name = Annotated[str, typer.Argument(help="The name.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; needed where there is no terminal to answer at.")]
-IfNotExists = Annotated[bool, typer.Option("--if-not-exists", help="Leave one of that name as it is.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation; required without a terminal.")]
+IfNotExists = Annotated[bool, typer.Option("--if-not-exists", help="Do nothing if the name exists.")]
 
 
 @streams.command("create")
@@ -26,10 +26,12 @@ IfNotExists = Annotated[bool, typer.Option("--if-not-exists", help="Leave one of
 def create_stream(
     soup: AnySoup,
     name: Name,
-    schema: Annotated[str, typer.Argument(help='The columns, as in "sym STRING, price DOUBLE, ts TIMESTAMP".')],
-    time: Annotated[str | None, typer.Option(help="The time column; without one, time is the arrival.")] = None,
-    retain: Annotated[str | None, typer.Option(help='How long rows are kept, as in "1 day"; all if not said.')] = None,
-    clock: Annotated[str, typer.Option(help="What NOW is: wall, or stream for replays.")] = "wall",
+    schema: Annotated[str, typer.Argument(help='The columns, for example "sym STRING, price DOUBLE, ts TIMESTAMP".')],
+    time: Annotated[str | None, typer.Option(help="The time column; the default is the time of arrival.")] = None,
+    retain: Annotated[
+        str | None, typer.Option(help='How long rows are kept, for example "1 day"; default: for ever.')
+    ] = None,
+    clock: Annotated[str, typer.Option(help="The clock of NOW: wall, or stream for replays.")] = "wall",
     source: Annotated[str | None, typer.Option(help="The format of a Spark source that feeds the stream.")] = None,
     option: Annotated[
         list[str] | None,
@@ -37,14 +39,14 @@ def create_stream(
     ] = None,
     if_not_exists: IfNotExists = False,
 ) -> None:
-    """Make a stream."""
-    outside: dict[str, Any] | None = None
+    """Create a stream."""
+    feed: dict[str, Any] | None = None
     if source is not None:
-        outside = {"format": source, "options": dict(_pair(one) for one in option or [])}
+        feed = {"format": source, "options": dict(map(_key_and_value, option or []))}
     elif option:
-        raise typer.BadParameter("options go with a source", param_hint="--option")
-    soup.create_stream(name, schema, time=time, retain=retain, clock=clock, source=outside, if_not_exists=if_not_exists)
-    print(f"stream {name} is there", file=sys.stderr)
+        raise typer.BadParameter("--option requires --source", param_hint="--option")
+    soup.create_stream(name, schema, time=time, retain=retain, clock=clock, source=feed, if_not_exists=if_not_exists)
+    print(f"stream {name} created", file=sys.stderr)
 
 
 @streams.command("list")
@@ -58,7 +60,7 @@ def list_streams(soup: AnySoup, output: Output = Format.TABLE) -> None:
 @streams.command("rejected")
 @on_soup
 def rejected(soup: AnySoup, name: Name, output: Output = Format.TABLE) -> None:
-    """Show the rows that could not be taken, with the reason."""
+    """Show the rejected rows with the reason."""
     show_rows(soup.rejected(name), output, columns=("rejected_at", "reason", "row"))
 
 
@@ -66,9 +68,9 @@ def rejected(soup: AnySoup, name: Name, output: Output = Format.TABLE) -> None:
 @on_soup
 def drop_stream(soup: AnySoup, name: Name, yes: Yes = False) -> None:
     """Drop a stream, with its rows and the queries over it."""
-    _sure(f"Drop the stream {name}, all its rows and the queries over it?", yes)
+    _confirm(f"Drop the stream {name}, all its rows and the queries over it?", yes)
     soup.drop_stream(name)
-    print(f"stream {name} is gone", file=sys.stderr)
+    print(f"stream {name} dropped", file=sys.stderr)
 
 
 @tables.command("create")
@@ -77,12 +79,12 @@ def create_table(
     soup: AnySoup,
     name: Name,
     file: Annotated[str | None, typer.Argument(help="A file with its rows: CSV, Parquet, Arrow or JSON.")] = None,
-    schema: Annotated[str | None, typer.Option(help="The columns, where the file does not say their types.")] = None,
+    schema: Annotated[str | None, typer.Option(help="The columns, if the file has no types.")] = None,
     if_not_exists: IfNotExists = False,
 ) -> None:
-    """Make a table, empty or with the rows of a file."""
+    """Create a table, empty or with the rows of a file."""
     soup.create_table(name, schema, None if file is None else _rows(file, schema), if_not_exists=if_not_exists)
-    print(f"table {name} is there", file=sys.stderr)
+    print(f"table {name} created", file=sys.stderr)
 
 
 @tables.command("replace")
@@ -90,8 +92,8 @@ def create_table(
 def replace_table(
     soup: AnySoup, name: Name, file: Annotated[str, typer.Argument(help="The file with the new rows.")]
 ) -> None:
-    """Put the rows of a file in the place of all that a table holds."""
-    schema = next((one["schema"] for one in soup.tables() if one["name"].lower() == name.lower()), None)
+    """Replace all rows of a table with the rows of a file."""
+    schema = next((table["schema"] for table in soup.tables() if table["name"].lower() == name.lower()), None)
     soup.replace_table(name, _rows(file, schema))
 
 
@@ -106,41 +108,41 @@ def list_tables(soup: AnySoup, output: Output = Format.TABLE) -> None:
 @on_soup
 def show_table(soup: AnySoup, name: Name, output: Output = Format.TABLE) -> None:
     """Show the rows of a table."""
-    found = soup.table(name)
-    show_rows(found.to_pylist(), output, columns=found.column_names)
+    content = soup.table(name)
+    show_rows(content.to_pylist(), output, columns=content.column_names)
 
 
 @tables.command("drop")
 @on_soup
 def drop_table(soup: AnySoup, name: Name, yes: Yes = False) -> None:
     """Drop a table."""
-    _sure(f"Drop the table {name} and all its rows?", yes)
+    _confirm(f"Drop the table {name} and all its rows?", yes)
     soup.drop_table(name)
-    print(f"table {name} is gone", file=sys.stderr)
+    print(f"table {name} dropped", file=sys.stderr)
 
 
 def _rows(file: str, schema: str | None) -> Any:
-    # They bring Arrow, which help does without.
+    # They import Arrow, which help does not need.
     from tureen.cli.row_files import read_table  # noqa: PLC0415
     from tureen.schema import Schema  # noqa: PLC0415
 
     kind = kind_of(file)
     if kind is FileKind.CSV and schema is None:
-        raise typer.BadParameter("CSV does not say its types: give --schema", param_hint="FILE")
+        raise typer.BadParameter("CSV has no types: --schema is required", param_hint="FILE")
     return read_table(file, kind, None if schema is None else Schema.parse(schema))
 
 
-def _pair(text: str) -> tuple[str, str]:
-    key, given, value = text.partition("=")
-    if not given:
-        raise typer.BadParameter(f"'{text}' is not KEY=VALUE", param_hint="--option")
+def _key_and_value(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator:
+        raise typer.BadParameter(f"expected KEY=VALUE, got '{text}'", param_hint="--option")
     return key, value
 
 
-def _sure(question: str, yes: bool) -> None:
-    """Ask, where somebody is there to answer; elsewhere the answer must have been given."""
+def _confirm(question: str, yes: bool) -> None:
+    """Ask for confirmation at a terminal; without a terminal, require `-y`."""
     if yes:
         return
     if not sys.stdin.isatty():
-        raise typer.BadParameter("there is no terminal to ask at; give -y to drop it", param_hint="-y")
+        raise typer.BadParameter("without a terminal, -y is required", param_hint="-y")
     typer.confirm(question, abort=True)

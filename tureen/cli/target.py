@@ -1,4 +1,4 @@
-"""Where a command works: on a server, or on a pot of this machine; and how what comes out is written."""
+"""The target of a command, which is a server or a local pot, and the options that select it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import typer
 
 from tureen.cli.error_output import reported
 from tureen.cli.output import Format
-from tureen.errors import Unauthorized
+from tureen.errors import Unauthorized, needs_extra
 
 if TYPE_CHECKING:
     from tureen.client.client import Client
@@ -23,36 +23,37 @@ if TYPE_CHECKING:
 
     AnySoup = Soup | Client
 else:
-    # The command line starts without the engine and without the client.
+    # The command line starts without importing the engine or the client.
     AnySoup = Any
 
 DEFAULT_URL = "http://127.0.0.1:7707"
-"""Where `tureen serve` listens unless told otherwise."""
+"""The default address of `tureen serve`."""
 
 Url = Annotated[
     str | None,
-    typer.Option("--url", metavar="URL", help=f"The server (TUREEN_URL; {DEFAULT_URL} if nothing is said)."),
+    typer.Option("--url", metavar="URL", help=f"The server (TUREEN_URL). Default: {DEFAULT_URL}."),
 ]
-Token = Annotated[str | None, typer.Option("--token", metavar="TEXT", help="The token for it (TUREEN_TOKEN).")]
-Pot = Annotated[
-    str | None, typer.Option("--pot", metavar="DIR", help="A pot of this machine instead of a server (TUREEN_POT).")
-]
-Output = Annotated[Format, typer.Option("-o", "--output", help="How to write what comes out.")]
+Token = Annotated[str | None, typer.Option("--token", metavar="TEXT", help="The server's token (TUREEN_TOKEN).")]
+Pot = Annotated[str | None, typer.Option("--pot", metavar="DIR", help="A local pot instead of a server (TUREEN_POT).")]
+Output = Annotated[Format, typer.Option("-o", "--output", help="The output format.")]
 
 Owner = Annotated[
-    str | None, typer.Option("--owner", metavar="NAME", help="Those of this principal, or of all with *; for an admin.")
+    str | None,
+    typer.Option("--owner", metavar="NAME", help="Those of this principal, or of all with *; admins only."),
 ]
 Ca = Annotated[
     str | None,
-    typer.Option("--ca", metavar="FILE", help="Certificates in PEM to trust instead of the usual (TUREEN_CA)."),
+    typer.Option(
+        "--ca", metavar="FILE", help="A PEM file of certificates to trust instead of the system's (TUREEN_CA)."
+    ),
 ]
 
-_TARGET = {"url": Url, "token": Token, "pot": Pot, "ca": Ca}
+_TARGET_OPTIONS = {"url": Url, "token": Token, "pot": Pot, "ca": Ca}
 
 
 @dataclass(frozen=True)
 class Target:
-    """What a command works on: a pot of this machine, or else a server."""
+    """The local pot, or otherwise the server, that a command works on."""
 
     pot: str | None
     url: str
@@ -67,7 +68,7 @@ def target_of(
     ca: str | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Target:
-    """What the options name, or else the environment, or else the usual server.
+    """The target of the options, otherwise of the environment, otherwise the default server.
 
     >>> target_of(None, None, None, environ={"TUREEN_URL": "http://tureen:7707", "TUREEN_TOKEN": "x"})
     Target(pot=None, url='http://tureen:7707', token='x', ca=None)
@@ -75,7 +76,7 @@ def target_of(
     './pot'
     """
     if url and pot:
-        raise typer.BadParameter("a command works on a server or on a pot, not on both", param_hint="--url, --pot")
+        raise typer.BadParameter("the options exclude each other", param_hint="--url, --pot")
     if not url and not pot:
         url = environ.get("TUREEN_URL")
         pot = None if url else environ.get("TUREEN_POT")
@@ -84,21 +85,22 @@ def target_of(
 
 
 def pot_of(pot: str | None, environ: Mapping[str, str] = os.environ) -> str:
-    """The pot that a command works on which needs the directory itself."""
-    found = pot or environ.get("TUREEN_POT")
-    if not found:
-        raise typer.BadParameter("name a pot of this machine", param_hint="--pot")
-    return found
+    """The local pot of the option or of the environment."""
+    directory = pot or environ.get("TUREEN_POT")
+    if not directory:
+        raise typer.BadParameter("a local pot is required", param_hint="--pot")
+    return directory
 
 
-def open_target(target: Target, *, makes_pot: bool = False) -> AnySoup:
-    """The soup to work on; a pot that is not there is refused, unless the command is one that may make it."""
-    # Imported here, so that help and usage errors come at once.
+def open_target(target: Target, *, creates_pot: bool = False) -> AnySoup:
+    """Open the target; a pot that does not exist is an error unless `creates_pot`."""
+    # Imported here, so that help and usage errors are fast.
     if target.pot:
-        from tureen.pot.catalog import exists, no_pot  # noqa: PLC0415
-        from tureen.soup.embedded import open  # noqa: PLC0415
+        with needs_extra("engine", "--pot"):
+            from tureen.pot.catalog import exists, no_pot  # noqa: PLC0415
+            from tureen.soup.embedded import open  # noqa: PLC0415
 
-        if not makes_pot and not exists(Path(target.pot)):
+        if not creates_pot and not exists(Path(target.pot)):
             raise no_pot(Path(target.pot))
         return open(target.pot)
     from tureen.client.client import connect  # noqa: PLC0415
@@ -107,56 +109,59 @@ def open_target(target: Target, *, makes_pot: bool = False) -> AnySoup:
 
 
 def on_soup(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command that takes `soup` the options that name one, open it, and report what goes wrong."""
-    return _adapted(command, _TARGET, _with_soup)
+    """Add the target options to a command, pass it the opened target as `soup`, and report errors."""
+    return _adapted(command, _TARGET_OPTIONS, _with_soup)
 
 
 def on_any_soup(command: Callable[..., None]) -> Callable[..., None]:
-    """The same for a command that may make the pot."""
-    return _adapted(command, _TARGET, functools.partial(_with_soup, makes_pot=True))
+    """The same for a command that may create the pot."""
+    return _adapted(command, _TARGET_OPTIONS, functools.partial(_with_soup, creates_pot=True))
 
 
 def reporting(command: Callable[..., None]) -> Callable[..., None]:
-    """Report what goes wrong in a command that opens nothing by itself."""
-    return _adapted(command, {}, lambda inner, given: inner(**given))
+    """Report the errors of a command without target options."""
+    return _adapted(command, {}, lambda inner, options: inner(**options))
 
 
-def _with_soup(command: Callable[..., None], given: dict[str, Any], *, makes_pot: bool = False) -> None:
-    target = target_of(*(given.pop(name) for name in _TARGET))
-    with naming_the_token(target), open_target(target, makes_pot=makes_pot) as soup:
-        command(soup, **given)
+def _with_soup(command: Callable[..., None], options: dict[str, Any], *, creates_pot: bool = False) -> None:
+    target = target_of(*(options.pop(name) for name in _TARGET_OPTIONS))
+    with token_hint(target), open_target(target, creates_pot=creates_pot) as soup:
+        command(soup, **options)
 
 
 @contextmanager
-def naming_the_token(target: Target) -> Iterator[None]:
-    """Tell whoever gave no token how to give one to a command."""
+def token_hint(target: Target) -> Iterator[None]:
+    """If no token was set, say in the error how to set it."""
     try:
         yield
     except Unauthorized as error:
         if not target.token:
-            error.hint = "set TUREEN_TOKEN, or give --token; `tureen serve` shows a token at its first start"
+            error.hint = "set TUREEN_TOKEN or --token; the first start of `tureen serve` shows a token"
         raise
 
 
 def _adapted(
     command: Callable[..., None],
-    more: Mapping[str, Any],
+    more_options: Mapping[str, Any],
     run: Callable[[Callable[..., None], dict[str, Any]], None],
 ) -> Callable[..., None]:
     """A command with more options than its function has parameters."""
     signature = inspect.signature(command, eval_str=True)
-    own = [one for one in signature.parameters.values() if one.name != "soup"]
-    added = [
+    parameters = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for parameter in signature.parameters.values()
+        if parameter.name != "soup"
+    ]
+    parameters += [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-        for name, kind in more.items()
+        for name, kind in more_options.items()
     ]
 
     @functools.wraps(command)
-    def adapted(**given: Any) -> None:
+    def adapted(**options: Any) -> None:
         with reported():
-            run(command, given)
+            run(command, options)
 
-    keyword = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
-    adapted.__signature__ = signature.replace(parameters=[*keyword, *added])  # type: ignore[attr-defined]
-    adapted.__annotations__ = {one.name: one.annotation for one in [*keyword, *added]}
+    adapted.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    adapted.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return adapted

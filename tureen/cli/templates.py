@@ -1,4 +1,4 @@
-"""`tureen template …`: many queries of one shape, from a file of parameters."""
+"""`tureen template …`: queries of one shape, one for each row of a file of parameters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from tureen.cli.error_output import pointing_into
 from tureen.cli.file_formats import FileKind, kind_of
-from tureen.cli.following import Count, FromBeginning, Since, Timeout, beginning, follow_changes
+from tureen.cli.following import Count, FromBeginning, Since, Timeout, follow_changes, start_position
 from tureen.cli.output import Format, show_object, show_rows
 from tureen.cli.progress import Progress
 from tureen.cli.queries import Stop, sql_text
@@ -26,20 +26,20 @@ Handle = Annotated[str, typer.Argument(metavar="TEMPLATE", help="The template's 
 def register(
     soup: AnySoup,
     sql: Annotated[
-        str, typer.Argument(help="The SELECT, with parameters such as :sym for its values; - for standard input.")
+        str, typer.Argument(help="The SELECT with parameters such as :sym, or - to read it from standard input.")
     ],
-    params: Annotated[str, typer.Argument(help="A file with the parameters, a row for each query.")],
-    name: Annotated[str | None, typer.Option(help="A name for it.")] = None,
-    kind: Annotated[FileKind | None, typer.Option("--format", help="How the parameters are written.")] = None,
+    params: Annotated[str, typer.Argument(help="A file of parameters, with a row for each query.")],
+    name: Annotated[str | None, typer.Option(help="The name of the template.")] = None,
+    kind: Annotated[FileKind | None, typer.Option("--format", help="The format of the file.")] = None,
     schema: Annotated[
         str | None,
-        typer.Option(help='Their types, as in "sym STRING, least DOUBLE"; those of CSV are guessed if not said.'),
+        typer.Option(help='Their types, for example "sym STRING, least DOUBLE"; inferred from CSV by default.'),
     ] = None,
-    label: Annotated[str | None, typer.Option(help="The column that comes with each change.")] = None,
+    label: Annotated[str | None, typer.Option(help="The column that is reported with each change.")] = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Let a query stand for each row of parameters; the template's handle is printed."""
-    # They bring Arrow, which help does without.
+    """Register a query for each row of parameters and print the template's handle."""
+    # They import Arrow, which help does not need.
     from tureen.cli.row_files import read_table  # noqa: PLC0415
     from tureen.schema import Schema  # noqa: PLC0415
 
@@ -51,34 +51,34 @@ def register(
         with pointing_into(text):
             template = soup.register_many(text, rows, name=name, label=label)
     if output is Format.TABLE:
-        print(f"{rows.num_rows:,} queries stand after {time.perf_counter() - began:.1f} s", file=sys.stderr)
+        print(f"{rows.num_rows:,} queries registered in {time.perf_counter() - began:.1f} s", file=sys.stderr)
         print(template.id)
     else:
-        told = {"id": template.id, "name": template.name, "sql": template.sql, "queries": rows.num_rows}
-        show_object(told, output)
+        entry = {"id": template.id, "name": template.name, "sql": template.sql, "queries": rows.num_rows}
+        show_object(entry, output)
 
 
 @templates.command("list")
 @on_soup
 def list_templates(soup: AnySoup, owner: Owner = None, output: Output = Format.TABLE) -> None:
-    """List the templates: your own, and those that others share."""
+    """List your own templates and those that others share."""
     columns = ("id", "name", "sql", "queries", "owner", "shared", "registered_at")
-    found = soup.templates(owner=owner)
-    show_rows([{name: one[name] for name in columns} for one in found], output, columns=columns)
+    entries = soup.templates(owner=owner)
+    show_rows([{name: entry[name] for name in columns} for entry in entries], output, columns=columns)
 
 
 @templates.command("show")
 @on_soup
 def show(soup: AnySoup, template: Handle, output: Output = Format.TABLE) -> None:
     """Show a template and how its queries are matched with new rows."""
-    found = soup.template(template)
-    show_object({**found.explain(), **soup.describe_template(found.id)}, output)
+    handle = soup.template(template)
+    show_object({**handle.explain(), **soup.describe_template(handle.id)}, output)
 
 
 @templates.command("share")
 @on_soup
 def share(soup: AnySoup, template: Handle, stop: Stop = False) -> None:
-    """Let others invoke and follow a template's queries by their handles; the template's is printed."""
+    """Allow other principals to invoke and follow a template's queries, and print the template's handle."""
     handle = soup.template(template).id
     soup.share(handle, not stop)
     print(handle)
@@ -87,9 +87,9 @@ def share(soup: AnySoup, template: Handle, stop: Stop = False) -> None:
 @templates.command("drop")
 @on_soup
 def drop(soup: AnySoup, template: Handle) -> None:
-    """Let all queries of a template stand no longer."""
+    """Unregister a template and all of its queries."""
     soup.template(template).unregister()
-    print(f"the queries of template {template} stand no longer", file=sys.stderr)
+    print(f"template {template} unregistered", file=sys.stderr)
 
 
 @templates.command("add")
@@ -97,13 +97,13 @@ def drop(soup: AnySoup, template: Handle) -> None:
 def add(
     soup: AnySoup,
     template: Handle,
-    params: Annotated[str, typer.Argument(help="A file with more parameters, a row for each query.")],
-    kind: Annotated[FileKind | None, typer.Option("--format", help="How the parameters are written.")] = None,
-    schema: Annotated[str | None, typer.Option(help="Their types; those of CSV are guessed if not said.")] = None,
+    params: Annotated[str, typer.Argument(help="A file of parameters, with a row for each new query.")],
+    kind: Annotated[FileKind | None, typer.Option("--format", help="The format of the file.")] = None,
+    schema: Annotated[str | None, typer.Option(help="Their types; inferred from CSV by default.")] = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Let a query stand for each of some more rows; their numbers are printed."""
-    # They bring Arrow, which help does without.
+    """Register a query for each additional row of parameters and print their numbers."""
+    # They import Arrow, which help does not need.
     from tureen.cli.row_files import read_table  # noqa: PLC0415
     from tureen.schema import Schema  # noqa: PLC0415
 
@@ -122,20 +122,20 @@ def remove(
     template: Handle,
     numbers: Annotated[list[int] | None, typer.Argument(help="The numbers of the queries.")] = None,
     where: Annotated[
-        list[str] | None, typer.Option(help="column=value: those whose row has that value; may be given again.")
+        list[str] | None, typer.Option(help="column=value: the queries whose row has that value; may be repeated.")
     ] = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Let some queries of a template stand no longer, by their numbers or by their values."""
+    """Unregister queries of a template, by their numbers or by their values."""
     values: dict[str, list[str]] = {}
-    for one in where or ():
-        column, sign, value = one.partition("=")
-        if not sign:
-            raise typer.BadParameter(f"--where must be column=value, got '{one}'")
+    for condition in where or ():
+        column, separator, value = condition.partition("=")
+        if not separator:
+            raise typer.BadParameter(f"--where must be column=value, got '{condition}'")
         values.setdefault(column, []).append(value)
     removed = soup.template(template).remove(numbers or None, where=values or None)
     if output is Format.TABLE:
-        print(f"{removed:,} queries removed", file=sys.stderr)
+        print(f"{removed:,} queries unregistered", file=sys.stderr)
     else:
         show_object({"removed": removed}, output)
 
@@ -151,6 +151,6 @@ def follow(
     count: Count = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Print every row that joins the answer of one of the queries, as it comes; Ctrl-C ends it."""
-    start = beginning(since, from_beginning)
+    """Print each row that joins the answer of one of the queries as it arrives, until Ctrl-C."""
+    start = start_position(since, from_beginning)
     follow_changes(soup.template(template).changes(since=start, timeout=timeout), output, count)

@@ -1,4 +1,4 @@
-"""`tureen token …`: who may use a server; on the pot itself, or over HTTP by an admin."""
+"""`tureen token …`: the tokens of a server, managed by an admin over HTTP or on the local pot."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from tureen.cli.output import Format, show_object, show_rows
-from tureen.cli.target import Ca, Output, Pot, Token, Url, naming_the_token, reporting, target_of
+from tureen.cli.target import Ca, Output, Pot, Token, Url, reporting, target_of, token_hint
+from tureen.errors import needs_extra
 
 token_commands = typer.Typer(
-    no_args_is_help=True, help="Tokens: create, list, revoke. Works on --pot while a server runs, too."
+    no_args_is_help=True, help="Tokens: create, list, revoke. --pot works while a server runs, too."
 )
 
 COLUMNS = ("id", "principal", "scopes", "note", "created_at", "expires_at", "last_used_at")
@@ -22,26 +23,29 @@ COLUMNS = ("id", "principal", "scopes", "note", "created_at", "expires_at", "las
 @token_commands.command("create")
 @reporting
 def create(
-    principal: Annotated[str, typer.Argument(help="Who it is for; queries belong to the principal.")],
+    principal: Annotated[str, typer.Argument(help="The owner of the queries that are registered with the token.")],
     scope: Annotated[
-        list[str] | None, typer.Option("--scope", help="read, write or admin; may be repeated. Usually read.")
+        list[str] | None, typer.Option("--scope", help="read, write or admin; may be repeated. Default: read.")
     ] = None,
-    expires_in: Annotated[str | None, typer.Option(help='For how long it holds, as in "30 days".')] = None,
-    note: Annotated[str | None, typer.Option(help="What it is for.")] = None,
+    expires_in: Annotated[
+        str | None, typer.Option(help='How long it is valid, for example "30 days"; default: for ever.')
+    ] = None,
+    note: Annotated[str | None, typer.Option(help="A note, shown by `list`.")] = None,
     url: Url = None,
     token: Token = None,
     pot: Pot = None,
     ca: Ca = None,
     output: Output = Format.TABLE,
 ) -> None:
-    """Make a token and print it; it cannot be shown again."""
+    """Create a token and print it; it is not shown again."""
     with _tokens(url, token, pot, ca) as tokens:
-        made = tokens.create(principal, scope or ["read"], expires_in, note)
+        created = tokens.create(principal, scope or ["read"], expires_in, note)
     if output is Format.TABLE:
-        print(f"token {made['id']} of {principal}: {', '.join(made['scopes'])}; it is shown once", file=sys.stderr)
-        print(made["token"])
+        scopes = ", ".join(created["scopes"])
+        print(f"token {created['id']} of {principal} ({scopes}); it is not shown again", file=sys.stderr)
+        print(created["token"])
     else:
-        show_object(made, output)
+        show_object(created, output)
 
 
 @token_commands.command("list")
@@ -49,10 +53,10 @@ def create(
 def list_tokens(
     url: Url = None, token: Token = None, pot: Pot = None, ca: Ca = None, output: Output = Format.TABLE
 ) -> None:
-    """List the tokens, without what is secret."""
+    """List the tokens without their secrets."""
     with _tokens(url, token, pot, ca) as tokens:
-        found = tokens.list()
-    show_rows([{**one, "scopes": ", ".join(one["scopes"])} for one in found], output, columns=COLUMNS)
+        entries = tokens.list()
+    show_rows([{**entry, "scopes": ", ".join(entry["scopes"])} for entry in entries], output, columns=COLUMNS)
 
 
 @token_commands.command("revoke")
@@ -64,24 +68,25 @@ def revoke(
     pot: Pot = None,
     ca: Ca = None,
 ) -> None:
-    """Let a token open nothing any more."""
+    """Revoke a token."""
     with _tokens(url, token, pot, ca) as tokens:
         tokens.revoke(token_id)
-    print(f"token {token_id} opens nothing any more", file=sys.stderr)
+    print(f"token {token_id} revoked", file=sys.stderr)
 
 
 @contextmanager
 def _tokens(url: str | None, token: str | None, pot: str | None, ca: str | None) -> Iterator[Any]:
-    """The tokens of a pot of this machine, or those of a server."""
+    """The tokens of a local pot, or of a server."""
     target = target_of(url, token, pot, ca)
-    # They bring the catalog or the client, which help does without.
+    # They import the catalog or the client, which help does not need.
     if target.pot:
-        from tureen.cli.pot_tokens import PotTokens  # noqa: PLC0415
+        with needs_extra("engine", "--pot"):
+            from tureen.cli.pot_tokens import PotTokens  # noqa: PLC0415
 
         yield PotTokens(target.pot)
         return
     from tureen.client.client import connect  # noqa: PLC0415
-    from tureen.client.tokens import Tokens  # noqa: PLC0415
+    from tureen.client.tokens import RemoteTokens  # noqa: PLC0415
 
-    with naming_the_token(target), connect(target.url, target.token, ca=target.ca) as client:
-        yield Tokens(client.transport)
+    with token_hint(target), connect(target.url, target.token, ca=target.ca) as client:
+        yield RemoteTokens(client.transport)

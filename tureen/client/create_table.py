@@ -34,13 +34,13 @@ _CONTROL = {"b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 
 @dataclass(frozen=True, slots=True)
 class CreateFromFile:
-    """`CREATE TABLE [IF NOT EXISTS] name [(columns)] FROM 'file'`; `place` is that of the name."""
+    """`CREATE TABLE [IF NOT EXISTS] name [(columns)] FROM 'file'`; `position` is that of the name."""
 
     name: str
     schema: Schema | None
     file: str
     if_not_exists: bool
-    place: Place
+    position: Place
 
 
 def parse_create_from_file(text: str) -> CreateFromFile | None:
@@ -52,7 +52,7 @@ def parse_create_from_file(text: str) -> CreateFromFile | None:
     """
     if not _CREATE.match(text):
         return None
-    # Blanks in place of comments keep the offsets.
+    # Blanks instead of comments keep the offsets.
     blanked = _COMMENT_OR_QUOTED.sub(lambda part: _blank(part) if part["comment"] else part[0], text)
     match = _CREATE_TABLE.fullmatch(blanked)
     if match is None:
@@ -67,7 +67,7 @@ def parse_create_from_file(text: str) -> CreateFromFile | None:
         schema,
         _unquoted_string(match["file"]),
         match["if_not_exists"] is not None,
-        _place(text, match.start("name")),
+        _position(text, match.start("name")),
     )
 
 
@@ -88,5 +88,5 @@ def _unquoted_string(text: str) -> str:
     return _ESCAPE.sub(lambda escape: escape[2] or _CONTROL.get(escape[1], escape[1]), text[1:-1])
 
 
-def _place(text: str, offset: int) -> Place:
+def _position(text: str, offset: int) -> Place:
     return Place(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))

@@ -125,9 +125,9 @@ class TableUploads:
     def create(self, name: str, schema: str | Schema | None, rows: Any, *, if_not_exists: bool = False) -> None:
         """Create a table with its first rows."""
         check_name(name, "table")
-        given = None if schema is None else Schema(check_schema(schema).columns)
-        declared, batch = content_of(given, rows)
-        params = {"name": name, "schema": declared.sql, **({"if_not_exists": "true"} if if_not_exists else {})}
+        declared = None if schema is None else Schema(check_schema(schema).columns)
+        actual, batch = content_of(declared, rows)
+        params = {"name": name, "schema": actual.sql, **({"if_not_exists": "true"} if if_not_exists else {})}
         self._transport.send(Request("POST", "/v1/tables", params, content=arrow_bytes(batch), headers=_ARROW_BODY))
 
     def replace(self, name: str, rows: Any) -> None:

@@ -1,4 +1,4 @@
-"""Completion in the shell: keywords, and the names that there are."""
+"""Completion of keywords and names in the shell."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from tureen.cli.target import AnySoup
 from tureen.errors import TureenError
 from tureen.schema import Schema
 
-FRESH_SECONDS = 10.0
-"""For how long names are not looked up again."""
+CACHE_SECONDS = 10.0
+"""The number of seconds for which looked-up names are cached."""
 
-MANY = 2_000
-"""More names of queries than this are not offered."""
+QUERY_LIMIT = 2_000
+"""The largest number of queries whose names are completed."""
 
-_LANGUAGE = """
+_KEYWORD_TEXT = """
     ALL AND AS ASC AT AVG BEGIN BETWEEN BY CASE CAST CLOCK COUNT CREATE DATE DAY DAYS DESC DESCRIBE DISTINCT DROP ELSE
     END EXISTS EXPLAIN FALSE FROM GROUP HAVING HOP HOUR HOURS IF IN INTERVAL INVOKE IS LIKE LIMIT MAX MIN MINUTE MINUTES
     NOT NOW NULL OFFSET OPTIONS OR ORDER QUERIES QUERY RANGE REGISTER RETAIN ROWS SECOND SECONDS SELECT SHOW SLIDE START
     STREAM STREAMS SUM TABLE TABLES TEMPLATE TEMPLATES THEN TIME TIMESTAMP TRUE TUMBLE WHEN WHERE
 """
-KEYWORDS = tuple(_LANGUAGE.split())
+KEYWORDS = tuple(_KEYWORD_TEXT.split())
 
 _WORD = re.compile(r"[\w.]*$")
-_BEFORE = re.compile(r"(\w+|\\\w+)\s+`?[\w.]*$")
+_PREVIOUS_WORD = re.compile(r"(\w+|\\\w+)\s+`?[\w.]*$")
 
-_WANTS = {
+_KINDS_AFTER = {
     "from": ("stream", "table"),
     "stream": ("stream",),
     "table": ("table",),
@@ -47,72 +47,71 @@ _WANTS = {
 
 @dataclass(frozen=True)
 class Name:
-    """Something that can be completed."""
+    """A completion and its kind."""
 
     text: str
     kind: str
 
 
 def names_of(soup: AnySoup) -> list[Name]:
-    """The names of streams, tables, their columns, and queries."""
-    found: dict[Name, None] = {}
-    for kind, listed in (("stream", soup.streams()), ("table", soup.tables())):
-        for one in listed:
-            found[Name(one["name"], kind)] = None
-            for column in Schema.parse(one["schema"]).names:
-                found[Name(column, "column")] = None
-    for one in soup.describe_queries()[:MANY]:
-        if one["name"]:
-            found[Name(one["name"], "query")] = None
-    return list(found)
+    """The distinct names of streams, tables, their columns, and queries."""
+    names: dict[Name, None] = {}
+    for kind, entries in (("stream", soup.streams()), ("table", soup.tables())):
+        for entry in entries:
+            names[Name(entry["name"], kind)] = None
+            for column in Schema.parse(entry["schema"]).names:
+                names[Name(column, "column")] = None
+    for query in soup.describe_queries()[:QUERY_LIMIT]:
+        if query["name"]:
+            names[Name(query["name"], "query")] = None
+    return list(names)
 
 
 class NameCompleter(Completer):
-    """Offers what fits at the place: after FROM a stream, after INVOKE a query, elsewhere columns and keywords."""
+    """Completes streams after FROM, queries after INVOKE, and columns and keywords elsewhere."""
 
     def __init__(self, names: Callable[[], list[Name]]) -> None:
-        """Look names up by that; they are kept for a while."""
+        """Cache the result of `names`."""
         self._look_up = names
         self._names: list[Name] = []
-        self._until = 0.0
+        self._expires = 0.0
 
     def forget(self) -> None:
-        """Look the names up again, as a statement may have changed them."""
-        self._until = 0.0
+        """Invalidate the cache, as a statement may have changed names."""
+        self._expires = 0.0
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
-        """What may stand at the cursor."""
+        """The completions of the word before the cursor."""
         del complete_event
         before = document.text_before_cursor
         match = _WORD.search(before)
         word = match.group() if match else ""
-        for name in offered(before, word, self._known()):
+        for name in completions(before, word, self._cached_names()):
             text = name.text if re.fullmatch(r"\w+", name.text) else f"`{name.text}`"
             yield Completion(text, start_position=-len(word), display=name.text, display_meta=name.kind)
 
-    def _known(self) -> list[Name]:
-        if time.monotonic() > self._until:
+    def _cached_names(self) -> list[Name]:
+        if time.monotonic() > self._expires:
             try:
                 self._names = self._look_up()
             except TureenError:
-                # Completion is no place to complain; the next statement says what is wrong.
+                # Completion stays silent; the next statement reports the error.
                 self._names = []
-            self._until = time.monotonic() + FRESH_SECONDS
+            self._expires = time.monotonic() + CACHE_SECONDS
         return self._names
 
 
-def offered(before: str, word: str, names: Iterable[Name]) -> list[Name]:
-    """The names and keywords that begin with a word, for a text that ends with it.
+def completions(before: str, word: str, names: Iterable[Name]) -> list[Name]:
+    """The names and keywords that start with a word, for a text that ends with it.
 
-    >>> [one.text for one in offered("SELECT * FROM tr", "tr", [Name("trades", "stream"), Name("track", "column")])]
+    >>> names = [Name("trades", "stream"), Name("track", "column")]
+    >>> [name.text for name in completions("SELECT * FROM tr", "tr", names)]
     ['trades']
     """
-    last = _BEFORE.search(before)
-    wanted = _WANTS.get(last.group(1).lower()) if last else None
-    some = [one for one in names if wanted is None or one.kind in wanted]
-    if wanted is None:
-        some = [one for one in some if one.kind != "query"]
-        # Keywords come in the case that the word is written in.
-        lower = word.islower()
-        some += [Name(one.lower() if lower else one, "keyword") for one in KEYWORDS] if word else []
-    return [one for one in some if one.text.lower().startswith(word.lower())]
+    previous = _PREVIOUS_WORD.search(before)
+    kinds = _KINDS_AFTER.get(previous.group(1).lower()) if previous else None
+    candidates = [name for name in names if (name.kind != "query" if kinds is None else name.kind in kinds)]
+    if kinds is None and word:
+        # Keywords take the case of the word.
+        candidates += [Name(keyword.lower() if word.islower() else keyword, "keyword") for keyword in KEYWORDS]
+    return [name for name in candidates if name.text.lower().startswith(word.lower())]

@@ -1,4 +1,4 @@
-"""The shell's line editor: history, completion, colours, and statements over several lines."""
+"""The shell's line editor: history, completion, highlighting, and statements of several lines."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ MORE = "   ...> "
 
 
 def history_file() -> Path:
-    """Where the history is kept: `TUREEN_HISTORY`, or a file in the user's state directory."""
-    said = os.environ.get("TUREEN_HISTORY")
-    if said:
-        return Path(said)
+    """The file of the history: `TUREEN_HISTORY`, or a file in the user's state directory."""
+    path = os.environ.get("TUREEN_HISTORY")
+    if path:
+        return Path(path)
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(state) / "tureen" / "history"
 
 
 class Prompt:
-    """Reads one input after the other."""
+    """Reads statements and commands from a terminal."""
 
     def __init__(self, soup: AnySoup) -> None:
-        """Complete the names of that soup."""
+        """Complete the names of a soup."""
         self._completer = NameCompleter(lambda: names_of(soup))
         self._session: PromptSession[str] = PromptSession(
             PROMPT,
             history=_history(),
-            # In a thread, as names may come from a server.
+            # In a thread, as looking up names may take a request to a server.
             completer=ThreadedCompleter(self._completer),
             complete_while_typing=False,
             auto_suggest=AutoSuggestFromHistory(),
@@ -50,7 +50,7 @@ class Prompt:
         )
 
     def read(self) -> str | None:
-        """The next input, or None where the user leaves; Ctrl-C throws away what is typed."""
+        """The next input, or None at end of file; Ctrl-C discards the line."""
         while True:
             try:
                 return self._session.prompt()
@@ -60,7 +60,7 @@ class Prompt:
                 return None
 
     def forget(self) -> None:
-        """Look names up again."""
+        """Invalidate the cached names."""
         self._completer.forget()
 
 
@@ -68,7 +68,7 @@ def _history() -> History:
     path = history_file()
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # Statements may hold what is nobody else's business.
+        # Statements may contain confidential values.
         os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
     except OSError:
         return InMemoryHistory()

@@ -1,4 +1,4 @@
-"""`tureen sql`: statements typed, piped or given, run one after the other, with their outcomes printed."""
+"""`tureen sql`: runs statements that are typed, piped or passed with -c, and prints their results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
-from tureen.cli.error_output import pointing_into, tell
+from tureen.cli.error_output import pointing_into, print_error
 from tureen.cli.following import follow_changes
 from tureen.cli.output import Format, show_answer, show_object, show_rows
 from tureen.cli.shell.splitting import command_of, first_word, split
@@ -19,46 +19,46 @@ from tureen.results.answer import Answer
 from tureen.schema import Schema
 from tureen.soup.standing import StandingQuery
 
-HELP = r"""Statements end with a semicolon and may go over several lines: SHOW STREAMS;
+HELP = r"""Statements end with a semicolon and may span several lines: SHOW STREAMS;
   \d             list streams, tables, templates and queries
-  \d NAME        describe one of them
-  \o FORMAT      write outcomes as table, json or csv
-  \follow QUERY  print every row that joins a query's answer, until Ctrl-C
-  \timing        tell how long statements take, or not
+  \d NAME        describe a stream, table, template or query
+  \o FORMAT      set the output format: table, json or csv
+  \follow QUERY  print each row that joins a query's answer, until Ctrl-C
+  \timing        switch the display of execution times on or off
   \i FILE        run the statements of a file
-  \?             this list (so does help)
-  \q             leave (so do exit, quit and Ctrl-D)
+  \?             show this list (also help)
+  \q             quit (also exit, quit and Ctrl-D)
 """
 
 
 def banner(soup: AnySoup) -> str:
-    """The version of this command, and the pot or the server with its version."""
-    own = f"tureen {version('tureen')}"
+    """The version of the command line, and the pot, or the server with its version."""
+    program = f"tureen {version('tureen')}"
     if not isinstance(soup, Client):
-        return f"{own}, pot {soup.path}"
+        return f"{program}, pot {soup.path}"
     try:
-        return f"{own}, server {soup.status()['version']} at {soup.url}"
+        return f"{program}, server {soup.status()['version']} at {soup.url}"
     except Forbidden:
-        # A token that may only push.
-        return f"{own}, server at {soup.url}"
+        # The token may push but not read.
+        return f"{program}, server at {soup.url}"
 
 
-class Leave(Exception):
-    """The shell was asked to end."""
+class Quit(Exception):
+    """Raised by the commands that end the shell."""
 
 
 class Shell:
     """Runs statements and the shell's own commands on a soup."""
 
     def __init__(self, soup: AnySoup, output: Format) -> None:
-        """Write outcomes in that format."""
+        """Run statements on a soup and print results in a format."""
         self.soup, self.output = soup, output
         self.timing = False
         self.changed: Callable[[], object] = lambda: None
-        """What to call after statements that may have changed names."""
+        """Called after statements that may have changed names."""
 
     def run_text(self, text: str) -> None:
-        """Run all statements of a text, up to the first that fails; lines that begin with a backslash are commands."""
+        """Run the statements of a text until one fails; lines that start with a backslash are commands."""
         try:
             pending = ""
             for line in text.splitlines(keepends=True):
@@ -70,49 +70,49 @@ class Shell:
                 pending = pieces.rest
                 for statement in pieces.statements:
                     self.statement(statement)
-            for statement in split(pending).whole:
+            for statement in split(pending).all_statements:
                 self.statement(statement)
-        except Leave:
+        except Quit:
             return
 
     def run_interactively(self) -> None:
-        """Read and run until the user leaves."""
-        # It brings prompt_toolkit, which a pipe does without.
+        """Read and run input until the user quits."""
+        # It imports prompt_toolkit, which a pipe does not need.
         from tureen.cli.shell.prompt import Prompt  # noqa: PLC0415
 
         self.timing = True
         prompt = Prompt(self.soup)
         self.changed = prompt.forget
-        print(f"{banner(self.soup)}\nStatements end with a semicolon; help shows the commands, exit leaves.")
+        print(f"{banner(self.soup)}\nStatements end with a semicolon; help lists the commands, exit quits.")
         while True:
             text = prompt.read()
             if text is None:
                 return
             try:
-                self._interactively(text)
-            except Leave:
+                self._run_typed(text)
+            except Quit:
                 return
             except KeyboardInterrupt:
-                print("stopped", file=sys.stderr)
+                print("interrupted", file=sys.stderr)
 
-    def _interactively(self, text: str) -> None:
-        """Run what was typed; what goes wrong is told, and the shell goes on."""
+    def _run_typed(self, text: str) -> None:
+        """Run typed input; errors are printed and do not end the shell."""
         command = command_of(text)
         if command is not None:
             try:
                 self.command(command)
             except TureenError as error:
-                tell(error)
+                print_error(error)
             return
-        for statement in split(text).whole:
+        for statement in split(text).all_statements:
             try:
                 self.statement(statement, point=False)
             except TureenError as error:
-                tell(error, statement)
+                print_error(error, statement)
                 return
 
     def statement(self, text: str, *, point: bool = True) -> None:
-        """Run one statement and print what it gives."""
+        """Run one statement and print its result."""
         if first_word(text) != "CREATE":
             self._check_pot()
         began = time.perf_counter()
@@ -121,7 +121,7 @@ class Shell:
                 outcome = self.soup.sql(text)
         else:
             outcome = self.soup.sql(text)
-        took = time.perf_counter() - began
+        seconds = time.perf_counter() - began
         match outcome:
             case Answer():
                 show_answer(outcome, self.output)
@@ -134,7 +134,7 @@ class Shell:
             case None if self.output is Format.TABLE:
                 print("done")
         if self.timing:
-            print(f"{took * 1000:.1f} ms", file=sys.stderr)
+            print(f"{seconds * 1000:.1f} ms", file=sys.stderr)
         if not isinstance(outcome, Answer):
             self.changed()
 
@@ -144,15 +144,15 @@ class Shell:
         argument = argument.strip().rstrip(";").strip("`")
         match word.rstrip(";"):
             case "\\q":
-                raise Leave
+                raise Quit
             case "\\?" | "\\h":
                 print(HELP, end="")
             case "\\d" if argument:
                 self._describe(argument)
             case "\\d":
-                self._list()
+                self._list_all()
             case "\\o":
-                self._write_as(argument)
+                self._set_output(argument)
             case "\\timing":
                 self.timing = not self.timing
                 print(f"timing is {'on' if self.timing else 'off'}", file=sys.stderr)
@@ -161,20 +161,20 @@ class Shell:
             case "\\i" if argument:
                 self._run_file(argument)
             case _:
-                raise TureenError(f"there is no command {word}", hint="\\? lists them")
+                raise TureenError(f"unknown command {word}", hint="\\? lists the commands")
 
     def _check_pot(self) -> None:
-        """Refuse what only looks at a pot where there is none yet."""
+        """Raise if the local pot does not exist; only CREATE statements create it."""
         if not isinstance(self.soup, Client):
-            # It knows the database, which a server's client does without.
+            # It imports the database, which a client does not need.
             from tureen.pot.catalog import exists, no_pot  # noqa: PLC0415
 
             if not exists(self.soup.path):
                 raise no_pot(self.soup.path)
 
-    def _write_as(self, argument: str) -> None:
+    def _set_output(self, argument: str) -> None:
         if argument not in list(Format):
-            raise TureenError(f"'{argument}' is no format", hint=f"\\o {'|'.join(Format)}")
+            raise TureenError(f"format must be table, json or csv, got '{argument}'")
         self.output = Format(argument)
 
     def _run_file(self, name: str) -> None:
@@ -184,32 +184,32 @@ class Shell:
             raise TureenError(f"'{name}' cannot be read", detail=str(error)) from None
         self.run_text(text)
 
-    def _list(self) -> None:
-        """Everything that has a name, one list below the other."""
+    def _list_all(self) -> None:
+        """Print the streams, tables, templates and queries."""
         self._check_pot()
-        parts = (
+        lists = (
             ("Streams", self.soup.streams(), ("name", "schema", "time", "retain_seconds")),
             ("Tables", self.soup.tables(), ("name", "schema", "rows")),
             ("Templates", self.soup.templates(), ("name", "id", "queries", "sql")),
             ("Queries", self.soup.describe_queries(), ("name", "id", "state", "sql")),
         )
-        for title, listed, columns in parts:
-            if listed or title == "Streams":
+        for title, entries, columns in lists:
+            if entries or title == "Streams":
                 if self.output is Format.TABLE:
                     print(title)
-                show_rows([{name: one[name] for name in columns} for one in listed], self.output, columns=columns)
+                show_rows([{name: entry[name] for name in columns} for entry in entries], self.output, columns=columns)
 
     def _describe(self, name: str) -> None:
-        """One stream, table or query, with its columns."""
+        """Print a stream, table, template or query, with its columns."""
         quoted = name.replace("`", "``")
-        found = self.soup.sql(f"DESCRIBE `{quoted}`")
-        assert isinstance(found, dict)
-        schema = found.get("schema")
+        description = self.soup.sql(f"DESCRIBE `{quoted}`")
+        assert isinstance(description, dict)
+        schema = description.get("schema")
         if schema and self.output is Format.TABLE:
-            rest = {key: value for key, value in found.items() if key != "schema" and value is not None}
-            show_object(rest, self.output)
+            fields = {key: value for key, value in description.items() if key != "schema" and value is not None}
+            show_object(fields, self.output)
             columns = Schema.parse(schema).columns
             rows = [{"column": column.name, "type": column.type.sql} for column in columns]
             show_rows(rows, self.output, columns=("column", "type"))
         else:
-            show_object(found, self.output)
+            show_object(description, self.output)

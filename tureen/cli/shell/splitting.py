@@ -1,4 +1,4 @@
-"""A text cut into statements at its semicolons, but not at those in texts, names and comments."""
+"""Text split into statements at semicolons, except for those in strings, quoted names and comments."""
 
 from __future__ import annotations
 
@@ -7,60 +7,60 @@ from dataclasses import dataclass
 
 _PART = re.compile(
     r"""
-      '(?:[^'\\]|\\.)*'                 # a text
-    | "(?:[^"\\]|\\.)*"                 # a text as well
+      '(?:[^'\\]|\\.)*'                 # a string
+    | "(?:[^"\\]|\\.)*"                 # a string, too
     | `[^`]*`                           # a quoted name
     | --[^\n]*                          # a comment to the end of the line
     | /\*.*?\*/                         # a comment
-    | (?P<open>['"`]|/\*)               # one of them that does not end
+    | (?P<open>['"`]|/\*)               # any of these, unterminated
     | (?P<end>;)
     """,
     re.VERBOSE | re.DOTALL,
 )
 WORDS = {"exit": "\\q", "quit": "\\q", "help": "\\?"}
-"""Words that mean a command of the shell, as in other shells."""
+"""Commands that other shells have as words."""
 
 _EMPTY = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """The statements of a text, and what comes after the last semicolon."""
+    """The statements of a text, and the rest after the last semicolon."""
 
     statements: tuple[str, ...]
     rest: str
 
     @property
-    def whole(self) -> tuple[str, ...]:
-        """All statements, the last one also where it has no semicolon."""
+    def all_statements(self) -> tuple[str, ...]:
+        """The statements, including a last one without a semicolon."""
         return self.statements if is_empty(self.rest) else (*self.statements, self.rest.strip())
 
 
 def split(text: str) -> Pieces:
-    r"""Cut a text into statements, each without its semicolon.
+    r"""Split a text into statements without their semicolons.
 
     >>> split("SHOW STREAMS; INVOKE `a;b` -- no; this\n; SELECT ';'")
     Pieces(statements=('SHOW STREAMS', 'INVOKE `a;b` -- no; this'), rest=" SELECT ';'")
     """
-    found, start = [], 0
+    statements, start = [], 0
     for part in _PART.finditer(text):
         if part.group("open"):
             break
         if part.group("end"):
             statement = text[start : part.start()]
             if not is_empty(statement):
-                found.append(statement.strip())
+                statements.append(statement.strip())
             start = part.end()
-    return Pieces(tuple(found), text[start:])
+    return Pieces(tuple(statements), text[start:])
 
 
 def is_empty(text: str) -> bool:
-    """Whether a text is blanks and comments only."""
+    """Whether a text consists of blanks and comments only."""
     return _EMPTY.fullmatch(text) is not None
 
 
 def command_of(text: str) -> str | None:
-    r"""The command of the shell that a text is, or None.
+    r"""The shell command in a text, or None.
 
     >>> command_of(" \\d trades "), command_of("Exit;"), command_of("SELECT 1")
     ('\\d trades', '\\q', None)
@@ -70,7 +70,7 @@ def command_of(text: str) -> str | None:
 
 
 def first_word(text: str) -> str:
-    r"""The word that a statement begins with, in capitals.
+    r"""The first word of a statement, in upper case.
 
     >>> first_word("-- a comment\n create stream s (n INT)")
     'CREATE'
@@ -80,7 +80,7 @@ def first_word(text: str) -> str:
 
 
 def is_complete(text: str) -> bool:
-    r"""Whether Enter ends the input: nothing is open after the last semicolon, or it is a command of the shell.
+    r"""Whether Enter submits the input: it ends with a semicolon, or is a shell command.
 
     >>> is_complete("SELECT 1;"), is_complete("SELECT ';"), is_complete(r"\d"), is_complete("")
     (True, False, True, True)
