@@ -19,44 +19,42 @@ _numbers = itertools.count()
 
 
 @dataclass(frozen=True)
-class Done:
-    """What a command did."""
+class CommandResult:
+    """The exit code and the output of a command."""
 
     code: int
     out: str
     err: str
 
     def json(self) -> Any:
-        """Its output, where that is JSON."""
+        """The output, parsed as JSON."""
         return json.loads(self.out)
 
 
-Cli = Callable[..., Done]
+Cli = Callable[..., CommandResult]
 
 
 @pytest.fixture
-def cli(
-    served_pot: Running, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., Done]:
-    """Run `tureen …` and give what it printed; `stdin` is what comes from a pipe."""
+def cli(served_pot: Running, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    """Run `tureen …` in this process; `stdin` is the content of a pipe."""
     monkeypatch.setenv("TUREEN_URL", served_pot.url)
     monkeypatch.setenv("TUREEN_TOKEN", served_pot.tokens["admin"])
     monkeypatch.setenv("COLUMNS", "200")
 
-    def call(*words: str, stdin: str = "") -> Done:
+    def call(*arguments: str, stdin: str = "") -> CommandResult:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
         capsys.readouterr()
-        code = run(list(words))
+        code = run(list(arguments))
         out, err = capsys.readouterr()
-        return Done(code, out, err)
+        return CommandResult(code, out, err)
 
     return call
 
 
 @pytest.fixture
 def stream(cli: Cli) -> str:
-    """A stream, made by the command line."""
+    """A stream, created by the command line."""
     name = f"c{next(_numbers)}_trades"
-    done = cli("stream", "create", name, "sym STRING, price DOUBLE, qty INT, ts TIMESTAMP", "--time", "ts")
-    assert (done.code, done.out) == (0, "")
+    result = cli("stream", "create", name, "sym STRING, price DOUBLE, qty INT, ts TIMESTAMP", "--time", "ts")
+    assert (result.code, result.out) == (0, "")
     return name

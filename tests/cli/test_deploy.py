@@ -1,4 +1,4 @@
-"""What is in `deploy/` fits the program: settings, options, variables and paths."""
+"""The files of `deploy/` fit the program: settings, options, variables and paths."""
 
 from __future__ import annotations
 
@@ -13,28 +13,31 @@ import pytest
 from tureen.service.settings import PREFIX, Settings, load
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-KNOWN = {PREFIX + one.name.upper() for one in dataclasses.fields(Settings)}
+VARIABLES = {PREFIX + setting.name.upper() for setting in dataclasses.fields(Settings)}
 
 
-def test_the_example_of_settings_is_taken() -> None:
-    found = load({}, {}, str(DEPLOY / "tureen.toml"))
-    assert (found.pot, found.log) == ("/var/lib/tureen/pot", "json")
+def test_example_settings_are_valid() -> None:
+    settings = load({}, {}, str(DEPLOY / "tureen.toml"))
+    assert (settings.pot, settings.log) == ("/var/lib/tureen/pot", "json")
     text = (DEPLOY / "tureen.toml").read_text()
     for name in re.findall(r"^# (\w+) = ", text, re.MULTILINE):
-        assert PREFIX + name.upper() in KNOWN, name
+        assert PREFIX + name.upper() in VARIABLES, name
 
 
-def test_the_image_sets_what_there_is_and_runs_as_nobody() -> None:
+def test_image_sets_known_variables_and_runs_unprivileged() -> None:
     text = (DEPLOY / "Dockerfile").read_text()
-    assert set(re.findall(r"^\s+(TUREEN_\w+)=", text, re.MULTILINE)) <= KNOWN
+    assert set(re.findall(r"^\s+(TUREEN_\w+)=", text, re.MULTILINE)) <= VARIABLES
     assert re.search(r"^USER 7707:7707$", text, re.MULTILINE)
     assert "/healthz" in text
-    for source in re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.MULTILINE):
-        for one in source.split():
-            assert (DEPLOY.parent / one).exists(), one
+    sources = re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.MULTILINE)
+    included = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
+    for path in " ".join(sources).split():
+        assert (DEPLOY.parent / path).exists(), path
+        assert f"!{path}" in included, path
+    assert "'.[server]'" in text
 
 
-def test_the_unit_waits_longer_than_the_server_needs_to_stop() -> None:
+def test_unit_timeout_exceeds_shutdown_seconds() -> None:
     unit = (DEPLOY / "tureen.service").read_text()
     seconds = re.search(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)
     assert seconds is not None
@@ -43,10 +46,11 @@ def test_the_unit_waits_longer_than_the_server_needs_to_stop() -> None:
         assert part in unit
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")
-def test_systemd_takes_the_unit() -> None:
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+def test_systemd_accepts_unit() -> None:
     unit = str(DEPLOY / "tureen.service")
-    done = subprocess.run(["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True, check=False)
-    # The program is not installed where the unit looks for it; nothing else is wrong.
-    wrong = [line for line in done.stderr.splitlines() if "tureen.service" in line and "is not executable" not in line]
-    assert wrong == []
+    command = ["systemd-analyze", "verify", "--man=no", unit]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines = [line for line in result.stderr.splitlines() if "tureen.service" in line]
+    # The unit's executable is not installed on this machine.
+    assert [line for line in lines if "is not executable" not in line] == []

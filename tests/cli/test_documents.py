@@ -1,4 +1,4 @@
-"""The pages about the command line and the client say what is so, and what they show runs."""
+"""The pages about the command line and the client are complete, and their examples run."""
 
 from __future__ import annotations
 
@@ -19,51 +19,53 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "cli.md").read_text()
 
 
-def test_the_reference_is_that_of_the_program() -> None:
+def test_reference_is_up_to_date() -> None:
     assert with_reference(PAGE) == PAGE, "run `make reference`"
 
 
-def test_every_command_of_the_interface_is_there() -> None:
-    named = re.findall(r"^### (.*)$", reference(), re.MULTILINE)
+def test_every_command_exists() -> None:
+    headings = re.findall(r"^### (.*)$", reference(), re.MULTILINE)
     groups = {
         "stream": "create list drop",
         "query": "register list invoke explain share drop follow",
         "template": "register list show add remove share drop follow",
         "token": "create list revoke",
     }
-    wanted = [f"tureen {group} {one}" for group, some in groups.items() for one in some.split()]
-    wanted += [f"tureen {one}" for one in ("serve", "demo", "sql", "push", "status", "bench")]
-    assert set(wanted) <= set(named)
+    expected = [f"tureen {group} {command}" for group, commands in groups.items() for command in commands.split()]
+    expected += [f"tureen {command}" for command in ("serve", "demo", "sql", "push", "status", "bench")]
+    assert set(expected) <= set(headings)
 
 
-def test_every_command_of_the_shell_is_there() -> None:
+def test_every_shell_command_is_documented() -> None:
     for word in re.findall(r"^  (\\\S+)", HELP, re.MULTILINE):
         assert f"`{word}" in PAGE, word
 
 
-def test_the_first_steps_of_the_page(cli: Cli, served_pot: Running) -> None:
+def test_first_steps_run(cli: Cli, served_pot: Running) -> None:
     block = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)[1]
     lines = [line.partition("  #")[0].strip() for line in block.splitlines() if "tureen " in line]
     assert len(lines) == 6
     outputs = []
     for line in lines:
-        said, piped, command = line.rpartition(" | ")
-        words = shlex.split(command)[1:]
-        if words[-1] == "sql":
-            words += ["-c", "SHOW STREAMS"]
-        if "follow" in words:
-            words += ["--timeout", "0"]
-        stdin = subprocess.run(["sh", "-c", said], capture_output=True, text=True, check=True).stdout if piped else ""
-        done = cli(*words, stdin=stdin)
-        assert done.code == 0, done.err
-        outputs.append(done.out)
-    assert "IBM" in outputs[3], "the row is within the window of the query"
-    assert "IBM" in outputs[4], "it is followed from the beginning"
+        producer, pipe, command = line.rpartition(" | ")
+        arguments = shlex.split(command)[1:]
+        if arguments[-1] == "sql":
+            arguments += ["-c", "SHOW STREAMS"]
+        if "follow" in arguments:
+            arguments += ["--timeout", "0"]
+        stdin = ""
+        if pipe:
+            stdin = subprocess.run(["sh", "-c", producer], capture_output=True, text=True, check=True).stdout
+        result = cli(*arguments, stdin=stdin)
+        assert result.code == 0, result.err
+        outputs.append(result.out)
+    assert "IBM" in outputs[3], "the row is within the query's window"
+    assert "IBM" in outputs[4], "the changes start with the oldest row"
     assert "trades" in outputs[-1]
     served_pot.soup.drop_stream("trades")
 
 
-def test_the_code_of_the_client(served_pot: Running, capsys: pytest.CaptureFixture[str]) -> None:
+def test_client_examples_run(served_pot: Running, capsys: pytest.CaptureFixture[str]) -> None:
     page = (DOCS / "client.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     assert len(blocks) == 3

@@ -1,4 +1,4 @@
-"""Files of every format, in chunks that may be sent again."""
+"""Pushes of files in every format, in chunks that can be retried."""
 
 from __future__ import annotations
 
@@ -68,25 +68,23 @@ def _parquet(path: Path) -> None:
         ("a.arrows", _arrow_stream),
     ],
 )
-def test_every_format_in_chunks_and_once(
+def test_every_format_is_pushed_once(
     cli: Cli, stream: str, tmp_path: Path, name: str, write: Callable[[Path], None]
 ) -> None:
     path = tmp_path / name
     write(path)
     query = cli("query", "register", f"SELECT * FROM {stream}").out.strip()
     for added in (10, 0):
-        # The second time nothing is added: the chunks have the keys of the first.
-        done = cli("push", stream, str(path), "--chunk", "3", "--wait", "-o", "json")
-        assert done.code == 0, done.err
-        assert (done.json()["rows"], done.json()["added"]) == (10, added)
-    found = cli("query", "invoke", query, "-o", "json").json()["rows"]
-    assert [row["qty"] for row in found] == list(range(10))
-    assert found[9]["ts"] == "2026-01-01T00:00:09+00:00"
+        # The second push adds nothing: its chunks have the same keys.
+        result = cli("push", stream, str(path), "--chunk", "3", "--wait", "-o", "json")
+        assert result.code == 0, result.err
+        assert (result.json()["rows"], result.json()["added"]) == (10, added)
+    rows = cli("query", "invoke", query, "-o", "json").json()["rows"]
+    assert [row["qty"] for row in rows] == list(range(10))
+    assert rows[9]["ts"] == "2026-01-01T00:00:09+00:00"
 
 
-def test_a_failed_push_tells_what_was_taken_and_is_repeated_with_the_file_mended(
-    cli: Cli, stream: str, tmp_path: Path
-) -> None:
+def test_failed_push_is_repeated_with_fixed_file(cli: Cli, stream: str, tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     _csv(path)
     good = path.read_text()
@@ -96,21 +94,21 @@ def test_a_failed_push_tells_what_was_taken_and_is_repeated_with_the_file_mended
     assert failed.code == 1
     assert failed.err.splitlines() == [
         "error: 'a.csv' line 8: column 'qty' is INT, not 'many'",
-        "rows 1 to 4 of the file were taken, and none from row 5 on",
-        "repeat the command, with the file mended where it must be: rows that were taken are not added again",
+        "rows 1 to 4 of the file were added, and none from row 5 on",
+        "fix the file if necessary and repeat the command: rows that were added are not added again",
     ]
     path.write_text(good)
-    mended = cli("push", stream, str(path), "--chunk", "4", "--wait")
-    assert mended.err.startswith(f"6 rows pushed to {stream} in ")
-    assert mended.err.endswith("; 4 rows had been pushed before\n")
+    fixed = cli("push", stream, str(path), "--chunk", "4", "--wait")
+    assert fixed.err.startswith(f"6 rows pushed to {stream} in ")
+    assert fixed.err.endswith("; 4 rows were pushed before\n")
     assert cli("query", "invoke", query, "-o", "csv").out == "qty\n" + "".join(f"{number}\n" for number in range(10))
     again = cli("push", stream, str(path), "--chunk", "4")
-    assert again.err.startswith("nothing was added: ")
+    assert again.err.startswith("no rows added: 10 rows of ")
     first = cli("push", stream, "-", "--format", "csv", stdin=good.replace("0.0,0", "0.0,none"))
-    assert first.err.splitlines()[1] == "no row of the file was taken"
+    assert first.err.splitlines()[1] == "no rows of the file were added"
 
 
-def test_csv_with_a_token_that_may_only_push(cli: Cli, served_pot: Running, stream: str, tmp_path: Path) -> None:
+def test_csv_with_write_only_token(cli: Cli, served_pot: Running, stream: str, tmp_path: Path) -> None:
     path, token = tmp_path / "a.csv", ("--token", served_pot.tokens["write"])
     _csv(path)
     good = path.read_text()
@@ -119,16 +117,16 @@ def test_csv_with_a_token_that_may_only_push(cli: Cli, served_pot: Running, stre
     failed = cli("push", stream, str(path), "--chunk", "4", *token)
     assert failed.err.splitlines()[:2] == [
         "error: 'a.csv' line 8: column 'qty' is INT, not 'many'",
-        "rows 1 to 4 of the file were taken, and none from row 5 on",
+        "rows 1 to 4 of the file were added, and none from row 5 on",
     ]
     path.write_text(good)
-    done = cli("push", stream, str(path), "--chunk", "4", "--wait", "-o", "json", *token)
-    assert (done.code, done.json()["rows"], done.json()["added"]) == (0, 10, 6), done.err
+    result = cli("push", stream, str(path), "--chunk", "4", "--wait", "-o", "json", *token)
+    assert (result.code, result.json()["rows"], result.json()["added"]) == (0, 10, 6), result.err
     assert cli("query", "invoke", query, "-o", "csv").out == "qty\n" + "".join(f"{number}\n" for number in range(10))
     assert cli("push", "nowhere", str(path), *token).code == 1
 
 
-def test_a_file_is_added_again_when_asked_for_or_changed(cli: Cli, stream: str, tmp_path: Path) -> None:
+def test_file_is_added_again_with_again_or_new_content(cli: Cli, stream: str, tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     _csv(path)
     query = cli("query", "register", f"SELECT count(*) AS n FROM {stream}").out.strip()
@@ -141,19 +139,19 @@ def test_a_file_is_added_again_when_asked_for_or_changed(cli: Cli, stream: str, 
     assert count() == 20
     os.utime(path, ns=(1, 1))
     cli("push", stream, str(path), "--wait")
-    assert count() == 20, "its rows are the same"
+    assert count() == 20, "the rows are unchanged"
     path.write_text(path.read_text().replace("s9", "s10"))
     cli("push", stream, str(path), "--wait")
     assert count() == 30
-    cli("push", stream, str(path), "--wait", "--key", "mine")
-    cli("push", stream, str(path), "--wait", "--key", "mine")
+    cli("push", stream, str(path), "--wait", "--key", "my-key")
+    cli("push", stream, str(path), "--wait", "--key", "my-key")
     assert count() == 40
     path.write_text(path.read_text().replace("s8", "s11"))
-    refused = cli("push", stream, str(path), "--key", "mine")
+    refused = cli("push", stream, str(path), "--key", "my-key")
     assert (refused.code, "used with other rows" in refused.err) == (1, True)
 
 
-def test_standard_input_is_new_each_time(cli: Cli, stream: str) -> None:
+def test_standard_input_gets_new_keys(cli: Cli, stream: str) -> None:
     text = "sym,qty,ts\nA,1,2026-01-01 00:00:00\n"
     for _ in range(2):
         assert cli("push", stream, "-", "--format", "csv", "--wait", stdin=text).code == 0
@@ -162,7 +160,7 @@ def test_standard_input_is_new_each_time(cli: Cli, stream: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("sym,qty,ts\n" + "A,1,2026-01-01\n" * 5 + '"B\nC",x,2026-01-01\n', "line 7: column 'qty' is INT, not 'x'"),
         ("sym,qty,ts\n" + "A,1,2026-01-01\n" * 5 + "A,1\n", "line 7: 2 fields"),
@@ -171,32 +169,32 @@ def test_standard_input_is_new_each_time(cli: Cli, stream: str) -> None:
         ("", "is empty"),
     ],
 )
-def test_what_does_not_fit_is_named_with_its_line(cli: Cli, stream: str, tmp_path: Path, text: str, says: str) -> None:
+def test_csv_error_has_its_line(cli: Cli, stream: str, tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "bad.csv"
     path.write_text(text)
-    done = cli("push", stream, str(path), "--chunk", "2")
-    assert done.code == 1
-    assert says in done.err
+    result = cli("push", stream, str(path), "--chunk", "2")
+    assert result.code == 1
+    assert message in result.err
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "says"),
+    ("name", "text", "message"),
     [
         ("a.json", "[{", "cannot be read"),
-        ("a.ndjson", '{"sym": "A"}\n{\n', "line 2 is not JSON"),
+        ("a.ndjson", '{"sym": "A"}\n{\n', "line 2 is not valid JSON"),
         ("a.parquet", "text", "cannot be read"),
         ("a.arrow", "text", "cannot be read"),
     ],
 )
-def test_what_cannot_be_read(cli: Cli, stream: str, tmp_path: Path, name: str, text: str, says: str) -> None:
+def test_unreadable_file_fails(cli: Cli, stream: str, tmp_path: Path, name: str, text: str, message: str) -> None:
     (tmp_path / name).write_text(text)
-    done = cli("push", stream, str(tmp_path / name))
-    assert done.code == 1
-    assert says in done.err
+    result = cli("push", stream, str(tmp_path / name))
+    assert result.code == 1
+    assert message in result.err
 
 
-def test_a_file_that_does_not_say_its_format_is_a_matter_of_usage(cli: Cli, stream: str, tmp_path: Path) -> None:
+def test_unknown_format_is_usage_error(cli: Cli, stream: str, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("sym\n")
-    done = cli("push", stream, str(tmp_path / "a.txt"))
-    assert done.code == 2
-    assert "--format" in done.err
+    result = cli("push", stream, str(tmp_path / "a.txt"))
+    assert result.code == 2
+    assert "--format" in result.err

@@ -1,4 +1,4 @@
-"""The shell: from a pipe, from `-c`, and typed at a terminal."""
+"""The shell with statements from a pipe, from `-c`, and from a terminal."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ import pytest
 
 from tests.cli.conftest import Cli
 from tests.service.running import Running
-from tureen.cli.shell.completion import KEYWORDS, Name, offered
+from tureen.cli.shell.completion import KEYWORDS, Name, completions
 from tureen.cli.shell.splitting import is_complete, split
 
 
-def test_from_a_pipe(cli: Cli, stream: str) -> None:
-    done = cli(
+def test_statements_from_pipe(cli: Cli, stream: str) -> None:
+    result = cli(
         "sql",
         "-o",
         "csv",
@@ -36,13 +36,13 @@ def test_from_a_pipe(cli: Cli, stream: str) -> None:
         SHOW STREAMS; INVOKE p_{stream}
         """,
     )
-    assert done.code == 0, done.err
-    assert f"p_{stream}" in done.out
-    assert "kind,name,schema" in done.out
-    assert done.out.endswith("sym\n")
+    assert result.code == 0, result.err
+    assert f"p_{stream}" in result.out
+    assert "kind,name,schema" in result.out
+    assert result.out.endswith("sym\n")
 
 
-def test_one_statement(cli: Cli, stream: str) -> None:
+def test_statements_from_option(cli: Cli, stream: str) -> None:
     assert cli("sql", "-c", f"SELECT count(*) AS n FROM {stream}", "-o", "json").json()["rows"] == [{"n": 0}]
     failed = cli("sql", "-c", f"SELECT sym FROM {stream}; SELECT prize FROM {stream}; SHOW STREAMS")
     assert failed.code == 1
@@ -50,22 +50,22 @@ def test_one_statement(cli: Cli, stream: str) -> None:
     assert "TIMESTAMP" not in failed.out
 
 
-def test_commands(cli: Cli, stream: str) -> None:
-    done = cli("sql", stdin=f"\\?\n\\d\n\\d {stream}\n\\o json\nSHOW TABLES;\n\\timing\n\\q\nSHOW NONSENSE;")
-    assert done.code == 0, done.err
+def test_shell_commands(cli: Cli, stream: str) -> None:
+    result = cli("sql", stdin=f"\\?\n\\d\n\\d {stream}\n\\o json\nSHOW TABLES;\n\\timing\n\\q\nSHOW NONSENSE;")
+    assert result.code == 0, result.err
     for part in ("\\follow QUERY", "Streams", stream, "| ts     | TIMESTAMP |"):
-        assert part in done.out
-    for wrong in ("\\nope", "\\o xml", "\\i nowhere.sql", "\\d nothing"):
-        assert cli("sql", stdin=wrong).code == 1
+        assert part in result.out
+    for invalid in ("\\nope", "\\o xml", "\\i nowhere.sql", "\\d nothing"):
+        assert cli("sql", stdin=invalid).code == 1
 
 
-def test_words_of_other_shells(cli: Cli) -> None:
-    done = cli("sql", stdin="HELP\nhelp;\nquit\nSHOW NONSENSE;")
-    assert (done.code, done.out.count("\\follow QUERY")) == (0, 2), done.err
+def test_help_and_quit_as_words(cli: Cli) -> None:
+    result = cli("sql", stdin="HELP\nhelp;\nquit\nSHOW NONSENSE;")
+    assert (result.code, result.out.count("\\follow QUERY")) == (0, 2), result.err
     assert cli("sql", "-c", "exit;").code == 0
 
 
-def test_statements_are_cut_where_they_end() -> None:
+def test_text_is_split_into_statements() -> None:
     assert split("a; 'x;''y'; `q;r` /* ; */ -- ;\n; \"z;\\\";\" ;").statements == (
         "a",
         "'x;''y'",
@@ -79,12 +79,12 @@ def test_statements_are_cut_where_they_end() -> None:
         assert is_complete(text)
 
 
-def test_what_is_offered() -> None:
+def test_completions() -> None:
     names = [Name("trades", "stream"), Name("track", "column"), Name("trail", "query"), Name("tree", "table")]
 
     def texts(before: str) -> list[str]:
         word = re.split(r"\s", before)[-1]
-        return [one.text for one in offered(before, word, names)]
+        return [name.text for name in completions(before, word, names)]
 
     assert texts("SELECT * FROM tr") == ["trades", "tree"]
     assert texts("INVOKE tr") == ["trail"]
@@ -95,7 +95,7 @@ def test_what_is_offered() -> None:
     assert len(set(KEYWORDS)) == len(KEYWORDS)
 
 
-# As in a terminal, whatever the tests were started by: jobs in the background do not see Ctrl-C.
+# Background jobs ignore SIGINT, and the tests may run as one; a command at a terminal does not.
 COMMAND = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -105,14 +105,14 @@ main()
 
 
 class Terminal:
-    """A command, usually the shell, at a terminal of its own."""
+    """A command, by default the shell, at a pseudo-terminal."""
 
-    def __init__(self, env: dict[str, str], *words: str) -> None:
-        """Start it."""
+    def __init__(self, env: dict[str, str], *arguments: str) -> None:
+        """Start the command."""
         self._near, far = pty.openpty()
         termios.tcsetwinsize(far, (40, 120))
         self.process = subprocess.Popen(
-            [sys.executable, "-c", COMMAND, *(words or ("sql",))], stdin=far, stdout=far, stderr=far, env=env
+            [sys.executable, "-c", COMMAND, *(arguments or ("sql",))], stdin=far, stdout=far, stderr=far, env=env
         )
         os.close(far)
         self.seen = ""
@@ -131,22 +131,22 @@ class Terminal:
         os.write(self._near, text.encode())
 
     def until(self, part: str, seconds: float = 60) -> str:
-        """What is on the screen up to a text that must come, without colours and movements of the cursor."""
+        """The output up to and including an expected text, without escape sequences."""
         deadline = time.monotonic() + seconds
         while part not in self.seen:
             ready, _, _ = select.select([self._near], [], [], 1.0)
             if ready:
                 data = os.read(self._near, 1 << 16).decode(errors="replace")
                 if "\x1b[6n" in data:
-                    # It asks where the cursor is.
+                    # The command asks for the position of the cursor.
                     os.write(self._near, b"\x1b[1;1R")
                 self.seen += re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", data)
             assert time.monotonic() < deadline, f"no {part!r} in {self.seen!r}"
-        found, _, self.seen = self.seen.partition(part)
-        return found + part
+        before, _, self.seen = self.seen.partition(part)
+        return before + part
 
     def rest(self) -> str:
-        """What comes until the command ends."""
+        """The output until the command exits."""
         while True:
             try:
                 data = os.read(self._near, 1 << 16)
@@ -157,7 +157,7 @@ class Terminal:
 
 @pytest.fixture
 def env(served_pot: Running, tmp_path: Path) -> dict[str, str]:
-    """The surroundings of a terminal."""
+    """The environment of a command at a terminal."""
     return {
         **os.environ,
         "TUREEN_URL": served_pot.url,
@@ -169,12 +169,12 @@ def env(served_pot: Running, tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def shell(env: dict[str, str]) -> Iterator[Terminal]:
-    """A shell at a terminal, ended with the test."""
+    """A shell at a terminal, killed at the end of the test."""
     with Terminal(env) as terminal:
         yield terminal
 
 
-def test_typed_at_a_terminal(shell: Terminal, env: dict[str, str], stream: str) -> None:
+def test_statements_typed_at_terminal(shell: Terminal, env: dict[str, str], stream: str) -> None:
     shell.until(f"tureen {version('tureen')}, server {version('tureen')} at {env['TUREEN_URL']}")
     shell.until("tureen>")
     shell.type(f"SELECT sym,\r  prize FROM {stream};\r")
@@ -182,14 +182,14 @@ def test_typed_at_a_terminal(shell: Terminal, env: dict[str, str], stream: str) 
     shell.until("error: no column 'prize'")
     shell.until("line 2:   prize FROM")
     shell.until("did you mean 'price'?")
-    # A name is completed, and the statement runs.
+    # Tab completes a name, and the statement runs.
     shell.until("tureen>")
     shell.type(f"DESCRIBE {stream.removesuffix('ades')}\t")
     shell.until("ades")
     shell.type(";\r")
     shell.until("TIMESTAMP")
     shell.until(" ms")
-    # Ctrl-C throws a line away, Ctrl-D leaves.
+    # Ctrl-C discards the line.
     shell.until("tureen>")
     shell.type("SELECT nonsense\x03")
     shell.until("tureen>")
@@ -198,18 +198,18 @@ def test_typed_at_a_terminal(shell: Terminal, env: dict[str, str], stream: str) 
     shell.until("tureen>")
     shell.type("exit\r")
     assert shell.process.wait(30) == 0
-    kept = Path(env["TUREEN_HISTORY"])
-    assert f"+  prize FROM {stream};" in kept.read_text()
-    assert kept.stat().st_mode & 0o077 == 0
+    history = Path(env["TUREEN_HISTORY"])
+    assert f"+  prize FROM {stream};" in history.read_text()
+    assert history.stat().st_mode & 0o077 == 0
 
 
-def test_what_a_push_waits_for_is_shown_and_ctrl_c_ends_it(tmp_path: Path) -> None:
-    """On a pot of this machine, whose Spark is still starting."""
+def test_waiting_push_shows_reason_and_stops_on_ctrl_c(tmp_path: Path) -> None:
+    """On a local pot, whose Spark is still starting."""
     (tmp_path / "rows.json").write_text('[{"n": 1}]')
     env = {**os.environ, "TUREEN_POT": str(tmp_path / "pot"), "TERM": "xterm"}
     env.pop("TUREEN_URL", None)
-    with Terminal(env, "stream", "create", "s", "n INT") as made:
-        assert made.process.wait(60) == 0
+    with Terminal(env, "stream", "create", "s", "n INT") as create:
+        assert create.process.wait(60) == 0
     with Terminal(env, "push", "s", str(tmp_path / "rows.json"), "--wait") as push:
         push.until("Spark is starting")
         push.process.send_signal(signal.SIGINT)

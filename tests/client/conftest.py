@@ -1,4 +1,4 @@
-"""A server, a way to it that can fail, and a stream."""
+"""A server, a proxy in front of it that can fail, and a stream."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _numbers = itertools.count()
 
 
 @pytest.fixture
-def door(served_pot: Running) -> Iterator[Proxy]:
-    """A way to the server that can fail."""
-    with proxy(served_pot.url) as found:
-        yield found
+def faulty(served_pot: Running) -> Iterator[Proxy]:
+    """A proxy in front of the server that can fail."""
+    with proxy(served_pot.url) as faulty:
+        yield faulty
 
 
 @pytest.fixture
-def client(served_pot: Running, door: Proxy) -> Iterator[tureen.Client]:
-    """A client that goes that way."""
-    with tureen.connect(door.url, served_pot.tokens["admin"], patience=20) as found:
-        yield found
+def client(served_pot: Running, faulty: Proxy) -> Iterator[tureen.Client]:
+    """A client that connects through the proxy."""
+    with tureen.connect(faulty.url, served_pot.tokens["admin"], patience=20) as client:
+        yield client
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A door between a client and a server that can be shut, or lose what comes back."""
+"""A TCP proxy between a client and a server that can refuse connections, cut them, or lose responses."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from urllib.parse import urlsplit
 
 
 class Proxy:
-    """Passes bytes both ways, until it is told to do worse."""
+    """Forwards bytes in both directions until it is told to fail."""
 
     def __init__(self, url: str) -> None:
-        """Stand before the server at that address."""
+        """Listen on a free port, in front of the server at a URL."""
         parts = urlsplit(url)
         self._server = (str(parts.hostname), int(parts.port or 0))
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port = self._listening.getsockname()[1]
-        self.lose_answers = 0
-        """How many of the next answers are lost: the request arrives, and the connection is cut."""
+        self.responses_to_lose = 0
+        """The number of responses to lose: the request arrives, and the connection is cut."""
 
         self.connections = 0
         self._open: set[socket.socket] = set()
@@ -28,27 +28,25 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        """Where clients connect to."""
+        """The URL for clients."""
         return f"http://127.0.0.1:{self.port}"
 
     def cut(self) -> None:
-        """Cut all connections that are there."""
+        """Cut all open connections."""
         with self._lock:
-            some, self._open = self._open, set()
-        for one in some:
-            with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
+            sockets, self._open = self._open, set()
+        for connection in sockets:
+            _close(connection)
 
-    def shut(self) -> None:
-        """Take no more connections."""
+    def stop(self) -> None:
+        """Refuse new connections, and cut the open ones."""
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
         self.cut()
 
-    def open_again(self) -> None:
-        """Take connections at the same port again."""
+    def restart(self) -> None:
+        """Accept connections at the same port again."""
         self._listening = socket.create_server(("127.0.0.1", self.port))
         threading.Thread(target=self._accept, args=(self._listening,), daemon=True).start()
 
@@ -62,27 +60,31 @@ class Proxy:
             far = socket.create_connection(self._server)
             with self._lock:
                 self._open |= {near, far}
-            threading.Thread(target=self._pass, args=(near, far, False), daemon=True).start()
-            threading.Thread(target=self._pass, args=(far, near, True), daemon=True).start()
+            threading.Thread(target=self._forward, args=(near, far, False), daemon=True).start()
+            threading.Thread(target=self._forward, args=(far, near, True), daemon=True).start()
 
-    def _pass(self, source: socket.socket, target: socket.socket, is_answer: bool) -> None:
+    def _forward(self, source: socket.socket, target: socket.socket, is_response: bool) -> None:
         with suppress(OSError):
             while data := source.recv(1 << 16):
-                if is_answer and self.lose_answers:
-                    self.lose_answers -= 1
+                if is_response and self.responses_to_lose:
+                    self.responses_to_lose -= 1
                     break
                 target.sendall(data)
-        for one in (source, target):
-            with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
+        _close(source)
+        _close(target)
+
+
+def _close(connection: socket.socket) -> None:
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+    connection.close()
 
 
 @contextmanager
 def proxy(url: str) -> Iterator[Proxy]:
-    """A proxy before that server."""
-    found = Proxy(url)
+    """Run a proxy in front of a server."""
+    running = Proxy(url)
     try:
-        yield found
+        yield running
     finally:
-        found.shut()
+        running.stop()

@@ -1,4 +1,4 @@
-"""TLS: a client trusts a server whose certificate its own authority signed, and no other."""
+"""TLS: a client trusts the certificates of its `ca`, and no others."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tureen.cli.main import run
 from tureen.errors import TureenError, Unreachable
 
 
-def _openssl(*words: str) -> None:
-    subprocess.run(["openssl", *words], check=True, capture_output=True)
+def _openssl(*arguments: str) -> None:
+    subprocess.run(["openssl", *arguments], check=True, capture_output=True)
 
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with an authority of its own, a certificate for 127.0.0.1 that it signed, and a stranger's."""
+    """A directory with a certificate authority, a certificate for 127.0.0.1 signed by it, and an unrelated one."""
     root = tmp_path_factory.mktemp("tls")
     for name in ("ca", "stranger"):
         key = ["-newkey", "rsa:2048", "-nodes", "-keyout", str(root / f"{name}.key")]
@@ -37,13 +37,13 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def secure(served_pot: Running, authority: Path) -> Iterator[Running]:
-    """The pot, served over TLS as well."""
+    """The pot, also served over TLS."""
     files = {"certificate": str(authority / "server.pem"), "private_key": str(authority / "server.key")}
-    with running(served_pot.soup, **files) as found:
-        yield found
+    with running(served_pot.soup, **files) as server:
+        yield server
 
 
-def test_a_server_of_the_own_authority_is_trusted(secure: Running, authority: Path) -> None:
+def test_certificate_of_the_authority_is_trusted(secure: Running, authority: Path) -> None:
     url, token = secure.url.replace("http:", "https:"), secure.tokens["admin"]
     context = ssl.create_default_context(cafile=str(authority / "ca.pem"))
     for ca in (authority / "ca.pem", str(authority / "ca.pem"), context):
@@ -59,7 +59,7 @@ def test_a_server_of_the_own_authority_is_trusted(secure: Running, authority: Pa
 
 
 @pytest.mark.parametrize("ca", [None, "stranger.pem"])
-def test_any_other_is_not(secure: Running, authority: Path, ca: str | None) -> None:
+def test_other_certificates_are_not_trusted(secure: Running, authority: Path, ca: str | None) -> None:
     trusted = None if ca is None else authority / ca
     with (
         tureen.connect(secure.url.replace("http:", "https:"), "x", ca=trusted, patience=0) as client,
@@ -69,15 +69,15 @@ def test_any_other_is_not(secure: Running, authority: Path, ca: str | None) -> N
     assert "ca=" in str(raised.value.hint)
 
 
-def test_what_is_no_certificate(authority: Path) -> None:
-    for wrong in (authority / "nothing.pem", authority / "names"):
+def test_invalid_ca_raises(authority: Path) -> None:
+    for path in (authority / "nothing.pem", authority / "names"):
         with pytest.raises(TureenError, match="cannot be read"):
-            tureen.connect("https://127.0.0.1:1", ca=wrong)
+            tureen.connect("https://127.0.0.1:1", ca=path)
     with pytest.raises(TureenError, match=r"must be a path or an ssl\.SSLContext, got int"):
         tureen.connect("https://127.0.0.1:1", ca=5)  # type: ignore[arg-type]
 
 
-def test_the_command_line_trusts_what_it_is_told_to(
+def test_command_line_takes_ca(
     secure: Running, authority: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = ["--url", secure.url.replace("http:", "https:"), "--token", secure.tokens["admin"]]

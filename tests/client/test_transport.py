@@ -1,4 +1,4 @@
-"""A way to the server that fails: what is repeated, what is not, and that nothing is lost or doubled."""
+"""Failing connections: which requests are retried, and that nothing is lost or duplicated."""
 
 from __future__ import annotations
 
@@ -17,80 +17,76 @@ from tureen.errors import ServiceError, TooMany, TureenError, Unreachable
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def test_a_push_whose_answer_is_lost_is_there_once(
-    served_pot: Running, client: tureen.Client, door: Proxy, stream: str
+def test_push_with_lost_response_is_added_once(
+    served_pot: Running, client: tureen.Client, faulty: Proxy, stream: str
 ) -> None:
     client.push(stream, [{"n": 0, "at": AT}])
-    door.lose_answers = 2
-    at = client.push(stream, [{"n": 1, "at": AT}])
-    assert door.lose_answers == 0
+    faulty.responses_to_lose = 2
+    position = client.push(stream, [{"n": 1, "at": AT}])
+    assert faulty.responses_to_lose == 0
     query = served_pot.soup.register(f"SELECT n FROM {stream}")
-    assert [row["n"] for row in query.invoke(wait_for=at)] == [0, 1]
+    assert [row["n"] for row in query.invoke(wait_for=position)] == [0, 1]
 
 
-def test_a_registration_whose_answer_is_lost_is_not_repeated(
-    served_pot: Running, client: tureen.Client, door: Proxy, stream: str
+def test_registration_with_lost_response_is_not_retried(
+    served_pot: Running, client: tureen.Client, faulty: Proxy, stream: str
 ) -> None:
     client.streams()
     before = len(served_pot.soup.queries())
-    door.lose_answers = 1
+    faulty.responses_to_lose = 1
     with pytest.raises(Unreachable):
         client.register(f"SELECT n FROM {stream}")
     assert len(served_pot.soup.queries()) == before + 1
 
 
-def test_a_removal_whose_answer_is_lost_is_done(client: tureen.Client, door: Proxy, stream: str) -> None:
+def test_removal_with_lost_response_succeeds(client: tureen.Client, faulty: Proxy, stream: str) -> None:
     query = client.register(f"SELECT n FROM {stream}")
-    door.lose_answers = 1
+    faulty.responses_to_lose = 1
     query.unregister()
     with pytest.raises(tureen.TureenError):
         query.invoke()
 
 
-def test_a_server_that_goes_away_and_comes_back(client: tureen.Client, door: Proxy) -> None:
-    known = client.streams()
-    door.shut()
-    back = threading.Timer(0.3, door.open_again)
-    back.start()
-    assert client.streams() == known
-    back.join()
+def test_request_survives_server_restart(client: tureen.Client, faulty: Proxy) -> None:
+    before = client.streams()
+    faulty.stop()
+    restart = threading.Timer(0.3, faulty.restart)
+    restart.start()
+    assert client.streams() == before
+    restart.join()
 
 
-def test_a_server_that_was_never_there_is_told_of_at_once(client: tureen.Client, door: Proxy) -> None:
-    door.shut()
+def test_unknown_server_fails_without_retry(client: tureen.Client, faulty: Proxy) -> None:
+    faulty.stop()
     with pytest.raises(Unreachable, match="no answer from") as raised:
         client.streams()
     assert "tureen serve" in (raised.value.hint or "")
 
 
-def test_following_goes_on_where_it_was_cut(
-    served_pot: Running, client: tureen.Client, door: Proxy, stream: str
-) -> None:
+def test_changes_resume_after_cut(served_pot: Running, client: tureen.Client, faulty: Proxy, stream: str) -> None:
     query = client.register(f"SELECT n, at, d FROM {stream}")
     changes = query.changes(since=query.invoke().position)
     soup = served_pot.soup
     soup.push(stream, [{"n": number, "at": AT, "d": "1.50"} for number in range(3)])
     seen = [next(changes)]
     for number in (10, 20):
-        door.cut()
+        faulty.cut()
         soup.push(stream, [{"n": number, "at": AT}])
         seen.append(next(changes))
     seen += islice(changes, 2)
     assert [change.row["n"] for change in seen] == [0, 1, 2, 10, 20]
     assert seen[0].row == {"n": 0, "at": AT, "d": seen[1].row["d"]}
-    assert door.connections > 2
+    assert faulty.connections > 2
 
 
-def test_following_from_now_on_misses_nothing_after_a_cut(
-    served_pot: Running, client: tureen.Client, door: Proxy, stream: str
-) -> None:
+def test_changes_from_now_survive_cut(served_pot: Running, client: tureen.Client, faulty: Proxy, stream: str) -> None:
     changes = client.register(f"SELECT n FROM {stream}").changes()
-    door.cut()
+    faulty.cut()
     served_pot.soup.push(stream, [{"n": 5, "at": AT}])
     assert next(changes).row == {"n": 5}
 
 
-def test_following_ends_with_what_ends_it(client: tureen.Client, stream: str) -> None:
+def test_changes_raise_after_unregister(client: tureen.Client, stream: str) -> None:
     query = client.register(f"SELECT n FROM {stream}")
     changes = query.changes()
     query.unregister()
@@ -98,7 +94,7 @@ def test_following_ends_with_what_ends_it(client: tureen.Client, stream: str) ->
         next(changes)
 
 
-def test_a_busy_server_is_asked_again_for_a_while(served_pot: Running, stream: str) -> None:
+def test_busy_server_is_retried_until_patience_ends(served_pot: Running, stream: str) -> None:
     with running(served_pot.soup, max_followers=1) as small:
         with tureen.connect(small.url, small.tokens["admin"], patience=0.5) as client:
             query = client.register(f"SELECT n FROM {stream}")
@@ -110,7 +106,7 @@ def test_a_busy_server_is_asked_again_for_a_while(served_pot: Running, stream: s
             assert list(client.query(query.id).changes(timeout=0)) == []
 
 
-def test_a_client_that_was_closed(client: tureen.Client, stream: str) -> None:
+def test_closed_client_raises(client: tureen.Client, stream: str) -> None:
     changes = client.register(f"SELECT n FROM {stream}").changes()
     client.close()
     for call in (client.streams, lambda: next(changes)):
@@ -120,16 +116,16 @@ def test_a_client_that_was_closed(client: tureen.Client, stream: str) -> None:
 
 class _Gateway(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        """Answer as a proxy does whose server is gone."""
+        """Answer as a gateway without a server."""
         self.send_response(502)
         self.end_headers()
         self.wfile.write(b"<html>Bad Gateway</html>")
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
-def test_what_is_no_tureen_server() -> None:
+def test_gateway_error_is_service_error() -> None:
     with HTTPServer(("127.0.0.1", 0), _Gateway) as gateway:
         thread = threading.Thread(target=gateway.serve_forever)
         thread.start()
