@@ -66,7 +66,7 @@ def _matching(root: Path, report: Report, scale: Scale) -> None:
     began = time.perf_counter()
     for start in range(scale.many, len(wheres), TOGETHER):
         handles += _register(engine, wheres[start : start + TOGETHER])
-        change_together(engine.catalog, [Gone(handle) for handle in handles[:TOGETHER]])
+        change_together(engine.catalog, [Unregistration(handle) for handle in handles[:TOGETHER]])
         del handles[:TOGETHER]
         engine.compile()
     seconds = time.perf_counter() - began
@@ -100,7 +100,9 @@ def _register(engine: ManualEngine, wheres: Sequence[str]) -> list[str]:
     schema = Schema.parse(SCHEMA, "ts")
     texts = [f"SELECT * FROM r WHERE {where}" for where in wheres]
     bound = [binder.bind(text, lambda name: (name, schema)) for text in texts]
-    registrations = [Registration(query.sql, shape, 1, query.clause, eager=True) for query, shape in bound]
+    registrations = [
+        Registration(query.sql, shape, (NewInput(1, query.stream.clause),), eager=True) for query, shape in bound
+    ]
     outcomes = change_together(engine.catalog, registrations)
     return [handle for handle in outcomes if isinstance(handle, str)]
 

@@ -68,7 +68,7 @@ class ExperimentPot:
         }
         self.engine.compile()
         self._windows = {
-            size: bind_query(sqls[0], lambda _: ("s", workload.schema)).window for size, sqls in texts.items()
+            size: bind_query(sqls[0], lambda _: ("s", workload.schema)).stream.window for size, sqls in texts.items()
         }
         self._selectors = [Selector(clause, workload.schema) for clause in workload.clauses()]
 
@@ -206,7 +206,7 @@ def _check_paths(lazy: ExperimentPot, eager: ExperimentPot, now: int) -> None:
     for pot, published in ((lazy, False), (eager, True)):
         for handles in pot.handles.values():
             registered = pot.engine.invoker.view.query(handles[0])
-            segments = pot.engine.invoker.view.stream(registered.stream_id).segments
+            segments = pot.engine.invoker.view.stream(registered.stream_ids[0]).segments
             assert segments
             assert all(segment.publishes(registered.stream) is published for segment in segments), f"at {now}"
 

@@ -59,7 +59,7 @@ class WindowResults:
         def add(block: Block) -> pa.RecordBatch:
             oldest, first = self._begin(block, time)
             reader = CellReader(match_block(block, run, buffers).batch, block.rows)
-            keep_cell(reader.addresses, block.rows, self._rings, self._ends, self._came, oldest, first)
+            add_cell(reader.addresses, block.rows, self._rings, self._ends, self._arrived, oldest, first)
             return self._finish(block, oldest)
 
         return add

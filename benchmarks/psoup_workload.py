@@ -90,7 +90,8 @@ class Workload:
     def clauses(self) -> list[Clause]:
         """The conditions as clauses of the engine."""
         return [
-            bind_query(self.sql(condition, 1), lambda _: ("s", self.schema)).clause for condition in self.conditions
+            bind_query(self.sql(condition, 1), lambda _: ("s", self.schema)).stream.clause
+            for condition in self.conditions
         ]
 
     def truth(self, condition: Condition, first: int, last: int) -> npt.NDArray[np.int64]:

@@ -70,11 +70,11 @@ class Report:
 
     def reach(self, key: str, value: float) -> None:
         """Add the measured value of a goal."""
-        self._settle(GoalResult(_goal(key), value))
+        self._add_result(GoalResult(_goal(key), value))
 
     def miss(self, key: str, reason: str) -> None:
         """Add the reason why a goal was not measured."""
-        self._settle(GoalResult(_goal(key), None, reason))
+        self._add_result(GoalResult(_goal(key), None, reason))
 
     def plot(self, name: str, title: str) -> Path:
         """The path for a plot of that name, which the page shows."""

@@ -18,8 +18,8 @@ loops = {loop for loop in vars(kernels).values() if isinstance(loop, Dispatcher)
 assert len(loops) > 8
 warm_up()
 warm = {loop: list(loop.signatures) for loop in loops}
-hand = HandTurned(Path(tempfile.mkdtemp()))
-hand.create_stream("s", "k STRING, i BIGINT, n DECIMAL(10,2), d DOUBLE, ts TIMESTAMP", time="ts")
+engine = ManualEngine(Path(tempfile.mkdtemp()))
+engine.create_stream("s", "k STRING, i BIGINT, n DECIMAL(10,2), d DOUBLE, ts TIMESTAMP", time="ts")
 base = datetime(2026, 1, 1, tzinfo=UTC)
 rows = [{"k": "ab"[i % 2], "i": i, "n": i, "d": i / 3, "ts": base + timedelta(seconds=i)} for i in range(3000)]
 engine.push("s", rows[:1500])
@@ -31,7 +31,7 @@ for sql in (
     "SELECT window_start, k, avg(d) FROM s [RANGE 5 MINUTES SLIDE 1 MINUTE] GROUP BY k EMIT PARTIAL",
     "SELECT window_start, k, avg(d) FROM s [ROWS 50 SLIDE 20] WHERE i > 10 GROUP BY k",
 ):
-    assert len(hand.invoke(hand.register(sql)))
+    assert len(engine.invoke(engine.register(sql)))
 new = {loop.__name__: loop.signatures for loop in loops if list(loop.signatures) != warm[loop]}
 assert not new, new
 """

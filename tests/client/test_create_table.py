@@ -9,7 +9,7 @@ import pytest
 import tureen
 from tests.service.running import Running
 from tureen.client.create_table import parse_create_from_file
-from tureen.errors import DuplicateName, InvalidSchema, Place
+from tureen.errors import DuplicateName, InvalidSchema, Location
 from tureen.language.text.statements import CreateTable, parse_statement
 
 CREATED = [
@@ -32,7 +32,7 @@ def test_create_table_from_file_is_parsed_as_by_the_engine(text: str) -> None:
     assert isinstance(statement, CreateTable)
     assert parsed is not None
     assert (parsed.name, parsed.schema, parsed.file) == (statement.name, statement.schema, statement.file)
-    assert (parsed.if_not_exists, parsed.position) == (statement.if_not_exists, statement.place)
+    assert (parsed.if_not_exists, parsed.position) == (statement.if_not_exists, statement.location)
 
 
 @pytest.mark.parametrize(
@@ -64,4 +64,4 @@ def test_create_table_errors_have_their_position(served_pot: Running, tmp_path: 
         with pytest.raises(InvalidSchema) as invalid:
             client.sql(f"CREATE TABLE other (n INT, m NUMBER) FROM '{tmp_path / 'a.csv'}'")
         client.drop_table("positioned")
-    assert (duplicate.value.place, invalid.value.place) == (Place(2, 2), Place(1, 29))
+    assert (duplicate.value.location, invalid.value.location) == (Location(2, 2), Location(1, 29))

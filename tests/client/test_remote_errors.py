@@ -6,7 +6,7 @@ import pytest
 
 from tureen import errors
 from tureen.client.remote_errors import error_from
-from tureen.errors import Place, TureenError
+from tureen.errors import Location, TureenError
 
 CLASSES = [item for item in vars(errors).values() if isinstance(item, type) and issubclass(item, TureenError)]
 
@@ -22,7 +22,7 @@ def test_error_body_becomes_its_class(kind: type[TureenError]) -> None:
     }
     error = error_from(body)
     assert type(error) is kind
-    assert (error.message, error.detail, error.hint, error.place) == ("m", "d", "h", Place(2, 3))
+    assert (error.message, error.detail, error.hint, error.location) == ("m", "d", "h", Location(2, 3))
 
 
 def test_error_codes_are_unique() -> None:

@@ -49,19 +49,19 @@ def build(root: Path) -> list[str]:
 
     Returns the handles of its queries.
     """
-    hand = HandTurned(root)
+    engine = ManualEngine(root)
     for name in ("t", "other"):
-        hand.create_stream(name, SCHEMA, "ts", clock="stream")
-    handles = [hand.register(sql, materialize=number % 3 != 2) for number, sql in enumerate(QUERIES)]
-    hand.compile()
-    hand.push("t", table(rows(0, ROWS)))
+        engine.create_stream(name, SCHEMA, "ts", clock="stream")
+    handles = [engine.register(sql, materialize=number % 3 != 2) for number, sql in enumerate(QUERIES)]
+    engine.compile()
+    engine.push("t", table(rows(0, ROWS)))
     # These overlap in time, so that merging changes their order of arrival.
-    hand.push("t", table(rows(3000, ROWS)))
-    hand.seal(everything=True)
-    hand.push("t", table(rows(9000, ROWS)), parts=2)
-    handles.append(hand.register("SELECT k, v FROM t WHERE k > 3900"))
-    hand.pay()
-    handles.append(hand.register("SELECT k, v FROM t WHERE k = 77"))
+    engine.push("t", table(rows(3000, ROWS)))
+    engine.seal(everything=True)
+    engine.push("t", table(rows(9000, ROWS)), parts=2)
+    handles.append(engine.register("SELECT k, v FROM t WHERE k > 3900"))
+    engine.pay()
+    handles.append(engine.register("SELECT k, v FROM t WHERE k = 77"))
     for number in range(3):
         engine.push("t", table(rows(15_000 + 20 * number, 20)))
         engine.push("other", table(rows(100 * number, 100)))

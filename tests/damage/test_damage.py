@@ -102,9 +102,9 @@ def test_damaged_query_run_is_compiled_again(pot: Path, intact: tuple[Path, list
     _, handles, expected = intact
     (queries,) = (pot / "queries").glob("*-1.queries")
     damage(queries, 0)
-    hand = HandTurned(pot)
+    engine = ManualEngine(pot)
     # A batch that cannot be matched is accepted, and its cells are owed.
-    hand.push("t", flips.table(flips.rows(20_000, 5000)))
+    engine.push("t", flips.table(flips.rows(20_000, 5000)))
     assert noted(pot) == [(f"queries/{queries.name}", False)]
     with engine.catalog.read() as tx:
         assert pot_status(tx, None)["damaged"] == [f"queries/{queries.name}"]
@@ -122,43 +122,43 @@ def test_damaged_query_run_is_compiled_again(pot: Path, intact: tuple[Path, list
 def test_only_answers_that_need_a_damaged_block_fail(pot: Path) -> None:
     merged = max(runs(pot), key=lambda run: run.rows)
     damage(pot / merged.path, 0)
-    hand = HandTurned(pot)
-    needed = hand.register("SELECT k FROM t", materialize=False)
-    later = hand.register("SELECT k FROM t WHERE k < 4000 BEGIN NOW - 1 HOUR END NOW", materialize=False)
-    totals = hand.register("SELECT count(*) AS n FROM t BEGIN NOW - 1 HOUR END NOW", materialize=False)
-    other_stream = hand.register("SELECT k FROM other", materialize=False)
+    engine = ManualEngine(pot)
+    needed = engine.register("SELECT k FROM t", materialize=False)
+    later = engine.register("SELECT k FROM t WHERE k < 4000 BEGIN NOW - 1 HOUR END NOW", materialize=False)
+    totals = engine.register("SELECT count(*) AS n FROM t BEGIN NOW - 1 HOUR END NOW", materialize=False)
+    other_stream = engine.register("SELECT k FROM other", materialize=False)
     with pytest.raises(DamagedFile, match=merged.path) as raised:
         engine.invoke(needed)
     assert "tureen verify" in str(raised.value)
     for handle in (later, totals, other_stream):
-        assert len(hand.invoke(handle)) > 0
-    hand.close()
+        assert len(engine.invoke(handle)) > 0
+    engine.close()
 
 
 def test_blocks_of_a_run_are_damaged_one_by_one(tmp_path: Path) -> None:
-    hand = HandTurned(tmp_path / "pot")
-    hand.create_stream("t", flips.SCHEMA, "ts", clock="stream")
-    eager = hand.register("SELECT k, v, s FROM t WHERE k < 2")
-    rare = hand.register("SELECT ts, k FROM t WHERE ts < TIMESTAMP '1970-01-01 00:01:00'")
-    hand.compile()
-    hand.push("t", flips.table(flips.rows(0, 3 * 65_536)))
-    expected = hand.invoke(rare).table
-    hand.close()
+    engine = ManualEngine(tmp_path / "pot")
+    engine.create_stream("t", flips.SCHEMA, "ts", clock="stream")
+    eager = engine.register("SELECT k, v, s FROM t WHERE k < 2")
+    rare = engine.register("SELECT ts, k FROM t WHERE ts < TIMESTAMP '1970-01-01 00:01:00'")
+    engine.compile()
+    engine.push("t", flips.table(flips.rows(0, 3 * 65_536)))
+    expected = engine.invoke(rare).table
+    engine.close()
     (run,) = runs(tmp_path / "pot")
     damage(tmp_path / "pot" / run.path, 2)
     engine = ManualEngine(tmp_path / "pot")
     newest = engine.register("SELECT k FROM t BEGIN NOW - 10 HOURS END NOW", materialize=False)
     with pytest.raises(DamagedFile):
-        hand.invoke(eager)
-    assert hand.invoke(rare).table == expected
-    assert len(hand.invoke(newest)) == 36_001
+        engine.invoke(eager)
+    assert engine.invoke(rare).table == expected
+    assert len(engine.invoke(newest)) == 36_001
     # The first and the third block remain, in order and with their ids.
-    hand.close()
+    engine.close()
     assert verify(tmp_path / "pot", repair=True).given_up == 65_536
-    hand = HandTurned(tmp_path / "pot")
+    engine = ManualEngine(tmp_path / "pot")
     remaining = [row for number, row in enumerate(flips.rows(0, 3 * 65_536)) if number // 65_536 != 1 and row["k"] < 2]
-    assert hand.invoke(eager).table.column("k").to_pylist() == [row["k"] for row in remaining]
-    hand.close()
+    assert engine.invoke(eager).table.column("k").to_pylist() == [row["k"] for row in remaining]
+    engine.close()
 
 
 def test_damaged_tail_keeps_only_its_own_rows_from_answers(pot: Path) -> None:
@@ -249,9 +249,9 @@ def test_missing_file_is_an_error_that_names_it(pot: Path, intact: tuple[Path, l
     for answer, expected_answer in zip(answers, expected, strict=True):
         assert answer == expected_answer or (isinstance(answer, DamagedFile) and answer.detail == "the file is missing")
     assert isinstance(answers[-1], DamagedFile)
-    hand = HandTurned(pot)
-    newest = hand.register("SELECT k FROM t BEGIN NOW - 19 SECONDS END NOW", materialize=False)
-    assert len(hand.invoke(newest)) == 20
+    engine = ManualEngine(pot)
+    newest = engine.register("SELECT k FROM t BEGIN NOW - 19 SECONDS END NOW", materialize=False)
+    assert len(engine.invoke(newest)) == 20
     for number in range(20):
         engine.push("t", flips.table(flips.rows(20_000 + 20 * number, 20)))
         engine.seal()

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from tureen.position import Position
 from tureen.pot.named import NamedStreams
-from tureen.pot.position import Position
-from tureen.results.matches import Matches
+from tureen.results.template_matches import TemplateMatches
 from tureen.soup.templates import Templates
 from tureen.testing.manual_engine import ManualEngine
 
@@ -25,7 +25,7 @@ class TemplatePot:
         self.engine.create_stream("s", SCHEMA, time="ts")
         self.templates = Templates(self.engine.catalog, NamedStreams(self.engine.catalog), self.engine.invoker)
 
-    def matches(self, handle: str, since: str | None) -> Matches:
+    def matches(self, handle: str, since: str | None) -> TemplateMatches:
         """The changes of a template's queries since a position."""
         return self.templates.matches(handle, None if since is None else Position.parse(since))
 
@@ -35,6 +35,6 @@ def make_row(number: int, **values: Any) -> dict[str, Any]:
     return {"sym": "a", "price": 1.0, "qty": 1, "ts": BASE + timedelta(seconds=number), **values}
 
 
-def numbered_rows(matches: Matches) -> list[tuple[int, dict[str, Any]]]:
+def numbered_rows(matches: TemplateMatches) -> list[tuple[int, dict[str, Any]]]:
     """The matched rows with the numbers of their queries."""
-    return list(zip(matches.numbers.tolist(), matches.news.rows.to_pylist(), strict=True))
+    return list(zip(matches.numbers.tolist(), matches.new.rows.to_pylist(), strict=True))

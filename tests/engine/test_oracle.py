@@ -258,7 +258,7 @@ def _answer_or_error(invoke: Callable[[], Any]) -> Any:
 
 
 def _leaves(expected_handle: Handle) -> Iterator[Predicate]:
-    pending = list(expected_handle.query.clause)
+    pending = list(expected_handle.query.stream.clause)
     while pending:
         predicate = pending.pop()
         if isinstance(predicate, AllOf | AnyOf):

@@ -96,7 +96,7 @@ def test_queries_are_paged(registry: Registry) -> None:
     while page := registry.page("ann", after, 3):
         assert len(page) <= 3
         listed += [info.id for info in page]
-        after = page[-1].place
+        after = page[-1].cursor
         # Unregistering in between must not make the next page skip or repeat a query.
         registry.unregister(page[-1].id, "ann")
     assert listed == handles

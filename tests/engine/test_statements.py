@@ -139,9 +139,9 @@ def test_a_statement_becomes_calls(text: str, calls: list[Any], gives: Any) -> N
         ("EXPLAIN q", UnknownQuery("x"), Location(1, 9)),
     ],
 )
-def test_an_error_has_its_place_in_the_whole_text(text: str, error: TureenError, location: Location | None) -> None:
+def test_errors_have_a_position_in_the_whole_text(text: str, error: TureenError, location: Location | None) -> None:
     with pytest.raises(type(error)) as caught:
-        Paper(error).run(text)
+        RecordingBackend(error).run(text)
     assert caught.value.location == location
 
 
@@ -162,7 +162,7 @@ def test_files_may_be_forbidden() -> None:
 def test_describe_of_unknown_names_fails() -> None:
     for kind, error in (("", UnknownStream), ("TABLE", UnknownTable), ("QUERY", UnknownQuery)):
         with pytest.raises(error, match="named 'a_table'") as caught:
-            Paper().run(f"DESCRIBE {kind} a_table")
+            RecordingBackend().run(f"DESCRIBE {kind} a_table")
         assert caught.value.location is not None
 
 
@@ -269,9 +269,9 @@ def test_invalid_column_names_are_rejected(tmp_path: Path) -> None:
         for name in ("a,b", "a)", "a``b", ""):
             for kind in ("STREAM", "TABLE"):
                 with pytest.raises(InvalidSchema, match="is no name for a column") as caught:
-                    nothing.sql(f"CREATE {kind} s (ok INT, `{name}` INT)")
+                    empty_soup.sql(f"CREATE {kind} s (ok INT, `{name}` INT)")
                 assert caught.value.location is not None
-        assert nothing.tables() == []
+        assert empty_soup.tables() == []
 
 
 def test_an_empty_directory_has_empty_listings(tmp_path: Path) -> None:

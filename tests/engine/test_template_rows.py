@@ -302,7 +302,7 @@ def test_parameters_in_the_select_list(pot: TemplatePot, items: str, where: str)
     for number in range(3):
         answer = pot.engine.invoke(f"{handle}.{number}").table
         assert answer.to_pylist() == rows_by_number.get(number, [])
-        assert answer.schema == matches.news.rows.schema
+        assert answer.schema == matches.new.rows.schema
     assert rows_by_number
 
 

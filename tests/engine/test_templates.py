@@ -27,7 +27,6 @@ from tureen.errors import (
     UnknownQuery,
     Unsupported,
 )
-from tureen.position import Position
 from tureen.pot.catalog import Catalog
 from tureen.pot.members import drop_member
 from tureen.pot.streams import drop_stream, find_stream

@@ -110,7 +110,7 @@ def test_a_name_reused_by_another_query(catalog: Catalog, others: Catalog) -> No
     view = View(catalog)
     view.refresh()
     assert view.query("one").id == handle
-    _, new = change_together(others, [Gone(handle), registration(2, name="one")])
+    _, new = change_together(others, [Unregistration(handle), registration(2, name="one")])
     view.refresh()
     assert view.query("one").id == new
     with others.write() as tx:

@@ -92,7 +92,7 @@ def test_nested_conditions_can_be_evaluated(name: str) -> None:
 
 def test_chains_of_and_and_or_are_not_nested() -> None:
     chain = " OR ".join(f"price = {number}" for number in range(2_000))
-    assert len(bound(f"({chain}) AND " + " AND ".join(["flag"] * 2_000)).clause) == 2
+    assert len(bound(f"({chain}) AND " + " AND ".join(["flag"] * 2_000)).stream.clause) == 2
 
 
 def test_recursion_limit_is_restored() -> None:

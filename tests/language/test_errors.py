@@ -176,7 +176,7 @@ def test_deep_nesting_is_rejected(bind: Bind, text: str) -> None:
 
 def test_long_chains_are_accepted(bind: Bind) -> None:
     chain = " OR ".join(f"qty = {2 * i}" for i in range(3000))
-    (factor,) = bind(f"SELECT * FROM trades WHERE {chain}").clause
+    (factor,) = bind(f"SELECT * FROM trades WHERE {chain}").stream.clause
     assert len(factor.intervals) == 3000  # type: ignore[union-attr]
 
 
@@ -193,7 +193,7 @@ def test_long_chains_are_accepted(bind: Bind) -> None:
 )
 def test_select_list(bind: Bind, text: str, outputs: list[tuple[str, str]]) -> None:
     query = bind(f"SELECT {text} FROM Trades AS t")
-    assert query.stream == "trades"
+    assert query.stream.relation == "trades"
     assert [(output.name, output.value.column) for output in query.outputs] == outputs
 
 

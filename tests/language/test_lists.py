@@ -138,7 +138,7 @@ def test_list_equals_chain_of_comparisons(column: str, kind: str) -> None:
         )
         assert isinstance(in_list, Query)
         assert isinstance(in_chain, Query)
-        assert in_list.clause == in_chain.clause
+        assert in_list.stream.clause == in_chain.stream.clause
 
 
 def test_search_for_lists_is_linear(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,7 +86,9 @@ FROM_TEXT = [
 
 def _same(left: Query, right: Query) -> bool:
     """Whether two queries are equal; the texts also distinguish NaN and signed zeros."""
-    return left == right and dump_clause(left.clause) == dump_clause(right.clause) and left.sql == right.sql
+    return (
+        left == right and dump_clause(left.stream.clause) == dump_clause(right.stream.clause) and left.sql == right.sql
+    )
 
 
 def _columns(kind: str) -> list[str]:
@@ -103,7 +105,7 @@ def _check(sql: str, kind: str, rows: list[dict[str, Any]]) -> MemberBinder:
         text = read_template(sql).fill(sql_literals(columns, row))
         expected = bind_query(text, lambda name: (name, SCHEMA))
         query, _ = binder.bind(text, row)
-        assert _same(query, expected), (text, query.clause, expected.clause)
+        assert _same(query, expected), (text, query.stream.clause, expected.stream.clause)
     return binder
 
 

@@ -275,7 +275,7 @@ def test_recreated_stream_is_looked_up_again(monkeypatch: pytest.MonkeyPatch) ->
     binder.bind(text, lookup)
     query, _ = binder.bind(text, lambda name: (name, other))
     assert query == bind_query(text, lambda name: (name, other))
-    assert query.clause != binder.bind(text, lookup)[0].clause
+    assert query.stream.clause != binder.bind(text, lookup)[0].stream.clause
     binder.bind(text, lambda name: (name, other))
     monkeypatch.setattr("tureen.language.fast.quick.bind_query", None)
     assert binder.bind(text, lambda name: (name, other))[0] == query

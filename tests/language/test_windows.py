@@ -54,8 +54,8 @@ Bind = Callable[[str], Query]
     ],
 )
 def test_bound(bind: Bind, text: str, bound: Bound) -> None:
-    assert bind(f"SELECT * FROM trades BEGIN {text}").window == Window(bound, None)
-    assert bind(f"SELECT * FROM trades\nWHERE qty > 1 end {text} ;").window == Window(None, bound)
+    assert bind(f"SELECT * FROM trades BEGIN {text}").stream.window == Window(bound, None)
+    assert bind(f"SELECT * FROM trades\nWHERE qty > 1 end {text} ;").stream.window == Window(None, bound)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_bound(bind: Bind, text: str, bound: Bound) -> None:
     ],
 )
 def test_window(bind: Bind, text: str, window: Window) -> None:
-    assert bind(text).window == window
+    assert bind(text).stream.window == window
 
 
 @pytest.mark.parametrize(

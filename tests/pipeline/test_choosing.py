@@ -41,10 +41,11 @@ def use(soup: ManualEngine, handle: str) -> None:
     for _ in range(3):
         values(soup, handle)
     registered = soup.invoker.view.query(handle)
-    eager = registered.number is not None
-    soup.invoker.watch.note(
-        registered.clause_id, registered.stream_id, 10**12, 10**9, 10**10 if eager else 10**12, kept=eager
-    )
+    clause_id, stream_id = registered.stream.clause_id, registered.stream.stream_id
+    assert clause_id is not None
+    assert stream_id is not None
+    eager = registered.stream.number is not None
+    soup.invoker.watch.note(clause_id, stream_id, 10**12, 10**9, 10**10 if eager else 10**12, kept=eager)
 
 
 def test_a_query_becomes_eager_when_used_and_lazy_when_unused(soup: ManualEngine) -> None:

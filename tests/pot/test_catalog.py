@@ -120,15 +120,6 @@ def test_the_lease_is_exclusive_and_released_by_a_kill(tmp_path: Path) -> None:
     Lease(tmp_path).release()
 
 
-def test_positions_are_validated() -> None:
-    assert Position.parse(str(Position(3, 1, 99))) == Position(3, 1, 99)
-    assert Position.parse(str(Position(3, 1, 0, 7))) == Position(3, 1, 0, 7)
-    assert Position.parse(str(Position(3, 1, 0, 7, 2))) == Position(3, 1, 0, 7, 2)
-    for bad in ("", "x", "1.2", "1.2.3.4.5.6", "-1", "١"):
-        with pytest.raises(TureenError, match="is not a position"):
-            Position.parse(bad)
-
-
 def test_the_sweeper_marks_an_attempt_dead_before_removing_its_files(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path, create=True)
     attempt = new_attempt()

@@ -76,7 +76,9 @@ def test_random_groups(tmp_path_factory: pytest.TempPathFactory, data: st.DataOb
     for _ in range(data.draw(st.integers(1, 8))):
         handles = st.sampled_from([*standing, *gone, "nothing"])
         group = data.draw(
-            st.lists(registrations | st.builds(Gone, handles, st.sampled_from([None, "me", "you"])), max_size=9)
+            st.lists(
+                registrations | st.builds(Unregistration, handles, st.sampled_from([None, "me", "you"])), max_size=9
+            )
         )
         before = numbers(catalog)
         outcomes = change_together(catalog, group)
@@ -103,7 +105,7 @@ def follow(
 ) -> None:
     """Check the outcomes against a dictionary: first all that unregister, then all that register."""
     for request, outcome in zip(group, outcomes, strict=True):
-        if isinstance(request, Gone):
+        if isinstance(request, Unregistration):
             query = standing.get(request.handle)
             if query is None or request.owner not in (None, query.owner):
                 assert isinstance(outcome, UnknownQuery)
@@ -123,11 +125,13 @@ def follow(
 def check(catalog: Catalog, standing: dict[str, Registration], before: dict[int, int | None], highest: int) -> int:
     """Check that the catalog has exactly these queries and their clauses; returns the highest number so far."""
     with catalog.read() as tx:
-        query_rows = {row.id: row for row in tx.execute(select(queries))}
+        inputs = queries.join(query_inputs, query_inputs.c.query_id == queries.c.id)
+        query_rows = {row.id: row for row in tx.execute(select(queries, query_inputs).select_from(inputs))}
         clause_rows = {row.id: row for row in tx.execute(select(clauses))}
         runs = tx.execute(select(query_runs)).all()
     assert {key: (row.owner, row.name, row.sql, row.stream_id, row.eager) for key, row in query_rows.items()} == {
-        key: (query.owner, query.name, query.sql, query.stream_id, query.eager) for key, query in standing.items()
+        key: (query.owner, query.name, query.sql, query.inputs[0].stream_id, query.eager)
+        for key, query in standing.items()
     }
     assert {row.clause_id for row in query_rows.values()} == set(clause_rows)
     for clause in clause_rows.values():
@@ -159,7 +163,7 @@ def test_a_clause_reused_in_the_same_group_has_the_same_number(catalog: Catalog)
     first = change(catalog, registration(1, eager=True))
     number = number_of(catalog, first)
     assert number is not None
-    _, second = change_together(catalog, [Gone(first), registration(1, eager=True)])
+    _, second = change_together(catalog, [Unregistration(first), registration(1, eager=True)])
     assert number_of(catalog, second) == number
 
 
@@ -177,12 +181,12 @@ def test_a_failed_clause_stays_lazy_for_new_queries(catalog: Catalog) -> None:
 
 
 def test_groups_larger_than_a_statement(catalog: Catalog) -> None:
-    many = 2 * AT_A_TIME + 7
+    many = 2 * BATCH_ROWS + 7
     handles = change_together(catalog, [registration(low, eager=True, name=f"n{low}") for low in range(many)])
     assert [number_of(catalog, handle) for handle in handles] == list(range(1, many + 1))
     refused = change_together(catalog, [registration(low, name=f"N{low}") for low in range(many)])
     assert all(isinstance(outcome, DuplicateName) for outcome in refused)
-    assert change_together(catalog, [Gone(str(handle)) for handle in handles]) == handles
+    assert change_together(catalog, [Unregistration(str(handle)) for handle in handles]) == handles
     assert numbers(catalog) == {}
 
 
@@ -202,4 +206,4 @@ def test_texts_are_stored_exactly(catalog: Catalog) -> None:
     with catalog.read() as tx:
         query = find_query(tx, handle)
     assert (query.sql, query.shape, query.owner) == (odd, "sh\0ape", "own\0er")
-    assert change(catalog, Gone(handle, "own\0er")) == handle
+    assert change(catalog, Unregistration(handle, "own\0er")) == handle

@@ -25,7 +25,7 @@ def moment(seconds: float) -> datetime:
 
 
 def select_x(begin: Bound | None = None, end: Bound | None = None, clause: Clause = ()) -> Query:
-    return Query("", "s", clause, (Output("x", X),), Window(begin, end))
+    return Query("", (Input("s", clause, Window(begin, end)),), (Output("x", X),))
 
 
 def oracle_with(*pairs: tuple[float, int], **options: Any) -> Oracle:

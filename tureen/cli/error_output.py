@@ -77,7 +77,7 @@ def error_lines(error: TureenError, sql: str | None = None) -> list[str]:
     hint: did you mean 'price'?
     """
     lines = [f"error: {error.message}"]
-    position = error.place
+    position = error.location
     sql_lines = (sql or "").split("\n")
     if position is not None and sql is not None and 1 <= position.line <= len(sql_lines):
         label = f"  line {position.line}: " if len(sql_lines) > 1 else "  "

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tureen.errors import Place, TureenError
+from tureen.errors import Location, TureenError
 from tureen.schema import Schema
 
 _COMMENT = r"--[^\n]*|/\*.*?\*/"
@@ -40,7 +40,7 @@ class CreateFromFile:
     schema: Schema | None
     file: str
     if_not_exists: bool
-    position: Place
+    position: Location
 
 
 def parse_create_from_file(text: str) -> CreateFromFile | None:
@@ -88,5 +88,5 @@ def _unquoted_string(text: str) -> str:
     return _ESCAPE.sub(lambda escape: escape[2] or _CONTROL.get(escape[1], escape[1]), text[1:-1])
 
 
-def _position(text: str, offset: int) -> Place:
-    return Place(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
+def _position(text: str, offset: int) -> Location:
+    return Location(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))

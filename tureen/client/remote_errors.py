@@ -46,7 +46,7 @@ def error_from(body: Any, status: int | None = None) -> TureenError:
         message,
         detail=detail if detail is None or isinstance(detail, str) else json.dumps(detail),
         hint=body.get("hint"),
-        place=Place(int(position["line"]), int(position["column"])) if position else None,
+        location=Location(int(position["line"]), int(position["column"])) if position else None,
     )
 
 

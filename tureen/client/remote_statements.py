@@ -41,7 +41,7 @@ def _create_table(client: Client, create: CreateFromFile) -> None:
     try:
         client.create_table(create.name, create.schema, create.file, if_not_exists=create.if_not_exists)
     except (DuplicateName, InvalidSchema) as error:
-        error.place = error.place or create.position
+        error.location = error.location or create.position
         raise
 
 

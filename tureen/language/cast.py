@@ -61,13 +61,6 @@ def to_float32(value: float) -> float:
     return math.nan if rounded != rounded else rounded
 
 
-def plain_float(value: float) -> float:
-    """The float with a canonical NaN and no negative zero, so that equal keys have the same text."""
-    if value != value:
-        return math.nan
-    return value + 0.0
-
-
 def _from_int(value: int, source: Type, target: Type) -> Key:
     if source.kind is Kind.DATE or source.kind is Kind.TIMESTAMP:
         if target.kind is Kind.TIMESTAMP:

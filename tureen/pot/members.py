@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from sqlalchemy import Connection, delete, insert, select, update
 
+from tureen.handle import member_handle, parse_member
 from tureen.language.spelling import sql_literals
 from tureen.language.templates.member import MemberValues
 from tureen.language.templates.template import read_template
@@ -141,8 +142,8 @@ class Members(Sequence[int]):
         names = template.columns.names
         row = part.table.select(names).slice(place, 1).to_pylist()[0]
         return Registered(
-            id=f"{template.id}.{number}",
-            name=None if template.name is None else f"{template.name}.{number}",
+            id=member_handle(template.id, number),
+            name=None if template.name is None else member_handle(template.name, number),
             sql=read_template(template.sql).fill(sql_literals(template.columns, row)),
             shape=template.shape,
             inputs=(RegisteredInput(stream_id=template.stream_id), RegisteredInput(RelationKind.VALUES)),

@@ -138,7 +138,7 @@ def _column(kind: pa.DataType, slots: Sequence[Slot], values: pa.Table) -> _Colu
     if pa.types.is_string(kind):
         return _texts(slots, values)
     encoding, rows = encoding_of(kind), values.num_rows
-    ends = [_number_ends(slot.op, encoding, values.column(slot.values)) for slot in slots]
+    ends = [_number_ends(slot.op, encoding, values.column(slot.parameter)) for slot in slots]
     present = [end for pair in ends for end in pair if end is not None]
     beyond = np.concatenate([end.beyond for end in present])
     # Sorting all keys once is faster than searching for a million keys one by one.
@@ -176,7 +176,7 @@ def _number_keys(encoding: Encoding, column: pa.ChunkedArray) -> tuple[npt.NDArr
 
 def _texts(slots: Sequence[Slot], values: pa.Table) -> _Column:
     """The cut points of texts: two for each distinct text, before and after it."""
-    parts = [values.column(slot.values).combine_chunks() for slot in slots]
+    parts = [values.column(slot.parameter).combine_chunks() for slot in slots]
     coded = pa.concat_arrays(parts).dictionary_encode()
     by_row, order = text_ranks(coded)
     ranks = np.split(by_row.astype(np.int64), len(slots))

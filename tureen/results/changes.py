@@ -117,6 +117,6 @@ def new_rows(
 def _bounded(segment: Segment, window: Window) -> tuple[int, int]:
     """The rows of a segment that lie within the constant bounds of a window."""
     begin, end = window.begin, window.end
-    first = segment.place(begin.micros, after=False) if isinstance(begin, At) else 0
-    last = segment.place(end.micros, after=True) if isinstance(end, At) else segment.rows
+    first = segment.rows_before(begin.micros, inclusive=False) if isinstance(begin, At) else 0
+    last = segment.rows_before(end.micros, inclusive=True) if isinstance(end, At) else segment.rows
     return first, last

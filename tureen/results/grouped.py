@@ -17,15 +17,13 @@ import pyarrow as pa
 from tureen.aggregates import aggregate_kernels as kernels
 from tureen.aggregates.aggregate_kernels import States
 from tureen.aggregates.distinct import combine_distinct
-from tureen.aggregates.expression_values import evaluate, numbered, rows_where, with_now
+from tureen.aggregates.expression_values import evaluate, numbered
 from tureen.aggregates.finals import column_of
 from tureen.aggregates.groups import GroupNumbers
 from tureen.aggregates.holistic import CODE, STEP, holistic_columns
 from tureen.aggregates.panes import changes, merged, pane_entries, step_entries
 from tureen.aggregates.plan import Plan, plan_of
 from tureen.aggregates.strip import Columns, Entries, Strip, concat_entries, fold_hits, scratch_for
-from tureen.matching import Selector
-from tureen.pot.queries import Registered
 from tureen.predicate import Clause, dump_clause
 from tureen.query import NOW, Aggregate, Grouping, Query, aggregate_name, key_name
 from tureen.results.gather import fields_of
@@ -61,8 +59,8 @@ class Plans:
             moves = query.at_now is not None or any(NOW in value.columns for value in single.over_rows)
             keeps = not kept.from_rows and not moves
             rows = plan_of(single, two_phase=False)
-            found.append(cls(kept, rows, keeps, "", grouping.always).with_clause(query.clause))
-        return tuple(found)
+            plans.append(cls(kept, rows, keeps, "", grouping.always).with_clause(query.stream.clause))
+        return tuple(plans)
 
     def with_clause(self, clause: Clause) -> Plans:
         """The same for a query with another clause."""
@@ -107,7 +105,7 @@ def _from_partials(selection: Selection, plan: Plan, structure: Structure) -> Gr
             entries = _stepped(selection, selection.stepping, plan, strips, scratch)
             structure.account()
         if plan.distinct is None:
-            return Found(groups.columns(entries.codes), groups.ranks(entries.codes), entries, {})
+            return GroupStates(groups.columns(entries.codes), groups.ranks(entries.codes), entries, {})
         outer, entries, columns = combine_distinct(plan, plan.distinct, groups, entries)
     others = dict(zip(plan.distinct.numbers, columns, strict=True))
     return GroupStates(outer.columns(entries.codes), outer.ranks(entries.codes), entries, others)
@@ -128,25 +126,24 @@ def _stepped(
 def _combined(selection: Selection, plan: Plan, strips: Sequence[tuple[int, Strip]], scratch: States) -> Entries:
     if not strips:
         return concat_entries(plan, [])
-    firsts = np.array([asked.ranges[place][0] for place, _ in strips], np.int64)
-    lasts = np.array([asked.ranges[place][1] for place, _ in strips], np.int64)
+    firsts = np.array([selection.ranges[number][0] for number, _ in strips], np.int64)
+    lasts = np.array([selection.ranges[number][1] for number, _ in strips], np.int64)
     table = np.concatenate([strip.entry for _, strip in strips]).reshape(len(strips), -1)
     count = kernels.combine(plan.program, table, firsts, lasts, scratch)
     codes = scratch.touched[:count]
     return Entries(np.zeros(count, np.int64), codes, scratch.ints[codes], scratch.floats[codes])
 
 
-def _from_rows(asked: Asked, plan: Plan) -> Found:
-    schema = asked.state.stream.schema
-    hits = asked.hits()
-    arguments = [one for aggregate in plan.aggregates for one in aggregate.arguments]
-    values = [*plan.keys, *arguments, *([asked.at_now] if asked.at_now is not None else [])]
-    names = {name for one in values for name in one.columns} - {NOW} | {schema.time_column}
-    rows, places = selected(asked, fields_of(schema, sorted(names)), hits)
+def _from_rows(selection: Selection, plan: Plan) -> GroupStates:
+    schema = selection.state.stream.schema
+    arguments = [argument for aggregate in plan.aggregates for argument in aggregate.arguments]
+    values = [*plan.keys, *arguments, *([selection.at_now] if selection.at_now is not None else [])]
+    names = {name for value in values for name in value.columns} - {NOW} | {schema.time_column}
+    rows, places = selection.rows(fields_of(schema, sorted(names)))
     groups = GroupNumbers([key.type for key in plan.keys])
-    found = evaluate([*plan.keys, *(measure.value for measure in plan.measures)], rows)
-    codes = groups.codes(found[: len(plan.keys)], rows.num_rows)
-    columns = Columns(plan.measures, found[len(plan.keys) :])
+    evaluated = evaluate([*plan.keys, *(measure.value for measure in plan.measures)], rows)
+    codes = groups.codes(evaluated[: len(plan.keys)], rows.num_rows)
+    columns = Columns(plan.measures, evaluated[len(plan.keys) :])
     starts = changes(places)
     scratch = scratch_for(plan, max(len(groups), 1))
     _, entries = fold_hits(plan, columns, codes, starts, places[starts[:-1]], scratch)
@@ -161,8 +158,8 @@ def _holistic(
     if not numbers or not rows.num_rows:
         return {}
     table = numbered(rows).append_column(STEP, pa.array(places)).append_column(CODE, pa.array(codes))
-    found = holistic_columns([plan.aggregates[number] for number in wanted], table)
-    return dict(zip(wanted, found, strict=True))
+    columns = holistic_columns([plan.aggregates[number] for number in numbers], table)
+    return dict(zip(numbers, columns, strict=True))
 
 
 def _rows(selection: Selection, plan: Plan, states: GroupStates) -> pa.RecordBatch:
@@ -178,16 +175,16 @@ def _rows(selection: Selection, plan: Plan, states: GroupStates) -> pa.RecordBat
         else:
             column = pa.nulls(0, aggregate.type.arrow)
         columns[aggregate_name(number)] = column
-    if asked.stepping is not None:
-        columns |= asked.stepping.columns(entries.intervals)
+    if selection.stepping is not None:
+        columns |= selection.stepping.columns(entries.intervals)
     return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
 
 def _in_order(states: GroupStates) -> GroupStates:
     """The groups in order of their steps and then of their keys."""
-    if len(found.ranks) == 1:
-        return found
-    order = np.lexsort((found.ranks, found.entries.intervals))
+    if len(states.ranks) == 1:
+        return states
+    order = np.lexsort((states.ranks, states.entries.intervals))
     picked = pa.array(order)
     return GroupStates(
         [key.take(picked) for key in states.keys],

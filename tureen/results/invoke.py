@@ -22,6 +22,7 @@ from tureen.language.fast.quick import QuickBinder
 from tureen.language.predicates.factor_text import factor_text
 from tureen.language.text.shapes import shape_of
 from tureen.matching import Selector, access_column, describe
+from tureen.position import Mark, Position
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.parts import missing_file
 from tureen.pot.queries import LOCAL, Registered, RegisteredInput, count_shape
@@ -257,8 +258,8 @@ class Invoker:
         if path is None:
             return {"way": "matched with arriving tuples once it is compiled"}
         run = QueryRun.load(self.view.catalog.root / path)
-        position = int(np.searchsorted(run.ids, registered.number))
-        key = access_column(run, position) if position < len(run) and run.ids[position] == registered.number else None
+        index = int(np.searchsorted(run.ids, number))
+        key = access_column(run, index) if index < len(run) and run.ids[index] == number else None
         way = "visited for every block" if key is None else f"reached by the key of its equality on '{key}'"
         return {"way": way, "clauses": len(run), **describe(run)}
 
@@ -353,7 +354,7 @@ def _complete(state: StreamState, span: Span, held: int, horizon: int | None) ->
 
 def _has_all(state: StreamState, horizon: int) -> bool:
     """Whether every tuple that the stream ever took is still retained."""
-    kept = sum(segment.rows - segment.place(horizon, after=False) for segment in state.segments)
+    kept = sum(segment.rows - segment.rows_before(horizon, inclusive=False) for segment in state.segments)
     return kept == state.stream.next_id
 
 

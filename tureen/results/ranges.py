@@ -30,8 +30,8 @@ def _later(begin: int | None, horizon: int | None) -> int | None:
 
 
 def _by_time(segment: Segment, begin: int | None, end: int | None) -> Range:
-    first = 0 if begin is None else segment.place(begin, after=False)
-    last = segment.rows if end is None else segment.place(end, after=True)
+    first = 0 if begin is None else segment.rows_before(begin, inclusive=False)
+    last = segment.rows if end is None else segment.rows_before(end, inclusive=True)
     return first, max(first, last)
 
 

@@ -20,7 +20,7 @@ from tureen.language import bind_query
 from tureen.language.binding.passes import bind_where_only
 from tureen.language.predicates.slots import slots_of
 from tureen.language.spelling import sql_literals
-from tureen.language.templates.template import PARAMETER, read_template, with_columns
+from tureen.language.templates.template import read_template, text_with_columns
 from tureen.language.text.shapes import shape_of
 from tureen.position import Position
 from tureen.pot.catalog import Catalog, check_attempt, take_seq
@@ -89,10 +89,10 @@ class Templates:
         """Raise where the queries cannot stand; return the id of their stream."""
         text = read_template(sql)
         query = bind_query(text.fill(sql_literals(columns, row)), self._streams.describe)
-        bind_where(*with_columns(sql, columns, self._streams.describe))
+        bind_where_only(text_with_columns(sql, columns), self._streams.describe, columns)
         if not text.only_where:
             # Integers of one digit: beside a DECIMAL, the type of a result would depend on each of them.
-            plain = {one.name: 0 if one.type.kind in INTEGRAL else row[one.name] for one in columns.columns}
+            plain = {column.name: 0 if column.type.kind in INTEGRAL else row[column.name] for column in columns.columns}
             least = bind_query(text.fill(sql_literals(columns, plain)), self._streams.describe)
             check_outputs(self._bound(sql, columns), query, least)
         return self._streams.find(query.stream.relation).stream.id

@@ -57,7 +57,7 @@ class Batch:
     runs: list[NewRun]
 
 
-def change(catalog: Catalog, request: Registration | Gone) -> str:
+def change(catalog: Catalog, request: Registration | Unregistration) -> str:
     """Register or unregister a query in a commit of its own, and return its handle."""
     (outcome,) = change_together(catalog, [request])
     if isinstance(outcome, Exception):
@@ -115,13 +115,13 @@ class ManualEngine:
         """Register a query and return its handle; with `materialize=None`, `choose` decides whether it is eager."""
         with self.catalog.read() as tx:
             query = bind_query(sql, lambda stream_name: _named(find_stream(tx, stream_name)))
-            stream = find_stream(tx, query.stream)
+            inputs = tuple(NewInput(find_stream(tx, entry.relation).id, entry.clause) for entry in query.inputs)
         shape = shape_of(sql).text
         return change(self.catalog, Registration(sql, shape, inputs, eager=materialize, name=name))
 
     def unregister(self, handle: str) -> None:
         """Unregister a query."""
-        change(self.catalog, Gone(handle))
+        change(self.catalog, Unregistration(handle))
 
     def compile(self) -> None:
         """Compile the registered queries for the next batches."""

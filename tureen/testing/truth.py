@@ -58,7 +58,7 @@ def matching_rows(clause: Clause, rows: Sequence[Row], schema: Schema) -> list[R
 
 def selected_rows(query: Query, tuples: Sequence[Tuple], schema: Schema, now: int) -> list[Row]:
     """The rows that satisfy a query's WHERE clause, with NOW as a column where the query uses it."""
-    rows = matching_rows(query.clause, [tuple_.values for tuple_ in tuples], schema)
+    rows = matching_rows(query.stream.clause, [tuple_.values for tuple_ in tuples], schema)
     if not query.uses_now:
         return rows
     rows = [{**row, NOW: from_micros(now)} for row in rows]

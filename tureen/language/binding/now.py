@@ -1,7 +1,7 @@
 """NOW in expressions: `NOW`, `now()`, `current_timestamp` and `current_date`.
 
-NOW is the time of the invocation. It is bound as a column of every row, so that expressions with NOW are evaluated at
-each invocation, like any other expression over the rows of the answer.
+NOW is the moment of the invocation. It is bound as a column of every row, so that an expression with it is computed
+when the query is asked, like any other over the answer's rows.
 """
 
 from __future__ import annotations
@@ -16,48 +16,31 @@ from tureen.query import NOW
 from tureen.schema import Column
 
 NAMES = ("now", "current_timestamp", "current_date", "curdate")
-"""The functions that return the current time or date."""
+"""The functions that give the current time."""
 
 
 def now(at: int) -> Ref:
-    """The time of the invocation."""
+    """The moment of the invocation."""
     return Ref(Column(NOW, TIMESTAMP), at)
 
 
 def is_now(node: exp.Expression) -> bool:
-    """Whether a node is a call that returns the current time or date."""
+    """Whether a call asks for the current time or date."""
     if isinstance(node, exp.Anonymous):
         return node.name.lower() == "now"
     return isinstance(node, exp.CurrentTimestamp | exp.CurrentDate)
 
 
 def bind_now(source: Source, node: exp.Expression) -> Expr:
-    """The current time, or the current date in UTC."""
+    """The current time, or the current date, which is that of UTC."""
     if node.expressions if isinstance(node, exp.Anonymous) else node.this:
         raise Unsupported(
-            "now() and current_date() take no arguments",
-            hint="write now() or current_date()",
-            location=source.node(node),
+            "the current time takes no argument", hint="write now() or current_date()", location=source.node(node)
         )
-    time = now(offset_of(node))
-    return explicit_cast(source, time, DATE) if isinstance(node, exp.CurrentDate) else time
+    moment = now(offset_of(node))
+    return explicit_cast(source, moment, DATE) if isinstance(node, exp.CurrentDate) else moment
 
 
-def split_now(condition: Expr) -> tuple[Expr, Expr | None]:
-    """Split a condition into the factors that do not depend on NOW and those that do, None if there are none."""
-    factors = _factors(condition)
-    fixed = tuple(factor for factor in factors if NOW not in columns_in(factor))
-    moving = tuple(factor for factor in factors if NOW in columns_in(factor))
-    return _all(fixed, condition.at), _all(moving, condition.at) if moving else None
-
-
-def _factors(condition: Expr) -> list[Expr]:
-    if isinstance(condition, Call) and condition.op == "and":
-        return [factor for part in condition.args for factor in _factors(part)]
-    return [condition]
-
-
-def _all(factors: tuple[Expr, ...], at: int) -> Expr:
-    if not factors:
-        return Const(1, BOOLEAN, at)
-    return factors[0] if len(factors) == 1 else Call("and", factors, BOOLEAN, at)
+def uses_now(expr: Expr) -> bool:
+    """Whether an expression depends on NOW."""
+    return NOW in columns_in(expr)

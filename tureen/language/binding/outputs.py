@@ -85,10 +85,13 @@ def _item(scope: Scope, node: exp.Expression, written: str, settle: Settle) -> l
             raise Unsupported(
                 "* cannot be modified or renamed", hint="name the columns", location=scope.source.node(node)
             )
-        if isinstance(inner, exp.Column):
-            scope.check_table(inner)
+        relations = scope.relations_of(inner) if isinstance(inner, exp.Column) else scope.visible
         at = offset_of(node)
-        columns = [Item(column.name, settle(Ref(column, at))) for column in scope.schema.columns]
+        columns = [
+            Item(column.name, settle(relation.ref(column, at)))
+            for relation in relations
+            for column in relation.schema.columns
+        ]
         # Rows of steps also have the bounds of their step.
         bounds = () if scope.aggregate is not None else (STEP_START, STEP_END)
         return [*columns, *(Item(name, scope.known[name]) for name in bounds if name in scope.known)]

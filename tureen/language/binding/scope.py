@@ -77,30 +77,29 @@ class Scope:
     def column(self, node: exp.Column) -> Expr:
         """What a name means."""
         location = self.source.node(node)
-        found = self.known.get(f"{node.table}.{node.name}".lstrip(".").lower())
-        if found is not None:
-            return found
+        known = self.known.get(f"{node.table}.{node.name}".lstrip(".").lower())
+        if known is not None:
+            return known
         if not node.table and node.name.lower() in self.ambiguous:
             raise SqlError(
                 f"'{node.name}' is a column and a name of the select list",
-                hint=f"write {self.names[0]}.{node.name}, or give the item another name",
+                hint=f"write {self.visible[0].names[0]}.{node.name}, or give the item another name",
                 location=location,
             )
         if node.args.get("db") or node.args.get("catalog"):
             raise UnknownColumn(f"'{node.sql('spark')}' has too many parts", location=location)
         if isinstance(node.this, exp.Star):
             raise SqlError("* cannot stand here", hint="name a column", location=location)
-        self.check_table(node)
-        column = self.schema.find(node.name)
-        if column is None and node.name.lower() == "now" and not (node.table or node.this.quoted):
+        matches = [
+            relation.ref(column, offset_of(node))
+            for relation in self.relations_of(node)
+            if (column := relation.schema.find(node.name)) is not None
+        ]
+        if len(matches) == 1:
+            return matches[0]
+        if not matches and node.name.lower() == "now" and not (node.table or node.this.quoted):
             return now(offset_of(node))
-        if column is None:
-            raise UnknownColumn(
-                f"no column '{node.name}'",
-                hint=nearest(node.name, self.schema.names) or f"columns are {', '.join(self.schema.names)}",
-                location=location,
-            )
-        return Ref(column, offset_of(node))
+        raise self._ambiguous_column(node) if matches else self._unknown_column(node)
 
     def relations_of(self, node: exp.Column) -> tuple[Relation, ...]:
         """The relations that a column may belong to, by the name before its dot."""
@@ -111,7 +110,7 @@ class Scope:
             names = [name for relation in self.visible for name in relation.names]
             raise UnknownColumn(
                 f"'{node.table}' is not the stream of this query",
-                hint=nearest(node.table, self.names) or f"write {self.names[0]}.{node.name}",
+                hint=nearest(node.table, names) or f"write {names[0]}.{node.name}",
                 location=self.source.node(node),
             )
         return named
@@ -123,7 +122,9 @@ class Scope:
             if relation.schema.find(node.name) is not None
         ]
         return SqlError(
-            f"column '{node.name}' is ambiguous", hint=f"write {' or '.join(qualified)}", place=self.source.node(node)
+            f"column '{node.name}' is ambiguous",
+            hint=f"write {' or '.join(qualified)}",
+            location=self.source.node(node),
         )
 
     def _unknown_column(self, node: exp.Column) -> UnknownColumn:
@@ -131,5 +132,5 @@ class Scope:
         return UnknownColumn(
             f"no column '{node.name}'",
             hint=nearest(node.name, names) or f"columns are {', '.join(names)}",
-            place=self.source.node(node),
+            location=self.source.node(node),
         )

@@ -49,7 +49,7 @@ class _Frame:
     """The forms of comparisons that were bound in full with this frame."""
 
     def is_equivalent(self, other: _Frame) -> bool:
-        same_query = replace(self.query, sql="", clause=()) == replace(other.query, sql="", clause=())
+        same_query = self.query.with_clause("", ()) == other.query.with_clause("", ())
         return same_query and (self.table, self.schema) == (other.table, other.schema)
 
 
@@ -72,8 +72,8 @@ class QuickBinder:
             and all(comparison.form in frame.forms for comparison in plain.comparisons)
         ):
             clause = _clause(plain, frame.schema)
-            if clause is not None and lookup(frame.table) == (frame.query.stream, frame.schema):
-                return replace(frame.query, sql=text, clause=clause), shape.text
+            if clause is not None and lookup(frame.table) == (frame.query.stream.relation, frame.schema):
+                return frame.query.with_clause(text, clause), shape.text
         looked_up: list[tuple[str, Schema]] = []
 
         def recording_lookup(name: str) -> tuple[str, Schema]:
@@ -82,7 +82,7 @@ class QuickBinder:
             return stream, schema
 
         query = bind_query(text, recording_lookup)
-        if plain is not None and len(looked_up) == 1 and _clause(plain, looked_up[0][1]) == query.clause:
+        if plain is not None and len(looked_up) == 1 and _clause(plain, looked_up[0][1]) == query.stream.clause:
             self._remember(plain, _Frame(*looked_up[0], query))
         return query, shape.text
 

@@ -1,4 +1,4 @@
-"""Slots: the comparisons of a clause between a column of the stream and a column of parameter values."""
+"""Slots: join factors that compare a column of a stream with a parameter of a template."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tureen.query import VALUES_INPUT, JoinCompare, JoinFactor
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A comparison of a column of the stream with a column of values."""
+    """A comparison of a stream's column with a parameter."""
 
     column: str
     op: str
     parameter: str
 
 
-def slots_of(clause: Clause, values: Collection[str]) -> tuple[tuple[Slot, ...], Clause] | None:
-    """The slots of a clause and its other factors; None if a factor uses the values in any other way.
+def slots_of(joins: Sequence[JoinFactor]) -> tuple[Slot, ...] | None:
+    """The join factors of a template as slots; None where one of them is anything but a plain comparison.
 
     >>> from tureen.query import Field
     >>> slots_of((JoinCompare(Field(1, "k"), "<", Field(0, "key"), domain="string"),))

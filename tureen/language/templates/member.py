@@ -16,8 +16,8 @@ from typing import Any
 
 from tureen.keys import canonical_float
 from tureen.language.binding.bind import compare
-from tureen.language.binding.passes import bind_clause, bind_query
-from tureen.language.binding.scope import Scope
+from tureen.language.binding.passes import bind_query, bind_where_only
+from tureen.language.binding.scope import Relation, Scope
 from tureen.language.predicates.factors import holds
 from tureen.language.predicates.normal_form import clause_of
 from tureen.language.predicates.slots import Slot, slots_of

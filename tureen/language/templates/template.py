@@ -13,10 +13,7 @@ from tureen.errors import SqlError
 from tureen.language.binding.scope import PARAMETERS
 from tureen.language.source import Source
 from tureen.language.text.split import ClauseSpans, clauses_of, tokenize
-from tureen.schema import Column, Schema
-
-PARAMETER = "_p_"
-"""What columns of parameters begin with, so that they are told from the stream's."""
+from tureen.schema import Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +70,7 @@ def read_template(text: str) -> TemplateText:
 
 
 def _takes_values(clauses: ClauseSpans, offset: int) -> bool:
-    return any(_within(one, offset) for one in (clauses.items, clauses.where, clauses.having))
+    return any(_within(clause, offset) for clause in (clauses.items, clauses.where, clauses.having))
 
 
 def _within(clause: tuple[int, int], offset: int) -> bool:

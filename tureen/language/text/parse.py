@@ -22,20 +22,20 @@ def parse_select(source: Source, tokens: list[Token]) -> exp.Select:
         statements = Spark().parser().parse(tokens, source.text)
     except RecursionError:
         # Prefix operators that nest without parentheses, deeper than any tree that is accepted.
-        raise too_deep(f"at most {MAX_OPERATORS} operators within each other", source) from None
+        raise too_deep(f"at most {MAX_OPERATORS} nested operators", source) from None
     except ParseError as error:
         raise _parse_error(source, tokens, error) from None
     except (SqlglotError, ValueError, KeyError, IndexError, AttributeError, TypeError, AssertionError, ArithmeticError):
-        raise SqlError("the query cannot be understood", place=source.token(tokens[0])) from None
+        raise SqlError("the query cannot be understood", location=source.token(tokens[0])) from None
     tree = statements[0] if len(statements) == 1 else None
     if isinstance(tree, exp.SetOperation):
         raise Unsupported(
             f"{tree.key.upper()} is not supported yet",
             hint="register each SELECT by itself",
-            place=source.token(tokens[0]),
+            location=source.token(tokens[0]),
         )
     if not isinstance(tree, exp.Select):
-        raise SqlError("the text is not one SELECT", place=source.token(tokens[0]))
+        raise SqlError("the text is not one SELECT", location=source.token(tokens[0]))
     check_operators(source, tree)
     return tree
 
@@ -59,4 +59,4 @@ def _parse_error(source: Source, tokens: list[Token], error: ParseError) -> SqlE
     else:
         message = f"'{token.text}' is not expected here"
     hint = "write INTERVAL before the number, as in NOW - INTERVAL 5 MINUTES" if unit_name(token.text) else None
-    return SqlError(message, hint=hint, place=source.token(token))
+    return SqlError(message, hint=hint, location=source.token(token))

@@ -12,6 +12,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType
 
 from tureen.errors import Location, SqlError
+from tureen.handle import PATTERN
 from tureen.language.durations import DurationReader
 from tureen.language.source import Source
 from tureen.language.text.split import tokenize
