@@ -221,7 +221,7 @@ def test_invalid_changes_change_nothing(pot: TemplatePot) -> None:
         ([{"sym": "a", "p": 1.0, "q": 1}], InvalidRows, "unknown column 'q'"),
         ([{"sym": "a", "p": "x"}], InvalidRows, "column 'p' is DOUBLE"),
         (pa.table({"sym": ["a"]}), TureenError, "no values for :p"),
-        (5, InvalidRows, "came as int"),
+        (5, InvalidRows, "got int"),
     ]:
         with pytest.raises(kind, match=says):
             templates.add(handle, rows)

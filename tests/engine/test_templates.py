@@ -144,7 +144,7 @@ def test_dropping_a_stream_drops_its_templates(pot: TemplatePot) -> None:
         (SQL, [{"sym": "a", "p": 1.0, "q": 2}], TureenError, "no parameter :q"),
         (SQL, [], InvalidRows, "no row of parameters"),
         (SQL, [{"sym": "a", "p": 1.0}, {"sym": 5, "p": 1.0}], InvalidRows, "do not make a table"),
-        (SQL, 5, InvalidRows, "came as int"),
+        (SQL, 5, InvalidRows, "got int"),
         ("SELECT * FROM s WHERE sym = 'a'", [{"x": 1}], SqlError, "no parameter"),
         ("SELECT :x FROM s WHERE sym = :x", [{"x": "a"}], SqlError, "another name for each row"),
         ("SELECT net * :x AS y FROM s", [{"x": 5}], SqlError, "the type of column 'y' would depend"),

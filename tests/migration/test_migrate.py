@@ -76,7 +76,7 @@ def described(root: Path) -> dict[str, Any]:
     database = sqlite3.connect(root / CATALOG_FILE)
     try:
         tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        found: dict[str, Any] = {
+        described_tables: dict[str, Any] = {
             name: (
                 sorted(tuple(column[1:]) for column in database.execute(f"PRAGMA table_info({name})")),
                 sorted(
@@ -87,7 +87,7 @@ def described(root: Path) -> dict[str, Any]:
             for name in tables
         }
         triggers = database.execute("SELECT name, tbl_name FROM sqlite_master WHERE type = 'trigger'")
-        return found | {"triggers": sorted(triggers)}
+        return described_tables | {"triggers": sorted(triggers)}
     finally:
         database.close()
 

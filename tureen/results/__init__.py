@@ -8,6 +8,7 @@ Gives answers as Arrow. Does not know Spark, HTTP, or how cells came to be.
   window holds; `stepping.py`: steps
 * `gather.py`, `gather_kernels.py`: rows; `grouped.py`, `grouping_sets.py`, `kept.py`: groups
 * `finish.py`, `window_functions.py`: DISTINCT, ORDER BY, LIMIT, OVER
-* `changes.py`: what joined an answer; `matches.py`, `pairing.py`: the same of all queries of a template
+* `selection.py`, `matches.py`: the tuples that an invocation asks for, and those that satisfy the query
+* `changes.py`: what joined an answer; `template_matches.py`, `pairing.py`: the same of all queries of a template
 * `watch.py`: how often clauses are asked for
 """

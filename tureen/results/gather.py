@@ -13,6 +13,7 @@ import pyarrow as pa
 from tureen.results.gather_kernels import collect
 from tureen.results.segment import Hits
 from tureen.schema import Schema
+from tureen.stems.run import Addresses
 
 
 def fields_of(schema: Schema, names: Sequence[str]) -> pa.Schema:
@@ -36,8 +37,11 @@ class StreamMatches:
         """Some columns of the tuples, in order of time and then of tuple id: a stable sort by time gives that order."""
         if not self.hits:
             return fields.empty_table()
-        names_and_types = zip(fields.names, fields.types, strict=True)
-        columns = [_concatenated([_column(name, kind, hit) for hit in self.hits]) for name, kind in names_and_types]
+        mapped = [(hit, hit.run.map_blocks(hit.starts)) for hit in self.hits]
+        columns = [
+            _concatenated([_column(name, kind, *hit) for hit in mapped])
+            for name, kind in zip(fields.names, fields.types, strict=True)
+        ]
         table = pa.Table.from_arrays(columns, schema=fields)
         order = _time_order(self.schema, self.hits)
         return table if order is None else table.take(order)
@@ -46,15 +50,16 @@ class StreamMatches:
 def gather_segment(schema: Schema, names: Sequence[str], hit: Hits) -> pa.Table:
     """Some columns of the hits of one segment, in the segment's order."""
     kinds = {name: schema.stored.field(name).type for name in names}
-    return pa.table({name: _column(name, kind, hit) for name, kind in kinds.items()})
+    addresses = hit.run.map_blocks(hit.starts)
+    return pa.table({name: _column(name, kind, hit, addresses) for name, kind in kinds.items()})
 
 
-def _column(name: str, kind: pa.DataType, hit: Hits) -> pa.Array:
-    addresses = hit.run.numbers_at(name, hit.starts)
-    if addresses is not None:
+def _column(name: str, kind: pa.DataType, hit: Hits, addresses: Addresses) -> pa.Array:
+    numbers = hit.run.numbers_at(name, addresses)
+    if numbers is not None:
         # Plain numbers without NULLs, the usual case: one compiled call for all blocks.
         empty = np.empty(len(hit.rows), np.int32 if kind.bit_width == 32 else np.int64)
-        values = collect(addresses, hit.starts, hit.rows, empty)
+        values = collect(numbers, hit.starts, hit.rows, empty)
         return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
     parts = [
         block.column(name).take(pa.array(hit.rows[low:high]))
@@ -77,6 +82,6 @@ def _time_order(schema: Schema, hits: Sequence[Hits]) -> pa.Array | None:
 
 
 def _times(schema: Schema, hit: Hits) -> npt.NDArray[np.int64]:
-    addresses = hit.run.numbers_at(schema.time_column, hit.starts)
-    assert addresses is not None, "every tuple has a time"
-    return collect(addresses, hit.starts, hit.rows, np.empty(len(hit.rows), np.int64))
+    numbers = hit.run.numbers_at(schema.time_column, hit.run.map_blocks(hit.starts))
+    assert numbers is not None, "every tuple has a time"
+    return collect(numbers, hit.starts, hit.rows, np.empty(len(hit.rows), np.int64))

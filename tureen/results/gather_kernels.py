@@ -9,13 +9,13 @@ from tureen.stems.sort_kernels import compiled, pointer
 
 
 @compiled
-def collect(addresses: np.ndarray, starts: np.ndarray, rows: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """Put the numbers at the rows into `found`, whose type is theirs.
+def collect(addresses: np.ndarray, starts: np.ndarray, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Copy the numbers of the rows into `values`, which has their type.
 
     The rows from `starts[n]` to `starts[n + 1]` are of the column at `addresses[n]`.
     """
     for part in range(addresses.size):
-        values = numba.carray(pointer(addresses[part]), 65_536, found.dtype)
-        for place in range(starts[part], starts[part + 1]):
-            found[place] = values[rows[place]]
-    return found
+        block = numba.carray(pointer(addresses[part]), 65_536, values.dtype)
+        for index in range(starts[part], starts[part + 1]):
+            values[index] = block[rows[index]]
+    return values

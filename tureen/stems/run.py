@@ -31,6 +31,7 @@ from tureen.errors import DamagedFile
 from tureen.pot.parts import Parts, PartsWriter
 from tureen.schema import Schema
 from tureen.stems.index import BLOCK_ROWS, Block, index_block
+from tureen.stems.sort_kernels import selects_any
 from tureen.stems.stored import NTH, StoredBlock, StoredCells, index_batch
 
 log = logging.getLogger("tureen")
@@ -150,10 +151,11 @@ def _add_cells(parts: PartsWriter, blocks: Iterable[Block], cells_of: CellsOf) -
             parts.add(batch.serialize())
 
 
-class _Addresses(NamedTuple):
+class Addresses(NamedTuple):
     """Column addresses in the mapped blocks; replaced, not changed, when more are mapped, as threads may read it."""
 
-    unmapped: frozenset[int]
+    unmapped: np.ndarray[Any, np.dtype[np.bool_]]
+    """Which blocks are not mapped; empty once all are."""
     columns: dict[str, Numbers | None]
 
 
@@ -178,8 +180,7 @@ class OpenRun:
         self.starts: list[int] = [0, *np.cumsum([block.rows for block in blocks]).tolist()]
         """The number of tuples before each block, and at the end their total."""
         self._time_column = time_column
-        unmapped = frozenset(number for number, block in enumerate(blocks) if not block.mapped)
-        self._addresses = _Addresses(unmapped, {})
+        self._addresses = Addresses(np.array([not block.mapped for block in blocks], np.bool_), {})
 
     def times(self, number: int) -> Numbers:
         """The times of one block's tuples."""
@@ -197,32 +198,33 @@ class OpenRun:
             if first < end and last > start:
                 yield number, max(first - start, 0), min(last, end) - start
 
-    def numbers_at(self, name: str, starts: Numbers) -> Numbers | None:
-        """The address of a column's numbers in each block, or None if it has NULLs or is not of plain numbers.
-
-        Block `n` has the selected rows `starts[n]` to `starts[n + 1]`; blocks without rows may stay unmapped, with 0.
-        """
-        unmapped, columns = self._addresses
-        if unmapped:
-            unmapped, columns = self._map(self._addresses, starts)
-        if name not in columns:
-            addresses = [
-                None if number in unmapped else block.numbers_at(name) for number, block in enumerate(self.blocks)
-            ]
-            known_addresses = np.array([address or 0 for address in addresses], np.int64)
-            columns[name] = None if 0 in addresses else known_addresses
-        return columns[name]
-
-    def _map(self, addresses: _Addresses, starts: Numbers) -> _Addresses:
-        """Verify and map the blocks that have rows; returns the addresses of all mapped blocks."""
-        added = addresses.unmapped.intersection(np.flatnonzero(np.diff(starts)).tolist())
-        if not added:
+    def map_blocks(self, starts: Numbers) -> Addresses:
+        """Verify and map the blocks with selected rows: block `n` has the rows `starts[n]` to `starts[n + 1]`."""
+        addresses = self._addresses
+        if not addresses.unmapped.size or not selects_any(starts, addresses.unmapped):
             return addresses
-        for number in added:
+        selected = addresses.unmapped & (np.diff(starts) > 0)
+        for number in np.flatnonzero(selected).tolist():
             self.blocks[number].read()
         with _map_lock:
-            self._addresses = _Addresses(self._addresses.unmapped - added, {})
+            remaining = self._addresses.unmapped & ~selected if self._addresses.unmapped.size else selected[:0]
+            self._addresses = Addresses(remaining if remaining.any() else remaining[:0], {})
             return self._addresses
+
+    def numbers_at(self, name: str, addresses: Addresses) -> Numbers | None:
+        """The address of a column's numbers in each mapped block, or None if it has NULLs or is not of plain numbers.
+
+        The address of an unmapped block is 0.
+        """
+        unmapped, columns = addresses
+        if name not in columns:
+            numbers = [
+                None if unmapped.size and unmapped[number] else block.numbers_at(name)
+                for number, block in enumerate(self.blocks)
+            ]
+            known = np.array([number or 0 for number in numbers], np.int64)
+            columns[name] = None if 0 in numbers else known
+        return columns[name]
 
     def table(self, schema: Schema, first: int) -> pa.Table:
         """The tuples with their positions in order of arrival, counted from `first`."""

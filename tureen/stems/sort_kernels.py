@@ -296,3 +296,12 @@ def sort_column(kind: Int, data: Int, nulls: np.ndarray, perm: np.ndarray, rank:
     for i in range(count):
         rank[perm[i]] = i
     return valid
+
+
+@compiled
+def selects_any(starts: np.ndarray, blocks: np.ndarray) -> bool:
+    """Whether one of some blocks has selected rows: block `n` has the rows `starts[n]` to `starts[n + 1]`."""
+    for number in range(blocks.size):  # noqa: SIM110 - numba compiles loops
+        if blocks[number] and starts[number + 1] > starts[number]:
+            return True
+    return False

@@ -17,7 +17,7 @@ _CONDITION = "<condition>"
 
 
 @dataclass(frozen=True)
-class Field:
+class FormulaScope:
     """The columns that formulas refer to, and which formulas are allowed."""
 
     schema: Schema
@@ -31,7 +31,7 @@ class Field:
 
 
 @st.composite
-def scalars(draw: st.DrawFn, field: Field, kinds: frozenset[Kind] | None = None) -> Formula:
+def scalars(draw: st.DrawFn, field: FormulaScope, kinds: frozenset[Kind] | None = None) -> Formula:
     """A column, or an expression over one or two; of one of the kinds, if the schema has such a column."""
     fitting = [candidate for candidate in field.schema.columns if kinds is None or candidate.type.kind in kinds]
     column = draw(st.sampled_from(fitting or field.schema.columns))
@@ -46,7 +46,7 @@ def scalars(draw: st.DrawFn, field: Field, kinds: frozenset[Kind] | None = None)
     return Formula(name, name, column.type)
 
 
-def _forms(draw: st.DrawFn, field: Field, column: Column, name: str) -> list[tuple[str, Type]]:
+def _forms(draw: st.DrawFn, field: FormulaScope, column: Column, name: str) -> list[tuple[str, Type]]:
     """Expressions over a column with their types; the type of a DECIMAL expression is approximate."""
     type_ = column.type
     other = draw(
@@ -100,7 +100,7 @@ _ADDED = NUMERIC - FRACTIONAL
 
 
 @st.composite
-def aggregates(draw: st.DrawFn, field: Field) -> Formula:
+def aggregates(draw: st.DrawFn, field: FormulaScope) -> Formula:
     """An aggregate of any kind; no sums of floats that are not tame, because their result is undefined."""
     maker = draw(
         st.sampled_from(
@@ -113,7 +113,7 @@ def aggregates(draw: st.DrawFn, field: Field) -> Formula:
     return Formula(call.sql, judge_sql(call, field.judge), call.type, call.exact)
 
 
-def _count(draw: st.DrawFn, field: Field) -> AggregateCall:
+def _count(draw: st.DrawFn, field: FormulaScope) -> AggregateCall:
     first, second = draw(scalars(field)), draw(scalars(field))
     forms = [
         AggregateCall("count", (), _BIGINT),
@@ -126,7 +126,7 @@ def _count(draw: st.DrawFn, field: Field) -> AggregateCall:
     return draw(st.sampled_from(forms))
 
 
-def _number(draw: st.DrawFn, field: Field) -> AggregateCall:
+def _number(draw: st.DrawFn, field: FormulaScope) -> AggregateCall:
     """Sums, averages, deviations and quantiles."""
     value = draw(scalars(field, NUMERIC if field.tame else _ADDED))
     if value.type.kind not in (NUMERIC if field.tame else _ADDED):
@@ -154,14 +154,14 @@ def _number(draw: st.DrawFn, field: Field) -> AggregateCall:
     return draw(st.sampled_from(forms))
 
 
-def _extreme(draw: st.DrawFn, field: Field) -> AggregateCall:
+def _extreme(draw: st.DrawFn, field: FormulaScope) -> AggregateCall:
     value = draw(scalars(field))
     return AggregateCall(
         draw(st.sampled_from(["min", "max"])), (value,), value.type, distinct=draw(st.integers(0, 9)) == 0
     )
 
 
-def _positional(draw: st.DrawFn, field: Field) -> AggregateCall:
+def _positional(draw: st.DrawFn, field: FormulaScope) -> AggregateCall:
     """One of the values, by its position."""
     value, key = draw(scalars(field)), draw(scalars(field))
     forms = [AggregateCall(draw(st.sampled_from(_FIRSTS)), (value,), value.type)] * 2
@@ -171,7 +171,7 @@ def _positional(draw: st.DrawFn, field: Field) -> AggregateCall:
     return draw(st.sampled_from(forms))
 
 
-def _collected(draw: st.DrawFn, field: Field) -> AggregateCall:
+def _collected(draw: st.DrawFn, field: FormulaScope) -> AggregateCall:
     """All values as a list or a text, or the most frequent value."""
     value = draw(scalars(field))
     forms = [
@@ -184,7 +184,7 @@ def _collected(draw: st.DrawFn, field: Field) -> AggregateCall:
     return draw(st.sampled_from(forms))
 
 
-def _pair(draw: st.DrawFn, field: Field) -> AggregateCall:
+def _pair(draw: st.DrawFn, field: FormulaScope) -> AggregateCall:
     """A statistic of two values."""
     left, right = (draw(scalars(field, NUMERIC if field.tame else _ADDED)) for _ in range(2))
     if not field.tame or any(value.type.kind not in NUMERIC for value in (left, right)):
@@ -197,7 +197,7 @@ def _pair(draw: st.DrawFn, field: Field) -> AggregateCall:
     return AggregateCall(name, (left, right), _DOUBLE, exact=False)
 
 
-def _boolean(draw: st.DrawFn, field: Field) -> AggregateCall:
+def _boolean(draw: st.DrawFn, field: FormulaScope) -> AggregateCall:
     condition = draw(field.conditions())
     name, type_ = draw(
         st.sampled_from([("count_if", _BIGINT), ("bool_and", _BOOLEAN), ("bool_or", _BOOLEAN), ("every", _BOOLEAN)])

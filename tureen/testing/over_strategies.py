@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from tureen.schema import FRACTIONAL, INTEGRAL, NUMERIC, Kind, Type
-from tureen.testing.formula_strategies import Field, scalars
+from tureen.testing.formula_strategies import FormulaScope, scalars
 from tureen.testing.judge import RANK, Formula
 
 _INT, _DOUBLE, _BIGINT = Type(Kind.INT), Type(Kind.DOUBLE), Type(Kind.BIGINT)
@@ -34,13 +34,13 @@ class _OverClause:
 
 
 @st.composite
-def overs(draw: st.DrawFn, field: Field) -> Formula:
+def overs(draw: st.DrawFn, field: FormulaScope) -> Formula:
     """A window function of any kind."""
     maker = draw(st.sampled_from([_rank, _beside, _beside, _by_rows, _by_rows, _by_range, _by_range]))
     return maker(draw, field)
 
 
-def _over_clause(draw: st.DrawFn, field: Field, *, ordered: bool = True) -> _OverClause:
+def _over_clause(draw: st.DrawFn, field: FormulaScope, *, ordered: bool = True) -> _OverClause:
     keys = draw(st.lists(scalars(field), max_size=1))
     partition = f"PARTITION BY {keys[0].sql}" if keys else ""
     orders = draw(st.lists(scalars(field), min_size=int(ordered), max_size=2))
@@ -48,14 +48,14 @@ def _over_clause(draw: st.DrawFn, field: Field, *, ordered: bool = True) -> _Ove
     return _OverClause(partition, f" ORDER BY {', '.join(items)}" if items else "")
 
 
-def _rank(draw: st.DrawFn, field: Field) -> Formula:
+def _rank(draw: st.DrawFn, field: FormulaScope) -> Formula:
     over = _over_clause(draw, field)
     name = draw(st.sampled_from(["rank", "dense_rank", "percent_rank", "cume_dist"]))
     text = f"{name}() {over.sql()}"
     return Formula(text, text, _DOUBLE if name in ("percent_rank", "cume_dist") else _INT)
 
 
-def _beside(draw: st.DrawFn, field: Field) -> Formula:
+def _beside(draw: st.DrawFn, field: FormulaScope) -> Formula:
     """Functions of a row's number in the order."""
     over, value = _over_clause(draw, field), draw(scalars(field))
     moved = draw(st.sampled_from(["lag", "lead"])) + f"({value.sql}{draw(st.sampled_from(['', ', 2', ', 0', ', -1']))})"
@@ -72,7 +72,7 @@ def _beside(draw: st.DrawFn, field: Field) -> Formula:
     return Formula(f"{call} {over.sql()}", f"{call} {over.ranked_sql()}", type_)
 
 
-def _by_rows(draw: st.DrawFn, field: Field) -> Formula:
+def _by_rows(draw: st.DrawFn, field: FormulaScope) -> Formula:
     """Aggregates and values of a frame of rows."""
     over = _over_clause(draw, field, ordered=False)
     frame = f" ROWS BETWEEN {draw(st.sampled_from(_STARTS))} AND {draw(st.sampled_from(_ENDS))}"
@@ -84,7 +84,7 @@ def _by_rows(draw: st.DrawFn, field: Field) -> Formula:
     return Formula(f"{call.sql} {over.sql(frame)}", f"{call.judge_sql} {over.ranked_sql(frame)}", call.type, call.exact)
 
 
-def _by_range(draw: st.DrawFn, field: Field) -> Formula:
+def _by_range(draw: st.DrawFn, field: FormulaScope) -> Formula:
     """Aggregates of a RANGE frame: Spark's default, up to peers, or by distance from the current value."""
     over, call = _over_clause(draw, field, ordered=False), _aggregate(draw, field)
     frame = ""
@@ -100,7 +100,7 @@ def _by_range(draw: st.DrawFn, field: Field) -> Formula:
     return Formula(text, text, call.type, call.exact)
 
 
-def _aggregate(draw: st.DrawFn, field: Field) -> Formula:
+def _aggregate(draw: st.DrawFn, field: FormulaScope) -> Formula:
     value = draw(scalars(field))
     forms = [("count(*)", _BIGINT, True), (f"count({value.sql})", _BIGINT, True)]
     forms += [(f"{name}({value.sql})", value.type, True) for name in ("min", "max")]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from hypothesis import strategies as st
 
 from tureen.schema import INTEGRAL, NUMERIC, Kind, Schema, Type
-from tureen.testing.formula_strategies import Field, aggregates, scalars
+from tureen.testing.formula_strategies import FormulaScope, aggregates, scalars
 from tureen.testing.judge import RANK, Formula, Judge
 from tureen.testing.over_strategies import overs
 from tureen.testing.step_strategies import NOW, STEP, StepText, judged_table, step_texts
@@ -48,7 +48,7 @@ class QuestionSettings:
 class _FromClause:
     """FROM and WHERE in both languages, and the window at the end of the query."""
 
-    field: Field
+    field: FormulaScope
     source: str
     judge_sql: str
     tail: str
@@ -180,7 +180,7 @@ def _from_clause(draw: st.DrawFn, settings: QuestionSettings, steps: StepText | 
     if judge is not None and steps is not None:
         table = f"({judged_table(steps.steps, 's', str(settings.schema.time), judge)})"
     tail = " ".join(filter(None, draw(st.permutations([window, steps.tail if steps is not None else ""]))))
-    field = Field(settings.schema, prefix, settings.tame, judge)
+    field = FormulaScope(settings.schema, prefix, settings.tame, judge)
     judge_condition = condition.replace(_NOW, f"TIMESTAMP '{NOW:%Y-%m-%d %H:%M:%S}+00:00'")
     return _FromClause(field, source, f"FROM {table} AS {alias or 's'}{judge_condition}", tail)
 
@@ -240,7 +240,7 @@ def _key_text(draw: st.DrawFn, key: Formula, items: Sequence[_Item]) -> str:
 
 
 @st.composite
-def _havings(draw: st.DrawFn, field: Field) -> Formula:
+def _havings(draw: st.DrawFn, field: FormulaScope) -> Formula:
     """Conditions on a group; only on exact values."""
     value = draw(aggregates(field).filter(lambda call: call.exact))
     form = draw(st.sampled_from(["({}) IS NOT NULL", "({}) IS NULL", "({0}) = ({0})"]))

@@ -2,7 +2,8 @@
 
 Takes sqlglot's tree and the schema of a stream. Holds nothing. Gives a `Query`. Does not know data.
 
-* `passes.py`: the passes in order; `scope.py`: name resolution; `select.py`: the clauses that are supported
+* `passes.py`: the passes in order; `scope.py`: name resolution; `select.py`: the clauses that are supported;
+  `conditions.py`: the conjuncts of WHERE
 * `bind.py`: expressions; `atoms.py`, `arithmetic.py`, `coerce.py`, `row_values.py`, `now.py`: kinds of expressions
 * `calls.py`: function calls; `rewrites.py`, `rewrites_time.py`, `binary.py`: functions rewritten as other expressions
 * `aggregates.py`, `ordered_aggregates.py`: aggregates; `aggregate_table.py`, `aggregate_types.py`: the table of them
