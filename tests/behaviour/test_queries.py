@@ -166,7 +166,7 @@ def test_waiting(soup: AnySoup, trades: str) -> None:
     [
         (lambda soup: soup.register(5), "came as int"),
         (lambda soup: soup.query(None), "came as NoneType"),
-        (lambda soup: soup.query(""), "no query|no name"),
+        (lambda soup: soup.query(""), "no query|not a valid name"),
         (lambda soup: soup.wait("1", timeout="soon"), "no number of seconds"),
         (lambda soup: soup.answer("x", "now", None, None), "NOW came as str"),
         (lambda soup: soup.push("x", [], key=5), "came as int"),

@@ -64,4 +64,4 @@ def test_create_table_errors_have_their_position(served_pot: Running, tmp_path: 
         with pytest.raises(InvalidSchema) as invalid:
             client.sql(f"CREATE TABLE other (n INT, m NUMBER) FROM '{tmp_path / 'a.csv'}'")
         client.drop_table("positioned")
-    assert (duplicate.value.location, invalid.value.location) == (Location(2, 2), Location(1, 29))
+    assert (duplicate.value.location, invalid.value.location) == (Location(2, 2), Location(1, 30))

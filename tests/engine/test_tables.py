@@ -94,9 +94,9 @@ print("pyspark" in sys.modules)
 
 def test_replacing_with_none_is_an_error(soup: tureen.Soup) -> None:
     soup.create_table("t", SCHEMA, ROWS)
-    with pytest.raises(InvalidRows, match="rows came as None") as caught:
+    with pytest.raises(InvalidRows, match="rows must not be None") as caught:
         soup.replace_table("t", None)
-    assert caught.value.hint == "give [] for none"
+    assert caught.value.hint == "pass [] for no rows"
     assert soup.table("t").to_pylist() == ROWS
     soup.replace_table("t", [])
     assert soup.table("t").num_rows == 0

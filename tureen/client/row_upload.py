@@ -135,7 +135,7 @@ class TableUploads:
         path = f"/v1/tables/{segment(check_text(name, 'a table’s name'))}"
         schema = Schema.parse(self._transport.send(Request("GET", path)).json()["schema"])
         if rows is None:
-            raise InvalidRows("rows came as None", hint="give [] for none")
+            raise InvalidRows("rows must not be None", hint="pass [] for no rows")
         _, batch = content_of(schema, rows)
         self._transport.send(Request("PUT", f"{path}/rows", content=arrow_bytes(batch), headers=_ARROW_BODY))
 
@@ -184,7 +184,7 @@ def parameter_table(params: Any) -> pa.Table | pa.RecordBatch:
         try:
             return pa.Table.from_pylist(list(params))
         except (pa.ArrowException, TypeError, ValueError) as error:
-            raise InvalidRows("the parameters do not make a table", detail=str(error)) from None
+            raise InvalidRows("the parameters cannot be converted to Arrow", detail=str(error)) from None
     raise InvalidRows(f"parameters must be a list of dicts, an Arrow table or a DataFrame, got {type(params).__name__}")
 
 

@@ -77,12 +77,12 @@ class TemplateCalls:
         """The numbers of a template's queries that stand."""
         return self.template_members(handle)
 
-    def template_query(self, handle: str, place: int) -> StandingQuery:
-        """The n-th of a template's queries that stand."""
+    def template_query(self, handle: str, index: int) -> StandingQuery:
+        """The template's registered query at an index."""
         members = self.template_members(handle)
-        found = members.find(members[place])
-        assert found is not None
-        return StandingQuery(self._soup, found.id, found.name, found.sql, label=found.label)
+        query = members.find(members[index])
+        assert query is not None
+        return StandingQuery(self._soup, query.id, query.name, query.sql, label=query.label)
 
     def add_to_template(self, handle: str, rows: Any) -> Sequence[int]:
         """Let a query stand for each of some more rows of parameters; see `QueryTemplate.add`."""

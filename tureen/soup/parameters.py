@@ -109,7 +109,7 @@ def _as_table(params: Any) -> Any:
         try:
             return pa.Table.from_pylist(list(params))
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise InvalidRows("the parameters do not make a table", detail=str(error)) from None
+            raise InvalidRows("the parameters cannot be converted to Arrow", detail=str(error)) from None
     return params
 
 

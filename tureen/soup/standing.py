@@ -129,8 +129,8 @@ class Follows(Kitchen, Protocol):
     def template_numbers(self, handle: str) -> Sequence[int]:
         """The numbers of a template's queries that stand."""
 
-    def template_query(self, handle: str, place: int) -> StandingQuery:
-        """The n-th of a template's queries that stand."""
+    def template_query(self, handle: str, index: int) -> StandingQuery:
+        """The template's registered query at an index."""
 
     def add_to_template(self, handle: str, rows: Any) -> Sequence[int]:
         """Let a query stand for each of some more rows of parameters."""

@@ -62,7 +62,7 @@ class Dimensions:
         """Put new rows in the place of all that a table holds, in one step."""
         table = self._find(name)
         if rows is None:
-            raise InvalidRows("rows came as None", hint="give [] for none")
+            raise InvalidRows("rows must not be None", hint="pass [] for no rows")
         _, batch = content_of(table.schema, rows)
         attempt = new_attempt()
         content = write_content(self._catalog.root, table.id, attempt, batch)
