@@ -1,4 +1,4 @@
-"""The same pot twice: opened in this process, and served and connected to. Every test runs on both."""
+"""A pot that every test uses twice: opened in this process, and through a client of its server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tureen
-from tests.service.running import Running
+from tests.service.running import RunningServer, run_server_without_fast_path
 
 AnySoup = tureen.Soup | tureen.Client
 
@@ -18,8 +18,8 @@ BASE = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture(scope="session", params=["open", "connect"])
-def soup(request: pytest.FixtureRequest, served_pot: Running) -> Iterator[AnySoup]:
-    """The pot as `open` gives it, and as `connect` does."""
+def soup(request: pytest.FixtureRequest, served_pot: RunningServer) -> Iterator[AnySoup]:
+    """The pot as returned by `open`, and as returned by `connect`."""
     if request.param == "open":
         yield served_pot.soup
     else:
@@ -27,12 +27,22 @@ def soup(request: pytest.FixtureRequest, served_pot: Running) -> Iterator[AnySou
             yield client
 
 
+@pytest.fixture(scope="session")
+def routed_soup(served_pot: RunningServer) -> Iterator[tureen.Client]:
+    """A client of a second server of the pot, without the fast path of invocations."""
+    with (
+        run_server_without_fast_path(served_pot.soup, heartbeat=0.2) as server,
+        tureen.connect(server.url, server.tokens["admin"]) as client,
+    ):
+        yield client
+
+
 _numbers = itertools.count()
 
 
 @pytest.fixture
 def fresh() -> Callable[[str], str]:
-    """Names that nobody has taken yet."""
+    """A function that returns unused names."""
     return lambda base: f"{base}_{next(_numbers)}"
 
 
@@ -44,9 +54,9 @@ def trades(soup: AnySoup, fresh: Callable[[str], str]) -> str:
     return name
 
 
-def rows(*given: tuple[str, float, int], start: int = 0) -> list[dict[str, Any]]:
-    """Trades, a second apart, from so many seconds on."""
+def rows(*trades: tuple[str, float, int], start: int = 0) -> list[dict[str, Any]]:
+    """Rows of trades at intervals of a second, from `start` seconds after `BASE`."""
     return [
-        {"sym": sym, "price": price, "qty": qty, "ts": BASE + timedelta(seconds=place)}
-        for place, (sym, price, qty) in enumerate(given, start)
+        {"sym": sym, "price": price, "qty": qty, "ts": BASE + timedelta(seconds=second)}
+        for second, (sym, price, qty) in enumerate(trades, start)
     ]

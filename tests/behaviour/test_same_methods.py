@@ -1,4 +1,4 @@
-"""`open` and `connect` give objects with the same methods."""
+"""`open` and `connect` return objects with the same methods."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 import tureen
 
-# What only whoever holds the pot can do or needs to know.
-OWN = {
+# Methods for the process that has opened the pot.
+EMBEDDED_ONLY = {
     "acting_for",
     "batches",
     "is_light",
@@ -23,19 +23,21 @@ OWN = {
 
 def public(kind: type) -> dict[str, inspect.Signature]:
     return {
-        name: inspect.signature(one)
-        for name, one in inspect.getmembers(kind, inspect.isfunction)
+        name: inspect.signature(method)
+        for name, method in inspect.getmembers(kind, inspect.isfunction)
         if not name.startswith("_")
     }
 
 
-def test_nothing_is_missing_and_nothing_is_more() -> None:
-    assert set(public(tureen.Soup)) - OWN == set(public(tureen.Client))
+def test_methods_are_the_same() -> None:
+    assert set(public(tureen.Soup)) - EMBEDDED_ONLY == set(public(tureen.Client))
 
 
 @pytest.mark.parametrize("name", sorted(public(tureen.Client)))
-def test_they_are_called_alike(name: str) -> None:
-    ours, theirs = public(tureen.Client)[name], public(tureen.Soup)[name]
-    assert [(one.name, one.kind, one.default) for one in ours.parameters.values()] == [
-        (one.name, one.kind, one.default) for one in theirs.parameters.values()
-    ]
+def test_signatures_are_the_same(name: str) -> None:
+    connected, embedded = public(tureen.Client)[name], public(tureen.Soup)[name]
+    assert parameters(connected) == parameters(embedded)
+
+
+def parameters(signature: inspect.Signature) -> list[tuple[str, object, object]]:
+    return [(parameter.name, parameter.kind, parameter.default) for parameter in signature.parameters.values()]

@@ -1,4 +1,4 @@
-"""One real server, on real Spark, for all tests of the service."""
+"""A server on real Spark, shared by all tests of the service."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import pytest
 from pyspark.sql import SparkSession
 
 import tureen
-from tests.service.running import Running, running
+from tests.service.running import RunningServer, run_server
 
 
 @pytest.fixture(scope="session")
-def served(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A server that is ready."""
+def served(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server whose engine is ready."""
     assert spark
     with tureen.open(tmp_path_factory.mktemp("service") / "pot", mode="write") as soup:
         soup.start(wait=120)
-        with running(soup, heartbeat=0.2) as found:
-            yield found
+        with run_server(soup, heartbeat=0.2) as server:
+            yield server
 
 
 @pytest.fixture
-def http(served: Running) -> Iterator[httpx.Client]:
-    """An admin's client."""
+def http(served: RunningServer) -> Iterator[httpx.Client]:
+    """An HTTP client with an admin token."""
     with served.client() as client:
         yield client
 
@@ -35,7 +35,7 @@ _numbers = itertools.count()
 
 @pytest.fixture
 def stream(http: httpx.Client) -> str:
-    """A new stream of its own."""
+    """A new stream."""
     name = f"s{next(_numbers)}"
     body = {"name": name, "schema": "id BIGINT, sym STRING, price DOUBLE, ts TIMESTAMP", "time": "ts"}
     assert http.post("/v1/streams", json=body).status_code == 201
@@ -44,12 +44,12 @@ def stream(http: httpx.Client) -> str:
 
 @pytest.fixture
 def push(http: httpx.Client, stream: str) -> Callable[..., str]:
-    """Push rows to the stream, given as (id, sym, price); returns their position."""
+    """A function that pushes rows (id, sym, price) to the stream and returns their position."""
 
-    def pushed(*rows: tuple[int, str | None, float | None]) -> str:
+    def push_rows(*rows: tuple[int, str | None, float | None]) -> str:
         body = [{"id": number, "sym": sym, "price": price, "ts": "2026-01-01T00:00:00Z"} for number, sym, price in rows]
-        answer = http.post(f"/v1/streams/{stream}/rows", json=body)
-        assert answer.status_code == 202, answer.text
-        return str(answer.json()["position"])
+        response = http.post(f"/v1/streams/{stream}/rows", json=body)
+        assert response.status_code == 202, response.text
+        return str(response.json()["position"])
 
-    return pushed
+    return push_rows

@@ -1,4 +1,4 @@
-"""A server in a thread of the tests' process, on a free port, with a few tokens; and ways to talk to it."""
+"""A server in a thread of the test process, on a free port, with tokens; and a parser of server-sent events."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,12 +26,12 @@ PRINCIPALS = {
     "both": ("local", ["read", "write"]),
     "other": ("somebody else", ["read", "write"]),
 }
-"""The tokens of the tests: principal and scopes."""
+"""The principal and scopes of each token."""
 
 
 @dataclass(frozen=True)
-class Running:
-    """A server that answers."""
+class RunningServer:
+    """A running server and its tokens."""
 
     url: str
     soup: tureen.Soup
@@ -40,13 +40,13 @@ class Running:
     tokens: dict[str, str]
 
     def client(self, token: str | None = "admin") -> httpx.Client:
-        """A client with one of the tokens, or without."""
+        """A client with a token, named as in `PRINCIPALS` or given as text, or without a token."""
         headers = {} if token is None else {"Authorization": f"Bearer {self.tokens.get(token, token)}"}
         return httpx.Client(base_url=self.url, headers=headers, timeout=60)
 
 
 def make_tokens(soup: tureen.Soup) -> dict[str, str]:
-    """The tokens of `PRINCIPALS`, by their names."""
+    """Create the tokens of `PRINCIPALS`."""
     catalog = Catalog(soup.path)
     try:
         with catalog.write() as tx:
@@ -58,17 +58,26 @@ def make_tokens(soup: tureen.Soup) -> dict[str, str]:
         catalog.close()
 
 
+def run_server(soup: tureen.Soup, **overrides: Any) -> AbstractContextManager[RunningServer]:
+    """Serve a pot until the end of the context."""
+    return _run_server(soup, overrides, fast_path=True)
+
+
+def run_server_without_fast_path(soup: tureen.Soup, **overrides: Any) -> AbstractContextManager[RunningServer]:
+    """Serve a pot; FastAPI's router answers all invocations."""
+    return _run_server(soup, overrides, fast_path=False)
+
+
 @contextmanager
-def running(soup: tureen.Soup, **settings: Any) -> Iterator[Running]:
-    """Serve a pot for a while."""
-    wanted = Settings(**{"port": 0, "log_requests": False, **settings})
-    address = bind(wanted)
-    server, service = make_server(soup, wanted)
+def _run_server(soup: tureen.Soup, overrides: dict[str, Any], *, fast_path: bool) -> Iterator[RunningServer]:
+    settings = Settings(**{"port": 0, "log_requests": False, **overrides})
+    address = bind(settings)
+    server, service = make_server(soup, settings, fast_path=fast_path)
     thread = threading.Thread(target=_serve, args=(server, address), name="tests-server")
     thread.start()
     try:
         url = f"http://127.0.0.1:{address.getsockname()[1]}"
-        yield Running(url, soup, service, server, make_tokens(soup))
+        yield RunningServer(url, soup, service, server, make_tokens(soup))
     finally:
         service.stop_following()
         server.should_exit = True
@@ -82,21 +91,21 @@ def _serve(server: Server, address: socket.socket) -> None:
 
 
 @dataclass(frozen=True)
-class Event:
+class SentEvent:
     """A server-sent event."""
 
     id: str | None
-    kind: str
+    event_type: str
     data: str
 
 
-def events(response: httpx.Response) -> Iterator[Event]:
-    """The events of a stream, as they come; comments are left out."""
+def events(response: httpx.Response) -> Iterator[SentEvent]:
+    """The events of a response as they arrive, without comments."""
     fields: dict[str, str] = {}
     for line in response.iter_lines():
         if not line:
             if "data" in fields:
-                yield Event(fields.get("id"), fields["event"], fields["data"])
+                yield SentEvent(fields.get("id"), fields["event"], fields["data"])
             fields = {}
         elif not line.startswith(":"):
             key, _, value = line.partition(": ")

@@ -1,4 +1,4 @@
-"""Who may do what: every route and every kind of caller, by what docs/http.md says."""
+"""Access control: every route with every kind of caller, compared with the scopes in docs/http.md."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 import tureen
-from tests.service.running import PRINCIPALS, Running, running
+from tests.service.running import PRINCIPALS, RunningServer, run_server
 from tureen.service.app import description
 
 ROOT = Path(__file__).parents[2]
@@ -20,30 +20,30 @@ _CALL = re.compile(r"^\| (`(?:GET|POST|PUT|PATCH|DELETE) /[^|]*?) \| ([^|]+?) \|
 
 
 def documented() -> dict[tuple[str, str], str]:
-    """The scope of each (method, path) as the page has it."""
-    found = {}
+    """The scope of each (method, path) in docs/http.md."""
+    scopes = {}
     for calls, scope in _CALL.findall((ROOT / "docs" / "http.md").read_text()):
         for call in re.findall(r"`([^`]+)`", calls):
             method, _, path = call.partition(" ")
             path = (
                 path.partition("?")[0].replace("{id or name}", "{handle}").replace("/tokens/{id}", "/tokens/{token_id}")
             )
-            found[method, path] = scope
-    return found
+            scopes[method, path] = scope
+    return scopes
 
 
 def routes() -> list[tuple[str, str]]:
     return [(method.upper(), path) for path, methods in description()["paths"].items() for method in methods]
 
 
-def test_every_route_is_documented_and_the_other_way_round() -> None:
+def test_documented_routes_are_the_routes() -> None:
     described = {*routes(), ("GET", "/docs"), ("GET", "/openapi.json")}
     assert set(documented()) == described
 
 
-def allowed(scope: str, kind: str) -> bool:
-    has = set(PRINCIPALS[kind][1])
-    return "admin" in has or scope == "by the statement" or any(one in has for one in scope.split(" or "))
+def allowed(scope: str, token: str) -> bool:
+    scopes = set(PRINCIPALS[token][1])
+    return "admin" in scopes or scope == "by the statement" or not scopes.isdisjoint(scope.split(" or "))
 
 
 BODIES = {
@@ -53,35 +53,35 @@ BODIES = {
 }
 
 
-def ask(client: httpx.Client, method: str, path: str) -> int:
-    """The status of a request that comes to nothing, whoever is allowed to send it."""
-    address = path.format(name="nowhere", handle="nobody", token_id="none")
+def status_of(client: httpx.Client, method: str, path: str) -> int:
+    """The status of a request that has no effect even if it is allowed."""
+    url = path.format(name="nowhere", handle="nobody", token_id="none")
     params = {"timeout": "0.01", "position": "nonsense"}
-    answer = client.request(method, address, params=params, json=BODIES.get((method, path), {"no": "body"}))
-    assert answer.status_code != 500, answer.text
-    return answer.status_code
+    response = client.request(method, url, params=params, json=BODIES.get((method, path), {"no": "body"}))
+    assert response.status_code != 500, response.text
+    return response.status_code
 
 
-@pytest.mark.parametrize("kind", [None, "wrong", *PRINCIPALS])
-def test_every_route_for_every_caller(served: Running, kind: str | None) -> None:
+@pytest.mark.parametrize("token", [None, "wrong", *PRINCIPALS])
+def test_every_route_requires_its_scope(served: RunningServer, token: str | None) -> None:
     scopes = documented()
-    token = "tureen_0123456789abcdef_" + 43 * "x" if kind == "wrong" else kind
-    with served.client(token) as client:
+    text = "tureen_0123456789abcdef_" + 43 * "x" if token == "wrong" else token
+    with served.client(text) as client:
         for method, path in routes():
-            scope, status = scopes[method, path], ask(client, method, path)
+            scope, status = scopes[method, path], status_of(client, method, path)
             if scope == "–":
                 expected = status not in (401, 403)
-            elif kind in (None, "wrong"):
+            elif token in (None, "wrong"):
                 expected = status == 401
-            elif allowed(scope, str(kind)):
+            elif allowed(scope, str(token)):
                 expected = status not in (401, 403)
             else:
-                # A body without the right shape may be refused first; it tells nothing.
+                # An invalid body may be refused first; that reveals nothing.
                 expected = status in (403, 422)
-            assert expected, (method, path, scope, kind, status)
+            assert expected, (method, path, scope, token, status)
 
 
-def test_scopes_that_bodies_of_the_right_shape_need(served: Running) -> None:
+def test_valid_bodies_require_the_scope(served: RunningServer) -> None:
     with served.client("read") as reader, served.client("write") as writer:
         for method, path, body in (
             ("POST", "/v1/streams", {"name": "never", "schema": "a INT"}),
@@ -112,15 +112,15 @@ def test_scopes_that_bodies_of_the_right_shape_need(served: Running) -> None:
         ("CREATE STREAM r (value BIGINT) FROM 'nothing' OPTIONS ()", "admin"),
     ],
 )
-def test_statements_need_the_scope_of_their_route(served: Running, sql: str, scope: str) -> None:
-    for kind in ("read", "write", "both"):
-        with served.client(kind) as client:
-            answer = client.post("/v1/sql", json={"sql": sql})
-        refused = answer.status_code == 403
-        assert refused != allowed(scope, kind) or answer.json()["error"]["code"] == "sql", (kind, answer.text)
+def test_statements_require_the_scope_of_their_route(served: RunningServer, sql: str, scope: str) -> None:
+    for token in ("read", "write", "both"):
+        with served.client(token) as client:
+            response = client.post("/v1/sql", json={"sql": sql})
+        refused = response.status_code == 403
+        assert refused != allowed(scope, token) or response.json()["error"]["code"] == "sql", (token, response.text)
 
 
-def test_what_is_anothers_is_not_there(served: Running, http: httpx.Client, stream: str) -> None:
+def test_objects_of_others_are_not_found(served: RunningServer, http: httpx.Client, stream: str) -> None:
     sql = f"SELECT id FROM {stream} WHERE sym = 'secret'"
     query = http.post("/v1/queries", json={"sql": sql, "name": f"secret of {stream}"}).json()
     template = http.post(
@@ -136,9 +136,9 @@ def test_what_is_anothers_is_not_there(served: Running, http: httpx.Client, stre
                 ("GET", "/explain"),
                 ("GET", "/changes"),
             ):
-                answer = theirs.request(method, f"/v1/queries/{name}{path}")
-                assert answer.status_code == 404, (method, name, path)
-                assert "secret" not in answer.text.replace(query["name"], "")
+                response = theirs.request(method, f"/v1/queries/{name}{path}")
+                assert response.status_code == 404, (method, name, path)
+                assert "secret" not in response.text.replace(query["name"], "")
             assert theirs.patch(f"/v1/queries/{name}", json={"shared": True}).status_code == 404
         for name in (template["id"], stream):
             for method, path in (("GET", ""), ("DELETE", ""), ("GET", "/queries"), ("GET", "/changes")):
@@ -150,12 +150,12 @@ def test_what_is_anothers_is_not_there(served: Running, http: httpx.Client, stre
         assert template["id"] not in listed
         for statement in (f"INVOKE `{query['id']}`", f"EXPLAIN `{query['id']}`", f"DROP QUERY `{query['id']}`"):
             assert theirs.post("/v1/sql", json={"sql": statement}).status_code in (400, 404), statement
-        near = theirs.get(f"/v1/queries/{query['name']}x").json()["error"]
-        assert "hint" not in near, "the names of others are no hint"
-        # The name is free for somebody else.
-        mine = theirs.post("/v1/queries", json={"sql": f"SELECT id FROM {stream}", "name": query["name"]})
-        assert mine.status_code == 201
-        assert theirs.get(f"/v1/queries/{query['name']}").json()["id"] == mine.json()["id"] != query["id"]
+        similar = theirs.get(f"/v1/queries/{query['name']}x").json()["error"]
+        assert "hint" not in similar, "a hint must not contain names of others"
+        # Another principal can use the same name.
+        same_name = theirs.post("/v1/queries", json={"sql": f"SELECT id FROM {stream}", "name": query["name"]})
+        assert same_name.status_code == 201
+        assert theirs.get(f"/v1/queries/{query['name']}").json()["id"] == same_name.json()["id"] != query["id"]
         assert theirs.get(f"/v1/queries/{query['name']}/result").status_code == 200
         explained = theirs.get(f"/v1/queries/{query['name']}/explain").json()
         assert "clause" not in explained
@@ -163,7 +163,7 @@ def test_what_is_anothers_is_not_there(served: Running, http: httpx.Client, stre
     assert http.get(f"/v1/queries/{query['name']}").json()["id"] == query["id"]
 
 
-def test_what_is_shared_is_listed_and_read_by_its_handle(served: Running, http: httpx.Client, stream: str) -> None:
+def test_shared_queries_are_listed_and_read_by_handle(served: RunningServer, http: httpx.Client, stream: str) -> None:
     query = http.post("/v1/queries", json={"sql": f"SELECT id FROM {stream}", "name": f"shared {stream}"}).json()
     assert http.patch(f"/v1/queries/{query['id']}", json={"shared": True}).json()["shared"] is True
     with served.client("other") as theirs:
@@ -172,7 +172,7 @@ def test_what_is_shared_is_listed_and_read_by_its_handle(served: Running, http: 
         assert theirs.get(f"/v1/queries/{query['name']}").status_code == 404
         assert theirs.delete(f"/v1/queries/{query['id']}").status_code == 404
         assert theirs.patch(f"/v1/queries/{query['id']}", json={"shared": False}).status_code == 404
-        listed = {one["id"]: one for one in theirs.get("/v1/queries", params={"limit": 1000}).json()["queries"]}
+        listed = {info["id"]: info for info in theirs.get("/v1/queries", params={"limit": 1000}).json()["queries"]}
         assert (listed[query["id"]]["owner"], listed[query["id"]]["shared"]) == ("local", True)
         assert http.patch(f"/v1/queries/{query['name']}", json={"shared": False}).json()["shared"] is False
         assert theirs.get(f"/v1/queries/{query['id']}/result").status_code == 404
@@ -180,68 +180,68 @@ def test_what_is_shared_is_listed_and_read_by_its_handle(served: Running, http: 
 
 
 def catalog_text(pot: Path) -> str:
-    """All that the catalog holds, through SQLite: a process that opens the file itself undoes SQLite's locks."""
-    with closing(sqlite3.connect(pot / "catalog.sqlite")) as found:
-        return "\n".join(found.iterdump())
+    """A dump of the catalog through SQLite: opening and closing the file itself would release SQLite's locks."""
+    with closing(sqlite3.connect(pot / "catalog.sqlite")) as connection:
+        return "\n".join(connection.iterdump())
 
 
-def test_tokens_are_made_listed_and_revoked(served: Running, http: httpx.Client) -> None:
+def test_tokens_are_created_listed_and_revoked(served: RunningServer, http: httpx.Client) -> None:
     body = {"principal": "ana", "scopes": ["read", "write"], "expires_in": "30 days", "note": "notebook"}
-    made = http.post("/v1/tokens", json=body).json()
+    created = http.post("/v1/tokens", json=body).json()
     listed = http.get("/v1/tokens").json()["tokens"]
-    (same,) = [one for one in listed if one["id"] == made["id"]]
-    assert same["scopes"] == ["read", "write"]
-    assert made["token"] not in str(listed)
-    assert made["token"].partition("_")[2].partition("_")[2] not in catalog_text(served.soup.path)
-    with served.client(made["token"]) as client:
+    (info,) = [token for token in listed if token["id"] == created["id"]]
+    assert info["scopes"] == ["read", "write"]
+    assert created["token"] not in str(listed)
+    assert created["token"].partition("_")[2].partition("_")[2] not in catalog_text(served.soup.path)
+    with served.client(created["token"]) as client:
         assert client.get("/v1/streams").status_code == 200
-        used = [one for one in http.get("/v1/tokens").json()["tokens"] if one["id"] == made["id"]]
+        used = [token for token in http.get("/v1/tokens").json()["tokens"] if token["id"] == created["id"]]
         assert used[0]["last_used_at"] is not None
-        assert http.delete(f"/v1/tokens/{made['id']}").status_code == 204
+        assert http.delete(f"/v1/tokens/{created['id']}").status_code == 204
         assert client.get("/v1/streams").status_code == 401
-    assert http.delete(f"/v1/tokens/{made['id']}").status_code == 404
+    assert http.delete(f"/v1/tokens/{created['id']}").status_code == 404
     short = http.post("/v1/tokens", json={"principal": "ana", "expires_in": "0 seconds"})
     if short.status_code == 201:
         with served.client(short.json()["token"]) as client:
             assert client.get("/v1/streams").status_code == 401
 
 
-def test_limits_of_a_principal(served: Running) -> None:
+def test_limits_of_a_principal(served: RunningServer) -> None:
     limits = {"max_queries": 1, "max_push_rows": 2, "max_result_rows": 1, "max_followers": 0, "max_invocations": 0}
     soup = served.soup.acting_for("small")
     soup.create_stream("small", "id BIGINT")
-    with running(served.soup, **limits) as small, small.client("other") as client:
+    with run_server(served.soup, **limits) as small, small.client("other") as client:
         assert client.post("/v1/streams/small/rows", json=[{"id": 1}] * 3).status_code == 413
-        at = client.post("/v1/streams/small/rows", json=[{"id": 1}] * 2).json()["position"]
+        position = client.post("/v1/streams/small/rows", json=[{"id": 1}] * 2).json()["position"]
         two = {"sql": "SELECT id FROM small WHERE id > :n", "params": [{"n": 0}, {"n": 1}]}
         refused = client.post("/v1/templates", json=two)
         assert (refused.status_code, refused.json()["error"]["code"]) == (429, "too_many")
         assert refused.headers["retry-after"] == "1"
         handle = soup.acting_for("somebody else").register("SELECT id FROM small").id
-        served.soup.wait(at)
+        served.soup.wait(position)
         assert client.get(f"/v1/queries/{handle}/changes").status_code == 429
         assert client.get(f"/v1/queries/{handle}/result").status_code == 429
-        small.service.invoking._most = 1
+        small.service.invoking._limit = 1
         refused = client.get(f"/v1/queries/{handle}/result")
         assert (refused.status_code, refused.json()["error"]["code"]) == (413, "too_large")
         assert client.get(f"/v1/queries/{handle}/result?limit=1").status_code == 200
 
 
-def test_without_tokens_only_the_loopback_address_is_answered_to(served: Running) -> None:
-    with running(served.soup, no_auth=True, open_metrics=True) as loose, loose.client(None) as client:
+def test_without_authentication_the_host_must_be_loopback(served: RunningServer) -> None:
+    with run_server(served.soup, no_auth=True, open_metrics=True) as server, server.client(None) as client:
         assert client.get("/v1/streams").status_code == 200
         assert client.get("/metrics").status_code == 200
         assert client.get("/v1/streams", headers={"Host": "evil.example"}).status_code == 403
         assert client.get("/v1/streams", headers={"Host": "localhost:1"}).status_code == 200
 
 
-def test_another_server_of_the_same_pot_is_refused(served: Running) -> None:
+def test_pot_has_one_writer(served: RunningServer) -> None:
     with pytest.raises(tureen.TureenError, match="is being written"):
         tureen.open(served.soup.path, mode="write")
 
 
-def test_an_admin_sees_explains_and_drops_everybodys(
-    served: Running, http: httpx.Client, stream: str, caplog: pytest.LogCaptureFixture
+def test_admin_sees_explains_and_drops_objects_of_others(
+    served: RunningServer, http: httpx.Client, stream: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "tureen")
     with served.client("other") as theirs:
@@ -252,18 +252,18 @@ def test_an_admin_sees_explains_and_drops_everybodys(
         own = http.post("/v1/queries", json={"sql": f"SELECT id FROM {stream}"}).json()
         assert query["id"] not in http.get("/v1/queries?limit=1000").text
         for owner in ("*", "somebody else"):
-            listed = {one["id"]: one["owner"] for one in _all(http, "queries", owner)}
+            listed = {info["id"]: info["owner"] for info in _all_pages(http, "queries", owner)}
             assert (listed.get(query["id"]), own["id"] in listed) == ("somebody else", owner == "*")
-            assert template["id"] in {one["id"] for one in _all(http, "templates", owner)}
+            assert template["id"] in {info["id"] for info in _all_pages(http, "templates", owner)}
         assert http.get(f"/v1/queries/{query['id']}").json()["sql"] == query["sql"]
         assert http.get(f"/v1/queries/{query['id']}/explain").json()["stream"] == stream
         assert http.get(f"/v1/templates/{template['id']}").json()["queries"] == 1
         assert http.get(f"/v1/templates/{template['id']}/queries").json()["queries"][0]["id"] == member
         assert http.get(f"/v1/templates/{template['id']}/explain").json()["queries"] == 1
-        # By handle: a name is its owner's.
+        # Only by handle: names are scoped to their owner.
         assert http.get(f"/v1/queries/{query['name']}").status_code == 404
         assert http.delete(f"/v1/templates/{stream}").status_code == 404
-        # What it answers is its owner's still.
+        # An admin cannot read the answer.
         assert http.get(f"/v1/queries/{query['id']}/result").status_code == 404
         for path in (f"queries/{query['id']}", f"queries/{member}", f"templates/{template['id']}"):
             assert http.delete(f"/v1/{path}").status_code == 204
@@ -277,20 +277,20 @@ def test_an_admin_sees_explains_and_drops_everybodys(
     assert "admin 'local' listed the queries of '*'" in caplog.text
 
 
-def _all(http: httpx.Client, what: str, owner: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+def _all_pages(http: httpx.Client, collection: str, owner: str) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = []
     params: dict[str, Any] = {"owner": owner, "limit": 2}
     while True:
-        page = http.get(f"/v1/{what}", params=params).json()
-        found += page[what]
+        page = http.get(f"/v1/{collection}", params=params).json()
+        items += page[collection]
         if page["next"] is None:
-            return found
+            return items
         params["after"] = page["next"]
 
 
-def test_others_lists_need_an_admin(served: Running) -> None:
+def test_lists_of_others_require_admin(served: RunningServer) -> None:
     with served.client("both") as client:
-        for what in ("queries", "templates"):
-            assert client.get(f"/v1/{what}?owner=*").status_code == 403
-            assert client.get(f"/v1/{what}?owner=somebody+else").status_code == 403
-            assert client.get(f"/v1/{what}?owner=local").status_code == 200
+        for collection in ("queries", "templates"):
+            assert client.get(f"/v1/{collection}?owner=*").status_code == 403
+            assert client.get(f"/v1/{collection}?owner=somebody+else").status_code == 403
+            assert client.get(f"/v1/{collection}?owner=local").status_code == 200

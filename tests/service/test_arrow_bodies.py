@@ -1,75 +1,75 @@
-"""Arrow bodies that are small as they are sent and large as they are read: refused before they are unpacked."""
+"""Arrow bodies that are small when sent and large when decompressed are refused before decompression."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 import pytest
 
-from tests.service.running import Running, running
+from tests.service.running import RunningServer, run_server
 from tureen.errors import InvalidRows, TooLarge
 from tureen.service.arrow_bodies import read_arrow
 
 ARROW = {"Content-Type": "application/vnd.apache.arrow.stream"}
 
 
-def packed(table: pa.Table, codec: str | None) -> bytes:
+def arrow_stream(table: pa.Table, codec: str | None) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as writer:
         writer.write_table(table, max_chunksize=100_000)
-    whole: bytes = sink.getvalue().to_pybytes()
-    return whole
+    body: bytes = sink.getvalue().to_pybytes()
+    return body
 
 
-def dictionary(rows: int, text: str) -> pa.Table:
+def dictionary_table(rows: int, text: str) -> pa.Table:
     indices = pa.array([0] * rows, pa.int8())
     return pa.table({"id": range(rows), "text": pa.DictionaryArray.from_arrays(indices, pa.array([text]))})
 
 
 ZEROS = pa.table({"id": pa.array([0] * 40_000_000)})
 BOMBS = {
-    "zstd": packed(ZEROS, "zstd"),
-    "lz4": packed(ZEROS, "lz4"),
-    "dictionary": packed(dictionary(100_000, "x" * 100_000), None),
-    "packed dictionary": packed(dictionary(2_000_000, "x" * 100_000), "zstd"),
+    "zstd": arrow_stream(ZEROS, "zstd"),
+    "lz4": arrow_stream(ZEROS, "lz4"),
+    "dictionary": arrow_stream(dictionary_table(100_000, "x" * 100_000), None),
+    "compressed dictionary": arrow_stream(dictionary_table(2_000_000, "x" * 100_000), "zstd"),
 }
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_small_body_of_much_is_refused(served: Running, name: str) -> None:
+def test_decompression_bomb_is_refused(served: RunningServer, name: str) -> None:
     body = BOMBS[name]
     limits = {"max_unpacked_bytes": 100_000_000, "max_body_bytes": 10_000_000}
-    with running(served.soup, **limits) as server, server.client() as http, server.client("other") as another:
+    with run_server(served.soup, **limits) as server, server.client() as http, server.client("other") as other:
         http.post("/v1/streams", json={"name": "unpacked", "schema": "id BIGINT, text STRING"})
         refused = http.post("/v1/streams/unpacked/rows", content=body, headers=ARROW)
         assert (refused.status_code, refused.json()["error"]["code"]) == (413, "too_large"), refused.text
         assert "more than 100,000,000 bytes" in refused.json()["error"]["message"]
-        assert another.get("/v1/streams").status_code == 200
+        assert other.get("/v1/streams").status_code == 200
 
 
 @pytest.mark.parametrize("codec", ["zstd", "lz4", None])
-def test_packed_bodies_within_the_limit_are_read(codec: str | None) -> None:
+def test_bodies_within_the_limit_are_read(codec: str | None) -> None:
     table = pa.table({"id": range(250_000), "text": [f"text {number}" for number in range(250_000)]})
-    assert read_arrow(packed(table, codec), 100_000_000).equals(table)
+    assert read_arrow(arrow_stream(table, codec), 100_000_000).equals(table)
     with pytest.raises(TooLarge):
-        read_arrow(packed(table, codec), 1_000_000)
-    short = dictionary(1_000, "some text")
-    assert read_arrow(packed(short, codec), 1_000_000).equals(short)
+        read_arrow(arrow_stream(table, codec), 1_000_000)
+    short = dictionary_table(1_000, "some text")
+    assert read_arrow(arrow_stream(short, codec), 1_000_000).equals(short)
     empty = table.slice(0, 0)
-    assert read_arrow(packed(empty, codec), 1_000).num_rows == 0
+    assert read_arrow(arrow_stream(empty, codec), 1_000).num_rows == 0
 
 
 def test_nulls_in_dictionaries_are_read() -> None:
     indices = pa.array([0, None, 1], pa.int8())
     table = pa.table({"text": pa.DictionaryArray.from_arrays(indices, pa.array(["a", None]))})
-    assert read_arrow(packed(table, "zstd"), 1_000).to_pylist() == table.to_pylist()
+    assert read_arrow(arrow_stream(table, "zstd"), 1_000).to_pylist() == table.to_pylist()
 
 
 @pytest.mark.parametrize("codec", ["zstd", None])
-def test_damaged_bodies_are_refused_and_nothing_else(codec: str | None) -> None:
+def test_damaged_bodies_raise_only_documented_errors(codec: str | None) -> None:
     table = pa.table({"id": range(100), "text": ["some text"] * 100})
-    body = bytearray(packed(table, codec))
-    for place in range(0, len(body), 3):
-        damaged = bytes(body[:place]) + bytes([body[place] ^ 0xFF]) + bytes(body[place + 1 :])
+    body = bytearray(arrow_stream(table, codec))
+    for offset in range(0, len(body), 3):
+        damaged = bytes(body[:offset]) + bytes([body[offset] ^ 0xFF]) + bytes(body[offset + 1 :])
         try:
             read_arrow(damaged, 1_000_000)
         except (InvalidRows, TooLarge):

@@ -1,4 +1,4 @@
-"""What one principal can find out about another, or take from them: nothing."""
+"""Isolation: no principal can learn about, or interfere with, the objects of another."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.service.running import Running, events, running
+from tests.service.running import RunningServer, events, run_server
 
 
 def row(number: int) -> dict[str, Any]:
@@ -18,16 +18,16 @@ def row(number: int) -> dict[str, Any]:
 
 
 @pytest.fixture
-def other(served: Running) -> Iterator[httpx.Client]:
-    """Somebody else, who may read and write."""
+def other(served: RunningServer) -> Iterator[httpx.Client]:
+    """A client of another principal with the scopes read and write."""
     with served.client("other") as client:
         yield client
 
 
-def test_the_status_tells_nothing_of_others_queries(http: httpx.Client, other: httpx.Client, stream: str) -> None:
+def test_status_hides_queries_of_others(http: httpx.Client, other: httpx.Client, stream: str) -> None:
     before = other.get("/v1/status").json()
     http.post("/v1/queries", json={"sql": f"SELECT id FROM {stream} WHERE price > 4242", "materialize": True})
-    # The position tells that somebody did something, as each answer's does.
+    # The position reveals that a commit happened, as that of every answer does.
     after = other.get("/v1/status").json()
     assert after == before | {"position": after["position"]}
     own = other.post("/v1/queries", json={"sql": f"SELECT id FROM {stream} WHERE price > 4242"}).json()["id"]
@@ -40,7 +40,7 @@ def test_the_status_tells_nothing_of_others_queries(http: httpx.Client, other: h
     assert other.get("/metrics").status_code == 403
 
 
-def test_a_key_is_its_principals_own(http: httpx.Client, other: httpx.Client, stream: str) -> None:
+def test_idempotency_keys_are_scoped_to_the_principal(http: httpx.Client, other: httpx.Client, stream: str) -> None:
     def push(client: httpx.Client, number: int) -> httpx.Response:
         rows = [row(number)]
         return client.post(f"/v1/streams/{stream}/rows", json=rows, headers={"Idempotency-Key": "1"})
@@ -57,75 +57,73 @@ def test_a_key_is_its_principals_own(http: httpx.Client, other: httpx.Client, st
     assert sorted(row["id"] for row in http.get(f"/v1/queries/{handle}/result").json()["rows"]) == [1, 2]
 
 
-def test_a_follower_whose_token_is_revoked_is_told_and_let_go(served: Running, http: httpx.Client, stream: str) -> None:
-    made = http.post("/v1/tokens", json={"principal": "local", "scopes": ["read"]}).json()
+def test_revoking_a_token_ends_its_followers(served: RunningServer, http: httpx.Client, stream: str) -> None:
+    token = http.post("/v1/tokens", json={"principal": "local", "scopes": ["read"]}).json()
     handle = http.post("/v1/queries", json={"sql": f"SELECT id FROM {stream}"}).json()["id"]
     with (
-        served.client(made["token"]) as client,
+        served.client(token["token"]) as client,
         client.stream("GET", f"/v1/queries/{handle}/changes", params={"timeout": "30"}) as response,
     ):
-        found = events(response)
-        assert next(found).kind == "position"
-        assert http.delete(f"/v1/tokens/{made['id']}").status_code == 204
+        sent = events(response)
+        assert next(sent).event_type == "position"
+        assert http.delete(f"/v1/tokens/{token['id']}").status_code == 204
         http.post(f"/v1/streams/{stream}/rows", json=[row(1)])
-        last = list(found)[-1]
-        assert (last.kind, json.loads(last.data)["error"]["code"]) == ("error", "unauthorized")
+        last = list(sent)[-1]
+        assert (last.event_type, json.loads(last.data)["error"]["code"]) == ("error", "unauthorized")
 
 
-def test_numbers_of_a_decimal_are_taken_as_they_are_written(http: httpx.Client) -> None:
+def test_json_numbers_of_decimal_columns_are_exact(http: httpx.Client) -> None:
     http.post("/v1/streams", json={"name": "exact", "schema": "m DECIMAL(20,4)"})
     texts = ["12345678901234.5678", "0.1", "-7"]
     body = "[" + ",".join(f'{{"m": {text}}}' for text in texts) + "]"
     lines = "\n".join(f'{{"m": {text}}}' for text in texts)
-    for kind, rows in (("application/json", body), ("application/x-ndjson", lines)):
-        sent = http.post("/v1/streams/exact/rows", content=rows, headers={"Content-Type": kind})
-        assert sent.status_code == 202, sent.text
-    http.get("/v1/wait", params={"position": sent.json()["position"]})
+    for media_type, content in (("application/json", body), ("application/x-ndjson", lines)):
+        pushed = http.post("/v1/streams/exact/rows", content=content, headers={"Content-Type": media_type})
+        assert pushed.status_code == 202, pushed.text
+    http.get("/v1/wait", params={"position": pushed.json()["position"]})
     handle = http.post("/v1/queries", json={"sql": "SELECT m FROM exact"}).json()["id"]
     rows = http.get(f"/v1/queries/{handle}/result").json()["rows"]
     assert sorted(str(row["m"]) for row in rows) == sorted(2 * ["12345678901234.5678", "0.1000", "-7.0000"])
     for bad in ('[{"m": NaN}]', "[" * 100_000, b'[{"m": "\xff"}]'):
-        head = {"Content-Type": "application/json"}
-        assert http.post("/v1/streams/exact/rows", content=bad, headers=head).status_code == 400
+        headers = {"Content-Type": "application/json"}
+        assert http.post("/v1/streams/exact/rows", content=bad, headers=headers).status_code == 400
     http.delete("/v1/streams/exact")
 
 
-def test_much_json_is_refused_before_it_is_read(served: Running, stream: str) -> None:
-    with running(served.soup, max_json_bytes=1000, max_push_rows=10) as small, small.client() as client:
+def test_large_json_is_refused_before_parsing(served: RunningServer, stream: str) -> None:
+    with run_server(served.soup, max_json_bytes=1000, max_push_rows=10) as small, small.client() as client:
         for rows in (json.dumps([{}] * 21), json.dumps([row(1) | {"sym": "x" * 1000}])):
-            head = {"Content-Type": "application/json"}
-            refused = client.post(f"/v1/streams/{stream}/rows", content=rows, headers=head)
+            headers = {"Content-Type": "application/json"}
+            refused = client.post(f"/v1/streams/{stream}/rows", content=rows, headers=headers)
             assert (refused.status_code, refused.json()["error"]["code"]) == (413, "too_large")
 
 
 @pytest.mark.parametrize("path", ["streams", "queries"])
-def test_a_name_can_stand_in_an_address(http: httpx.Client, stream: str, path: str) -> None:
-    body = {"name": "a/b", "schema": "id INT", "sql": f"SELECT id FROM {stream}"}
-    wanted = {key: body[key] for key in (("name", "schema") if path == "streams" else ("name", "sql"))}
-    refused = http.post(f"/v1/{path}", json=wanted)
+def test_names_with_a_slash_are_refused(http: httpx.Client, stream: str, path: str) -> None:
+    fields = {"schema": "id INT"} if path == "streams" else {"sql": f"SELECT id FROM {stream}"}
+    refused = http.post(f"/v1/{path}", json={"name": "a/b", **fields})
     assert (refused.status_code, "no slash" in refused.json()["error"]["hint"]) == (400, True)
 
 
-def test_an_address_with_a_slash_too_many_is_told_so(http: httpx.Client) -> None:
-    answer = http.get("/v1/queries/")
-    assert answer.status_code == 404
-    assert answer.json()["error"]["message"]
+def test_trailing_slash_is_not_found(http: httpx.Client) -> None:
+    response = http.get("/v1/queries/")
+    assert response.status_code == 404
+    assert response.json()["error"]["message"]
 
 
-def test_a_source_that_fails_is_its_stream_s_own_trouble(served: Running, tmp_path: Path) -> None:
+def test_source_error_is_reported_by_its_stream_only(served: RunningServer, tmp_path: Path) -> None:
     source = {"format": "json", "options": {"path": str(tmp_path / "missing")}}
     body = {"name": "broken_source", "schema": "a INT", "source": source}
     with served.client() as http, served.client("both") as plain, served.client(None) as nobody:
         assert http.post("/v1/streams", json=body).status_code == 201
         while http.get("/v1/streams/broken_source").json()["error"] is None:
-            at = http.post("/v1/sql", json={"sql": "SHOW STREAMS"})
-            assert at.status_code == 200
+            assert http.post("/v1/sql", json={"sql": "SHOW STREAMS"}).status_code == 200
         assert "missing" in http.get("/v1/streams/broken_source").json()["error"]
         assert "missing" in http.get("/v1/status").json()["streams"]["broken_source"]["error"]
         for path in ("/v1/streams/broken_source", "/v1/status", "/v1/streams?limit=1000"):
-            told = plain.get(path).text
-            assert "the source cannot be read" in told
-            assert "missing" not in told
+            visible = plain.get(path).text
+            assert "the source cannot be read" in visible
+            assert "missing" not in visible
         assert (http.get("/v1/status").json()["error"], nobody.get("/healthz").status_code) == (None, 200)
         assert http.delete("/v1/streams/broken_source").status_code == 204
         while served.soup._pot.source_errors():
@@ -133,6 +131,6 @@ def test_a_source_that_fails_is_its_stream_s_own_trouble(served: Running, tmp_pa
         assert "missing" not in http.get("/v1/status").text
 
 
-def test_a_load_balancer_may_ask_for_the_head_alone(served: Running) -> None:
+def test_healthz_answers_head_requests(served: RunningServer) -> None:
     with served.client(None) as client:
         assert client.head("/healthz").status_code == 200

@@ -1,4 +1,4 @@
-"""Whatever comes in: the description is true of it, and the server never has a mistake of its own to answer with."""
+"""Random requests: responses conform to the OpenAPI description, and none is an internal error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.service.running import Running
+from tests.service.running import RunningServer
 from tureen.service.app import description
 
 CHECKS = (
@@ -30,10 +30,10 @@ CHECKS = (
     response_headers_conformance,
     response_schema_conformance,
 )
-"""What is asked of each answer. That data of the right shape are taken is not: a text need not be SQL."""
+"""The checks of each response; not whether valid data is accepted, as a text need not be valid SQL."""
 
 EXAMPLES = 6
-"""How many requests of each kind to each route; there are more than thirty routes."""
+"""The number of requests per mode and route; there are more than thirty routes."""
 
 _QUIET = [
     HealthCheck.function_scoped_fixture,
@@ -44,28 +44,28 @@ _QUIET = [
 
 
 SCHEMA = schemathesis.openapi.from_dict(description())
-OPERATIONS = [found.ok() for found in SCHEMA.get_all_operations() if isinstance(found, Ok)]
+OPERATIONS = [result.ok() for result in SCHEMA.get_all_operations() if isinstance(result, Ok)]
 
 
-@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["right", "wrong"])
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.label)
-def test_any_request(served: Running, operation: Any, mode: GenerationMode) -> None:
-    """Requests of the shape that is described, and of shapes that are not."""
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["valid", "invalid"])
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.label)
+def test_any_request(served: RunningServer, operation: Any, mode: GenerationMode) -> None:
+    """Requests that conform to the description, and requests that do not."""
     headers = {"Authorization": f"Bearer {served.tokens['admin']}"}
 
     @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), database=None)
     @given(case=operation.as_strategy(generation_mode=mode))
-    def ask(case: Any) -> None:
+    def send(case: Any) -> None:
         if operation.path.endswith(("/changes", "/wait", "/result")):
             case.query = {**(case.query or {}), "timeout": "0"}
-        answer = case.call(base_url=served.url, headers=headers, timeout=30)
-        case.validate_response(answer, checks=list(CHECKS))
-        assert answer.status_code != 500
+        response = case.call(base_url=served.url, headers=headers, timeout=30)
+        case.validate_response(response, checks=list(CHECKS))
+        assert response.status_code != 500
 
     try:
-        ask()
+        send()
     except Unsatisfiable:
-        # There is no wrong request to a route without parameters.
+        # A route without parameters has no invalid request.
         assert mode is GenerationMode.NEGATIVE
 
 
@@ -86,17 +86,17 @@ texts = st.one_of(
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(text=texts)
-def test_any_text_as_sql(served: Running, text: str) -> None:
+def test_any_text_as_sql(served: RunningServer, text: str) -> None:
     with served.client("both") as http:
         _ensure_trades(http)
         template = {"sql": text, "params": [{"p": 1}]}
         for path, body in (("/v1/sql", {"sql": text}), ("/v1/queries", {"sql": text}), ("/v1/templates", template)):
-            answer = http.post(path, json=body)
-            assert answer.status_code < 500, (path, text, answer.text)
-            if answer.status_code >= 400:
-                assert answer.json()["error"]["message"]
+            response = http.post(path, json=body)
+            assert response.status_code < 500, (path, text, response.text)
+            if response.status_code >= 400:
+                assert response.json()["error"]["message"]
             elif path == "/v1/queries":
-                handle = answer.json()["id"]
+                handle = response.json()["id"]
                 assert http.get(f"/v1/queries/{handle}/result").status_code in (200, 400, 409)
                 assert http.delete(f"/v1/queries/{handle}").status_code == 204
 
@@ -104,7 +104,7 @@ def test_any_text_as_sql(served: Running, text: str) -> None:
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     body=st.binary(max_size=80) | st.text(max_size=80).map(lambda text: text.encode("utf-8", "surrogatepass")),
-    kind=st.sampled_from(
+    media_type=st.sampled_from(
         [
             "application/json",
             "application/x-ndjson",
@@ -114,10 +114,10 @@ def test_any_text_as_sql(served: Running, text: str) -> None:
             "",
         ]
     ),
-    packed=st.sampled_from(["", "gzip", "identity", "br"]),
+    encoding=st.sampled_from(["", "gzip", "identity", "br"]),
 )
-def test_any_body_as_rows(served: Running, body: bytes, kind: str, packed: str) -> None:
-    headers = {"Content-Type": kind, **({"Content-Encoding": packed} if packed else {})}
+def test_any_body_as_rows(served: RunningServer, body: bytes, media_type: str, encoding: str) -> None:
+    headers = {"Content-Type": media_type, **({"Content-Encoding": encoding} if encoding else {})}
     with served.client("both") as http:
         _ensure_trades(http)
         for method, path in (
@@ -128,19 +128,19 @@ def test_any_body_as_rows(served: Running, body: bytes, kind: str, packed: str) 
             ("POST", "/v1/queries"),
             ("POST", "/v1/sql"),
         ):
-            answer = http.request(method, path, content=body, headers=headers)
-            assert answer.status_code < 500, (path, body, answer.text)
+            response = http.request(method, path, content=body, headers=headers)
+            assert response.status_code < 500, (path, body, response.text)
 
 
-_made: set[str] = set()
+_created: set[str] = set()
 
 
 def _ensure_trades(http: httpx.Client) -> None:
-    if "trades" not in _made:
+    if "trades" not in _created:
         schema = "sym STRING, price DOUBLE, qty INT, ts TIMESTAMP"
         http.post("/v1/streams", json={"name": "trades", "schema": schema, "time": "ts"})
         http.post("/v1/tables", json={"name": "trades", "schema": schema})
         rows = [{"sym": "A", "price": 1.5, "qty": None, "ts": "2026-01-01"}]
-        at = http.post("/v1/streams/trades/rows", json=rows).json()["position"]
-        http.get("/v1/wait", params={"position": at})
-        _made.add("trades")
+        position = http.post("/v1/streams/trades/rows", json=rows).json()["position"]
+        http.get("/v1/wait", params={"position": position})
+        _created.add("trades")

@@ -1,4 +1,4 @@
-"""Answers as bytes: a list of values in each format."""
+"""Rendering of ARRAY columns in each format."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ import pytest
 from tureen.results.answer import Answer, Bounds
 from tureen.schema import Type, array_of
 from tureen.service.bodies import ARROW, CSV, JSON
-from tureen.service.rendering import Wanted, render
+from tureen.service.rendering import ResponseFormat, render
 
-MOMENT = datetime(2026, 3, 1, 11, tzinfo=UTC)
+TIMESTAMP = datetime(2026, 3, 1, 11, tzinfo=UTC)
 LISTS = {
     "INT": [[1, 2], [], [3]],
     "DOUBLE": [[1.5, math.nan], [], [-math.inf]],
     "DECIMAL(5,2)": [[Decimal("1.10")], [], []],
     "STRING": [['a,"b"'], [], ["é"]],
-    "TIMESTAMP": [[MOMENT], [], []],
+    "TIMESTAMP": [[TIMESTAMP], [], []],
 }
 TABLE = pa.table({name: pa.array(values, array_of(Type.parse(name)).arrow) for name, values in LISTS.items()})
 
 
-def rendered(kind: str, table: pa.Table) -> bytes:
+def rendered(media_type: str, table: pa.Table) -> bytes:
     answer = Answer(table, Bounds(None, None), "1", complete=True)
-    body = render(answer, Wanted(kind, packed=False)).body
+    body = render(answer, ResponseFormat(media_type, gzip=False)).body
     assert isinstance(body, bytes)
     return body
 
 
 @pytest.mark.parametrize("start", [0, 1])
-def test_a_list_is_an_array_in_json(start: int) -> None:
+def test_array_in_json(start: int) -> None:
     answer = json.loads(rendered(JSON, TABLE.slice(start)))
     assert {column["name"]: column["type"] for column in answer["columns"]} == {
         name: f"ARRAY<{name}>" for name in LISTS
@@ -53,11 +53,11 @@ def test_a_list_is_an_array_in_json(start: int) -> None:
         }
 
 
-def test_a_list_is_json_in_a_field_of_csv() -> None:
+def test_array_in_csv_is_json_text() -> None:
     _, first, second, _ = rendered(CSV, TABLE.select(["INT", "STRING"])).decode().splitlines()
     assert first == '"[1,2]","[""a,\\""b\\""""]"'
     assert second == '"[]","[]"'
 
 
-def test_a_list_is_a_list_in_arrow() -> None:
+def test_array_in_arrow_is_a_list() -> None:
     assert pa.ipc.open_stream(rendered(ARROW, TABLE)).read_all().schema == TABLE.schema

@@ -1,10 +1,11 @@
-"""The service: the only folder that knows the web framework.
+"""The HTTP service: the only folder that knows the web framework.
 
 Takes requests and settings. Holds one embedded engine and open connections.
 Gives answers as JSON, CSV, Arrow and server-sent events. Does not know how an answer is computed.
 
-* `server.py`, `settings.py`, `logs.py`: a server process; `app.py`, `api_page.py`: the application and its description
-* `connections.py`, `middleware.py`, `authorization.py`, `error_responses.py`: around every request
-* `routes/`: the handlers; `bodies.py`, `arrow_bodies.py`, `body_shapes.py`: requests; `rendering.py`: answers
-* `state.py`, `watcher.py`, `metrics.py`: what a running server holds, wakes and counts
+* `server.py`, `settings.py`, `logs.py`: the server process
+* `app.py`, `fast_path.py`, `api_page.py`: the application, its shortcut for invocations, and its reference page
+* `connections.py`, `middleware.py`, `authorization.py`, `error_responses.py`: applied to every request
+* `routes/`: the handlers; `bodies.py`, `arrow_bodies.py`, `body_shapes.py`: request bodies; `rendering.py`: answers
+* `state.py`, `watcher.py`, `metrics.py`: shared state, commit notifications and metrics of a running server
 """

@@ -1,4 +1,4 @@
-"""`python -m tureen.service`: a server by its flags alone."""
+"""`python -m tureen.service`: start a server from command-line flags."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tureen.service.settings import from_flags
 
 
 def main() -> int:
-    """Serve until told to stop."""
+    """Serve until the process is told to stop, and return the exit code."""
     try:
         settings = from_flags(sys.argv[1:])
     except TureenError as error:
@@ -19,7 +19,7 @@ def main() -> int:
     try:
         return serve(settings)
     except KeyboardInterrupt:
-        # Before the server took over the signal.
+        # Ctrl-C before the server installed its signal handler.
         return 130
 
 

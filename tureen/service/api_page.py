@@ -1,4 +1,4 @@
-"""The routes as one page of HTML, made from the OpenAPI description: no script, nothing from elsewhere."""
+"""The reference page: the OpenAPI description as static HTML, without scripts or external resources."""
 
 from __future__ import annotations
 
@@ -15,38 +15,40 @@ table{border-collapse:collapse} td{padding:.1rem 1rem .1rem 0;vertical-align:top
 """
 
 
-def reference(described: dict[str, Any]) -> str:
-    """The page."""
+def reference_page(openapi: dict[str, Any]) -> str:
+    """Render an OpenAPI description as HTML."""
     parts = []
     group = None
-    for path, methods in described["paths"].items():
-        for method, one in methods.items():
-            tag = one.get("tags", [""])[0]
+    for path, operations in openapi["paths"].items():
+        for method, operation in operations.items():
+            tag = operation.get("tags", [""])[0]
             if tag != group:
                 group = tag
                 parts.append(f"<h2>{escape(tag.capitalize())}</h2>")
-            parts.append(_route(method, path, one))
+            parts.append(_operation_html(method, path, operation))
+    title, summary = escape(openapi["info"]["title"]), escape(openapi["info"].get("summary", ""))
     return (
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-        f"<title>{escape(described['info']['title'])}</title><style>{_STYLE}</style>"
-        f"<h1>{escape(described['info']['title'])}</h1><p>{escape(described['info'].get('summary', ''))} "
+        f"<title>{title}</title><style>{_STYLE}</style><h1>{title}</h1><p>{summary} "
         "Send <code>Authorization: Bearer …</code>. For programs: <a href=openapi.json>openapi.json</a>.</p>"
         + "".join(parts)
     )
 
 
-def _route(method: str, path: str, one: dict[str, Any]) -> str:
+def _operation_html(method: str, path: str, operation: dict[str, Any]) -> str:
     rows = [
         f"<tr><td><code>{escape(parameter['name'])}</code><td>{escape(parameter['in'])}"
         f"<td>{escape(parameter.get('description', ''))}"
-        for parameter in one.get("parameters", [])
+        for parameter in operation.get("parameters", [])
     ]
-    bodies = one.get("requestBody", {}).get("content", {})
+    bodies = operation.get("requestBody", {}).get("content", {})
     if bodies:
         rows.append(f"<tr><td>body<td><td>{escape(', '.join(bodies))}")
-    answers = ", ".join(f"{status} {answer.get('description', '')}" for status, answer in one["responses"].items())
+    responses = operation["responses"].items()
+    statuses = ", ".join(f"{status} {response.get('description', '')}" for status, response in responses)
+    heading = f"<code>{escape(path)}</code> {escape(operation['summary'])}"
     return (
-        f"<article><h3><span class=m>{method.upper()}</span> <code>{escape(path)}</code> {escape(one['summary'])}</h3>"
-        f"<p>{escape(one.get('description', ''))}</p><table>{''.join(rows)}</table>"
-        f"<p><small>{escape(answers)}</small></p></article>"
+        f"<article><h3><span class=m>{method.upper()}</span> {heading}</h3>"
+        f"<p>{escape(operation.get('description', ''))}</p><table>{''.join(rows)}</table>"
+        f"<p><small>{escape(statuses)}</small></p></article>"
     )

@@ -1,4 +1,7 @@
-"""Who asks, and what they may: tokens looked up in memory, read again when the catalog changed."""
+"""Authentication by token, and the scopes and limits of each principal.
+
+Tokens are looked up in memory and read again after each commit of the catalog.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,6 @@ from fastapi.security.base import SecurityBase
 from starlette.requests import HTTPConnection
 
 from tureen.errors import Forbidden, TooMany, Unauthorized
-from tureen.handle import is_query_handle
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.queries import LOCAL
 from tureen.pot.tokens import Token, list_tokens, note_use, split_token
@@ -29,15 +31,15 @@ log = logging.getLogger("tureen")
 
 
 CALLER = "tureen.caller"
-"""Where a request keeps who sent it."""
+"""The key of a request's scope that holds its `Caller`."""
 
-NOTE_EVERY = 60.0
-"""How often it is noted in the catalog when tokens were last used, in seconds."""
+RECORD_USE_EVERY = 60.0
+"""The seconds between two updates of the tokens' last use in the catalog."""
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Whoever asks: a principal, and what the token allows."""
+    """The principal that sent a request, and the scopes of its token."""
 
     service: Service
     principal: str
@@ -48,59 +50,64 @@ class Caller:
         """The pot as this principal sees it."""
         return self.service.acting_for(self.principal)
 
-    def handle(self, handle_or_name: str) -> str:
-        """The handle that a handle or one of the principal's names means; a handle needs no look-up."""
-        return handle_or_name if is_query_handle(handle_or_name) else self.soup.query(handle_or_name).id
+    def resolve_handle(self, handle_or_name: str) -> str:
+        """The handle of a query, from its handle or name; a handle needs no look-up."""
+        return handle_or_name if is_handle(handle_or_name) else self.soup.query(handle_or_name).id
 
-    def soup_of(self, handle_or_name: str) -> Soup:
-        """The pot in which a query or a template is looked for: by a handle, an admin finds everybody's."""
-        return self.service.soup if self.may("admin") and is_query_handle(handle_or_name) else self.soup
+    def soup_for(self, handle_or_name: str) -> Soup:
+        """The pot in which to look up a query or template: with a handle, an admin sees those of all principals."""
+        return self.service.soup if self.has_scope("admin") and is_handle(handle_or_name) else self.soup
 
-    def note(self, did: str, what: str, owner: str) -> None:
-        """Log what an admin did with what is another's."""
-        if owner != self.principal and self.may("admin"):
-            log.info("admin '%s' %s %s of '%s'", self.principal, did, what, owner)
+    def log_admin_access(self, action: str, target: str, owner: str) -> None:
+        """Log an action of an admin on an object that belongs to another principal."""
+        if owner != self.principal and self.has_scope("admin"):
+            log.info("admin '%s' %s %s of '%s'", self.principal, action, target, owner)
 
-    def may(self, scope: str) -> bool:
-        """Whether the token has that scope; an admin's has all."""
+    def has_scope(self, scope: str) -> bool:
+        """Whether the token has a scope; the scope `admin` includes all others."""
         return scope in self.scopes or "admin" in self.scopes
 
-    def check(self, *scopes: str) -> None:
-        """Refuse where the token has none of these scopes."""
-        if not any(self.may(scope) for scope in scopes):
+    def require_scope(self, *scopes: str) -> None:
+        """Raise Forbidden unless the token has at least one of the scopes."""
+        if not any(self.has_scope(scope) for scope in scopes):
             raise Forbidden(
-                f"this needs a token with the scope '{' or '.join(scopes)}'",
-                detail=f"this one has {', '.join(sorted(self.scopes))}",
+                f"a token with the scope '{' or '.join(scopes)}' is required",
+                detail=f"the token has the scopes {', '.join(sorted(self.scopes))}",
             )
 
 
-class Gate:
-    """Knows the tokens of a pot."""
+def is_handle(text: str) -> bool:
+    """Whether a text is a handle and not a name."""
+    return _HANDLE.fullmatch(text) is not None
+
+
+class Authenticator:
+    """Identifies the caller of a request by its token."""
 
     def __init__(self, catalog: Catalog, *, open_to_all: bool) -> None:
-        """Ask that catalog; where it is open to all, everybody is an admin."""
+        """Read the tokens of a catalog; if open to all, every caller is an admin."""
         self._catalog, self._open = catalog, open_to_all
         self._version = -1
         self._tokens: dict[str, Token] = {}
         self._verified: dict[str, Token] = {}
-        self._used: dict[str, int] = {}
-        self._noted = time.monotonic()
+        self._last_used: dict[str, int] = {}
+        self._recorded_at = time.monotonic()
 
-    def admit(self, connection: HTTPConnection, service: Service) -> Caller:
-        """Whoever sent a request, or Unauthorized."""
+    def authenticate(self, connection: HTTPConnection, service: Service) -> Caller:
+        """The caller of a request; raises Unauthorized without a valid token."""
         if self._open:
-            _check_local(connection)
+            _require_loopback_host(connection)
             return Caller(service, LOCAL, frozenset({"admin"}))
-        kind, _, text = connection.headers.get("authorization", "").partition(" ")
-        if kind.lower() != "bearer" or not text:
-            raise Unauthorized("this needs a token", hint="send the header 'Authorization: Bearer …'")
-        token = self._known(text.strip())
+        scheme, _, credentials = connection.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not credentials:
+            raise Unauthorized("a token is required", hint="send the header 'Authorization: Bearer …'")
+        token = self._verify(credentials.strip())
         return Caller(service, token.principal, token.scopes)
 
-    def _known(self, text: str) -> Token:
+    def _verify(self, text: str) -> Token:
         version = self._catalog.token()
         if version != self._version:
-            # Some commit: a token may have been made or revoked by it, here or by another process.
+            # The commit may have created or revoked a token, in this process or another.
             with self._catalog.read() as tx:
                 self._tokens = {token.id: token for token in list_tokens(tx)}
             self._verified, self._version = {}, version
@@ -110,76 +117,82 @@ class Gate:
             parts = split_token(text)
             token = None if parts is None else self._tokens.get(parts[0])
             if token is None or parts is None or not token.opens(parts[1], now):
-                raise Unauthorized("the token is not known", hint="it may have expired or been revoked")
+                raise Unauthorized("the token is not valid", hint="it may have expired or been revoked")
             self._verified[text] = token
-        self._used[token.id] = now
+        self._last_used[token.id] = now
         return token
 
-    def note_use(self, *, at_once: bool = False) -> None:
-        """Keep in the catalog when tokens were last used; seldom, as each time is a commit."""
-        if self._used and (at_once or time.monotonic() - self._noted >= NOTE_EVERY):
-            used, self._used, self._noted = self._used, {}, time.monotonic()
+    def record_use(self, *, at_once: bool = False) -> None:
+        """Write the last use of tokens to the catalog; not often, because each write is a commit."""
+        if self._last_used and (at_once or time.monotonic() - self._recorded_at >= RECORD_USE_EVERY):
+            last_used, self._last_used, self._recorded_at = self._last_used, {}, time.monotonic()
             with self._catalog.write() as tx:
-                note_use(tx, used)
+                note_use(tx, last_used)
 
 
-def _check_local(connection: HTTPConnection) -> None:
-    """Refuse what a page in a browser sends under another name: without tokens, the address is all there is."""
+def _require_loopback_host(connection: HTTPConnection) -> None:
+    """Refuse requests that a browser sends for a page of another host (DNS rebinding)."""
     host = connection.headers.get("host", "")
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
     if not is_loopback(name):
-        raise Forbidden("without tokens this server answers to its loopback address only", hint="use 127.0.0.1")
+        raise Forbidden(
+            f"without authentication the Host header must name a loopback address, got '{name[:80]}'",
+            hint="use 127.0.0.1",
+        )
 
 
-class Needs(SecurityBase):
-    """What a route asks of its caller: one of some scopes."""
+class RequireScope(SecurityBase):
+    """A route's dependency: its caller, who must have one of the given scopes."""
 
     def __init__(self, *scopes: str) -> None:
-        """Ask for one of these."""
+        """Require one of these scopes."""
         self.scopes = scopes
         self.model = HTTPBearer(description="A token of `tureen token create`.")
         self.scheme_name = "token"
 
     async def __call__(self, request: HTTPConnection) -> Caller:
-        """The caller of a request, if it may."""
+        """The caller of a request; raises Forbidden without the scope."""
         caller: Caller | None = request.scope.get(CALLER)
         if caller is None:
             service: Service = request.app.state.service
-            caller = service.gate.admit(request, service)
-        caller.check(*self.scopes)
+            caller = service.authenticator.authenticate(request, service)
+        caller.require_scope(*self.scopes)
         return caller
 
 
-class Slots:
-    """How many of something each principal has at a time."""
+class ConcurrencyLimit:
+    """A limit on concurrent operations of each principal."""
 
-    def __init__(self, what: str, most: int) -> None:
-        """Allow so many."""
-        self._what, self._most = what, most
-        self._taken: Counter[str] = Counter()
+    def __init__(self, operations: str, limit: int) -> None:
+        """Allow each principal `limit` operations at a time; `operations` names them in errors."""
+        self._operations, self._limit = operations, limit
+        self._running: Counter[str] = Counter()
 
-    def take(self, principal: str) -> None:
-        """Take one, or raise TooMany."""
-        if self._taken[principal] >= self._most:
-            raise TooMany(f"more than {self._most:,} {self._what} at a time", hint="wait for some to end")
-        self._taken[principal] += 1
+    def acquire(self, principal: str) -> None:
+        """Count one operation more, or raise TooMany."""
+        if self._running[principal] >= self._limit:
+            raise TooMany(
+                f"a principal may have at most {self._limit:,} concurrent {self._operations}",
+                hint="wait until one of them has ended",
+            )
+        self._running[principal] += 1
 
-    def give_back(self, principal: str) -> None:
-        """Let one go."""
-        self._taken[principal] -= 1
-        if not self._taken[principal]:
-            del self._taken[principal]
+    def release(self, principal: str) -> None:
+        """Count one operation less."""
+        self._running[principal] -= 1
+        if not self._running[principal]:
+            del self._running[principal]
 
     @contextmanager
-    def one(self, principal: str) -> Iterator[None]:
-        """Take one for a while."""
-        self.take(principal)
+    def hold(self, principal: str) -> Iterator[None]:
+        """Acquire on entry, release on exit."""
+        self.acquire(principal)
         try:
             yield
         finally:
-            self.give_back(principal)
+            self.release(principal)
 
     @property
     def total(self) -> int:
-        """How many there are of all principals."""
-        return self._taken.total()
+        """The number of running operations of all principals."""
+        return self._running.total()

@@ -1,4 +1,4 @@
-"""Bodies of requests: bounded, unpacked, and read as rows."""
+"""Request bodies: size and time limits, gzip decompression, and parsing into rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from starlette.types import Message, Receive, Scope
 from tureen.errors import InvalidRows, InvalidSchema, TooLarge
 from tureen.schema import Kind, Schema
 from tureen.service.arrow_bodies import read_arrow
-from tureen.service.error_responses import Refusal
+from tureen.service.error_responses import HttpError
 from tureen.service.settings import Settings
 from tureen.stems.csv_file import read_csv_bytes
 
@@ -29,192 +29,203 @@ CSV = "text/csv"
 LINES = ("application/x-ndjson", "application/jsonl", "application/ndjson", "application/x-jsonlines")
 
 ROW_TYPES = (JSON, *LINES, CSV, ARROW)
-"""The media types that rows may come in."""
+"""The media types of bodies with rows."""
 
-PLAIN_BYTES = 16 << 20
-"""The most bytes of a body that has no rows; they are read in the loop, where all others wait."""
+MAX_PLAIN_BYTES = 16 << 20
+"""The size limit of a body without rows. Such bodies are parsed in the event loop, where they delay all requests."""
 
-BODY_RATE = 16_384
-"""A body gets a second more for each so many bytes that have come."""
+BYTES_PER_SECOND = 16_384
+"""The least rate of a body: each of this many received bytes extends its deadline by a second."""
 
-UNPACKED_AT_ONCE = 4_096
-"""A part of no more bytes is unpacked in the loop: a thousandfold of it takes about as long as going to a thread."""
+INLINE_GZIP_BYTES = 4_096
+"""Chunks up to this size are decompressed in the event loop: that takes no longer than passing them to a thread."""
 
-_WITH_ROWS = ("rows", "tables", "templates")
+_PATHS_WITH_ROWS = ("rows", "tables", "templates")
 
 _GZIP = zlib.MAX_WBITS | 16
 
 
-def bounded(receive: Receive, scope: Scope, settings: Settings) -> Receive:
-    """The same body, refused where it is too large, and unpacked where it is packed."""
-    headers, rows = Headers(scope=scope), scope["path"].rpartition("/")[2] in _WITH_ROWS
-    sent, unpacked = settings.max_body_bytes, settings.max_unpacked_bytes
-    if not rows:
-        sent, unpacked = min(sent, PLAIN_BYTES), min(unpacked, PLAIN_BYTES)
-    packing = headers.get("content-encoding", "identity").strip().lower() or "identity"
-    if packing not in ("identity", "gzip", "x-gzip"):
-        raise Refusal(415, f"bodies packed by '{packing[:40]}' are not understood", hint="send it plain or as gzip")
+def limit_body(receive: Receive, scope: Scope, settings: Settings) -> Receive:
+    """Wrap a request's body: enforce its limits, and decompress it if it is gzip."""
+    headers = Headers(scope=scope)
+    max_sent, max_decompressed = settings.max_body_bytes, settings.max_unpacked_bytes
+    if scope["path"].rpartition("/")[2] not in _PATHS_WITH_ROWS:
+        max_sent, max_decompressed = min(max_sent, MAX_PLAIN_BYTES), min(max_decompressed, MAX_PLAIN_BYTES)
+    encoding = headers.get("content-encoding", "identity").strip().lower() or "identity"
+    if encoding not in ("identity", "gzip", "x-gzip"):
+        raise HttpError(415, f"Content-Encoding must be gzip or identity, got '{encoding[:40]}'")
     length = headers.get("content-length", "0")
-    if length.isdecimal() and int(length) > sent:
-        raise _too_large("body", sent)
-    if packing == "identity":
-        return _Counted(receive, min(sent, unpacked), settings)
-    return _Unpacked(_Counted(receive, sent, settings), unpacked)
+    if length.isdecimal() and int(length) > max_sent:
+        raise _too_large("body", max_sent)
+    if encoding == "identity":
+        return _LimitedBody(receive, min(max_sent, max_decompressed), settings)
+    return _GzipBody(_LimitedBody(receive, max_sent, settings), max_decompressed)
 
 
-def seconds_for(settings: Settings, sent: int) -> float:
-    """How long a body of which so many bytes have come may have taken."""
-    return settings.body_seconds + sent / BODY_RATE
+def seconds_for(settings: Settings, received: int) -> float:
+    """The time limit of a body of which `received` bytes have arrived."""
+    return settings.body_seconds + received / BYTES_PER_SECOND
 
 
-class _Counted:
-    """A body that may have so many bytes, and may take so long."""
+class _LimitedBody:
+    """A body with a limit on its size and on the time it takes to arrive."""
 
-    def __init__(self, receive: Receive, most: int, settings: Settings) -> None:
-        self._receive, self._most, self._bytes = receive, most, 0
-        self._settings, self._began, self._more = settings, time.monotonic(), True
+    def __init__(self, receive: Receive, max_bytes: int, settings: Settings) -> None:
+        self._receive, self._max_bytes, self._bytes = receive, max_bytes, 0
+        self._settings, self._started_at, self._more = settings, time.monotonic(), True
 
     async def __call__(self) -> Message:
         if not self._more:
-            # All of it is here: what comes now is that the client has gone.
+            # The body is complete: the next message is the client's disconnect.
             return await self._receive()
-        left = self._began + seconds_for(self._settings, self._bytes) - time.monotonic()
+        remaining = self._started_at + seconds_for(self._settings, self._bytes) - time.monotonic()
         try:
-            async with asyncio.timeout(left):
+            async with asyncio.timeout(remaining):
                 message = await self._receive()
         except TimeoutError:
             raise _too_slow(self._settings) from None
         self._more = bool(message.get("more_body", False))
         if message["type"] == "http.request":
             self._bytes += len(message.get("body", b""))
-            if self._bytes > self._most:
-                raise _too_large("body", self._most)
+            if self._bytes > self._max_bytes:
+                raise _too_large("body", self._max_bytes)
         return message
 
 
-class _Unpacked:
-    """A gzip body, unpacked as it comes, never by more than so many bytes."""
+class _GzipBody:
+    """A gzip body, decompressed chunk by chunk, with a limit on its decompressed size."""
 
-    def __init__(self, receive: Receive, most: int) -> None:
-        self._receive, self._most, self._bytes = receive, most, 0
+    def __init__(self, receive: Receive, max_bytes: int) -> None:
+        self._receive, self._max_bytes, self._bytes = receive, max_bytes, 0
         self._gzip = zlib.decompressobj(_GZIP)
-        self._began = False
+        self._has_data = False
 
     async def __call__(self) -> Message:
         message = await self._receive()
         if message["type"] != "http.request":
             return message
         more = bool(message.get("more_body", False))
-        packed = message.get("body", b"")
-        if len(packed) <= UNPACKED_AT_ONCE:
-            plain = self._unpack(packed)
+        compressed = message.get("body", b"")
+        if len(compressed) <= INLINE_GZIP_BYTES:
+            plain = self._decompress(compressed)
         else:
-            plain = await asyncio.to_thread(self._unpack, packed)
-        if not more and self._began and not self._gzip.eof:
-            raise Refusal(400, "the gzip body ends too early")
+            plain = await asyncio.to_thread(self._decompress, compressed)
+        if not more and self._has_data and not self._gzip.eof:
+            raise HttpError(400, "the gzip body is truncated")
         return {"type": "http.request", "body": plain, "more_body": more}
 
-    def _unpack(self, packed: bytes) -> bytes:
+    def _decompress(self, compressed: bytes) -> bytes:
         parts = []
-        while packed:
-            self._began = True
+        while compressed:
+            self._has_data = True
             if self._gzip.eof:
-                # Several gzip files in a row are one.
+                # A gzip file may have several members.
                 self._gzip = zlib.decompressobj(_GZIP)
             try:
-                part = self._gzip.decompress(packed, self._most - self._bytes + 1)
+                part = self._gzip.decompress(compressed, self._max_bytes - self._bytes + 1)
             except zlib.error:
-                raise Refusal(400, "the body is not gzip, as its Content-Encoding says") from None
+                raise HttpError(400, "the body is not valid gzip") from None
             self._bytes += len(part)
-            if self._bytes > self._most:
-                raise _too_large("unpacked body", self._most)
+            if self._bytes > self._max_bytes:
+                raise _too_large("decompressed body", self._max_bytes)
             parts.append(part)
-            packed = self._gzip.unused_data or self._gzip.unconsumed_tail
+            compressed = self._gzip.unused_data or self._gzip.unconsumed_tail
         return b"".join(parts)
 
 
-def _too_large(what: str, most: int) -> Refusal:
-    return Refusal(413, f"the {what} has more than {most:,} bytes", hint="send less at a time")
+def _too_large(subject: str, max_bytes: int) -> HttpError:
+    return HttpError(413, f"the {subject} has more than {max_bytes:,} bytes", hint="send less per request")
 
 
-def _too_slow(settings: Settings) -> Refusal:
-    # What is left of the body would be taken for the next request.
+def _too_slow(settings: Settings) -> HttpError:
+    # The rest of the body would be parsed as the next request.
     headers = {"Connection": "close"}
-    return Refusal(408, f"the body was not sent within {settings.body_seconds:g} seconds", headers=headers)
+    return HttpError(408, f"the body was not sent within {settings.body_seconds:g} seconds", headers=headers)
 
 
-def media_type(request: Request) -> str:
+def media_type_of(request: Request) -> str:
     """The media type of a request's body, without its parameters."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-async def read_rows(request: Request) -> tuple[str, bytes]:
+async def read_row_body(request: Request) -> tuple[str, bytes]:
     """The media type and the bytes of a body with rows."""
-    kind = media_type(request)
-    if kind not in ROW_TYPES:
-        raise Refusal(415, f"rows do not come as '{kind[:80]}'", hint=f"send one of {', '.join(ROW_TYPES)}")
-    return kind, await request.body()
+    media_type = media_type_of(request)
+    if media_type not in ROW_TYPES:
+        raise HttpError(
+            415, f"unsupported Content-Type for rows: '{media_type[:80]}'", hint=f"send one of {', '.join(ROW_TYPES)}"
+        )
+    return media_type, await request.body()
 
 
-def rows_of(
-    kind: str, body: bytes, schema: Callable[[], Schema | None], settings: Settings, most: int | None = None
+def parse_rows(
+    media_type: str,
+    body: bytes,
+    schema: Callable[[], Schema | None],
+    settings: Settings,
+    max_rows: int | None = None,
 ) -> Any:
-    """The rows of a body, as a list of objects or as an Arrow table; at most so many, or as many as a push may have."""
+    """The rows of a body, as a list of objects or an Arrow table; without `max_rows`, the limit is that of a push."""
     rows: Any
-    most = settings.max_push_rows if most is None else most
-    if kind == JSON or kind in LINES:
-        rows = _objects(kind, body, schema, most, settings.max_json_bytes)
-    elif kind == CSV:
+    max_rows = settings.max_push_rows if max_rows is None else max_rows
+    if media_type == JSON or media_type in LINES:
+        rows = _parse_json_rows(media_type, body, schema, max_rows, settings.max_json_bytes)
+    elif media_type == CSV:
         known = schema()
         if known is None:
-            raise InvalidSchema("CSV does not say its types", hint="give them as ?schema=name TYPE, …")
+            raise InvalidSchema("CSV rows need a schema", hint="add ?schema=name TYPE, …")
         rows = read_csv_bytes(known, body, "the body")
     else:
         rows = read_arrow(body, settings.max_unpacked_bytes)
     count = rows.num_rows if isinstance(rows, pa.Table) else len(rows)
-    if count > most:
-        raise TooLarge(f"{count:,} rows at a time", hint=f"send at most {most:,}")
+    if count > max_rows:
+        raise TooLarge(f"a request may have at most {max_rows:,} rows, got {count:,}", hint="split the rows")
     return rows
 
 
-def _objects(kind: str, body: bytes, schema: Callable[[], Schema | None], most: int, most_json: int) -> list[Any]:
-    if len(body) > most_json:
-        raise TooLarge(f"{len(body):,} bytes of JSON", hint=f"send at most {most_json:,}, or send Arrow or CSV")
-    # Every row has a brace. Counting them is quick; making millions of objects is not, and everybody waits for it.
-    if body.count(b"{") > 2 * most:
-        raise TooLarge(f"more than {most:,} rows at a time", hint=f"send at most {most:,}")
+def _parse_json_rows(
+    media_type: str, body: bytes, schema: Callable[[], Schema | None], max_rows: int, max_bytes: int
+) -> list[Any]:
+    if len(body) > max_bytes:
+        raise TooLarge(
+            f"rows as JSON may have at most {max_bytes:,} bytes, got {len(body):,}",
+            hint="split them, or send Arrow or CSV",
+        )
+    # Every row has a brace. Counting braces is quick; creating millions of objects delays all requests.
+    if body.count(b"{") > 2 * max_rows:
+        raise TooLarge(f"a request may have at most {max_rows:,} rows", hint="split the rows")
     known = schema()
-    exact = known is not None and any(column.type.kind is Kind.DECIMAL for column in known.columns)
-    loads = _exactly if exact else orjson.loads
-    return _json(body, loads) if kind == JSON else _lines(body, loads)
+    has_decimals = known is not None and any(column.type.kind is Kind.DECIMAL for column in known.columns)
+    loads = _loads_exact if has_decimals else orjson.loads
+    return _parse_array(body, loads) if media_type == JSON else _parse_lines(body, loads)
 
 
-def _exactly(text: bytes) -> Any:
-    """JSON with its numbers as they are written: a double would change some that a DECIMAL holds."""
-    return json.loads(text, parse_float=Decimal, parse_constant=_refuse)
+def _loads_exact(text: bytes) -> Any:
+    """Parse JSON with numbers as Decimal: a double would change numbers that a DECIMAL column can hold."""
+    return json.loads(text, parse_float=Decimal, parse_constant=_reject_constant)
 
 
-def _refuse(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON")
+def _reject_constant(word: str) -> Any:
+    raise ValueError(f"{word} is not valid JSON")
 
 
-def _json(body: bytes, loads: Callable[[bytes], Any]) -> list[Any]:
+def _parse_array(body: bytes, loads: Callable[[bytes], Any]) -> list[Any]:
     try:
-        found = loads(body)
+        rows = loads(body)
     except (ValueError, RecursionError) as error:
-        raise InvalidRows("the body is not JSON", detail=str(error)) from None
-    if not isinstance(found, list):
-        raise InvalidRows("the body is no array", hint="one row is an array with one object")
-    return found
+        raise InvalidRows("the body is not valid JSON", detail=str(error)) from None
+    if not isinstance(rows, list):
+        raise InvalidRows("the body must be a JSON array", hint="send a single row as an array with one object")
+    return rows
 
 
-def _lines(body: bytes, loads: Callable[[bytes], Any]) -> list[Any]:
-    """One JSON value on each line; read at once, and line by line where that does not go well."""
+def _parse_lines(body: bytes, loads: Callable[[bytes], Any]) -> list[Any]:
+    """Parse one JSON value per line: all lines as one array, or line by line if that fails."""
     lines = [line for line in body.split(b"\n") if line.strip()]
     try:
-        found: list[Any] = loads(b"[" + b",".join(lines) + b"]")
-        if len(found) == len(lines):
-            return found
+        rows: list[Any] = loads(b"[" + b",".join(lines) + b"]")
+        if len(rows) == len(lines):
+            return rows
     except (ValueError, RecursionError):
         pass
     rows = []
@@ -223,5 +234,5 @@ def _lines(body: bytes, loads: Callable[[bytes], Any]) -> list[Any]:
             try:
                 rows.append(loads(line))
             except (ValueError, RecursionError) as error:
-                raise InvalidRows(f"line {number} is not JSON", detail=str(error)) from None
+                raise InvalidRows(f"line {number} is not valid JSON", detail=str(error)) from None
     return rows

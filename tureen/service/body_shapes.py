@@ -1,4 +1,4 @@
-"""The shapes of JSON bodies, as they are checked where they come in and described for what goes out."""
+"""JSON bodies: request bodies are validated against these models, response bodies are described by them."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ Name = Annotated[str, Field(min_length=1, max_length=255)]
 Scope = Literal["read", "write", "admin"]
 
 
-class Given(BaseModel):
-    """A body that comes in: nothing is guessed, and nothing is passed over."""
+class RequestBody(BaseModel):
+    """A request body: no type coercion, no unknown fields."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Shown(BaseModel):
-    """A body that goes out."""
+class ResponseBody(BaseModel):
+    """A response body."""
 
 
-class Source(Given):
-    """An outside source of a stream."""
+class StreamSource(RequestBody):
+    """The external source of a stream."""
 
     format: Text
     options: dict[str, str | int | float | bool] = {}
 
 
-class NewStream(Given):
-    """A stream that is to be made."""
+class NewStream(RequestBody):
+    """A stream to create."""
 
     name: Name
     schema_: Annotated[Text, Field(alias="schema", examples=["sym STRING, price DOUBLE, ts TIMESTAMP"])]
     time: Name | None = None
     retain: Text | None = None
     clock: Literal["wall", "stream"] = "wall"
-    source: Source | None = None
+    source: StreamSource | None = None
     if_not_exists: bool = False
 
 
-class Stream(Shown):
-    """A stream as it was made."""
+class StreamInfo(ResponseBody):
+    """A stream."""
 
     name: str
     schema_: Annotated[str, Field(alias="schema")]
@@ -53,38 +53,38 @@ class Stream(Shown):
     error: str | None
 
 
-class Streams(Shown):
-    """Some streams."""
+class StreamList(ResponseBody):
+    """A page of streams."""
 
-    streams: list[Stream]
+    streams: list[StreamInfo]
     next: str | None
 
 
-class Pushed(Shown):
-    """Rows that are durable; `added` are those that this push added, none where it repeats one by its key."""
+class PushReceipt(ResponseBody):
+    """The receipt of a durable push; `added` is 0 if the push repeats an earlier one by its idempotency key."""
 
     position: str
     rows: int
     added: int
 
 
-class Rejected(Shown):
-    """A row that could not be taken."""
+class RejectedRow(ResponseBody):
+    """A row that was rejected after its push."""
 
     rejected_at: datetime
     reason: str
     row: Any
 
 
-class RejectedRows(Shown):
-    """Rows that could not be taken."""
+class RejectedRowList(ResponseBody):
+    """A page of rejected rows."""
 
-    rejected: list[Rejected]
+    rejected: list[RejectedRow]
     next: str | None
 
 
-class NewQuery(Given):
-    """A query that is to stand, or one for each row of parameters."""
+class NewQuery(RequestBody):
+    """A query to register, or one for each row of parameters."""
 
     sql: Text
     name: Name | None = None
@@ -92,13 +92,13 @@ class NewQuery(Given):
     params: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=10_000)] | None = None
 
 
-class Sharing(Given):
-    """Whether others may read a query."""
+class ShareRequest(RequestBody):
+    """Whether other principals may read a query or template."""
 
     shared: bool
 
 
-class Query(Shown):
+class QueryInfo(ResponseBody):
     """A standing query."""
 
     id: str
@@ -113,47 +113,47 @@ class Query(Shown):
     place: str
 
 
-class Queries(Shown):
-    """Some queries."""
+class QueryList(ResponseBody):
+    """A page of queries."""
 
-    queries: list[Query]
+    queries: list[QueryInfo]
     next: str | None
 
 
-class ResultColumn(Shown):
+class ResultColumn(ResponseBody):
     """A column of an answer."""
 
     name: str
     type: str
 
 
-class Window(Shown):
-    """The window that an answer covers."""
+class WindowBounds(ResponseBody):
+    """The bounds of an answer's window."""
 
     begin: str | None
     end: str | None
 
 
-class Result(Shown):
-    """What a query answers."""
+class QueryResult(ResponseBody):
+    """The answer of a query."""
 
     columns: list[ResultColumn]
     rows: list[dict[str, Any]]
-    window: Window
+    window: WindowBounds
     position: str
     complete: bool
     truncated: bool
 
 
-class TableRows(Shown):
+class TableRows(ResponseBody):
     """The rows of a table."""
 
     columns: list[ResultColumn]
     rows: list[dict[str, Any]]
 
 
-class NewTemplate(Given):
-    """A query for each row of parameters."""
+class NewTemplate(RequestBody):
+    """A template to register: a query for each row of parameters."""
 
     sql: Text
     params: Annotated[list[dict[str, Any]], Field(min_length=1)]
@@ -161,28 +161,28 @@ class NewTemplate(Given):
     label: Name | None = None
 
 
-class AddedRows(Shown):
-    """The numbers that rows of parameters took."""
+class AddedRows(ResponseBody):
+    """The number of the first row that was added to a template, and the count of added rows."""
 
     first: int
     rows: int
 
 
-class RemovedRows(Given):
-    """The rows of parameters that are to go: by their numbers, or by their values."""
+class RowsToRemove(RequestBody):
+    """The rows to remove from a template, by number or by value."""
 
     numbers: list[Annotated[int, Field(ge=0, lt=1 << 63)]] | None = None
     where: dict[str, Any] | None = None
 
 
-class Removed(Shown):
-    """How many queries stand no longer."""
+class RemovedCount(ResponseBody):
+    """The number of rows that were removed from a template."""
 
     removed: int
 
 
-class Template(Shown):
-    """Many queries of one shape."""
+class TemplateInfo(ResponseBody):
+    """A template."""
 
     id: str
     name: str | None
@@ -194,15 +194,15 @@ class Template(Shown):
     shared: bool
 
 
-class Templates(Shown):
-    """Some templates."""
+class TemplateList(ResponseBody):
+    """A page of templates."""
 
-    templates: list[Template]
+    templates: list[TemplateInfo]
     next: str | None
 
 
-class NewTable(Given):
-    """A table that is to be made."""
+class NewTable(RequestBody):
+    """A table to create."""
 
     name: Name
     schema_: Annotated[Text, Field(alias="schema", examples=["sym STRING, sector STRING"])]
@@ -210,7 +210,7 @@ class NewTable(Given):
     if_not_exists: bool = False
 
 
-class Table(Shown):
+class TableInfo(ResponseBody):
     """A table."""
 
     name: str
@@ -220,42 +220,42 @@ class Table(Shown):
     changed_at: datetime
 
 
-class Tables(Shown):
-    """Some tables."""
+class TableList(ResponseBody):
+    """A page of tables."""
 
-    tables: list[Table]
+    tables: list[TableInfo]
     next: str | None
 
 
-class Statement(Given):
-    """One statement."""
+class StatementRequest(RequestBody):
+    """A statement to run."""
 
     sql: Text
 
 
-class Outcome(Shown):
-    """What came out of a statement."""
+class StatementResult(ResponseBody):
+    """The result of a statement."""
 
     kind: Literal["none", "query", "answer", "rows", "object"]
-    query: Query | None = None
+    query: QueryInfo | None = None
     rows: list[dict[str, Any]] | None = None
     object: dict[str, Any] | None = None
 
 
-class Waited(Shown):
-    """What has come."""
+class ReachedPosition(ResponseBody):
+    """The position that was waited for."""
 
     position: str
 
 
-class Health(Shown):
-    """How the server is."""
+class HealthStatus(ResponseBody):
+    """The state of the server."""
 
     status: Literal["ok"]
 
 
-class NewToken(Given):
-    """A token that is to be made."""
+class NewToken(RequestBody):
+    """A token to create."""
 
     principal: Name
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=3)] = ["read"]
@@ -263,7 +263,7 @@ class NewToken(Given):
     note: Annotated[str, Field(max_length=1_000)] | None = None
 
 
-class Token(Shown):
+class TokenInfo(ResponseBody):
     """A token, without its secret."""
 
     id: str
@@ -275,38 +275,38 @@ class Token(Shown):
     last_used_at: datetime | None
 
 
-class CreatedToken(Token):
-    """A token that was made now, with the text to send."""
+class CreatedToken(TokenInfo):
+    """A new token, with its secret text."""
 
     token: str
 
 
-class Tokens(Shown):
-    """Some tokens."""
+class TokenList(ResponseBody):
+    """A page of tokens."""
 
-    tokens: list[Token]
+    tokens: list[TokenInfo]
     next: str | None
 
 
-class Place(Shown):
-    """A place in a SQL text."""
+class TextPosition(ResponseBody):
+    """A position in a SQL text."""
 
     line: int
     column: int
 
 
-class Error(Shown):
-    """What went wrong."""
+class ErrorInfo(ResponseBody):
+    """An error."""
 
     code: str
     message: str
     detail: str | None = None
     hint: str | None = None
-    position: Place | None = None
+    position: TextPosition | None = None
     request: str
 
 
-class Problem(Shown):
-    """The body of every answer that is not a success."""
+class ErrorBody(ResponseBody):
+    """The body of every response that is not a success."""
 
-    error: Error
+    error: ErrorInfo

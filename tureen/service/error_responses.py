@@ -1,4 +1,4 @@
-"""What went wrong, as HTTP says it: one shape of body, and a status for every kind of error."""
+"""Errors as HTTP responses: one JSON body for all of them, and a status for every class of error."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STATUSES: dict[type[TureenError], int] = {
     errors.EngineFailed: 503,
     errors.TureenError: 400,
 }
-"""The status of each class of errors and of those below it."""
+"""The status of each class of errors and of its subclasses."""
 
 _CODES = {
     400: "bad_request",
@@ -48,12 +48,19 @@ _CODES = {
     503: "not_ready",
 }
 
+_MESSAGES = {
+    400: "the request cannot be parsed",
+    404: "no such path",
+    405: "method not allowed for this path",
+}
+"""Replacements for the messages of the framework's own errors."""
+
 RETRY_AFTER = "1"
-"""After how many seconds to try again what may be better then."""
+"""The Retry-After header of errors that may be temporary, in seconds."""
 
 
-class Refusal(HTTPException):
-    """A request that is refused before it means anything: its type, its size, its shape."""
+class HttpError(HTTPException):
+    """An error of the HTTP request itself, such as its media type, size or syntax."""
 
     def __init__(
         self,
@@ -64,92 +71,78 @@ class Refusal(HTTPException):
         detail: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        """Refuse with that status."""
+        """Respond with a status, a message, and optionally a hint, a detail and headers."""
         super().__init__(status, message, headers)
-        self.hint, self.more = hint, detail
+        # The framework's `detail` is the message.
+        self.hint, self.message_detail = hint, detail
 
 
 def status_of(error: TureenError) -> int:
-    """The status that fits an error.
+    """The status of an error.
 
     >>> status_of(errors.UnknownColumn("no such column")), status_of(errors.StorageFailed("disk full"))
     (400, 503)
     """
-    return next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
+    return next(STATUSES[error_class] for error_class in type(error).__mro__ if error_class in STATUSES)
 
 
-def body_of(error: TureenError, request_id: str) -> dict[str, Any]:
-    """The body of an error; what is not known is left out."""
-    place = None if error.location is None else {"line": error.location.line, "column": error.location.column}
-    return _body(error.code, error.message, request_id, detail=error.detail, hint=error.hint, position=place)
+def error_body(error: TureenError, request_id: str) -> dict[str, Any]:
+    """The JSON body of an error, without the fields that are unknown."""
+    position = None if error.place is None else {"line": error.place.line, "column": error.place.column}
+    return _body(error.code, error.message, request_id, detail=error.detail, hint=error.hint, position=position)
 
 
-def problem(error: Exception, request_id: str) -> Response:
-    """The answer to a request that came to nothing; what nobody expected says nothing of itself."""
+def error_response(error: Exception, request_id: str) -> Response:
+    """The response to a request that failed; an unexpected error does not reveal its text."""
     headers: dict[str, str] = {}
     if isinstance(error, TureenError):
-        status, body = status_of(error), body_of(error, request_id)
+        status, body = status_of(error), error_body(error, request_id)
     elif isinstance(error, RequestValidationError):
         status = 422
-        body = _body("invalid_request", "the request does not have the right shape", request_id, detail=_wrong(error))
+        body = _body("invalid_request", "the request is not valid", request_id, detail=_validation_detail(error))
     elif isinstance(error, HTTPException):
         status = error.status_code
         headers = dict(error.headers or {})
-        more = error if isinstance(error, Refusal) else None
-        body = _body(
-            _CODES.get(status, "bad_request"),
-            _SAID.get(status, str(error.detail)) if more is None else str(error.detail),
-            request_id,
-            detail=more and more.more,
-            hint=more and more.hint,
-        )
+        code = _CODES.get(status, "bad_request")
+        if isinstance(error, HttpError):
+            body = _body(code, str(error.detail), request_id, detail=error.message_detail, hint=error.hint)
+        else:
+            body = _body(code, _MESSAGES.get(status, str(error.detail)), request_id)
     else:
-        status, body = 500, _body("internal", "something went wrong in the server", request_id)
-    return said(status, body, headers)
-
-
-def said(status: int, body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Response:
-    """An error's body as an answer, with the headers that go with its status."""
-    more = dict(headers or {})
+        status, body = 500, _body("internal", "internal server error", request_id)
     if status == 401:
-        more["WWW-Authenticate"] = 'Bearer realm="tureen"'
+        headers["WWW-Authenticate"] = 'Bearer realm="tureen"'
     if status in (429, 503):
-        more["Retry-After"] = RETRY_AFTER
-    return Response(encode(body), status, more, "application/json")
+        headers["Retry-After"] = RETRY_AFTER
+    return Response(encode_json(body), status, headers, "application/json")
 
 
-def encode(value: object) -> bytes:
-    """JSON, whatever odd text a client sent: what is no Unicode is shown as a question mark."""
+def encode_json(value: object) -> bytes:
+    """Encode as JSON, with question marks for text that is not valid Unicode."""
     try:
         return orjson.dumps(value, default=str)
     except TypeError:
-        return orjson.dumps(_cleaned(value), default=str)
+        return orjson.dumps(_encodable(value), default=str)
 
 
-def _cleaned(value: object) -> object:
+def _encodable(value: object) -> object:
     if isinstance(value, str):
         return value.encode(errors="replace").decode()
     if isinstance(value, Mapping):
-        return {_cleaned(key): _cleaned(one) for key, one in value.items()}
+        return {_encodable(key): _encodable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_cleaned(one) for one in value]
+        return [_encodable(item) for item in value]
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
         return str(value)
     return value
 
 
-_SAID = {
-    404: "there is nothing at this address",
-    405: "this address does not take that method",
-    400: "the request cannot be read",
-}
-
-
-def _body(code: str, message: str, request_id: str, **more: Any) -> dict[str, Any]:
-    known = {key: value for key, value in more.items() if value is not None}
+def _body(code: str, message: str, request_id: str, **optional: Any) -> dict[str, Any]:
+    known = {key: value for key, value in optional.items() if value is not None}
     return {"error": {"code": code, "message": message, **known, "request": request_id}}
 
 
-def _wrong(error: RequestValidationError) -> str:
-    """What does not fit, without repeating what was sent."""
-    return "; ".join(f"{'.'.join(str(part) for part in one['loc'])}: {one['msg']}" for one in error.errors()[:5])
+def _validation_detail(error: RequestValidationError) -> str:
+    """The first validation failures, without the values that were sent."""
+    failures = error.errors()[:5]
+    return "; ".join(f"{'.'.join(str(part) for part in failure['loc'])}: {failure['msg']}" for failure in failures)

@@ -1,4 +1,4 @@
-"""Log lines: one for each thing, as text or as JSON; never a token, and never what is in a row."""
+"""Log formats of the server, text and JSON; neither shows tokens or the content of rows."""
 
 from __future__ import annotations
 
@@ -12,45 +12,45 @@ import orjson
 REQUESTS = logging.getLogger("tureen.request")
 
 
-class _Text(logging.Formatter):
+class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """A line for people."""
-        facts = "".join(f" {key}={value}" for key, value in _facts(record).items())
-        lines = f"{_moment(record)} {record.levelname.lower()} {record.getMessage()}{facts}"
-        return lines if record.exc_info is None else f"{lines}\n{self.formatException(record.exc_info)}"
+        fields = "".join(f" {key}={value}" for key, value in _fields(record).items())
+        line = f"{_timestamp(record)} {record.levelname.lower()} {record.getMessage()}{fields}"
+        return line if record.exc_info is None else f"{line}\n{self.formatException(record.exc_info)}"
 
 
-class _Json(logging.Formatter):
+class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """A line for programs."""
         line = {
-            "time": _moment(record),
+            "time": _timestamp(record),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
-            **_facts(record),
+            **_fields(record),
         }
         if record.exc_info is not None:
             line["trace"] = self.formatException(record.exc_info)
         return orjson.dumps(line, default=str).decode()
 
 
-def _moment(record: logging.LogRecord) -> str:
+def _timestamp(record: logging.LogRecord) -> str:
     return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
 
 
-def _facts(record: logging.LogRecord) -> dict[str, Any]:
-    found: dict[str, Any] = getattr(record, "facts", {})
-    return found
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    fields: dict[str, Any] = getattr(record, "fields", {})
+    return fields
 
 
-def set_up(form: str, level: str) -> None:
-    """Log to the standard error in that form, from that level on."""
+def set_up_logging(log_format: str, level: str) -> None:
+    """Log to the standard error in a format (`text` or `json`), from a level on."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Json() if form == "json" else _Text())
+    handler.setFormatter(_JsonFormatter() if log_format == "json" else _TextFormatter())
     for name in ("tureen", "uvicorn"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level.upper())
-    # Its lines about starting and stopping are said better by this server itself.
+    # This server logs its own start and stop.
     logging.getLogger("uvicorn.error").setLevel(max(logging.WARNING, logging.getLogger("uvicorn").level))

@@ -1,4 +1,4 @@
-"""Answers as bytes: JSON, CSV or Arrow, whole where they are small and in pieces where they are large."""
+"""Answers as JSON, CSV or Arrow: small ones as one body, large ones in chunks."""
 
 from __future__ import annotations
 
@@ -20,59 +20,59 @@ from tureen.errors import TooLarge
 from tureen.results.answer import Answer
 from tureen.schema import type_of_arrow
 from tureen.service.bodies import ARROW, CSV, JSON
-from tureen.service.error_responses import Refusal
+from tureen.service.error_responses import HttpError
 
-PIECE_ROWS = 8_192
-"""How many rows are written at a time; an answer of no more is written whole."""
+CHUNK_ROWS = 8_192
+"""The rows of a chunk; an answer of at most this many rows is sent as one body."""
 
-PIECE_BYTES = 4 << 20
-"""An answer of more bytes is sent in pieces, however few its rows are."""
+MAX_WHOLE_BYTES = 4 << 20
+"""An answer of more bytes is sent in chunks, whatever its number of rows."""
 
-WORTH_PACKING = 1_024
-"""A body of fewer bytes is not packed."""
+MIN_GZIP_BYTES = 1_024
+"""A smaller body is not compressed."""
 
 _ALIASES = {"*/*": JSON, "application/*": JSON, "text/*": CSV}
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """The form that a client wants an answer in."""
+class ResponseFormat:
+    """How a client asks for an answer: media type, compression, cached tag and row limit."""
 
-    kind: str
-    packed: bool
-    etag: str | None = None
+    media_type: str
+    gzip: bool
+    if_none_match: str | None = None
     limit: int | None = None
-    most: int = 1 << 62
-    at: str = ""
-    """What the request says about NOW, which belongs to what its ETag is about."""
+    max_rows: int = 1 << 62
+    now: str = ""
+    """The request's `now` parameter, which its ETag covers."""
 
 
 @dataclass(frozen=True)
 class Rendered:
-    """An answer that is ready to be sent; `body` is None where the client has it already."""
+    """The headers and body of a response; `body` is None if the client's cached answer is current."""
 
     headers: dict[str, str]
     body: bytes | Iterator[bytes] | None
 
 
-def wanted_kind(accept: str | None) -> str:
-    """The media type to answer in, by an Accept header.
+def negotiate_media_type(accept: str | None) -> str:
+    """The media type of the response to an Accept header.
 
-    >>> wanted_kind("text/csv;q=0.5, application/vnd.apache.arrow.stream"), wanted_kind("*/*")
+    >>> negotiate_media_type("text/csv;q=0.5, application/vnd.apache.arrow.stream"), negotiate_media_type("*/*")
     ('application/vnd.apache.arrow.stream', 'application/json')
     """
     if not accept or accept == "*/*":
         return JSON
-    best, found = 0.0, ""
+    best_weight, best_type = 0.0, ""
     for part in accept.split(","):
-        name, *parameters = (piece.strip().lower() for piece in part.split(";"))
-        weight = next((_weight(one[2:]) for one in parameters if one.startswith("q=")), 1.0)
-        kind = _ALIASES.get(name, name)
-        if kind in (JSON, CSV, ARROW) and weight > best:
-            best, found = weight, kind
-    if not found:
-        raise Refusal(406, "the answer cannot be had in that form", hint=f"accept {JSON}, {CSV} or {ARROW}")
-    return found
+        name, *parameters = (field.strip().lower() for field in part.split(";"))
+        weight = next((_weight(parameter[2:]) for parameter in parameters if parameter.startswith("q=")), 1.0)
+        media_type = _ALIASES.get(name, name)
+        if media_type in (JSON, CSV, ARROW) and weight > best_weight:
+            best_weight, best_type = weight, media_type
+    if not best_type:
+        raise HttpError(406, f"no supported media type in '{accept[:80]}'", hint=f"accept {JSON}, {CSV} or {ARROW}")
+    return best_type
 
 
 def _weight(text: str) -> float:
@@ -82,10 +82,10 @@ def _weight(text: str) -> float:
         return 0.0
 
 
-def takes_gzip(accept_encoding: str | None) -> bool:
-    """Whether a client takes gzip.
+def accepts_gzip(accept_encoding: str | None) -> bool:
+    """Whether an Accept-Encoding header allows gzip.
 
-    >>> takes_gzip("gzip, br"), takes_gzip("gzip;q=0"), takes_gzip(None)
+    >>> accepts_gzip("gzip, br"), accepts_gzip("gzip;q=0"), accepts_gzip(None)
     (True, False, False)
     """
     for part in (accept_encoding or "").lower().split(","):
@@ -95,53 +95,57 @@ def takes_gzip(accept_encoding: str | None) -> bool:
     return False
 
 
-def render(answer: Answer, wanted: Wanted, lead: Mapping[str, Any] | None = None) -> Rendered:
-    """An answer in the form that is wanted; `lead` goes before the rest of a JSON body."""
+def render(answer: Answer, response_format: ResponseFormat, lead: Mapping[str, Any] | None = None) -> Rendered:
+    """Render an answer; the fields of `lead` come first in a JSON body."""
     table, truncated = answer.table, False
-    if wanted.limit is not None and table.num_rows > wanted.limit:
-        table, truncated = table.slice(0, wanted.limit), True
-    if table.num_rows > wanted.most:
+    limit, max_rows = response_format.limit, response_format.max_rows
+    if limit is not None and table.num_rows > limit:
+        table, truncated = table.slice(0, limit), True
+    if table.num_rows > max_rows:
         raise TooLarge(
-            f"the answer has {table.num_rows:,} rows", hint=f"ask for ?limit= of at most {wanted.most:,}, or for less"
+            f"an answer may have at most {max_rows:,} rows, this one has {table.num_rows:,}", hint="add ?limit="
         )
     headers = _headers(answer, truncated)
     head = {**(lead or {}), "columns": columns_of(table.schema)}
     tail = {
-        "window": {"begin": _moment(answer.window.begin), "end": _moment(answer.window.end)},
+        "window": {"begin": _iso(answer.window.begin), "end": _iso(answer.window.end)},
         "position": answer.position,
         "complete": answer.complete,
         "truncated": truncated,
     }
-    small = table.num_rows <= PIECE_ROWS and table.nbytes <= PIECE_BYTES
-    told = [wanted.kind, headers["Tureen-Complete"], headers["Tureen-Truncated"], str(head["columns"])]
-    if wanted.at:
-        told += [wanted.at, str(answer.window)]
-    if not small:
-        return _send(wanted, headers, _etag(told, _digested(table)), _pieces(wanted.kind, table, head, tail))
-    if wanted.kind == JSON:
+    media_type = response_format.media_type
+    tagged = [media_type, headers["Tureen-Complete"], headers["Tureen-Truncated"], str(head["columns"])]
+    if response_format.now:
+        tagged += [response_format.now, str(answer.window)]
+    if table.num_rows > CHUNK_ROWS or table.nbytes > MAX_WHOLE_BYTES:
+        etag = _etag(tagged, _canonical_chunks(table))
+        return _respond(response_format, headers, etag, _chunks(media_type, table, head, tail))
+    if media_type == JSON:
+        # The tag covers the rows alone: the window and the position differ each time.
         rows = _json_rows(table)
-        whole = [_opened(head), rows, _closed(tail)]
-        return _send(wanted, headers, _etag(told, [rows]), [b"".join(whole)])
-    body = b"".join(_pieces(wanted.kind, table, head, tail))
-    return _send(wanted, headers, _etag(told, [body]), [body])
+        body = b"".join([_json_start(head), rows, _json_end(tail)])
+        return _respond(response_format, headers, _etag(tagged, [rows]), [body])
+    body = b"".join(_chunks(media_type, table, head, tail))
+    return _respond(response_format, headers, _etag(tagged, [body]), [body])
 
 
-def render_table(table: pa.Table, wanted: Wanted) -> Rendered:
-    """The rows of a table in the form that is wanted."""
-    return _send(wanted, {}, None, _pieces(wanted.kind, table, {"columns": columns_of(table.schema)}, {}))
+def render_table(table: pa.Table, response_format: ResponseFormat) -> Rendered:
+    """Render the rows of a table."""
+    head = {"columns": columns_of(table.schema)}
+    return _respond(response_format, {}, None, _chunks(response_format.media_type, table, head, {}))
 
 
 def columns_of(schema: pa.Schema) -> list[dict[str, str]]:
-    """The names and types of the columns, as SQL writes them."""
+    """The names and SQL types of the columns."""
     return [{"name": field.name, "type": _sql_type(field.type)} for field in schema]
 
 
-def _sql_type(found: pa.DataType) -> str:
-    known = type_of_arrow(found)
-    return str(found).upper() if known is None else known.sql
+def _sql_type(arrow_type: pa.DataType) -> str:
+    known = type_of_arrow(arrow_type)
+    return str(arrow_type).upper() if known is None else known.sql
 
 
-def _moment(value: datetime | None) -> str | None:
+def _iso(value: datetime | None) -> str | None:
     return None if value is None else value.isoformat()
 
 
@@ -159,69 +163,73 @@ def _headers(answer: Answer, truncated: bool) -> dict[str, str]:
     return headers
 
 
-def _etag(told: Iterable[str], content: Iterable[bytes]) -> str:
-    """A weak tag: what it stands for is the same, though the window may have moved and been told in other headers."""
-    digest = hashlib.blake2b("\n".join(told).encode(), digest_size=16)
+def _etag(tagged: Iterable[str], content: Iterable[bytes]) -> str:
+    """A weak tag: equal answers have equal tags, though the window in their headers may have moved."""
+    digest = hashlib.blake2b("\n".join(tagged).encode(), digest_size=16)
     for part in content:
         digest.update(part)
     return f'W/"{digest.hexdigest()}"'
 
 
-def _digested(table: pa.Table) -> Iterator[bytes]:
-    # In one chunk, as the same rows may come from other runs the next time.
-    return _arrow_pieces(table.combine_chunks())
+def _canonical_chunks(table: pa.Table) -> Iterator[bytes]:
+    # As one Arrow chunk: the same rows may come from other runs the next time.
+    return _arrow_chunks(table.combine_chunks())
 
 
-def _send(wanted: Wanted, headers: dict[str, str], etag: str | None, pieces: Iterable[bytes]) -> Rendered:
+def _respond(
+    response_format: ResponseFormat, headers: dict[str, str], etag: str | None, chunks: Iterable[bytes]
+) -> Rendered:
+    """Finish a response; a list of one chunk is sent as a whole."""
     if etag is not None:
         headers["ETag"] = etag
-        if wanted.etag is not None and _seen(wanted.etag, etag):
+        if response_format.if_none_match is not None and _matches(response_format.if_none_match, etag):
             return Rendered(headers, None)
-    headers["Content-Type"] = f"{wanted.kind}; charset=utf-8" if wanted.kind == CSV else wanted.kind
-    whole = pieces[0] if isinstance(pieces, list) else None
-    if wanted.packed and (whole is None or len(whole) >= WORTH_PACKING):
+    media_type = response_format.media_type
+    headers["Content-Type"] = f"{media_type}; charset=utf-8" if media_type == CSV else media_type
+    whole = chunks[0] if isinstance(chunks, list) else None
+    if response_format.gzip and (whole is None or len(whole) >= MIN_GZIP_BYTES):
         headers["Content-Encoding"] = "gzip"
-        packed = _packed(pieces)
-        return Rendered(headers, packed if whole is None else b"".join(packed))
-    return Rendered(headers, iter(pieces) if whole is None else whole)
+        compressed = _compressed(chunks)
+        return Rendered(headers, compressed if whole is None else b"".join(compressed))
+    return Rendered(headers, iter(chunks) if whole is None else whole)
 
 
-def _seen(known: str, etag: str) -> bool:
-    """Whether an If-None-Match header names that tag."""
-    tags = [one.strip().removeprefix("W/") for one in known.split(",")]
+def _matches(if_none_match: str, etag: str) -> bool:
+    """Whether an If-None-Match header contains a tag."""
+    tags = [tag.strip().removeprefix("W/") for tag in if_none_match.split(",")]
     return "*" in tags or etag.removeprefix("W/") in tags
 
 
-def _packed(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    packer = zlib.compressobj(1, zlib.DEFLATED, zlib.MAX_WBITS | 16)
-    for piece in pieces:
-        yield packer.compress(piece) + packer.flush(zlib.Z_SYNC_FLUSH)
-    yield packer.flush()
+def _compressed(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    compressor = zlib.compressobj(1, zlib.DEFLATED, zlib.MAX_WBITS | 16)
+    for chunk in chunks:
+        yield compressor.compress(chunk) + compressor.flush(zlib.Z_SYNC_FLUSH)
+    yield compressor.flush()
 
 
-def _pieces(kind: str, table: pa.Table, head: Mapping[str, Any], tail: Mapping[str, Any]) -> Iterator[bytes]:
-    if kind == ARROW:
-        return _arrow_pieces(table)
-    return _csv_pieces(table) if kind == CSV else _json_pieces(table, head, tail)
+def _chunks(media_type: str, table: pa.Table, head: Mapping[str, Any], tail: Mapping[str, Any]) -> Iterator[bytes]:
+    if media_type == ARROW:
+        return _arrow_chunks(table)
+    return _csv_chunks(table) if media_type == CSV else _json_chunks(table, head, tail)
 
 
-def _json_pieces(table: pa.Table, head: Mapping[str, Any], tail: Mapping[str, Any]) -> Iterator[bytes]:
-    yield _opened(head)
-    for start in range(0, table.num_rows, PIECE_ROWS):
-        yield (b"," if start else b"") + _json_rows(table.slice(start, PIECE_ROWS))
-    yield _closed(tail)
+def _json_chunks(table: pa.Table, head: Mapping[str, Any], tail: Mapping[str, Any]) -> Iterator[bytes]:
+    yield _json_start(head)
+    for start in range(0, table.num_rows, CHUNK_ROWS):
+        yield (b"," if start else b"") + _json_rows(table.slice(start, CHUNK_ROWS))
+    yield _json_end(tail)
 
 
-def _opened(head: Mapping[str, Any]) -> bytes:
+def _json_start(head: Mapping[str, Any]) -> bytes:
     return orjson.dumps(head)[:-1] + b',"rows":['
 
 
-def _closed(tail: Mapping[str, Any]) -> bytes:
+def _json_end(tail: Mapping[str, Any]) -> bytes:
     return b"]," + orjson.dumps(tail)[1:] if tail else b"]}"
 
 
 def _json_rows(table: pa.Table) -> bytes:
-    """The rows as JSON objects with commas between them."""
+    """The rows as JSON objects, separated by commas."""
     names, columns = table.column_names, [_values(column) for column in table.columns]
     rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
     return _json(rows)[1:-1]
@@ -232,78 +240,78 @@ def _json(value: Any) -> bytes:
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
-    """A column as values that JSON has: what it lacks is text, and instants are without their UTC.
+    """A column as JSON values: values that JSON lacks become text, and timestamps lose their zone, which is UTC.
 
-    By way of numpy where that gives the same: Arrow's own list of 25 rows takes longer than computing the answer.
+    Uses numpy where that gives the same values: Arrow's `to_pylist` of 25 rows takes longer than computing the answer.
     """
     if pa.types.is_timestamp(column.type):
-        instants = column.to_numpy()
-        if _beyond_calendar(instants.view(np.int64), column.null_count):
-            return list(_time_texts(column).to_pylist())
-        return list(instants.tolist())
+        timestamps = column.to_numpy()
+        if _outside_calendar(timestamps.view(np.int64), column.null_count):
+            return list(_timestamp_texts(column).to_pylist())
+        return list(timestamps.tolist())
     if pa.types.is_list(column.type):
-        # An ARRAY of an answer is never NULL, nor is a value in it.
+        # An ARRAY of an answer is never NULL, nor are its elements.
         elements = _values(pa.chunked_array([chunk.flatten() for chunk in column.chunks], column.type.value_type))
         ends = np.cumsum(pc.list_value_length(column).to_numpy()).tolist()
         return [elements[start:end] for start, end in zip([0, *ends], ends, strict=False)]
     plain = pa.types.is_primitive(column.type) and not pa.types.is_date(column.type) and not column.null_count
     values: list[Any] = column.to_numpy().tolist() if plain else column.to_pylist()
     if pa.types.is_floating(column.type) and not (plain and np.isfinite(values).all()):
-        return [_NAMES.get(str(value), value) for value in values]
+        return [_NON_FINITE.get(str(value), value) for value in values]
     return values
 
 
 _FIRST, _LAST = np.array(["0001-01-01", "9999-12-31T23:59:59.999999"], "datetime64[us]").view(np.int64)
 
 
-def _beyond_calendar(micros: npt.NDArray[np.int64], nulls: int) -> bool:
-    """Whether there are instants that Python's calendar does not reach; those that are NULL are the least number."""
+def _outside_calendar(micros: npt.NDArray[np.int64], nulls: int) -> bool:
+    """Whether any timestamp is outside of Python's calendar; NULL is the least integer."""
     return bool(np.any(micros > _LAST) or np.count_nonzero(micros < _FIRST) > nulls)
 
 
 def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """One row as values that JSON has."""
+    """A row as JSON values."""
     return {
-        key: _NAMES[str(value)] if isinstance(value, float) and value - value != 0 else value
+        key: _NON_FINITE[str(value)] if isinstance(value, float) and value - value != 0 else value
         for key, value in row.items()
     }
 
 
-_NAMES = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+_NON_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 def _with_texts(table: pa.Table) -> pa.Table:
-    """The table with texts for what Arrow's CSV has no form or another one for: instants, and lists, as JSON."""
-    for place, column in enumerate(table.columns):
+    """Convert columns that Arrow's CSV writer cannot write as documented: timestamps to ISO text, lists to JSON."""
+    for column_index, column in enumerate(table.columns):
         texts = None
         if pa.types.is_timestamp(column.type):
-            texts = _time_texts(column)
+            texts = _timestamp_texts(column)
         elif pa.types.is_list(column.type):
             texts = pa.array([_json(value).decode() for value in _values(column)], pa.string())
         if texts is not None:
-            table = table.set_column(place, table.schema.field(place).name, texts)
+            table = table.set_column(column_index, table.schema.field(column_index).name, texts)
     return table
 
 
-def _time_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _timestamp_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.strftime(column, format="%Y-%m-%dT%H:%M:%S+00:00")
 
 
-def _csv_pieces(table: pa.Table) -> Iterator[bytes]:
-    yield _csv_bytes(table.slice(0, PIECE_ROWS), header=True)
-    for start in range(PIECE_ROWS, table.num_rows, PIECE_ROWS):
-        yield _csv_bytes(table.slice(start, PIECE_ROWS), header=False)
+def _csv_chunks(table: pa.Table) -> Iterator[bytes]:
+    yield _csv_bytes(table.slice(0, CHUNK_ROWS), header=True)
+    for start in range(CHUNK_ROWS, table.num_rows, CHUNK_ROWS):
+        yield _csv_bytes(table.slice(start, CHUNK_ROWS), header=False)
 
 
 def _csv_bytes(table: pa.Table, *, header: bool) -> bytes:
     sink = pa.BufferOutputStream()
     arrow_csv.write_csv(_with_texts(table), sink, arrow_csv.WriteOptions(include_header=header))
-    found: bytes = sink.getvalue().to_pybytes()
-    return found
+    text: bytes = sink.getvalue().to_pybytes()
+    return text
 
 
-class _Sink:
-    """What Arrow writes into; what was written is taken out piece by piece."""
+class _ChunkSink:
+    """A file object that Arrow writes to, drained chunk by chunk."""
 
     closed = False
 
@@ -320,15 +328,15 @@ class _Sink:
     def close(self) -> None:
         pass
 
-    def taken(self) -> bytes:
+    def drain(self) -> bytes:
         parts, self._parts = self._parts, []
         return b"".join(parts)
 
 
-def _arrow_pieces(table: pa.Table) -> Iterator[bytes]:
-    sink = _Sink()
+def _arrow_chunks(table: pa.Table) -> Iterator[bytes]:
+    sink = _ChunkSink()
     with pa.ipc.new_stream(pa.PythonFile(sink, mode="w"), table.schema) as writer:
-        for batch in table.to_batches(max_chunksize=8 * PIECE_ROWS):
+        for batch in table.to_batches(max_chunksize=8 * CHUNK_ROWS):
             writer.write_batch(batch)
-            yield sink.taken()
-    yield sink.taken()
+            yield sink.drain()
+    yield sink.drain()

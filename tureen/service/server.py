@@ -1,4 +1,4 @@
-"""A server from its settings to its end: address, pot, first token, requests, and an orderly stop."""
+"""The server process: binds the address, opens the pot, creates the first token, serves requests, and shuts down."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tureen.pot.queries import LOCAL
 from tureen.pot.tokens import count_tokens, create_token
 from tureen.service.app import make_app
 from tureen.service.connections import Connection
-from tureen.service.logs import set_up
+from tureen.service.logs import set_up_logging
 from tureen.service.settings import Settings
 from tureen.service.state import Service
 from tureen.soup.embedded import Soup
@@ -35,53 +35,52 @@ log = logging.getLogger("tureen")
 
 BACKLOG = 2048
 
-LOOK_AGAIN = 0.1
-"""How often it is looked whether the server is ready, in seconds, until it is."""
+READY_POLL_SECONDS = 0.1
+"""The seconds between two checks of whether the server is ready."""
 
-SWITCH_AFTER = 0.0005
-"""For how many seconds a thread may keep the interpreter while another waits for it; Python's own is ten times that."""
+SWITCH_INTERVAL = 0.0005
+"""Python's thread switch interval in seconds, a tenth of its default."""
 
-
-CHECK_EVERY = 5
-"""Connections are checked for clients that are too slow at every fifth of uvicorn's ticks, which is half a second."""
+TICKS_PER_CHECK = 5
+"""Connections are checked for timeouts at every fifth of uvicorn's ticks, which is every half second."""
 
 OTHER_FILES = 2_000
-"""How many files a server has open besides its connections, at most."""
+"""The most files that a server has open besides its connections."""
 
 
 class Server(uvicorn.Server):
-    """Uvicorn's server, which ends slow connections, and lets followers go when it is asked to stop."""
+    """Uvicorn's server, with timeouts of connections and a shutdown that ends followers."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
-        """Serve that service."""
+        """Serve a service."""
         super().__init__(config)
         self._service = service
 
     async def on_tick(self, counter: int) -> bool:
-        """Look after the connections."""
-        if counter % CHECK_EVERY == 0:
+        """Check the connections for timeouts."""
+        if counter % TICKS_PER_CHECK == 0:
             now = asyncio.get_running_loop().time()
             for connection in list(self.server_state.connections):
                 assert isinstance(connection, Connection)
-                connection.check(now)
+                connection.check_timeouts(now)
         return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - as uvicorn calls it
-        """Stop taking requests, and let those that wait go."""
-        # Uvicorn's own would raise the signal again at the end, and the process would not end well.
+        """Stop accepting requests, and end followers and waiting requests."""
+        # Uvicorn's own handler raises the signal again at the end, so that the exit code would not be 0.
         self._service.stop_following()
         self.force_exit = self.should_exit and sig == signal.SIGINT
         self.should_exit = True
 
 
 def serve(settings: Settings) -> int:
-    """Serve a pot until the process is told to stop; the exit code is 0, or 1 where it could not start."""
-    set_up(settings.log, settings.log_level)
-    # Also for what Spark and its workers write.
+    """Serve a pot until the process is told to stop; return the exit code, 0, or 1 if it could not start."""
+    set_up_logging(settings.log, settings.log_level)
+    # Inherited by Spark and its workers.
     os.umask(0o077)
-    # Every look at the catalog lets go of the interpreter, and gets it back when whoever took it is asked to stop.
-    sys.setswitchinterval(SWITCH_AFTER)
-    allow_files(settings.max_connections + OTHER_FILES)
+    # Every read of the catalog releases the GIL and must wait for a switch to get it back.
+    sys.setswitchinterval(SWITCH_INTERVAL)
+    raise_file_limit(settings.max_connections + OTHER_FILES)
     try:
         address = bind(settings)
     except TureenError as error:
@@ -95,8 +94,8 @@ def serve(settings: Settings) -> int:
         print(f"tureen: {error}", file=sys.stderr)
         return 1
     try:
-        greet(soup, settings, address)
-        with telling_when_ready(soup):
+        print_startup(soup, settings, address)
+        with announce_when_ready(soup):
             run(soup, settings, address)
     finally:
         soup.close()
@@ -106,54 +105,54 @@ def serve(settings: Settings) -> int:
 
 
 def bind(settings: Settings) -> socket.socket:
-    """The socket to listen on, taken before anything else is begun."""
+    """Bind the socket to listen on, before anything else starts."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    found = socket.socket(family)
+    listener = socket.socket(family)
     try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((settings.host.strip("[]"), settings.port))
-        found.listen(BACKLOG)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((settings.host.strip("[]"), settings.port))
+        listener.listen(BACKLOG)
     except OSError as error:
-        found.close()
+        listener.close()
         raise TureenError(
-            f"cannot listen on {settings.host}:{settings.port}", detail=str(error), hint="take another --port"
+            f"cannot listen on {settings.host}:{settings.port}", detail=str(error), hint="choose another --port"
         ) from None
-    found.set_inheritable(False)
-    return found
+    listener.set_inheritable(False)
+    return listener
 
 
-def allow_files(count: int) -> None:
-    """Let the process have so many files open, as far as the system allows it."""
+def raise_file_limit(count: int) -> None:
+    """Raise the process's limit on open files to `count`, or as far as the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = count if hard == resource.RLIM_INFINITY else min(count, hard)
     if soft != resource.RLIM_INFINITY and soft < allowed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
     if allowed < count:
-        log.warning("the system allows %d open files; max_connections needs up to %d", allowed, count)
+        log.warning("the system allows %d open files, max_connections needs up to %d", allowed, count)
 
 
-def greet(soup: Soup, settings: Settings, address: socket.socket) -> None:
-    """Say where the server is; at the first start, make a token and show it."""
+def print_startup(soup: Soup, settings: Settings, address: socket.socket) -> None:
+    """Print the server's URL, and at the first start a new admin token."""
     scheme = "https" if settings.certificate else "http"
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     print(f"tureen: serving {soup.path} on {scheme}://{host}:{address.getsockname()[1]}", flush=True)
     if settings.no_auth:
-        print("tureen: no tokens are asked for: whoever can reach this address is an admin", flush=True)
+        print("tureen: authentication is off, every client of this address is an admin", flush=True)
         return
     text = first_token(soup)
     if text is not None:
-        print(f"tureen: the first token, for an admin; it is not shown again\n{text}", flush=True)
+        print(f"tureen: first admin token, not shown again:\n{text}", flush=True)
 
 
 @contextmanager
-def telling_when_ready(soup: Soup) -> Iterator[None]:
-    """Print a line once rows are taken up and answered; Spark takes a while to start."""
-    ended, began = threading.Event(), time.monotonic()
+def announce_when_ready(soup: Soup) -> Iterator[None]:
+    """Print a line when the engine is ready; Spark takes a while to start."""
+    ended, started_at = threading.Event(), time.monotonic()
 
     def wait() -> None:
-        while not ended.wait(LOOK_AGAIN):
+        while not ended.wait(READY_POLL_SECONDS):
             if soup.trouble() is None:
-                print(f"tureen: ready after {time.monotonic() - began:.1f} s", flush=True)
+                print(f"tureen: ready after {time.monotonic() - started_at:.1f} s", flush=True)
                 return
 
     thread = threading.Thread(target=wait, name="tureen-ready")
@@ -166,22 +165,22 @@ def telling_when_ready(soup: Soup) -> Iterator[None]:
 
 
 def first_token(soup: Soup) -> str | None:
-    """A token for an admin, where there is no token yet."""
+    """Create an admin token if the pot has no token yet."""
     catalog = Catalog(soup.path)
     try:
         with catalog.write() as tx:
             if count_tokens(tx):
                 return None
-            return create_token(tx, LOCAL, ["admin"], now=micros_now(), note="made at the first start")[1]
+            return create_token(tx, LOCAL, ["admin"], now=micros_now(), note="created at the first start")[1]
     finally:
         catalog.close()
 
 
-def make_server(soup: Soup, settings: Settings) -> tuple[Server, Service]:
-    """A server that can be run in any loop, and its state."""
+def make_server(soup: Soup, settings: Settings, *, fast_path: bool = True) -> tuple[Server, Service]:
+    """A server that can run in any event loop, and its state; tests turn the fast path off."""
     service = Service(soup, settings)
     config = uvicorn.Config(
-        make_app(service),
+        make_app(service, fast_path=fast_path),
         log_config=None,
         access_log=False,
         proxy_headers=False,
@@ -189,7 +188,7 @@ def make_server(soup: Soup, settings: Settings) -> tuple[Server, Service]:
         date_header=False,
         lifespan="on",
         timeout_graceful_shutdown=max(1, round(settings.shutdown_seconds)),
-        http=functools.partial(Connection, settings=settings, refused=service.refused),  # type: ignore[arg-type]
+        http=functools.partial(Connection, settings=settings, on_refusal=service.count_refusal),  # type: ignore[arg-type]
         timeout_keep_alive=max(1, round(settings.idle_seconds)),
         ssl_certfile=settings.certificate or None,
         ssl_keyfile=settings.private_key or None,
@@ -199,7 +198,7 @@ def make_server(soup: Soup, settings: Settings) -> tuple[Server, Service]:
 
 
 def run(soup: Soup, settings: Settings, address: socket.socket) -> None:
-    """Answer requests until told to stop."""
+    """Serve requests until the process is told to stop."""
     server, service = make_server(soup, settings)
     try:
         with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:

@@ -1,4 +1,4 @@
-"""What a running server holds: the pot, who may enter, who waits, and what is counted."""
+"""The state of a running server: pot, authentication, concurrency limits, worker threads, watcher and metrics."""
 
 from __future__ import annotations
 
@@ -13,138 +13,143 @@ from tureen.errors import TooMany
 from tureen.pot.catalog import Catalog
 from tureen.pot.status import count_owned
 from tureen.results.answer import Answer
-from tureen.service.authorization import Gate, Slots
-from tureen.service.metrics import Freshness, Gauges, Metrics
+from tureen.service.authorization import Authenticator, ConcurrencyLimit
+from tureen.service.metrics import FreshnessSampler, Metrics, StatusCollector
 from tureen.service.rendering import Rendered
 from tureen.service.settings import Settings
-from tureen.service.watcher import Watcher, arrived
+from tureen.service.watcher import CommitWatcher, wait_for_positions
 from tureen.soup.embedded import Soup
 
 WORKERS = 64
-"""The most pushes, registrations and looks that are worked on at a time."""
+"""The number of threads for everything but invocations."""
 
-QUICK = 0.003
-"""An answer that took fewer seconds the last times is computed without going to a thread."""
+INLINE_SECONDS = 0.003
+"""A query whose recent invocations took less processor time is invoked in the event loop, without a thread."""
 
-FEW_ROWS = 1_024
-"""An answer of no more rows is written where it was computed."""
+INLINE_ROWS = 1_024
+"""An answer of at most this many rows is rendered in the thread that computed it."""
 
-REMEMBERED = 100_000
-"""Of how many handles it is remembered how long they took."""
+MAX_TIMED_HANDLES = 100_000
+"""The number of handles whose invocation times are kept."""
 
 
 class Service:
-    """One server's state; its methods are called in the loop."""
+    """The state of one server; its methods are called in the event loop."""
 
     def __init__(self, soup: Soup, settings: Settings) -> None:
-        """Serve that pot."""
+        """Create the state for serving a pot."""
         self.soup, self.settings = soup, settings
         self.catalog = Catalog(soup.path)
-        self.gate = Gate(self.catalog, open_to_all=settings.no_auth)
-        self.invoking = Slots("invocations", settings.max_invocations)
-        self.following = Slots("followers", settings.max_followers)
+        self.authenticator = Authenticator(self.catalog, open_to_all=settings.no_auth)
+        self.invoking = ConcurrencyLimit("invocations", settings.max_invocations)
+        self.following = ConcurrencyLimit("followers", settings.max_followers)
         self.metrics = Metrics()
-        self.freshness = Freshness(self.catalog, self.metrics.freshness)
-        self.metrics.registry.register(Gauges(soup.status, soup.batches, self.catalog, self._counts))
-        self.watcher = Watcher(self.catalog, self._committed)
+        self.freshness = FreshnessSampler(self.catalog, self.metrics.freshness)
+        self.metrics.registry.register(StatusCollector(soup.status, soup.batches, self.catalog, self._counts))
+        self.watcher = CommitWatcher(self.catalog, self._on_commit)
         self._invokers = ThreadPoolExecutor(settings.invoke_threads, "tureen-invoke")
         self._workers = ThreadPoolExecutor(WORKERS, "tureen-work")
-        self._acting: dict[str, Soup] = {}
-        self._took: dict[str, float] = {}
+        self._soups: dict[str, Soup] = {}
+        self._seconds: dict[str, float] = {}
 
     async def start(self) -> None:
-        """Begin to watch, in the running loop."""
+        """Start watching for commits, in the running event loop."""
         asyncio.get_running_loop().set_default_executor(self._workers)
         self.watcher.start()
 
     def stop_following(self) -> None:
-        """Let all followers and waiting requests go: the server stops."""
+        """End all followers and waiting requests because the server stops."""
         self.watcher.close()
 
     def close(self) -> None:
-        """Let go of everything but the soup, which belongs to whoever opened it."""
+        """Release everything but the soup, which its opener closes."""
         self.watcher.close()
         self._invokers.shutdown(wait=True, cancel_futures=True)
         self._workers.shutdown(wait=True, cancel_futures=True)
-        self.gate.note_use(at_once=True)
+        self.authenticator.record_use(at_once=True)
         self.catalog.close()
 
-    def refused(self, status: int) -> None:
-        """Count a request that was refused before it was read."""
+    def count_refusal(self, status: int) -> None:
+        """Count a request that was refused before it reached the application."""
         self.metrics.requests.labels("-", "-", str(status)).inc()
 
     def acting_for(self, principal: str) -> Soup:
         """The pot as a principal sees it."""
-        found = self._acting.get(principal)
-        if found is None:
-            found = self._acting[principal] = self.soup.acting_for(principal)
-        return found
+        soup = self._soups.get(principal)
+        if soup is None:
+            soup = self._soups[principal] = self.soup.acting_for(principal)
+        return soup
 
-    def check_room(self, principal: str, more: int) -> None:
-        """Refuse so many more queries of a principal where they are too many."""
-        most = self.settings.max_queries
+    def check_query_limit(self, principal: str, added: int) -> None:
+        """Raise TooMany if a principal would have too many queries with `added` more."""
+        limit = self.settings.max_queries
         with self.catalog.read() as tx:
-            have = count_owned(tx, principal)
-        if have + more > most:
-            raise TooMany(f"a principal has at most {most:,} queries", hint="unregister some")
+            owned = count_owned(tx, principal)
+        if owned + added > limit:
+            raise TooMany(
+                f"a principal may have at most {limit:,} queries, got {owned + added:,}",
+                hint="unregister queries that are no longer needed",
+            )
 
     async def compute(self, principal: str, work: Callable[[], Rendered]) -> Rendered:
-        """Compute something in one of the threads that answer."""
-        with self._counted(principal):
+        """Run work that renders a response in a thread for invocations."""
+        with self._counted_invocation(principal):
             return await self._in_thread(work)
 
     async def invoke(
-        self, principal: str, soup: Soup, handle: str, now: datetime | None, show: Callable[[Answer], Rendered]
+        self, principal: str, soup: Soup, handle: str, now: datetime | None, render_answer: Callable[[Answer], Rendered]
     ) -> Rendered:
-        """Invoke a query: in a thread, or at once where that is known to take no time.
+        """Invoke a query and render its answer, in a thread unless it is known to be quick.
 
-        Going to a thread and back takes longer than a small answer, and keeps large ones from making all others wait.
+        Switching threads takes longer than a small answer; a large answer in the event loop would delay all requests.
         """
-        with self._counted(principal):
+        with self._counted_invocation(principal):
             if not self._is_quick(soup, handle):
-                return await self._in_thread(lambda: show(self._timed(soup, handle, now)))
-            answer = self._timed(soup, handle, now)
-            return show(answer) if len(answer) <= FEW_ROWS else await self._in_thread(lambda: show(answer))
+                return await self._in_thread(lambda: render_answer(self._timed_answer(soup, handle, now)))
+            answer = self._timed_answer(soup, handle, now)
+            if len(answer) <= INLINE_ROWS:
+                return render_answer(answer)
+            return await self._in_thread(lambda: render_answer(answer))
 
     def _is_quick(self, soup: Soup, handle: str) -> bool:
-        took = self._took.get(handle)
-        return soup.is_light(handle) if took is None else took < QUICK
+        seconds = self._seconds.get(handle)
+        return soup.is_light(handle) if seconds is None else seconds < INLINE_SECONDS
 
-    def _timed(self, soup: Soup, handle: str, now: datetime | None) -> Answer:
-        """Answer, and note the processor time that it took: not how long others kept it waiting."""
-        began = time.thread_time()
+    def _timed_answer(self, soup: Soup, handle: str, now: datetime | None) -> Answer:
+        """Compute an answer and record its processor time, which excludes waiting for other threads."""
+        started_at = time.thread_time()
         answer = soup.answer(handle, now, None, None)
-        took = time.thread_time() - began
-        if len(self._took) >= REMEMBERED:
-            self._took.clear()
-        # Half of it from before: a small surprise does not send a query to a thread, a large one does for a while.
-        self._took[handle] = (took + self._took.get(handle, took)) / 2
+        seconds = time.thread_time() - started_at
+        if len(self._seconds) >= MAX_TIMED_HANDLES:
+            self._seconds.clear()
+        # A moving average: a small outlier does not send a query to a thread, a large one does for a while.
+        self._seconds[handle] = (seconds + self._seconds.get(handle, seconds)) / 2
         return answer
 
     @contextmanager
-    def _counted(self, principal: str) -> Iterator[None]:
-        began = time.perf_counter()
-        with self.invoking.one(principal):
+    def _counted_invocation(self, principal: str) -> Iterator[None]:
+        started_at = time.perf_counter()
+        with self.invoking.hold(principal):
             yield
-        self.metrics.invocations.observe(time.perf_counter() - began)
+        self.metrics.invocations.observe(time.perf_counter() - started_at)
 
     async def _in_thread(self, work: Callable[[], Rendered]) -> Rendered:
         return await asyncio.get_running_loop().run_in_executor(self._invokers, work)
 
     async def wait(self, principal: str, positions: Sequence[str], timeout: float | None) -> None:
-        """Wait until all of the positions have come."""
-        with self.following.one(principal):
-            await arrived(self.watcher, self.catalog, positions, timeout, self.soup.trouble)
+        """Wait until all positions are reached."""
+        with self.following.hold(principal):
+            await wait_for_positions(self.watcher, self.catalog, positions, timeout, self.soup.trouble)
 
-    def _committed(self) -> None:
+    def _on_commit(self) -> None:
         loop = asyncio.get_running_loop()
-        if self.freshness.waits:
-            loop.run_in_executor(self._workers, self.freshness.committed)
-        loop.run_in_executor(self._workers, self.gate.note_use)
+        if self.freshness.has_pending:
+            loop.run_in_executor(self._workers, self.freshness.observe_commits)
+        loop.run_in_executor(self._workers, self.authenticator.record_use)
 
     def _counts(self) -> dict[str, float]:
         return {
             "tureen_followers": self.following.total,
             "tureen_invocations_running": self.invoking.total,
-            "tureen_oldest_push_seconds": self.freshness.oldest,
+            "tureen_oldest_push_seconds": self.freshness.oldest_seconds,
         }

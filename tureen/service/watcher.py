@@ -1,4 +1,4 @@
-"""Commits, noticed once for all who wait: no follower and no waiting request has a thread of its own."""
+"""Notification of commits: one task polls the catalog for all followers and waiting requests, which need no threads."""
 
 from __future__ import annotations
 
@@ -10,177 +10,179 @@ from contextlib import suppress
 import orjson
 
 from tureen.errors import EngineFailed, TureenError, WaitTimeout
-from tureen.position import Position, PushPosition, parse_position
+from tureen.position import Position
 from tureen.pot.catalog import Catalog
-from tureen.pot.status import is_reached
-from tureen.service.error_responses import body_of
+from tureen.pot.position import Position
+from tureen.pot.status import has_come_to
+from tureen.service.error_responses import error_body
 from tureen.service.rendering import plain_row
-from tureen.soup.feed import ChangeBatch
 from tureen.soup.waiting import WAIT_SECONDS
 
-LOOK_EVERY = 0.01
-"""How often the catalog is asked whether it changed, in seconds; asking takes microseconds."""
+POLL_SECONDS = 0.01
+"""The interval at which the catalog is checked for commits; a check takes microseconds."""
 
-SOON = 0.005
-"""So many seconds before its time, something is due: the loop's clock is not finer."""
+CLOCK_RESOLUTION = 0.005
+"""A timeout with at most this many seconds left has expired: the event loop's clock is not finer."""
 
-EVENTS_AT_A_TIME = 512
-"""How many events are written before others get a turn."""
+MAX_EVENTS = 512
+"""The most events that are encoded at a time, before other threads get a turn."""
 
-BYTES_AT_A_TIME = 262_144
-"""Of how many bytes; what waits for a follower that does not read is no more than this and what one event adds."""
+MAX_EVENT_BYTES = 262_144
+"""The most bytes that are encoded at a time, plus one event: the buffer of a follower that does not read."""
 
 
-class Watcher:
-    """Sees commits and wakes whoever waits for one."""
+class CommitWatcher:
+    """Polls the catalog for commits and wakes all waiting tasks."""
 
     def __init__(self, catalog: Catalog, on_commit: Callable[[], None]) -> None:
-        """Watch that catalog; call `on_commit`, in the loop, after each change."""
+        """Watch a catalog; call `on_commit` in the event loop after each commit."""
         self._catalog, self._on_commit = catalog, on_commit
         self.version = 0
         self.closing = False
-        self._sleepers: set[asyncio.Future[None]] = set()
+        self._waiters: set[asyncio.Future[None]] = set()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin, in the running loop."""
-        self._task = asyncio.get_running_loop().create_task(self._watch())
+        """Start polling in the running event loop."""
+        self._task = asyncio.get_running_loop().create_task(self._poll())
 
-    async def _watch(self) -> None:
-        token = self._catalog.token()
+    async def _poll(self) -> None:
+        last_token = self._catalog.token()
         while not self.closing:
-            await asyncio.sleep(LOOK_EVERY)
-            found = self._catalog.token()
-            if found != token:
-                token = found
+            await asyncio.sleep(POLL_SECONDS)
+            token = self._catalog.token()
+            if token != last_token:
+                last_token = token
                 self.version += 1
                 self._on_commit()
                 self._wake()
 
     def _wake(self) -> None:
-        for sleeper in self._sleepers:
-            if not sleeper.done():
-                sleeper.set_result(None)
-        self._sleepers = set()
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiters = set()
 
-    async def moves(self, version: int, seconds: float) -> bool:
-        """Wait until there was a commit after that version; False if there was none in time, or the server stops."""
+    async def wait_for_commit(self, version: int, seconds: float) -> bool:
+        """Wait for a commit after `version`; False if there was none in time, or the server stops."""
         if self.version == version and not self.closing:
-            sleeper: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._sleepers.add(sleeper)
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.add(waiter)
             with suppress(TimeoutError):
-                await asyncio.wait_for(sleeper, seconds)
-            self._sleepers.discard(sleeper)
+                await asyncio.wait_for(waiter, seconds)
+            self._waiters.discard(waiter)
         return self.version != version and not self.closing
 
     def close(self) -> None:
-        """Let all who wait go; the server stops."""
+        """Stop polling and wake all waiting tasks."""
         self.closing = True
         self._wake()
 
 
-async def arrived(
-    watcher: Watcher,
+async def wait_for_positions(
+    watcher: CommitWatcher,
     catalog: Catalog,
     positions: Sequence[str],
     timeout: float | None,
     trouble: Callable[[], str | None],
 ) -> None:
-    """Wait until all of the positions have come, or raise WaitTimeout."""
-    left = [parse_position(one) for one in positions]
+    """Wait until all positions are reached, or raise WaitTimeout with what `trouble` returns as its detail."""
+    pending = [Position.parse(position) for position in positions]
     deadline = time.monotonic() + (WAIT_SECONDS if timeout is None else timeout)
 
-    def missing() -> list[Position | PushPosition]:
+    def unreached() -> list[Position]:
         with catalog.read() as tx:
-            return [one for one in left if not is_reached(tx, one)]
+            return [position for position in pending if not has_come_to(tx, position)]
 
-    while left:
+    while pending:
         version = watcher.version
-        left = await asyncio.to_thread(missing)
+        pending = await asyncio.to_thread(unreached)
         remaining = deadline - time.monotonic()
-        if left and watcher.closing:
-            raise EngineFailed("the server stops", hint="ask again in a while; what was pushed is safe")
-        if left and remaining <= 0:
+        if pending and watcher.closing:
+            raise EngineFailed("the server is shutting down", hint="retry later; pushed rows are durable")
+        if pending and remaining <= 0:
             raise WaitTimeout(
-                "what was waited for is not in yet",
+                "the position was not reached in time",
                 detail=trouble(),
-                hint="give a longer timeout; /v1/status tells how far the pipeline is",
+                hint="increase the timeout; /v1/status shows the progress of the pipeline",
             )
-        if left:
-            await watcher.moves(version, remaining)
+        if pending:
+            await watcher.wait_for_commit(version, remaining)
 
 
-class Following:
-    """One follower: the first look, by which what is wrong is known before anything is sent, and all after it."""
+class Follower:
+    """A connection that follows changes; errors of the first read are raised before the response starts."""
 
     def __init__(
         self,
-        watcher: Watcher,
-        look: Callable[[str | None], ChangeBatch],
+        watcher: CommitWatcher,
+        read_changes: Callable[[str | None], Look],
         since: str | None,
-        allowed: Callable[[], None],
+        check_access: Callable[[], None],
     ) -> None:
-        """Follow what looking gives from a position on, for as long as `allowed` does not raise."""
-        self._watcher, self._look, self._since, self._allowed = watcher, look, since, allowed
-        # Before the look: a commit that comes while looking must not go unnoticed.
+        """Follow the changes that `read_changes` returns from a position on, until `check_access` raises."""
+        self._watcher, self._read_changes, self._since = watcher, read_changes, since
+        self._check_access = check_access
+        # Before the first read, so that no commit during the read is missed.
         self._version = watcher.version
-        self._found: ChangeBatch | None = None
+        self._first: Look | None = None
 
-    async def begin(self) -> Following:
-        """Look for the first time."""
-        self._found = await asyncio.to_thread(self._look, self._since)
+    async def begin(self) -> Follower:
+        """Read the first changes."""
+        self._first = await asyncio.to_thread(self._read_changes, self._since)
         return self
 
     async def events(
-        self, *, heartbeat: float, timeout: float | None, request_id: str, told: Callable[[int], None]
+        self, *, heartbeat: float, timeout: float | None, request_id: str, on_sent: Callable[[int], None]
     ) -> AsyncIterator[bytes]:
-        """Server-sent events, for ever or until nothing came for a while; `told` hears how many changes they were."""
-        found, quiet = self._found, time.monotonic()
-        assert found is not None
-        yield _event("position", found.position() if self._since is None else self._since, b"{}")
+        """Server-sent events, until `timeout` seconds without changes; `on_sent` is called with numbers of changes."""
+        changes, last_sent_at = self._first, time.monotonic()
+        assert changes is not None
+        yield _event("position", changes.position() if self._since is None else self._since, b"{}")
         try:
             while not self._watcher.closing:
-                # A token may have been revoked, or have expired, since the connection was made.
-                self._allowed()
-                if len(found):
-                    async for part in _written(found):
+                # The token may have been revoked or expired since the connection began.
+                self._check_access()
+                if len(changes):
+                    async for part in _encode_changes(changes):
                         yield part
-                    told(len(found))
-                    quiet = time.monotonic()
+                    on_sent(len(changes))
+                    last_sent_at = time.monotonic()
                 else:
-                    left = heartbeat if timeout is None else min(heartbeat, quiet + timeout - time.monotonic())
-                    if left <= SOON:
+                    pause = heartbeat
+                    if timeout is not None:
+                        pause = min(heartbeat, last_sent_at + timeout - time.monotonic())
+                    if pause <= CLOCK_RESOLUTION:
                         return
-                    if not await self._watcher.moves(self._version, left):
-                        if left == heartbeat:
+                    if not await self._watcher.wait_for_commit(self._version, pause):
+                        if pause == heartbeat:
                             yield b": still here\n\n"
                         continue
                 self._version = self._watcher.version
-                found = await asyncio.to_thread(self._look, found.position())
+                changes = await asyncio.to_thread(self._read_changes, changes.position())
         except TureenError as error:
-            yield _event("error", None, orjson.dumps(body_of(error, request_id)))
+            yield _event("error", None, orjson.dumps(error_body(error, request_id)))
 
 
-async def _written(found: ChangeBatch) -> AsyncIterator[bytes]:
-    changes = iter(found)
+async def _encode_changes(changes: Look) -> AsyncIterator[bytes]:
+    remaining = iter(changes)
 
-    def some() -> bytes:
+    def encode_batch() -> bytes:
         parts, size = [], 0
-        for change in changes:
-            told: dict[str, object] = {"query": change.query, "row": plain_row(change.row)}
+        for change in remaining:
+            data: dict[str, object] = {"query": change.query, "row": plain_row(change.row)}
             if change.label is not None:
-                told["label"] = change.label
-            data = orjson.dumps(told, default=str)
-            parts.append(_event("change", change.position, data))
+                data["label"] = change.label
+            parts.append(_event("change", change.position, orjson.dumps(data, default=str)))
             size += len(parts[-1])
-            if len(parts) == EVENTS_AT_A_TIME or size >= BYTES_AT_A_TIME:
+            if len(parts) == MAX_EVENTS or size >= MAX_EVENT_BYTES:
                 break
         return b"".join(parts)
 
-    while part := await asyncio.to_thread(some):
+    while part := await asyncio.to_thread(encode_batch):
         yield part
 
 
-def _event(kind: str, position: str | None, data: bytes) -> bytes:
-    head = f"event: {kind}\n" if position is None else f"id: {position}\nevent: {kind}\n"
+def _event(event_type: str, position: str | None, data: bytes) -> bytes:
+    head = f"event: {event_type}\n" if position is None else f"id: {position}\nevent: {event_type}\n"
     return head.encode() + b"data: " + data + b"\n\n"

@@ -1,7 +1,8 @@
 """The routes of the HTTP API.
 
-Takes requests whose caller is known. Holds nothing. Gives responses. Does not know how an answer is computed.
+Takes requests whose caller is authenticated. Holds nothing. Gives responses. Does not know how an answer is computed.
 
-* `queries.py`, `templates.py`, `streams.py`, `tables.py`, `tokens.py`, `statements.py`: what people use
-* `health.py`: status, metrics, waiting; `common.py`: what handlers share
+* `streams.py`, `queries.py`, `templates.py`, `tables.py`, `statements.py`, `tokens.py`: the objects of a pot
+* `health.py`: status, waiting, metrics, readiness and the reference page
+* `parameters.py`, `responses.py`, `descriptions.py`: parameters, responses and OpenAPI descriptions of all routes
 """

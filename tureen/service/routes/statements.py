@@ -1,4 +1,4 @@
-"""Statements: any one of them, as text."""
+"""The route of SQL statements."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from tureen.results.answer import Answer
 from tureen.service import body_shapes as shapes
 from tureen.service.authorization import Caller
 from tureen.service.bodies import JSON
-from tureen.service.error_responses import encode
+from tureen.service.error_responses import encode_json
 from tureen.service.rendering import Rendered, render
-from tureen.service.routes.common import Anyone, answers, problems, sent, shown_plan, shown_query, wanted_of
-from tureen.service.routes.streams import shown_stream
+from tureen.service.routes.descriptions import describe_answer, describe_errors
+from tureen.service.routes.parameters import ReaderOrWriter
+from tureen.service.routes.responses import query_info, response_format, to_response, visible_plan
+from tureen.service.routes.streams import visible_stream
 from tureen.soup.standing import StandingQuery
 from tureen.soup.statement_runner import run_statement
 
@@ -26,29 +28,29 @@ router = APIRouter(tags=["statements"])
 
 @router.post(
     "/v1/sql",
-    responses={**answers(shapes.Outcome), **problems(404, 406, 409, 429)},
+    responses={**describe_answer(shapes.StatementResult), **describe_errors(404, 406, 409, 429)},
     summary="Run a statement",
 )
-async def run_sql(caller: Anyone, request: Request, wanted: shapes.Statement) -> Response:
-    """Run one statement: CREATE, DROP, REGISTER, INVOKE, SHOW, DESCRIBE, EXPLAIN or SELECT."""
-    form, soup, service = wanted_of(request, caller, None), caller.soup, caller.service
+async def run_sql(caller: ReaderOrWriter, request: Request, body: shapes.StatementRequest) -> Response:
+    """Run a statement: CREATE, DROP, REGISTER, INVOKE, SHOW, DESCRIBE, EXPLAIN or SELECT."""
+    answer_format, soup, service = response_format(request, caller, None), caller.soup, caller.service
 
     def run() -> Rendered:
-        statement = parse_statement(check_text(wanted.sql, "a statement"))
-        caller.check(scope_of(statement))
+        statement = parse_statement(check_text(body.sql, "a statement"))
+        caller.require_scope(scope_of(statement))
         if isinstance(statement, Register):
-            service.check_room(caller.principal, 1)
-        outcome = run_statement(soup, statement, files=False)
-        if isinstance(outcome, Answer):
-            service.metrics.answered.inc(len(outcome))
-            return render(outcome, form, {"kind": "answer"})
-        return Rendered({"Content-Type": JSON}, encode(_shown(caller, outcome)))
+            service.check_query_limit(caller.principal, 1)
+        result = run_statement(soup, statement, files=False)
+        if isinstance(result, Answer):
+            service.metrics.answered.inc(len(result))
+            return render(result, answer_format, {"kind": "answer"})
+        return Rendered({"Content-Type": JSON}, encode_json(_result_body(caller, result)))
 
-    return sent(await service.compute(caller.principal, run))
+    return to_response(await service.compute(caller.principal, run))
 
 
 def scope_of(statement: Statement) -> str:
-    """The scope that a statement needs: that of the route that does the same."""
+    """The scope that a statement requires, which is that of the corresponding route."""
     match statement:
         case CreateStream() if statement.format is not None:
             return "admin"
@@ -59,12 +61,12 @@ def scope_of(statement: Statement) -> str:
     return "read"
 
 
-def _shown(caller: Caller, outcome: Any) -> dict[str, Any]:
-    match outcome:
+def _result_body(caller: Caller, result: Any) -> dict[str, Any]:
+    match result:
         case StandingQuery():
-            return {"kind": "query", "query": shown_query(caller.soup.registered(outcome.id))}
+            return {"kind": "query", "query": query_info(caller.soup.registered(result.id))}
         case list():
-            return {"kind": "rows", "rows": [shown_stream(caller, one) for one in outcome]}
+            return {"kind": "rows", "rows": [visible_stream(caller, row) for row in result]}
         case dict():
-            return {"kind": "object", "object": shown_plan(caller, shown_stream(caller, outcome))}
+            return {"kind": "object", "object": visible_plan(caller, visible_stream(caller, result))}
     return {"kind": "none"}

@@ -1,4 +1,4 @@
-"""Streams: made, listed, dropped, and pushed to."""
+"""Routes of streams: create, list, show, drop, push, and list rejected rows."""
 
 from __future__ import annotations
 
@@ -15,68 +15,69 @@ from tureen.position import Pushed
 from tureen.schema import Schema, name_key
 from tureen.service import body_shapes as shapes
 from tureen.service.authorization import Caller
-from tureen.service.bodies import read_rows, rows_of
-from tureen.service.routes.common import (
-    Admin,
-    After,
-    Limit,
-    Reader,
-    Writer,
-    page,
-    problems,
-    reply,
-    rows_body,
-    without_source_details,
-)
+from tureen.service.bodies import parse_rows, read_row_body
+from tureen.service.routes.descriptions import describe_errors, describe_row_body
+from tureen.service.routes.parameters import Admin, After, Limit, Reader, Writer
+from tureen.service.routes.responses import hide_source_error, json_response, page
 from tureen.soup.embedded import Soup
 
 router = APIRouter(tags=["streams"])
 
 
 @router.post(
-    "/v1/streams", status_code=201, response_model=shapes.Stream, responses=problems(409), summary="Create a stream"
+    "/v1/streams",
+    status_code=201,
+    response_model=shapes.StreamInfo,
+    responses=describe_errors(409),
+    summary="Create a stream",
 )
-async def create_stream(caller: Writer, wanted: shapes.NewStream) -> Response:
-    """Make a stream; one with an outside source reads what the server can read, so that it needs an admin."""
+async def create_stream(caller: Writer, body: shapes.NewStream) -> Response:
+    """Create a stream; a source can read whatever the server can, so it requires the scope `admin`."""
     source = None
-    if wanted.source is not None:
-        caller.check("admin")
-        source = wanted.source.model_dump()
+    if body.source is not None:
+        caller.require_scope("admin")
+        source = body.source.model_dump()
 
     def create() -> dict[str, Any]:
         caller.soup.create_stream(
-            wanted.name,
-            wanted.schema_,
-            time=wanted.time,
-            retain=wanted.retain,
-            clock=wanted.clock,
+            body.name,
+            body.schema_,
+            time=body.time,
+            retain=body.retain,
+            clock=body.clock,
             source=source,
-            if_not_exists=wanted.if_not_exists,
+            if_not_exists=body.if_not_exists,
         )
-        return find_stream(caller.soup, wanted.name)
+        return find_stream(caller.soup, body.name)
 
-    return reply(shown_stream(caller, await asyncio.to_thread(create)), 201)
+    return json_response(visible_stream(caller, await asyncio.to_thread(create)), 201)
 
 
-@router.get("/v1/streams", response_model=shapes.Streams, responses=problems(), summary="List streams")
+@router.get("/v1/streams", response_model=shapes.StreamList, responses=describe_errors(), summary="List streams")
 async def list_streams(caller: Reader, limit: Limit = 100, after: After = None) -> Response:
     """The streams, in order of creation."""
-    found = await asyncio.to_thread(caller.soup.streams)
-    some, following = page(found, limit, after, lambda one: str(one["name"]))
-    return reply({"streams": [shown_stream(caller, one) for one in some], "next": following})
+    streams = await asyncio.to_thread(caller.soup.streams)
+    page_streams, next_page = page(streams, limit, after, lambda stream: str(stream["name"]))
+    return json_response({"streams": [visible_stream(caller, stream) for stream in page_streams], "next": next_page})
 
 
-@router.get("/v1/streams/{name}", response_model=shapes.Stream, responses=problems(404), summary="Show a stream")
+@router.get(
+    "/v1/streams/{name}", response_model=shapes.StreamInfo, responses=describe_errors(404), summary="Show a stream"
+)
 async def show_stream(caller: Reader, name: str) -> Response:
-    """One stream."""
-    return reply(shown_stream(caller, await asyncio.to_thread(find_stream, caller.soup, name)))
+    """A stream, by its name."""
+    return json_response(visible_stream(caller, await asyncio.to_thread(find_stream, caller.soup, name)))
 
 
 @router.delete(
-    "/v1/streams/{name}", status_code=204, response_class=Response, responses=problems(404), summary="Drop a stream"
+    "/v1/streams/{name}",
+    status_code=204,
+    response_class=Response,
+    responses=describe_errors(404),
+    summary="Drop a stream",
 )
 async def drop_stream(caller: Admin, name: str) -> Response:
-    """Remove a stream, its tuples, and the queries over it."""
+    """Drop a stream, its tuples, and the queries over it."""
     await asyncio.to_thread(caller.soup.drop_stream, name)
     return Response(status_code=204)
 
@@ -84,9 +85,9 @@ async def drop_stream(caller: Admin, name: str) -> Response:
 @router.post(
     "/v1/streams/{name}/rows",
     status_code=202,
-    response_model=shapes.Pushed,
-    responses=problems(404, 409),
-    openapi_extra=rows_body(),
+    response_model=shapes.PushReceipt,
+    responses=describe_errors(404, 409),
+    openapi_extra=describe_row_body(),
     summary="Push rows",
 )
 async def push_rows(
@@ -95,61 +96,60 @@ async def push_rows(
     request: Request,
     key: Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=1_000)] = None,
 ) -> Response:
-    """Add rows to a stream; they are durable when the answer comes, all of them or none."""
-    kind, body = await read_rows(request)
+    """Add rows to a stream: all of them or none, durable when the response is sent."""
+    media_type, body = await read_row_body(request)
     service, soup = caller.service, caller.soup
 
     def push() -> tuple[Pushed, int]:
-        rows = rows_of(kind, body, lambda: _schema_of(soup, name), service.settings)
+        rows = parse_rows(media_type, body, lambda: _schema_of(soup, name), service.settings)
         count = rows.num_rows if isinstance(rows, pa.Table) else len(rows)
-        # A key is its principal's own: nobody can find out, or take, another's.
-        own = None if key is None else f"{caller.principal}/{key}"
+        # Keys are scoped to their principal, so that nobody can discover or occupy another's.
+        scoped_key = None if key is None else f"{caller.principal}/{key}"
         try:
-            return soup.push(name, rows, key=own), count
+            return soup.push(name, rows, key=scoped_key), count
         except KeyConflict as conflict:
-            conflict.message = conflict.message.replace(f"'{own}'", f"'{key}'")
+            conflict.message = conflict.message.replace(f"'{scoped_key}'", f"'{key}'")
             raise
 
     position, count = await asyncio.to_thread(push)
     service.metrics.rows.inc(position.added)
     service.metrics.bytes.inc(len(body))
-    service.freshness.pushed(position)
-    return reply({"position": str(position), "rows": count, "added": position.added}, 202)
+    service.freshness.record_push(position)
+    return json_response({"position": str(position), "rows": count, "added": position.added}, 202)
 
 
 @router.get(
     "/v1/streams/{name}/rejected",
-    response_model=shapes.RejectedRows,
-    responses=problems(404),
+    response_model=shapes.RejectedRowList,
+    responses=describe_errors(404),
     summary="List rejected rows",
 )
 async def rejected_rows(caller: Reader, name: str, limit: Limit = 100, after: After = None) -> Response:
-    """Rows that could not be taken, with the reason, the oldest first."""
-    found = await asyncio.to_thread(caller.soup.rejected, name)
+    """The rejected rows of a stream with the reasons, oldest first."""
+    rejected = await asyncio.to_thread(caller.soup.rejected, name)
     start = int(after) if after is not None and after.isdecimal() else 0
-    some = found[start : start + limit]
-    following = str(start + limit) if start + limit < len(found) else None
-    return reply({"rejected": some, "next": following})
+    next_page = str(start + limit) if start + limit < len(rejected) else None
+    return json_response({"rejected": rejected[start : start + limit], "next": next_page})
 
 
 def find_stream(soup: Soup, name: str) -> dict[str, Any]:
-    """One stream as it was made."""
-    listed = soup.streams()
-    found = next((one for one in listed if name_key(one["name"]) == name_key(name)), None)
-    if found is None:
-        hint = nearest(name, [one["name"] for one in listed])
+    """The JSON object of a stream."""
+    streams = soup.streams()
+    stream = next((stream for stream in streams if name_key(stream["name"]) == name_key(name)), None)
+    if stream is None:
+        hint = nearest(name, [stream["name"] for stream in streams])
         raise UnknownStream(f"there is no stream named '{name}'", hint=hint)
-    return found
+    return stream
 
 
 def _schema_of(soup: Soup, name: str) -> Schema:
-    found = find_stream(soup, name)
-    return Schema.parse(found["schema"], found["time"])
+    stream = find_stream(soup, name)
+    return Schema.parse(stream["schema"], stream["time"])
 
 
-def shown_stream(caller: Caller, stream: dict[str, Any]) -> dict[str, Any]:
-    """A stream as it is shown; the options of its source may hold passwords, and are for admins."""
-    if stream.get("source") and not caller.may("admin"):
-        error = without_source_details(stream["error"])
+def visible_stream(caller: Caller, stream: dict[str, Any]) -> dict[str, Any]:
+    """A stream, for callers other than admins without its source's options, which may contain passwords."""
+    if stream.get("source") and not caller.has_scope("admin"):
+        error = hide_source_error(stream["error"])
         return {**stream, "source": {"format": stream["source"]["format"]}, "error": error}
     return stream

@@ -1,4 +1,4 @@
-"""Tokens: made, listed and revoked by admins."""
+"""Routes of tokens: create, list and revoke."""
 
 from __future__ import annotations
 
@@ -12,48 +12,58 @@ from tureen.language import parse_duration
 from tureen.pot.catalog import micros_now
 from tureen.pot.tokens import Token, create_token, list_tokens, revoke_token
 from tureen.service import body_shapes as shapes
-from tureen.service.routes.common import Admin, After, Limit, page, problems, reply
+from tureen.service.routes.descriptions import describe_errors
+from tureen.service.routes.parameters import Admin, After, Limit
+from tureen.service.routes.responses import json_response, page
 from tureen.window import from_micros
 
 router = APIRouter(tags=["tokens"])
 
 
 @router.post(
-    "/v1/tokens", status_code=201, response_model=shapes.CreatedToken, responses=problems(), summary="Create a token"
+    "/v1/tokens",
+    status_code=201,
+    response_model=shapes.CreatedToken,
+    responses=describe_errors(),
+    summary="Create a token",
 )
-async def make_token(caller: Admin, wanted: shapes.NewToken) -> Response:
-    """Make a token; its text is shown now and never again."""
+async def make_token(caller: Admin, body: shapes.NewToken) -> Response:
+    """Create a token; this response alone contains its text."""
     catalog = caller.service.catalog
 
-    def make() -> dict[str, Any]:
+    def create() -> dict[str, Any]:
         now = micros_now()
-        until = None if wanted.expires_in is None else now + parse_duration(wanted.expires_in)
+        expires_at = None if body.expires_in is None else now + parse_duration(body.expires_in)
         with catalog.write() as tx:
-            token, text = create_token(tx, wanted.principal, wanted.scopes, now=now, expires_at=until, note=wanted.note)
-        return {**shown_token(token), "token": text}
+            token, text = create_token(tx, body.principal, body.scopes, now=now, expires_at=expires_at, note=body.note)
+        return {**token_info(token), "token": text}
 
-    return reply(await asyncio.to_thread(make), 201, {"Cache-Control": "no-store"})
+    return json_response(await asyncio.to_thread(create), 201, {"Cache-Control": "no-store"})
 
 
-@router.get("/v1/tokens", response_model=shapes.Tokens, responses=problems(), summary="List tokens")
+@router.get("/v1/tokens", response_model=shapes.TokenList, responses=describe_errors(), summary="List tokens")
 async def show_tokens(caller: Admin, limit: Limit = 100, after: After = None) -> Response:
     """All tokens, in order of creation, without their secrets."""
-    catalog, gate = caller.service.catalog, caller.service.gate
+    catalog, authenticator = caller.service.catalog, caller.service.authenticator
 
-    def look() -> dict[str, Any]:
-        gate.note_use(at_once=True)
+    def read() -> dict[str, Any]:
+        authenticator.record_use(at_once=True)
         with catalog.read() as tx:
-            some, following = page(list_tokens(tx), limit, after, lambda one: one.id)
-        return {"tokens": [shown_token(one) for one in some], "next": following}
+            page_tokens, next_page = page(list_tokens(tx), limit, after, lambda token: token.id)
+        return {"tokens": [token_info(token) for token in page_tokens], "next": next_page}
 
-    return reply(await asyncio.to_thread(look))
+    return json_response(await asyncio.to_thread(read))
 
 
 @router.delete(
-    "/v1/tokens/{token_id}", status_code=204, response_class=Response, responses=problems(404), summary="Revoke a token"
+    "/v1/tokens/{token_id}",
+    status_code=204,
+    response_class=Response,
+    responses=describe_errors(404),
+    summary="Revoke a token",
 )
 async def drop_token(caller: Admin, token_id: str) -> Response:
-    """Let a token open nothing any more."""
+    """Revoke a token."""
     catalog = caller.service.catalog
 
     def revoke() -> None:
@@ -64,13 +74,13 @@ async def drop_token(caller: Admin, token_id: str) -> Response:
     return Response(status_code=204)
 
 
-def shown_token(token: Token) -> dict[str, Any]:
-    """A token without its secret."""
+def token_info(token: Token) -> dict[str, Any]:
+    """The JSON object of a token, without its secret."""
     times = {"created_at": token.created_at, "expires_at": token.expires_at, "last_used_at": token.last_used_at}
     return {
         "id": token.id,
         "principal": token.principal,
         "scopes": sorted(token.scopes),
         "note": token.note,
-        **{name: None if at is None else from_micros(at) for name, at in times.items()},
+        **{name: None if micros is None else from_micros(micros) for name, micros in times.items()},
     }

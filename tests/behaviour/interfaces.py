@@ -1,7 +1,7 @@
-"""The ways into a pot behind one small interface: embedded, client, HTTP, SQL statements, command line.
+"""All interfaces of a pot behind one protocol: embedded, client, HTTP, SQL statements and command line.
 
-Each door says what its users say: Python calls, requests, statements, commands. What goes wrong is raised as `Refused`,
-with the message and the hint that the user sees.
+Each implementation uses its interface as users do. Errors are raised as `InterfaceError`, with the message and the hint
+that the user sees.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from typing import Any, Protocol
 from typer.testing import CliRunner
 
 import tureen
-from tests.service.running import Running
+from tests.service.running import RunningServer
 from tureen.cli.main import app
 from tureen.errors import TureenError
 
-# ruff: noqa: D102 - `Door` says what each of the methods does
+# ruff: noqa: D102 - `Interface` documents the methods
 
 Row = dict[str, Any]
 Materialize = bool | str | None
 
 
 @dataclass(frozen=True)
-class Refused(Exception):
-    """What a door says to what is wrong."""
+class InterfaceError(Exception):
+    """An error as the user of an interface sees it."""
 
     message: str
     hint: str | None
@@ -37,23 +37,23 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a door says to a push."""
+    """The receipt of a push."""
 
     position: str
     added: int
 
 
-class Door(Protocol):
-    """What every door can do."""
+class Interface(Protocol):
+    """The operations of every interface."""
 
     def create_stream(self, name: str, schema: str, *, time: str | None = None, if_not_exists: bool = False) -> None:
-        """Make a stream."""
+        """Create a stream."""
 
     def push(self, stream: str, rows: list[Row], *, key: str | None = None) -> Receipt:
         """Add rows."""
 
     def register(self, sql: str, *, name: str | None = None, materialize: Materialize = None) -> str:
-        """Register a query and return its handle; None says nothing about materializing."""
+        """Register a query and return its handle; None leaves `materialize` at its default."""
 
     def invoke(self, query: str, *, wait_for: str | None = None) -> list[Row]:
         """The rows of a query's answer."""
@@ -74,33 +74,33 @@ class Door(Protocol):
         """Drop a stream."""
 
 
-def refusing(call: Callable[[], Any]) -> Any:
-    """The outcome of a Python call, with errors as users see them."""
+def as_user(call: Callable[[], Any]) -> Any:
+    """The result of a Python call; its errors are raised as `InterfaceError`."""
     try:
         return call()
     except TureenError as error:
-        raise Refused(error.message, error.hint) from error
+        raise InterfaceError(error.message, error.hint) from error
 
 
-class PythonDoor:
+class PythonInterface:
     """`tureen.open` or `tureen.connect`."""
 
     def __init__(self, soup: tureen.Soup | tureen.Client) -> None:
         self.soup = soup
 
     def create_stream(self, name: str, schema: str, *, time: str | None = None, if_not_exists: bool = False) -> None:
-        refusing(lambda: self.soup.create_stream(name, schema, time=time, if_not_exists=if_not_exists))
+        as_user(lambda: self.soup.create_stream(name, schema, time=time, if_not_exists=if_not_exists))
 
     def push(self, stream: str, rows: list[Row], *, key: str | None = None) -> Receipt:
-        at = refusing(lambda: self.soup.push(stream, rows, key=key))
-        return Receipt(at, at.added)
+        position = as_user(lambda: self.soup.push(stream, rows, key=key))
+        return Receipt(position, position.added)
 
     def register(self, sql: str, *, name: str | None = None, materialize: Materialize = None) -> str:
-        said = {} if materialize is None else {"materialize": materialize}
-        return str(refusing(lambda: self.soup.register(sql, name=name, **said)).id)
+        options = {} if materialize is None else {"materialize": materialize}
+        return str(as_user(lambda: self.soup.register(sql, name=name, **options)).id)
 
     def invoke(self, query: str, *, wait_for: str | None = None) -> list[Row]:
-        return list(refusing(lambda: self.soup.query(query).invoke(wait_for=wait_for)))
+        return list(as_user(lambda: self.soup.query(query).invoke(wait_for=wait_for)))
 
     def streams(self) -> list[Row]:
         return self.soup.streams()
@@ -109,28 +109,28 @@ class PythonDoor:
         return self.soup.describe_queries()
 
     def explain(self, query: str) -> Row:
-        found: Row = refusing(lambda: self.soup.query(query).explain())
-        return found
+        plan: Row = as_user(lambda: self.soup.query(query).explain())
+        return plan
 
     def unregister(self, query: str) -> None:
-        refusing(lambda: self.soup.query(query).unregister())
+        as_user(lambda: self.soup.query(query).unregister())
 
     def drop_stream(self, name: str) -> None:
-        refusing(lambda: self.soup.drop_stream(name))
+        as_user(lambda: self.soup.drop_stream(name))
 
 
-class SqlDoor(PythonDoor):
-    """Statements; rows come by `push` all the same, and whether to materialize cannot be said."""
+class SqlInterface(PythonInterface):
+    """SQL statements; rows are pushed from Python, and `materialize` is not available."""
 
     def _sql(self, text: str) -> Any:
-        return refusing(lambda: self.soup.sql(text))
+        return as_user(lambda: self.soup.sql(text))
 
     def create_stream(self, name: str, schema: str, *, time: str | None = None, if_not_exists: bool = False) -> None:
-        unless, clause = "IF NOT EXISTS " if if_not_exists else "", f" TIME {time}" if time else ""
-        self._sql(f"CREATE STREAM {unless}{name} ({schema}){clause}")
+        condition, time_clause = "IF NOT EXISTS " if if_not_exists else "", f" TIME {time}" if time else ""
+        self._sql(f"CREATE STREAM {condition}{name} ({schema}){time_clause}")
 
     def register(self, sql: str, *, name: str | None = None, materialize: Materialize = None) -> str:
-        assert materialize is None, "a statement cannot say it"
+        assert materialize is None, "not available in a statement"
         return str(self._sql(f"REGISTER {f'QUERY {name} AS ' if name else ''}{sql}").id)
 
     def invoke(self, query: str, *, wait_for: str | None = None) -> list[Row]:
@@ -154,22 +154,22 @@ class SqlDoor(PythonDoor):
         self._sql(f"DROP STREAM {name}")
 
 
-class HttpDoor:
-    """Requests, as any program sends them."""
+class HttpInterface:
+    """HTTP requests."""
 
-    def __init__(self, served: Running) -> None:
+    def __init__(self, served: RunningServer) -> None:
         self._http = served.client()
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._http.close()
 
-    def _send(self, method: str, path: str, **more: Any) -> Any:
-        response = self._http.request(method, f"/v1/{path}", **more)
-        told: Any = response.json() if response.content else None
+    def _send(self, method: str, path: str, **options: Any) -> Any:
+        response = self._http.request(method, f"/v1/{path}", **options)
+        body: Any = response.json() if response.content else None
         if not response.is_success:
-            raise Refused(told["error"]["message"], told["error"].get("hint"))
-        return told
+            raise InterfaceError(body["error"]["message"], body["error"].get("hint"))
+        return body
 
     def create_stream(self, name: str, schema: str, *, time: str | None = None, if_not_exists: bool = False) -> None:
         body = {"name": name, "schema": schema, "time": time, "if_not_exists": if_not_exists}
@@ -177,12 +177,13 @@ class HttpDoor:
 
     def push(self, stream: str, rows: list[Row], *, key: str | None = None) -> Receipt:
         headers = {} if key is None else {"Idempotency-Key": key}
-        told = self._send("POST", f"streams/{stream}/rows", json=rows, headers=headers)
-        return Receipt(told["position"], told["added"])
+        receipt = self._send("POST", f"streams/{stream}/rows", json=rows, headers=headers)
+        return Receipt(receipt["position"], receipt["added"])
 
     def register(self, sql: str, *, name: str | None = None, materialize: Materialize = None) -> str:
-        body = {"sql": sql, "name": name, "materialize": materialize}
-        return str(self._send("POST", "queries", json={key: one for key, one in body.items() if one is not None})["id"])
+        fields = {"sql": sql, "name": name, "materialize": materialize}
+        body = {key: value for key, value in fields.items() if value is not None}
+        return str(self._send("POST", "queries", json=body)["id"])
 
     def invoke(self, query: str, *, wait_for: str | None = None) -> list[Row]:
         params = {} if wait_for is None else {"wait_for": wait_for}
@@ -194,15 +195,15 @@ class HttpDoor:
     def queries(self) -> list[Row]:
         return self._pages("queries")
 
-    def _pages(self, what: str) -> list[Row]:
-        found: list[Row] = []
+    def _pages(self, collection: str) -> list[Row]:
+        items: list[Row] = []
         after: dict[str, str] = {}
         while True:
-            told = self._send("GET", what, params={"limit": 1000, **after})
-            found += told[what]
-            if told["next"] is None:
-                return found
-            after = {"after": told["next"]}
+            page = self._send("GET", collection, params={"limit": 1000, **after})
+            items += page[collection]
+            if page["next"] is None:
+                return items
+            after = {"after": page["next"]}
 
     def explain(self, query: str) -> Row:
         return dict(self._send("GET", f"queries/{query}/explain"))
@@ -214,16 +215,16 @@ class HttpDoor:
         self._send("DELETE", f"streams/{name}")
 
 
-class CommandDoor:
-    """`tureen …`, in this process or each time in one of its own."""
+class CommandLine:
+    """The `tureen` command, in this process or in a new process for each call."""
 
-    def __init__(self, served: Running, *, process: bool = False) -> None:
+    def __init__(self, served: RunningServer, *, new_process: bool = False) -> None:
         self._env = {"TUREEN_URL": served.url, "TUREEN_TOKEN": served.tokens["admin"]}
-        self._process = process
+        self._new_process = new_process
 
     def _run(self, *words: str, stdin: str = "") -> str:
-        if self._process:
-            done = subprocess.run(
+        if self._new_process:
+            process = subprocess.run(
                 [sys.executable, "-m", "tureen.cli.main", *words],
                 input=stdin,
                 capture_output=True,
@@ -231,7 +232,7 @@ class CommandDoor:
                 env={**os.environ, **self._env},
                 check=False,
             )
-            code, out, err = done.returncode, done.stdout, done.stderr
+            code, out, err = process.returncode, process.stdout, process.stderr
         else:
             result = CliRunner().invoke(app, list(words), input=stdin, env=self._env)
             code, out, err = result.exit_code, result.stdout, result.stderr
@@ -240,7 +241,7 @@ class CommandDoor:
         assert (code, out) == (1, ""), err
         lines = err.splitlines()
         hint = next((line.removeprefix("hint: ") for line in lines if line.startswith("hint: ")), None)
-        raise Refused(lines[0].removeprefix("error: ").partition(" (line ")[0], hint)
+        raise InterfaceError(lines[0].removeprefix("error: ").partition(" (line ")[0], hint)
 
     def _json(self, *words: str) -> Any:
         return json.loads(self._run(*words, "-o", "json"))
@@ -253,11 +254,11 @@ class CommandDoor:
         options = [] if key is None else ["--key", key]
         words = ["push", stream, "-", "--format", "json", "-o", "json", *options]
         try:
-            told = json.loads(self._run(*words, stdin=json.dumps(rows)))
-        except Refused as refused:
-            # The key of the first chunk, which is all there is.
-            raise Refused(refused.message.replace(f"'{key}/0'", f"'{key}'"), refused.hint) from None
-        return Receipt(told["position"], told["added"])
+            receipt = json.loads(self._run(*words, stdin=json.dumps(rows)))
+        except InterfaceError as error:
+            # The command adds the number of the chunk to the key; here there is only one chunk.
+            raise InterfaceError(error.message.replace(f"'{key}/0'", f"'{key}'"), error.hint) from None
+        return Receipt(receipt["position"], receipt["added"])
 
     def register(self, sql: str, *, name: str | None = None, materialize: Materialize = None) -> str:
         words = {True: "yes", False: "no", "auto": "auto"}
