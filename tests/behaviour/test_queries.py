@@ -1,14 +1,16 @@
-"""Standing queries, opened and connected."""
+"""Standing queries, embedded and through a client, with and without the fast path of invocations."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
+import tureen
 from tests.behaviour.conftest import BASE, AnySoup, rows
+from tests.service.running import RunningServer
 from tureen.errors import (
     DuplicateName,
     Location,
@@ -26,14 +28,27 @@ from tureen.errors import (
 Names = Callable[[str], str]
 
 
-def test_before_and_after_the_data(soup: AnySoup, trades: str) -> None:
+@pytest.fixture(params=["open", "connect", "router"])
+def soup(request: pytest.FixtureRequest, served_pot: RunningServer, routed_soup: tureen.Client) -> Iterator[AnySoup]:
+    """The pot as returned by `open`, by `connect`, and by `connect` to a server without the fast path."""
+    match request.param:
+        case "open":
+            yield served_pot.soup
+        case "connect":
+            with tureen.connect(served_pot.url, served_pot.tokens["admin"]) as client:
+                yield client
+        case _:
+            yield routed_soup
+
+
+def test_registered_before_and_after_the_rows(soup: AnySoup, trades: str) -> None:
     sql = f"SELECT sym, price FROM {trades} WHERE price > 100 BEGIN NOW - 10 SECONDS END NOW"
     before = soup.register(sql)
-    at = soup.push(trades, rows(("A", 120.5, 3), ("B", 99.0, 1)))
+    pushed = soup.push(trades, rows(("A", 120.5, 3), ("B", 99.0, 1)))
     after = soup.register(sql, materialize=False)
     now = BASE + timedelta(seconds=5)
     for query in (before, after):
-        answer = query.invoke(now=now, wait_for=at, timeout=30)
+        answer = query.invoke(now=now, wait_for=pushed, timeout=30)
         assert answer.table.to_pylist() == list(answer) == [{"sym": "A", "price": 120.5}]
         assert (len(answer), answer.complete) == (1, True)
         assert answer.window == (now - timedelta(seconds=10), now)
@@ -43,19 +58,19 @@ def test_before_and_after_the_data(soup: AnySoup, trades: str) -> None:
     assert answer.to_pandas()["price"].tolist() == [120.5]
 
 
-def test_now_in_having_is_that_of_the_invocation(soup: AnySoup, trades: str) -> None:
+def test_now_in_having(soup: AnySoup, trades: str) -> None:
     silent = soup.register(f"SELECT sym FROM {trades} GROUP BY sym HAVING max(ts) < NOW - INTERVAL 5 SECONDS")
-    at = soup.push(trades, rows(("A", 1.0, 1), ("B", 1.0, 2), ("A", 1.0, 3)))
+    pushed = soup.push(trades, rows(("A", 1.0, 1), ("B", 1.0, 2), ("A", 1.0, 3)))
     for seconds, syms in ((5, []), (7, ["B"]), (8, ["A", "B"])):
-        answer = silent.invoke(now=BASE + timedelta(seconds=seconds), wait_for=at, timeout=30)
+        answer = silent.invoke(now=BASE + timedelta(seconds=seconds), wait_for=pushed, timeout=30)
         assert [row["sym"] for row in answer] == syms
     assert {row["sym"] for row in silent.invoke()} == {"A", "B"}
     with pytest.raises(Unsupported):
         soup.register(f"SELECT qty FROM {trades} WHERE ts < NOW").changes()
 
 
-def test_window_functions_and_rows_of_steps(soup: AnySoup, trades: str) -> None:
-    at = soup.push(trades, rows(("A", 1.0, 1), ("B", 2.0, 2), ("A", 4.0, 3)))
+def test_window_functions_and_step_windows(soup: AnySoup, trades: str) -> None:
+    pushed = soup.push(trades, rows(("A", 1.0, 1), ("B", 2.0, 2), ("A", 4.0, 3)))
     ranked = f"SELECT qty, lag(qty) OVER (PARTITION BY sym ORDER BY ts) AS before FROM {trades}"
     best = (
         f"SELECT window_start, qty FROM {trades} [TUMBLE 2 SECONDS] "
@@ -68,42 +83,42 @@ def test_window_functions_and_rows_of_steps(soup: AnySoup, trades: str) -> None:
         [{"sym": "A", "total": 4}, {"sym": "B", "total": 2}, {"sym": None, "total": 6}],
     ]
     for sql, answer in zip((ranked, best, totals), expected, strict=True):
-        assert list(soup.register(sql).invoke(wait_for=at, timeout=30)) == answer
+        assert list(soup.register(sql).invoke(wait_for=pushed, timeout=30)) == answer
 
 
-def test_found_listed_and_let_go_of(soup: AnySoup, trades: str, fresh: Names) -> None:
+def test_look_up_list_and_unregister(soup: AnySoup, trades: str, fresh: Names) -> None:
     name = fresh("big")
     query = soup.register(f"SELECT * FROM {trades}", name=name)
     assert (query.name, query.sql, query.state) == (name, f"SELECT * FROM {trades}", "standing")
-    for found in (soup.query(name), soup.query(name.upper()), soup.query(query.id)):
-        assert (found.id, found.name, found.sql) == (query.id, name, query.sql)
-    assert query.id in [one.id for one in soup.queries()]
-    described = next(one for one in soup.describe_queries() if one["id"] == query.id)
+    for same in (soup.query(name), soup.query(name.upper()), soup.query(query.id)):
+        assert (same.id, same.name, same.sql) == (query.id, name, query.sql)
+    assert query.id in [listed.id for listed in soup.queries()]
+    described = next(info for info in soup.describe_queries() if info["id"] == query.id)
     assert isinstance(described["registered_at"], datetime)
     assert soup.registered(query.id).registered_at == described["registered_at"].timestamp() * 1_000_000
     with pytest.raises(DuplicateName):
         soup.register(f"SELECT * FROM {trades}", name=name)
     query.unregister()
-    for gone in (lambda: soup.query(name), lambda: soup.query(query.id), query.invoke, query.unregister):
+    for call in (lambda: soup.query(name), lambda: soup.query(query.id), query.invoke, query.unregister):
         with pytest.raises(UnknownQuery):
-            gone()
+            call()
 
 
 def test_listed_in_pages(soup: AnySoup, trades: str) -> None:
-    made = [soup.register(f"SELECT * FROM {trades} WHERE qty > {number}").id for number in range(5)]
-    seen: list[str] = []
-    place = None
-    while some := soup.queries(after=place, limit=2):
-        assert len(some) <= 2
-        seen += [one.id for one in some]
-        place = some[-1].place
-    assert [one for one in seen if one in made] == made
-    assert len(seen) == len(set(seen)) == len(soup.queries())
-    assert [one["id"] for one in soup.describe_queries(limit=3)] == seen[:3]
+    registered = [soup.register(f"SELECT * FROM {trades} WHERE qty > {number}").id for number in range(5)]
+    listed: list[str] = []
+    after = None
+    while page := soup.queries(after=after, limit=2):
+        assert len(page) <= 2
+        listed += [query.id for query in page]
+        after = page[-1].place
+    assert [handle for handle in listed if handle in registered] == registered
+    assert len(listed) == len(set(listed)) == len(soup.queries())
+    assert [query["id"] for query in soup.describe_queries(limit=3)] == listed[:3]
 
 
 @pytest.mark.parametrize(
-    ("select", "kind", "place", "hint"),
+    ("select", "error", "position", "hint"),
     [
         ("SELECT prize FROM {s}", UnknownColumn, Location(1, 8), "did you mean 'price'?"),
         ("SELECT sym\nFROM {s}\nWHERE sym > 1.5 AND", SqlError, Location(3, 17), None),
@@ -112,46 +127,46 @@ def test_listed_in_pages(soup: AnySoup, trades: str) -> None:
         ("SELECT sym FROM {s} ORDER BY (SELECT 1)", Unsupported, None, None),
     ],
 )
-def test_errors_of_the_text(
-    soup: AnySoup, trades: str, select: str, kind: type[TureenError], place: Location | None, hint: str | None
+def test_errors_of_the_sql(
+    soup: AnySoup, trades: str, select: str, error: type[TureenError], position: Place | None, hint: str | None
 ) -> None:
     with pytest.raises(TureenError) as raised:
         soup.register(select.format(s=trades))
-    assert isinstance(raised.value, kind)
+    assert isinstance(raised.value, error)
     assert type(raised.value).code == raised.value.code
-    if place is not None:
-        assert raised.value.location == place
+    if position is not None:
+        assert raised.value.place == position
     if hint is not None:
         assert raised.value.hint == hint
 
 
-def test_a_query_that_raises_is_stopped(soup: AnySoup, trades: str) -> None:
+def test_query_that_raises_is_stopped(soup: AnySoup, trades: str) -> None:
     query = soup.register(f"SELECT 1 / (qty - 7) AS x FROM {trades}")
     soup.push(trades, rows(("A", 1.0, 1)))
-    at = soup.push(trades, rows(("A", 1.0, 7)))
+    pushed = soup.push(trades, rows(("A", 1.0, 7)))
     with pytest.raises(QueryFailed):
-        query.invoke(wait_for=at)
+        query.invoke(wait_for=pushed)
 
 
-def test_explained(soup: AnySoup, trades: str) -> None:
+def test_explain(soup: AnySoup, trades: str) -> None:
     query = soup.register(f"SELECT sym FROM {trades} WHERE qty > 5")
-    found = query.explain()
-    assert (found["id"], found["stream"]) == (query.id, trades)
-    assert "qty" in found["factors"][0]
-    once = soup.explain_once(f"SELECT sym FROM {trades} WHERE qty > 5")
-    assert (once["id"], once["factors"]) == (None, found["factors"])
+    plan = query.explain()
+    assert (plan["id"], plan["stream"]) == (query.id, trades)
+    assert "qty" in plan["factors"][0]
+    unregistered = soup.explain_once(f"SELECT sym FROM {trades} WHERE qty > 5")
+    assert (unregistered["id"], unregistered["factors"]) == (None, plan["factors"])
 
 
-def test_answered_once(soup: AnySoup, trades: str) -> None:
+def test_answer_without_registration(soup: AnySoup, trades: str) -> None:
     soup.wait(soup.push(trades, rows(("A", 1.0, 1), ("B", 2.0, 2))))
     assert soup.answer_once(f"SELECT sym FROM {trades} WHERE qty > 1").table.to_pylist() == [{"sym": "B"}]
 
 
-def test_waiting(soup: AnySoup, trades: str) -> None:
+def test_wait(soup: AnySoup, trades: str) -> None:
     query = soup.register(f"SELECT * FROM {trades}")
-    at = soup.push(trades, rows(("A", 1.0, 1)))
-    soup.wait(at)
-    soup.wait({at, query.invoke().position}, timeout=5)
+    pushed = soup.push(trades, rows(("A", 1.0, 1)))
+    soup.wait(pushed)
+    soup.wait({pushed, query.invoke().position}, timeout=5)
     never = "999999999999999"
     with pytest.raises(WaitTimeout):
         soup.wait(never, timeout=0)
@@ -162,7 +177,7 @@ def test_waiting(soup: AnySoup, trades: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "says"),
+    ("call", "message"),
     [
         (lambda soup: soup.register(5), "came as int"),
         (lambda soup: soup.query(None), "came as NoneType"),
@@ -172,12 +187,12 @@ def test_waiting(soup: AnySoup, trades: str) -> None:
         (lambda soup: soup.push("x", [], key=5), "came as int"),
     ],
 )
-def test_odd_arguments(soup: AnySoup, call: Callable[[Any], object], says: str) -> None:
-    with pytest.raises(TureenError, match=says):
+def test_invalid_arguments(soup: AnySoup, call: Callable[[Any], object], message: str) -> None:
+    with pytest.raises(TureenError, match=message):
         call(soup)
 
 
-def test_shared_and_not(soup: AnySoup, trades: str) -> None:
+def test_share_and_unshare(soup: AnySoup, trades: str) -> None:
     query = soup.register(f"SELECT * FROM {trades}")
     soup.share(query.id)
     soup.share(query.id, False)
@@ -189,7 +204,7 @@ def test_shared_and_not(soup: AnySoup, trades: str) -> None:
 
 def test_status(soup: AnySoup, trades: str) -> None:
     soup.wait(soup.push(trades, rows(("A", 1.0, 1))))
-    found = soup.status()
-    assert found["streams"][trades]["rows"] == 1
-    assert found["queries"] > 0
-    assert found["engine"] == "running"
+    status = soup.status()
+    assert status["streams"][trades]["rows"] == 1
+    assert status["queries"] > 0
+    assert status["engine"] == "running"
