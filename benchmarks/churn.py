@@ -32,7 +32,7 @@ from tureen.pot.registering import change_together
 from tureen.pot.streams import find_stream
 from tureen.queries import QueryRun, compile_clauses
 from tureen.schema import Schema
-from tureen.service.server import SWITCH_AFTER
+from tureen.service.server import SWITCH_INTERVAL
 from tureen.stems.index import Block, index_block
 from tureen.testing.manual_engine import ManualEngine
 
@@ -50,7 +50,7 @@ def measure(root: Path, report: Report, scale: Scale) -> None:
     _matching(root / "churn", report, scale)
     before = sys.getswitchinterval()
     # The server's setting: registrations from many threads mostly wait for the interpreter lock.
-    sys.setswitchinterval(SWITCH_AFTER)
+    sys.setswitchinterval(SWITCH_INTERVAL)
     try:
         _arrivals(root / "churned", report, scale)
     finally:

@@ -16,7 +16,7 @@ os.environ["TUREEN_CRASH_DIR"] = tempfile.mkdtemp(prefix="tureen-crash-")
 from pyspark.sql import SparkSession
 
 import tureen
-from tests.service.running import Running, running
+from tests.service.running import RunningServer, run_server
 from tureen.pipeline.session import spark_session
 
 
@@ -31,12 +31,12 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def served_pot(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def served_pot(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """A pot that is open in this process and served on a free port, for tests of those who use a server."""
     assert spark
     with tureen.open(tmp_path_factory.mktemp("served") / "pot", mode="write") as soup:
         soup.start(wait=120)
-        with running(soup, heartbeat=0.2) as found:
+        with run_server(soup, heartbeat=0.2) as found:
             yield found
 
 

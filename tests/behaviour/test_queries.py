@@ -128,14 +128,14 @@ def test_listed_in_pages(soup: AnySoup, trades: str) -> None:
     ],
 )
 def test_errors_of_the_sql(
-    soup: AnySoup, trades: str, select: str, error: type[TureenError], position: Place | None, hint: str | None
+    soup: AnySoup, trades: str, select: str, error: type[TureenError], position: Location | None, hint: str | None
 ) -> None:
     with pytest.raises(TureenError) as raised:
         soup.register(select.format(s=trades))
     assert isinstance(raised.value, error)
     assert type(raised.value).code == raised.value.code
     if position is not None:
-        assert raised.value.place == position
+        assert raised.value.location == position
     if hint is not None:
         assert raised.value.hint == hint
 

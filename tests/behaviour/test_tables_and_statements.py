@@ -87,10 +87,12 @@ def test_statements(soup: AnySoup, fresh: Names) -> None:
         ("SELECT prize FROM {s}", Location(1, 8)),
     ],
 )
-def test_errors_have_a_position_in_the_statement(soup: AnySoup, trades: str, statement: str, position: Place) -> None:
+def test_errors_have_a_position_in_the_statement(
+    soup: AnySoup, trades: str, statement: str, position: Location
+) -> None:
     with pytest.raises(UnknownColumn) as raised:
         soup.sql(statement.format(s=trades))
-    assert (raised.value.place, raised.value.hint) == (position, "did you mean 'price'?")
+    assert (raised.value.location, raised.value.hint) == (position, "did you mean 'price'?")
 
 
 def test_invalid_statements(soup: AnySoup) -> None:

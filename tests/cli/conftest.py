@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.service.running import Running
+from tests.service.running import RunningServer
 from tureen.cli.main import run
 
 _numbers = itertools.count()
@@ -35,7 +35,7 @@ Cli = Callable[..., CommandResult]
 
 
 @pytest.fixture
-def cli(served_pot: Running, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+def cli(served_pot: RunningServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
     """Run `tureen …` in this process; `stdin` is the content of a pipe."""
     monkeypatch.setenv("TUREEN_URL", served_pot.url)
     monkeypatch.setenv("TUREEN_TOKEN", served_pot.tokens["admin"])

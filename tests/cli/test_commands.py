@@ -13,7 +13,7 @@ import pytest
 
 import tureen
 from tests.cli.conftest import Cli
-from tests.service.running import Running
+from tests.service.running import RunningServer
 
 TIME = "2026-01-01T00:00:00Z"
 
@@ -116,7 +116,7 @@ def test_missing_token_has_hint(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> No
         assert (result.code, "TUREEN_TOKEN" in result.err) == (1, True), arguments
 
 
-def test_shared_query_is_listed_for_others(cli: Cli, served_pot: Running, stream: str) -> None:
+def test_shared_query_is_listed_for_others(cli: Cli, served_pot: RunningServer, stream: str) -> None:
     other = served_pot.tokens["other"]
     name = f"q_{stream}"
     handle = cli("query", "register", f"SELECT qty FROM {stream}", "--name", name).out.strip()
@@ -142,7 +142,7 @@ def test_explain_as_table(cli: Cli, stream: str) -> None:
         assert not set("{}[]") & set(result.out)
 
 
-def test_templates(cli: Cli, served_pot: Running, stream: str, tmp_path: Path) -> None:
+def test_templates(cli: Cli, served_pot: RunningServer, stream: str, tmp_path: Path) -> None:
     params = tmp_path / "rules.csv"
     params.write_text("sym,least\nA,1\nB,2\n")
     sql = f"SELECT sym, qty FROM {stream} WHERE sym = :sym AND qty > :least"
@@ -193,7 +193,7 @@ def test_template_rows(cli: Cli, stream: str, tmp_path: Path) -> None:
     assert cli("template", "remove", name).code == 1
 
 
-def test_admin_manages_queries_of_others(cli: Cli, stream: str, served_pot: Running) -> None:
+def test_admin_manages_queries_of_others(cli: Cli, stream: str, served_pot: RunningServer) -> None:
     other = served_pot.soup.acting_for("somebody else")
     query = other.register(f"SELECT qty FROM {stream}", name=f"other's query of {stream}")
     rules = other.register_many(f"SELECT qty FROM {stream} WHERE qty = :n", [{"n": 1}])
@@ -256,7 +256,7 @@ def test_exit_codes(cli: Cli, arguments: tuple[str, ...], code: int, message: st
     assert message.split("|")[0] in result.err or message.split("|")[-1] in result.err
 
 
-def test_tokens_over_http_and_on_pot(cli: Cli, served_pot: Running) -> None:
+def test_tokens_over_http_and_on_pot(cli: Cli, served_pot: RunningServer) -> None:
     pot = str(served_pot.soup.path)
     for target in ((), ("--pot", pot)):
         created = cli("token", "create", "ana", "--scope", "read", "--scope", "write", "--expires-in", "1 day", *target)
@@ -271,7 +271,7 @@ def test_tokens_over_http_and_on_pot(cli: Cli, served_pot: Running) -> None:
         assert cli("token", "revoke", token_id, *target).code == 1
 
 
-def test_local_pot_is_read_while_served(cli: Cli, served_pot: Running, stream: str) -> None:
+def test_local_pot_is_read_while_served(cli: Cli, served_pot: RunningServer, stream: str) -> None:
     push_rows(stream, cli, ("A", 1.0, 1))
     pot = str(served_pot.soup.path)
     handle = cli("query", "register", f"SELECT sym FROM {stream}").out.strip()
@@ -334,7 +334,7 @@ def test_help_does_not_import_heavy_packages() -> None:
     assert loaded[-3:] == ["0", "0", "2"]
 
 
-def test_closed_pipe_has_no_traceback(served_pot: Running) -> None:
+def test_closed_pipe_has_no_traceback(served_pot: RunningServer) -> None:
     env = {**os.environ, "TUREEN_URL": served_pot.url, "TUREEN_TOKEN": served_pot.tokens["admin"]}
     command = f"{sys.executable} -m tureen.cli.main stream list | head -1"
     result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=env, check=True)
@@ -345,7 +345,7 @@ def test_version(cli: Cli) -> None:
     assert cli("--version").out.startswith("tureen ")
 
 
-def test_pushed_rows_are_visible_to_client(served_pot: Running, cli: Cli, stream: str) -> None:
+def test_pushed_rows_are_visible_to_client(served_pot: RunningServer, cli: Cli, stream: str) -> None:
     push_rows(stream, cli, ("A", 1.0, 1))
     with tureen.connect(served_pot.url, served_pot.tokens["admin"]) as soup:
         assert soup.answer_once(f"SELECT qty FROM {stream}").table.to_pylist() == [{"qty": 1}]

@@ -11,7 +11,7 @@ import pytest
 
 import tureen
 from tests.cli.conftest import Cli
-from tests.service.running import Running
+from tests.service.running import RunningServer
 from tureen.cli.reference import reference, with_reference
 from tureen.cli.shell.shell import HELP
 
@@ -41,7 +41,7 @@ def test_every_shell_command_is_documented() -> None:
         assert f"`{word}" in PAGE, word
 
 
-def test_first_steps_run(cli: Cli, served_pot: Running) -> None:
+def test_first_steps_run(cli: Cli, served_pot: RunningServer) -> None:
     block = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)[1]
     lines = [line.partition("  #")[0].strip() for line in block.splitlines() if "tureen " in line]
     assert len(lines) == 6
@@ -65,7 +65,7 @@ def test_first_steps_run(cli: Cli, served_pot: Running) -> None:
     served_pot.soup.drop_stream("trades")
 
 
-def test_client_examples_run(served_pot: Running, capsys: pytest.CaptureFixture[str]) -> None:
+def test_client_examples_run(served_pot: RunningServer, capsys: pytest.CaptureFixture[str]) -> None:
     page = (DOCS / "client.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     assert len(blocks) == 3

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.running import Running
+from tests.service.running import RunningServer
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -75,12 +75,12 @@ def test_command_line_starts(installed: Installed) -> None:
     assert installed("tureen", "--version").stdout == f"tureen {PROJECT['version']}\n"
 
 
-def test_client_runs_without_extras(installed: Installed, served_pot: Running) -> None:
+def test_client_runs_without_extras(installed: Installed, served_pot: RunningServer) -> None:
     result = installed("python", "-c", CLIENT, served_pot.url, served_pot.tokens["admin"])
     assert (result.returncode, result.stderr) == (0, "")
 
 
-def test_commands_run_without_extras(installed: Installed, served_pot: Running) -> None:
+def test_commands_run_without_extras(installed: Installed, served_pot: RunningServer) -> None:
     server = {"TUREEN_URL": served_pot.url, "TUREEN_TOKEN": served_pot.tokens["admin"]}
     for arguments, output in (
         (("sql", "-c", "CREATE STREAM installed (n INT)"), "done"),

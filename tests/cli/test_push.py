@@ -12,7 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from tests.cli.conftest import Cli
-from tests.service.running import Running
+from tests.service.running import RunningServer
 
 ROWS: list[dict[str, Any]] = [
     {"sym": f"s{number}", "price": number / 2, "qty": number, "ts": f"2026-01-01T00:00:{number:02}Z"}
@@ -108,7 +108,7 @@ def test_failed_push_is_repeated_with_fixed_file(cli: Cli, stream: str, tmp_path
     assert first.err.splitlines()[1] == "no rows of the file were added"
 
 
-def test_csv_with_write_only_token(cli: Cli, served_pot: Running, stream: str, tmp_path: Path) -> None:
+def test_csv_with_write_only_token(cli: Cli, served_pot: RunningServer, stream: str, tmp_path: Path) -> None:
     path, token = tmp_path / "a.csv", ("--token", served_pot.tokens["write"])
     _csv(path)
     good = path.read_text()

@@ -19,7 +19,7 @@ from typing import Self
 import pytest
 
 from tests.cli.conftest import Cli
-from tests.service.running import Running
+from tests.service.running import RunningServer
 from tureen.cli.shell.completion import KEYWORDS, Name, completions
 from tureen.cli.shell.splitting import is_complete, split
 
@@ -156,7 +156,7 @@ class Terminal:
 
 
 @pytest.fixture
-def env(served_pot: Running, tmp_path: Path) -> dict[str, str]:
+def env(served_pot: RunningServer, tmp_path: Path) -> dict[str, str]:
     """The environment of a command at a terminal."""
     return {
         **os.environ,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tureen
-from tests.service.running import Running
+from tests.service.running import RunningServer
 from tureen.client.create_table import parse_create_from_file
 from tureen.errors import DuplicateName, InvalidSchema, Location
 from tureen.language.text.statements import CreateTable, parse_statement
@@ -54,7 +54,7 @@ def test_other_statements_go_to_the_server(text: str) -> None:
     assert parse_create_from_file(text) is None
 
 
-def test_create_table_errors_have_their_position(served_pot: Running, tmp_path: Path) -> None:
+def test_create_table_errors_have_their_position(served_pot: RunningServer, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("n\n1\n")
     with tureen.connect(served_pot.url, served_pot.tokens["admin"]) as client:
         client.sql(f"CREATE TABLE positioned (n INT) FROM '{tmp_path / 'a.csv'}'")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tureen
-from tests.service.running import Running, running
+from tests.service.running import RunningServer, run_server
 from tureen.cli.main import run
 from tureen.errors import TureenError, Unreachable
 
@@ -36,14 +36,14 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def secure(served_pot: Running, authority: Path) -> Iterator[Running]:
+def secure(served_pot: RunningServer, authority: Path) -> Iterator[RunningServer]:
     """The pot, also served over TLS."""
     files = {"certificate": str(authority / "server.pem"), "private_key": str(authority / "server.key")}
-    with running(served_pot.soup, **files) as server:
+    with run_server(served_pot.soup, **files) as server:
         yield server
 
 
-def test_certificate_of_the_authority_is_trusted(secure: Running, authority: Path) -> None:
+def test_certificate_of_the_authority_is_trusted(secure: RunningServer, authority: Path) -> None:
     url, token = secure.url.replace("http:", "https:"), secure.tokens["admin"]
     context = ssl.create_default_context(cafile=str(authority / "ca.pem"))
     for ca in (authority / "ca.pem", str(authority / "ca.pem"), context):
@@ -59,7 +59,7 @@ def test_certificate_of_the_authority_is_trusted(secure: Running, authority: Pat
 
 
 @pytest.mark.parametrize("ca", [None, "stranger.pem"])
-def test_other_certificates_are_not_trusted(secure: Running, authority: Path, ca: str | None) -> None:
+def test_other_certificates_are_not_trusted(secure: RunningServer, authority: Path, ca: str | None) -> None:
     trusted = None if ca is None else authority / ca
     with (
         tureen.connect(secure.url.replace("http:", "https:"), "x", ca=trusted, patience=0) as client,
@@ -78,7 +78,7 @@ def test_invalid_ca_raises(authority: Path) -> None:
 
 
 def test_command_line_takes_ca(
-    secure: Running, authority: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    secure: RunningServer, authority: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = ["--url", secure.url.replace("http:", "https:"), "--token", secure.tokens["admin"]]
     assert run(["status", *target]) == 1

@@ -8,12 +8,12 @@ from decimal import Decimal
 import pytest
 
 import tureen
-from tests.service.running import Running
+from tests.service.running import RunningServer
 from tureen.client.tokens import RemoteTokens
 from tureen.errors import Forbidden, InvalidRows, Unauthorized
 
 
-def test_tokens_created_used_and_revoked(served_pot: Running, stream: str) -> None:
+def test_tokens_created_used_and_revoked(served_pot: RunningServer, stream: str) -> None:
     with tureen.connect(served_pot.url, served_pot.tokens["admin"]) as admin:
         tokens = RemoteTokens(admin.transport)
         created = tokens.create("sensor", ["write"], expires_in="1 day", note="roof")

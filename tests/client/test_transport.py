@@ -11,14 +11,14 @@ import pytest
 
 import tureen
 from tests.client.proxy import Proxy
-from tests.service.running import Running, running
+from tests.service.running import RunningServer, run_server
 from tureen.errors import ServiceError, TooMany, TureenError, Unreachable
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def test_push_with_lost_response_is_added_once(
-    served_pot: Running, client: tureen.Client, faulty: Proxy, stream: str
+    served_pot: RunningServer, client: tureen.Client, faulty: Proxy, stream: str
 ) -> None:
     client.push(stream, [{"n": 0, "at": AT}])
     faulty.responses_to_lose = 2
@@ -29,7 +29,7 @@ def test_push_with_lost_response_is_added_once(
 
 
 def test_registration_with_lost_response_is_not_retried(
-    served_pot: Running, client: tureen.Client, faulty: Proxy, stream: str
+    served_pot: RunningServer, client: tureen.Client, faulty: Proxy, stream: str
 ) -> None:
     client.streams()
     before = len(served_pot.soup.queries())
@@ -63,7 +63,7 @@ def test_unknown_server_fails_without_retry(client: tureen.Client, faulty: Proxy
     assert "tureen serve" in (raised.value.hint or "")
 
 
-def test_changes_resume_after_cut(served_pot: Running, client: tureen.Client, faulty: Proxy, stream: str) -> None:
+def test_changes_resume_after_cut(served_pot: RunningServer, client: tureen.Client, faulty: Proxy, stream: str) -> None:
     query = client.register(f"SELECT n, at, d FROM {stream}")
     changes = query.changes(since=query.invoke().position)
     soup = served_pot.soup
@@ -79,7 +79,9 @@ def test_changes_resume_after_cut(served_pot: Running, client: tureen.Client, fa
     assert faulty.connections > 2
 
 
-def test_changes_from_now_survive_cut(served_pot: Running, client: tureen.Client, faulty: Proxy, stream: str) -> None:
+def test_changes_from_now_survive_cut(
+    served_pot: RunningServer, client: tureen.Client, faulty: Proxy, stream: str
+) -> None:
     changes = client.register(f"SELECT n FROM {stream}").changes()
     faulty.cut()
     served_pot.soup.push(stream, [{"n": 5, "at": AT}])
@@ -94,8 +96,8 @@ def test_changes_raise_after_unregister(client: tureen.Client, stream: str) -> N
         next(changes)
 
 
-def test_busy_server_is_retried_until_patience_ends(served_pot: Running, stream: str) -> None:
-    with running(served_pot.soup, max_followers=1) as small:
+def test_busy_server_is_retried_until_patience_ends(served_pot: RunningServer, stream: str) -> None:
+    with run_server(served_pot.soup, max_followers=1) as small:
         with tureen.connect(small.url, small.tokens["admin"], patience=0.5) as client:
             query = client.register(f"SELECT n FROM {stream}")
             first = query.changes()

@@ -22,8 +22,8 @@ from tureen.pot.named import NamedStreams
 from tureen.pot.streams import create_stream, drop_stream, find_stream
 from tureen.pot.tokens import create_token, revoke_token
 from tureen.schema import Schema
-from tureen.service.authorization import Gate
-from tureen.service.watcher import Watcher
+from tureen.service.authorization import Authenticator
+from tureen.service.watcher import CommitWatcher
 from tureen.testing.manual_engine import ManualEngine
 
 HeldCommit = Callable[[Callable[[], object]], AbstractContextManager[None]]
@@ -131,12 +131,12 @@ def test_followers_and_waiters_are_notified(feeder: ManualEngine, soup: tureen.S
     catalog = Catalog(feeder.catalog.root)
 
     async def notice() -> bool:
-        watcher = Watcher(catalog, _nothing)
+        watcher = CommitWatcher(catalog, _nothing)
         watcher.start()
         version = watcher.version
         await asyncio.sleep(0)
         with held_commit(lambda: feeder.push("s", [{"n": 2}])):
-            moved = await watcher.moves(version, 5)
+            moved = await watcher.wait_for_commit(version, 5)
         watcher.close()
         return moved
 
@@ -146,19 +146,19 @@ def test_followers_and_waiters_are_notified(feeder: ManualEngine, soup: tureen.S
 
 def test_a_revoked_token_is_rejected(feeder: ManualEngine, held_commit: HeldCommit) -> None:
     catalog = Catalog(feeder.catalog.root)
-    gate = Gate(catalog, open_to_all=False)
+    authenticator = Authenticator(catalog, open_to_all=False)
     with feeder.catalog.write() as tx:
         token, text = create_token(tx, "anna", ["read"], now=0)
     headers = [(b"authorization", f"Bearer {text}".encode())]
     request = HTTPConnection({"type": "http", "headers": headers})
-    assert gate.admit(request, None).principal == "anna"  # type: ignore[arg-type]
+    assert authenticator.authenticate(request, None).principal == "anna"  # type: ignore[arg-type]
 
     def revoke() -> None:
         with feeder.catalog.write() as tx:
             revoke_token(tx, token.id)
 
     with held_commit(revoke), pytest.raises(Unauthorized):
-        gate.admit(request, None)  # type: ignore[arg-type]
+        authenticator.authenticate(request, None)  # type: ignore[arg-type]
     catalog.close()
 
 

@@ -18,6 +18,7 @@ from fastapi.security.base import SecurityBase
 from starlette.requests import HTTPConnection
 
 from tureen.errors import Forbidden, TooMany, Unauthorized
+from tureen.handle import is_query_handle
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.queries import LOCAL
 from tureen.pot.tokens import Token, list_tokens, note_use, split_token
@@ -52,11 +53,11 @@ class Caller:
 
     def resolve_handle(self, handle_or_name: str) -> str:
         """The handle of a query, from its handle or name; a handle needs no look-up."""
-        return handle_or_name if is_handle(handle_or_name) else self.soup.query(handle_or_name).id
+        return handle_or_name if is_query_handle(handle_or_name) else self.soup.query(handle_or_name).id
 
     def soup_for(self, handle_or_name: str) -> Soup:
         """The pot in which to look up a query or template: with a handle, an admin sees those of all principals."""
-        return self.service.soup if self.has_scope("admin") and is_handle(handle_or_name) else self.soup
+        return self.service.soup if self.has_scope("admin") and is_query_handle(handle_or_name) else self.soup
 
     def log_admin_access(self, action: str, target: str, owner: str) -> None:
         """Log an action of an admin on an object that belongs to another principal."""
@@ -74,11 +75,6 @@ class Caller:
                 f"a token with the scope '{' or '.join(scopes)}' is required",
                 detail=f"the token has the scopes {', '.join(sorted(self.scopes))}",
             )
-
-
-def is_handle(text: str) -> bool:
-    """Whether a text is a handle and not a name."""
-    return _HANDLE.fullmatch(text) is not None
 
 
 class Authenticator:

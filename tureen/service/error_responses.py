@@ -88,7 +88,7 @@ def status_of(error: TureenError) -> int:
 
 def error_body(error: TureenError, request_id: str) -> dict[str, Any]:
     """The JSON body of an error, without the fields that are unknown."""
-    position = None if error.place is None else {"line": error.place.line, "column": error.place.column}
+    position = None if error.location is None else {"line": error.location.line, "column": error.location.column}
     return _body(error.code, error.message, request_id, detail=error.detail, hint=error.hint, position=position)
 
 

@@ -12,6 +12,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
+from tureen.position import PushPosition, parse_position
 from tureen.pot.catalog import Catalog
 from tureen.pot.status import count_failed
 from tureen.pot.streams import list_streams
@@ -137,8 +138,8 @@ class FreshnessSampler:
 
     def record_push(self, position: str) -> None:
         """Record when a push was acknowledged."""
-        pushed, now = Position.parse(position), time.monotonic()
-        if pushed.stream is not None:
+        pushed, now = parse_position(position), time.monotonic()
+        if isinstance(pushed, PushPosition):
             pending = self._pending.setdefault(pushed.stream, deque(maxlen=10_000))
             if not pending or now - pending[-1][1] >= SAMPLE_INTERVAL:
                 pending.append((pushed.end, now))

@@ -10,12 +10,12 @@ from contextlib import suppress
 import orjson
 
 from tureen.errors import EngineFailed, TureenError, WaitTimeout
-from tureen.position import Position
+from tureen.position import Position, PushPosition, parse_position
 from tureen.pot.catalog import Catalog
-from tureen.pot.position import Position
-from tureen.pot.status import has_come_to
+from tureen.pot.status import is_reached
 from tureen.service.error_responses import error_body
 from tureen.service.rendering import plain_row
+from tureen.soup.feed import ChangeBatch
 from tureen.soup.waiting import WAIT_SECONDS
 
 POLL_SECONDS = 0.01
@@ -87,12 +87,12 @@ async def wait_for_positions(
     trouble: Callable[[], str | None],
 ) -> None:
     """Wait until all positions are reached, or raise WaitTimeout with what `trouble` returns as its detail."""
-    pending = [Position.parse(position) for position in positions]
+    pending = [parse_position(position) for position in positions]
     deadline = time.monotonic() + (WAIT_SECONDS if timeout is None else timeout)
 
-    def unreached() -> list[Position]:
+    def unreached() -> list[Position | PushPosition]:
         with catalog.read() as tx:
-            return [position for position in pending if not has_come_to(tx, position)]
+            return [position for position in pending if not is_reached(tx, position)]
 
     while pending:
         version = watcher.version
@@ -116,7 +116,7 @@ class Follower:
     def __init__(
         self,
         watcher: CommitWatcher,
-        read_changes: Callable[[str | None], Look],
+        read_changes: Callable[[str | None], ChangeBatch],
         since: str | None,
         check_access: Callable[[], None],
     ) -> None:
@@ -125,7 +125,7 @@ class Follower:
         self._check_access = check_access
         # Before the first read, so that no commit during the read is missed.
         self._version = watcher.version
-        self._first: Look | None = None
+        self._first: ChangeBatch | None = None
 
     async def begin(self) -> Follower:
         """Read the first changes."""
@@ -164,7 +164,7 @@ class Follower:
             yield _event("error", None, orjson.dumps(error_body(error, request_id)))
 
 
-async def _encode_changes(changes: Look) -> AsyncIterator[bytes]:
+async def _encode_changes(changes: ChangeBatch) -> AsyncIterator[bytes]:
     remaining = iter(changes)
 
     def encode_batch() -> bytes:

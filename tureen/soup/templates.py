@@ -46,7 +46,15 @@ from tureen.results.invoke import Invoker
 from tureen.results.pairing import NUMBER, Indexed, Joined, Pairing, Parts
 from tureen.results.template_matches import TemplateMatches, TemplateRule
 from tureen.schema import INTEGRAL, Schema
-from tureen.soup.parameters import added_values, check_outputs, label_of, numbers_of, satisfying, standing, values_of
+from tureen.soup.template_parameters import (
+    added_values,
+    check_outputs,
+    label_of,
+    numbers_of,
+    satisfying,
+    standing,
+    values_of,
+)
 
 PAIRINGS = 256
 """Of how many files of values a process keeps the index."""

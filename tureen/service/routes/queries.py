@@ -10,6 +10,7 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from tureen.handle import is_query_handle
 from tureen.results.answer import Answer
 from tureen.service import body_shapes as shapes
 from tureen.service.authorization import Caller
@@ -26,7 +27,7 @@ from tureen.service.routes.responses import (
     visible_plan,
 )
 from tureen.service.watcher import Follower
-from tureen.soup.feed import Look
+from tureen.soup.feed import ChangeBatch
 
 router = APIRouter(tags=["queries"])
 
@@ -66,7 +67,7 @@ async def list_queries(caller: Reader, limit: Limit = 100, after: After = None, 
     def read() -> dict[str, Any]:
         queries = soup.registered_queries(after=after, limit=limit + 1, owner=owner)
         infos = [query_info(query) for query in queries[:limit]]
-        return {"queries": infos, "next": queries[limit - 1].place if len(queries) > limit else None}
+        return {"queries": infos, "next": queries[limit - 1].cursor if len(queries) > limit else None}
 
     return json_response(await asyncio.to_thread(read))
 
@@ -147,7 +148,7 @@ async def invoke_query(
         service.metrics.answered.inc(len(answer))
         return render(answer, answer_format)
 
-    query_id = handle if is_handle(handle) else await asyncio.to_thread(caller.resolve_handle, handle)
+    query_id = handle if is_query_handle(handle) else await asyncio.to_thread(caller.resolve_handle, handle)
     return to_response(await service.invoke(caller.principal, caller.soup, query_id, now, render_answer))
 
 
@@ -203,7 +204,7 @@ async def follow_all(
 async def follow(
     request: Request,
     caller: Caller,
-    read_changes: Callable[[str | None], Look],
+    read_changes: Callable[[str | None], ChangeBatch],
     since: str | None,
     timeout: float | None,
 ) -> Response:

@@ -80,7 +80,7 @@ def query_info(query: Registered) -> dict[str, Any]:
         "shared": query.shared,
         "template": template if dot else None,
         "label": query.label,
-        "place": query.place,
+        "place": query.cursor,
     }
 
 
