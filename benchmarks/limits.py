@@ -39,12 +39,19 @@ class Attack:
         address = urlsplit(url)
         self._address = (str(address.hostname), int(address.port or 80))
         self._token = token
-        self._until = time.monotonic() + seconds
+        self._seconds, self._until = seconds, 0.0
         self.http = httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=120)
         self.requests = 0
 
+    def begin(self) -> None:
+        """Tell the benchmark that the attack is under way."""
+        self._until = time.monotonic() + self._seconds
+        print("begun", flush=True)
+
     def running(self) -> bool:
         """Whether there is time left; counts the requests."""
+        if not self._until:
+            self.begin()
         self.requests += 1
         return time.monotonic() < self._until
 
@@ -121,15 +128,22 @@ class Attack:
             self._check_refused(self.http.post("/v1/queries", json={"sql": sql}))
 
     def stalled_followers(self) -> None:
-        """Followers that do not read, of a stream that is pushed to."""
-        handle = self.http.post("/v1/queries", json={"sql": "SELECT * FROM s"}).json()["id"]
+        """20 followers that do not read, of a stream that is pushed to."""
+        handle = self.http.post("/v1/queries", json={"sql": "SELECT * FROM t"}).json()["id"]
         path = f"/v1/queries/{handle}/changes"
         head = f"GET {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {self._token}\r\n\r\n".encode()
-        connections = [self.connect() for _ in range(50)]
+        connections = [self.connect() for _ in range(20)]
         for connection in connections:
+            # With a small receive buffer they stall soon; until then they are followers like others.
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
             connection.sendall(head)
+        body = stream_of(rows_of(1_000))
+        for _ in range(60):
+            self.http.post("/v1/streams/t/rows", content=body, headers={"Content-Type": ARROW})
+            time.sleep(0.1)
+        self.begin()
         while self.running():
-            self.http.post("/v1/streams/s/rows", content=stream_of(rows_of(1_000)), headers={"Content-Type": ARROW})
+            self.http.post("/v1/streams/t/rows", content=body, headers={"Content-Type": ARROW})
             time.sleep(0.1)
         for connection in connections:
             connection.close()
@@ -162,7 +176,8 @@ def measure(root: Path, report: Report) -> None:
         with httpx.Client(base_url=url, headers=headers, timeout=120) as http:
             while http.get("/healthz").status_code != 200:
                 time.sleep(0.2)
-            http.post("/v1/streams", json={"name": "s", "schema": "a INT, b INT, c INT, d INT, ts TIMESTAMP"})
+            for name in ("s", "t"):
+                http.post("/v1/streams", json={"name": name, "schema": "a INT, b INT, c INT, d INT, ts TIMESTAMP"})
             arrow = {"Content-Type": ARROW}
             pushed = http.post("/v1/streams/s/rows", content=stream_of(rows_of(20_000)), headers=arrow).json()
             http.get("/v1/wait", params={"position": pushed["position"], "timeout": 120})
@@ -217,7 +232,6 @@ def _p99(url: str, token: str, handles: list[str]) -> float:
 def _attack(url: str, token: str, name: str, seconds: str) -> None:
     os.nice(19)
     attack = Attack(url, token, float(seconds))
-    print("begun", flush=True)
     ATTACKS[name](attack)
     print(name, attack.requests, "attempts", file=sys.stderr)
 
