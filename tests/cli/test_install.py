@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
@@ -124,6 +125,37 @@ def test_missing_extra_is_named_by_module(installed: Installed, call: str) -> No
 def test_version_is_the_newest_of_the_changelog() -> None:
     versions = re.findall(r"^## \[?(\d+\.\d+\.\d+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert PROJECT["version"] == versions[0]
+
+
+def test_imported_packages_are_declared() -> None:
+    extras = PROJECT["optional-dependencies"]
+    base = {_module(requirement) for requirement in PROJECT["dependencies"]}
+    server = base | {_module(requirement) for requirement in extras["engine"] + extras["server"]} | INDIRECT
+    for path in sorted(ROOT.glob("tureen/**/*.py")):
+        folder = path.relative_to(ROOT).parts[1]
+        if folder != "testing":
+            allowed = base if folder in ("cli", "client") else server
+            # `tureen bench` imports the benchmarks of the source tree.
+            assert _packages(path) - allowed - {"benchmarks"} == set(), path
+
+
+INDIRECT = {"llvmlite", "pydantic", "starlette"}
+"""Dependencies of numba and FastAPI."""
+
+
+def _module(requirement: str) -> str:
+    return re.split(r"[^\w-]", requirement, maxsplit=1)[0].replace("-", "_")
+
+
+def _packages(path: Path) -> set[str]:
+    """The third-party packages that a module imports."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add(node.module or "")
+    return {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {"tureen"}
 
 
 def test_extras_include_each_other() -> None:
