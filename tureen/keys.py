@@ -34,10 +34,10 @@ _DOUBLE, _BITS = struct.Struct("<d"), struct.Struct("<q")
 
 
 def key_of_bits(bits: int) -> int:
-    """The key of a double, given its bits as a signed integer; compiled loops use it too.
+    """The key of a double, given its bits as a signed integer, for compiled loops.
 
-    >>> key_of_bits(0x7FF0_0000_0000_0001) == NAN_KEY
-    True
+    >>> key_of_bits(0x7FF0_0000_0000_0001) == NAN_KEY, key_of_bits(LEAST_KEY)
+    (True, 0)
     """
     if (bits & _MAGNITUDE) > _INFINITY:
         return NAN_KEY
@@ -53,8 +53,10 @@ def float_key(value: float) -> int:
     >>> sorted(floats, key=float_key)
     [-inf, -1.5, -0.0, 0.0, 1.5, inf, nan]
     """
+    if value != value:
+        return NAN_KEY
     bits: int = _BITS.unpack(_DOUBLE.pack(value))[0]
-    return key_of_bits(bits)
+    return bits if bits >= 0 else (bits ^ _MAGNITUDE) + 1
 
 
 def float_of_key(key: int) -> float:
@@ -107,15 +109,10 @@ def canonical_float(value: float) -> float:
     return math.nan if value != value else value + 0.0
 
 
-def text_key(text: str) -> bytes:
-    """The key of a text: its UTF-8 bytes."""
-    return text.encode()
+def after_text(text: str) -> bytes:
+    r"""The least key above that of a text, which is its UTF-8 bytes.
 
-
-def after_text(key: bytes) -> bytes:
-    r"""The least key above that of a text.
-
-    >>> text_key("ab") < after_text(text_key("ab")) <= text_key("ab\0") < text_key("abc")
+    >>> "ab".encode() < after_text("ab") <= "ab\0".encode() < "abc".encode()
     True
     """
-    return key + b"\0"
+    return text.encode() + b"\0"

@@ -17,7 +17,6 @@ from tureen.keys import (
     after_text,
     float_key,
     float_of_key,
-    text_key,
 )
 from tureen.predicate import Interval, Key
 
@@ -86,7 +85,7 @@ def interval_of(encoding: Encoding, low: Cut, high: Cut) -> Interval:
 def _encoded(encoding: Encoding, key: Key, after: bool) -> Cut:
     if encoding is Encoding.TEXT:
         assert isinstance(key, str)
-        return after_text(text_key(key)) if after else text_key(key)
+        return after_text(key) if after else key.encode()
     if encoding is Encoding.FLOAT:
         cut = float_key(float(key)) + after
         return cut if cut <= NAN_KEY else Edge.TOP

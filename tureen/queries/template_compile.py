@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tureen.keys import GREATEST_KEY, NAN_KEY, after_text, text_key
+from tureen.keys import GREATEST_KEY, NAN_KEY, after_text
 from tureen.language.predicates.slots import Slot
 from tureen.queries.arrays import Arrays, typed
 from tureen.queries.cuts import Encoding, encoding_of
@@ -184,13 +184,9 @@ def _texts(slots: Sequence[Slot], values: pa.Table) -> _Column:
         [None if end is None else 1 + 2 * row_ranks + end for end in _AFTER[slot.op]]
         for slot, row_ranks in zip(slots, ranks, strict=True)
     ]
-    texts = [end for text in coded.dictionary.take(order).to_pylist() for end in _around(text_key(text))]
+    texts = [end for text in coded.dictionary.take(order).to_pylist() for end in (text.encode(), after_text(text))]
     low, high = _innermost(ends, len(texts), values.num_rows)
     return _Column(Encoding.TEXT, np.empty(0, np.int64), texts, low, high)
-
-
-def _around(text: bytes) -> tuple[bytes, bytes]:
-    return text, after_text(text)
 
 
 def _innermost(ends: Sequence[Sequence[CutNumbers | None]], keys: int, rows: int) -> tuple[CutNumbers, CutNumbers]:
