@@ -53,7 +53,8 @@ def compiled(function: F) -> F:
     """
     try:
         loop = numba.njit(cache=True, nogil=True)(function)
-        loop._cache._cache_file._source_stamp = _STAMP
+        # Compared before anything else of the cache is read, which may name types that no longer exist.
+        loop._cache._cache_file._version = f"{numba.__version__} {_STAMP}"
     except RuntimeError:
         # No directory is writable, as in a read-only container without a home.
         loop = numba.njit(nogil=True)(function)
