@@ -74,7 +74,7 @@ def test_typed_rows_need_no_schema(soup: tureen.Soup, tmp_path: Path) -> None:
     for rows, says in (
         (ROWS, "rows without types need a schema"),
         (None, "rows without types need a schema"),
-        (pa.table({"a": [[1]]}), "'a' is list"),
+        (pa.table({"a": [[1]]}), "'a' has the unsupported type list"),
         (pa.table({"a,b": [1]}), "'a,b' is no name"),
         (pa.table({}), "at least one column"),
     ):
