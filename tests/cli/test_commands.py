@@ -245,7 +245,7 @@ def test_error_points_into_sql(cli: Cli, stream: str) -> None:
         (("status", "--token", "wrong"), 1, "token"),
         (("push", "nowhere", "no.csv"), 1, "no"),
         (("push", "nowhere", "-"), 2, "unknown format of standard input"),
-        (("serve", "--port", "99999"), 2, "no port"),
+        (("serve", "--port", "99999"), 2, "port must be"),
         (("serve", "--host", "0.0.0.0", "--no-auth"), 2, "loopback"),
         (("token", "create", "x", "--scope", "emperor"), 1, "shape|scope"),
     ],

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from tureen.arguments import check_text
-from tureen.errors import QueryFailed, UnknownQuery, UnknownStream, Unsupported
-from tureen.position import Mark, Position, QueryKey
+from tureen.errors import QueryFailed, TureenError, UnknownQuery, UnknownStream, Unsupported
+from tureen.position import BEGINNING, Mark, Position, QueryKey
 from tureen.pot.catalog import Catalog, current_seq
 from tureen.pot.queries import list_queries
 from tureen.pot.streams import list_streams
@@ -159,6 +159,10 @@ class ChangeReader:
     def all(self, since: str | None) -> FeedChanges:
         """What joined any of the owner's answers since a position; without one, nothing yet."""
         position = _parse(since)
+        if position is not None and not position.marks and str(position) != BEGINNING:
+            raise TureenError(
+                "the position is not one of a feed", hint="a feed continues from the position of one of its changes"
+            )
         with self._catalog.read() as tx:
             seq, ends = current_seq(tx), {stream.id: stream.next_id for stream in list_streams(tx)}
         after = {stream: Mark(end) for stream, end in ends.items()}
