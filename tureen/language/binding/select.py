@@ -1,4 +1,4 @@
-"""The SELECT itself: which clauses are taken, and which stream it is over."""
+"""The SELECT: which clauses are supported, and the relation of FROM."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sqlglot.tokens import Token, TokenType
 from tureen.errors import SqlError, Unsupported
 from tureen.language.source import Source, offset_of
 
-_TAKEN = frozenset(
+_SUPPORTED = frozenset(
     ["expressions", "from_", "where", "distinct", "group", "having", "windows", "qualify", "order", "limit", "offset"]
 )
 _CLAUSES = {
@@ -19,18 +19,18 @@ _CLAUSES = {
     "laterals": ("LATERAL VIEW", "leave it out"),
     "with_": ("WITH", "write one SELECT over one stream"),
 }
-_TABLE_TAKEN = frozenset({"this", "alias"})
+_TABLE_SUPPORTED = frozenset({"this", "alias"})
 
 
 def check_select(source: Source, select: exp.Select, tokens: list[Token]) -> None:
-    """Raise for the first clause that is not taken."""
+    """Raise for the first clause that is not supported."""
     for key, value in select.args.items():
-        if key in _TAKEN or not value:
+        if key in _SUPPORTED or not value:
             continue
         what, instead = _CLAUSES.get(key, (key.strip("_").upper(), "leave it out"))
         first = value[0] if isinstance(value, list) else value
         word = "JOIN" if key == "joins" else what.split()[0]
-        mark = next((one.start for one in tokens if one.text.upper().split()[0:1] == [word]), None)
+        mark = next((token.start for token in tokens if token.text.upper().split()[0:1] == [word]), None)
         if mark is None:
             mark = offset_of(first if isinstance(first, exp.Expression) else select)
         raise Unsupported(f"{what} is not supported yet", hint=instead, location=source.location(mark))
@@ -42,15 +42,15 @@ def check_select(source: Source, select: exp.Select, tokens: list[Token]) -> Non
             "DISTINCT ON is not supported", hint="use GROUP BY with first(…)", location=source.node(distinct)
         )
     order = select.args.get("order")
-    if order is not None and any(isinstance(one.this, exp.Var) for one in order.expressions):
-        # The word has no place of its own in the tree.
-        last = max(location for location, one in enumerate(tokens) if one.token_type is TokenType.ORDER_BY)
-        every = next(one for one in tokens[last:] if one.text.upper() == "ALL")
+    if order is not None and any(isinstance(item.this, exp.Var) for item in order.expressions):
+        # sqlglot's tree does not have the position of the word.
+        last = max(index for index, token in enumerate(tokens) if token.token_type is TokenType.ORDER_BY)
+        every = next(token for token in tokens[last:] if token.text.upper() == "ALL")
         raise Unsupported("ORDER BY ALL is not supported", hint="name the columns", location=source.token(every))
 
 
 def stream_of(source: Source, select: exp.Select) -> tuple[exp.Table, tuple[str, ...]]:
-    """The stream after FROM, and the names that may stand before a column's dot."""
+    """The relation of FROM, and the names that may qualify its columns."""
     clause = select.args.get("from_")
     if clause is None:
         raise SqlError("the query names no stream", hint="write FROM and a stream", location=source.node(select))
@@ -64,7 +64,7 @@ def stream_of(source: Source, select: exp.Select) -> tuple[exp.Table, tuple[str,
     if table.args.get("db"):
         raise Unsupported("a stream's name has one part", hint=f"write {table.name}", location=source.node(table))
     for key, value in table.args.items():
-        if value and key not in _TABLE_TAKEN:
+        if value and key not in _TABLE_SUPPORTED:
             what, instead = _CLAUSES.get(key, (key.strip("_").upper(), "leave it out"))
             raise Unsupported(f"{what} is not supported yet", hint=instead, location=source.node(table))
     alias = table.args.get("alias")
