@@ -10,7 +10,7 @@ import pytest
 import tureen
 from tureen.errors import DuplicateName, TureenError, TypeMismatch, UnknownQuery, UnknownStream
 from tureen.pot.catalog import Catalog
-from tureen.pot.named import NamedStreams
+from tureen.pot.stream_cache import StreamCache
 from tureen.pot.streams import create_stream, drop_stream, find_stream
 from tureen.results.invoke import Invoker
 from tureen.schema import Schema
@@ -25,7 +25,7 @@ def registry(tmp_path: Path) -> Iterator[Registry]:
     catalog = Catalog(tmp_path, create=True)
     with catalog.write() as tx:
         create_stream(tx, "s", Schema.parse("a INT"), clock="wall", retain=None, source=None)
-    yield Registry(catalog, NamedStreams(catalog))
+    yield Registry(catalog, StreamCache(catalog))
     catalog.close()
 
 

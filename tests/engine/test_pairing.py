@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tureen.pot.catalog import Catalog
-from tureen.pot.named import NamedStreams
+from tureen.pot.stream_cache import StreamCache
 from tureen.pot.streams import create_stream
 from tureen.results.invoke import Invoker
 from tureen.results.pairing import Indexed, Joined, Pairing
@@ -51,7 +51,7 @@ def templates(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Templates]:
     catalog = Catalog(Path(tmp_path_factory.mktemp("pot")), create=True)
     with catalog.write() as tx:
         create_stream(tx, "s", SCHEMA, clock="wall", retain=None, source=None)
-    yield Templates(catalog, NamedStreams(catalog), Invoker(catalog))
+    yield Templates(catalog, StreamCache(catalog), Invoker(catalog))
     catalog.close()
 
 

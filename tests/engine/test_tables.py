@@ -26,7 +26,7 @@ from tureen.errors import (
 from tureen.language import bind_query
 from tureen.pot.catalog import Catalog, check_attempt
 from tureen.pot.catalog_tables import dead_attempts, dimensions
-from tureen.pot.named import NamedStreams
+from tureen.pot.stream_cache import StreamCache
 from tureen.pot.streams import create_stream, find_stream
 from tureen.pot.sweep import sweep
 from tureen.schema import Schema
@@ -143,7 +143,7 @@ def test_streams_and_tables_share_a_namespace(soup: tureen.Soup) -> None:
     with pytest.raises(UnknownStream, match="'companies' is a table"), catalog.read() as tx:
         find_stream(tx, "COMPANIES")
     with pytest.raises(UnknownStream, match="'companies' is a table") as caught:
-        bind_query("SELECT *\nFROM companies", NamedStreams(catalog).describe)
+        bind_query("SELECT *\nFROM companies", StreamCache(catalog).describe)
     assert "joins with tables are not supported yet" in str(caught.value)
     assert caught.value.location is not None
     assert (caught.value.location.line, caught.value.location.column) == (2, 6)

@@ -17,7 +17,7 @@ from tests.engine.template_pot import SQL, TemplatePot, make_row, numbered_rows
 from tureen.errors import InvalidRows, TureenError, UnknownQuery
 from tureen.pot.catalog import Catalog
 from tureen.pot.members import drop_member, load_members
-from tureen.pot.named import NamedStreams
+from tureen.pot.stream_cache import StreamCache
 from tureen.pot.streams import drop_stream, find_stream
 from tureen.pot.sweep import sweep
 from tureen.pot.template_files import MOST_GONE
@@ -347,7 +347,7 @@ def test_templates_of_an_older_pot(pot: TemplatePot) -> None:
         tx.exec_driver_sql("DROP TABLE template_heads")
         tx.exec_driver_sql("DROP TABLE template_parts")
     catalog = Catalog(pot.engine.catalog.root)
-    templates = Templates(catalog, NamedStreams(catalog), Invoker(catalog))
+    templates = Templates(catalog, StreamCache(catalog), Invoker(catalog))
     assert list(templates.members(handle)) == [0, 1]
     with catalog.write() as tx:
         drop_member(tx, catalog.root, f"{handle}.0")
@@ -363,7 +363,7 @@ def test_concurrent_changes(pot: TemplatePot) -> None:
 
     def add(worker: int) -> None:
         catalog = Catalog(root)
-        templates = Templates(catalog, NamedStreams(catalog), Invoker(catalog))
+        templates = Templates(catalog, StreamCache(catalog), Invoker(catalog))
         for number in range(5):
             ranges.append(templates.add(handle, [{"sym": "a", "p": worker * 100.0 + number}] * 2))
         catalog.close()

@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 from tureen.pot import log
 from tureen.pot.log import LogWriter, refer, scan, scan_segment, segments
-from tureen.pot.record import Entry, Located, encode
+from tureen.pot.record import Entry, LogRecord, encode
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def _bytes_at(directory: Path, push: Push) -> bytes:
     return path.read_bytes()[push.start - base : push.end - base]
 
 
-def _check_read(records: list[Located], pushes: list[Push], directory: Path, start: int, end: int) -> None:
+def _check_read(records: list[LogRecord], pushes: list[Push], directory: Path, start: int, end: int) -> None:
     """Check that records cover all bytes, intact pushes are read, and all other pushes are reported."""
     offset = start
     for record in records:
@@ -117,9 +117,9 @@ def _check_read(records: list[Located], pushes: list[Push], directory: Path, sta
     assert all(record.start in starts for record in records if record.entry is not None), "a record without a push"
 
 
-def _by_references(directory: Path, start: int, end: int, random: Random) -> list[Located]:
+def _by_references(directory: Path, start: int, end: int, random: Random) -> list[LogRecord]:
     """The log as read by the pipeline: planned in batches, then read reference by reference."""
-    records: list[Located] = []
+    records: list[LogRecord] = []
     while start < end:
         references, start = refer(1, directory, start, end, random.choice([None, 1, 50, 500]), random.randint(1, 300))
         for reference in references:

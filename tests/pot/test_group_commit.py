@@ -169,7 +169,7 @@ def test_turns_are_exclusive(tmp_path: Path) -> None:
 
 
 def test_waiting_for_a_turn_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tureen.pot.turn.LONGEST", 0.05)
+    monkeypatch.setattr("tureen.pot.turn.MAX_WAIT", 0.05)
     first, second = Turn(tmp_path / "turn"), Turn(tmp_path / "turn")
     with first.taken(), first.taken(), second.taken():
         pass

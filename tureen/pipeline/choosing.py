@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from tureen.eddy.materializing import Budget, Demand, Prices, eager_clauses, saved, spent
 from tureen.faults import crash_point
 from tureen.pot.catalog import Catalog, take_seq
-from tureen.pot.clauses import choosable, choose_clauses, chosen_clauses
+from tureen.pot.clauses import choosable_clauses, choose_clauses, chosen_clauses
 from tureen.pot.runs import live_runs
 from tureen.pot.streams import Stream, list_streams
 from tureen.results.watch import Pace, Watch
@@ -103,7 +103,7 @@ class Chooser:
         tide.arrived += stream.next_id - tide.last_id
         tide.last_id = stream.next_id
         asked = {clause: rate for clause, rate in self._rates.items() if rate.stream == stream.id}
-        mine = {clause: asked[clause] for clause in choosable(tx, asked.keys())}
+        mine = {clause: asked[clause] for clause in choosable_clauses(tx, asked.keys())}
         if not mine and not kept:
             return []
         held = sum(run.rows for run in live_runs(tx, stream.id))

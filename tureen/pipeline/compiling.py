@@ -15,7 +15,7 @@ import numpy as np
 from tureen.errors import DamagedFile
 from tureen.faults import crash_point
 from tureen.pot.catalog import Catalog, check_attempt, current_seq
-from tureen.pot.clauses import Eager, eager_clauses, eager_numbers
+from tureen.pot.clauses import EagerClause, eager_clauses, eager_numbers
 from tureen.pot.damage import note_damage
 from tureen.pot.files import durable_file, new_attempt
 from tureen.pot.query_runs import QueryRunRecord, compiled_seq, live_query_runs, publish_query_run
@@ -59,7 +59,7 @@ def compile_queries(catalog: Catalog, stream: Stream) -> bool:
     return True
 
 
-def _merged(old: Sequence[Path], schema: Schema, new: Sequence[Eager], live: Sequence[int] | None) -> QueryRun:
+def _merged(old: Sequence[Path], schema: Schema, new: Sequence[EagerClause], live: Sequence[int] | None) -> QueryRun:
     compiled = compile_eager(schema, new)
     if not old:
         return compiled
@@ -78,7 +78,7 @@ def choose_runs(runs: Sequence[QueryRunRecord], new: int) -> list[QueryRunRecord
     return list(runs[first:])
 
 
-def compile_eager(schema: Schema, clauses: Sequence[Eager]) -> QueryRun:
+def compile_eager(schema: Schema, clauses: Sequence[EagerClause]) -> QueryRun:
     """A query run of eager clauses, by their numbers."""
     return compile_clauses([one.number for one in clauses], [one.clause for one in clauses], schema)
 

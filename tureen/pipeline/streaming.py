@@ -22,7 +22,7 @@ from tureen.pipeline.data_source import InboxDataSource, TureenDataSource
 from tureen.pipeline.debts import Debt, Payment, pay
 from tureen.pipeline.priority import lower_priority
 from tureen.pipeline.session import alive, cores, make_active, spark_session
-from tureen.pot.files import make_private
+from tureen.pot.files import make_private_directory
 from tureen.pot.streams import Stream
 from tureen.schema import name_key
 
@@ -44,7 +44,7 @@ class Streaming:
         """Find or start Spark, with these settings of its own."""
         self._root = root
         # What Spark itself writes below it has the modes that its umask gives.
-        make_private(root / "checkpoints")
+        make_private_directory(root / "checkpoints")
         self._spark = spark_session(master, settings)
         make_active(self._spark)
         # Both run in workers of this process's Python; Spark would look for the second in whichever is on its path.

@@ -1,9 +1,9 @@
 """Backup: a consistent copy of a pot that may be in use.
 
-What is copied first may be older than what is copied last, never younger: the logs of the inbox and Spark's
-checkpoints, then the catalog, then the files that this copy of the catalog names. So a row that was taken out of a log
-in between is in a run of the copy, and a batch that Spark repeats is known to the copy's catalog. A file that is
-replaced before it was copied is gone some time later; then the catalog is copied again, and the few files that are new.
+The order of copying makes the copy consistent: first the logs of the inbox and Spark's checkpoints, then the catalog,
+then the files that this copy of the catalog names. A row that leaves a log in between is in a run of the copy, and a
+batch that Spark repeats is known to the copy's catalog. If a file is replaced and removed before it is copied, the
+catalog is copied again, with the files that are new.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from tureen.pot.files import storage_failed, sync_directory
 from tureen.pot.sweep import FOLDERS
 
 Progress = Callable[[int, int], None]
-"""Is told how many of how many files were copied."""
+"""Called with the number of files copied so far, and of all files."""
 
-_TRIES = 20
+_MAX_ATTEMPTS = 20
 
 
 def backup_pot(catalog: Catalog, target: Path, progress: Progress) -> int:
-    """Copy a pot into a directory that is empty or not there; return how many bytes the copy has."""
+    """Copy a pot into an empty or new directory, and return the size of the copy in bytes."""
     if target.exists() and any(target.iterdir()):
-        raise PotError(f"the directory '{target}' is not empty", hint="give a directory that does not exist yet")
+        raise PotError(f"the directory '{target}' is not empty", hint="use a directory that does not exist yet")
     try:
         target.mkdir(parents=True, exist_ok=True, mode=0o700)
         _copy_tree(catalog.root, target, _logs_and_checkpoints(catalog.root))
-        for _ in range(_TRIES):
+        for _ in range(_MAX_ATTEMPTS):
             _copy_catalog(catalog.root, target)
             if _copy_named(catalog, target, progress):
                 break
@@ -45,7 +45,7 @@ def backup_pot(catalog: Catalog, target: Path, progress: Progress) -> int:
         Digest(target / CATALOG_FILE).write()
         return _finish(target)
     except BaseException as error:
-        # A part of a copy helps nobody, and would be in the way of the next try.
+        # An incomplete copy is useless, and would make the next attempt fail.
         shutil.rmtree(target, ignore_errors=True)
         if isinstance(error, OSError):
             raise storage_failed(target, error) from error
@@ -55,10 +55,10 @@ def backup_pot(catalog: Catalog, target: Path, progress: Progress) -> int:
 
 
 def _logs_and_checkpoints(root: Path) -> Iterable[Path]:
-    """The logs of the inbox, and the checkpoints of outside sources: those of the inbox are made anew."""
+    """The logs of the inbox, and the checkpoints of external sources; that of the inbox is recreated at every start."""
     yield from sorted((root / "inbox").glob("*/*.log"))
     for directory in sorted((root / "checkpoints").glob("[0-9]*")):
-        # Spark writes a batch's offsets before its commit: what is copied later is not older.
+        # Sorted: "commits" before "offsets". Spark writes a batch's offsets first, so no commit lacks its offsets.
         yield from sorted(path for path in directory.rglob("*") if path.is_file())
 
 
@@ -67,7 +67,7 @@ def _copy_tree(root: Path, target: Path, paths: Iterable[Path]) -> None:
         try:
             _copy(path, target / path.relative_to(root))
         except FileNotFoundError:
-            # A log that was taken whole: its rows are in runs, which come with the catalog.
+            # A segment that was trimmed: its rows are in runs, which are copied with the catalog.
             continue
 
 
@@ -79,10 +79,10 @@ def _copy_catalog(root: Path, target: Path) -> None:
 
 
 def _copy_named(catalog: Catalog, target: Path, progress: Progress) -> bool:
-    """Copy what the copied catalog names; False where some of it was replaced before it was copied.
+    """Copy the files that the copied catalog names; False if one was replaced before it was copied.
 
-    The rest is copied all the same, so that the next time there is little to copy and it is quicker than replacing.
-    What the pot itself has lost is left out, for the verification of the copy to tell.
+    The others are copied all the same, so that the next attempt has less to copy and is faster than the replacing.
+    Files that the pot itself has lost are skipped; verifying the copy reports them.
     """
     root, copy = catalog.root, Catalog(target)
     try:
@@ -121,7 +121,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _finish(target: Path) -> int:
-    """Make the names durable, and everything readable by its owner only; the size of it all."""
+    """Make the directory entries durable and the files private to their owner; return the total size."""
     size = 0
     for path in (target, *target.rglob("*")):
         path.chmod(0o700 if path.is_dir() else 0o600)

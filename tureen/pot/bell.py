@@ -1,12 +1,13 @@
 """Two words in shared memory that change on every commit, so readers see cheaply that nothing changed.
 
-Asking SQLite takes microseconds, but releases the interpreter, and a thread may wait milliseconds to get it back.
+Querying SQLite takes microseconds, but releases the interpreter's lock, which a thread may take milliseconds to
+reacquire.
 
-A writer puts a new mark into the first word before it commits, while it holds SQLite's write lock, and into the second
-word after it has committed. Where both words are equal, the commit of that mark is visible and no other has begun.
-Whoever has asked SQLite then need not ask again while the first word stays the same: no commit becomes visible before
-its mark does. A writer that dies between the two words leaves them unequal, and readers ask SQLite until the next
-commit.
+A writer stores a new mark in the first word before it commits, while it holds SQLite's write lock, and in the second
+word after it has committed. If both words are equal, the commit of that mark is visible and no other has begun. A
+reader that has queried SQLite then need not query it again while the first word stays the same: no commit becomes
+visible before its mark does. A writer that dies between the two words leaves them unequal, and readers query SQLite
+until the next commit.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tureen.errors import StorageFailed
-from tureen.pot.files import private
+from tureen.pot.files import open_private
 
 WORD = 8
 
@@ -29,21 +30,21 @@ class Bell:
     """The two words, mapped by every process that has the pot open."""
 
     def __init__(self, path: Path) -> None:
-        """Map that file, created where there is none; a process that may not write it maps it for reading."""
+        """Map a file, which is created if it does not exist; a process without write permission maps it read-only."""
         self._path, self._writable = path, True
         try:
-            file, access = private(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC), mmap.ACCESS_WRITE
+            file, access = open_private(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC), mmap.ACCESS_WRITE
         except OSError:
             file, access = os.open(path, os.O_RDONLY | os.O_CLOEXEC), mmap.ACCESS_READ
             self._writable = False
         try:
-            # By one process at a time: another that comes after it may ring at once, and must not be overwritten.
+            # Under a lock: another process may ring as soon as it has mapped the file, and must not be overwritten.
             fcntl.flock(file, fcntl.LOCK_EX)
             size = os.fstat(file).st_size
             if size < 2 * WORD:
-                # Written and not only made longer: a page without its block on a full disk cannot be written later.
+                # Written, not truncated to length: storing to a page without a disk block fails on a full disk.
                 os.pwrite(file, bytes(2 * WORD - size), size)
-            # The map keeps the file open, and would keep the lock.
+            # The mapping keeps the file open, and would keep the lock.
             fcntl.flock(file, fcntl.LOCK_UN)
             self._words = mmap.mmap(file, 2 * WORD, access=access)
         finally:
@@ -51,7 +52,7 @@ class Bell:
 
     @contextmanager
     def ringing(self) -> Iterator[None]:
-        """Announce a commit before the block, and say after it that the commit is visible, if there was one."""
+        """Announce a commit before the block, and mark it as visible after the block."""
         if not self._writable:
             raise StorageFailed("the catalog could not be written", detail=f"no permission to write '{self._path}'")
         mark = secrets.token_bytes(WORD)

@@ -1,7 +1,7 @@
 """Bulk statements: one SQL statement over many rows.
 
-SQLite releases the interpreter's lock at every step, and among busy threads it takes long to get it back. A statement
-over a hundred rows is one step; a hundred statements are a hundred (docs/decisions/0016).
+SQLite releases the interpreter's lock at every step, and reacquiring it among busy threads is slow. A statement over a
+hundred rows is one step; a hundred statements are a hundred (docs/decisions/0016).
 """
 
 from __future__ import annotations

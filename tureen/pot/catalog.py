@@ -1,8 +1,8 @@
-"""The catalog: one SQL database that says which files are real and which queries stand.
+"""The catalog: a SQLite database that names the files and the standing queries that exist.
 
-SQLite in WAL mode with `synchronous=FULL`. Writers begin with `BEGIN IMMEDIATE`, because a deferred
-transaction that reads first fails at once under contention; readers copy what they need and
-close, because a reader left open lets the WAL grow.
+It is in WAL mode with `synchronous=FULL`. Writers begin with `BEGIN IMMEDIATE`, because a deferred transaction that
+reads first fails immediately under contention. Readers copy what they need and close, because the WAL grows while a
+reader is open.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from tureen.errors import DamagedFile, PotError, PotVersion, StorageFailed
 from tureen.faults import crash_point, hold_point
 from tureen.pot.bell import Bell
 from tureen.pot.catalog_tables import counter, dead_attempts, meta, metadata
-from tureen.pot.connecting import connect, has_wal, is_frozen
+from tureen.pot.connecting import connect, has_wal, is_immutable
 from tureen.pot.digest import Digest
-from tureen.pot.files import private
+from tureen.pot.files import open_private
 from tureen.pot.turn import Turn
 
 FORMAT_VERSION = 4
@@ -36,9 +36,9 @@ FORMAT_VERSION = 4
 CATALOG_FILE = "catalog.sqlite"
 _BELL, _TURN = "catalog.bell", "catalog.turn"
 
-ASK_EVERY = 0.05
-"""How often SQLite itself is asked whether it changed, in seconds: for commits that did not go through a catalog, as by
-hand, and for a bell that was deleted while the pot was open."""
+CHECK_INTERVAL = 0.05
+"""Seconds between checks of SQLite's own counter: for commits that bypass `Catalog`, such as manual ones, and for a
+bell that was deleted while the pot was open."""
 
 _SEQ = select(counter.c.seq)
 
@@ -49,18 +49,18 @@ def micros_now() -> int:
 
 
 class Catalog:
-    """Transactions on the pot's database, and a cheap way to see that it changed."""
+    """Transactions on the pot's database, and a cheap check whether it changed."""
 
     def __init__(self, root: Path, *, create: bool = False) -> None:
-        """Open the catalog of a pot; `create` makes it where there is none."""
+        """Open the catalog of a pot; with `create`, create it if it does not exist."""
         self.root = root
         path = root / CATALOG_FILE
         if not path.exists():
             if not create:
                 raise no_pot(root)
             # SQLite gives the files beside it the same mode.
-            os.close(private(path, os.O_RDWR | os.O_CREAT))
-        self._frozen = is_frozen(path)
+            os.close(open_private(path, os.O_RDWR | os.O_CREAT))
+        self._immutable = is_immutable(path)
         self._engine = create_engine("sqlite://", creator=lambda: connect(path), poolclass=QueuePool)
         event.listen(self._engine, "connect", _configure)
         event.listen(self._engine, "begin", _begin)
@@ -70,10 +70,10 @@ class Catalog:
             self._digest.check()
         self._turn = Turn(root / _TURN)
         self._bell = _bell(root / _BELL)
-        self._watch_lock = threading.Lock()
-        self._watch: sqlite3.Connection | None = None
-        self._watches_frozen, self._reopened = False, 0
-        self._asked = 0.0
+        self._monitor_lock = threading.Lock()
+        self._monitor: sqlite3.Connection | None = None
+        self._monitor_immutable, self._reopened = False, 0
+        self._checked_at = 0.0
         self._known: tuple[bytes | None, int] = (None, 0)
         if create:
             self._initialise()
@@ -93,8 +93,8 @@ class Catalog:
             with self.read() as tx:
                 version = tx.execute(select(meta.c.value).where(meta.c.key == "format")).scalar()
         except DatabaseError as error:
-            closed = "it was not closed well, and its directory cannot be written: open it once where it can"
-            hint = None if os.access(self.root, os.W_OK) else closed
+            read_only = "it was not closed properly and its directory is read-only: open it once with write permission"
+            hint = None if os.access(self.root, os.W_OK) else read_only
             raise PotError(f"the catalog of '{self.root}' cannot be read", detail=str(error.orig), hint=hint) from error
         if version != str(FORMAT_VERSION):
             raise PotVersion(
@@ -103,26 +103,26 @@ class Catalog:
             )
 
     def _add_missing_tables(self) -> None:
-        """Bring a pot up to date that was made before some table of the catalog was thought of.
+        """Create the tables that were added to the catalog after this pot was created.
 
-        A table more changes nothing for what is there, so it does not make another version of the format.
+        A new table does not affect existing data, so it does not change the format version.
         """
         with self.read() as tx:
-            there = set(tx.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'").scalars())
-        if not there >= metadata.tables.keys() and not self._frozen:
+            existing = set(tx.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'").scalars())
+        if not existing >= metadata.tables.keys() and not self._immutable:
             with self.write() as tx:
                 metadata.create_all(tx)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A short read transaction."""
-        self._thaw()
+        self._reopen_if_writable()
         with self._engine.connect() as tx, tx.begin():
             yield tx
 
     @contextmanager
-    def _taken(self) -> Iterator[None]:
-        """The turn to write; where its file cannot be made, nothing can be written."""
+    def _writing_turn(self) -> Iterator[None]:
+        """Hold the turn to write; raises StorageFailed if its file cannot be created."""
         with ExitStack() as stack:
             try:
                 stack.enter_context(self._turn.taken())
@@ -130,18 +130,18 @@ class Catalog:
                 raise StorageFailed("the catalog could not be written", detail=error.strerror) from error
             yield
 
-    def _thaw(self) -> None:
-        """Open what was opened as unchanging anew, where somebody who may has begun to write."""
-        if self._frozen and not is_frozen(self.root / CATALOG_FILE):
-            self._frozen = False
+    def _reopen_if_writable(self) -> None:
+        """Reconnect to a database that was opened as immutable, once another process writes to it."""
+        if self._immutable and not is_immutable(self.root / CATALOG_FILE):
+            self._immutable = False
             self._engine.dispose()
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """A write transaction, committed where the block ends without an error."""
+        """A write transaction, committed if the block ends without an error."""
         try:
             with (
-                self._taken(),
+                self._writing_turn(),
                 self._engine.connect().execution_options(tureen_write=True) as tx,
                 tx.begin() as transaction,
             ):
@@ -164,42 +164,42 @@ class Catalog:
             return current_seq(tx)
 
     def token(self) -> int:
-        """A number that changes on every commit, not before and not after it is visible; less than a microsecond.
+        """A number that changes exactly when a commit becomes visible; reading it takes less than a microsecond.
 
-        Equal numbers mean that nothing was committed between the two calls, by any process.
+        Equal numbers mean that no process committed anything between the two calls.
         """
         mark, version = self._known
         if self._bell is None or mark != self._bell.begun():
-            with self._watch_lock:
-                return self._ask()
-        if time.monotonic() - self._asked > ASK_EVERY and self._watch_lock.acquire(blocking=False):
+            with self._monitor_lock:
+                return self._check_version_counter()
+        if time.monotonic() - self._checked_at > CHECK_INTERVAL and self._monitor_lock.acquire(blocking=False):
             try:
-                return self._ask()
+                return self._check_version_counter()
             finally:
-                self._watch_lock.release()
+                self._monitor_lock.release()
         return version
 
-    def _ask(self) -> int:
+    def _check_version_counter(self) -> int:
         path = self.root / CATALOG_FILE
-        if self._watch is not None and self._watches_frozen and not is_frozen(path):
-            # What was opened as unchanging never tells of a change.
-            self._watch.close()
-            self._watch, self._reopened = None, self._reopened + 1
-        if self._watch is None:
-            self._watches_frozen = is_frozen(path)
-            self._watch = connect(path)
+        if self._monitor is not None and self._monitor_immutable and not is_immutable(path):
+            # A connection that was opened as immutable never reports a change.
+            self._monitor.close()
+            self._monitor, self._reopened = None, self._reopened + 1
+        if self._monitor is None:
+            self._monitor_immutable = is_immutable(path)
+            self._monitor = connect(path)
         mark = None if self._bell is None else self._bell.begun()
         settled = self._bell is not None and self._bell.visible() == mark
-        version = int(self._watch.execute("PRAGMA data_version").fetchone()[0]) + (self._reopened << 32)
-        # While a commit is under way the version may change at any moment.
+        version = int(self._monitor.execute("PRAGMA data_version").fetchone()[0]) + (self._reopened << 32)
+        # During a commit the version may change at any moment.
         self._known = (mark if settled else None, version)
-        self._asked = time.monotonic()
+        self._checked_at = time.monotonic()
         return version
 
-    def sign(self) -> None:
-        """Note the database's checksum if this process wrote to it, for whoever opens it next to verify.
+    def write_digest(self) -> None:
+        """Write the database's checksum if this process wrote to it; the next process that opens it verifies it.
 
-        Where somebody else reads or writes at the moment, it is left to them.
+        If another process is reading or writing, nothing is done.
         """
         if not self._wrote:
             return
@@ -207,7 +207,7 @@ class Catalog:
         with self._turn.taken(), closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as connection:
             try:
                 busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-                # Nobody writes while it is computed, and whoever writes later removes it under the same lock.
+                # The lock keeps writers out while it is computed; later writers remove it under the same lock.
                 connection.execute("BEGIN IMMEDIATE")
             except sqlite3.OperationalError:
                 return
@@ -215,11 +215,11 @@ class Catalog:
                 self._digest.write()
 
     def close(self) -> None:
-        """Let go of all connections."""
-        with self._watch_lock:
-            if self._watch is not None:
-                self._watch.close()
-                self._watch = None
+        """Close all connections."""
+        with self._monitor_lock:
+            if self._monitor is not None:
+                self._monitor.close()
+                self._monitor = None
         self._engine.dispose()
         self._turn.close()
 
@@ -229,7 +229,7 @@ def _is_older(version: str | None) -> bool:
 
 
 def _bell(path: Path) -> Bell | None:
-    """The bell, or None where there is none and none can be made: then SQLite is asked each time."""
+    """The bell, or None if it cannot be created: then SQLite is queried each time."""
     try:
         return Bell(path)
     except OSError:
@@ -242,17 +242,17 @@ def exists(root: Path) -> bool:
 
 
 def accept_catalog(root: Path) -> None:
-    """Accept a database as it is, although its checksum does not match, if SQLite can read all of it."""
+    """Accept a database whose checksum does not match, if SQLite can read all of it."""
     try:
         connection = sqlite3.connect(root / CATALOG_FILE, timeout=30)
         try:
-            found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(5)")]
+            problems = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(5)")]
         finally:
             connection.close()
     except sqlite3.DatabaseError as error:
-        found = [str(error)]
-    if found != ["ok"]:
-        damage = DamagedFile.of(root / CATALOG_FILE, "; ".join(found))
+        problems = [str(error)]
+    if problems != ["ok"]:
+        damage = DamagedFile.of(root / CATALOG_FILE, "; ".join(problems))
         damage.hint = "restore a backup"
         raise damage
     Digest(root / CATALOG_FILE).remove()
@@ -260,8 +260,8 @@ def accept_catalog(root: Path) -> None:
 
 def no_pot(root: Path) -> PotError:
     """The error for a directory without a pot."""
-    what = "there is no pot in" if root.is_dir() else "there is no directory"
-    return PotError(f"{what} '{root}'", hint="create a stream in it first")
+    problem = "there is no pot in" if root.is_dir() else "there is no directory"
+    return PotError(f"{problem} '{root}'", hint="create a stream in it first")
 
 
 def current_seq(tx: Connection) -> int:
@@ -270,18 +270,18 @@ def current_seq(tx: Connection) -> int:
 
 
 def take_seq(tx: Connection) -> int:
-    """The seq of this commit; one counter for the whole pot."""
+    """The seq of this commit, from the pot's one counter."""
     return int(tx.execute(_NEXT_SEQ).scalar_one())
 
 
-# Every commit begins with it, so it is made once.
+# Built once, as every commit begins with it.
 _NEXT_SEQ = update(counter).values(seq=counter.c.seq + 1).returning(counter.c.seq)
 
 
 def check_attempt(tx: Connection, attempt: str) -> None:
     """Refuse the commit of an attempt that the sweeper has declared dead."""
     if tx.execute(select(dead_attempts.c.attempt).where(dead_attempts.c.attempt == attempt)).first():
-        raise PotError(f"attempt {attempt} was given up and its files are gone")
+        raise PotError(f"attempt {attempt} was abandoned and its files were removed")
 
 
 def _configure(connection: sqlite3.Connection, _record: object) -> None:

@@ -1,9 +1,8 @@
 """The catalog's tables.
 
-Every commit takes the next `seq`. A run's `matched_seq` says up to which commit the eager clauses
-have been matched with it: a clause with a larger seq is *owed* by that run (docs/decisions/0001).
-A clause has a `number` while it is eager: query runs are stretches of numbers, and cells name them
-(docs/decisions/0014).
+Every commit takes the next `seq`. A run's `matched_seq` is the commit up to which the eager clauses have been matched
+with it: a clause with a larger seq is *owed* by that run (docs/decisions/0001). A clause has a `number` while it is
+eager: query runs cover intervals of numbers, and cells refer to clauses by them (docs/decisions/0014).
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ counter = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("seq", BigInteger, nullable=False),
-    # The number that the next eager clause takes; no number is ever used again.
+    # The number that the next eager clause takes; numbers are never reused.
     Column("next_number", BigInteger, nullable=False),
 )
 
@@ -48,7 +47,7 @@ standing = Table(
     "standing",
     metadata,
     Column("id", Integer, primary_key=True),
-    # Goes up whenever a query that stands is changed or goes, whoever does it: see `_TRIGGERS`.
+    # Increased by triggers whenever a standing query is changed or unregistered: see `_TRIGGERS`.
     Column("version", BigInteger, nullable=False),
 )
 
@@ -57,7 +56,7 @@ streams = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("name", String, nullable=False),
-    # The lower-case name while the stream lives; NULL once it is dropped, so that the name is free again.
+    # The lower-case name while the stream exists; NULL once it is dropped, so that the name is free again.
     Column("name_key", String, unique=True),
     Column("columns", Text, nullable=False),
     Column("time", String),
@@ -66,9 +65,9 @@ streams = Table(
     Column("source", Text),
     Column("next_id", BigInteger, nullable=False, default=0),
     Column("last_time", BigInteger),
-    # How far the stream's inbox has been taken into runs.
+    # The offset in the stream's inbox up to which rows are in runs.
     Column("taken", BigInteger, nullable=False, default=0),
-    # Up to which commit the eager clauses are in compiled query runs.
+    # The commit up to which the eager clauses are in compiled query runs.
     Column("compiled_seq", BigInteger, nullable=False, default=0),
     sqlite_autoincrement=True,
 )
@@ -76,7 +75,7 @@ streams = Table(
 dimensions = Table(
     "dimensions",
     metadata,
-    # Made before the first file is written, because the file is under it.
+    # Created before the first file is written, because it is part of the file's path.
     Column("id", String, primary_key=True),
     Column("name", String, nullable=False),
     Column("name_key", String, nullable=False, unique=True),
@@ -95,14 +94,14 @@ clauses = Table(
     Column("id", Integer, primary_key=True),
     Column("stream_id", ForeignKey("streams.id"), nullable=False),
     Column("text", Text, nullable=False),
-    # How many queries have it; of these, how many want it eager, and how many leave it to the engine.
+    # The number of queries that have it; of those that require it to be eager; of those that leave it to the engine.
     Column("refs", Integer, nullable=False),
     Column("eager_refs", Integer, nullable=False),
     Column("auto_refs", Integer, nullable=False),
-    # Whether the engine chose to keep its results ready, and whether it may: not what raised on some tuple.
+    # Whether the engine chose to make it eager, and whether it raised on some tuple: then the engine must not.
     Column("chosen", Boolean, nullable=False, default=False),
     Column("raised", Boolean, nullable=False, default=False),
-    # Its number in query runs and cells; there while it is eager, and another one each time that it becomes so.
+    # Its number in query runs and cells while it is eager; a new one each time that it becomes eager.
     Column("number", BigInteger),
     # The commit by which it became eager; meaningful while it has a number.
     Column("seq", BigInteger, nullable=False),
@@ -117,7 +116,7 @@ queries = Table(
     "queries",
     metadata,
     Column("id", String, primary_key=True),
-    # Whose it is; names are each owner's own.
+    # Names are unique per owner.
     Column("owner", String, nullable=False),
     Column("shared", Boolean, nullable=False, default=False),
     Column("name", String),
@@ -139,14 +138,14 @@ query_inputs = Table(
     metadata,
     # The handle of a query or a template.
     Column("query_id", String, primary_key=True),
-    # Its place in FROM.
+    # Its index in FROM.
     Column("number", Integer, primary_key=True),
     # "stream", "table", or "values" for the parameters of a template.
     Column("kind", String, nullable=False),
     Column("stream_id", ForeignKey("streams.id"), index=True),
     Column("table_id", ForeignKey("dimensions.id"), index=True),
-    # The factors over this input alone; NULL for an input of a template and for one that is no stream. Without the
-    # index, deleting a clause would scan all inputs to check its foreign key.
+    # The factors over this input alone; NULL for inputs of a template and for inputs that are not streams. Without
+    # the index, deleting a clause would scan all inputs to check its foreign key.
     Column("clause_id", ForeignKey("clauses.id"), index=True),
     sqlite_with_rowid=False,
 )
@@ -173,19 +172,19 @@ templates = Table(
 template_heads = Table(
     "template_heads",
     metadata,
-    # What changes of a template when rows of parameters come and go; one that never changed may have none.
+    # What changes of a template when rows of parameters are added or removed; optional for one that never changed.
     Column("template_id", String, primary_key=True),
-    # The number that the next row takes; no number is ever used again.
+    # The number that the next row takes; numbers are never reused.
     Column("next_number", BigInteger, nullable=False),
     Column("version", BigInteger, nullable=False, default=0),
-    # The column of the parameters that comes with each change.
+    # The column of the parameters that is returned with each change.
     Column("label", String),
 )
 
 template_parts = Table(
     "template_parts",
     metadata,
-    # Files with rows that were added later; the first ones are in the template's own file.
+    # Files with rows that were added later; the first rows are in the template's own file.
     Column("id", Integer, primary_key=True),
     Column("template_id", String, nullable=False, index=True),
     Column("path", String, nullable=False, unique=True),
@@ -229,7 +228,7 @@ cells = Table(
     Column("run_id", ForeignKey("runs.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("path", String, nullable=False, unique=True),
     Column("bytes", BigInteger, nullable=False),
-    # It holds the clauses that became eager after `since`, up to where the next file begins: how many they were.
+    # The file holds the clauses that became eager after `since`, up to the next file's; `clauses` is their number.
     Column("since", BigInteger, nullable=False),
     Column("clauses", Integer, nullable=False),
     sqlite_autoincrement=True,
@@ -241,8 +240,8 @@ query_runs = Table(
     Column("id", Integer, primary_key=True),
     Column("stream_id", ForeignKey("streams.id"), nullable=False),
     Column("path", String, nullable=False, unique=True),
-    # The clauses with numbers from `first` to `last` that were eager when it was compiled: how many, and how many
-    # of them are no longer so.
+    # It covers the numbers from `first` to `last`: the clauses that were eager when it was compiled, and how many of
+    # these no longer are.
     Column("first", BigInteger, nullable=False),
     Column("last", BigInteger, nullable=False),
     Column("clauses", Integer, nullable=False),
@@ -287,7 +286,7 @@ tokens = Table(
     Column("principal", String, nullable=False),
     Column("scopes", String, nullable=False),
     Column("note", Text),
-    # The SHA-256 of the secret, which itself is nowhere.
+    # The SHA-256 of the secret; the secret itself is not stored.
     Column("digest", String, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger),
@@ -304,7 +303,7 @@ dead_attempts = Table(
 expiring = Table(
     "expiring",
     metadata,
-    # Runs that lie before their stream's horizon, and since when: they are dropped only after a grace.
+    # Runs that are before their stream's horizon, and since when: they are dropped only after a grace.
     Column("run_id", Integer, primary_key=True),
     Column("stream_id", Integer, nullable=False),
     Column("since", BigInteger, nullable=False),
@@ -312,7 +311,7 @@ expiring = Table(
 garbage = Table(
     "garbage",
     metadata,
-    # Files that a commit made useless; readers may still have them open, so they go after a grace.
+    # Files that a commit replaced; readers may be about to open them, so they are removed after a grace.
     Column("path", String, primary_key=True),
     Column("since", BigInteger, nullable=False),
 )
@@ -320,7 +319,7 @@ garbage = Table(
 damage = Table(
     "damage",
     metadata,
-    # Files whose bytes are not those that were written; `lost` where they hold what nothing else has.
+    # Files whose bytes differ from those that were written; `lost` if they hold data that exists nowhere else.
     Column("path", String, primary_key=True),
     Column("detail", Text, nullable=False),
     Column("lost", Boolean, nullable=False),
@@ -337,14 +336,14 @@ _TRIGGERS = {
     "member_gone": "INSERT ON gone_members",
     "members_changed": "UPDATE ON template_heads",
 }
-"""What a reader that keeps standing queries must hear of, by the name of the trigger that counts it.
+"""The changes that invalidate a reader's cache of standing queries, by the name of the trigger that counts them.
 
-A new query is not among it: nobody can have kept it, so that registrations leave the others' as they are.
+New queries are not among them: no cache can hold them, so registrations do not invalidate the others.
 """
 
 
 @event.listens_for(metadata, "after_create")
-def _watch_standing(_: MetaData, tx: Connection, **_more: Any) -> None:
+def _create_triggers(_: MetaData, tx: Connection, **_more: Any) -> None:
     for index in queries.indexes:
         index.create(tx, checkfirst=True)
     tx.exec_driver_sql("INSERT OR IGNORE INTO standing (id, version) VALUES (1, 0)")

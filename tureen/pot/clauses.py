@@ -1,8 +1,8 @@
-"""Clauses in the catalog: the WHERE conditions of standing queries, each once, counted by references.
+"""Clauses in the catalog: the distinct WHERE conditions of standing queries, counted by references.
 
-A clause is *eager* while it has a number: some query wants its results ready, or the engine chose to keep them. It
-takes a new number each time that it becomes so, so numbers ascend with the commits, and the cells of an earlier time,
-which may lack some runs, are never taken for those of a later one.
+A clause is *eager* while it has a number: a query requires it, or the engine chose it. It gets a new number each time
+it becomes eager. So numbers ascend with the commits, and cells of an earlier eager period, which may lack some runs,
+are never mistaken for those of a later one.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from tureen.predicate import Clause, load_clause
 
 
 @dataclass(frozen=True, slots=True)
-class Eager:
-    """An eager clause: its number, the commit by which it became eager, and what it says."""
+class EagerClause:
+    """An eager clause: its number, the commit by which it became eager, and its factors."""
 
     number: int
     seq: int
@@ -28,21 +28,21 @@ class Eager:
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
-    """A query's hold on a clause; `eager` is None where the engine may choose."""
+class ClauseReference:
+    """A query's reference to a clause; `eager` is None if the engine decides."""
 
     stream_id: int
     text: str
     eager: bool | None
 
 
-def hold_clauses(tx: Connection, seq: int, wanted: Sequence[Reference]) -> None:
-    """Count one more reference for each, and make the clauses that are not there."""
-    first = _take_numbers(tx, sum(one.eager is True for one in wanted))
+def hold_clauses(tx: Connection, seq: int, references: Sequence[ClauseReference]) -> None:
+    """Add references, and the clauses that do not exist yet."""
+    first = _take_numbers(tx, sum(reference.eager is True for reference in references))
     counts: dict[tuple[int, str], list[int]] = {}
-    for one in wanted:
-        count = counts.setdefault((one.stream_id, one.text), [0, 0, 0])
-        _add(count, one.eager)
+    for reference in references:
+        count = counts.setdefault((reference.stream_id, reference.text), [0, 0, 0])
+        _add(count, reference.eager)
     numbers = itertools.count(first)
     _HOLD.run(
         tx,
@@ -53,25 +53,25 @@ def hold_clauses(tx: Connection, seq: int, wanted: Sequence[Reference]) -> None:
     )
 
 
-def release_clauses(tx: Connection, gone: Sequence[tuple[int, bool | None]]) -> None:
-    """Take one reference away for each clause id, of a query that had it eager or not; with its last, a clause goes."""
+def release_clauses(tx: Connection, holds: Sequence[tuple[int, bool | None]]) -> None:
+    """Remove references, each a clause id and the query's `eager`; a clause is deleted with its last reference."""
     counts: dict[int, list[int]] = {}
-    for clause_id, eager in gone:
+    for clause_id, eager in holds:
         _add(counts.setdefault(clause_id, [0, 0, 0]), eager)
-    _LET_GO.run(tx, [(clause_id, *count) for clause_id, count in counts.items()])
-    _stop(tx, counts)
+    _RELEASE.run(tx, [(clause_id, *count) for clause_id, count in counts.items()])
+    _stop_unneeded(tx, counts)
 
 
-def _stop(tx: Connection, some: Collection[int]) -> None:
-    """Of some clauses, end those that no query has, and make those lazy that are eager for nobody's sake."""
-    stopped = _STOPPED.read(tx, [(clause_id,) for clause_id in some])
-    _END.run(tx, [(clause_id,) for clause_id, _, _, refs in stopped if refs == 0])
+def _stop_unneeded(tx: Connection, clause_ids: Collection[int]) -> None:
+    """Of these clauses, delete those that no query has, and make those lazy that need not be eager any more."""
+    stopped = _STOPPED.read(tx, [(clause_id,) for clause_id in clause_ids])
+    _DELETE.run(tx, [(clause_id,) for clause_id, _, _, refs in stopped if refs == 0])
     _BECOME_LAZY.run(tx, [(clause_id,) for clause_id, _, _, refs in stopped if refs])
-    _DEAD.run(tx, [(stream_id, number) for _, stream_id, number, _ in stopped if number is not None])
+    _COUNT_DEAD.run(tx, [(stream_id, number) for _, stream_id, number, _ in stopped if number is not None])
 
 
 def _add(count: list[int], eager: bool | None) -> None:
-    """One more reference: of all, of those that want results ready, of those that leave it to the engine."""
+    """Count a reference: among all, among those that require eager, among those that leave it to the engine."""
     count[0] += 1
     count[1] += eager is True
     count[2] += eager is None
@@ -93,7 +93,7 @@ _HOLD = BulkStatement(
 _TAKE = BulkStatement(
     "UPDATE counter SET next_number = next_number + (VALUES {rows}) RETURNING json_array(next_number)", width=1
 )
-_LET_GO = BulkStatement(
+_RELEASE = BulkStatement(
     """
     WITH less (id, refs, eager_refs, auto_refs) AS (VALUES {rows})
     UPDATE clauses SET
@@ -106,12 +106,12 @@ _LET_GO = BulkStatement(
 )
 _CHOOSE = BulkStatement(
     """
-    WITH wanted (id, number, seq) AS (VALUES {rows})
+    WITH choice (id, number, seq) AS (VALUES {rows})
     UPDATE clauses SET
         chosen = TRUE,
-        number = ifnull(clauses.number, wanted.number),
-        seq = iif(clauses.number IS NULL, wanted.seq, clauses.seq)
-    FROM wanted WHERE clauses.id = wanted.id AND auto_refs > 0 AND NOT raised
+        number = ifnull(clauses.number, choice.number),
+        seq = iif(clauses.number IS NULL, choice.seq, clauses.seq)
+    FROM choice WHERE clauses.id = choice.id AND auto_refs > 0 AND NOT raised
     """,
     width=3,
 )
@@ -122,7 +122,7 @@ _CHOOSABLE = BulkStatement(
     """,
     width=1,
 )
-_LEAVE = BulkStatement("UPDATE clauses SET chosen = FALSE WHERE id IN (VALUES {rows})", width=1)
+_UNCHOOSE = BulkStatement("UPDATE clauses SET chosen = FALSE WHERE id IN (VALUES {rows})", width=1)
 _STOPPED = BulkStatement(
     """
     SELECT json_group_array(json_array(id, stream_id, number, refs)) FROM clauses WHERE id IN (VALUES {rows})
@@ -130,10 +130,10 @@ _STOPPED = BulkStatement(
     """,
     width=1,
 )
-_END = BulkStatement("DELETE FROM clauses WHERE id IN (VALUES {rows})", width=1)
+_DELETE = BulkStatement("DELETE FROM clauses WHERE id IN (VALUES {rows})", width=1)
 _BECOME_LAZY = BulkStatement("UPDATE clauses SET number = NULL, chosen = FALSE WHERE id IN (VALUES {rows})", width=1)
-# The query run that has a number knows how many of its numbers are in vain.
-_DEAD = BulkStatement(
+# A query run counts its numbers that are no longer eager.
+_COUNT_DEAD = BulkStatement(
     """
     WITH gone (stream_id, number) AS (VALUES {rows}), held AS (
         SELECT id, count(*) AS numbers FROM gone JOIN query_runs USING (stream_id)
@@ -146,19 +146,19 @@ _DEAD = BulkStatement(
 
 
 def choose_clauses(tx: Connection, seq: int, eager: Collection[int], lazy: Collection[int]) -> None:
-    """Do what the engine chose for clauses whose queries leave it the choice; those that changed meanwhile stay."""
+    """Make clauses eager or lazy as the engine chose; those that it may no longer decide on are left as they are."""
     first = _take_numbers(tx, len(eager))
     _CHOOSE.run(tx, [(clause_id, number, seq) for number, clause_id in enumerate(eager, first)])
-    _LEAVE.run(tx, [(clause_id,) for clause_id in lazy])
-    _stop(tx, lazy)
+    _UNCHOOSE.run(tx, [(clause_id,) for clause_id in lazy])
+    _stop_unneeded(tx, lazy)
 
 
 def fail_clauses(tx: Connection, failures: Mapping[int, str]) -> None:
-    """Stop the clauses of these numbers, which raised.
+    """Stop the clauses that raised, given the errors by clause number.
 
-    Where some query asked for results at arrival, the error is kept: such queries have failed. Where the engine chose,
-    its choice must not change an answer: the clause is lazy again, for good, and raises only if the window holds the
-    tuple.
+    If a query requires the clause to be eager, the error is stored: such queries have failed. If the engine chose it,
+    the choice must not change an answer: the clause becomes lazy permanently, and raises only if the window contains
+    the tuple.
     """
     for number, error in failures.items():
         row = tx.execute(select(clauses).where(clauses.c.number == number)).first()
@@ -166,45 +166,45 @@ def fail_clauses(tx: Connection, failures: Mapping[int, str]) -> None:
             continue
         stopped = {"number": None, "chosen": False, "raised": True, "error": error if row.eager_refs else None}
         tx.execute(update(clauses).where(clauses.c.id == row.id).values(stopped))
-        # It would raise again with every batch, so what holds it is compiled anew at once.
-        tx.execute(update(query_runs).where(_holds(row.stream_id, number)).values(dead=query_runs.c.clauses))
+        # It would raise again with every batch, so its query run is marked dead and recompiled immediately.
+        tx.execute(update(query_runs).where(_covers(row.stream_id, number)).values(dead=query_runs.c.clauses))
 
 
-def eager_clauses(tx: Connection, stream_id: int, *, after: int = -1) -> list[Eager]:
-    """A stream's eager clauses by number, or those that became eager after a commit."""
+def eager_clauses(tx: Connection, stream_id: int, *, after: int = -1) -> list[EagerClause]:
+    """A stream's eager clauses that became eager after a commit, ordered by number."""
     eager = (clauses.c.stream_id == stream_id, clauses.c.number.is_not(None), clauses.c.seq > after)
-    found = tx.execute(select(clauses.c.number, clauses.c.seq, clauses.c.text).where(*eager).order_by(clauses.c.number))
-    return [Eager(row.number, row.seq, load_clause(row.text)) for row in found]
+    rows = tx.execute(select(clauses.c.number, clauses.c.seq, clauses.c.text).where(*eager).order_by(clauses.c.number))
+    return [EagerClause(row.number, row.seq, load_clause(row.text)) for row in rows]
 
 
 def eager_numbers(tx: Connection, stream_id: int, first: int) -> list[int]:
-    """The numbers of a stream's eager clauses from one on."""
+    """The numbers of a stream's eager clauses, from `first` on."""
     eager = (clauses.c.stream_id == stream_id, clauses.c.number >= first)
     return list(tx.execute(select(clauses.c.number).where(*eager)).scalars())
 
 
 def last_eager_seq(tx: Connection, stream_id: int) -> int:
-    """The commit by which the stream's newest eager clause became one; 0 where there is none."""
+    """The commit by which the stream's newest eager clause became eager; 0 if there is none."""
     eager = (clauses.c.stream_id == stream_id, clauses.c.number.is_not(None))
     return int(tx.execute(select(func.max(clauses.c.seq)).where(*eager)).scalar() or 0)
 
 
 def chosen_clauses(tx: Connection, stream_id: int) -> set[int]:
-    """The clauses whose results the engine chose to keep ready."""
-    kept = (clauses.c.stream_id == stream_id, clauses.c.chosen, clauses.c.number.is_not(None))
-    return set(tx.execute(select(clauses.c.id).where(*kept)).scalars())
+    """The clauses that are eager by the engine's choice."""
+    chosen = (clauses.c.stream_id == stream_id, clauses.c.chosen, clauses.c.number.is_not(None))
+    return set(tx.execute(select(clauses.c.id).where(*chosen)).scalars())
 
 
-def choosable(tx: Connection, wanted: Collection[int]) -> set[int]:
-    """Those of some clauses whose queries leave the choice to the engine, and that never raised."""
-    return set(_CHOOSABLE.read(tx, [(clause_id,) for clause_id in wanted]))
+def choosable_clauses(tx: Connection, clause_ids: Collection[int]) -> set[int]:
+    """Those of these clauses whose queries leave the decision to the engine, and that never raised."""
+    return set(_CHOOSABLE.read(tx, [(clause_id,) for clause_id in clause_ids]))
 
 
-def _holds(stream_id: int, number: int) -> ColumnElement[bool]:
-    """The query run that has a number."""
+def _covers(stream_id: int, number: int) -> ColumnElement[bool]:
+    """The condition for the query run that covers a number."""
     return and_(query_runs.c.stream_id == stream_id, query_runs.c.first <= number, query_runs.c.last >= number)
 
 
-def _take_numbers(tx: Connection, how_many: int) -> int:
-    """The first of so many numbers that are now taken; those that turn out not to be needed are never used."""
-    return int(_TAKE.read(tx, [(how_many,)])[0]) - how_many if how_many else 0
+def _take_numbers(tx: Connection, count: int) -> int:
+    """Reserve consecutive numbers and return the first; those that are not needed are never used."""
+    return int(_TAKE.read(tx, [(count,)])[0]) - count if count else 0

@@ -1,7 +1,7 @@
-"""How SQLite opens a pot's catalog: as usual, or without writing a byte where nothing can be written.
+"""Connections to a pot's catalog, also in a directory that cannot be written.
 
-In WAL mode SQLite makes files beside the database even to read it. Where it cannot, as on a read-only mount, a database
-that was closed well, which has no WAL, must be opened as one that does not change.
+In WAL mode SQLite creates files beside the database even to read it. Where it cannot, as on a read-only mount, a
+database that was closed properly, which has no WAL, must be opened as immutable.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ import os
 import sqlite3
 from pathlib import Path
 
-PATIENCE = 30.0
-"""For how many seconds a connection waits for a lock."""
+LOCK_TIMEOUT = 30.0
+"""Seconds that a connection waits for a lock."""
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection to the database in that file."""
-    return sqlite3.connect(_address(path), uri=True, timeout=PATIENCE, check_same_thread=False)
+    """A connection to a database file."""
+    return sqlite3.connect(_address(path), uri=True, timeout=LOCK_TIMEOUT, check_same_thread=False)
 
 
-def is_frozen(path: Path) -> bool:
-    """Whether the database is opened as one that does not change: it cannot be written here, and was closed well."""
+def is_immutable(path: Path) -> bool:
+    """Whether the database is opened as immutable: its directory is not writable, and it was closed properly."""
     return not os.access(path.parent, os.W_OK) and not has_wal(path)
 
 
@@ -28,11 +28,11 @@ def _address(path: Path) -> str:
     uri = path.absolute().as_uri()
     if os.access(path.parent, os.W_OK):
         return uri
-    return f"{uri}?mode=ro&immutable=1" if is_frozen(path) else f"{uri}?mode=ro"
+    return f"{uri}?mode=ro&immutable=1" if is_immutable(path) else f"{uri}?mode=ro"
 
 
 def has_wal(path: Path) -> bool:
-    """Whether there are commits that are not in the database's own file yet."""
+    """Whether there are commits that are not in the database file yet."""
     try:
         return path.with_name(f"{path.name}-wal").stat().st_size > 0
     except FileNotFoundError:

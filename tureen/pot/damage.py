@@ -1,4 +1,4 @@
-"""Damage that readers noticed, for the process that feeds the pot to repair."""
+"""Damaged files in the catalog: noted by readers, repaired by the process that writes to the pot."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger("tureen")
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A file that is not as it was written; `lost` if it holds tuples or values that nothing else has."""
+    """A file that differs from what was written; `lost` if it holds tuples or values that exist nowhere else."""
 
     path: str
     detail: str
@@ -26,21 +26,21 @@ class Damage:
 
 
 def note_damage(tx: Connection, path: str, detail: str | None, *, lost: bool = False) -> None:
-    """Note that a file is damaged; that something is lost stays noted."""
+    """Note that a file is damaged; `lost` is never reset."""
     values = {"path": path, "detail": detail or "", "lost": lost, "noticed_at": micros_now()}
     changed = {"detail": values["detail"], "lost": True} if lost else {"detail": values["detail"]}
     tx.execute(insert(damage).values(values).on_conflict_do_update(index_elements=["path"], set_=changed))
 
 
 def noted_damage(tx: Connection) -> list[Damage]:
-    """The files that are known to be damaged, by path; those that the catalog no longer names are left out."""
+    """The files that are known to be damaged, by path, without those that the catalog no longer names."""
     rows = tx.execute(select(damage).order_by(damage.c.path)).all()
     named = named_files(tx) if rows else set()
     return [Damage(row.path, row.detail, row.lost) for row in rows if row.path in named]
 
 
 def note_lost(catalog: Catalog, error: DamagedFile) -> None:
-    """Note that tuples of a run are damaged, which nothing else has: it is merged no more, nor matched."""
+    """Note that tuples of a run are damaged, which exist nowhere else: the run is no longer merged or matched."""
     log.error("%s: %s", error.message, error.detail)
     with catalog.write() as tx:
         note_damage(tx, error.file, error.detail, lost=True)
@@ -52,12 +52,12 @@ def lost_files(tx: Connection) -> set[str]:
 
 
 def forget_damage(tx: Connection, paths: Iterable[str]) -> None:
-    """Forget damage that was repaired, or of files that are gone."""
+    """Forget damage that was repaired, or that of removed files."""
     tx.execute(delete(damage).where(damage.c.path.in_(list(paths))))
 
 
 def named_files(tx: Connection) -> set[str]:
-    """All files that the catalog names, by their paths from the pot's directory."""
+    """The paths of all files that the catalog names, relative to the pot."""
     named: set[str] = set()
     for table in (runs, cells, query_runs, dimensions, templates, template_parts):
         named.update(tx.execute(select(table.c.path)).scalars())

@@ -1,7 +1,7 @@
-"""The checksum of a closed catalog: SQLite itself does not notice a changed value.
+"""The checksum of a closed catalog, because SQLite itself does not detect a changed value.
 
-It lies in a file beside the database, which is written when the process that feeds the pot closes it, and removed
-before anything else is written. So where it is there, the database must match it; after a crash there is none.
+It is in a file beside the database, which is written when the process that writes to the pot closes it, and removed
+before the database is written again. So if the file exists, the database must match it; after a crash there is none.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from xxhash import xxh3_64
 
 from tureen.errors import DamagedFile
-from tureen.pot.files import private, sync_directory
+from tureen.pot.files import open_private, sync_directory
 
 _CHUNK = 1 << 20
 _HEX = 16
@@ -22,34 +22,33 @@ _lock = threading.Lock()
 _descriptors: dict[tuple[int, int], int] = {}
 """An open descriptor of each database whose checksum was computed, never closed.
 
-POSIX drops all locks that a process has on a file when it closes any descriptor of it, and SQLite's connections would
-lose theirs.
+When a process closes any descriptor of a file, POSIX drops all locks that it has on the file, including SQLite's.
 """
 
 
 class Digest:
-    """The checksum of one database file."""
+    """The checksum file of a database."""
 
     def __init__(self, database: Path) -> None:
-        """Look beside that file."""
+        """Use the checksum file beside that database."""
         self._database = database
         self._path = database.with_suffix(".digest")
 
     def check(self) -> None:
-        """Raise DamagedFile where the database is not as it was closed."""
+        """Raise DamagedFile if the database changed since it was closed."""
         written = self._read()
         if written is None or written == _checksum(self._database):
             return
-        # A process that writes has removed the digest before: if it is still there, nobody wrote meanwhile.
+        # A writer removes the digest first: if it still exists, nothing was written in the meantime.
         if self._read() == written:
-            error = DamagedFile.of(self._database, "its checksum is not the one that it was closed with")
+            error = DamagedFile.of(self._database, "its checksum changed since it was closed")
             error.hint = "restore a backup; 'tureen verify --repair' accepts it as it is, if SQLite can read all of it"
             raise error
 
     def write(self) -> None:
-        """Note the checksum of the database, which nobody may be writing to."""
+        """Write the checksum of the database; the caller keeps other writers out."""
         partial = self._path.with_suffix(".digest.partial")
-        with open(partial, "w", opener=private) as file:
+        with open(partial, "w", opener=open_private) as file:
             file.write(_checksum(self._database))
             file.flush()
             os.fsync(file.fileno())
@@ -57,16 +56,16 @@ class Digest:
         sync_directory(self._path.parent)
 
     def remove(self) -> None:
-        """Forget the checksum, before the database is written to."""
+        """Remove the checksum, before the database is written."""
         try:
             self._path.unlink()
         except FileNotFoundError:
             return
-        # It must not be there again after a loss of power.
+        # It must not reappear after a power failure.
         sync_directory(self._path.parent)
 
     def _read(self) -> str | None:
-        """What was written, or None where that is no checksum."""
+        """The stored checksum, or None if there is no valid one."""
         try:
             text = self._path.read_text(errors="replace")
         except FileNotFoundError:
@@ -85,8 +84,8 @@ def _checksum(path: Path) -> str:
 
 
 def _opened(path: Path) -> int:
-    about = os.stat(path)
-    key = (about.st_dev, about.st_ino)
+    status = os.stat(path)
+    key = (status.st_dev, status.st_ino)
     if key not in _descriptors:
         _descriptors[key] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     return _descriptors[key]

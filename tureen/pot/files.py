@@ -1,7 +1,7 @@
-"""Files of the pot: written once, durable before they are named in the catalog.
+"""Files of the pot: written once, and durable before the catalog names them.
 
-A file's name starts with its *attempt*, which is unique to one try of one commit. Nothing is
-rewritten in place, and a failed fsync is fatal to the attempt.
+A file's name starts with its *attempt*, which is unique to one try of one commit. Nothing is rewritten in place, and a
+failed fsync fails the attempt.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from typing import BinaryIO
 from tureen.errors import StorageFailed
 
 PRIVATE_FILE, PRIVATE_DIRECTORY = 0o600, 0o700
-"""The modes of what is in a pot: for its owner alone, whatever the umask allows."""
+"""The modes of the pot's files and directories: access for the owner only, whatever the umask allows."""
 
 
-def private(path: str | os.PathLike[str], flags: int) -> int:
-    """Open a file as `os.open` does; one that is made is its owner's alone."""
+def open_private(path: str | os.PathLike[str], flags: int) -> int:
+    """Open a file as `os.open` does; a created file is accessible to its owner only."""
     return os.open(path, flags, PRIVATE_FILE)
 
 
-def make_private(directory: Path) -> list[Path]:
-    """Make a directory and those above it that are missing, its owner's alone; return what was made."""
-    missing = [one for one in (directory, *directory.parents) if not one.exists()]
-    for one in reversed(missing):
-        one.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
+def make_private_directory(directory: Path) -> list[Path]:
+    """Create a directory and its missing parents, accessible to the owner only; return those that were missing."""
+    missing = [path for path in (directory, *directory.parents) if not path.exists()]
+    for path in reversed(missing):
+        path.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
     return missing
 
 
 def new_attempt() -> str:
-    """A name that no other try of any commit has."""
+    """A unique name for one try of one commit."""
     return uuid.uuid4().hex
 
 
@@ -44,10 +44,10 @@ def attempt_of(path: Path) -> str:
 
 @contextmanager
 def durable_file(path: Path) -> Iterator[BinaryIO]:
-    """A new file that is on the disk, with its name, where the block ends without an error."""
+    """A new file that is durable, with its directory entry, if the block ends without an error."""
     try:
-        _make_directory(path.parent)
-        with open(path, "xb", opener=private) as file:
+        _make_durable_directory(path.parent)
+        with open(path, "xb", opener=open_private) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -55,21 +55,21 @@ def durable_file(path: Path) -> Iterator[BinaryIO]:
     except FileExistsError as error:
         raise storage_failed(path, error) from error
     except BaseException as error:
-        # Half a file helps nobody, least of all on a full disk.
+        # An incomplete file is useless, and takes space on a full disk.
         path.unlink(missing_ok=True)
         if isinstance(error, OSError):
             raise storage_failed(path, error) from error
         raise
 
 
-def _make_directory(directory: Path) -> None:
-    """Make a directory whose own name is on the disk too, as a file in it would be lost without it."""
-    for one in make_private(directory):
-        sync_directory(one.parent)
+def _make_durable_directory(directory: Path) -> None:
+    """Create a directory with a durable entry of its own: without it, the files in it would be lost."""
+    for created in make_private_directory(directory):
+        sync_directory(created.parent)
 
 
 def sync_directory(directory: Path) -> None:
-    """Make the names in a directory durable."""
+    """Make the entries of a directory durable."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -78,7 +78,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def storage_failed(path: Path, error: OSError) -> StorageFailed:
-    """The error for a write that did not become durable."""
+    """The error for a write that failed."""
     return StorageFailed(
         f"could not write '{path.name}'",
         detail=error.strerror or str(error),

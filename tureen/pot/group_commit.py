@@ -1,4 +1,4 @@
-"""Group commit: those who come together are made durable together."""
+"""Group commit: concurrent calls share one commit."""
 
 from __future__ import annotations
 
@@ -12,26 +12,25 @@ from tureen.errors import StorageFailed
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
-LOOK_AGAIN = 0.05
-"""Seconds after which one who waits looks by itself: being woken is quicker, and not needed, as whoever should wake it
-may have been interrupted at any place."""
+WAKE_TIMEOUT = 0.05
+"""Seconds after which a waiting caller checks by itself: the thread that should wake it may have been interrupted."""
 
 
 class _Slot(Generic[Item, Outcome]):
-    """One caller's item, and what became of it."""
+    """A caller's item, and its outcome."""
 
     def __init__(self, item: Item) -> None:
         self.item = item
         self.outcome: Outcome | None = None
-        self.error: BaseException | None = StorageFailed("the commit was interrupted", hint="look whether it is there")
+        self.error: BaseException | None = StorageFailed("the commit was interrupted", hint="check whether it is there")
         self.done = False
-        # Held while nobody has woken the caller; lighter than an event.
+        # Held until the caller is woken; lighter than an event.
         self._asleep = threading.Lock()
         self._asleep.acquire()
 
     def sleep(self) -> None:
-        """Wait a little, or until somebody wakes the caller."""
-        self._asleep.acquire(timeout=LOOK_AGAIN)
+        """Wait until the caller is woken, or for `WAKE_TIMEOUT`."""
+        self._asleep.acquire(timeout=WAKE_TIMEOUT)
 
     def wake(self) -> None:
         """End the caller's sleep, or its next one."""
@@ -40,32 +39,32 @@ class _Slot(Generic[Item, Outcome]):
 
 
 class GroupCommit(Generic[Item, Outcome]):
-    """Turns concurrent calls into few commits: while one is at work, the others gather.
+    """Turns concurrent calls into few commits: while one group is being committed, the next one gathers.
 
-    `commit` gets all gathered items and returns an outcome or an error for each. One of the callers commits for all,
-    and wakes them and the first of those who came meanwhile: nobody is woken to wait again.
+    `commit` receives all gathered items and returns an outcome or an error for each. One of the callers commits for
+    all, and wakes them and the first caller of the next group: no caller is woken only to wait again.
     """
 
     def __init__(self, commit: Callable[[list[Item]], Sequence[Outcome | Exception]]) -> None:
-        """Commit groups of items by this function."""
+        """Commit groups of items with that function."""
         self._commit = commit
-        self._turn = threading.Lock()
-        self._gathering = threading.Lock()
+        self._commit_lock = threading.Lock()
+        self._slots_lock = threading.Lock()
         self._slots: list[_Slot[Item, Outcome]] = []
 
     def submit(self, item: Item) -> Outcome:
         """Commit the item, alone or with others, and return its outcome or raise its error."""
         slot: _Slot[Item, Outcome] = _Slot(item)
-        with self._gathering:
+        with self._slots_lock:
             self._slots.append(slot)
         while not slot.done:
-            if self._turn.locked():
+            if self._commit_lock.locked():
                 slot.sleep()
                 continue
-            with self._turn:
+            with self._commit_lock:
                 if not slot.done:
                     self._run()
-                    # It was among those, unless whoever had taken it was interrupted.
+                    # It was in this group, unless the thread that had taken it was interrupted.
                     slot.done = True
             self._wake(self._slots[:1])
         if slot.error is not None:
@@ -73,15 +72,15 @@ class GroupCommit(Generic[Item, Outcome]):
         return slot.outcome  # type: ignore[return-value]
 
     def finish(self, last: Callable[[], None]) -> None:
-        """Do something when no group is at work, and before the next one is."""
-        with self._turn:
+        """Call `last` between two groups."""
+        with self._commit_lock:
             last()
 
     def _run(self) -> None:
-        """Commit everything that has gathered."""
+        """Commit all gathered items."""
         slots: list[_Slot[Item, Outcome]] = []
         try:
-            with self._gathering:
+            with self._slots_lock:
                 slots, self._slots = self._slots, []
             outcomes = self._commit([slot.item for slot in slots])
             for slot, outcome in zip(slots, outcomes, strict=True):

@@ -1,4 +1,4 @@
-"""Where the inbox's logs are and how far they go; light, since Spark's source imports it."""
+"""The directories and ends of the inbox's logs; with few imports, because Spark's source imports it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 import zlib
 from pathlib import Path
 
-from tureen.pot.files import make_private, private
+from tureen.pot.files import make_private_directory, open_private
 
 _COUNT = struct.Struct("<q8x")
 _HEAD = struct.Struct("<qI4x")
@@ -17,31 +17,31 @@ _SLOT = _HEAD.size
 
 
 class Heads:
-    """How far each stream's log is durable: a file that the Spark source looks at.
+    """The durable end of each stream's log, in a file that the Spark source polls.
 
-    Slot 0 counts the changes, slot `n` holds the end of stream n's log, with a checksum. It is written after the log
-    was synchronised and is not synchronised itself: after a crash it tells the next engine which pushes have returned,
-    and after a loss of power perhaps fewer of them.
+    Slot 0 counts the changes; slot `n` holds the end of stream n's log, with a checksum. The file is written after the
+    log was synchronised and is not synchronised itself: after a crash it tells the next engine which pushes have
+    returned, after a power failure possibly fewer of them.
     """
 
     def __init__(self, inbox: Path) -> None:
-        """Look at the heads of that inbox."""
-        make_private(inbox)
-        self._file = private(inbox / "heads", os.O_RDWR | os.O_CREAT)
+        """Open the heads of that inbox."""
+        make_private_directory(inbox)
+        self._file = open_private(inbox / "heads", os.O_RDWR | os.O_CREAT)
         self._lock = threading.Lock()
 
     def publish(self, stream: int, end: int) -> None:
-        """Say that a stream's log is durable up to a place; 0 forgets the stream."""
+        """Publish the offset up to which a stream's log is durable; 0 removes the stream."""
         with self._lock:
             os.pwrite(self._file, _HEAD.pack(end, _checksum(stream, end)), _SLOT * stream)
             os.pwrite(self._file, _COUNT.pack(self._changes() + 1), 0)
 
     def ends(self) -> dict[int, int]:
-        """The end of each stream's log, as far as it can be read."""
+        """The end of each stream's log; slots with a wrong checksum are skipped."""
         return _ends(os.pread(self._file, os.fstat(self._file).st_size, 0))
 
     def wait(self, seen: int, seconds: float) -> int:
-        """Wait until there was a change since `seen`, or so many seconds; return the count of changes."""
+        """Wait for a change since the count `seen`, at most `seconds`; return the count of changes."""
         deadline = time.monotonic() + seconds
         while (changes := self._changes()) == seen and time.monotonic() < deadline:
             time.sleep(0.002)
@@ -52,27 +52,27 @@ class Heads:
         return int(_COUNT.unpack(data)[0]) if len(data) == _SLOT else 0
 
     def sync(self) -> None:
-        """Make durable what was published."""
+        """Make the published ends durable."""
         os.fsync(self._file)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         os.close(self._file)
 
 
 def acknowledged_ends(root: Path) -> dict[int, int]:
-    """The same for who only looks, of a pot that may have no heads yet."""
+    """The end of each stream's log, read without creating the file."""
     path = root / "inbox" / "heads"
     return _ends(path.read_bytes()) if path.exists() else {}
 
 
 def _ends(data: bytes) -> dict[int, int]:
-    found = {}
+    ends = {}
     for stream in range(1, len(data) // _SLOT):
         end, checksum = _HEAD.unpack_from(data, _SLOT * stream)
         if end > 0 and checksum == _checksum(stream, end):
-            found[stream] = end
-    return found
+            ends[stream] = end
+    return ends
 
 
 def _checksum(stream: int, end: int) -> int:
@@ -80,5 +80,5 @@ def _checksum(stream: int, end: int) -> int:
 
 
 def log_directory(root: Path, stream: int) -> Path:
-    """Where a stream's log is."""
+    """The directory of a stream's log."""
     return root / "inbox" / str(stream)

@@ -1,7 +1,7 @@
-"""The inbox: pushed rows, durable before they are acknowledged, until Spark has taken them up.
+"""The inbox: pushed rows, durable before they are acknowledged, until they are in runs.
 
-An idempotency key makes a retried push safe: within its stream, for `KEY_LIFETIME`, a key that comes
-again with the same rows changes nothing, and with other rows is refused.
+An idempotency key makes a retried push safe: within its stream, for `KEY_LIFETIME`, repeating a key with the same rows
+changes nothing, and with other rows is an error.
 """
 
 from __future__ import annotations
@@ -22,44 +22,44 @@ from tureen.pot.catalog_tables import push_keys
 from tureen.pot.group_commit import GroupCommit
 from tureen.pot.heads import Heads, log_directory
 from tureen.pot.log import LogWriter, scan, segments
-from tureen.pot.record import Entry, Located
+from tureen.pot.record import Entry, LogRecord
 from tureen.pot.streams import list_streams
 
 TRIM_BYTES = 1 << 20
-"""A segment of so many bytes is ended when the inbox is trimmed, so that it can go the next time."""
+"""The size at which trimming the inbox ends a segment, so that it can be removed the next time."""
 
 KEY_LIFETIME = 24 * 3600 * 1_000_000
 """How long an idempotency key is remembered, in microseconds."""
 
-_Known = tuple[str, int]
-"""What is known of a key: the digest of its rows, and where in the log they end."""
+_KeyedPush = tuple[str, int]
+"""The digest of a push's rows, and its end in the log."""
 
 
 class Stored(NamedTuple):
-    """A push that is durable: where in the log it ends, and whether this call added it or an earlier one had."""
+    """A durable push: its end in the log, and whether this call added it or an earlier one."""
 
     end: int
     added: bool
 
 
 class Inbox:
-    """The writer of all streams' logs; there is one per pot, held by the engine."""
+    """The writer of all streams' logs; the engine has the only one of a pot."""
 
     def __init__(self, root: Path, catalog: Catalog) -> None:
-        """Recover every stream's log and publish where it ends."""
+        """Recover every stream's log and publish its end."""
         self._root = root
         self._catalog = catalog
         self._heads = Heads(root / "inbox")
         acknowledged = self._heads.ends()
         self._logs: dict[int, LogWriter] = {}
-        self._keys: dict[tuple[int, str], _Known] = {}
+        self._keys: dict[tuple[int, str], _KeyedPush] = {}
         self._closed = False
         self._commit: GroupCommit[tuple[int, Entry], Stored] = GroupCommit(self._append)
         with catalog.read() as tx:
-            known = list_streams(tx)
-        for stream in known:
+            streams = list_streams(tx)
+        for stream in streams:
             end = self._open(stream.id, stream.taken, acknowledged.pop(stream.id, 0)).end
-            # Checked, and not what a crash has torn: a push whose key is known is not stored when it comes again.
+            # With checksums, and without a torn tail: a push whose key is remembered is not stored when it is repeated.
             self._remember(stream.id, scan(log_directory(root, stream.id), None, end, check=True))
         for dropped in acknowledged:
             self._heads.publish(dropped, 0)
@@ -70,29 +70,28 @@ class Inbox:
         return self._commit.submit((stream, entry))
 
     def end(self, stream: int) -> int:
-        """Where a stream's log ends."""
+        """The end of a stream's log."""
         log = self._logs.get(stream)
         return 0 if log is None else log.end
 
     def trim(self) -> None:
-        """Remove segments that the pot has taken whole, after noting their keys in the catalog."""
+        """Remove segments whose rows are all in runs, after storing their keys in the catalog."""
         with self._catalog.read() as tx:
-            taken = {stream.id: stream.taken for stream in list_streams(tx)}
-        for stream, place in taken.items():
+            taken_ends = {stream.id: stream.taken for stream in list_streams(tx)}
+        for stream, taken in taken_ends.items():
             log = self._logs.get(stream)
             if log is not None:
                 log.end_segment(TRIM_BYTES)
             directory = log_directory(self._root, stream)
-            found = segments(directory)
-            for (base, path), (after, _) in pairwise(found):
-                if after <= place:
-                    self._note_keys(stream, list(scan(directory, base, after)))
+            for (base, path), (next_base, _) in pairwise(segments(directory)):
+                if next_base <= taken:
+                    self._note_keys(stream, list(scan(directory, base, next_base)))
                     crash_point("trim.before_delete")
                     path.unlink()
         self._remove_dropped()
 
     def close(self) -> None:
-        """Let go of all files, after the group that is being written."""
+        """Close all files, after the group that is being written."""
         self._commit.finish(self._close)
 
     def _close(self) -> None:
@@ -110,7 +109,7 @@ class Inbox:
         return log
 
     def _append(self, items: list[tuple[int, Entry]]) -> Sequence[Stored | Exception]:
-        """Commit one group: one write and one fsync for each stream in it."""
+        """Commit a group: one write and one fsync for each of its streams."""
         if self._closed:
             raise TureenError("this pot is closed")
         outcomes: list[Stored | Exception] = [Stored(0, added=False)] * len(items)
@@ -137,7 +136,7 @@ class Inbox:
                 known = self._known(stream, entry)
                 if known is None and entry.key in group:
                     first = group[entry.key]
-                    _same_rows(entry, items[first][1].digest.hex())
+                    _check_same_rows(entry, items[first][1].digest.hex())
                     repeats.append((number, first))
                 elif known is not None:
                     outcomes[number] = Stored(known, added=False)
@@ -161,7 +160,7 @@ class Inbox:
             outcomes[number] = stored._replace(added=False) if isinstance(stored, Stored) else stored
 
     def _known(self, stream: int, entry: Entry) -> int | None:
-        """Where a push with this key is already, or None; raises if its rows were others."""
+        """The end of an earlier push with this key, or None; raises KeyConflict if its rows were others."""
         if not entry.key:
             return None
         known = self._keys.get((stream, entry.key))
@@ -177,39 +176,37 @@ class Inbox:
             if row is None:
                 return None
             known = (row.digest, row.end)
-        _same_rows(entry, known[0])
+        _check_same_rows(entry, known[0])
         return known[1]
 
-    def _remember(self, stream: int, records: Iterable[Located]) -> None:
+    def _remember(self, stream: int, records: Iterable[LogRecord]) -> None:
         for record in records:
             if record.entry is not None and record.entry.key:
                 self._keys[stream, record.entry.key] = (record.entry.digest.hex(), record.end)
 
-    def _note_keys(self, stream: int, records: Sequence[Located]) -> None:
-        keyed = [one for one in records if one.entry is not None and one.entry.key]
+    def _note_keys(self, stream: int, records: Sequence[LogRecord]) -> None:
+        keyed = [(record.entry, record.end) for record in records if record.entry is not None and record.entry.key]
         if not keyed:
             return
         with self._catalog.write() as tx:
-            for one in keyed:
-                assert one.entry is not None
+            for entry, end in keyed:
                 values = {
                     "stream_id": stream,
-                    "key": one.entry.key,
-                    "digest": one.entry.digest.hex(),
-                    "end": one.end,
-                    "pushed_at": one.entry.arrival,
+                    "key": entry.key,
+                    "digest": entry.digest.hex(),
+                    "end": end,
+                    "pushed_at": entry.arrival,
                 }
                 tx.execute(
                     insert(push_keys)
                     .values(values)
                     .on_conflict_do_update(index_elements=["stream_id", "key"], set_=values)
                 )
-        for one in keyed:
-            assert one.entry is not None
-            self._keys.pop((stream, one.entry.key), None)
+        for entry, _ in keyed:
+            self._keys.pop((stream, entry.key), None)
 
     def forget_old_keys(self) -> None:
-        """Forget the idempotency keys that are past their lifetime."""
+        """Delete the idempotency keys that are past their lifetime."""
         with self._catalog.read() as tx:
             old = tx.execute(
                 select(push_keys.c.key).where(push_keys.c.pushed_at < micros_now() - KEY_LIFETIME).limit(1)
@@ -219,7 +216,7 @@ class Inbox:
                 tx.execute(delete(push_keys).where(push_keys.c.pushed_at < micros_now() - KEY_LIFETIME))
 
     def _remove_dropped(self) -> None:
-        # Listed before the catalog is read: a stream that is created meanwhile is not mistaken for a dropped one.
+        # Listed before the catalog is read: a stream created in between is not mistaken for a dropped one.
         present = [path for path in (self._root / "inbox").iterdir() if path.is_dir() and path.name.isdecimal()]
         with self._catalog.read() as tx:
             live = {stream.id for stream in list_streams(tx)}
@@ -232,9 +229,9 @@ class Inbox:
                 shutil.rmtree(directory, ignore_errors=True)
 
 
-def _same_rows(entry: Entry, digest: str) -> None:
+def _check_same_rows(entry: Entry, digest: str) -> None:
     if entry.digest.hex() != digest:
         raise KeyConflict(
             f"the idempotency key '{entry.key}' was used with other rows",
-            hint="a key stands for one push: give a new push a new key",
+            hint="a key identifies one push: use a new key for a new push",
         )

@@ -1,6 +1,6 @@
 """The engine's lease: one process at a time writes to a pot.
 
-A lock that the operating system holds for the process, so that a crash gives it back at once.
+It is a file lock, which the operating system releases as soon as the process ends.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ import os
 from pathlib import Path
 
 from tureen.errors import PotError, PotLocked
-from tureen.pot.files import make_private, private
+from tureen.pot.files import make_private_directory, open_private
 
 
 class Lease:
     """The right to write to one pot, until released or until the process ends."""
 
     def __init__(self, root: Path) -> None:
-        """Take the lease, or raise PotLocked with the holder's process id, or PotError where it cannot be written."""
+        """Acquire the lease; raises PotLocked with the holder's process id, or PotError if the pot is not writable."""
         try:
-            make_private(root)
-            self._descriptor = private(root / "lease", os.O_RDWR | os.O_CREAT)
+            make_private_directory(root)
+            self._descriptor = open_private(root / "lease", os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise PotError(f"the pot in '{root}' cannot be written", detail=error.strerror) from error
         try:
@@ -36,5 +36,5 @@ class Lease:
         os.pwrite(self._descriptor, str(os.getpid()).encode(), 0)
 
     def release(self) -> None:
-        """Give the lease back."""
+        """Release the lease."""
         os.close(self._descriptor)

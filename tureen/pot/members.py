@@ -1,9 +1,9 @@
-"""The queries of a template: which rows of values are in which files, and which of them stand.
+"""The queries of a template: the files of its rows of values, and the rows that are registered.
 
-The rows that a template was registered with are its first file. Rows that were added are in further files, few however
-often some are added: a new file takes the small ones before it along. A row's number is its place in the first file,
-or stands beside it in a further one; it never changes, and is never given to another row. Rows that were removed are
-noted, and left out of the next file that is written.
+The rows that a template was registered with are its first file. Added rows are in further files, of which there are
+few: a new file absorbs the small ones before it. A row's number is its index in the first file, or a column of a
+further one; it never changes, and is never reused. Removed rows are noted, and omitted from the next file that is
+written.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tureen.pot.templates import Template, find_template
 from tureen.query import RelationKind
 
 NUMBER, FIRST_ID = "_number", "_first_id"
-"""Columns of a further file: a row's number, and the first tuple that it is matched with; NULL for its newest rows."""
+"""Columns of a further file: a row's number, and the first tuple that it is matched with, NULL in its newest rows."""
 
 Numbers = npt.NDArray[np.int64]
 
@@ -48,7 +48,7 @@ class Part:
 
     @property
     def table(self) -> pa.Table:
-        """All that is in the file, mapped and not copied."""
+        """The content of the file, mapped and not copied."""
         return _mapped(self.root / self.path)
 
     @cached_property
@@ -67,60 +67,60 @@ class Part:
         firsts: Numbers = self.table.column(FIRST_ID).fill_null(self.first_id).to_numpy()
         return firsts
 
-    def place_of(self, number: int) -> int | None:
-        """Where the row of that number is; None where it is not here."""
-        place = int(np.searchsorted(self.numbers, number))
-        return place if place < self.rows and self.numbers[place] == number else None
+    def row_index(self, number: int) -> int | None:
+        """The index of the row with that number; None if it is not in this file."""
+        index = int(np.searchsorted(self.numbers, number))
+        return index if index < self.rows and self.numbers[index] == number else None
 
 
 class Members(Sequence[int]):
-    """The numbers of a template's queries that stand, ascending; and what they are."""
+    """The numbers of a template's standing queries, ascending, and access to these queries."""
 
     def __init__(self, template: Template, parts: Sequence[Part], gone: Numbers) -> None:
-        """The rows of these files, but for the ones that are gone."""
+        """The rows of these files, except those with the numbers `gone`, which were removed."""
         self.template, self.parts, self.gone = template, tuple(parts), gone
         self._starts = np.cumsum([0, *(part.rows for part in parts)])
 
     def __len__(self) -> int:
-        """How many stand."""
+        """The number of standing queries."""
         return int(self._starts[-1]) - len(self.gone)
 
-    def __getitem__(self, place: int | slice) -> Any:
-        """The n-th number, or some; it does not list the others."""
-        if isinstance(place, slice):
-            return [self[one] for one in range(*place.indices(len(self)))]
-        wanted = place + len(self) if place < 0 else place
-        if not 0 <= wanted < len(self):
-            raise IndexError(f"the template has no query at {place}")
-        row = wanted + int(np.searchsorted(self._gone_before, wanted, side="right"))
+    def __getitem__(self, index: int | slice) -> Any:
+        """The number at an index, or a list of them, computed without listing the others."""
+        if isinstance(index, slice):
+            return [self[position] for position in range(*index.indices(len(self)))]
+        position = index + len(self) if index < 0 else index
+        if not 0 <= position < len(self):
+            raise IndexError(f"the template has {len(self)} queries, got index {index}")
+        row = position + int(np.searchsorted(self._standing_before_gone, position, side="right"))
         part = int(np.searchsorted(self._starts, row, side="right")) - 1
         return int(self.parts[part].numbers[row - self._starts[part]])
 
     @cached_property
-    def _gone_before(self) -> Numbers:
-        """For each row that is gone, how many before it stand."""
+    def _standing_before_gone(self) -> Numbers:
+        """For each removed row, the number of standing queries before it."""
         rows = np.searchsorted(self.all_numbers, self.gone)
         standing: Numbers = rows - np.arange(len(rows))
         return standing
 
     @cached_property
     def all_numbers(self) -> Numbers:
-        """The numbers of all rows in the files, whether they stand or not."""
+        """The numbers of all rows in the files, including removed ones."""
         first, *more = (part.numbers for part in self.parts)
         return np.concatenate([first, *more]) if more else first
 
     @property
     def standing(self) -> Numbers:
-        """The numbers of the queries that stand."""
+        """The numbers of the standing queries."""
         return self.all_numbers[~np.isin(self.all_numbers, self.gone)] if len(self.gone) else self.all_numbers
 
     def after(self, number: int) -> int:
-        """The place of the first query with a greater number."""
+        """The index of the first query with a greater number."""
         row = int(np.searchsorted(self.all_numbers, number, side="right"))
         return row - int(np.searchsorted(self.gone, number, side="right"))
 
     def __contains__(self, number: object) -> bool:
-        """Whether the query of that number stands."""
+        """Whether the query of that number is registered."""
         return isinstance(number, int) and self._row(number) is not None
 
     def _row(self, number: int) -> tuple[Part, int] | None:
@@ -128,19 +128,19 @@ class Members(Sequence[int]):
         if gone < len(self.gone) and self.gone[gone] == number:
             return None
         for part in self.parts:
-            place = part.place_of(number)
-            if place is not None:
-                return part, place
+            index = part.row_index(number)
+            if index is not None:
+                return part, index
         return None
 
     def find(self, number: int) -> Registered | None:
-        """The query of that number, as if it had been registered by itself and were lazy; None if it does not stand."""
-        found = self._row(number)
-        if found is None:
+        """The query of that number, as a separate lazy query; None if it is not registered."""
+        location = self._row(number)
+        if location is None:
             return None
-        template, (part, place) = self.template, found
+        template, (part, index) = self.template, location
         names = template.columns.names
-        row = part.table.select(names).slice(place, 1).to_pylist()[0]
+        row = part.table.select(names).slice(index, 1).to_pylist()[0]
         return Registered(
             id=member_handle(template.id, number),
             name=None if template.name is None else member_handle(template.name, number),
@@ -159,12 +159,11 @@ class Members(Sequence[int]):
         """The first tuples that rows are matched with, by their numbers."""
         if len(self.parts) == 1 and FIRST_ID not in self.parts[0].table.column_names:
             return np.broadcast_to(np.int64(0), (len(numbers),))
-        firsts = np.concatenate([part.first_ids for part in self.parts])
-        found: Numbers = firsts[np.searchsorted(self.all_numbers, numbers)]
-        return found
+        firsts: Numbers = np.concatenate([part.first_ids for part in self.parts])
+        return firsts[np.searchsorted(self.all_numbers, numbers)]
 
     def labels(self, numbers: Numbers) -> list[Any]:
-        """The labels of rows, by their numbers; None for all where the template has none."""
+        """The labels of rows, by their numbers; all None if the template has no label."""
         if self.template.label is None:
             return [None] * len(numbers)
         labels: list[Any] = self.take([self.template.label], numbers).column(0).to_pylist()
@@ -177,11 +176,11 @@ class Members(Sequence[int]):
 
 
 def load_members(tx: Connection, root: Path, template: Template, number: int | None = None) -> Members:
-    """The queries of a template as they are in this transaction; with a number, good for looking that one up."""
-    found = tx.execute(
+    """The queries of a template as of this transaction; with `number`, valid only for finding that query."""
+    rows = tx.execute(
         select(template_parts).where(template_parts.c.template_id == template.id).order_by(template_parts.c.id)
     )
-    parts = [Part(root, row.path, row.rows, row.first_id) for row in found]
+    parts = [Part(root, row.path, row.rows, row.first_id) for row in rows]
     gone = select(gone_members.c.number).where(gone_members.c.template_id == template.id)
     if number is not None:
         gone = gone.where(gone_members.c.number == number)
@@ -199,30 +198,30 @@ def find_member(tx: Connection, root: Path, handle_or_name: str, owner: str | No
 
 
 def find_standing(tx: Connection, root: Path, handle_or_name: str, owner: str | None = None) -> Registered:
-    """The query of that handle or name, whether it stands by itself or in a template."""
+    """The query of that handle or name, separate or of a template."""
     return find_member(tx, root, handle_or_name, owner) or find_query(tx, handle_or_name, owner)
 
 
 def drop_member(tx: Connection, root: Path, handle: str, owner: str | None = None) -> None:
-    """Let one query of a template stand no longer."""
+    """Unregister a query of a template."""
     query, member = find_member(tx, root, handle, owner), parse_member(handle)
-    # By its handle only: a name may be another query's tomorrow.
+    # By its handle only: another query may take the name.
     if query is None or member is None or query.id != handle or owner not in (None, query.owner):
         raise unknown(handle)
     remove_members(tx, member.template, [member.number])
 
 
 def remove_members(tx: Connection, template_id: str, numbers: Sequence[int]) -> None:
-    """Let queries of a template stand no longer, given the numbers of some that do."""
+    """Unregister queries of a template, given the numbers of standing ones."""
     if numbers:
         tx.execute(insert(gone_members), [{"template_id": template_id, "number": number} for number in numbers])
-        _moved_on(tx, template_id)
+        _increment_version(tx, template_id)
 
 
 def replace_parts(tx: Connection, members: Members, replaced: Sequence[Part], new: Part | None, added: int) -> None:
-    """Put a file in the place of some, which are the last ones; `added` of its rows are new.
+    """Replace the last files, if any, by a new one, `added` of whose rows are new.
 
-    Of the replaced files, rows that are gone are in no file any more.
+    Removed rows of the replaced files are then in no file.
     """
     template = members.template
     if new is not None and len(replaced) == len(members.parts):
@@ -234,24 +233,24 @@ def replace_parts(tx: Connection, members: Members, replaced: Sequence[Part], ne
         tx.execute(delete(template_parts).where(template_parts.c.path == part.path))
         tx.execute(insert(garbage).values(path=part.path, since=micros_now()))
     if replaced:
-        least = int(replaced[0].numbers[0]) if replaced[0].rows else template.next_number
-        of_them = gone_members.c.template_id == template.id, gone_members.c.number >= least
-        tx.execute(delete(gone_members).where(*of_them))
-    _moved_on(tx, template.id, template.next_number + added)
+        first = int(replaced[0].numbers[0]) if replaced[0].rows else template.next_number
+        in_replaced = gone_members.c.template_id == template.id, gone_members.c.number >= first
+        tx.execute(delete(gone_members).where(*in_replaced))
+    _increment_version(tx, template.id, template.next_number + added)
 
 
-def _moved_on(tx: Connection, template_id: str, next_number: int | None = None) -> None:
-    """Note that rows came or went."""
+def _increment_version(tx: Connection, template_id: str, next_number: int | None = None) -> None:
+    """Note that rows were added or removed."""
     head = template_heads.c
-    more = {} if next_number is None else {"next_number": next_number}
-    changed = tx.execute(
-        update(template_heads).where(head.template_id == template_id).values(version=head.version + 1, **more)
+    values = {} if next_number is None else {"next_number": next_number}
+    updated = tx.execute(
+        update(template_heads).where(head.template_id == template_id).values(version=head.version + 1, **values)
     )
-    if not changed.rowcount:
-        # Registered before templates changed.
+    if not updated.rowcount:
+        # Registered by a version in which templates could not change.
         rows = select(templates.c.rows).where(templates.c.id == template_id).scalar_subquery()
         tx.execute(
-            insert(template_heads).values({"template_id": template_id, "next_number": rows, "version": 1, **more})
+            insert(template_heads).values({"template_id": template_id, "next_number": rows, "version": 1, **values})
         )
 
 

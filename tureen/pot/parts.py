@@ -2,13 +2,13 @@
 
 ```
 parts      each at a multiple of 64 bytes, padded with zeros
-directory  start, length and checksum of each part, then what the writer says about the file; twice
-footer     start and lengths of the directory, the checksum of all that and of the file's name, magic; twice
+directory  start, length and checksum of each part, then the writer's metadata; two copies
+footer     start and lengths of the directory, the checksum of these and of the file's name, magic; two copies
 ```
 
-A checksum covers its part with the padding, so that every byte of a file is covered by one. Parts are memory-mapped
-and verified when they are read. The directory is there twice, because without it no part could be found; the file's
-name is under its checksum, so that a file in the place of another is noticed too. The checksums are xxh3 with 64 bits.
+A checksum covers its part with the padding, so that every byte of a file is covered. Parts are memory-mapped and
+verified when they are read. The directory has two copies, because without it no part could be located; its checksum
+covers the file's name, so that swapped files are detected too. The checksums are 64-bit xxh3.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _ENTRY: Any = np.dtype([("start", "<u8"), ("length", "<u8"), ("checksum", "<u8")
 
 
 class PartsWriter:
-    """Writes one file, part by part; making it durable is for the caller."""
+    """Writes one file, part by part; the caller makes it durable."""
 
     def __init__(self, file: BinaryIO, name: str) -> None:
-        """Write to an empty file, which is known by that name."""
+        """Write to an empty file of that name."""
         self._file = file
         self._name = name
         self._entries: list[tuple[int, int, int]] = []
@@ -54,7 +54,7 @@ class PartsWriter:
         self._end += length + len(padding)
 
     def finish(self, about: bytes = b"") -> int:
-        """Write the directory and the footer; give the file's checksum, which follows from those of all parts."""
+        """Write the directory and the footer; return the file's checksum, which depends on those of all parts."""
         entries = np.array(self._entries, _ENTRY).tobytes()
         directory = entries + about
         checksum = _checksum(self._name, self._end, len(entries), directory)
@@ -64,10 +64,10 @@ class PartsWriter:
 
 
 class Parts:
-    """A mapped file of parts; each is verified whenever it is read, so readers keep what they made of it."""
+    """A mapped file of parts; each is verified every time it is read, so readers cache what they decode."""
 
     def __init__(self, path: Path) -> None:
-        """Map a file and verify its directory; raises DamagedFile, or FileNotFoundError where there is none."""
+        """Map a file and verify its directory; raises DamagedFile, or FileNotFoundError if it does not exist."""
         self.path = path
         try:
             self._data = pa.memory_map(str(path)).read_buffer()
@@ -75,18 +75,18 @@ class Parts:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from None
         except (OSError, pa.ArrowException) as error:
             raise self.damaged(str(error)) from error
-        directory = next((found for found in self._directories() if found is not None), None)
+        directory = next((copy for copy in self._directories() if copy is not None), None)
         if directory is None:
-            raise self.damaged("neither copy of its directory is as it was written")
+            raise self.damaged("both copies of its directory are damaged")
         entries, self.about, self.checksum = directory
         self._entries: list[tuple[int, int, int]] = np.frombuffer(entries, _ENTRY).tolist()
 
     def __len__(self) -> int:
-        """How many parts there are."""
+        """The number of parts."""
         return len(self._entries)
 
     def read(self, number: int) -> pa.Buffer:
-        """One part, as it lies in the file; raises DamagedFile."""
+        """One part, not copied; raises DamagedFile."""
         start, length, checksum = self._entries[number]
         padded = self._data.slice(start, length + -length % _ALIGN)
         if xxh3_64_intdigest(padded) != checksum:
@@ -94,21 +94,21 @@ class Parts:
         return self._data.slice(start, length)
 
     def has_whole_directory(self) -> bool:
-        """Whether both copies of the directory and of the footer are as they were written."""
+        """Whether both copies of the directory and of the footer are intact."""
         return None not in self._directories()
 
     def damaged(self, detail: str) -> DamagedFile:
-        """The error that says what is wrong with this file."""
+        """The error for damage in this file."""
         return DamagedFile.of(self.path, detail)
 
     def _directories(self) -> Iterator[tuple[pa.Buffer, bytes, int] | None]:
-        """The entries, what is said about the file, and its checksum, for each copy; None where it is damaged."""
+        """The entries, metadata and checksum of each copy; None for a damaged copy."""
         size = self._data.size
-        for place in (size - _FOOTER.size, size - 2 * _FOOTER.size):
-            if place < 0:
+        for footer in (size - _FOOTER.size, size - 2 * _FOOTER.size):
+            if footer < 0:
                 yield None
                 continue
-            start, entries, length, checksum, magic = _FOOTER.unpack(self._data.slice(place, _FOOTER.size))
+            start, entries, length, checksum, magic = _FOOTER.unpack(self._data.slice(footer, _FOOTER.size))
             whole = start + 2 * (length + _FOOTER.size) == size and magic == _MAGIC
             fits = whole and entries <= length and entries % _ENTRY.itemsize == 0
             for begin in (start, start + length):
@@ -120,7 +120,7 @@ class Parts:
 
 
 def missing_file(error: FileNotFoundError) -> DamagedFile:
-    """The error for a file that is not there although the catalog names it."""
+    """The error for a missing file that the catalog names."""
     return DamagedFile.of(Path(str(error.filename)), "the file is missing")
 
 

@@ -21,7 +21,7 @@ from tureen.language.templates.member import MemberValues
 from tureen.pot.bulk_statements import BulkStatement
 from tureen.pot.catalog import micros_now
 from tureen.pot.catalog_tables import clauses, queries, query_inputs, standing
-from tureen.pot.clauses import Reference, hold_clauses
+from tureen.pot.clauses import ClauseReference, hold_clauses
 from tureen.predicate import Clause, dump_clause
 from tureen.query import RelationKind
 from tureen.schema import name_key
@@ -116,7 +116,7 @@ class Registered:
 
     @property
     def cursor(self) -> str:
-        """Its place in the order of registration: the next page of a listing continues from it."""
+        """Its position in the order of registration: the next page of a listing continues from it."""
         return f"{self.seq:015d}.{self.id}"
 
     @property
@@ -131,7 +131,7 @@ def add_queries(tx: Connection, seq: int, registrations: Sequence[Registration])
     handles = [new_handle() for _ in registrations]
     texts = [[dump_clause(entry.clause) for entry in registration.inputs] for registration in registrations]
     references = [
-        Reference(entry.stream_id, text, registration.eager)
+        ClauseReference(entry.stream_id, text, registration.eager)
         for registration, input_texts in zip(registrations, texts, strict=True)
         for entry, text in zip(registration.inputs, input_texts, strict=True)
     ]

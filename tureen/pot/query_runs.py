@@ -1,4 +1,4 @@
-"""Compiled query runs in the catalog: the Query SteM of a stream, as stretches of clause numbers."""
+"""Compiled query runs in the catalog: the Query SteM of a stream, as intervals of clause numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _VERSION = "query runs"
 
 @dataclass(frozen=True, slots=True)
 class QueryRunRecord:
-    """A compiled query run: where it is, which numbers it has, how many clauses, and how many of them are gone."""
+    """A compiled query run: its file, its interval of numbers, and how many clauses it has and how many are dead."""
 
     path: str
     first: int
@@ -28,26 +28,27 @@ class QueryRunRecord:
 
 def live_query_runs(tx: Connection, stream_id: int) -> list[QueryRunRecord]:
     """The query runs of a stream, by ascending numbers."""
-    found = tx.execute(select(query_runs).where(query_runs.c.stream_id == stream_id).order_by(query_runs.c.first))
-    return [QueryRunRecord(row.path, row.first, row.last, row.clauses, row.dead, row.id) for row in found]
+    rows = tx.execute(select(query_runs).where(query_runs.c.stream_id == stream_id).order_by(query_runs.c.first))
+    return [QueryRunRecord(row.path, row.first, row.last, row.clauses, row.dead, row.id) for row in rows]
 
 
 def compiled_seq(tx: Connection, stream_id: int) -> int:
-    """Up to which commit the stream's eager clauses are in its query runs."""
+    """The commit up to which the stream's eager clauses are in its query runs."""
     return int(tx.execute(select(streams.c.compiled_seq).where(streams.c.id == stream_id)).scalar() or 0)
 
 
 def publish_query_run(
     tx: Connection, stream_id: int, old: Sequence[QueryRunRecord], new: QueryRunRecord | None, seq: int
 ) -> None:
-    """Put a query run in the place of others, if any, for new data to be matched against; `seq` is how far it goes.
+    """Add a query run, or replace others by it; with it, the eager clauses up to the commit `seq` are compiled.
 
-    Clauses that went while it was compiled are dead in it. Raises, and so rolls back, where an old one is gone already.
+    Clauses that were removed while it was compiled are dead in it. Raises, and so rolls back, if an old one was
+    replaced or dropped concurrently.
     """
-    for one in old:
-        if tx.execute(delete(query_runs).where(query_runs.c.id == one.id)).rowcount == 0:
+    for run in old:
+        if tx.execute(delete(query_runs).where(query_runs.c.id == run.id)).rowcount == 0:
             raise PotError("a query run was replaced or dropped meanwhile")
-        tx.execute(insert(garbage).values(path=one.path, since=micros_now()))
+        tx.execute(insert(garbage).values(path=run.path, since=micros_now()))
     if new is not None:
         eager = (clauses.c.stream_id == stream_id, clauses.c.number.between(new.first, new.last))
         live = int(tx.execute(select(func.count()).where(*eager)).scalar_one())
@@ -57,12 +58,12 @@ def publish_query_run(
 
 
 def renew_query_runs(tx: Connection, version: int) -> bool:
-    """Let go of all query runs that were written in another version of their format; True if there were some.
+    """Remove all query runs if they were written in another version of their format; True if there were any.
 
-    They follow from the clauses, so they are compiled again.
+    They are compiled again from the clauses.
     """
-    known = tx.execute(select(meta.c.value).where(meta.c.key == _VERSION)).scalar()
-    if known == str(version):
+    stored_version = tx.execute(select(meta.c.value).where(meta.c.key == _VERSION)).scalar()
+    if stored_version == str(version):
         return False
     tx.execute(delete(meta).where(meta.c.key == _VERSION))
     tx.execute(insert(meta).values(key=_VERSION, value=str(version)))
@@ -73,9 +74,9 @@ def renew_query_runs(tx: Connection, version: int) -> bool:
 
 
 def forget_query_runs(tx: Connection, stream_id: int) -> None:
-    """Let go of a stream's query runs, for its clauses to be compiled again."""
-    these = query_runs.c.stream_id == stream_id
-    for path in list(tx.execute(select(query_runs.c.path).where(these)).scalars()):
+    """Remove a stream's query runs, so that its clauses are compiled again."""
+    of_stream = query_runs.c.stream_id == stream_id
+    for path in list(tx.execute(select(query_runs.c.path).where(of_stream)).scalars()):
         tx.execute(insert(garbage).values(path=path, since=micros_now()))
-    tx.execute(delete(query_runs).where(these))
+    tx.execute(delete(query_runs).where(of_stream))
     tx.execute(update(streams).where(streams.c.id == stream_id).values(compiled_seq=0))

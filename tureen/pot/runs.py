@@ -1,4 +1,4 @@
-"""Data runs and cells in the catalog: what a commit adds, replaces and lets go of."""
+"""Data runs and cells in the catalog: what a commit adds, replaces and removes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tureen.pot.clauses import fail_clauses
 from tureen.pot.damage import note_damage
 
 KEEP_REJECTED = 10_000
-"""How many rejected rows a stream keeps; the oldest go first."""
+"""The number of rejected rows that a stream keeps; the oldest are removed first."""
 
 
 @dataclass(frozen=True, slots=True)
 class CellFile:
-    """Cells that were published for a run later: of so many clauses, which became eager after a commit."""
+    """A file of cells that was added to a run later: of `clauses` clauses that became eager after commit `since`."""
 
     id: int
     path: str
@@ -31,7 +31,7 @@ class CellFile:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A data run as the catalog has it, with the cell files that were published for it later."""
+    """A data run as the catalog has it, with the cell files that were added to it later."""
 
     id: int
     stream_id: int
@@ -63,12 +63,12 @@ class NewRun:
     checksum: int
     failures: dict[int, str] = field(default_factory=dict)
     damaged: tuple[tuple[str, str], ...] = ()
-    """Query runs that it should have been matched with but that are damaged, each with the detail."""
+    """Damaged query runs, with which it could not be matched, each with the detail."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A row that could not be taken, and why."""
+    """A row that could not be stored, and the reason."""
 
     row: dict[str, Any]
     reason: str
@@ -76,29 +76,29 @@ class Rejected:
 
 def live_runs(tx: Connection, stream_id: int) -> list[Run]:
     """The stream's runs, in order of tuple id."""
-    extra: dict[int, list[CellFile]] = {}
-    found = tx.execute(
+    cell_files: dict[int, list[CellFile]] = {}
+    cell_rows = tx.execute(
         select(cells)
         .join_from(cells, runs, cells.c.run_id == runs.c.id)
         .where(runs.c.stream_id == stream_id)
         .order_by(cells.c.id.desc())
     )
-    for row in found:
-        extra.setdefault(row.run_id, []).append(CellFile(row.id, row.path, row.since, row.clauses))
-    rows = tx.execute(select(runs).where(runs.c.stream_id == stream_id).order_by(runs.c.first_id))
-    return [Run(**row._mapping, cells=tuple(extra.get(row.id, ()))) for row in rows]
+    for row in cell_rows:
+        cell_files.setdefault(row.run_id, []).append(CellFile(row.id, row.path, row.since, row.clauses))
+    run_rows = tx.execute(select(runs).where(runs.c.stream_id == stream_id).order_by(runs.c.first_id))
+    return [Run(**row._mapping, cells=tuple(cell_files.get(row.id, ()))) for row in run_rows]
 
 
-# One step of SQLite's however many they are (see `many`), and two looks into an index for each.
-_GONE = (
+# One step of SQLite for any number of paths (see `bulk_statements`), and two index lookups for each.
+_REPLACED = (
     "SELECT json_group_array(value) FROM json_each(?) WHERE NOT EXISTS (SELECT 1 FROM runs WHERE path = value)"
     " AND NOT EXISTS (SELECT 1 FROM cells WHERE path = value)"
 )
 
 
 def replaced_files(tx: Connection, paths: Sequence[str]) -> set[str]:
-    """Those of some files of runs and cells that are live no longer: they were replaced or dropped."""
-    return set(json.loads(tx.exec_driver_sql(_GONE, (json.dumps(paths),)).scalar_one()))
+    """Those of these files of runs and cells that were replaced or dropped."""
+    return set(json.loads(tx.exec_driver_sql(_REPLACED, (json.dumps(paths),)).scalar_one()))
 
 
 def append_runs(tx: Connection, seq: int, stream_id: int, new: Sequence[NewRun]) -> None:
@@ -112,30 +112,30 @@ def append_runs(tx: Connection, seq: int, stream_id: int, new: Sequence[NewRun])
 
 
 def replace_runs(tx: Connection, seq: int, old: Sequence[Run], new: NewRun) -> None:
-    """Put one run in the place of neighbours; raises where one of them is gone already."""
+    """Replace neighbouring runs by one; raises if one of them was replaced or dropped concurrently."""
     drop_runs(tx, old)
     _insert(tx, seq, old[0].stream_id, old[0].first_id, new)
 
 
 def drop_runs(tx: Connection, old: Sequence[Run]) -> None:
-    """Let go of runs; raises, and so rolls back, where one of them is gone already."""
+    """Drop runs; raises, and so rolls back, if one of them was replaced or dropped concurrently."""
     ids = [run.id for run in old]
-    extra = list(tx.execute(select(cells.c.path).where(cells.c.run_id.in_(ids))).scalars())
+    cell_paths = list(tx.execute(select(cells.c.path).where(cells.c.run_id.in_(ids))).scalars())
     tx.execute(delete(cells).where(cells.c.run_id.in_(ids)))
-    gone = tx.execute(delete(runs).where(runs.c.id.in_(ids)))
-    if gone.rowcount != len(ids):
+    deleted = tx.execute(delete(runs).where(runs.c.id.in_(ids)))
+    if deleted.rowcount != len(ids):
         raise PotError("a run was replaced or dropped meanwhile")
-    _discard(tx, [run.path for run in old] + extra)
+    _discard(tx, [run.path for run in old] + cell_paths)
 
 
 def expiring_since(tx: Connection, stream_id: int) -> dict[int, int]:
-    """Since when runs of a stream lie before its horizon, by their ids."""
-    found = tx.execute(select(expiring.c.run_id, expiring.c.since).where(expiring.c.stream_id == stream_id))
-    return {row.run_id: row.since for row in found}
+    """The times since which runs of a stream are before its horizon, by run id."""
+    rows = tx.execute(select(expiring.c.run_id, expiring.c.since).where(expiring.c.stream_id == stream_id))
+    return {row.run_id: row.since for row in rows}
 
 
 def note_expiring(tx: Connection, stream_id: int, before: dict[int, int], after: dict[int, int]) -> None:
-    """Change what `expiring_since` says, from what it was to what it is now."""
+    """Change what `expiring_since` returns from `before` to `after`."""
     changed = [
         {"run_id": run_id, "stream_id": stream_id, "since": since}
         for run_id, since in after.items()
@@ -152,8 +152,8 @@ def note_expiring(tx: Connection, stream_id: int, before: dict[int, int], after:
 class NewCells:
     """A finished file of cells that is about to be committed.
 
-    It holds `clauses` clauses, all that became eager after the commit `since` and up to `matched_seq`, and so takes the
-    place of the files `absorbed`.
+    It holds `clauses` clauses, all that became eager after the commit `since` and up to `matched_seq`, and so replaces
+    the files `absorbed`.
     """
 
     path: str
@@ -167,12 +167,12 @@ class NewCells:
 
 
 def publish_cells(tx: Connection, run: Run, new: NewCells) -> bool:
-    """Pay a run's debts up to a commit; False where the run is gone or another payment was quicker."""
-    same = (runs.c.id == run.id, runs.c.matched_seq == run.matched_seq)
-    if tx.execute(update(runs).where(*same).values(matched_seq=new.matched_seq)).rowcount == 0:
+    """Pay a run's debts up to a commit; False if the run was removed, or its debts were paid concurrently."""
+    unchanged = (runs.c.id == run.id, runs.c.matched_seq == run.matched_seq)
+    if tx.execute(update(runs).where(*unchanged).values(matched_seq=new.matched_seq)).rowcount == 0:
         return False
-    _discard(tx, [one.path for one in new.absorbed])
-    tx.execute(delete(cells).where(cells.c.id.in_([one.id for one in new.absorbed])))
+    _discard(tx, [file.path for file in new.absorbed])
+    tx.execute(delete(cells).where(cells.c.id.in_([file.id for file in new.absorbed])))
     values = {"run_id": run.id, "path": new.path, "bytes": new.bytes, "since": new.since, "clauses": new.clauses}
     tx.execute(insert(cells).values(values))
     fail_clauses(tx, new.failures)
@@ -180,52 +180,55 @@ def publish_cells(tx: Connection, run: Run, new: NewCells) -> bool:
 
 
 def take_batch(tx: Connection, sink_id: str, stream_id: int, batch_id: int) -> bool:
-    """Note a sink's batch; False where it was committed before (exactly-once for outside sinks)."""
-    mine = (sinks.c.sink_id == sink_id, sinks.c.stream_id == stream_id)
-    last = tx.execute(select(sinks.c.batch_id).where(*mine)).scalar()
+    """Note a sink's batch; False if it was committed before (exactly-once for external sources)."""
+    of_sink = (sinks.c.sink_id == sink_id, sinks.c.stream_id == stream_id)
+    last = tx.execute(select(sinks.c.batch_id).where(*of_sink)).scalar()
     if last is not None and batch_id <= last:
         return False
-    tx.execute(delete(sinks).where(*mine))
+    tx.execute(delete(sinks).where(*of_sink))
     tx.execute(insert(sinks).values(sink_id=sink_id, stream_id=stream_id, batch_id=batch_id))
     return True
 
 
 def advance_inbox(tx: Connection, stream_id: int, start: int, end: int) -> None:
-    """Note how far a stream's inbox has been taken: a compare-and-swap."""
-    moved = tx.execute(update(streams).where(streams.c.id == stream_id, streams.c.taken == start).values(taken=end))
-    if moved.rowcount == 0:
-        raise PotError(f"the inbox of stream {stream_id} was taken by another batch meanwhile")
+    """Advance the offset up to which a stream's inbox is in runs: a compare-and-swap."""
+    updated = tx.execute(update(streams).where(streams.c.id == stream_id, streams.c.taken == start).values(taken=end))
+    if updated.rowcount == 0:
+        raise PotError(f"another batch has advanced the inbox of stream {stream_id} meanwhile")
 
 
 def reject(tx: Connection, stream_id: int, rows: Sequence[Rejected]) -> None:
-    """Keep rows that could not be taken, for the user to read."""
+    """Store rows that were rejected, with their reasons."""
     now = micros_now()
-    for one in rows[:KEEP_REJECTED]:
+    for rejection in rows[:KEEP_REJECTED]:
         tx.execute(
             insert(rejected).values(
-                stream_id=stream_id, rejected_at=now, reason=one.reason, row=json.dumps(one.row, default=str)
+                stream_id=stream_id,
+                rejected_at=now,
+                reason=rejection.reason,
+                row=json.dumps(rejection.row, default=str),
             )
         )
-    newest = (
+    newest_to_delete = (
         select(rejected.c.id)
         .where(rejected.c.stream_id == stream_id)
         .order_by(rejected.c.id.desc())
         .limit(1)
         .offset(KEEP_REJECTED)
     )
-    limit = tx.execute(newest).scalar()
-    if limit is not None:
-        tx.execute(delete(rejected).where(rejected.c.stream_id == stream_id, rejected.c.id <= limit))
+    last_id = tx.execute(newest_to_delete).scalar()
+    if last_id is not None:
+        tx.execute(delete(rejected).where(rejected.c.stream_id == stream_id, rejected.c.id <= last_id))
 
 
 def rejected_rows(tx: Connection, stream_id: int) -> list[dict[str, Any]]:
-    """The rows of a stream that could not be taken, oldest first."""
-    found = tx.execute(select(rejected).where(rejected.c.stream_id == stream_id).order_by(rejected.c.id))
-    return [{"row": json.loads(row.row), "reason": row.reason, "rejected_at": row.rejected_at} for row in found]
+    """The rejected rows of a stream, oldest first."""
+    rows = tx.execute(select(rejected).where(rejected.c.stream_id == stream_id).order_by(rejected.c.id))
+    return [{"row": json.loads(row.row), "reason": row.reason, "rejected_at": row.rejected_at} for row in rows]
 
 
 def count_rejected(tx: Connection, stream_id: int) -> int:
-    """How many rejected rows a stream keeps."""
+    """The number of rejected rows that a stream has."""
     return int(tx.execute(select(func.count()).where(rejected.c.stream_id == stream_id)).scalar_one())
 
 

@@ -1,4 +1,4 @@
-"""What is in a pot, in numbers."""
+"""The status of a pot: the numbers of its rows, files, debts and queries; and descriptions of its objects."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from tureen.window import from_micros
 def pot_status(
     tx: Connection, inbox_end: Callable[[int], int] | None, errors: Mapping[int, str] | None = None
 ) -> dict[str, Any]:
-    """Rows, runs, tails, debts and queries; with the inbox's ends, also how far it is behind.
+    """Rows, runs, tails, debts and queries; with the ends of the inbox's logs, also their lag.
 
-    `errors` says what is wrong with outside sources, by the id of their stream.
+    `errors` are those of external sources, by the id of their stream.
     """
     handles, distinct = count_queries(tx)
-    wrong = errors or {}
+    source_errors = errors or {}
     return {
         "streams": {
-            stream.name: {**_stream_status(tx, stream, inbox_end), "error": wrong.get(stream.id)}
+            stream.name: {**_stream_status(tx, stream, inbox_end), "error": source_errors.get(stream.id)}
             for stream in list_streams(tx)
         },
         "tables": {table.name: _table_status(table) for table in list_dimensions(tx)},
@@ -45,14 +45,14 @@ def pot_status(
 
 
 def count_failed(tx: Connection) -> int:
-    """How many queries raised on some tuple and were stopped."""
+    """The number of queries that raised on some tuple and were stopped."""
     joined = query_inputs.join(clauses, clauses.c.id == query_inputs.c.clause_id)
     failed = select(func.count(query_inputs.c.query_id.distinct())).select_from(joined)
     return int(tx.execute(failed.where(clauses.c.error.is_not(None))).scalar_one())
 
 
 def count_owned(tx: Connection, owner: str) -> int:
-    """How many queries somebody has, those of templates included."""
+    """The number of an owner's queries, including those of templates."""
     singles = tx.execute(select(func.count()).where(queries.c.owner == owner)).scalar_one()
     return int(singles) + count_members(tx, owner)
 
@@ -63,12 +63,12 @@ def is_reached(tx: Connection, position: Position | PushPosition) -> bool:
         return current_seq(tx) >= position.seq
     stream = stream_by_id(tx, position.stream)
     if stream is None:
-        raise UnknownStream("the stream that was waited for was dropped")
+        raise UnknownStream("the stream of this position was dropped")
     return stream.taken >= position.end
 
 
 def describe_stream(stream: Stream, error: str | None = None) -> dict[str, Any]:
-    """A stream as it was made, and what is wrong with its source."""
+    """The definition of a stream, and the error of its source."""
     return {
         "name": stream.name,
         "schema": stream.schema.sql,
@@ -81,7 +81,7 @@ def describe_stream(stream: Stream, error: str | None = None) -> dict[str, Any]:
 
 
 def describe_template(template: Template, standing: int) -> dict[str, Any]:
-    """A template as it is now."""
+    """The current state of a template."""
     return {
         "id": template.id,
         "name": template.name,
@@ -95,7 +95,7 @@ def describe_template(template: Template, standing: int) -> dict[str, Any]:
 
 
 def describe_query(query: Registered) -> dict[str, Any]:
-    """A standing query as it is now."""
+    """The current state of a standing query."""
     return {
         "id": query.id,
         "name": query.name,
@@ -124,7 +124,7 @@ def _stream_status(tx: Connection, stream: Stream, inbox_end: Callable[[int], in
         "tail_runs": len(tail),
         "tail_rows": sum(run.rows for run in tail),
         "query_runs": len(compiled),
-        "eager_clauses": sum(one.clauses - min(one.dead, one.clauses) for one in compiled),
+        "eager_clauses": sum(run.clauses - min(run.dead, run.clauses) for run in compiled),
         "cell_files": sum(len(run.cells) for run in runs),
         "debts": sum(1 for run in runs if run.indexed and run.matched_seq < newest),
         "rejected": count_rejected(tx, stream.id),

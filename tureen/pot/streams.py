@@ -50,10 +50,9 @@ class Stream:
     taken: int
 
     def horizon(self, now: int) -> int | None:
-        """The time before which tuples are no longer kept, or None where all are.
+        """The time before which tuples are no longer retained, or None if all are.
 
-        It follows the highest time seen, so that a replay of old data does not vanish on arrival,
-        and never the future.
+        It follows the highest time seen, so that a replay of old data does not expire on arrival, but never the future.
         """
         if self.retain is None or self.last_time is None:
             return None
@@ -61,7 +60,7 @@ class Stream:
 
 
 _LIVE = streams.c.name_key.is_not(None)
-# Asked by every push and registration, so they are made once.
+# Built once, as every push and registration executes them.
 _ALL = select(streams).where(_LIVE).order_by(streams.c.id)
 _BY_NAME = select(streams).where(streams.c.name_key == bindparam("name"))
 _BY_ID = select(streams).where(streams.c.id == bindparam("stream"), _LIVE)
@@ -80,7 +79,7 @@ def create_stream(
     take_seq(tx)
     if _table_named(tx, name) is not None:
         raise DuplicateName(
-            f"there is a table named '{name}' already", hint="streams and tables share their names: take another one"
+            f"there is a table named '{name}' already", hint="streams and tables share one namespace: use another name"
         )
     values = {
         "name": name,
@@ -97,7 +96,7 @@ def create_stream(
         row = tx.execute(insert(streams).values(values).returning(streams)).one()
     except IntegrityError:
         raise DuplicateName(
-            f"there is a stream named '{name}' already", hint="drop it first, or take another name"
+            f"there is a stream named '{name}' already", hint="drop it first, or use another name"
         ) from None
     return _stream(row)
 
@@ -109,12 +108,12 @@ def drop_stream(tx: Connection, stream: Stream) -> None:
     _release_other_clauses(tx, stream, over_stream)
     tx.execute(delete(queries).where(queries.c.id.in_(over_stream)))
     _drop_templates(tx, over_stream)
-    # The inputs go last: until then they tell which queries are over the stream.
+    # The inputs are deleted last: the statements above select the queries over the stream from them.
     ids = tx.execute(over_stream).scalars().all()
     tx.execute(delete(query_inputs).where(query_inputs.c.query_id.in_(ids)))
-    held = select(runs.c.id).where(runs.c.stream_id == stream.id)
-    _discard(tx, select(cells.c.path).where(cells.c.run_id.in_(held)))
-    tx.execute(delete(cells).where(cells.c.run_id.in_(held)))
+    run_ids = select(runs.c.id).where(runs.c.stream_id == stream.id)
+    _discard(tx, select(cells.c.path).where(cells.c.run_id.in_(run_ids)))
+    tx.execute(delete(cells).where(cells.c.run_id.in_(run_ids)))
     for table in (runs, query_runs):
         _discard(tx, select(table.c.path).where(table.c.stream_id == stream.id))
     for table in (runs, expiring, query_runs, clauses, sinks, push_keys, rejected):
@@ -139,7 +138,7 @@ def _drop_templates(tx: Connection, template_ids: Any) -> None:
 
 
 def _discard(tx: Connection, paths: Any) -> None:
-    """Leave files to the sweeper."""
+    """Add files to the garbage."""
     now = micros_now()
     for path in tx.execute(paths).scalars().all():
         tx.execute(insert(garbage).values(path=path, since=now))
@@ -160,8 +159,8 @@ def find_stream(tx: Connection, name: str) -> Stream:
                 f"'{table}' is a table, not a stream",
                 hint="a query is over a stream; joins with tables are not supported yet",
             )
-        known = tx.execute(select(streams.c.name).where(_LIVE)).scalars().all()
-        raise UnknownStream(f"there is no stream named '{name}'", hint=nearest(name, known))
+        names = tx.execute(select(streams.c.name).where(_LIVE)).scalars().all()
+        raise UnknownStream(f"there is no stream named '{name}'", hint=nearest(name, names))
     return _stream(row)
 
 
@@ -172,7 +171,7 @@ def stream_by_id(tx: Connection, stream_id: int) -> Stream | None:
 
 
 def _table_named(tx: Connection, name: str) -> str | None:
-    """The name of the table that has this name, as it was made, or None."""
+    """The name of the table of that name, as it was created, or None."""
     return tx.execute(select(dimensions.c.name).where(dimensions.c.name_key == name_key(name))).scalar()
 
 
@@ -192,5 +191,5 @@ def _stream(row: Row[Any]) -> Stream:
 
 @lru_cache(maxsize=1024)
 def _schema(columns: str, time: str | None) -> Schema:
-    """A schema never changes, and reading it takes longer than asking for it."""
+    """A parsed schema; it never changes, and parsing it takes longer than reading it from the catalog."""
     return Schema.parse(columns, time)

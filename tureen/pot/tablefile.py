@@ -1,4 +1,4 @@
-"""Tables of values as files: the contents of users' tables, and the parameters of templates."""
+"""Files of values: the contents of users' tables, and the parameters of templates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tureen.pot.parts import Parts, PartsWriter
 
 
 def write_table(path: Path, batch: pa.RecordBatch) -> None:
-    """Write a batch as a new durable file."""
+    """Write a batch of rows as a new durable file."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, batch.schema) as writer:
         writer.write_batch(batch)

@@ -1,7 +1,7 @@
 """Users' tables in the catalog: dimension data without time, whose whole content is one file.
 
-A content is written under `tables/<id>/` before the transaction that names it, as runs are. The one before goes to the
-garbage in the same transaction, so a reader finds the old content whole or the new one.
+A content is written under `tables/<id>/` before the transaction that names it, as runs are. The same transaction adds
+the previous content to the garbage, so a reader finds the complete old or the complete new content.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def create_dimension(tx: Connection, table_id: str, name: str, schema: Schema, c
 
 
 def replace_content(tx: Connection, table: Dimension, content: Content) -> None:
-    """Put a new content in the place of whatever the table holds now."""
+    """Replace the content of a table."""
     old = tx.execute(select(dimensions.c.path).where(dimensions.c.id == table.id)).scalar()
     if old is None:
         raise UnknownTable(f"table '{table.name}' was dropped meanwhile")
@@ -80,21 +80,21 @@ def find_dimension(tx: Connection, name: str) -> Dimension:
         stream = _stream_named(tx, name)
         if stream is not None:
             raise UnknownTable(f"'{stream}' is a stream, not a table")
-        known = tx.execute(select(dimensions.c.name)).scalars().all()
-        raise UnknownTable(f"there is no table named '{name}'", hint=nearest(name, known))
+        names = tx.execute(select(dimensions.c.name)).scalars().all()
+        raise UnknownTable(f"there is no table named '{name}'", hint=nearest(name, names))
     return _dimension(row)
 
 
 def check_free(tx: Connection, name: str) -> None:
-    """Refuse a name that a table or a stream has: they share one space of names."""
+    """Raise if a table or a stream has that name: they share one namespace."""
     if tx.execute(select(dimensions.c.id).where(dimensions.c.name_key == name_key(name))).first():
         raise DuplicateName(
             f"there is a table named '{name}' already",
-            hint="replace its rows with replace_table, drop it, or take another name",
+            hint="replace its rows with replace_table, drop it, or use another name",
         )
     if _stream_named(tx, name) is not None:
         raise DuplicateName(
-            f"there is a stream named '{name}' already", hint="streams and tables share their names: take another one"
+            f"there is a stream named '{name}' already", hint="streams and tables share one namespace: use another name"
         )
 
 

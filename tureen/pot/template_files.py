@@ -1,4 +1,4 @@
-"""Files of a template's values: written for the first rows, for rows that are added, and without rows that are gone."""
+"""Files of a template's values: of its first rows, of added rows, and without removed rows."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from tureen.pot.members import FIRST_ID, NUMBER, Members, Part
 from tureen.pot.tablefile import write_table
 
 MOST_GONE = 1024
-"""So many rows may be gone and still be in the files, or an eighth of all rows where that is more."""
+"""The number of removed rows that stay in the files, or an eighth of all rows if that is more."""
 
 
 def write_first(root: Path, template_id: str, attempt: str, values: pa.RecordBatch) -> Part:
-    """The file of the rows that a template is registered with."""
+    """Write the rows that a template is registered with."""
     return _write(root, template_id, attempt, pa.Table.from_batches([values]))
 
 
 def write_added(members: Members, attempt: str, values: pa.RecordBatch) -> tuple[Part, list[Part]]:
-    """A file with new rows, and the files that it replaces, whose rows it has as well.
+    """Write a file with new rows and those of the files that it replaces, and return both.
 
-    Those before it that are not much larger: so a row is written again a few times only, however often rows are added.
+    It replaces the files before it that are not much larger, so a row is rewritten only a few times, however often rows
+    are added.
     """
     replaced: list[Part] = []
     rows = values.num_rows
@@ -36,32 +37,32 @@ def write_added(members: Members, attempt: str, values: pa.RecordBatch) -> tuple
     first = members.template.next_number
     numbers = pa.array(np.arange(first, first + values.num_rows, dtype=np.int64))
     new = pa.Table.from_batches([values]).append_column(NUMBER, numbers)
-    # From which tuple on they count is known in the commit.
+    # The first tuple that they are matched with is known only in the commit.
     new = new.append_column(FIRST_ID, pa.nulls(values.num_rows, pa.int64()))
     whole = pa.concat_tables([*_standing(members, replaced), new])
     return _write(members.parts[0].root, members.template.id, attempt, whole), replaced
 
 
 def write_remaining(members: Members, attempt: str) -> Part:
-    """One file with all rows that stand, in the place of all files."""
+    """Write one file with all standing rows, to replace all files."""
     whole = pa.concat_tables(_standing(members, members.parts))
     return _write(members.parts[0].root, members.template.id, attempt, whole)
 
 
-def has_many_gone(members: Members, more: int) -> bool:
-    """Whether it is time to leave rows that are gone out of the files, with some more of them."""
-    return len(members.gone) + more > max(MOST_GONE, len(members.all_numbers) // 8)
+def has_many_gone(members: Members, removing: int) -> bool:
+    """Whether the files should be rewritten without the removed rows, once `removing` more are removed."""
+    return len(members.gone) + removing > max(MOST_GONE, len(members.all_numbers) // 8)
 
 
 def _standing(members: Members, parts: Sequence[Part]) -> list[pa.Table]:
-    """The rows of some files that stand, with their numbers and with the first tuples that they are matched with."""
+    """The standing rows of files, with their numbers and with the first tuples that they are matched with."""
     names = list(members.template.columns.names)
-    found = []
+    tables = []
     for part in parts:
         whole = part.table.select(names).append_column(NUMBER, pa.array(part.numbers))
         whole = whole.append_column(FIRST_ID, pa.array(part.first_ids))
-        found.append(whole.filter(pa.array(~np.isin(part.numbers, members.gone))))
-    return found
+        tables.append(whole.filter(pa.array(~np.isin(part.numbers, members.gone))))
+    return tables
 
 
 def _write(root: Path, template_id: str, attempt: str, table: pa.Table) -> Part:

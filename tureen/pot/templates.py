@@ -1,7 +1,7 @@
 """Templates in the catalog: many queries of one shape, as one row and files of values.
 
-A row of values makes a query. Its handle is the template's with the row's number behind a dot, so that a million
-queries take a million rows of values and nothing else. The files and what is in them: `tureen/pot/members.py`.
+Each row of values is a query. Its handle is the template's, a dot and the row's number, so that a million queries need
+only a million rows of values. `tureen/pot/members.py` describes the files.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ class Template:
     path: str
     """The file of its first rows of values."""
     rows: int
-    """How many are in that file."""
+    """The number of rows in that file."""
     owner: str = LOCAL
     shared: bool = False
     seq: int = 0
     registered_at: int = 0
     label: str | None = None
-    """The column of the parameters that comes with each change."""
+    """The column of the parameters that is returned with each change."""
     next_number: int = 0
     version: int = 0
-    """Goes up whenever rows come or go."""
+    """Increased whenever rows are added or removed."""
 
 
 def add_template(tx: Connection, new: Template) -> None:
-    """Let all queries of a template stand; its file of values is finished."""
+    """Register all queries of a template, whose file of values is durable."""
     if new.name is not None:
         check_free(tx, new.owner, new.name)
     tx.execute(
@@ -87,32 +87,32 @@ _TEMPLATES = (
 
 
 def find_template(tx: Connection, handle_or_name: str, owner: str | None = None) -> Template | None:
-    """The template of that handle, or of that name of its owner, or None; others' only where they are shared."""
-    whose = LOCAL if owner is None else owner
+    """The template of a handle, or of a name of its owner, or None; others' only by handle, and if they are shared."""
+    name_owner = LOCAL if owner is None else owner
     by_handle = templates.c.id == handle_or_name
     if owner is not None:
         by_handle &= or_(templates.c.owner == owner, templates.c.shared)
-    by_name = and_(templates.c.owner == whose, templates.c.name_key == name_key(handle_or_name))
+    by_name = and_(templates.c.owner == name_owner, templates.c.name_key == name_key(handle_or_name))
     row = tx.execute(_TEMPLATES.where(or_(by_handle, by_name))).first()
     return None if row is None else _template(row)
 
 
 def list_templates(tx: Connection, owner: str | None = None, *, with_shared: bool = False) -> list[Template]:
-    """All templates in order of registration, or an owner's; `with_shared` has also what others share."""
-    found = _TEMPLATES.order_by(templates.c.seq)
+    """All templates in order of registration, or an owner's; `with_shared` adds those that others share."""
+    statement = _TEMPLATES.order_by(templates.c.seq)
     if owner is not None:
         visible = templates.c.owner == owner
-        found = found.where(or_(visible, templates.c.shared) if with_shared else visible)
-    return [_template(row) for row in tx.execute(found)]
+        statement = statement.where(or_(visible, templates.c.shared) if with_shared else visible)
+    return [_template(row) for row in tx.execute(statement)]
 
 
 def share_template(tx: Connection, template_id: str, shared: bool) -> None:
-    """Let others see a template and its queries, or no longer."""
+    """Make a template and its queries visible to others, or private again."""
     tx.execute(update(templates).where(templates.c.id == template_id).values(shared=shared))
 
 
 def drop_template(tx: Connection, template_id: str) -> None:
-    """Let all queries of a template stand no longer."""
+    """Unregister all queries of a template."""
     row = tx.execute(delete(templates).where(templates.c.id == template_id).returning(templates.c.path)).first()
     if row is None:
         raise UnknownQuery(f"there is no template '{template_id}'", hint="it was unregistered before")
@@ -126,29 +126,29 @@ def drop_template(tx: Connection, template_id: str) -> None:
 
 
 def count_members_of_shape(tx: Connection, shape: str) -> int:
-    """How many queries of that shape are in templates."""
+    """The number of queries of that shape in templates."""
     return _count(tx, templates.c.shape == shape)
 
 
 def count_members(tx: Connection, owner: str | None = None) -> int:
-    """How many queries of templates stand, or how many of an owner's."""
+    """The number of standing queries of all templates, or of an owner's."""
     return _count(tx, True if owner is None else templates.c.owner == owner)
 
 
 def count_standing(tx: Connection, template_id: str) -> int:
-    """How many queries of a template stand."""
+    """The number of standing queries of a template."""
     return _count(tx, templates.c.id == template_id)
 
 
-def _count(tx: Connection, of: Any) -> int:
-    """The rows in files of some templates, less those that do not stand any more."""
-    rows = select(func.coalesce(func.sum(templates.c.rows), 0)).where(of)
-    is_of = templates.c.id == template_parts.c.template_id
-    added = select(func.coalesce(func.sum(template_parts.c.rows), 0)).join(templates, is_of).where(of)
-    is_of = templates.c.id == gone_members.c.template_id
-    gone = select(func.count()).select_from(gone_members).join(templates, is_of).where(of)
-    counted = rows.scalar_subquery() + added.scalar_subquery() - gone.scalar_subquery()
-    return int(tx.execute(select(counted)).scalar_one())
+def _count(tx: Connection, condition: Any) -> int:
+    """The number of rows in the files of the templates that satisfy a condition, without removed rows."""
+    rows = select(func.coalesce(func.sum(templates.c.rows), 0)).where(condition)
+    same_template = templates.c.id == template_parts.c.template_id
+    added = select(func.coalesce(func.sum(template_parts.c.rows), 0)).join(templates, same_template).where(condition)
+    same_template = templates.c.id == gone_members.c.template_id
+    gone = select(func.count()).select_from(gone_members).join(templates, same_template).where(condition)
+    total = rows.scalar_subquery() + added.scalar_subquery() - gone.scalar_subquery()
+    return int(tx.execute(select(total)).scalar_one())
 
 
 def _template(row: Row[Any]) -> Template:

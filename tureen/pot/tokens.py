@@ -1,7 +1,7 @@
-"""Tokens in the catalog: who may do what; kept as hashes, so that the catalog gives none of them away.
+"""Access tokens in the catalog: principals and their scopes. Only hashes of the secrets are stored.
 
-A token is `tureen_<id>_<secret>`. The id finds its row, and the SHA-256 of the secret, which is 256 random bits, is
-compared with what is kept there.
+A token is `tureen_<id>_<secret>`. The id selects its row, and the SHA-256 of the secret, which is 256 random bits, is
+compared with the stored one.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ class Token:
     last_used_at: int | None
 
     def may(self, scope: str) -> bool:
-        """Whether it has that scope; an admin has all."""
+        """Whether it grants that scope; "admin" grants all."""
         return scope in self.scopes or "admin" in self.scopes
 
-    def opens(self, secret: str, now: int) -> bool:
-        """Whether that secret is its own and it has not expired."""
-        same = hmac.compare_digest(self.digest, _digest(secret))
-        return same and (self.expires_at is None or now < self.expires_at)
+    def accepts(self, secret: str, now: int) -> bool:
+        """Whether the secret matches and the token has not expired."""
+        matches = hmac.compare_digest(self.digest, _digest(secret))
+        return matches and (self.expires_at is None or now < self.expires_at)
 
 
 def split_token(text: str) -> tuple[str, str] | None:
-    """The id and the secret of a token, or None where the text is no token.
+    """The id and the secret of a token, or None if the text is not a token.
 
     >>> split_token("tureen_0123456789abcdef_" + 43 * "x")[0]
     '0123456789abcdef'
     >>> split_token("secret") is None
     True
     """
-    found = _TOKEN.fullmatch(text)
-    return None if found is None else (found.group(1), found.group(2))
+    match = _TOKEN.fullmatch(text)
+    return None if match is None else (match.group(1), match.group(2))
 
 
 def create_token(
@@ -69,28 +69,29 @@ def create_token(
     expires_at: int | None = None,
     note: str | None = None,
 ) -> tuple[Token, str]:
-    """Make a token; return what is kept of it, and the text that is shown once."""
+    """Create a token; return its stored form, and its text, which is not stored."""
     principal = check_name(principal, "principal")
     if note is not None:
         check_text(note, "a note")
-    wanted = frozenset(scopes)
-    if not wanted or not wanted <= set(SCOPES):
-        odd = ", ".join(sorted(wanted - set(SCOPES)))
-        raise TureenError(f"no such scope: {odd}" if odd else "a token needs a scope", hint=f"of {', '.join(SCOPES)}")
+    granted = frozenset(scopes)
+    if not granted or not granted <= set(SCOPES):
+        unknown = ", ".join(sorted(granted - set(SCOPES)))
+        problem = f"unknown scope: {unknown}" if unknown else "a token must have at least one scope"
+        raise TureenError(problem, hint=f"the scopes are {', '.join(SCOPES)}")
     token_id, secret = secrets.token_hex(8), secrets.token_urlsafe(32)
-    made = Token(token_id, principal, wanted, note, _digest(secret), now, expires_at, None)
+    token = Token(token_id, principal, granted, note, _digest(secret), now, expires_at, None)
     tx.execute(
         insert(tokens).values(
-            id=made.id,
-            principal=made.principal,
-            scopes=" ".join(sorted(made.scopes)),
-            note=made.note,
-            digest=made.digest,
-            created_at=made.created_at,
-            expires_at=made.expires_at,
+            id=token.id,
+            principal=token.principal,
+            scopes=" ".join(sorted(token.scopes)),
+            note=token.note,
+            digest=token.digest,
+            created_at=token.created_at,
+            expires_at=token.expires_at,
         )
     )
-    return made, f"tureen_{token_id}_{secret}"
+    return token, f"tureen_{token_id}_{secret}"
 
 
 def list_tokens(tx: Connection) -> list[Token]:
@@ -99,20 +100,20 @@ def list_tokens(tx: Connection) -> list[Token]:
 
 
 def revoke_token(tx: Connection, token_id: str) -> None:
-    """Let a token open nothing any more."""
+    """Revoke a token."""
     if not tx.execute(delete(tokens).where(tokens.c.id == token_id)).rowcount:
         raise UnknownToken(f"there is no token '{token_id}'", hint="list them to see their ids")
 
 
 def count_tokens(tx: Connection) -> int:
-    """How many tokens there are."""
+    """The number of tokens."""
     return int(tx.execute(select(func.count()).select_from(tokens)).scalar_one())
 
 
 def note_use(tx: Connection, used: Mapping[str, int]) -> None:
-    """Keep when tokens were last used."""
-    for token_id, at in used.items():
-        tx.execute(update(tokens).where(tokens.c.id == token_id).values(last_used_at=at))
+    """Store the times when tokens were last used."""
+    for token_id, time in used.items():
+        tx.execute(update(tokens).where(tokens.c.id == token_id).values(last_used_at=time))
 
 
 def _digest(secret: str) -> str:

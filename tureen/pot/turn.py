@@ -1,8 +1,8 @@
-"""Whose turn it is to write the catalog.
+"""The turn to write the catalog: a file lock that makes waiting for SQLite's lock fair.
 
-SQLite lets whoever finds it locked sleep and try again, longer each time: under many small commits of one process,
-those of another would come too late. Here they look again at once. This is about fairness alone, and SQLite's own lock
-about correctness: who waited too long goes on without a turn.
+A writer that finds SQLite locked sleeps and retries, longer each time: many small commits of one process would starve
+another. Here a waiting writer polls at a short, constant interval. SQLite's own lock ensures correctness, so a writer
+that has waited too long proceeds without the turn.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tureen.pot.files import private
+from tureen.pot.files import open_private
 
-LOOK_AGAIN = 0.0002
-LONGEST = 2.0
-"""Seconds after which a turn is no longer waited for: whoever has it may have been stopped."""
+POLL_INTERVAL = 0.0002
+MAX_WAIT = 2.0
+"""Seconds after which a writer proceeds without the turn: its holder may be suspended."""
 
 
 class Turn:
-    """One writer at a time, of all threads and processes; a process that dies has had its turn."""
+    """One writer at a time, of all threads and processes; a process that dies releases it."""
 
     def __init__(self, path: Path) -> None:
-        """Use that file, which is made at the first turn."""
+        """Use that file, which is created at the first turn."""
         self._path = path
-        # One that may be taken again: a write within a write is SQLite's to refuse.
+        # Reentrant: SQLite rejects a write within a write.
         self._lock = threading.RLock()
         self._file: int | None = None
         self._close: weakref.finalize[..., Turn] | None = None
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Wait for the turn, and keep it for the block."""
+        """Wait for the turn, and hold it during the block."""
         with self._lock:
             try:
                 self._wait(self._opened())
@@ -46,7 +46,7 @@ class Turn:
                     fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             if self._close is not None:
                 self._close()
@@ -54,18 +54,18 @@ class Turn:
 
     def _opened(self) -> int:
         if self._file is None:
-            self._file = private(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+            self._file = open_private(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
             self._close = weakref.finalize(self, os.close, self._file)
         return self._file
 
     def _wait(self, file: int) -> None:
-        until = time.monotonic() + LONGEST
+        deadline = time.monotonic() + MAX_WAIT
         while True:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                if time.monotonic() > until:
+                if time.monotonic() > deadline:
                     return
-                time.sleep(LOOK_AGAIN)
+                time.sleep(POLL_INTERVAL)
             else:
                 return

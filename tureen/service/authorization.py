@@ -112,7 +112,7 @@ class Authenticator:
         if token is None or (token.expires_at is not None and now >= token.expires_at):
             parts = split_token(text)
             token = None if parts is None else self._tokens.get(parts[0])
-            if token is None or parts is None or not token.opens(parts[1], now):
+            if token is None or parts is None or not token.accepts(parts[1], now):
                 raise Unauthorized("the token is not valid", hint="it may have expired or been revoked")
             self._verified[text] = token
         self._last_used[token.id] = now

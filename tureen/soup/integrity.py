@@ -47,7 +47,7 @@ def verify(
         try:
             found = verify_pot(catalog, progress)
             # What was noted is written, and the catalog is to be verified again next time.
-            catalog.sign()
+            catalog.write_digest()
             return Verification(found.files, found.bytes, found.damaged)
         finally:
             catalog.close()
@@ -62,7 +62,7 @@ def verify(
         try:
             found = verify_pot(catalog, progress)
             done = repair_pot(catalog)
-            catalog.sign()
+            catalog.write_digest()
         finally:
             catalog.close()
     finally:

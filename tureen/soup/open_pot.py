@@ -11,8 +11,8 @@ from tureen.errors import EngineFailed, PotError, TureenError
 from tureen.migration.migrate import migrate
 from tureen.pipeline.engine import Engine
 from tureen.pot.catalog import Catalog, exists
-from tureen.pot.files import make_private
-from tureen.pot.named import NamedStreams
+from tureen.pot.files import make_private_directory
+from tureen.pot.stream_cache import StreamCache
 from tureen.results.invoke import Invoker
 from tureen.soup.registry import Registry
 from tureen.soup.tables import Dimensions
@@ -29,7 +29,7 @@ class Parts(NamedTuple):
 
     catalog: Catalog
     invoker: Invoker
-    streams: NamedStreams
+    streams: StreamCache
     tables: Dimensions
     registry: Registry
     templates: Templates
@@ -92,7 +92,7 @@ class OpenPot:
                 return self._parts
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                make_private(self.path)
+                make_private_directory(self.path)
             except OSError as error:
                 raise EngineFailed(f"cannot make the pot in '{self.path}'", detail=str(error)) from error
             return self._open(create=True)
@@ -153,14 +153,14 @@ class OpenPot:
                 self.running.close()
                 self.running = None
             if self._parts is not None:
-                self._parts.catalog.sign()
+                self._parts.catalog.write_digest()
                 self._parts.catalog.close()
 
     def _open(self, *, create: bool) -> Parts:
         if self._mode != "read":
             migrate(self.path)
         catalog = Catalog(self.path, create=create)
-        invoker, streams = Invoker(catalog, self._clock), NamedStreams(catalog)
+        invoker, streams = Invoker(catalog, self._clock), StreamCache(catalog)
         registry, templates = Registry(catalog, streams), Templates(catalog, streams, invoker)
         self._parts = Parts(catalog, invoker, streams, Dimensions(catalog), registry, templates)
         return self._parts

@@ -158,7 +158,7 @@ class ManualEngine:
 
     def close(self) -> None:
         """Sign and close the catalog, as the engine does."""
-        self.catalog.sign()
+        self.catalog.write_digest()
         self.catalog.close()
 
     def _streams(self) -> list[Stream]:
