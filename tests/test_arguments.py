@@ -32,7 +32,7 @@ def test_names(bad: Any) -> None:
 
 @pytest.mark.parametrize("bad", [-1, 20, 1.5, "10", True, None])
 def test_priorities(bad: Any, tmp_path: Path) -> None:
-    with pytest.raises(TureenError, match="nice is"):
+    with pytest.raises(TureenError, match="nice must be an integer from 0 to 19, got"):
         tureen.open(tmp_path, nice=bad)
     tureen.open(tmp_path, nice=19).close()
 

@@ -210,9 +210,9 @@ def test_full_disk_and_recovery_are_logged() -> None:
         rows = [{"id": generator.randrange(1 << 60)} for _ in range(100_000)]
         _fill(disk / "filler", leave=8 * len(rows) * 3 // 2)
         last = http.post("/v1/streams/s/rows", json=rows).json()["position"]
-        process.wait_for_log("taking up pushed rows stopped; trying again in")
+        process.wait_for_log("reading pushed rows stopped; retrying in")
         (disk / "filler").unlink()
-        process.wait_for_log("taking up pushed rows goes on")
+        process.wait_for_log("reading pushed rows resumed")
         assert http.get("/v1/wait", params={"position": last, "timeout": 240}).status_code == 200
 
 

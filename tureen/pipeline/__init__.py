@@ -1,13 +1,13 @@
 """The pipeline: the only folder that knows Spark.
 
-Takes pushed rows, Spark's streaming DataFrames and new queries. Holds the Spark session and what runs on it.
+Takes pushed rows, Spark's streaming DataFrames and new queries. Holds the Spark session and its streaming queries.
 Gives commits: data runs, cells, compiled query runs. Does not know HTTP.
 
-* `engine.py`: what runs while a pot is open for writing; `streaming.py`: its streaming queries
+* `engine.py`: the threads of a pot that is open for writing; `streaming.py`: its streaming queries
 * `session.py`, `gateway.py`, `spark_settings.py`, `priority.py`: Spark and its JVM
 * `daemon.py`, `preload.py`, `heap.py`: Spark's Python workers
 * `data_source.py`, `sink.py`, `answers.py`: the format "tureen"; `inbox_source.py`, `inbox_sink.py`: pushed rows
-* `arrival.py`, `pinning.py`: a batch becomes runs, matched; `visibility.py`: whether the driver sees workers' files
+* `arrival.py`, `pinning.py`: a batch becomes matched runs; `visibility.py`: whether the driver sees workers' files
 * `compiling.py`, `debts.py`, `choosing.py`, `upkeep.py`: query runs, cells that are owed, eager or lazy, merging
-* `verifying.py`, `repair.py`: damage
+* `verifying.py`, `repair.py`: verifying a pot and repairing damage
 """

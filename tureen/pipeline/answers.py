@@ -1,4 +1,4 @@
-"""Answers for Spark: what `spark.read.format("tureen")` needs, without an engine."""
+"""Answers for Spark: the reader of `spark.read.format("tureen")`, which needs no engine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tureen.window import to_micros
 
 
 def answer_schema(root: Path, query: str) -> str:
-    """The columns of a query's answer, as Spark SQL writes them."""
+    """The columns of a query's answer, as a Spark SQL schema."""
     catalog = Catalog(root)
     try:
         return Invoker(catalog).schema_of(query).sql
@@ -24,21 +24,21 @@ def answer_schema(root: Path, query: str) -> str:
 
 
 class AnswerReader(DataSourceReader):
-    """Reads the answer of a standing query, as of the moment of reading."""
+    """Reads the answer of a standing query, as of the time of reading."""
 
     def __init__(self, root: Path, query: str, now: str | None) -> None:
-        """Read this query of that pot, at a NOW given in ISO 8601 if there is one."""
+        """Read the answer of a query of that pot; `now` is an ISO 8601 time, or None for the current time."""
         self._root, self._query, self._now = root, query, now
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One: an answer is one invocation."""
+        """One partition: an answer is one invocation."""
         return [InputPartition(0)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         """Invoke the query."""
         catalog = Catalog(self._root)
         try:
-            moment = None if self._now is None else to_micros(datetime.fromisoformat(self._now))
-            yield from Invoker(catalog).invoke(self._query, now=moment).table.to_batches()
+            now = None if self._now is None else to_micros(datetime.fromisoformat(self._now))
+            yield from Invoker(catalog).invoke(self._query, now=now).table.to_batches()
         finally:
             catalog.close()

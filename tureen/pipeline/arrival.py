@@ -1,7 +1,7 @@
-"""New data × old queries: a batch of tuples becomes runs, matched against a pinned Query SteM.
+"""New data × old queries: a batch of tuples becomes runs, matched with a pinned Query SteM.
 
-This is the body of the sink's tasks. It opens no catalog: what it must know was pinned before, and what
-the commit must know travels back in the new runs.
+This is the body of the sink's tasks. It does not open the catalog: its inputs were pinned before, and it returns what
+the commit needs with the new runs.
 """
 
 from __future__ import annotations
@@ -23,61 +23,61 @@ from tureen.stems.index import Block
 from tureen.stems.run import CellsOf, sort_by_time, write_run
 
 TAIL_ROWS = 4096
-"""A run below so many rows is left without index and cells; it is scanned at invocation."""
+"""The minimum rows of a run that is indexed and matched; smaller runs are scanned at invocation."""
 
 DENSE_SHARE = 32
-"""Of a clause of ranges alone with more than one row in so many, the index keeps the results, and no cell does: the
-rows themselves are most of what an invocation takes then."""
+"""A clause of ranges only that matches more than one row in this number is read from the index, not from a cell: then
+reading the rows takes most of an invocation's time."""
 
 MAX_RUN_ROWS = 1 << 20
-"""A run is closed at so many rows, which bounds a task's memory."""
+"""The maximum rows of a run, which limits a task's memory."""
 
 MAX_RUN_BYTES = 1 << 28
-"""A run is closed at so many bytes of tuples, whatever its rows."""
+"""The size of tuples at which a run is written, whatever its rows."""
 
 
 class Arrivals:
     """Gathers the tuples of one stream in one task and writes them as runs."""
 
     def __init__(self, pinned: Pin, attempt: str, part: str) -> None:
-        """Write under names that start with the attempt and hold the part."""
+        """Write files whose names start with the attempt and contain the part."""
         self._pin = pinned
         self._prefix = f"{attempt}-{part}-{pinned.stream_id}"
-        self._held: list[pa.Table] = []
+        self._tables: list[pa.Table] = []
         self._rows = 0
         self._bytes = 0
         self._runs: list[NewRun] = []
 
     def add(self, table: pa.Table) -> None:
-        """Take stored tuples, in order of arrival."""
+        """Add stored tuples, in order of arrival."""
         while self._rows + len(table) >= MAX_RUN_ROWS:
             room = MAX_RUN_ROWS - self._rows
-            self._held.append(table.slice(0, room))
+            self._tables.append(table.slice(0, room))
             self._rows += room
             table = table.slice(room)
             self._write()
         if len(table):
-            self._held.append(table)
+            self._tables.append(table)
             self._rows += len(table)
             self._bytes += table.nbytes
         if self._bytes >= MAX_RUN_BYTES:
             self._write()
 
     def finish(self) -> list[NewRun]:
-        """Write what is left and return all runs."""
+        """Write the remaining tuples and return all runs."""
         if self._rows:
             self._write()
         return self._runs
 
     def _write(self) -> None:
-        table = pa.concat_tables(self._held)
-        self._held, self._rows, self._bytes = [], 0, 0
+        table = pa.concat_tables(self._tables)
+        self._tables, self._rows, self._bytes = [], 0, 0
         name = f"streams/{self._pin.stream_id}/{self._prefix}-{len(self._runs)}.run"
         self._runs.append(write_tuples(self._pin, name, table))
 
 
 def write_tuples(pinned: Pin, name: str, table: pa.Table) -> NewRun:
-    """Write tuples as one run under a name from the root: sorted, and matched unless they are few."""
+    """Write tuples as one run at a path relative to the pot: sorted, and matched if there are at least `TAIL_ROWS`."""
     tuples = sort_by_time(pinned.schema, table)
     indexed = len(table) >= TAIL_ROWS
     failures: dict[int, str] = {}
@@ -88,7 +88,7 @@ def write_tuples(pinned: Pin, name: str, table: pa.Table) -> NewRun:
         try:
             cells_of = matcher([load_queries(root / path) for path in pinned.queries], failures)
         except DamagedFile as damage:
-            # The cells are owed then, and paid from the clauses in the catalog.
+            # The cells are then owed, and computed later from the clauses in the catalog.
             matched, damaged = False, ((damage.file, damage.detail or ""),)
     path = root / name
     crash_point("run.before_write")
@@ -111,7 +111,7 @@ def write_tuples(pinned: Pin, name: str, table: pa.Table) -> NewRun:
 
 
 def matcher(queries: Sequence[QueryRun], failures: dict[int, str]) -> CellsOf:
-    """A function that matches blocks with query runs and notes the clauses that raised."""
+    """A function that matches blocks with query runs and adds the clauses that raised to `failures`."""
 
     def cells_of(block: Block) -> Iterator[pa.RecordBatch]:
         for run in queries:
@@ -124,11 +124,11 @@ def matcher(queries: Sequence[QueryRun], failures: dict[int, str]) -> CellsOf:
 
 @lru_cache(maxsize=64)
 def load_queries(path: Path) -> QueryRun:
-    """A compiled query run, mapped once per process."""
+    """A compiled query run, mapped once in each process."""
     return QueryRun.load(path)
 
 
 @lru_cache(maxsize=1)
 def _buffers() -> Buffers:
-    # Fresh pages cost more than the matching itself, so a process keeps one set of output buffers.
+    # Allocating pages costs more than the matching itself, so a process reuses one set of output buffers.
     return Buffers(Tuning(dense_share=DENSE_SHARE))

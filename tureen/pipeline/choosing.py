@@ -1,4 +1,4 @@
-"""Which clauses are kept ready: what invocations asked for, turned into rates, decided by the eddy, and committed."""
+"""The choice of eager clauses: counts of invocations become rates, the eddy decides by them, and this commits."""
 
 from __future__ import annotations
 
@@ -15,55 +15,55 @@ from tureen.pot.streams import Stream, list_streams
 from tureen.results.watch import Pace, Watch
 
 HALF_LIFE = 30.0
-"""Seconds after which what was observed counts half."""
+"""The half-life of observations, in seconds."""
 
 FORGET_BELOW = 1.0
-"""A clause that is asked about fewer tuples in a second is no longer watched."""
+"""A clause whose invocations read fewer tuples per second is no longer tracked."""
 
-_SURE_OF_A_PACE = 1e7
-"""So many tuples of an invocation weigh as much as the price that was assumed."""
+_PRIOR_TUPLES = 1e7
+"""The weight of an assumed price: that of this many measured tuples."""
 
 
 @dataclass
-class _Rate:
-    """A clause's tuples, fading."""
+class _ClauseDemand:
+    """The tuples that invocations of a clause read, and those that matched, decaying."""
 
     stream: int
-    asked: float = 0.0
+    read: float = 0.0
     hits: float = 0.0
 
 
 @dataclass
-class _Tide:
-    """A stream's arrivals, fading."""
+class _Arrivals:
+    """The tuples that arrived in a stream, decaying."""
 
     last_id: int
-    arrived: float = 0.0
+    tuples: float = 0.0
 
 
 @dataclass
 class Chooser:
-    """Remembers rates from look to look; the clock is whoever calls it."""
+    """Keeps rates between decisions; the caller passes the time."""
 
     catalog: Catalog
     watch: Watch
     budget: Budget = field(default_factory=Budget)
     _seconds: float = 0.0
     _prices: Prices = field(default_factory=Prices)
-    _rates: dict[int, _Rate] = field(default_factory=dict)
-    _tides: dict[int, _Tide] = field(default_factory=dict)
+    _clauses: dict[int, _ClauseDemand] = field(default_factory=dict)
+    _arrivals: dict[int, _Arrivals] = field(default_factory=dict)
 
-    def choose(self, passed: float) -> bool:
-        """Decide again after so many seconds; True if some clause changed sides."""
-        self._fade(passed)
+    def choose(self, elapsed: float) -> bool:
+        """Decide again after `elapsed` seconds; True if a clause became eager or lazy."""
+        self._decay(elapsed)
         self._count()
         with self.catalog.read() as tx:
             streams = list_streams(tx)
-            kept = {stream.id: chosen_clauses(tx, stream.id) for stream in streams}
-            demands = [one for stream in streams for one in self._demands(tx, stream, kept[stream.id])]
-        before = frozenset().union(*kept.values())
+            chosen = {stream.id: chosen_clauses(tx, stream.id) for stream in streams}
+            demands = [demand for stream in streams for demand in self._demands(tx, stream, chosen[stream.id])]
+        before = frozenset().union(*chosen.values())
         if self._seconds < HALF_LIFE:
-            # What was kept before a restart stays until there is something to judge it by.
+            # Clauses that were eager before a restart stay so until there are enough observations.
             after = eager_clauses(demands, before, self._prices, self.budget) | before
         else:
             after = eager_clauses(demands, before, self._prices, self.budget)
@@ -75,64 +75,66 @@ class Chooser:
             choose_clauses(tx, take_seq(tx), after - before, before - after)
         return True
 
-    def _fade(self, passed: float) -> None:
-        left = 0.5 ** (passed / HALF_LIFE)
-        self._seconds = self._seconds * left + passed
-        for rate in self._rates.values():
-            rate.asked *= left
-            rate.hits *= left
-        for tide in self._tides.values():
-            tide.arrived *= left
+    def _decay(self, elapsed: float) -> None:
+        factor = 0.5 ** (elapsed / HALF_LIFE)
+        self._seconds = self._seconds * factor + elapsed
+        for demand in self._clauses.values():
+            demand.read *= factor
+            demand.hits *= factor
+        for arrivals in self._arrivals.values():
+            arrivals.tuples *= factor
 
     def _count(self) -> None:
         counts = self.watch.take()
         for clause, count in counts.clauses.items():
-            rate = self._rates.setdefault(clause, _Rate(count.stream))
-            rate.asked += count.tuples
-            rate.hits += count.hits
+            demand = self._clauses.setdefault(clause, _ClauseDemand(count.stream))
+            demand.read += count.tuples
+            demand.hits += count.hits
         self._prices = replace(
             self._prices,
-            evaluate=_learnt(self._prices.evaluate, counts.evaluated),
-            look_up=_learnt(self._prices.look_up, counts.looked_up),
+            evaluate=_updated_price(self._prices.evaluate, counts.evaluated),
+            look_up=_updated_price(self._prices.look_up, counts.looked_up),
         )
         seconds = max(self._seconds, 1.0)
-        self._rates = {clause: rate for clause, rate in self._rates.items() if rate.asked / seconds >= FORGET_BELOW}
+        self._clauses = {
+            clause: demand for clause, demand in self._clauses.items() if demand.read / seconds >= FORGET_BELOW
+        }
 
-    def _demands(self, tx: Connection, stream: Stream, kept: set[int]) -> list[Demand]:
-        tide = self._tides.setdefault(stream.id, _Tide(stream.next_id))
-        tide.arrived += stream.next_id - tide.last_id
-        tide.last_id = stream.next_id
-        asked = {clause: rate for clause, rate in self._rates.items() if rate.stream == stream.id}
-        mine = {clause: asked[clause] for clause in choosable_clauses(tx, asked.keys())}
-        if not mine and not kept:
+    def _demands(self, tx: Connection, stream: Stream, chosen: set[int]) -> list[Demand]:
+        arrivals = self._arrivals.setdefault(stream.id, _Arrivals(stream.next_id))
+        arrivals.tuples += stream.next_id - arrivals.last_id
+        arrivals.last_id = stream.next_id
+        of_stream = {clause: demand for clause, demand in self._clauses.items() if demand.stream == stream.id}
+        choosable = {clause: of_stream[clause] for clause in choosable_clauses(tx, of_stream.keys())}
+        if not choosable and not chosen:
             return []
-        held = sum(run.rows for run in live_runs(tx, stream.id))
+        retained = sum(run.rows for run in live_runs(tx, stream.id))
         seconds = max(self._seconds, 1.0)
-        nothing = _Rate(stream.id)
+        no_demand = _ClauseDemand(stream.id)
         return [
             Demand(
                 clause,
-                rate.asked / seconds,
-                rate.hits / rate.asked if rate.asked else 0.0,
-                tide.arrived / seconds,
-                held,
+                demand.read / seconds,
+                demand.hits / demand.read if demand.read else 0.0,
+                arrivals.tuples / seconds,
+                retained,
             )
-            for clause in mine.keys() | kept
-            for rate in (mine.get(clause, nothing),)
+            for clause in choosable.keys() | chosen
+            for demand in (choosable.get(clause, no_demand),)
         ]
 
     def _explain(self, demands: list[Demand], after: frozenset[int]) -> None:
         reasons = {}
         for demand in demands:
             gain, cost = saved(demand, self._prices), spent(demand, self._prices, eager=demand.clause in after)
-            how = "kept ready" if demand.clause in after else "evaluated when asked for"
-            sums = f"takes {cost / 1000:.3g} µs of a second and saves invocations {gain / 1000:.3g} µs"
-            reasons[demand.clause] = f"{how}: keeping it {sums}"
+            choice = "kept ready" if demand.clause in after else "evaluated when asked for"
+            costs = f"takes {cost / 1000:.3g} µs of a second and saves invocations {gain / 1000:.3g} µs"
+            reasons[demand.clause] = f"{choice}: keeping it {costs}"
         self.watch.reasons = reasons
 
 
-def _learnt(price: float, pace: Pace) -> float:
-    """A price in nanoseconds per tuple, moved towards what was measured."""
+def _updated_price(price: float, pace: Pace) -> float:
+    """A price in nanoseconds per tuple, adjusted by a measurement."""
     if not pace.tuples:
         return price
-    return (price * _SURE_OF_A_PACE + pace.nanoseconds) / (_SURE_OF_A_PACE + pace.tuples)
+    return (price * _PRIOR_TUPLES + pace.nanoseconds) / (_PRIOR_TUPLES + pace.tuples)

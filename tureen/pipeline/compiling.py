@@ -1,8 +1,8 @@
-"""The Query SteM grows and shrinks: eager clauses become compiled query runs, which are merged as they get many.
+"""Compiling the Query SteM: eager clauses become query runs, which are merged to keep them few.
 
-Query runs are stretches of clause numbers. New clauses are compiled and merged with the newest runs that are not
-larger, or with all as long as that is quick, so that there are few runs. A clause that is no longer eager stays in its
-run, where it costs matching a little, until the run is merged or so many have gone that it is written anew.
+A query run covers an interval of clause numbers. New clauses are compiled and merged with the newest runs that are not
+larger, or with all runs as long as that is fast. A clause that is no longer eager stays in its run, at a small cost in
+matching, until the run is merged, or rewritten because too many of its clauses are dead.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tureen.queries.merging import merge_runs
 from tureen.schema import Schema
 
 SMALL_RUN = 65_536
-"""Query runs of so many clauses together are always one: merging them takes some hundredths of a second."""
+"""Query runs with at most this many clauses together are merged into one, which takes some hundredths of a second."""
 
 DEAD_SHARE = 8
-"""A query run is written anew when one in so many of its clauses has gone."""
+"""A query run is rewritten when one in this number of its clauses is dead."""
 
 
 def compile_queries(catalog: Catalog, stream: Stream) -> bool:
-    """Compile what became eager since the last time, or renew a run of which much has gone; True if it did."""
+    """Compile clauses that became eager since the last call, or rewrite a run with many dead ones; True if it did."""
     with catalog.read() as tx:
         done, seq = compiled_seq(tx, stream.id), current_seq(tx)
         new = eager_clauses(tx, stream.id, after=done)
@@ -41,7 +41,7 @@ def compile_queries(catalog: Catalog, stream: Stream) -> bool:
             return False
         live = eager_numbers(tx, stream.id, old[0].first) if any(run.dead for run in old) else None
     try:
-        merged = _merged([catalog.root / run.path for run in old], stream.schema, new, live)
+        merged = _merge([catalog.root / run.path for run in old], stream.schema, new, live)
     except DamagedFile as damage:
         with catalog.write() as tx:
             note_damage(tx, damage.file, damage.detail)
@@ -59,7 +59,7 @@ def compile_queries(catalog: Catalog, stream: Stream) -> bool:
     return True
 
 
-def _merged(old: Sequence[Path], schema: Schema, new: Sequence[EagerClause], live: Sequence[int] | None) -> QueryRun:
+def _merge(old: Sequence[Path], schema: Schema, new: Sequence[EagerClause], live: Sequence[int] | None) -> QueryRun:
     compiled = compile_eager(schema, new)
     if not old:
         return compiled
@@ -67,10 +67,10 @@ def _merged(old: Sequence[Path], schema: Schema, new: Sequence[EagerClause], liv
 
 
 def choose_runs(runs: Sequence[QueryRunRecord], new: int) -> list[QueryRunRecord]:
-    """The neighbouring runs to write anew: with new clauses the newest that are not larger, else a worn one."""
+    """The neighbouring runs to rewrite: with new clauses the newest that are not larger, else one with many dead."""
     if not new:
-        worn = [run for run in runs if run.dead and run.dead * DEAD_SHARE >= run.clauses]
-        return worn[:1]
+        mostly_dead = [run for run in runs if run.dead and run.dead * DEAD_SHARE >= run.clauses]
+        return mostly_dead[:1]
     size, first = new, len(runs)
     while first and runs[first - 1].clauses <= max(size, SMALL_RUN - size):
         first -= 1
@@ -80,7 +80,7 @@ def choose_runs(runs: Sequence[QueryRunRecord], new: int) -> list[QueryRunRecord
 
 def compile_eager(schema: Schema, clauses: Sequence[EagerClause]) -> QueryRun:
     """A query run of eager clauses, by their numbers."""
-    return compile_clauses([one.number for one in clauses], [one.clause for one in clauses], schema)
+    return compile_clauses([eager.number for eager in clauses], [eager.clause for eager in clauses], schema)
 
 
 def write_query_run(path: Path, run: QueryRun) -> None:

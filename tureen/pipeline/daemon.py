@@ -1,7 +1,7 @@
-"""Spark's Python daemon with the kernels preloaded, so that a forked task does not pay the import.
+"""Spark's Python daemon with the kernels preloaded, so that forked tasks need not import them.
 
-Spark starts this module instead of its own daemon (`spark.python.daemon.module`), one for each kind of worker:
-only the tasks' own (`pyspark.worker`) match tuples.
+Spark starts this module instead of its own daemon (`spark.python.daemon.module`), one for each kind of worker. Only
+those that run tasks (`pyspark.worker`) match tuples.
 """
 
 from __future__ import annotations

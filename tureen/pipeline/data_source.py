@@ -1,6 +1,6 @@
 """The Spark formats: the public "tureen", and "tureen_inbox", which the engine uses for pushed streams.
 
-Spark imports this in half a dozen planning processes before the first batch; everything else comes when it is needed.
+Spark imports this in half a dozen planning processes before the first batch, so everything else is imported on demand.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tureen.pipeline.inbox_source import InboxReader
     from tureen.pipeline.sink import BatchSink, StreamSink
 
-# ruff: noqa: PLC0415, ARG002, N802 - imports wait until they are needed; the names and arguments are Spark's
+# ruff: noqa: PLC0415, ARG002, N802 - imports are on demand; the names and arguments are Spark's
 
 
 class TureenDataSource(DataSource):
@@ -36,7 +36,7 @@ class TureenDataSource(DataSource):
         return answer_schema(self._pot(), self._option("query"))
 
     def reader(self, schema: StructType) -> AnswerReader:
-        """Read a query's answer, of now or of the time in the option `now`."""
+        """Read a query's answer, as of now or of the time in the option `now`."""
         from tureen.pipeline.answers import AnswerReader
 
         return AnswerReader(self._pot(), self._option("query"), self.options.get("now"))
@@ -71,7 +71,7 @@ class TureenDataSource(DataSource):
 
 
 class InboxDataSource(DataSource):
-    """Both ends of the pushed streams' pipeline; registered by the engine for its own use."""
+    """The source and sink of pushed streams; registered by the engine for its own use."""
 
     @classmethod
     def name(cls) -> str:
@@ -79,7 +79,7 @@ class InboxDataSource(DataSource):
         return "tureen_inbox"
 
     def schema(self) -> str:
-        """References, as Spark sees them."""
+        """The columns of a reference."""
         from tureen.pipeline.inbox_source import SCHEMA
 
         return SCHEMA

@@ -1,7 +1,7 @@
-"""New queries × old data: the cells that runs owe to clauses which became eager after them.
+"""New queries × old data: the cells that runs owe to clauses that became eager after they were matched.
 
-A run's payments are files of cells, each of a stretch of commits. A payment takes in the newest files that are not
-larger than itself, so that a run has few files however often clauses come.
+A run's payments are files of cells, each for an interval of commits. A payment absorbs the newest files that are not
+larger than itself, so that a run has few files, however often clauses become eager.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ from tureen.queries import QueryRun
 from tureen.schema import Schema
 from tureen.stems.run import open_run, write_cells
 
-matching = threading.Lock()
-"""Matching in this process goes one at a time: it uses all of a core and one set of buffers."""
+match_lock = threading.Lock()
+"""Serialises matching in this process: it uses a whole core, and there is one set of buffers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Debt:
-    """A run, the clauses that it has not been matched with, and the commit that pays up to."""
+    """A run, the clauses that it has not been matched with, and the commit up to which these are."""
 
     root: str
     schema: Schema
     run: Run
     queries: str
-    """The compiled clauses that are owed, from the root."""
+    """The file of the compiled clauses that are owed, relative to the pot."""
     clauses: int
     since: int
     """The clauses are those that became eager after this commit."""
     absorbed: tuple[CellFile, ...]
-    """Files with some of these clauses, which the payment takes the place of."""
+    """Files with some of these clauses, which the payment replaces."""
     seq: int
     attempt: str
 
 
 @dataclass(frozen=True, slots=True)
 class Payment:
-    """The cells of a debt, written and not yet committed."""
+    """The cells of a debt, written but not yet committed."""
 
     debt: Debt
     cells: NewCells
@@ -61,7 +61,7 @@ Payer = Callable[[list[Debt]], list[Payment]]
 
 
 def find_debts(catalog: Catalog, stream: Stream) -> tuple[list[Debt], int]:
-    """What the stream's runs owe, and how large it is in tuples × clauses."""
+    """The debts of a stream's runs, and their size in tuples × clauses."""
     with catalog.read() as tx:
         newest = last_eager_seq(tx, stream.id)
         lost = lost_files(tx)
@@ -70,10 +70,10 @@ def find_debts(catalog: Catalog, stream: Stream) -> tuple[list[Debt], int]:
         ]
         if not owing:
             return [], 0
-        least = min(run.cells[-1].since if run.cells else run.matched_seq for run in owing)
-        clauses = eager_clauses(tx, stream.id, after=least)
+        earliest = min(run.cells[-1].since if run.cells else run.matched_seq for run in owing)
+        clauses = eager_clauses(tx, stream.id, after=earliest)
         seq = current_seq(tx)
-    seqs = [one.seq for one in clauses]
+    seqs = [clause.seq for clause in clauses]
     attempt = new_attempt()
     compiled: dict[int, str] = {}
     debts, size = [], 0
@@ -92,12 +92,12 @@ def find_debts(catalog: Catalog, stream: Stream) -> tuple[list[Debt], int]:
 
 
 def choose_absorbed(run: Run, owed: int) -> tuple[CellFile, ...]:
-    """The newest files of a run that a payment of so many clauses should take in: those that are not larger."""
-    size, taken = owed, 0
-    while taken < len(run.cells) and run.cells[taken].clauses <= size:
-        size += run.cells[taken].clauses
-        taken += 1
-    return run.cells[:taken]
+    """The newest files of a run that a payment of `owed` clauses absorbs: those that are not larger."""
+    size, count = owed, 0
+    while count < len(run.cells) and run.cells[count].clauses <= size:
+        size += run.cells[count].clauses
+        count += 1
+    return run.cells[:count]
 
 
 def pay(debt: Debt) -> Payment:
@@ -108,7 +108,7 @@ def pay(debt: Debt) -> Payment:
     name = f"streams/{debt.run.stream_id}/{debt.attempt}-{debt.run.id}.cells"
     blocks = open_run(root / debt.run.path, debt.schema).blocks
     crash_point("debt.before_write")
-    with matching, durable_file(root / name) as file:
+    with match_lock, durable_file(root / name) as file:
         checksum = write_cells(file, Path(name).name, blocks, matcher([queries], failures))
         size = file.tell()
     crash_point("debt.after_write")
@@ -116,14 +116,14 @@ def pay(debt: Debt) -> Payment:
 
 
 def pay_debts(catalog: Catalog, stream: Stream, pay_large: Payer, large: int) -> int:
-    """Pay what the stream's runs owe, here or, from a size on, by `pay_large`; return how many runs."""
+    """Pay the debts of a stream's runs, from size `large` on with `pay_large`; return the number of runs paid."""
     debts, size = find_debts(catalog, stream)
     if not debts:
         return 0
     try:
         payments = [pay(debt) for debt in debts] if size < large else pay_large(debts)
     except FileNotFoundError:
-        return 0  # a run was merged away meanwhile: what it owed went with it
+        return 0  # a run was merged in the meantime, and its debts with it
     except DamagedFile as damage:
         note_lost(catalog, damage)
         return 0

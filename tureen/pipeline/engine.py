@@ -1,6 +1,6 @@
-"""The engine: what runs while a pot is open for writing.
+"""The engine: the threads of a pot that is open for writing.
 
-One thread starts Spark and keeps its streaming queries alive; one sees to the upkeep. Both may fail and go on.
+One thread starts Spark and keeps its streaming queries running; the other does the upkeep. Both retry after failures.
 """
 
 from __future__ import annotations
@@ -35,18 +35,20 @@ if TYPE_CHECKING:
 log = logging.getLogger("tureen")
 
 LARGE_DEBT = 4_000_000_000
-"""Debts of so many tuples × clauses are paid by a Spark job, smaller ones in this process."""
+"""Debts of at least this many tuples × clauses are paid by a Spark job, smaller ones in this process."""
 
-LOOK_EVERY = 0.1
+POLL_EVERY = 0.1
 SWEEP_EVERY = 10.0
 SEARCH_EVERY = 300.0
-"""How often it is looked for what was left behind: files of attempts that came to nothing, keys that are too old."""
+"""Seconds between searches for files that no commit named, and for expired keys."""
 PAY_EVERY = 1.0
 REST = 4.0
-"""Between two times of compiling and paying passes so many times the length of the last, to leave room for arrivals."""
+"""The pause after compiling and paying, as a multiple of their duration, to leave processor time for arrivals."""
 CHOOSE_EVERY = 5.0
 RESTART_AFTER = 0.5
+MAX_RESTART_PAUSE = 30.0
 STEADY = 60.0
+"""Seconds of running after which the pause before a restart is reset."""
 
 
 class Engine:
@@ -63,7 +65,7 @@ class Engine:
         clock: Callable[[], int],
         spark: Mapping[str, str] | None = None,
     ) -> None:
-        """Take the lease and start; Spark comes up in the background. `watch` counts what invocations ask for."""
+        """Acquire the lease and start; Spark starts in the background. `watch` counts the tuples of invocations."""
         self._lease = Lease(root)
         try:
             with catalog.write() as tx:
@@ -87,25 +89,25 @@ class Engine:
         ]
         for thread in self._threads:
             thread.start()
-        # While Spark starts there is time to load what the first invocation of an aggregate would wait for. It is no
-        # daemon: a process that ends while machine code is loaded would be aborted.
+        # Loads the kernels of aggregates while Spark starts, so that the first invocation does not wait for them. Not a
+        # daemon thread: a process that ends while it loads machine code would be aborted.
         threading.Thread(target=warm_up, name="tureen-warm-up").start()
 
     def notice(self) -> None:
-        """Look at the catalog now: a stream was created or dropped."""
+        """Check the catalog now: a stream was created or dropped."""
         self._wake.set()
 
     def settle(self) -> None:
         """Compile, pay and merge until there is nothing left to do."""
-        while self._upkeep(patient=False):
+        while self._upkeep(with_clauses=True):
             pass
 
     def close(self) -> None:
-        """Stop everything and give the lease back."""
+        """Stop everything and release the lease."""
         self._closing.set()
         self._wake.set()
         for thread in self._threads:
-            # Spark that is still starting has touched nothing yet, and will see that it is not wanted.
+            # While Spark starts, its thread has not touched the pot yet, and will end by itself.
             if self._streaming is not None or thread is not self._threads[0]:
                 thread.join()
         self.inbox.close()
@@ -124,9 +126,10 @@ class Engine:
                     # Spark was stopped while it started, as the process ends.
                     break
                 self.error = str(error)
-                # What ran for a while was well: only failures in a row make the pause longer.
-                pause = RESTART_AFTER if time.monotonic() - began > STEADY else min(pause * 2, 30.0)
-                log.exception("the pipeline stopped; trying again in %.1f s", pause)
+                # Only consecutive failures make the pause longer.
+                steady = time.monotonic() - began > STEADY
+                pause = RESTART_AFTER if steady else min(pause * 2, MAX_RESTART_PAUSE)
+                log.exception("the pipeline stopped; retrying in %.1f s", pause)
                 self._closing.wait(pause)
         if self._streaming is not None:
             self._streaming.stop()
@@ -137,23 +140,23 @@ class Engine:
         if self._streaming is None or not self._streaming.usable():
             self.ready.clear()
             self._streaming = Streaming(self.root, self._master, self._spark)
-        stood_back = False
+        priority_lowered = False
         while not self._closing.is_set():
             self._streaming.align(self._streams())
             self.ready.set()
             self.error = self._streaming.error
-            stood_back = stood_back or self._streaming.stand_back(self._nice)
+            priority_lowered = priority_lowered or self._streaming.lower_priority(self._nice)
             self._closing.wait(0.2)
             if not self._streaming.usable():
                 raise EngineFailed("Spark died")
 
     def wait_ready(self, seconds: float) -> None:
-        """Wait until Spark is up and its streaming queries run."""
+        """Wait until Spark has started and its streaming queries run."""
         if not self.ready.wait(seconds):
-            raise EngineFailed("Spark is not up yet", detail=self.error)
+            raise EngineFailed("Spark has not started yet", detail=self.error)
 
     def source_errors(self) -> dict[int, str]:
-        """Why outside sources are not read at the moment, by the id of their stream."""
+        """The current errors of external sources, by the id of their stream."""
         return {} if self._streaming is None else self._streaming.source_errors
 
     def batches(self) -> list[dict[str, float]]:
@@ -172,16 +175,16 @@ class Engine:
         while not self._closing.is_set():
             try:
                 now = time.monotonic()
-                found = self._catalog.token()
+                current = self._catalog.token()
                 due = now >= pay_at
-                if found != token or (owing and due):
-                    # New clauses wait a little, so that those that come in a row are compiled and paid together, and
-                    # the longer the longer the last time took: what is owed is evaluated meanwhile.
-                    token, owing = found, not due
-                    self._upkeep(patient=not due)
+                if current != token or (owing and due):
+                    # New clauses wait a little, so that consecutive ones are compiled and paid together, and longer if
+                    # the last time took longer. Meanwhile, what is owed is evaluated at invocation.
+                    token, owing = current, not due
+                    self._upkeep(with_clauses=due)
                     if due:
-                        took = time.monotonic() - now
-                        pay_at = now + took + max(PAY_EVERY, REST * took)
+                        duration = time.monotonic() - now
+                        pay_at = now + duration + max(PAY_EVERY, REST * duration)
                 if now - chose >= CHOOSE_EVERY:
                     self._chooser.choose(now - chose)
                     chose = now
@@ -190,36 +193,36 @@ class Engine:
                     self._clean()
                 if now - searched >= SEARCH_EVERY:
                     searched = now
-                    self._search()
+                    self._remove_abandoned()
             except Exception:
-                log.exception("upkeep failed and will be tried again")
+                log.exception("upkeep failed and will be retried")
                 token = -1
                 self._closing.wait(1.0)
-            self._wake.wait(LOOK_EVERY)
+            self._wake.wait(POLL_EVERY)
             self._wake.clear()
 
-    def _upkeep(self, *, patient: bool) -> bool:
-        """One round over all streams; True if something was done. `patient` leaves new clauses for later."""
-        did = False
+    def _upkeep(self, *, with_clauses: bool) -> bool:
+        """One round over all streams; True if it changed anything. `with_clauses` includes compiling and paying."""
+        changed = False
         with self._upkeep_lock:
             for stream in self._streams():
                 if self._closing.is_set():
                     return False
-                for step in self._steps(stream, patient=patient):
+                for step in self._steps(stream, with_clauses=with_clauses):
                     try:
-                        did = bool(step()) or did
+                        changed = bool(step()) or changed
                     except Exception:
-                        # One stream's trouble must not keep the others waiting; it is tried again next time.
+                        # A failure of one stream must not delay the others; it is retried in the next round.
                         log.exception("the upkeep of stream '%s' failed", stream.name)
-        return did
+        return changed
 
-    def _steps(self, stream: Stream, *, patient: bool) -> list[Callable[[], object]]:
+    def _steps(self, stream: Stream, *, with_clauses: bool) -> list[Callable[[], object]]:
         merge: list[Callable[[], object]] = [
-            # What is too old is not merged first.
+            # Expired runs are dropped first, so that they are not merged.
             lambda: expire(self._catalog, stream, self._clock()),
             lambda: seal(self._catalog, stream),
         ]
-        if patient:
+        if not with_clauses:
             return merge
         return [
             lambda: repair(self._catalog, stream),
@@ -233,7 +236,7 @@ class Engine:
         with self._upkeep_lock:
             sweep_replaced(self._catalog)
 
-    def _search(self) -> None:
+    def _remove_abandoned(self) -> None:
         self.inbox.forget_old_keys()
         with self._upkeep_lock:
             sweep_abandoned(self._catalog)

@@ -1,7 +1,7 @@
-"""Spark's JVM: started with its standard error in a pipe, whose lines go to the logger "tureen.spark".
+"""Spark's JVM: its standard error is a pipe, whose lines go to the logger "tureen.spark".
 
-Java and Spark print a few lines at every start that say nothing, and Spark's Python workers print stacks when they are
-stopped. Neither belongs among the lines of a log that programs read.
+Java and Spark print a few meaningless lines at every start, and Spark's Python workers print stack traces when they are
+stopped. Neither belongs in a log that programs read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 log = logging.getLogger("tureen.spark")
 
-_AT_EVERY_START = (
+_STARTUP_LINES = (
     "WARNING: Using incubator modules:",
     "Setting default log level to ",
     "To adjust logging level use ",
@@ -28,17 +28,17 @@ _AT_EVERY_START = (
 )
 
 LINES_KEPT = 20
-"""So many of the last lines are kept: those of a JVM that does not start say why."""
+"""The number of last lines that are kept, for the error of a JVM that does not start."""
 
 users: WeakSet[object] = WeakSet()
-"""Whoever needs Spark at the moment. Without any, what its processes print is about their end, and no warning."""
+"""The current users of Spark. Without users its processes are stopping, and their output is not logged as warnings."""
 
 
 class StderrReader(threading.Thread):
     """Logs the lines that a JVM prints, until it ends."""
 
     def __init__(self, source: IO[str]) -> None:
-        """Read from the near end of a pipe."""
+        """Read from the read end of a pipe."""
         super().__init__(name="tureen-spark-stderr", daemon=True)
         self._source = source
         self.last: list[str] = []
@@ -50,7 +50,7 @@ class StderrReader(threading.Thread):
                 self._log(line.rstrip())
 
     def _log(self, line: str) -> None:
-        if line and not line.startswith(_AT_EVERY_START):
+        if line and not line.startswith(_STARTUP_LINES):
             self.last = [*self.last[1 - LINES_KEPT :], line]
             log.log(logging.WARNING if users else logging.DEBUG, "%s", line)
 
@@ -67,46 +67,46 @@ _launched = _Launched()
 
 
 def launch(config: dict[str, str]) -> None:
-    """Start a JVM with these settings and let pyspark use it, unless it has one."""
+    """Start a JVM with these settings for pyspark, unless it has one."""
     if SparkContext._gateway is not None:
         return
-    near, far = os.pipe()
-    _launched.reader, _launched.process = StderrReader(os.fdopen(near, errors="replace")), None
+    read_end, write_end = os.pipe()
+    _launched.reader, _launched.process = StderrReader(os.fdopen(read_end, errors="replace")), None
     _launched.reader.start()
     try:
         conf = SparkConf(loadDefaults=False).setAll(list(config.items()))
-        gateway: Any = launch_gateway(conf, {"stderr": far})  # type: ignore[no-untyped-call]
+        gateway: Any = launch_gateway(conf, {"stderr": write_end})  # type: ignore[no-untyped-call]
     finally:
-        os.close(far)
+        os.close(write_end)
     _launched.process = gateway.proc
     SparkContext._gateway, SparkContext._jvm = gateway, gateway.jvm
 
 
 def last_lines() -> str:
-    """What the JVM printed last."""
+    """The last lines that the JVM printed."""
     return "" if _launched.reader is None else "\n".join(_launched.reader.last)
 
 
 def process_id() -> int | None:
-    """The JVM that was launched here, or None: pyspark may use one that others started."""
+    """The process id of the JVM that was launched here, or None: pyspark may use another one."""
     return None if _launched.process is None else _launched.process.pid
 
 
 def kill() -> None:
-    """End the JVM that was launched here, without waiting for what it does."""
+    """Kill the JVM that was launched here."""
     if _launched.process is not None:
         _launched.process.kill()
 
 
 def discard() -> None:
-    """End the JVM that was launched here, and let pyspark start another one."""
+    """Kill the JVM that was launched here, and let pyspark start another one."""
     if _launched.process is not None:
         kill()
         forget()
 
 
 def forget() -> None:
-    """Let pyspark start a new JVM after the old one died; it has no call for that."""
+    """Let pyspark start a new JVM after the old one died; pyspark has no API for that."""
     SparkContext._active_spark_context = None
     SparkContext._gateway = None
     SparkContext._jvm = None

@@ -1,6 +1,6 @@
-"""What garbage collections leave alone.
+"""Excluding long-lived objects from garbage collection in Spark's Python workers.
 
-Spark collects after every task and every look of a planner. With all that is imported there, that takes tens of
+Spark runs a collection after every task and every poll of a planner. With all that is imported there, it takes tens of
 milliseconds each time, more than a small batch itself.
 """
 
@@ -13,7 +13,7 @@ from functools import cache
 
 @cache
 def freeze() -> None:
-    """Keep what is in memory by now out of collections, in a process that Spark uses for one task after another."""
+    """Exclude the current objects from later collections, in a process that Spark reuses for several tasks."""
     if "SPARK_REUSE_WORKER" in os.environ:
         gc.collect()
         gc.freeze()

@@ -1,7 +1,7 @@
 """The Spark sink of the pushed streams: references in, runs out, exactly once.
 
-Its exactly-once does not rest on Spark's checkpoint: the catalog holds how far each stream's inbox has been
-taken, and the commit is a compare-and-swap on it.
+Exactly-once does not depend on Spark's checkpoint: the catalog has the offset up to which each stream's inbox is in
+runs, and the commit is a compare-and-swap on it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Taken:
-    """What one task took of one stream."""
+class StreamIntake:
+    """The rows of one stream that one task has read from the inbox."""
 
     start: int
-    """How far the stream had been taken when the batch began."""
+    """The offset up to which the stream's rows were in runs when the batch began."""
     end: int
     runs: list[NewRun] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
@@ -44,17 +44,17 @@ class Taken:
 
 @dataclass
 class InboxMessage(WriterCommitMessage):
-    """What the commit must know of one task."""
+    """What a task sends to the commit."""
 
     attempt: str
-    taken: dict[int, Taken]
+    taken: dict[int, StreamIntake]
 
 
 class InboxSink(DataSourceStreamArrowWriter):
-    """Writes the rows that references point at; made once per batch, and sent to its tasks."""
+    """Writes the rows of references; created once per batch, and sent to its tasks."""
 
     def __init__(self, root: Path) -> None:
-        """Pin every stream's Query SteM and how far its inbox has been taken."""
+        """Pin every stream's Query SteM and the offset up to which its inbox is in runs."""
         self._root = root
         self._attempt = new_attempt()
         self._pins: dict[int, Pin] = {}
@@ -87,26 +87,26 @@ class InboxSink(DataSourceStreamArrowWriter):
                 if reference.stream not in arrivals:
                     arrivals[reference.stream] = Arrivals(pinned, self._attempt, part)
                     start = self._starts[reference.stream]
-                    message.taken[reference.stream] = Taken(start, start)
+                    message.taken[reference.stream] = StreamIntake(start, start)
                 _read(reference, pinned.schema, message.taken[reference.stream], arrivals[reference.stream])
-        for stream, gathered in arrivals.items():
-            message.taken[stream].runs = gathered.finish()
+        for stream, stream_arrivals in arrivals.items():
+            message.taken[stream].runs = stream_arrivals.finish()
         return message
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
-        """Make the batch real: one transaction for all its streams."""
+        """Commit the batch: one transaction for all its streams."""
         freeze()
-        done = [one for one in messages if isinstance(one, InboxMessage) and one.taken]
-        if done:
-            commit_taken(self._root, done)
+        with_rows = [message for message in messages if isinstance(message, InboxMessage) and message.taken]
+        if with_rows:
+            commit_taken(self._root, with_rows)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Delete nothing: Spark also calls this after a commit that succeeded; the sweeper sees to the files."""
+        """Do nothing: Spark also calls this after a commit that succeeded; the sweeper removes abandoned files."""
 
 
 def commit_taken(root: Path, messages: list[InboxMessage]) -> None:
-    """Commit what tasks took of the pushed streams, in the order of the tasks."""
-    by_stream: dict[int, list[Taken]] = {}
+    """Commit the rows that tasks have read from the inbox, in the order of the tasks."""
+    by_stream: dict[int, list[StreamIntake]] = {}
     for message in messages:
         for stream, taken in message.taken.items():
             by_stream.setdefault(stream, []).append(taken)
@@ -123,22 +123,22 @@ def commit_taken(root: Path, messages: list[InboxMessage]) -> None:
                     continue
                 advance_inbox(tx, stream, parts[0].start, max(part.end for part in parts))
                 append_runs(tx, seq, stream, [run for part in parts for run in part.runs])
-                reject(tx, stream, [one for part in parts for one in part.rejected])
+                reject(tx, stream, [rejection for part in parts for rejection in part.rejected])
             crash_point("sink.in_commit")
         crash_point("sink.after_commit")
     finally:
         catalog.close()
 
 
-def _read(reference: Reference, schema: Schema, taken: Taken, arrivals: Arrivals) -> None:
-    """Decode the records of a reference that the pot does not have yet."""
+def _read(reference: Reference, schema: Schema, taken: StreamIntake, arrivals: Arrivals) -> None:
+    """Decode the records of a reference that are not in runs yet."""
     for record in scan_segment(reference.path, reference.base, reference.start, reference.end, check=True):
         taken.end = max(taken.end, record.end)
         if record.end <= taken.start:
             continue
         if record.entry is None:
-            stretch = {"bytes": record.end - record.start, "offset": record.start}
-            taken.rejected.append(Rejected(stretch, "this part of the inbox is damaged: its checksum does not fit"))
+            interval = {"bytes": record.end - record.start, "offset": record.start}
+            taken.rejected.append(Rejected(interval, "this part of the inbox is damaged: its checksum does not match"))
             continue
         try:
             table = decode(schema, record.entry)
@@ -153,6 +153,6 @@ def decode(schema: Schema, entry: Entry) -> pa.Table:
     batch = pa.ipc.read_record_batch(pa.py_buffer(entry.payload), schema.arrow)
     table = pa.Table.from_batches([batch])
     if schema.time is None:
-        moment = pa.scalar(entry.arrival, pa.timestamp("us", tz="UTC"))
-        table = table.append_column(ARRIVAL, pa.repeat(moment, len(table)))
+        arrival = pa.scalar(entry.arrival, pa.timestamp("us", tz="UTC"))
+        table = table.append_column(ARRIVAL, pa.repeat(arrival, len(table)))
     return table

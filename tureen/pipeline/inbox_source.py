@@ -1,6 +1,6 @@
 """The Spark source over the inbox: it hands out references, never the rows themselves.
 
-An offset is a map from stream id to a place in that stream's log. The catalog says where to start, so
+Spark's offset is a map from stream id to the offset in that stream's log. The catalog has the offsets to start from, so
 Spark's checkpoint is disposable.
 """
 
@@ -18,13 +18,13 @@ from tureen.pot.heads import Heads, log_directory
 from tureen.pot.log import Reference, refer
 
 WAIT_FOR_NEWS = 0.2
-"""Seconds that the source waits for new rows before it says that there are none."""
+"""Seconds that the source waits for new rows before it reports that there are none."""
 
 ROWS_PER_TRIGGER = 2_000_000
-"""The most rows of one micro-batch, fairly divided among the streams."""
+"""The maximum rows of a micro-batch, divided equally among the streams."""
 
 ROWS_PER_TASK = 131_072
-"""A batch is not cut into tasks smaller than this."""
+"""The minimum rows of a task, if a batch has several."""
 
 SCHEMA = "stream INT, path STRING, base BIGINT, start BIGINT, end BIGINT, rows BIGINT"
 _ARROW = pa.schema(
@@ -38,23 +38,23 @@ _ARROW = pa.schema(
     ]
 )
 _WARM = "warm"
-"""A key of the offsets beside the streams': its one step makes the first, empty batch that warms Spark up."""
+"""An additional key of the offsets, whose only step creates the first, empty batch that warms up Spark."""
 
 
 class References(InputPartition):
     """The references of one task."""
 
     def __init__(self, references: Sequence[Reference]) -> None:
-        """Hold them."""
+        """Hold the references."""
         super().__init__(None)
         self.references = tuple(references)
 
 
 class InboxReader(DataSourceStreamReader):
-    """Decides what the next batch is; runs in a process of its own beside the driver."""
+    """Determines the next batch; runs in a process of its own beside the driver."""
 
     def __init__(self, root: Path, tasks: int) -> None:
-        """Read the inbox of that pot, in at most so many tasks at a time."""
+        """Read the inbox of that pot, in at most `tasks` tasks per batch."""
         self._root = root
         self._tasks = tasks
         self._heads_file: Heads | None = None
@@ -62,8 +62,8 @@ class InboxReader(DataSourceStreamReader):
         self._planned: dict[tuple[int, int, int], list[Reference]] = {}
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        """Where the catalog says that the pot has come to."""
-        from tureen.pot.catalog import Catalog  # noqa: PLC0415 - the tasks that this is sent to do without
+        """The offsets in the catalog, up to which rows are in runs."""
+        from tureen.pot.catalog import Catalog  # noqa: PLC0415 - the tasks that this is sent to do not need it
         from tureen.pot.streams import list_streams  # noqa: PLC0415
 
         catalog = Catalog(self._root)
@@ -75,11 +75,11 @@ class InboxReader(DataSourceStreamReader):
         return {**taken, _WARM: 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Bound the batches, so that a backlog is taken in steps."""
+        """Limit the batches, so that a backlog is read in steps."""
         return ReadMaxRows(ROWS_PER_TRIGGER)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
-        """The end of the next batch, after a short wait where there is nothing new."""
+        """The end of the next batch, after a short wait if there are no new rows."""
         if start.get(_WARM) == 0:
             return {**start, _WARM: 1}
         news = self._news(start)
@@ -88,49 +88,50 @@ class InboxReader(DataSourceStreamReader):
             news = self._news(start)
         self._planned = {}
         budget = limit.max_rows // len(news) if isinstance(limit, ReadMaxRows) and news else None
-        moved = {str(stream): self._plan(stream, place, end, budget) for stream, (place, end) in news.items()}
-        return dict(sorted({**start, **moved}.items()))
+        ends = {str(stream): self._plan(stream, begin, end, budget) for stream, (begin, end) in news.items()}
+        return dict(sorted({**start, **ends}.items()))
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        """Divide a batch among tasks, whole pushes together and in order."""
+        """Divide a batch among tasks, in order and without splitting pushes."""
         references: list[Reference] = []
-        for key, place in end.items():
+        for key, limit in end.items():
             begin = start.get(key, 0)
-            if key == _WARM or place <= begin:
+            if key == _WARM or limit <= begin:
                 continue
             stream = int(key)
-            if (stream, begin, place) not in self._planned:
-                self._plan(stream, begin, place, None)
-            references += self._planned.get((stream, begin, place), [])
+            if (stream, begin, limit) not in self._planned:
+                self._plan(stream, begin, limit, None)
+            references += self._planned.get((stream, begin, limit), [])
         return [References(part) for part in _divide(references, self._tasks)] or [References(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Give a task its references."""
+        """The references of one task."""
         assert isinstance(partition, References)
-        columns = zip(*(astuple(one) for one in partition.references), strict=True)
+        columns = zip(*(astuple(reference) for reference in partition.references), strict=True)
         if partition.references:
-            yield pa.record_batch([pa.array(list(one)) for one in columns], names=_ARROW.names).cast(_ARROW)
+            yield pa.record_batch([pa.array(list(column)) for column in columns], names=_ARROW.names).cast(_ARROW)
 
     def stop(self) -> None:
-        """Let go of the heads."""
+        """Close the heads."""
         if self._heads_file is not None:
             self._heads_file.close()
 
     @property
     def _heads(self) -> Heads:
-        # Opened when first needed: Spark pickles the reader for the tasks, which do not look at them.
+        # Opened on first use: Spark pickles the reader for the tasks, which do not use the heads.
         if self._heads_file is None:
             self._heads_file = Heads(self._root / "inbox")
         return self._heads_file
 
     def _news(self, start: dict[str, int]) -> dict[int, tuple[int, int]]:
-        found = self._heads.ends()
+        """The intervals of the logs with new rows, by stream."""
+        ends = self._heads.ends()
         return {
-            stream: (start.get(str(stream), 0), end) for stream, end in found.items() if end > start.get(str(stream), 0)
+            stream: (start.get(str(stream), 0), end) for stream, end in ends.items() if end > start.get(str(stream), 0)
         }
 
     def _plan(self, stream: int, start: int, end: int, budget: int | None) -> int:
-        """Note the references of one stream's next batch and return where it ends."""
+        """Plan the references of one stream's next batch and return its end."""
         directory = log_directory(self._root, stream)
         references, end = refer(stream, directory, start, end, budget, ROWS_PER_TASK // 4)
         self._planned[stream, start, end] = references
@@ -138,7 +139,7 @@ class InboxReader(DataSourceStreamReader):
 
 
 def _divide(references: Sequence[Reference], tasks: int) -> list[list[Reference]]:
-    """Cut the references, in order, into few parts of about equal rows."""
+    """Divide the references, in order, into a few parts with about equal numbers of rows."""
     total = sum(reference.rows for reference in references)
     parts = max(1, min(tasks, total // ROWS_PER_TASK))
     divided: list[list[Reference]] = [[] for _ in range(parts)]

@@ -1,4 +1,4 @@
-"""What a batch is matched against, fixed before it begins; light, since Spark's planners import it."""
+"""Pins: what a batch is matched with, fixed before it begins. Has few imports, because Spark's planners import it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Pin:
     stream_id: int
     schema: Schema
     queries: tuple[str, ...]
-    """Where the compiled query runs are, from the root, by ascending clause numbers."""
+    """The files of the compiled query runs, relative to the pot, by ascending clause numbers."""
     queries_seq: int
-    """Up to which commit the eager clauses are in them."""
+    """The commit up to which the eager clauses are in them."""
 
 
 def pin(tx: Connection, root: Path, stream: Stream) -> Pin:
-    """Fix the version of the Query SteM that a batch is matched against."""
-    paths = tuple(one.path for one in live_query_runs(tx, stream.id))
+    """Fix the version of the Query SteM that a batch is matched with."""
+    paths = tuple(run.path for run in live_query_runs(tx, stream.id))
     return Pin(str(root), stream.id, stream.schema, paths, compiled_seq(tx, stream.id))

@@ -1,4 +1,4 @@
-"""What a task needs in memory before it starts."""
+"""Loading what tasks need, in the process that they are forked from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Niceness: how far Spark stands back for others who want the processor, as the command `nice` counts."""
+"""The niceness of Spark's processes, as of the command `nice`."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from pathlib import Path
 
 from tureen.errors import TureenError
 
-MOST = 19
+MAX_NICE = 19
 
 
 def check_nice(value: object) -> int:
-    """Refuse what is no niceness."""
-    if type(value) is not int or not 0 <= value <= MOST:
-        raise TureenError(f"nice is {ascii(value)[:40]}", hint=f"a number from 0 to {MOST}")
+    """Raise unless the value is a niceness."""
+    if type(value) is not int or not 0 <= value <= MAX_NICE:
+        raise TureenError(f"nice must be an integer from 0 to {MAX_NICE}, got {ascii(value)[:40]}")
     return value
 
 
 def lower_priority(process: int, nice: int) -> None:
-    """Make a process and all its descendants nicer by that much; on Linux, where every thread has its own priority.
+    """Increase the niceness of a process and all its descendants; on Linux only, where each thread has a priority.
 
-    What they start later inherits it.
+    Threads and processes that they start later inherit it.
     """
     if not nice or sys.platform != "linux":
         return
-    level = min(os.nice(0) + nice, MOST)
+    level = min(os.nice(0) + nice, MAX_NICE)
     for member in _with_descendants(process):
-        for task in Path(f"/proc/{member}/task").glob("*"):
-            # A thread may end, and a process be another user's.
+        for thread in Path(f"/proc/{member}/task").glob("*"):
+            # A thread may have ended, and a process may be another user's.
             with suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, int(task.name), level)
+                os.setpriority(os.PRIO_PROCESS, int(thread.name), level)
 
 
 def _with_descendants(process: int) -> list[int]:
     children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
-            # The name, in parentheses, may have any characters; the state and the parent follow it.
+            # The name, in parentheses, may contain any characters; the state and the parent follow it.
             parent = int(stat.read_text(errors="replace").rpartition(") ")[2].split()[1])
             children.setdefault(parent, []).append(int(stat.parent.name))
-    found = [process]
-    for member in found:
-        found += children.get(member, [])
-    return found
+    processes = [process]
+    for member in processes:
+        processes += children.get(member, [])
+    return processes

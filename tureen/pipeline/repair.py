@@ -1,7 +1,7 @@
-"""Repair: what follows from tuples or clauses is written anew where it is damaged.
+"""Repair: damaged data that is derived from tuples or clauses is rewritten.
 
-A run whose index or cells are damaged is merged like any others, only that it is one. What is damaged in the tuples
-themselves stays as it is until somebody gives them up (`give_up_lost`).
+A run whose index or cells are damaged is rewritten by a merge of this run alone. Damaged tuples stay as they are until
+a user gives them up (`give_up_lost`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tureen.window import from_micros
 
 
 def repair(catalog: Catalog, stream: Stream) -> int:
-    """Write anew the stream's files that are noted as damaged and can be; return how many."""
+    """Rewrite the stream's files that are noted as damaged and can be repaired; return their number."""
     with catalog.read() as tx:
         noted = {damage.path for damage in noted_damage(tx) if not damage.lost}
         if not noted:
@@ -43,12 +43,12 @@ def repair(catalog: Catalog, stream: Stream) -> int:
     with catalog.write() as tx:
         forget_damage(tx, repaired)
     for path in sorted(repaired):
-        log.warning("repaired: what was in file '%s' is written anew", path)
+        log.warning("repaired: the content of file '%s' was rewritten", path)
     return len(repaired)
 
 
 def give_up_lost(catalog: Catalog, stream: Stream) -> int:
-    """Write the stream's runs anew without the blocks whose tuples are damaged; return how many tuples that cost.
+    """Rewrite the stream's runs without the blocks whose tuples are damaged; return the number of tuples lost.
 
     They are reported among the stream's rejected rows.
     """
@@ -86,7 +86,7 @@ def _give_up(catalog: Catalog, stream: Stream, run: Run) -> int:
 
 
 def _readable(catalog: Catalog, stream: Stream, run: Run) -> list[pa.Table]:
-    """The tuples of the blocks that are as they were written, with their numbers in order of arrival."""
+    """The tuples of the intact blocks, with their numbers in order of arrival."""
     try:
         opened = open_run(catalog.root / run.path, stream.schema)
     except (DamagedFile, FileNotFoundError):

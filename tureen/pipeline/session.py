@@ -1,6 +1,6 @@
-"""The Spark session: found or started, tuned for small batches.
+"""The Spark session of the process: reused or started, tuned for small batches.
 
-All pots of a process share one session, which ends with the process: starting Spark takes seconds.
+All pots of a process share one session, which lasts until the process ends, because starting Spark takes seconds.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ _CONFIG = {
 
 _starting = threading.Lock()
 _ending = threading.Event()
-"""Set while the process's session is being stopped: one that is still starting is not wanted any more."""
+"""Set while the process's session is being stopped, to cancel one that is still starting."""
 
 
 _JAVA = "spark.driver.extraJavaOptions"
 
 
 def spark_session(master: str, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """The process's session, or a new one on that master and with these settings.
+    """The process's session, or a new one with that master and these settings.
 
-    A session that runs already must have the settings: most of them are read when Spark starts, and no longer.
+    A running session must have the settings already: Spark reads most of them only when it starts.
     """
-    wanted = settings or {}
+    requested = settings or {}
     with _starting:
-        # Not `getActiveSession`, which asks a JVM that may have died.
+        # Not `getActiveSession`, which calls the JVM, which may have died.
         active = SparkSession._instantiatedSession
         if active is not None and alive(active):
-            _check_settings(active, wanted)
+            _check_settings(active, requested)
             _use_this_python(active)
             return active
         if active is not None:
@@ -66,9 +66,9 @@ def spark_session(master: str, settings: Mapping[str, str] | None = None) -> Spa
         _check_java()
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        config = {**_CONFIG, **wanted, "spark.master": master, "spark.app.name": "tureen"}
-        if _JAVA in wanted:
-            config[_JAVA] = f"{_CONFIG[_JAVA]} {wanted[_JAVA]}"
+        config = {**_CONFIG, **requested, "spark.master": master, "spark.app.name": "tureen"}
+        if _JAVA in requested:
+            config[_JAVA] = f"{_CONFIG[_JAVA]} {requested[_JAVA]}"
         builder = SparkSession.builder
         for key, value in config.items():
             builder = builder.config(key, value)
@@ -84,33 +84,33 @@ def spark_session(master: str, settings: Mapping[str, str] | None = None) -> Spa
 
 
 def _use_this_python(session: SparkSession) -> None:
-    """Let a session that others started run workers of this Python, where nobody said which.
+    """Let a session that others started run its workers with this Python, unless another one is configured.
 
-    Without PYSPARK_PYTHON it takes the `python3` of the path, which may be another one and have no Tureen.
+    By default it runs the `python3` of the PATH, which may be another one, without Tureen.
     """
-    said = os.environ.get("PYSPARK_PYTHON") or session.conf.get("spark.pyspark.python", None)
-    if not said:
+    configured = os.environ.get("PYSPARK_PYTHON") or session.conf.get("spark.pyspark.python", None)
+    if not configured:
         session.sparkContext.pythonExec = sys.executable
 
 
-def _check_settings(session: SparkSession, wanted: Mapping[str, str]) -> None:
-    """Raise where the session that runs was started with other settings."""
-    for key, value in wanted.items():
-        found = session.conf.get(key, None)
-        if found != value and not (key == _JAVA and value in (found or "")):
+def _check_settings(session: SparkSession, requested: Mapping[str, str]) -> None:
+    """Raise if the running session has other settings."""
+    for key, value in requested.items():
+        current = session.conf.get(key, None)
+        if current != value and not (key == _JAVA and value in (current or "")):
             raise EngineFailed(
-                f"Spark runs already in this process, without {key} = {value}",
-                detail=f"it is {'not set' if found is None else repr(found)}",
-                hint="give the settings when the first pot of the process is opened, or to the session itself",
+                f"Spark is already running in this process, without {key} = {value}",
+                detail=f"it is {'not set' if current is None else repr(current)}",
+                hint="pass the settings when the first pot of the process is opened, or to the session itself",
             )
 
 
 def stop_session() -> None:
-    """Stop the process's session, if it has one: for a process that ends, and wants to end well."""
+    """Stop the process's session, if it has one, before the process exits."""
     _ending.set()
     try:
         while not _starting.acquire(timeout=0.1):
-            # Nobody waits for a session that is still starting.
+            # A session that is still starting is killed, not waited for.
             gateway.kill()
         try:
             active = SparkSession._instantiatedSession
@@ -123,7 +123,7 @@ def stop_session() -> None:
 
 
 def alive(session: SparkSession) -> bool:
-    """Whether the session's JVM answers and its context is not stopped."""
+    """Whether the session's JVM responds and its context is not stopped."""
     try:
         return not session.sparkContext._jsc.sc().isStopped()
     except Exception:
@@ -131,13 +131,13 @@ def alive(session: SparkSession) -> bool:
 
 
 def make_active(session: SparkSession) -> None:
-    """Let this thread find the session's data sources; Spark looks for them in the thread's active session."""
+    """Make the session active in this thread: Spark resolves data sources in the thread's active session."""
     classes = SparkSession._get_j_spark_session_class(session._jvm)
     classes.setActiveSession(session._jsparkSession)
 
 
 def cores(session: SparkSession) -> int:
-    """How many tasks run at a time."""
+    """The number of tasks that run concurrently."""
     return int(session.sparkContext.defaultParallelism)
 
 

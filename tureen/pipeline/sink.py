@@ -1,8 +1,8 @@
 """The sinks of the public Spark format "tureen", for streaming DataFrames and for batches.
 
-Spark makes the writer once per micro-batch in a planning process and sends it to the tasks, so it pins what they
-need; `commit` runs in another process, so what it must know travels in the messages. The exactly-once
-key is (streaming query id, batch id).
+Spark creates the writer once per micro-batch in a planning process and sends it to the tasks, so it pins what they
+need; `commit` runs in another process, so the messages contain what it needs. The exactly-once key is
+(streaming query id, batch id).
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from tureen.stems.casts import NOT_STORABLE, cast_column, storable
 
 @dataclass
 class SinkMessage(WriterCommitMessage):
-    """What the commit must know of one task."""
+    """What a task sends to the commit."""
 
     attempt: str
     stream_id: int
     sink_id: str | None
-    """Whose batches are counted; None for a batch write, which comes once."""
+    """The writer whose batches are counted; None for a batch write, which has only one."""
     runs: list[NewRun]
     rejected: list[Rejected] = field(default_factory=list)
 
 
 class _Sink:
-    """What the streaming and the batch writer share."""
+    """The common part of the streaming and the batch writer."""
 
     def __init__(self, root: Path, stream: str, names: Sequence[str], sink_id: str | None) -> None:
         """Pin the stream and its Query SteM, and check the DataFrame's columns against it."""
@@ -78,29 +78,29 @@ class _Sink:
         return message
 
     def _sink_of(self, context: TaskContext | None) -> str | None:
-        """Whose batches these are."""
+        """The writer whose batches are counted, or None."""
         raise NotImplementedError
 
     def _commit(self, messages: Sequence[WriterCommitMessage | None], batch_id: int) -> None:
         freeze()
-        done = [one for one in messages if isinstance(one, SinkMessage)]
-        if not done:
+        received = [message for message in messages if isinstance(message, SinkMessage)]
+        if not received:
             return
-        check_files_visible(self._root, [run for message in done for run in message.runs])
+        check_files_visible(self._root, [run for message in received for run in message.runs])
         catalog = Catalog(self._root)
         try:
             crash_point("sink.before_commit")
             with catalog.write() as tx:
-                for attempt in {message.attempt for message in done}:
+                for attempt in {message.attempt for message in received}:
                     check_attempt(tx, attempt)
-                stream = done[0].stream_id
+                stream = received[0].stream_id
                 if stream_by_id(tx, stream) is None:
-                    raise TureenError("the stream was dropped while rows were on their way to it")
-                sink_id = done[0].sink_id
+                    raise TureenError("the stream was dropped while rows were being written to it")
+                sink_id = received[0].sink_id
                 if sink_id is not None and not take_batch(tx, sink_id, stream, batch_id):
                     return
-                runs = [run for message in done for run in message.runs]
-                rejected = [one for message in done for one in message.rejected]
+                runs = [run for message in received for run in message.runs]
+                rejected = [rejection for message in received for rejection in message.rejected]
                 if runs or rejected:
                     append_runs(tx, take_seq(tx), stream, runs)
                     reject(tx, stream, rejected)
@@ -114,34 +114,34 @@ class StreamSink(_Sink, DataSourceStreamArrowWriter):
     """Writes micro-batches, each exactly once."""
 
     def _sink_of(self, context: TaskContext | None) -> str | None:
-        named = context and context.getLocalProperty("sql.streaming.queryId")
-        return self._sink_id or named or uuid.uuid4().hex
+        query_id = context and context.getLocalProperty("sql.streaming.queryId")
+        return self._sink_id or query_id or uuid.uuid4().hex
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Make a micro-batch real."""
+        """Commit a micro-batch."""
         self._commit(messages, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Delete nothing: Spark also calls this after a commit that succeeded; the sweeper sees to the files."""
+        """Do nothing: Spark also calls this after a commit that succeeded; the sweeper removes abandoned files."""
 
 
 class BatchSink(_Sink, DataSourceArrowWriter):
     """Appends a DataFrame in one commit."""
 
     def _sink_of(self, context: TaskContext | None) -> str | None:  # noqa: ARG002
-        # Within foreachBatch there is a streaming query id, but no batch id that could tell repetitions.
+        # Within foreachBatch there is a streaming query id, but no batch id that identifies a repeated batch.
         return None
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Make the rows real."""
+        """Commit the rows."""
         self._commit(messages, 0)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Delete nothing; the sweeper sees to the files."""
+        """Do nothing; the sweeper removes abandoned files."""
 
 
 def _match_names(schema: Schema, names: Sequence[str]) -> dict[str, str]:
-    """Which of the DataFrame's columns stands for each of the stream's."""
+    """The DataFrame's column for each of the stream's columns."""
     sources: dict[str, str] = {}
     for name in names:
         column = schema.find(name)
@@ -162,14 +162,14 @@ def _accept(schema: Schema, sources: dict[str, str], table: pa.Table, rejected: 
     arrays = [cast_column(column, table.column(sources[column.name])) for column in schema.columns]
     stored = pa.Table.from_arrays(arrays, schema=schema.arrow)
     for column in schema.columns:
-        kept = storable(column, stored.column(column.name).combine_chunks())
-        if column.type.kind in NOT_STORABLE and not bool(pc.all(kept, min_count=0).as_py()):
+        valid = storable(column, stored.column(column.name).combine_chunks())
+        if column.type.kind in NOT_STORABLE and not bool(pc.all(valid, min_count=0).as_py()):
             reason = f"column '{column.name}' holds {NOT_STORABLE[column.type.kind]}"
-            rejected += [Rejected({"column": column.name}, reason)] * pc.sum(pc.invert(kept)).as_py()
-            stored = stored.filter(kept)
+            rejected += [Rejected({"column": column.name}, reason)] * pc.sum(pc.invert(valid)).as_py()
+            stored = stored.filter(valid)
     if schema.time is None:
-        moment = pa.scalar(micros_now(), pa.timestamp("us", tz="UTC"))
-        return stored.append_column(ARRIVAL, pa.repeat(moment, len(stored)))
+        arrival = pa.scalar(micros_now(), pa.timestamp("us", tz="UTC"))
+        return stored.append_column(ARRIVAL, pa.repeat(arrival, len(stored)))
     times = stored.column(schema.time)
     if times.null_count:
         for row in stored.filter(pc.is_null(times)).to_pylist():

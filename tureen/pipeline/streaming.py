@@ -1,4 +1,4 @@
-"""The streaming queries of a pot on Spark: one for all pushed streams, one for each outside source."""
+"""The streaming queries of a pot on Spark: one for all pushed streams, one for each external source."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ from tureen.schema import name_key
 log = logging.getLogger("tureen")
 
 _FILE_FORMATS = frozenset({"json", "csv", "parquet", "orc", "avro", "xml"})
-"""Formats that want to be told the schema."""
+"""Formats that need the schema."""
 
 _INBOX = 0
-"""The key of the pushed streams' query; outside sources have their stream's id."""
+"""The key of the pushed streams' query; those of external sources are their streams' ids."""
 
 _PAUSES = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0)
 
 
 class Streaming:
-    """Starts streaming queries, starts them again when they fail, and stops those no longer wanted."""
+    """Starts streaming queries, restarts them when they fail, and stops those of dropped streams."""
 
     def __init__(self, root: Path, master: str, settings: Mapping[str, str]) -> None:
-        """Find or start Spark, with these settings of its own."""
+        """Reuse or start Spark, with these Spark settings."""
         self._root = root
-        # What Spark itself writes below it has the modes that its umask gives.
+        # Private, because the modes of the files that Spark writes in it depend on the umask.
         make_private_directory(root / "checkpoints")
         self._spark = spark_session(master, settings)
         make_active(self._spark)
-        # Both run in workers of this process's Python; Spark would look for the second in whichever is on its path.
+        # Registered so that both run with this process's Python; Spark would load the second with that of its PATH.
         for source in (InboxDataSource, TureenDataSource):
             self._spark.dataSource.register(source)
         # The tasks' workers load the kernels while Spark plans the first batch.
@@ -62,23 +62,23 @@ class Streaming:
 
     @property
     def error(self) -> str | None:
-        """Why pushed rows are not taken up at the moment, or None."""
+        """The current error of the pushed streams' query, or None."""
         return self._failures[_INBOX][2] if _INBOX in self._failures else None
 
     @property
     def source_errors(self) -> dict[int, str]:
-        """Why outside sources are not read at the moment, by the id of their stream."""
+        """The current errors of external sources, by the id of their stream."""
         return {key: text for key, (_, _, text) in list(self._failures.items()) if key != _INBOX}
 
     def usable(self) -> bool:
-        """Whether Spark lives."""
+        """Whether Spark is running."""
         return alive(self._spark)
 
-    def stand_back(self, nice: int) -> bool:
-        """Lower the priority of Spark's processes once the first batch is through; whether that is done.
+    def lower_priority(self, nice: int) -> bool:
+        """Lower the priority of Spark's processes after the first batch; True once that is done.
 
-        Before, Spark needs many seconds of computing until it can take up anything: at a low priority, beside clients
-        who push without a pause, it would hardly come to the first row.
+        Not before, because Spark needs many seconds of processor time until it can process any row: at a low priority,
+        beside clients that push continuously, the first batch would take very long.
         """
         if not self.batches():
             return False
@@ -88,31 +88,31 @@ class Streaming:
         return True
 
     def batches(self) -> list[dict[str, float]]:
-        """The last micro-batch of each query that runs: its seconds and its rows."""
-        found = []
+        """The last micro-batch of each running query: its seconds and its rows."""
+        batches = []
         for query in list(self._running.values()):
-            # A query that stops while it is asked is not asked about.
+            # A query that stops in the meantime is skipped.
             with suppress(Exception):
                 last = query.lastProgress
                 if last is not None:
                     seconds = last["durationMs"].get("triggerExecution", 0) / 1000
-                    found.append({"seconds": seconds, "rows": float(max(0, last["numInputRows"]))})
-        return found
+                    batches.append({"seconds": seconds, "rows": float(max(0, last["numInputRows"]))})
+        return batches
 
     def align(self, streams: Sequence[Stream]) -> None:
-        """Run what the streams want and nothing else."""
-        wanted: dict[int, Stream | None] = {stream.id: stream for stream in streams if stream.source is not None}
-        wanted[_INBOX] = None
+        """Start the queries that these streams need and stop all others."""
+        needed: dict[int, Stream | None] = {stream.id: stream for stream in streams if stream.source is not None}
+        needed[_INBOX] = None
         for key in list(self._running):
-            if key not in wanted:
+            if key not in needed:
                 self._running.pop(key).stop()
-        # Also of a source that never ran: its stream is gone, and with it what was wrong.
-        for key in [key for key in self._failures if key not in wanted]:
+        # Also the failures of sources that never ran and whose streams were dropped.
+        for key in [key for key in self._failures if key not in needed]:
             del self._failures[key]
-        for key, stream in wanted.items():
+        for key, stream in needed.items():
             query = self._running.get(key)
             if query is not None and query.isActive:
-                # The inbox's first batch only warms Spark up and says nothing about those that follow.
+                # The inbox's first batch only warms up Spark, so it does not count as a success.
                 progress = query.lastProgress
                 if progress is not None and progress["batchId"] >= (1 if key == _INBOX else 0):
                     self._note_success(key, stream)
@@ -130,7 +130,7 @@ class Streaming:
             self._note_failure(key, stream, str(error))
 
     def _start_inbox(self) -> StreamingQuery:
-        # The catalog knows how far the inbox was taken, so every start has a checkpoint of its own.
+        # The catalog has the inbox's offsets, so every start uses a new checkpoint.
         checkpoints = self._root / "checkpoints"
         for old in checkpoints.glob("inbox-*"):
             shutil.rmtree(old, ignore_errors=True)
@@ -164,8 +164,8 @@ class Streaming:
         if kind.lower() in _FILE_FORMATS:
             reader = reader.schema(stream.schema.sql)
         frame = reader.load()
-        have = {name_key(name): name for name in frame.columns}
-        missing = [name for name in stream.schema.names if name_key(name) not in have]
+        by_key = {name_key(name): name for name in frame.columns}
+        missing = [name for name in stream.schema.names if name_key(name) not in by_key]
         if missing:
             raise InvalidSchema(
                 f"the source of stream '{stream.name}' has no column '{missing[0]}'",
@@ -173,7 +173,7 @@ class Streaming:
             )
         return frame.select(
             *(
-                frame[have[name_key(column.name)]].cast(column.type.sql).alias(column.name)
+                frame[by_key[name_key(column.name)]].cast(column.type.sql).alias(column.name)
                 for column in stream.schema.columns
             )
         )
@@ -182,11 +182,11 @@ class Streaming:
         count = self._failures.get(key, (0, 0.0, ""))[0]
         pause = _PAUSES[min(count, len(_PAUSES) - 1)]
         self._failures[key] = (count + 1, time.monotonic() + pause, _short(text))
-        log.error("%s stopped; trying again in %.1f s: %s", _work_of(stream), pause, _short(text))
+        log.error("%s stopped; retrying in %.1f s: %s", _activity(stream), pause, _short(text))
 
     def _note_success(self, key: int, stream: Stream | None) -> None:
         if self._failures.pop(key, None) is not None:
-            log.info("%s goes on", _work_of(stream))
+            log.info("%s resumed", _activity(stream))
 
     def _may_start(self, key: int) -> bool:
         return key not in self._failures or time.monotonic() >= self._failures[key][1]
@@ -205,18 +205,18 @@ class Streaming:
             try:
                 query.stop()
             except Exception:
-                # A JVM that died has stopped its queries.
+                # If the JVM died, the query has ended too.
                 continue
         self._running = {}
 
 
-def _work_of(stream: Stream | None) -> str:
-    """What a streaming query does, for people who read the log."""
-    return "taking up pushed rows" if stream is None else f"reading the source of stream '{stream.name}'"
+def _activity(stream: Stream | None) -> str:
+    """What a streaming query does, for the log."""
+    return "reading pushed rows" if stream is None else f"reading the source of stream '{stream.name}'"
 
 
 def _short(text: str) -> str:
-    """What a person wants of Spark's account: without the stacks."""
+    """Spark's error text without the stack traces."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith((" ", "\t"))]
     ours = [line for line in lines if line.startswith("tureen.errors.")]
     return "\n".join([*lines[:1], *ours[:2]])

@@ -20,7 +20,7 @@ from tureen.pot.streams import Stream, list_streams, stream_by_id
 from tureen.stems.run import Layout
 
 Progress = Callable[[int, int], None]
-"""Is told how many of how many files were verified."""
+"""Called with the number of files verified so far, and of all files."""
 
 _RUN, _DERIVED, _VALUES = "run", "derived", "values"
 _KINDS = {runs: _RUN, cells: _DERIVED, query_runs: _DERIVED, dimensions: _VALUES}
@@ -29,7 +29,7 @@ _KINDS |= {templates: _VALUES, template_parts: _VALUES}
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What verifying a pot came to."""
+    """The result of verifying a pot."""
 
     files: int
     bytes: int
@@ -38,27 +38,27 @@ class Verified:
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What repairing a pot came to: files written anew, and tuples that were given up."""
+    """The result of repairing a pot: the numbers of rewritten files and of tuples that were given up."""
 
     files: int
     tuples: int
 
 
 def verify_pot(catalog: Catalog, progress: Progress) -> Verified:
-    """Read every file that the catalog names, and note what is damaged."""
+    """Read every file that the catalog names, and note the damaged ones."""
     with catalog.read() as tx:
         named = _named(tx)
         streams = list_streams(tx)
     damaged, size = list(_damaged_catalog(catalog)), 0
     for number, (path, kind) in enumerate(named.items()):
         progress(number, len(named))
-        found, length = _verify_file(catalog.root, path, kind)
-        damaged += found
+        file_damage, length = _verify_file(catalog.root, path, kind)
+        damaged += file_damage
         size += length
     damaged += [damage for stream in streams for damage in _damaged_records(catalog, stream)]
     progress(len(named), len(named))
     with catalog.read() as tx:
-        # What was replaced meanwhile is missing rightly.
+        # Files that were replaced in the meantime may be missing.
         replaced = named.keys() - _named(tx).keys()
     damaged = [damage for damage in damaged if damage.path not in replaced]
     files = [damage for damage in damaged if damage.path in named]
@@ -77,7 +77,7 @@ def _note(catalog: Catalog, files: Sequence[Damage]) -> None:
 
 
 def repair_pot(catalog: Catalog) -> Repaired:
-    """Write anew what can be, and give up the tuples that are lost; for a process that holds the lease."""
+    """Rewrite derived data and give up the tuples that are lost; the process must hold the lease."""
     with catalog.read() as tx:
         streams = list_streams(tx)
     files = sum(repair(catalog, stream) for stream in streams)
@@ -90,14 +90,14 @@ def _named(tx: Connection) -> dict[str, str]:
 
 def _damaged_catalog(catalog: Catalog) -> Iterator[Damage]:
     with catalog.read() as tx:
-        found = tx.exec_driver_sql("PRAGMA integrity_check(10)").scalars().all()
-    for text in found:
-        if text != "ok":
-            yield Damage("catalog.sqlite", str(text), lost=True)
+        messages = tx.exec_driver_sql("PRAGMA integrity_check(10)").scalars().all()
+    for message in messages:
+        if message != "ok":
+            yield Damage("catalog.sqlite", str(message), lost=True)
 
 
 def _verify_file(root: Path, path: str, kind: str) -> tuple[list[Damage], int]:
-    """The damage of one file, at most one that is lost and one that is not, and its size."""
+    """The damage of a file, at most one entry with `lost` and one without, and the file's size."""
     try:
         size = (root / path).stat().st_size
         parts = Parts(root / path)
@@ -119,14 +119,14 @@ def _verify_file(root: Path, path: str, kind: str) -> tuple[list[Damage], int]:
 
 
 def _damaged_records(catalog: Catalog, stream: Stream) -> Iterator[Damage]:
-    """Parts of the inbox that are not taken yet and are damaged; the engine reports them among the rejected rows."""
+    """Damaged parts of the inbox that are not in runs yet; the engine reports them among the rejected rows."""
     end = acknowledged_ends(catalog.root).get(stream.id)
     records = scan(log_directory(catalog.root, stream.id), stream.taken, end, check=True)
     damaged = [record for record in records if record.entry is None]
     with catalog.read() as tx:
-        now = stream_by_id(tx, stream.id)
+        current = stream_by_id(tx, stream.id)
     for record in damaged:
-        # What was taken meanwhile may have been removed.
-        if now is not None and record.end > now.taken:
+        # Segments whose rows are in runs in the meantime may have been removed.
+        if current is not None and record.end > current.taken:
             detail = f"{record.end - record.start} bytes from {record.start} on do not match their checksum"
             yield Damage(f"inbox/{stream.id}", detail, lost=True)

@@ -1,4 +1,4 @@
-"""A pot's directory is one directory: what a worker writes there, the driver reads, and the other way round."""
+"""Checks that Spark's driver and workers see the same pot directory."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _HINT = "put the pot on a file system that all of Spark's workers share, or use 
 
 
 def check_pot_visible(root: Path) -> None:
-    """Raise in a task whose machine does not see the pot."""
+    """Raise if the machine of this task does not see the pot."""
     if not exists(root):
         raise PotError(f"Spark's worker on '{socket.gethostname()}' does not see the pot '{root}'", hint=_HINT)
 
 
 def check_files_visible(root: Path, files: Iterable[NewRun | NewCells]) -> None:
-    """Raise where a file that is about to be committed is not there as it was written."""
+    """Raise if a file that is about to be committed is missing or differs from what was written."""
     for file in files:
         try:
             parts = Parts(root / file.path)
         except FileNotFoundError:
             raise PotError(f"file '{file.path}' was written by a worker, but is not in the pot", hint=_HINT) from None
         if parts.checksum != file.checksum:
-            raise DamagedFile.of(root / file.path, "it is not what was written")
+            raise DamagedFile.of(root / file.path, "its checksum is not that of the file that was written")

@@ -7,8 +7,8 @@ from typing import Any
 from tureen.errors import InvalidRows, TureenError
 from tureen.position import Pushed, PushPosition
 from tureen.pot.inbox import Inbox
-from tureen.pot.stream_cache import CachedStream
 from tureen.pot.record import Entry
+from tureen.pot.stream_cache import CachedStream
 from tureen.stems.intake import content_digest, to_batch
 
 MAX_BYTES = 1 << 30
