@@ -34,8 +34,8 @@ DEAD_SHARE = 8
 def compile_queries(catalog: Catalog, stream: Stream) -> bool:
     """Compile clauses that became eager since the last call, or rewrite a run with many dead ones; True if it did."""
     with catalog.read() as tx:
-        done, seq = compiled_seq(tx, stream.id), current_seq(tx)
-        new = eager_clauses(tx, stream.id, after=done)
+        last_seq, seq = compiled_seq(tx, stream.id), current_seq(tx)
+        new = eager_clauses(tx, stream.id, after=last_seq)
         old = choose_runs(live_query_runs(tx, stream.id), len(new))
         if not old and not new:
             return False
@@ -55,7 +55,7 @@ def compile_queries(catalog: Catalog, stream: Stream) -> bool:
     with catalog.write() as tx:
         check_attempt(tx, attempt)
         if stream_by_id(tx, stream.id) is not None:
-            publish_query_run(tx, stream.id, old, record, seq if new else done)
+            publish_query_run(tx, stream.id, old, record, seq if new else last_seq)
     return True
 
 

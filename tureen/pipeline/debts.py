@@ -33,7 +33,7 @@ match_lock = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class Debt:
-    """A run, the clauses that it has not been matched with, and the commit up to which these are."""
+    """A run, the clauses that it has not been matched with, and the commit up to which it will be matched."""
 
     root: str
     schema: Schema

@@ -48,8 +48,8 @@ _LAST_TIER = 4
 def seal(catalog: Catalog, stream: Stream, *, everything: bool = False) -> bool:
     """Merge neighbouring small runs into one of the next tier; True if something was merged.
 
-    So many small pushes become few files: the newest are scanned, and a merged run that is large enough is indexed and
-    matched, which also pays its debts. `everything` seals all runs, whatever their size.
+    Frequent small pushes thus end up in few files: the newest are scanned, and a merged run that is large enough is
+    indexed and matched, which also pays its debts. `everything` seals all runs, whatever their size.
     """
     with catalog.read() as tx:
         runs, lost = live_runs(tx, stream.id), lost_files(tx)

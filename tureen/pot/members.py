@@ -106,8 +106,8 @@ class Members(Sequence[int]):
     @cached_property
     def all_numbers(self) -> Numbers:
         """The numbers of all rows in the files, including removed ones."""
-        first, *more = (part.numbers for part in self.parts)
-        return np.concatenate([first, *more]) if more else first
+        first, *added = (part.numbers for part in self.parts)
+        return np.concatenate([first, *added]) if added else first
 
     @property
     def standing(self) -> Numbers:
@@ -171,8 +171,8 @@ class Members(Sequence[int]):
 
     def take(self, names: Sequence[str], numbers: Numbers) -> pa.Table:
         """Values of rows, by their numbers."""
-        whole = pa.concat_tables([part.table.select(list(names)) for part in self.parts])
-        return whole.take(pa.array(np.searchsorted(self.all_numbers, numbers)))
+        table = pa.concat_tables([part.table.select(list(names)) for part in self.parts])
+        return table.take(pa.array(np.searchsorted(self.all_numbers, numbers)))
 
 
 def load_members(tx: Connection, root: Path, template: Template, number: int | None = None) -> Members:

@@ -39,14 +39,14 @@ def write_added(members: Members, attempt: str, values: pa.RecordBatch) -> tuple
     new = pa.Table.from_batches([values]).append_column(NUMBER, numbers)
     # The first tuple that they are matched with is known only in the commit.
     new = new.append_column(FIRST_ID, pa.nulls(values.num_rows, pa.int64()))
-    whole = pa.concat_tables([*_standing(members, replaced), new])
-    return _write(members.parts[0].root, members.template.id, attempt, whole), replaced
+    table = pa.concat_tables([*_standing(members, replaced), new])
+    return _write(members.parts[0].root, members.template.id, attempt, table), replaced
 
 
 def write_remaining(members: Members, attempt: str) -> Part:
     """Write one file with all standing rows, to replace all files."""
-    whole = pa.concat_tables(_standing(members, members.parts))
-    return _write(members.parts[0].root, members.template.id, attempt, whole)
+    table = pa.concat_tables(_standing(members, members.parts))
+    return _write(members.parts[0].root, members.template.id, attempt, table)
 
 
 def has_many_gone(members: Members, removing: int) -> bool:
@@ -59,9 +59,9 @@ def _standing(members: Members, parts: Sequence[Part]) -> list[pa.Table]:
     names = list(members.template.columns.names)
     tables = []
     for part in parts:
-        whole = part.table.select(names).append_column(NUMBER, pa.array(part.numbers))
-        whole = whole.append_column(FIRST_ID, pa.array(part.first_ids))
-        tables.append(whole.filter(pa.array(~np.isin(part.numbers, members.gone))))
+        table = part.table.select(names).append_column(NUMBER, pa.array(part.numbers))
+        table = table.append_column(FIRST_ID, pa.array(part.first_ids))
+        tables.append(table.filter(pa.array(~np.isin(part.numbers, members.gone))))
     return tables
 
 
