@@ -256,7 +256,7 @@ def test_an_abandoned_replacement_cannot_commit(soup: tureen.Soup, monkeypatch: 
         "tureen.soup.tables.crash_point",
         lambda point: point == "table.before_commit" and sweep(catalog, abandoned_after=-1),
     )
-    with pytest.raises(PotError, match="was given up"):
+    with pytest.raises(PotError, match="was abandoned"):
         soup.replace_table("t", [])
     monkeypatch.undo()
     assert soup.table("t").to_pylist() == ROWS

@@ -134,7 +134,7 @@ def test_two_batches_of_the_same_rows_cannot_both_commit(catalog: Catalog) -> No
     first, second = InboxSink(catalog.root), InboxSink(catalog.root)
     messages = [sink.write(reader.read(part)) for sink in (first, second)]
     first.commit([messages[0]], 0)
-    with pytest.raises(PotError, match="taken by another batch"):
+    with pytest.raises(PotError, match="another batch has advanced"):
         second.commit([messages[1]], 0)
     assert ids(catalog.root) == list(range(ROWS))
 

@@ -130,7 +130,7 @@ def test_the_sweeper_marks_an_attempt_dead_before_removing_its_files(tmp_path: P
     assert path.exists()
     assert sweep(catalog, abandoned_after=-1) == 1
     assert not path.exists()
-    with catalog.read() as tx, pytest.raises(PotError, match="was given up"):
+    with catalog.read() as tx, pytest.raises(PotError, match="was abandoned"):
         check_attempt(tx, attempt)
 
 
