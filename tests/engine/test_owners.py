@@ -101,7 +101,7 @@ def test_queries_are_paged(registry: Registry) -> None:
         registry.unregister(page[-1].id, "ann")
     assert listed == handles
     for wrong in ("nonsense", "12"):
-        with pytest.raises(TureenError, match="not a cursor"):
+        with pytest.raises(TureenError, match="is not a cursor"):
             registry.page("ann", wrong, 3)
     with pytest.raises(TureenError, match="limit"):
         registry.page("ann", None, 0)
