@@ -38,7 +38,7 @@ def test_priorities(bad: Any, tmp_path: Path) -> None:
 
 
 def test_invalid_names_are_quoted_in_errors() -> None:
-    with pytest.raises(TureenError, match=r"^'x\\n' is no name for a query"):
+    with pytest.raises(TureenError, match=r"^'x\\n' is not a valid name of a query"):
         check_name("x\n", "query")
 
 
@@ -132,9 +132,9 @@ def test_invalid_positions(soup: tureen.Soup, bad: Any) -> None:
 
 def test_nat_is_not_a_valid_now(soup: tureen.Soup) -> None:
     query = soup.template("many")[0]
-    with pytest.raises(TureenError, match="NOW came as NaT"):
+    with pytest.raises(TureenError, match="now must be a datetime, got NaT"):
         query.invoke(now=pd.NaT)
-    with pytest.raises(TureenError, match="NOW came as NaT"):
+    with pytest.raises(TureenError, match="now must be a datetime, got NaT"):
         soup.answer_once("SELECT a FROM s", now=pd.NaT)
     assert len(query.invoke(now=pd.Timestamp("2026-01-01"))) == 0
 

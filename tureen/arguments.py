@@ -1,4 +1,4 @@
-"""What callers give, checked before anything is done with it."""
+"""Validation of arguments, done before anything changes."""
 
 from __future__ import annotations
 
@@ -24,120 +24,132 @@ LONGEST_TEXT = 1 << 20
 _NUMBERED = re.compile(r"\.[0-9]+$")
 
 
-def check_text(value: object, what: str) -> str:
-    """Refuse what is not text, or is text that cannot be kept."""
+def check_text(value: object, subject: str) -> str:
+    """Raise unless a value is a string that can be stored; `subject` names it in the message."""
     if not isinstance(value, str):
-        raise TureenError(f"{what} came as {type(value).__name__}", hint="give a text")
+        raise TureenError(f"{subject} must be a string, got {type(value).__name__}")
     try:
         size = len(value.encode())
     except UnicodeEncodeError:
-        raise TureenError(f"{what} is not Unicode text", detail=ascii(value)[:80]) from None
+        raise TureenError(f"{subject} must be valid Unicode", detail=ascii(value)[:80]) from None
     if size > LONGEST_TEXT:
-        raise TureenError(f"{what} is {size:,} bytes long", hint=f"at most {LONGEST_TEXT:,}")
+        raise TureenError(f"{subject} must be at most {LONGEST_TEXT:,} bytes long, got {size:,}")
     return value
 
 
-def check_name(value: object, what: str) -> str:
-    """A name in Unicode's composed form (NFC); refuse those that nobody could use again."""
-    name = normalize("NFC", check_text(value, f"a {what}'s name"))
+def check_name(value: object, kind: str) -> str:
+    """A name in Unicode's composed form (NFC); raise for one that is not valid for a `kind` of object."""
+    name = normalize("NFC", check_text(value, f"a {kind}'s name"))
     if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable() or "/" in name:
         raise TureenError(
-            f"'{ascii(name)[1:-1][:40]}' is no name for a {what}",
-            hint=f"a name has 1 to {LONGEST_NAME} printable characters, and no slash, as it stands in addresses",
+            f"'{ascii(name)[1:-1][:40]}' is not a valid name of a {kind}",
+            hint=f"a name has 1 to {LONGEST_NAME} printable characters and no slash, because it is part of URLs",
         )
-    if what in ("query", "template") and _NUMBERED.search(name):
-        raise TureenError(f"'{name}' ends like a query of a template", hint="leave out the dot and the number")
+    if kind in ("query", "template") and _NUMBERED.search(name):
+        raise TureenError(
+            f"a {kind}'s name must not end in a dot and a number, got '{name}'",
+            hint="such names refer to the queries of templates",
+        )
     if resembles_handle(name):
-        raise TureenError(f"'{name}' looks like a handle", hint="take a name that people can read")
+        raise TureenError(f"a {kind}'s name must not look like a handle, got '{name}'")
     return name
 
 
 def check_schema(schema: object, time: str | None = None) -> Schema:
-    """The schema that a text or a schema means, with that time column."""
+    """The schema of a text or a `Schema`, with that time column."""
     if isinstance(schema, str):
         return Schema.parse(check_text(schema, "a schema"), time)
     if isinstance(schema, Schema):
-        return _keepable(Schema(schema.columns, time or schema.time).checked())
-    raise InvalidSchema(f"the schema came as {type(schema).__name__}", hint='as in "sym STRING, price DOUBLE"')
+        return _check_column_names(Schema(schema.columns, time or schema.time).checked())
+    raise InvalidSchema(
+        f"a schema must be a string or a Schema, got {type(schema).__name__}", hint='as in "sym STRING, price DOUBLE"'
+    )
 
 
-def _keepable(schema: Schema) -> Schema:
-    """Refuse names of columns that the catalog, which keeps a schema as text, would read differently."""
+def _check_column_names(schema: Schema) -> Schema:
+    """Raise for column names that would not survive the catalog, which stores a schema as text."""
     try:
         same = Schema.parse(schema.sql, schema.time) == schema
     except InvalidSchema:
         same = False
     if not same:
-        odd = next((name for name in schema.names if not name or set(name) & set("`,()")), schema.names[0])
-        raise InvalidSchema(f"'{odd}' is no name for a column", hint="leave out backticks, commas and parentheses")
+        name = next((name for name in schema.names if not name or set(name) & set("`,()")), schema.names[0])
+        raise InvalidSchema(
+            f"'{name}' is not a valid name of a column", hint="leave out backticks, commas and parentheses"
+        )
     return schema
 
 
 def check_moment(now: object) -> datetime | None:
-    """Refuse a NOW that is no instant."""
-    # NaT of pandas passes for a datetime, but has no year.
+    """Raise unless `now` is a datetime or None."""
+    # The NaT of pandas is an instance of datetime, but its year is not an integer.
     if now is None or (isinstance(now, datetime) and isinstance(now.year, int)):
         return now
-    raise TureenError(f"NOW came as {type(now).__name__}", hint="give a datetime; without a zone it means UTC")
+    raise TureenError(f"now must be a datetime, got {type(now).__name__}", hint="without a zone it means UTC")
 
 
 def check_timeout(seconds: object) -> float | None:
-    """Refuse what is no number of seconds; None is up to whoever waits."""
+    """Raise unless a timeout is a number of seconds or None, which means the caller's default."""
     if seconds is None:
         return None
     try:
-        found = float(seconds) if isinstance(seconds, Real) else math.nan
+        timeout = float(seconds) if isinstance(seconds, Real) else math.nan
     except OverflowError:
-        found = math.nan
-    if math.isnan(found):
-        raise TureenError("the timeout is no number of seconds", hint="give one such as 2.5, or None")
-    return found
+        timeout = math.nan
+    if math.isnan(timeout):
+        value = "NaN" if isinstance(seconds, float) else type(seconds).__name__
+        raise TureenError(f"timeout must be a number of seconds or None, got {value}")
+    return timeout
 
 
 def check_path(path: object) -> Path:
-    """Refuse what no file system could take."""
+    """Raise for a path that no file system accepts."""
     try:
-        found = Path(path) if isinstance(path, str | os.PathLike) else None
-        whole = found is not None and b"\0" not in os.fsencode(found)
+        checked = Path(path) if isinstance(path, str | os.PathLike) else None
+        is_valid = checked is not None and b"\0" not in os.fsencode(checked)
     except (TypeError, UnicodeEncodeError):
-        whole = False
-    if found is None or not whole:
-        raise TureenError(f"{ascii(path)[:80]} is no path", hint="give the directory of the pot as a text or a Path")
-    return found
+        is_valid = False
+    if checked is None or not is_valid:
+        raise TureenError(f"the path of a pot must be a string or a Path, got {ascii(path)[:80]}")
+    return checked
 
 
 def check_stream(name: object, time: object, retain: object, clock: object, source: Any) -> str:
-    """Refuse a stream that could not be made, whatever its columns are; its name, composed."""
-    found = check_name(name, "stream")
+    """Check the properties of a new stream other than its columns; return its name in composed form."""
+    checked = check_name(name, "stream")
     if clock not in ("wall", "stream"):
-        raise InvalidSchema(f"unknown clock '{clock}'", hint="'wall', or 'stream' for replays")
+        raise InvalidSchema(f"unknown clock '{clock}'", hint="use 'wall', or 'stream' for replays")
     check_source(source)
     for text in (time, retain):
         if text is not None:
             check_text(text, "a time column or a retention")
-    return found
+    return checked
 
 
 @contextmanager
-def unless_there(name: str, if_not_exists: bool, listed: Callable[[], Sequence[Mapping[str, Any]]]) -> Iterator[None]:
-    """Make something inside; with `if_not_exists`, a name that one of the listed has already is passed over."""
+def skip_existing(
+    name: str, if_not_exists: bool, list_objects: Callable[[], Sequence[Mapping[str, Any]]]
+) -> Iterator[None]:
+    """Create an object in the block; with `if_not_exists`, do nothing if one of the listed objects has its name."""
     try:
         yield
     except DuplicateName:
-        if not if_not_exists or name_key(name) not in (name_key(one["name"]) for one in listed()):
+        if not if_not_exists or name_key(name) not in (name_key(existing["name"]) for existing in list_objects()):
             raise
 
 
 def check_source(source: Any) -> None:
-    """Refuse a source that Spark could not be asked for."""
+    """Raise unless a source has a format and options that can be stored as JSON."""
     if source is None:
         return
     hint = 'source={"format": "rate", "options": {…}}'
     if not isinstance(source, dict) or not isinstance(source.get("format"), str):
-        raise InvalidSchema("a source needs a format", hint=hint)
+        raise InvalidSchema("a source must be a dict with a format", hint=hint)
     if not isinstance(source.get("options", {}), dict):
-        raise InvalidSchema("the options of a source are a dict", hint=hint)
+        raise InvalidSchema("the options of a source must be a dict", hint=hint)
     try:
         json.dumps(source)
     except (TypeError, ValueError) as error:
-        raise InvalidSchema("the options of a source are texts and numbers", detail=str(error), hint=hint) from None
+        raise InvalidSchema(
+            "the options of a source must be strings or numbers", detail=str(error), hint=hint
+        ) from None

@@ -43,7 +43,7 @@ class BoundedCache(Generic[Key, Value]):
             return list(self._values)
 
     def drop(self, is_stale: Callable[[Key], bool]) -> None:
-        """Remove the values of some keys."""
+        """Remove the values of stale keys."""
         with self._lock:
             for key in list(self._values):
                 if is_stale(key):

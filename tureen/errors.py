@@ -1,37 +1,37 @@
-"""Everything that can go wrong, as one tree.
+"""All errors, as one tree.
 
-An error says what happened, where it is in the SQL text (if it is there), and a hint.
+An error has a message and, where they apply, a detail, a hint and a location in the SQL text.
 
 ```
 TureenError
-├── SqlError             the text cannot be understood; carries line and column
-│   ├── UnknownColumn    a name that the stream does not have
-│   ├── TypeMismatch     two things that cannot be compared or combined
-│   └── Unsupported      SQL that is right but not taken here
-├── UnknownStream        no stream of that name
-├── UnknownTable         no table of that name
-├── UnknownQuery         no query of that handle or name
-├── DuplicateName        the name is taken
-├── InvalidSchema        a stream cannot be made like that
-├── InvalidRows          a push with rows that do not fit the stream
-├── KeyConflict          an idempotency key used again with other rows
-├── QueryFailed          this query raised on some tuple and was stopped
-│   └── LimitExceeded    an expression of it takes more memory or time than it may
-├── WaitTimeout          what was waited for did not come in time
-├── PotError             the pot itself
+├── SqlError             the SQL text is not valid; has a line and a column
+│   ├── UnknownColumn    the stream has no column of that name
+│   ├── TypeMismatch     operands whose types cannot be compared or combined
+│   └── Unsupported      valid SQL that is not supported
+├── UnknownStream        there is no stream of that name
+├── UnknownTable         there is no table of that name
+├── UnknownQuery         there is no query or template of that handle or name
+├── DuplicateName        the name is in use
+├── InvalidSchema        the properties of a stream or table are not valid
+├── InvalidRows          rows that do not match the schema
+├── KeyConflict          an idempotency key was reused with different rows
+├── QueryFailed          the query raised an error on a tuple and was stopped
+│   └── LimitExceeded    an expression of the query exceeds the memory or time limit
+├── WaitTimeout          a position was not reached within the timeout
+├── PotError             the pot cannot be used
 │   ├── PotLocked        another process writes to it
-│   ├── PotVersion       made by another version of the format
-│   ├── DamagedFile      a file whose bytes are not those that were written
+│   ├── PotVersion       it has another version of the format
+│   ├── DamagedFile      a file does not contain what was written to it
 │   └── StorageFailed    the disk is full, or a write did not become durable
 ├── EngineFailed         Spark could not be started, or the pipeline stopped
-├── MissingExtra         an optional part of Tureen is needed and not installed
-└── ServiceError         a server refused a request for a reason of its own
-    ├── Unreachable      there was no answer from the server
-    ├── Unauthorized     no token, or one that is not known (any more)
-    ├── Forbidden        the token may not do this
-    ├── UnknownToken     no token of that id
-    ├── TooLarge         more bytes or rows than the server takes or gives at a time
-    └── TooMany          more at a time than the server allows; it can be tried again later
+├── MissingExtra         an optional dependency is not installed
+└── ServiceError         a request to a server failed
+    ├── Unreachable      the server did not respond
+    ├── Unauthorized     the token is missing, wrong, expired or revoked
+    ├── Forbidden        the token does not permit this
+    ├── UnknownToken     there is no token of that id
+    ├── TooLarge         more bytes or rows than the server accepts or returns at a time
+    └── TooMany          a limit of the server is reached; try again later
 ```
 """
 
@@ -56,7 +56,7 @@ class Location:
 
 
 class TureenError(Exception):
-    """What happened, with an optional detail, hint and location."""
+    """A message, with an optional detail, hint and location."""
 
     code = "error"
 
@@ -68,7 +68,7 @@ class TureenError(Exception):
         hint: str | None = None,
         location: Location | None = None,
     ) -> None:
-        """Keep the parts apart, so that every surface can show them in its own way."""
+        """Store the parts separately, so that each interface can format them."""
         super().__init__(message)
         self.message = message
         self.detail = detail
@@ -76,9 +76,9 @@ class TureenError(Exception):
         self.location = location
 
     def __str__(self) -> str:
-        """Show all parts in one text."""
-        where = f" (line {self.location.line}, column {self.location.column})" if self.location else ""
-        parts = [f"{self.message}{where}"]
+        """All parts as one text."""
+        suffix = f" (line {self.location.line}, column {self.location.column})" if self.location else ""
+        parts = [f"{self.message}{suffix}"]
         if self.detail:
             parts.append(self.detail)
         if self.hint:
@@ -86,7 +86,7 @@ class TureenError(Exception):
         return "\n".join(parts)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Survive the trip from a Spark worker to the driver."""
+        """Pickle all parts, for the way from a Spark worker to the driver."""
         return _rebuild, (type(self), self.message, self.detail, self.hint, self.location)
 
 
@@ -101,25 +101,25 @@ def _rebuild(
 
 
 class SqlError(TureenError):
-    """The text of a query cannot be understood."""
+    """The SQL text is not valid."""
 
     code = "sql"
 
 
 class UnknownColumn(SqlError):
-    """A query names a column that its stream does not have."""
+    """The stream has no column of that name."""
 
     code = "unknown_column"
 
 
 class TypeMismatch(SqlError):
-    """A query compares or combines things whose types do not fit."""
+    """Operands whose types cannot be compared or combined."""
 
     code = "type_mismatch"
 
 
 class Unsupported(SqlError):
-    """The SQL is right, but is not taken here."""
+    """The SQL is valid, but not supported."""
 
     code = "unsupported"
 
@@ -137,55 +137,55 @@ class UnknownTable(TureenError):
 
 
 class UnknownQuery(TureenError):
-    """There is no standing query of that handle or name."""
+    """There is no standing query or template of that handle or name."""
 
     code = "unknown_query"
 
 
 class DuplicateName(TureenError):
-    """The name is taken already."""
+    """The name is in use."""
 
     code = "duplicate_name"
 
 
 class InvalidSchema(TureenError):
-    """A stream cannot be made like that."""
+    """The properties of a stream or table are not valid."""
 
     code = "invalid_schema"
 
 
 class InvalidRows(TureenError):
-    """Rows that do not fit the stream; none of the push was taken."""
+    """Rows that do not match the schema; none of them was stored."""
 
     code = "invalid_rows"
 
 
 class KeyConflict(TureenError):
-    """An idempotency key came again with other rows."""
+    """An idempotency key was reused with different rows."""
 
     code = "key_conflict"
 
 
 class QueryFailed(TureenError):
-    """The query raised on some tuple (overflow, bad cast, …) and was stopped."""
+    """The query raised an error on a tuple (overflow, invalid cast, …) and was stopped."""
 
     code = "query_failed"
 
 
 class LimitExceeded(QueryFailed):
-    """An expression of the query takes more memory or time than it may."""
+    """An expression of the query exceeds the memory or time limit."""
 
     code = "limit_exceeded"
 
 
 class WaitTimeout(TureenError):
-    """What was waited for did not come in time."""
+    """A position was not reached within the timeout."""
 
     code = "wait_timeout"
 
 
 class PotError(TureenError):
-    """Something about the pot itself."""
+    """The pot cannot be used."""
 
     code = "pot"
 
@@ -197,13 +197,13 @@ class PotLocked(PotError):
 
 
 class PotVersion(PotError):
-    """The pot was made by another version of the format."""
+    """The pot has another version of the format."""
 
     code = "pot_version"
 
 
 class DamagedFile(PotError):
-    """A file of the pot does not hold what was written to it, and the answer needs the damaged part."""
+    """A file of the pot does not contain what was written to it, and the damaged part is needed."""
 
     code = "damaged_file"
 
@@ -217,19 +217,19 @@ class DamagedFile(PotError):
         >>> DamagedFile.of(Path("/srv/pot/streams/1/a-0.run"), "its footer is missing").message
         "file 'streams/1/a-0.run' is damaged"
         """
-        folder = max((number for number, name in enumerate(path.parts) if name in POT_FOLDERS), default=-1)
+        folder = max((index for index, name in enumerate(path.parts) if name in POT_FOLDERS), default=-1)
         file = "/".join(path.parts[folder:])
         error = cls(
             f"file '{file}' is damaged",
             detail=detail,
-            hint="'tureen verify --pot DIR' lists what is damaged, and repairs what can be with --repair",
+            hint="'tureen verify --pot DIR' lists the damage; with --repair, it repairs what can be repaired",
         )
         error.file = file
         return error
 
 
 class StorageFailed(PotError):
-    """A write did not become durable; what it carried was not acknowledged."""
+    """A write did not become durable, and was not acknowledged."""
 
     code = "storage_failed"
 
@@ -241,31 +241,31 @@ class EngineFailed(TureenError):
 
 
 class MissingExtra(TureenError):
-    """An optional part of Tureen is needed and is not installed."""
+    """An optional dependency is not installed."""
 
     code = "missing_extra"
 
 
 class ServiceError(TureenError):
-    """A server refused a request for a reason that an embedded pot does not have."""
+    """A request to a server failed, for a reason that does not exist for embedded pots."""
 
     code = "service"
 
 
 class Unreachable(ServiceError):
-    """There was no answer from the server."""
+    """The server did not respond."""
 
     code = "unreachable"
 
 
 class Unauthorized(ServiceError):
-    """The request came without a token, or with one that is wrong, expired or revoked."""
+    """The token is missing, wrong, expired or revoked."""
 
     code = "unauthorized"
 
 
 class Forbidden(ServiceError):
-    """The token is known, but may not do this."""
+    """The token does not permit this."""
 
     code = "forbidden"
 
@@ -277,13 +277,13 @@ class UnknownToken(ServiceError):
 
 
 class TooLarge(ServiceError):
-    """More bytes or rows than the server takes or gives at a time."""
+    """More bytes or rows than the server accepts or returns at a time."""
 
     code = "too_large"
 
 
 class TooMany(ServiceError):
-    """More queries, invocations or followers at a time than the server allows."""
+    """A limit on queries, concurrent invocations or followers is reached."""
 
     code = "too_many"
 
@@ -315,11 +315,11 @@ def article(noun: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The hint for a misspelt name, or None where nothing is near.
+    """The hint for a misspelt name; None if no known name is similar.
 
     >>> nearest("prize", ["sym", "price", "qty"])
     "did you mean 'price'?"
     """
-    by_key = {one.lower(): one for one in known}
-    found = difflib.get_close_matches(name.lower(), list(by_key), n=1, cutoff=0.5)
-    return f"did you mean '{by_key[found[0]]}'?" if found else None
+    by_key = {candidate.lower(): candidate for candidate in known}
+    matches = difflib.get_close_matches(name.lower(), list(by_key), n=1, cutoff=0.5)
+    return f"did you mean '{by_key[matches[0]]}'?" if matches else None

@@ -1,8 +1,8 @@
-"""Named places where a test may end the process, as a crash would, or hold it up.
+"""Named points at which a test kills or delays the process.
 
-With `TUREEN_CRASH_DIR` set, a process that reaches a place and finds a file of that name in the directory removes the
-file and dies, so that a crash happens once. A file `<place>.hold` delays every process that reaches the place by the
-number of seconds in it, so that a short window stays open. Without the variable a place costs one look at a constant.
+With `TUREEN_CRASH_DIR` set, a process that reaches a point whose name is a file of that directory removes the file and
+kills itself, so that it crashes once. A file `<point>.hold` delays every process that reaches the point by the number
+of seconds in the file. Without the variable, a point costs a comparison with None.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from pathlib import Path
 _ARMED = os.environ.get("TUREEN_CRASH_DIR")
 
 
-def crash_point(place: str) -> None:
-    """Die here, as by SIGKILL, if a test asked for it."""
+def crash_point(name: str) -> None:
+    """Kill the process with SIGKILL if a test armed this point."""
     if _ARMED is None:
         return
     try:
-        Path(_ARMED, place).unlink()
+        Path(_ARMED, name).unlink()
     except FileNotFoundError:
         return
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def hold_point(place: str) -> None:
-    """Delay the process here for as long as a test asked for."""
+def hold_point(name: str) -> None:
+    """Delay the process by the number of seconds that a test specified for this point."""
     if _ARMED is None:
         return
     try:
-        seconds = float(Path(_ARMED, f"{place}.hold").read_text())
+        seconds = float(Path(_ARMED, f"{name}.hold").read_text())
     except FileNotFoundError:
         return
     time.sleep(seconds)

@@ -92,7 +92,7 @@ def floats_of_keys(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
 
 
 def sort_key(key: Key) -> tuple[bool, Key]:
-    """What Python sorts keys of one column by; its order of texts is that of their UTF-8 bytes.
+    """The sort key for keys of one column in Python, which orders strings as their UTF-8 bytes are ordered.
 
     >>> sorted([math.nan, 1.5, -math.inf], key=sort_key)
     [-inf, 1.5, nan]

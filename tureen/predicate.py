@@ -1,14 +1,13 @@
 """Predicates in normal form: what a query's WHERE clause becomes once it is bound.
 
-NOT is pushed down to the leaves, so that only TRUE matters from there on: a predicate holds for a
-tuple or it does not, and unknown (NULL) has become "does not". A **factor** is a leaf or an OR of
-such; a **clause** is a conjunction of factors (PSoup's standing query clause, §3.1, less the select
-list).
+NOT is pushed down to the leaves, so that two truth values suffice: a tuple satisfies a predicate or does not, and
+unknown (NULL) counts as not satisfied. A **factor** is a leaf or an OR of factors; a **clause** is a conjunction of
+factors (PSoup's standing query clause, §3.1, without the select list).
 
-Constants are kept in the *key domain* of their column, where comparing is plain (see also `tureen.keys`):
-BOOLEAN 0/1, INT and BIGINT as they are, DATE as days and TIMESTAMP as microseconds since 1970,
-DECIMAL as the unscaled integer at the column's scale, FLOAT and DOUBLE as a float (NaN is the largest value
-and equals itself, -0.0 equals 0.0), STRING as text compared by its UTF-8 bytes.
+Constants are in the *key domain* of their column, in which keys are compared directly (see also `tureen.keys`):
+BOOLEAN is 0 or 1, INT and BIGINT are unchanged, DATE is days and TIMESTAMP microseconds since 1970, DECIMAL is the
+unscaled integer at the column's scale, FLOAT and DOUBLE are floats (NaN is the largest value and equals itself, -0.0
+equals 0.0), STRING is text that is compared by its UTF-8 bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Key = int | float | str
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The keys between two ends; None is open without end. NaN counts as the largest float."""
+    """The keys between two ends; None is unbounded. NaN is the largest float."""
 
     low: Key | None = None
     high: Key | None = None
@@ -36,10 +35,10 @@ EVERYTHING = Interval()
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """The column is not NULL and lies in one of some disjoint, ascending intervals.
+    """The column is not NULL and lies in one of several disjoint, ascending intervals.
 
     One interval is =, <, <=, >, >=, BETWEEN or LIKE 'prefix%'; several are <>, IN, or an OR over the same
-    column; the interval without ends is IS NOT NULL; no interval never holds.
+    column; the unbounded interval is IS NOT NULL; without intervals the predicate is never satisfied.
     """
 
     column: str
@@ -55,7 +54,7 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """A STRING column matches (or, negated, does not match) a LIKE pattern; NULL does neither."""
+    """A STRING column matches (or, negated, does not match) a LIKE pattern; NULL satisfies neither."""
 
     column: str
     pattern: str
@@ -67,9 +66,9 @@ class Like:
 class Compare:
     """Two columns of one stream: `left op right + offset`, with op one of = <> < <= > >=.
 
-    `domain` says how both sides are compared: "int" (INT, BIGINT, DATE, TIMESTAMP, BOOLEAN; exact), "double"
-    (either side cast to DOUBLE; NaN largest), "decimal" (exact) or "string". `limit` is the number of bits
-    (32 or 64) that `right + offset` must fit in; beyond it the query fails, as in Spark's ANSI mode.
+    `domain` is how both sides are compared: "int" (INT, BIGINT, DATE, TIMESTAMP, BOOLEAN; exact), "double" (both
+    sides cast to DOUBLE; NaN is the largest), "decimal" (exact) or "string". If `right + offset` does not fit in
+    `limit` bits (32 or 64), the query fails, as in Spark's ANSI mode.
     """
 
     left: str
@@ -82,7 +81,7 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """Any other boolean expression: DuckDB SQL over the named columns, with all coercions written out."""
+    """Any other boolean expression: DuckDB SQL over the named columns, with explicit casts."""
 
     sql: str
     columns: tuple[str, ...]
@@ -90,14 +89,14 @@ class Opaque:
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    """Every part holds; with no parts it always holds."""
+    """All parts are satisfied; always true without parts."""
 
     parts: tuple[Predicate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """Some part holds; with no parts it never holds."""
+    """At least one part is satisfied; never true without parts."""
 
     parts: tuple[Predicate, ...] = ()
 
@@ -107,7 +106,7 @@ Factor = Predicate
 """One conjunct of a clause: anything but an AllOf at the top."""
 
 Clause = tuple[Factor, ...]
-"""A conjunction of factors in canonical order; the empty one holds for every tuple."""
+"""A conjunction of factors in canonical order; every tuple satisfies the empty one."""
 
 NEVER = AnyOf()
 
@@ -115,7 +114,7 @@ _TAGS: dict[str, type] = {kind.__name__: kind for kind in (Within, IsNull, Like,
 
 
 def columns_of(predicate: Predicate) -> frozenset[str]:
-    """The columns that a predicate looks at."""
+    """The columns that a predicate reads."""
     match predicate:
         case AllOf(parts) | AnyOf(parts):
             return frozenset().union(*(columns_of(part) for part in parts))
@@ -128,7 +127,7 @@ def columns_of(predicate: Predicate) -> frozenset[str]:
 
 
 def dump_clause(clause: Clause) -> str:
-    """A clause as canonical text: equal clauses give equal texts."""
+    """A clause as canonical text: equal clauses have equal texts."""
     return json.dumps([_dump(factor) for factor in clause], separators=(",", ":"))
 
 
@@ -145,7 +144,7 @@ def _dump(predicate: Predicate) -> list[Any]:
     tag = type(predicate).__name__
     match predicate:
         case Within(column, intervals):
-            ends = [[one.low, one.high, one.low_open, one.high_open] for one in intervals]
+            ends = [[piece.low, piece.high, piece.low_open, piece.high_open] for piece in intervals]
             return [tag, column, ends]
         case AllOf(parts) | AnyOf(parts):
             return [tag, [_dump(part) for part in parts]]

@@ -1,4 +1,4 @@
-"""A bound query: what the language produces and everything else consumes.
+"""A bound query: the output of the language, and the input of everything else.
 
 ```
 inputs: the rows of each relation that lie in its window and satisfy its clause
@@ -26,13 +26,13 @@ from tureen.window import WHOLE, Steps, Window
 _QUALIFIED = re.compile(r"_([0-9]+)_(.*)", re.DOTALL)
 
 STEP_START, STEP_END = "window_start", "window_end"
-"""The columns that a query with steps has beside its keys and aggregates."""
+"""The columns of a query with steps, in addition to its keys and aggregates."""
 
 GROUPING_ID = "_grouping"
-"""The column that says which keys a row of a query with several groupings is not grouped by, as bits."""
+"""The column with a bit for each key that a row is not grouped by, in queries with several groupings."""
 
 NOW = "_now"
-"""The column that holds the NOW of the invocation in every row that an expression is computed from."""
+"""The column with the NOW of the invocation, in all rows that expressions are computed from."""
 
 
 def key_name(number: int) -> str:
@@ -83,7 +83,7 @@ def field_name(field: Field) -> str:
 
 
 def parse_field(name: str) -> Field:
-    """The field of such a name.
+    """The field of a name that `field_name` returned.
 
     >>> parse_field("price"), parse_field("_1_price")
     (Field(input=0, column='price'), Field(input=1, column='price'))
@@ -94,7 +94,7 @@ def parse_field(name: str) -> Field:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A relation of FROM: its window, and the factors of WHERE that concern it alone."""
+    """A relation of FROM: its window, and the factors of WHERE over this relation only."""
 
     relation: str
     clause: Clause = ()
@@ -127,22 +127,22 @@ JoinFactor = JoinCompare | JoinOpaque
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A value computed from one row, in DuckDB SQL that means what Spark means.
+    """A value computed from one row, in DuckDB SQL with the semantics of Spark.
 
-    The row is one of the input, one of the join or, after a grouping, one of keys and aggregates.
+    The row is a row of the input, of the join or, after a grouping, of keys and aggregates.
     """
 
     sql: str
     type: Type
     columns: tuple[str, ...]
-    """The columns that it names."""
+    """The columns that it reads."""
     column: str | None = None
-    """The column that it is, where it is nothing else."""
+    """The column, if the expression is a plain column reference."""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One item of the select list, under the name that the answer gives it."""
+    """An item of the select list, and its name in the answer."""
 
     name: str
     value: Expression
@@ -156,7 +156,7 @@ class Direction(NamedTuple):
 
     @property
     def sql(self) -> str:
-        """As it stands behind the argument."""
+        """The SQL after the argument."""
         return f"{'DESC' if self.descending else 'ASC'} NULLS {'FIRST' if self.nulls_first else 'LAST'}"
 
 
@@ -164,8 +164,8 @@ class Direction(NamedTuple):
 class Aggregate:
     """A function over the rows of a group.
 
-    COUNT(*) has no argument; `parameters` are constants, such as the percentage of a quantile. The last arguments,
-    as many as `order` has items, are what the rows are ordered by.
+    COUNT(*) has no argument; `parameters` are constants, such as the percentage of a quantile. The rows are ordered
+    by the last arguments, one for each item of `order`.
     """
 
     function: str
@@ -175,7 +175,7 @@ class Aggregate:
     parameters: tuple[float, ...] = ()
     order: tuple[Direction, ...] = ()
     separator: str = ""
-    """What stands between the texts of listagg."""
+    """The separator of listagg."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ class Grouping:
     aggregates: tuple[Aggregate, ...]
     having: Expression | None = None
     sets: tuple[tuple[int, ...], ...] | None = None
-    """The groupings of ROLLUP, CUBE or GROUPING SETS, each by the numbers of its keys; the other keys are NULL."""
+    """The groupings of ROLLUP, CUBE or GROUPING SETS, as the numbers of their keys; other keys are NULL."""
 
     @property
     def each(self) -> tuple[tuple[int, ...], ...]:
@@ -198,16 +198,16 @@ class Grouping:
 
     @property
     def always(self) -> bool:
-        """Whether there is a row even where there is no group: one grouping, without keys."""
+        """Whether an answer without groups has a row: there is one grouping, and it has no keys."""
         return self.each == ((),)
 
     def grouping_id(self, keys: tuple[int, ...]) -> int:
-        """A bit for each key that a grouping does not have, that of the first key the highest."""
-        return sum(1 << place for place, key in enumerate(reversed(range(len(self.keys)))) if key not in keys)
+        """A bit for each key that a grouping does not have; the first key has the highest bit."""
+        return sum(1 << bit for bit, key in enumerate(reversed(range(len(self.keys)))) if key not in keys)
 
     @property
     def over_rows(self) -> tuple[Expression, ...]:
-        """What is computed from each row: the keys, and the arguments of the aggregates."""
+        """The expressions over rows: the keys, and the arguments of the aggregates."""
         return (*self.keys, *(argument for aggregate in self.aggregates for argument in aggregate.arguments))
 
 
@@ -222,10 +222,10 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The rows that a window function sees, as offsets from the current one; None is without end.
+    """The rows that a window function reads, as offsets from the current one; None is unbounded.
 
-    With `rows` they count rows. Otherwise they are added to the key of the one value that rows are ordered by, and
-    0 stands for all rows that are equal in that order.
+    With `rows` the offsets count rows. Otherwise they are added to the key of the single ORDER BY value, and 0 means
+    all peers: the rows with an equal value.
     """
 
     rows: bool
@@ -237,7 +237,7 @@ class Frame:
 class Over:
     """A window function: a value for each row, from the rows around it; its column is `_over0`, ….
 
-    The call is that of an aggregate, or of a function that has no frame: a rank, LAG or LEAD.
+    `call` is an aggregate, or a function without a frame: a rank, LAG or LEAD.
     """
 
     call: Aggregate
@@ -247,7 +247,7 @@ class Over:
 
     @property
     def over_rows(self) -> tuple[Expression, ...]:
-        """What is computed from each row."""
+        """The expressions over rows."""
         return (*self.call.arguments, *self.partition, *(item.value for item in self.order))
 
 
@@ -266,10 +266,10 @@ class Query:
     limit: int | None = None
     offset: int = 0
     at_now: Expression | None = None
-    """The part of WHERE that depends on NOW, which no tuple can be matched with as it arrives."""
+    """The part of WHERE that depends on NOW, so it cannot be evaluated when a tuple arrives."""
     overs: tuple[Over, ...] = ()
     qualify: Expression | None = None
-    """QUALIFY: the condition that rows must satisfy once their window functions are known."""
+    """QUALIFY: a condition over the values of window functions."""
 
     @property
     def stream(self) -> Input:
@@ -281,20 +281,20 @@ class Query:
         return replace(self, sql=sql, inputs=(replace(self.stream, clause=clause), *self.inputs[1:]))
 
     def columns_of(self, number: int) -> tuple[str, ...]:
-        """The columns of one input that the answer is computed from."""
+        """The columns of an input that the answer is computed from."""
         fields = map(parse_field, self.columns)
         return tuple(field.column for field in fields if field.input == number)
 
     @cached_property
     def uses_now(self) -> bool:
-        """Whether the answer depends on NOW beyond its window."""
+        """Whether the answer depends on NOW outside its window."""
         having = None if self.grouping is None else self.grouping.having
-        every = [*self._over_rows(), *self._finished, *([] if having is None else [having])]
-        return any(NOW in value.columns for value in every)
+        expressions = [*self._over_rows(), *self._finished, *([] if having is None else [having])]
+        return any(NOW in value.columns for value in expressions)
 
     @cached_property
     def finishes(self) -> bool:
-        """Whether something is done with the rows as a whole: DISTINCT, ORDER BY, OFFSET or LIMIT."""
+        """Whether the query has DISTINCT, ORDER BY, OFFSET or LIMIT."""
         return self.distinct or bool(self.order) or self.limit is not None or self.offset > 0
 
     @cached_property
@@ -306,14 +306,14 @@ class Query:
         return tuple(sorted({name for value in self._over_rows() for name in value.columns} - computed))
 
     def _over_rows(self) -> list[Expression]:
-        only = [] if self.at_now is None else [self.at_now]
+        filters = [] if self.at_now is None else [self.at_now]
         if self.grouping is not None:
-            return [*only, *self.grouping.over_rows]
-        return [*only, *self._finished]
+            return [*filters, *self.grouping.over_rows]
+        return [*filters, *self._finished]
 
     @property
     def _finished(self) -> list[Expression]:
-        """What is computed from the rows of the window, or from those of groups."""
+        """The expressions over the rows of the window or, with a grouping, over the groups."""
         values = [*(output.value for output in self.outputs), *(item.value for item in self.order)]
         qualify = [] if self.qualify is None else [self.qualify]
         return [*values, *qualify, *(value for over in self.overs for value in over.over_rows)]

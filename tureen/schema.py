@@ -13,11 +13,11 @@ import pyarrow as pa
 from tureen.errors import InvalidSchema, nearest
 
 ARRIVAL = "_arrival"
-"""The hidden time column of a stream that has none of its own."""
+"""The hidden time column of a stream without a declared one."""
 
 
 def name_key(name: str) -> str:
-    """What two names have in common that are the same: names do not differ by case, nor by how Unicode spells them.
+    """The key by which names are compared: case and Unicode normalization do not distinguish names.
 
     >>> name_key("Cafe\u0301") == name_key("caf\u00e9")
     True
@@ -43,7 +43,7 @@ class Kind(StrEnum):
 
 
 SCALARS = tuple(kind for kind in Kind if kind is not Kind.ARRAY)
-"""The kinds that a column of a stream can have; an ARRAY is only a result."""
+"""The kinds that a column of a stream can have; ARRAYs occur in answers only."""
 
 INTEGRAL = frozenset({Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT})
 FRACTIONAL = frozenset({Kind.FLOAT, Kind.DOUBLE})
@@ -82,7 +82,7 @@ _COLUMN = re.compile(r"\s*(?:`([^`]+)`|([A-Za-z_][A-Za-z_0-9]*))\s*:?\s+?(.*)", 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A value's type; precision and scale are set for DECIMAL alone, the element for ARRAY."""
+    """A value's type; precision and scale are set for DECIMAL only, `element` for ARRAY only."""
 
     kind: Kind
     precision: int = 0
@@ -96,24 +96,24 @@ class Type:
         >>> Type.parse("decimal(10, 2)").sql
         'DECIMAL(10,2)'
         """
-        found = _TYPE.fullmatch(text)
-        name = found.group(1).upper() if found else ""
+        match = _TYPE.fullmatch(text)
+        name = match.group(1).upper() if match else ""
         name = _SYNONYMS.get(name, name)
-        if not found or name not in SCALARS:
+        if not match or name not in SCALARS:
             raise InvalidSchema(
                 f"unknown type '{text.strip()}'",
                 hint=nearest(name, SCALARS) or f"types are {', '.join(SCALARS)}",
             )
         kind = Kind[name]
         if kind is not Kind.DECIMAL:
-            if found.group(2) and name != "STRING":
-                raise InvalidSchema(f"type {name} takes no length")
+            if match.group(2) and name != "STRING":
+                raise InvalidSchema(f"type {name} has no length")
             return cls(kind)
-        precision, scale = int(found.group(2) or 10), int(found.group(3) or 0)
+        precision, scale = int(match.group(2) or 10), int(match.group(3) or 0)
         if not 1 <= precision <= 38 or scale > precision:
             raise InvalidSchema(
-                f"DECIMAL({precision},{scale}) is not a type",
-                hint="the precision is 1 to 38, and the scale not above it",
+                f"DECIMAL({precision},{scale}) is not a valid type",
+                hint="the precision must be from 1 to 38, and the scale from 0 to the precision",
             )
         return cls(kind, precision, scale)
 
@@ -147,7 +147,7 @@ _BY_ARROW = {arrow: Type(kind) for kind, arrow in _ARROW.items()}
 
 
 def type_of_arrow(arrow: pa.DataType) -> Type | None:
-    """The type whose values an answer gives so; None where there is none.
+    """The SQL type that corresponds to an Arrow type; None if there is none.
 
     >>> type_of_arrow(pa.list_(pa.decimal128(9, 2))).sql
     'ARRAY<DECIMAL(9,2)>'
@@ -170,14 +170,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns of a stream and its time column, if it has one of its own."""
+    """The columns of a stream, and its time column if one is declared."""
 
     columns: tuple[Column, ...]
     time: str | None = None
 
     @classmethod
     def parse(cls, text: str, time: str | None = None) -> Schema:
-        """Read `name TYPE, …` and check that the time column fits.
+        """Read `name TYPE, …` and check the time column.
 
         >>> Schema.parse("sym STRING, price DOUBLE, ts TIMESTAMP", time="ts").time_column
         'ts'
@@ -188,32 +188,29 @@ class Schema:
         return cls(columns, time).checked()
 
     def checked(self) -> Schema:
-        """Return this schema with the time column spelt as declared, or raise."""
+        """Return this schema with the time column spelt as declared; raise if the schema is not valid."""
         seen: set[str] = set()
         for column in self.columns:
             key = name_key(column.name)
             if key in seen:
-                raise InvalidSchema(f"column '{column.name}' is there twice")
+                raise InvalidSchema(f"duplicate column '{column.name}'")
             if key.startswith("_"):
                 raise InvalidSchema(
                     f"column '{column.name}' starts with an underscore",
-                    hint="such names are Tureen's own",
+                    hint="such names are reserved",
                 )
             seen.add(key)
         if self.time is None:
             return self
-        found = self.find(self.time)
-        if found is None:
+        time_column = self.find(self.time)
+        if time_column is None:
             raise InvalidSchema(
                 f"the time column '{self.time}' is not in the schema",
                 hint=nearest(self.time, self.names),
             )
-        if found.type.kind is not Kind.TIMESTAMP:
-            raise InvalidSchema(
-                f"the time column '{found.name}' is {found.type.sql}",
-                hint="a time column is a TIMESTAMP",
-            )
-        return Schema(self.columns, found.name)
+        if time_column.type.kind is not Kind.TIMESTAMP:
+            raise InvalidSchema(f"the time column '{time_column.name}' must be TIMESTAMP, got {time_column.type.sql}")
+        return Schema(self.columns, time_column.name)
 
     @property
     def names(self) -> list[str]:
@@ -235,7 +232,7 @@ class Schema:
         return {name_key(column.name): column for column in self.columns}
 
     def find(self, name: str) -> Column | None:
-        """The column of that name in any case, or None."""
+        """The column of a name, case-insensitive; None if there is none."""
         return self._by_key.get(name_key(name))
 
     @cached_property
@@ -245,21 +242,21 @@ class Schema:
 
     @cached_property
     def stored(self) -> pa.Schema:
-        """The columns that a run holds: the users' and, where there is no time column, the arrival."""
+        """The columns that a run contains: the declared ones and, without a time column, the time of arrival."""
         if self.time is not None:
             return self.arrow
         return self.arrow.append(pa.field(ARRIVAL, _ARROW[Kind.TIMESTAMP]))
 
 
 def _split(text: str) -> list[str]:
-    """Cut at commas that are outside parentheses."""
+    """Split at commas outside parentheses."""
     parts = re.split(r",(?![^()]*\))", text)
     return [part for part in parts if part.strip()]
 
 
 def _parse_column(text: str) -> Column:
-    found = _COLUMN.fullmatch(text)
-    if not found:
-        raise InvalidSchema(f"cannot read the column '{text.strip()}'", hint="write `name TYPE`, as in `price DOUBLE`")
-    quoted, plain, rest = found.groups()
+    match = _COLUMN.fullmatch(text)
+    if not match:
+        raise InvalidSchema(f"cannot parse column '{text.strip()}'", hint="write `name TYPE`, as in `price DOUBLE`")
+    quoted, plain, rest = match.groups()
     return Column(quoted or plain, Type.parse(rest))

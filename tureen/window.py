@@ -1,4 +1,4 @@
-"""Windows: which part of a stream a standing query looks at, as a function of NOW.
+"""Windows: which part of a stream a standing query reads, as a function of NOW.
 
 A window is a pair of bounds, as in PSoup's BEGIN-END clause (§1.1). Both constant: snapshot.
 BEGIN constant: landmark. Both relative: sliding. None: all that is retained.
@@ -24,7 +24,7 @@ def to_micros(moment: datetime) -> int:
 
 
 def from_micros(micros: int) -> datetime:
-    """The instant that many microseconds after the epoch."""
+    """The instant at a number of microseconds after the epoch."""
     return EPOCH + timedelta(microseconds=micros)
 
 
@@ -36,7 +36,7 @@ class Now:
     months: int = 0
 
     def at(self, now: int) -> int:
-        """The instant this bound means at `now`."""
+        """The instant of this bound at `now`."""
         if self.months:
             now = _add_months(now, self.months)
         return now + self.micros
@@ -48,14 +48,14 @@ class At:
 
     micros: int
 
-    def at(self, now: int) -> int:  # noqa: ARG002 - as the other bound
+    def at(self, now: int) -> int:  # noqa: ARG002 - as for the other bound
         """The instant itself, whatever `now` is."""
         return self.micros
 
 
 @dataclass(frozen=True, slots=True)
 class RowsBack:
-    """So many tuples before NOW, counted back from the latest by (time, tuple id)."""
+    """A number of tuples before NOW, counted back from the latest by (time, tuple id)."""
 
     rows: int
 
@@ -67,9 +67,8 @@ Bound = Now | At | RowsBack
 class Span:
     """A window at one NOW.
 
-    It holds the tuples with `begin <= time <= end` (None: open). Where rows are counted, tuples up
-    to `until` are numbered back from the latest, 1, 2, …, and those with
-    `skip < number <= take` are in it.
+    It contains the tuples with `begin <= time <= end` (None: open). Where rows are counted, tuples up to `until` are
+    numbered back from the latest, 1, 2, …, and the window contains those with `skip < number <= take`.
     """
 
     begin: int | None = None
@@ -80,7 +79,7 @@ class Span:
 
     @property
     def counts_rows(self) -> bool:
-        """Whether this span needs tuples to be counted."""
+        """Whether the span is a number of tuples."""
         return self.until is not None
 
 
@@ -115,10 +114,10 @@ WHOLE = Window()
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """A window that moves in steps: step n covers `origin + n * slide <= place < origin + n * slide + width`.
+    """A window that moves in steps: step n covers `origin + n * slide <= coordinate < origin + n * slide + width`.
 
-    The place of a tuple is its time in microseconds or, with `rows`, its number in the stream by (time, tuple
-    id), from 0. A step counts when all of it is in the query's window and before NOW; with `partial`, always.
+    The coordinate of a tuple is its time in microseconds or, with `rows`, its number in the stream by (time, tuple
+    id), from 0. An answer has the steps that are whole: in the query's window and before NOW; with `partial`, all.
     """
 
     width: int
@@ -137,7 +136,7 @@ def _add_months(micros: int, months: int) -> int:
     index = moment.year * 12 + moment.month - 1 + months
     year, month = divmod(index, 12)
     if not MINYEAR <= year <= MAXYEAR:
-        # No tuple is that far away: the bound is as good as open.
+        # No tuple has such a time: the bound is effectively open.
         return to_micros(datetime.max.replace(tzinfo=UTC) if months > 0 else datetime.min.replace(tzinfo=UTC))
     day = min(moment.day, calendar.monthrange(year, month + 1)[1])
     return to_micros(moment.replace(year=year, month=month + 1, day=day))

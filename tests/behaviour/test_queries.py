@@ -179,12 +179,12 @@ def test_wait(soup: AnySoup, trades: str) -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda soup: soup.register(5), "came as int"),
-        (lambda soup: soup.query(None), "came as NoneType"),
+        (lambda soup: soup.register(5), "must be a string, got int"),
+        (lambda soup: soup.query(None), "must be a string, got NoneType"),
         (lambda soup: soup.query(""), "no query|not a valid name"),
-        (lambda soup: soup.wait("1", timeout="soon"), "no number of seconds"),
-        (lambda soup: soup.answer("x", "now", None, None), "NOW came as str"),
-        (lambda soup: soup.push("x", [], key=5), "came as int"),
+        (lambda soup: soup.wait("1", timeout="soon"), "timeout must be a number of seconds"),
+        (lambda soup: soup.answer("x", "now", None, None), "now must be a datetime, got str"),
+        (lambda soup: soup.push("x", [], key=5), "must be a string, got int"),
     ],
 )
 def test_invalid_arguments(soup: AnySoup, call: Callable[[Any], object], message: str) -> None:

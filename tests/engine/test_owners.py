@@ -116,7 +116,7 @@ def test_queries_and_templates_share_a_namespace(registry: Registry) -> None:
     with pytest.raises(DuplicateName):
         templates.register("SELECT a FROM s WHERE a > :k", [{"k": 1}], "Y")
     for name in ("x.1", f"{handle}.0", "z.17"):
-        with pytest.raises(TureenError, match="ends like"):
+        with pytest.raises(TureenError, match="must not end in a dot and a number"):
             registry.register(SQL.format(1), name, "auto", None)
     with pytest.raises(UnknownQuery):
         registry.unregister("x.1", None)

@@ -268,7 +268,7 @@ def test_invalid_column_names_are_rejected(tmp_path: Path) -> None:
     with tureen.open(tmp_path / "none") as empty_soup:
         for name in ("a,b", "a)", "a``b", ""):
             for kind in ("STREAM", "TABLE"):
-                with pytest.raises(InvalidSchema, match="is no name for a column") as caught:
+                with pytest.raises(InvalidSchema, match="is not a valid name of a column") as caught:
                     empty_soup.sql(f"CREATE {kind} s (ok INT, `{name}` INT)")
                 assert caught.value.location is not None
         assert empty_soup.tables() == []

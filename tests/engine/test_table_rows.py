@@ -75,7 +75,7 @@ def test_typed_rows_need_no_schema(soup: tureen.Soup, tmp_path: Path) -> None:
         (ROWS, "rows without types need a schema"),
         (None, "rows without types need a schema"),
         (pa.table({"a": [[1]]}), "'a' has the unsupported type list"),
-        (pa.table({"a,b": [1]}), "'a,b' is no name"),
+        (pa.table({"a,b": [1]}), "'a,b' is not a valid name"),
         (pa.table({}), "at least one column"),
     ):
         with pytest.raises(InvalidSchema, match=says):

@@ -308,6 +308,6 @@ def test_tables_in_a_pot_of_an_older_version(tmp_path: Path) -> None:
 def test_names_are_checked(soup: tureen.Soup, name: Any) -> None:
     with pytest.raises(TureenError):
         soup.create_table(name, "a INT")
-    with pytest.raises(InvalidSchema, match="came as int"):
+    with pytest.raises(InvalidSchema, match="must be a string or a Schema, got int"):
         soup.create_table("t", 5)  # type: ignore[arg-type]
     assert soup.tables() == []

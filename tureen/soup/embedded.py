@@ -22,7 +22,7 @@ from tureen.arguments import (
     check_stream,
     check_text,
     check_timeout,
-    unless_there,
+    skip_existing,
 )
 from tureen.errors import UnknownQuery, UnknownTable
 from tureen.language import parse_duration
@@ -115,7 +115,7 @@ class Soup(TemplateCalls):
         parsed = check_schema(schema, time)
         kept = None if retain is None else parse_duration(retain)
         engine = self._pot.engine()
-        with unless_there(name, if_not_exists, self.streams), self._pot.catalog.write() as tx:
+        with skip_existing(name, if_not_exists, self.streams), self._pot.catalog.write() as tx:
             create_stream(tx, name, parsed, clock=clock, retain=kept, source=source)
         engine.notice()
 
@@ -163,7 +163,7 @@ class Soup(TemplateCalls):
         `.csv` or `.parquet` file. Without a `schema`, rows that carry types give one.
         """
         tables = self._pot.own().tables
-        with unless_there(name, if_not_exists, tables.describe):
+        with skip_existing(name, if_not_exists, tables.describe):
             tables.create(name, schema, rows)
 
     def replace_table(self, name: str, rows: Any) -> None:
