@@ -114,12 +114,12 @@ def test_an_unregistered_query_is_not_answered(
 def test_a_feed_skips_no_row(feeder: ManualEngine, soup: tureen.Soup, held_commit: HeldCommit) -> None:
     query = soup.query(feeder.register("SELECT n FROM s"))
     query.invoke()
-    start = soup.looks.all(None).position()
-    assert len(soup.looks.all(start)) == 0
+    start = soup.change_reader.all(None).position()
+    assert len(soup.change_reader.all(start)) == 0
     with held_commit(lambda: feeder.push("s", [{"n": 1}])):
-        page = soup.looks.all(start)
+        page = soup.change_reader.all(start)
     numbers = [change.row["n"] for change in page]
-    numbers += [change.row["n"] for change in soup.looks.all(page.position())]
+    numbers += [change.row["n"] for change in soup.change_reader.all(page.position())]
     assert numbers == [1]
 
 

@@ -17,7 +17,7 @@ from tureen.pot.catalog import Catalog
 from tureen.pot.stream_cache import StreamCache
 from tureen.pot.streams import create_stream
 from tureen.results.invoke import Invoker
-from tureen.results.pairing import Indexed, Joined, Pairing
+from tureen.results.pairing import IndexedPairing, JoinedPairing, Pairing
 from tureen.schema import Schema
 from tureen.soup.templates import Templates
 from tureen.stems.intake import to_batch
@@ -85,11 +85,11 @@ def pairing_of(templates: Templates, sql: str, params: pa.Table) -> Pairing:
 def test_index_and_join_agree(templates: Templates, query: tuple[str, pa.Table], rows: list[dict[str, Any]]) -> None:
     sql, params = query
     indexed = pairing_of(templates, sql, params)
-    assert isinstance(indexed, Indexed), sql
+    assert isinstance(indexed, IndexedPairing), sql
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tureen.soup.templates.can_compile", lambda *_: False)
         joined = pairing_of(templates, sql, params)
-    assert isinstance(joined, Joined)
+    assert isinstance(joined, JoinedPairing)
     common = [
         row
         for row in rows
@@ -111,4 +111,4 @@ def test_index_and_join_agree(templates: Templates, query: tuple[str, pa.Table],
     ],
 )
 def test_other_predicates_are_joined(templates: Templates, where: str, params: dict[str, Any]) -> None:
-    assert isinstance(pairing_of(templates, f"SELECT i FROM s WHERE {where}", pa.table(params)), Joined)
+    assert isinstance(pairing_of(templates, f"SELECT i FROM s WHERE {where}", pa.table(params)), JoinedPairing)

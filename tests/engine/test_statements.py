@@ -27,7 +27,7 @@ from tureen.errors import (
 )
 from tureen.language.text.statements import parse_statement
 from tureen.schema import Schema
-from tureen.soup.statement_runner import Speaks, run_statement
+from tureen.soup.statement_runner import StatementBackend, run_statement
 
 PAGE = (Path(__file__).parents[2] / "docs" / "statements.md").read_text()
 EXAMPLES = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
@@ -55,7 +55,7 @@ class RecordingBackend:
 
     def run(self, text: str, **options: Any) -> Any:
         """Run a statement."""
-        return run_statement(cast(Speaks, self), parse_statement(text), **options)
+        return run_statement(cast(StatementBackend, self), parse_statement(text), **options)
 
 
 A = Schema.parse("a INT")
@@ -154,7 +154,7 @@ def test_if_exists_ignores_unknown_names_only() -> None:
 
 def test_files_may_be_forbidden() -> None:
     backend = RecordingBackend()
-    with pytest.raises(InvalidRows, match="files are not read here"):
+    with pytest.raises(InvalidRows, match="a server does not read files"):
         backend.run("CREATE TABLE t (a INT) FROM '/etc/passwd'", files=False)
     assert backend.calls == []
 

@@ -47,7 +47,7 @@ class Traffic:
         others = [threading.Thread(target=self._guard, args=(self._read, number)) for number in range(READERS)]
         others += [threading.Thread(target=self._guard, args=(self._register, number)) for number in range(REGISTRARS)]
         others.append(threading.Thread(target=self._guard, args=(self._follow, 0)))
-        self._start = self._soup.looks.all(None).position()
+        self._start = self._soup.change_reader.all(None).position()
         for thread in writers + others:
             thread.start()
         for thread in writers:

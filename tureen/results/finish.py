@@ -7,7 +7,7 @@ import pyarrow as pa
 from tureen.aggregates.expression_values import ROW, numbered, rows_where
 from tureen.evaluation.duck import arrow_column, run
 from tureen.query import Order, Output, Query
-from tureen.results.window_functions import with_windows
+from tureen.results.over_columns import with_windows
 from tureen.schema import FRACTIONAL
 
 

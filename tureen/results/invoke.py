@@ -33,8 +33,8 @@ from tureen.queries import QueryRun
 from tureen.results.answer import Answer, Bounds
 from tureen.results.changes import NewRows, check_has_changes, mark_of, new_rows
 from tureen.results.grouped import Plans, grouped
-from tureen.results.grouping_sets import rows_of_sets
-from tureen.results.kept import Kept, Structure
+from tureen.results.grouping_set_rows import rows_of_sets
+from tureen.results.kept import Structure, StructureCache
 from tureen.results.ranges import ranges_of
 from tureen.results.ready import BoundTemplate, Ready
 from tureen.results.selection import Selection
@@ -73,7 +73,7 @@ class Invoker:
         self._ready: BoundedCache[str, Ready] = BoundedCache(BOUND_QUERIES)
         self._binder = QuickBinder()
         self._members: BoundedCache[str, BoundTemplate] = BoundedCache(BOUND_TEMPLATES)
-        self._kept = Kept()
+        self._structure_cache = StructureCache()
         self.watch = Watch()
 
     def invoke(self, handle: str, now: int | None = None) -> Answer:
@@ -193,12 +193,12 @@ class Invoker:
 
     def _groups(self, selection: Selection, plans: Plans) -> pa.RecordBatch:
         stream = selection.state.stream
-        structure = self._kept.structure((stream.id, plans.shape), lambda: Structure(plans.kept))
+        structure = self._structure_cache.structure((stream.id, plans.shape), lambda: Structure(plans.kept))
         before = structure.nbytes
         table = grouped(selection, plans, structure)
-        self._kept.tidy(selection.state)
+        self._structure_cache.tidy(selection.state)
         if structure.nbytes > before:
-            self._kept.trim()
+            self._structure_cache.trim()
         return table
 
     def now_of(self, stream: Stream) -> int:

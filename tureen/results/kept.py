@@ -127,7 +127,7 @@ class Round(NamedTuple):
     left: list[Shape]
 
 
-class Kept:
+class StructureCache:
     """The structures in use, up to a number of bytes."""
 
     def __init__(self, limit: int = KEPT_BYTES) -> None:

@@ -1,8 +1,8 @@
 """Which rows satisfy which queries of a template: by an index of the values, or by a join with them.
 
-Queries of one shape are rows of values. Where each is a conjunction of comparisons of columns with values, they are
-compiled into a query run like clauses of their own, which is matched with new rows as it is at arrival. Any other
-condition is a join of rows and values, which DuckDB does.
+The queries of a template are rows of values. If the condition is a conjunction of comparisons of columns with values,
+the values are compiled into a query run, like clauses, and matched with new rows as arriving tuples are. Any other
+condition is evaluated as a join of rows and values, in DuckDB.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,37 +29,37 @@ from tureen.stems.index import Block
 from tureen.stems.run import cut
 
 NUMBER = "_number"
-"""The column that says which query of the template some values make."""
+"""The column with the number of the query that a row of values belongs to."""
 
 BATCH = 1 << 16
-"""How many rows are joined with the values at a time."""
+"""The number of rows that are joined with the values at a time."""
 
 MOST_RAISING = 64
-"""Queries of a template that may raise on a batch of rows; beyond, following the template fails."""
+"""The number of queries that may raise an error on a batch of rows; with more, following the template fails."""
 
 Numbers = npt.NDArray[np.int64]
 
 
 class Pairing(Protocol):
-    """A way to find the queries of a template that rows satisfy."""
+    """Finds the queries of a template that rows satisfy."""
 
     @property
     def common(self) -> Clause:
-        """Factors that all of the queries have, and that the rows satisfy already."""
+        """Factors that all queries have; the rows passed to `pairs` satisfy them."""
 
     @property
     def columns(self) -> Sequence[str]:
-        """The stream's columns that it looks at."""
+        """The columns of the stream that it reads."""
 
     def pairs(self, rows: pa.Table) -> tuple[Numbers, Numbers]:
-        """Rows, by their place, and the numbers of queries that they satisfy; ordered by both."""
+        """Indexes of rows, and the numbers of the queries that they satisfy; ordered by both."""
 
     def describe(self) -> dict[str, Any]:
-        """How it is done, for people."""
+        """How pairs are found, for EXPLAIN."""
 
 
 @dataclass(frozen=True, eq=False)
-class Indexed:
+class IndexedPairing:
     """Values compiled into a query run."""
 
     queries: QueryRun
@@ -68,57 +69,58 @@ class Indexed:
 
     @property
     def columns(self) -> Sequence[str]:
-        """The stream's columns that it looks at."""
+        """The columns of the stream that it reads."""
         return self.queries.names
 
     def pairs(self, rows: pa.Table) -> tuple[Numbers, Numbers]:
         """Match the rows block by block; see `Pairing`."""
-        places, numbers, start = [np.empty(0, np.int64)], [np.empty(0, np.int64)], 0
+        indexes, numbers, start = [np.empty(0, np.int64)], [np.empty(0, np.int64)], 0
         if not len(self.queries):
-            return places[0], numbers[0]
+            return indexes[0], numbers[0]
         for batch in cut(rows.select(list(self.queries.names))):
             with self._lock:
-                found, queries = pairs_of(match_block(Block(batch), self.queries, self._buffers).batch, batch.num_rows)
-            places.append(found + start)
-            numbers.append(queries)
+                cells = match_block(Block(batch), self.queries, self._buffers).batch
+                row_indexes, query_numbers = pairs_of(cells, batch.num_rows)
+            indexes.append(row_indexes + start)
+            numbers.append(query_numbers)
             start += batch.num_rows
-        return np.concatenate(places), np.concatenate(numbers)
+        return np.concatenate(indexes), np.concatenate(numbers)
 
     def describe(self) -> dict[str, Any]:
-        """How it is done, for people."""
+        """How pairs are found, for EXPLAIN."""
         return {"way": "an index of the values", "columns": list(self.columns), **describe(self.queries)}
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
-    """Values in several files, each matched in its own way; the factors that all queries have are the same."""
+class CombinedPairing:
+    """Values in several files, with a pairing for each; their common factors are the same."""
 
-    parts: Sequence[Pairing]
+    pairings: Sequence[Pairing]
 
     @property
     def common(self) -> Clause:
-        """Factors that all of the queries have, and that the rows satisfy already."""
-        return self.parts[0].common
+        """Factors that all queries have; the rows passed to `pairs` satisfy them."""
+        return self.pairings[0].common
 
     @property
     def columns(self) -> Sequence[str]:
-        """The stream's columns that it looks at."""
-        return list(dict.fromkeys(name for part in self.parts for name in part.columns))
+        """The columns of the stream that it reads."""
+        return list(dict.fromkeys(name for pairing in self.pairings for name in pairing.columns))
 
     def pairs(self, rows: pa.Table) -> tuple[Numbers, Numbers]:
         """Match the rows with each file; see `Pairing`."""
-        found = [part.pairs(rows) for part in self.parts]
-        places, numbers = (np.concatenate([pair[side] for pair in found]) for side in (0, 1))
-        order = np.lexsort((numbers, places))
-        return places[order], numbers[order]
+        pairs = [pairing.pairs(rows) for pairing in self.pairings]
+        indexes, numbers = (np.concatenate([pair[side] for pair in pairs]) for side in (0, 1))
+        order = np.lexsort((numbers, indexes))
+        return indexes[order], numbers[order]
 
     def describe(self) -> dict[str, Any]:
-        """How it is done, for people: as in the first file, and how many files there are."""
-        return {**self.parts[0].describe(), "files": len(self.parts)}
+        """How pairs are found in the first file, and the number of files."""
+        return {**self.pairings[0].describe(), "files": len(self.pairings)}
 
 
 @dataclass(frozen=True, eq=False)
-class Joined:
+class JoinedPairing:
     """Values joined with the rows on the template's WHERE clause."""
 
     condition: Expression | None
@@ -129,30 +131,31 @@ class Joined:
 
     def pairs(self, rows: pa.Table) -> tuple[Numbers, Numbers]:
         """Join; see `Pairing`."""
-        found = [np.empty((2, 0), np.int64)]
+        sorted_pairs = [np.empty((2, 0), np.int64)]
         table = numbered(rows)
         for start in range(0, table.num_rows, BATCH):
-            some = np.concatenate(self._join(table.slice(start, BATCH), self.values, [MOST_RAISING]), axis=1)
-            found.append(some[:, np.lexsort((some[1], some[0]))])
-        places, numbers = np.concatenate(found, axis=1)
-        return places, numbers
+            pairs = np.concatenate(self._join(table.slice(start, BATCH), self.values, [MOST_RAISING]), axis=1)
+            sorted_pairs.append(pairs[:, np.lexsort((pairs[1], pairs[0]))])
+        indexes, numbers = np.concatenate(sorted_pairs, axis=1)
+        return indexes, numbers
 
-    def _join(self, rows: pa.Table, values: pa.Table, patience: list[int]) -> list[Numbers]:
-        """The pairs of some queries; one that raises on some row has none, and does not stop the others."""
-        only = "" if self.condition is None else f" WHERE {self.condition.sql}"
+    def _join(self, rows: pa.Table, values: pa.Table, failures_left: list[int]) -> list[Numbers]:
+        """The pairs of the queries with these values; a query that raises an error has none."""
+        where = "" if self.condition is None else f" WHERE {self.condition.sql}"
         try:
-            pairs = run(f"SELECT {ROW}, {NUMBER} FROM rows, queries{only}", {"rows": rows, "queries": values}, "it")
+            pairs = run(f"SELECT {ROW}, {NUMBER} FROM rows, queries{where}", {"rows": rows, "queries": values}, "it")
         except LimitExceeded:
             raise
         except QueryFailed:
-            patience[0] -= len(values) == 1
-            if patience[0] < 0:
+            failures_left[0] -= len(values) == 1
+            if failures_left[0] < 0:
                 raise
             half = len(values) // 2
-            parts = [values.slice(0, half), values.slice(half)] if half else []
-            return [np.empty((2, 0), np.int64), *(pair for part in parts for pair in self._join(rows, part, patience))]
-        return [np.stack([pairs.column(place).to_numpy().astype(np.int64) for place in (0, 1)])]
+            halves = [values.slice(0, half), values.slice(half)] if half else []
+            pairs_of_halves = [self._join(rows, part, failures_left) for part in halves]
+            return [np.empty((2, 0), np.int64), *chain.from_iterable(pairs_of_halves)]
+        return [np.stack([pairs.column(side).to_numpy().astype(np.int64) for side in (0, 1)])]
 
     def describe(self) -> dict[str, Any]:
-        """How it is done, for people."""
+        """How pairs are found, for EXPLAIN."""
         return {"way": "a join of rows and values", "columns": list(self.columns)}

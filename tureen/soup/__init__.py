@@ -1,4 +1,4 @@
-"""The soup: what a user holds in Python.
+"""The soup: an open pot in Python.
 
 Takes SQL texts, rows, handles and positions. Holds an open pot, each part of it created when it is first needed.
 Gives handles, answers, changes. Does not know HTTP or terminals.
@@ -6,7 +6,7 @@ Gives handles, answers, changes. Does not know HTTP or terminals.
 * `embedded.py`, `embedded_templates.py`: the methods of an open pot
 * `open_pot.py`: the catalog, the invoker and the engine below them
 * `registry.py`, `standing.py`: registering queries, and the handles that users get
-* `templates.py`, `template_parameters.py`: many queries of one text, and the rows of values that they are given
+* `templates.py`, `template_parameters.py`: templates, and their tables of parameter values
 * `pushing.py`, `waiting.py`, `feed.py`: rows in, positions reached, changes out
 * `tables.py`: users' tables; `statement_runner.py`: SQL statements as method calls; `integrity.py`: verify and backup
 """

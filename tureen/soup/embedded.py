@@ -1,4 +1,4 @@
-"""The embedded Tureen: one directory, in this process."""
+"""The embedded Tureen: a pot that is opened in this process."""
 
 from __future__ import annotations
 
@@ -56,20 +56,20 @@ def open(  # noqa: A001 - the name people expect
     spark: Mapping[str, Any] | None = None,
     clock: Callable[[], int] = micros_now,
 ) -> Soup:
-    """Open a pot: a directory that is made if it is not there.
+    """Open a pot: a directory, which is created if it does not exist.
 
-    `mode="auto"` opens for reading, and for writing at the first call that needs it; `"write"` takes the pot and starts
-    Spark at once, in the background; `"read"` never does. `nice` lets Spark stand back for whoever else wants the
-    processor, as the command `nice` does. `spark` are settings of Spark's own, such as the packages of a source; they
-    are for a session that this process starts, and one that runs already must have them. `clock` gives NOW in
-    microseconds, for tests.
+    `mode="auto"` opens the pot for reading, and for writing at the first call that needs it; `"write"` acquires the
+    lease and starts Spark immediately, in the background; `"read"` never writes. `nice` lowers the scheduling priority
+    of Spark, as the command `nice` does. `spark` is configuration of Spark, such as the packages of a source; if this
+    process already has a Spark session, that session must have the same settings. `clock` returns NOW in microseconds,
+    for tests.
     """
     settings = check_spark(spark)
     return Soup(check_path(path), mode=mode, master=master, nice=check_nice(nice), clock=clock, spark=settings)
 
 
 class Soup(TemplateCalls):
-    """A pot in use: streams in, standing queries over them, answers out."""
+    """An open pot: its streams, tables, standing queries and templates."""
 
     def __init__(
         self,
@@ -88,14 +88,14 @@ class Soup(TemplateCalls):
         self._owner: str | None = None
 
     def acting_for(self, principal: str) -> Soup:
-        """The same pot as one of several people sees it.
+        """The same pot, used by a principal.
 
-        They register under their own names, and find, follow and unregister only what is theirs; what others share is
-        listed too, and they may invoke and follow it by its handle. Streams and tables are everybody's.
+        A principal owns the queries that it registers, and can find, follow and unregister only these. It also sees
+        queries that others share in lists, and can invoke and follow them by handle. Streams and tables have no owner.
         """
-        theirs = copy(self)
-        theirs._owner = check_name(principal, "principal")
-        return theirs
+        soup = copy(self)
+        soup._owner = check_name(principal, "principal")
+        return soup
 
     # Streams
 
@@ -110,13 +110,13 @@ class Soup(TemplateCalls):
         source: dict[str, Any] | None = None,
         if_not_exists: bool = False,
     ) -> None:
-        """Make a stream, fed by `push` or by a Spark source; `if_not_exists` leaves one of that name as it is."""
+        """Create a stream, fed by `push` or by a Spark source; `if_not_exists` keeps an existing one unchanged."""
         name = check_stream(name, time, retain, clock, source)
         parsed = check_schema(schema, time)
-        kept = None if retain is None else parse_duration(retain)
+        retention = None if retain is None else parse_duration(retain)
         engine = self._pot.engine()
         with skip_existing(name, if_not_exists, self.streams), self._pot.catalog.write() as tx:
-            create_stream(tx, name, parsed, clock=clock, retain=kept, source=source)
+            create_stream(tx, name, parsed, clock=clock, retain=retention, source=source)
         engine.notice()
 
     def drop_stream(self, name: str) -> None:
@@ -129,117 +129,117 @@ class Soup(TemplateCalls):
 
     def streams(self) -> list[dict[str, Any]]:
         """The streams, in order of creation."""
-        if not self._pot.is_there():
+        if not self._pot.exists():
             return []
         errors = self._pot.source_errors()
         with self._pot.catalog.read() as tx:
             return [describe_stream(stream, errors.get(stream.id)) for stream in list_streams(tx)]
 
     def push(self, stream: str, rows: Any, *, key: str | None = None) -> Pushed:
-        """Add rows to a stream; they are durable when this returns. Returns their position, with `added` beside it.
+        """Add rows to a stream and return their position, which has the attribute `added`; they are durable then.
 
-        All rows are taken or none. With a `key`, pushing the same again changes nothing: `added` is 0 then.
+        Either all rows are stored or none. With a `key`, repeating the push changes nothing, and `added` is 0.
         """
         engine = self._pot.engine()
         if key is not None:
             check_text(key, "an idempotency key")
-        return push_rows(engine.inbox, self._pot.parts.streams.find(stream), rows, key, self._clock())
+        return push_rows(engine.inbox, self._pot.components.streams.find(stream), rows, key, self._clock())
 
     def rejected(self, stream: str) -> list[dict[str, Any]]:
-        """The rows of a stream that could not be taken, with the reason."""
+        """The rows of a stream that could not be stored, with the reason."""
         check_text(stream, "a stream's name")
         with self._pot.catalog.read() as tx:
-            found = rejected_rows(tx, find_stream(tx, stream).id)
-        return [{**one, "rejected_at": from_micros(one["rejected_at"])} for one in found]
+            rows = rejected_rows(tx, find_stream(tx, stream).id)
+        return [{**row, "rejected_at": from_micros(row["rejected_at"])} for row in rows]
 
     # Tables
 
     def create_table(
         self, name: str, schema: str | Schema | None = None, rows: Any = None, *, if_not_exists: bool = False
     ) -> None:
-        """Make a table: dimension data, without time; `if_not_exists` leaves one of that name as it is.
+        """Create a table: dimension data without time; `if_not_exists` keeps an existing one unchanged.
 
-        `rows` may be a list of dicts, an Arrow table or batch, a pandas, polars or Spark DataFrame, or the path of a
-        `.csv` or `.parquet` file. Without a `schema`, rows that carry types give one.
+        `rows` is a list of dicts, an Arrow table or batch, a pandas, polars or Spark DataFrame, or the path of a `.csv`
+        or `.parquet` file. Without a `schema`, it is derived from the types of the rows.
         """
-        tables = self._pot.own().tables
+        tables = self._pot.writable().tables
         with skip_existing(name, if_not_exists, tables.describe):
             tables.create(name, schema, rows)
 
     def replace_table(self, name: str, rows: Any) -> None:
-        """Put new rows in the place of all that a table holds, in one step: nobody sees a part of them."""
-        self._pot.own().tables.replace(name, rows)
+        """Replace all rows of a table atomically."""
+        self._pot.writable().tables.replace(name, rows)
 
     def drop_table(self, name: str) -> None:
         """Remove a table."""
-        self._pot.own().tables.drop(name)
+        self._pot.writable().tables.drop(name)
 
     def table(self, name: str) -> pa.Table:
         """All rows of a table."""
         check_text(name, "a table's name")
-        if not self._pot.is_there():
+        if not self._pot.exists():
             raise UnknownTable(f"there is no table named '{name}'")
-        return self._pot.parts.tables.read(name)
+        return self._pot.components.tables.read(name)
 
     def tables(self) -> list[dict[str, Any]]:
         """The tables, in order of creation."""
-        return self._pot.parts.tables.describe() if self._pot.is_there() else []
+        return self._pot.components.tables.describe() if self._pot.exists() else []
 
     # Queries
 
     def register(self, sql: str, *, name: str | None = None, materialize: bool | str = "auto") -> StandingQuery:
-        """Let a query stand; its handle answers from now on, over what came before as well.
+        """Register a standing query; its answers also include tuples that arrived before.
 
-        `materialize=True` keeps its results ready at arrival; `False` evaluates it from the index when it is invoked;
-        `"auto"` does the one or the other, by what it costs and how often it is invoked.
+        `materialize=True` matches arriving tuples with the query; `False` evaluates the query from the index when it is
+        invoked; `"auto"` chooses by cost and by how often the query is invoked.
         """
-        # The engine sees by itself that there is something to compile, some tenths of a second later.
+        # The engine notices new queries by polling, within some tenths of a second.
         self._pot.engine()
-        handle = self._pot.parts.registry.register(sql, name, materialize, self._owner)
+        handle = self._pot.components.registry.register(sql, name, materialize, self._owner)
         return StandingQuery(self, handle, name, sql)
 
     def query(self, handle_or_name: str) -> StandingQuery:
         """The standing query of that handle or name."""
-        if not self._pot.is_there():
+        if not self._pot.exists():
             raise UnknownQuery(f"there is no query '{handle_or_name}'")
-        found = self.registered(handle_or_name)
-        return StandingQuery(self, found.id, found.name, found.sql, label=found.label)
+        query = self.registered(handle_or_name)
+        return StandingQuery(self, query.id, query.name, query.sql, label=query.label)
 
     def queries(
         self, *, after: str | None = None, limit: int | None = None, owner: str | None = None
     ) -> list[StandingQuery]:
-        """The standing queries, in order of registration; those of templates are in their `QueryTemplate`.
+        """The standing queries, in order of registration, without those of templates (see `QueryTemplate`).
 
-        With a `limit`, so many at most; the `place` of the last of them, as `after`, gives the next. With an `owner`,
-        those of that principal; of all principals with "*".
+        `limit` is the maximum number of queries; pass the `place` of the last one as `after` for the next page. `owner`
+        selects the queries of a principal, or of all principals with "*".
         """
-        found = self.registered_queries(after=after, limit=limit, owner=owner)
-        return [StandingQuery(self, one.id, one.name, one.sql, one.cursor) for one in found]
+        queries = self.registered_queries(after=after, limit=limit, owner=owner)
+        return [StandingQuery(self, query.id, query.name, query.sql, query.cursor) for query in queries]
 
     def describe_queries(
         self, *, after: str | None = None, limit: int | None = None, owner: str | None = None
     ) -> list[dict[str, Any]]:
-        """The same as the catalog has them now."""
-        return [describe_query(one) for one in self.registered_queries(after=after, limit=limit, owner=owner)]
+        """Descriptions of the queries that `queries` returns."""
+        return [describe_query(query) for query in self.registered_queries(after=after, limit=limit, owner=owner)]
 
     def registered_queries(
         self, *, after: str | None = None, limit: int | None = None, owner: str | None = None
     ) -> list[Registered]:
-        """The same with all that the catalog knows of them."""
-        whose = self._whose(owner)
-        if not self._pot.is_there():
+        """The catalog entries of the queries that `queries` returns."""
+        listed_owner = self._listed_owner(owner)
+        if not self._pot.exists():
             return []
-        return self._pot.parts.registry.page(whose, after, limit, with_shared=owner is None)
+        return self._pot.components.registry.page(listed_owner, after, limit, with_shared=owner is None)
 
     def share(self, handle: str, shared: bool = True) -> None:
-        """Let others invoke and follow a query, or all of a template's, by its handle; or no longer."""
-        self._pot.own().registry.share(handle, shared, self._owner)
+        """Allow other principals to invoke and follow a query or template by its handle; `shared=False` revokes it."""
+        self._pot.writable().registry.share(handle, shared, self._owner)
 
     def unregister(self, handle: str) -> None:
-        """Let the query of that handle stand no longer."""
+        """Unregister the query of that handle."""
         check_text(handle, "a handle")
         self._pot.engine()
-        self._pot.parts.registry.unregister(handle, self._owner)
+        self._pot.components.registry.unregister(handle, self._owner)
 
     def answer(self, handle: str, now: datetime | None, wait_for: str | None, timeout: float | None) -> Answer:
         """Invoke the query of that handle; see `StandingQuery.invoke`."""
@@ -248,74 +248,74 @@ class Soup(TemplateCalls):
         moment = check_moment(now)
         if wait_for is not None:
             self.wait(wait_for, timeout=timeout)
-        return self._pot.parts.invoker.invoke(handle, None if moment is None else to_micros(moment))
+        return self._pot.components.invoker.invoke(handle, None if moment is None else to_micros(moment))
 
     def is_light(self, handle: str) -> bool:
-        """Whether invoking that handle only looks rows up, so that it takes less than going to a thread does."""
+        """Whether an invocation only looks up rows, so that it takes less time than dispatching it to a thread."""
         self._check_visible(handle)
-        return self._pot.parts.invoker.is_light(handle)
+        return self._pot.components.invoker.is_light(handle)
 
     def answer_once(self, sql: str, *, now: datetime | None = None) -> Answer:
-        """The answer of a query that does not stand."""
+        """The answer of an unregistered query."""
         moment = check_moment(now)
-        return self._pot.parts.invoker.answer_once(
+        return self._pot.components.invoker.answer_once(
             check_text(sql, "a query's SQL"), None if moment is None else to_micros(moment)
         )
 
     def changes(self, handle: str, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:
         """The rows that join the answer of that handle; see `StandingQuery.changes`."""
-        return self._follow(lambda at: self.looks.query(handle, at), since, timeout)
+        return self._follow(lambda at: self.change_reader.query(handle, at), since, timeout)
 
     def template_changes(self, handle: str, *, since: str | None, timeout: float | None) -> Iterator[Change]:
         """The rows that join the answers of a template's queries; see `QueryTemplate.changes`."""
-        return self._follow(lambda at: self.looks.template(handle, at), since, timeout)
+        return self._follow(lambda at: self.change_reader.template(handle, at), since, timeout)
 
     def feed(self, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:
-        """Every row that joins the answer of any query or template that can be followed, in one go.
+        """The rows that join the answer of any query or template that can be followed.
 
-        A change's position is the feed's own: going on from there misses nothing and repeats nothing.
+        The positions are those of the feed: resuming from one neither misses nor repeats a row.
         """
-        return self._follow(self.looks.all, since, timeout)
+        return self._follow(self.change_reader.all, since, timeout)
 
     @property
-    def looks(self) -> ChangeReader:
-        """What joined answers since a position, without waiting."""
-        parts = self._pot.parts
-        return ChangeReader(parts.catalog, parts.invoker, parts.templates, self._owner, self._check_visible)
+    def change_reader(self) -> ChangeReader:
+        """Reads the changes since a position, without waiting."""
+        pot = self._pot.components
+        return ChangeReader(pot.catalog, pot.invoker, pot.templates, self._owner, self._check_visible)
 
     def _follow(
         self, read: Callable[[str | None], ChangeBatch], since: str | None, timeout: float | None
     ) -> Iterator[Change]:
-        """The changes from a position on; the first batch is read now, so that errors are raised at the call."""
+        """The changes since a position; the first batch is read now, so that the call itself raises errors."""
         seconds = check_timeout(timeout)
-        batches = follow(self._pot.catalog, read(since), read, seconds, self._pot.help_along)
+        batches = follow(self._pot.catalog, read(since), read, seconds, self._pot.ensure_fed)
         return (change for batch in batches for change in batch)
 
     def explain(self, handle: str) -> dict[str, Any]:
         """How the query of that handle is answered."""
         self._check_visible(handle)
-        return self._pot.parts.invoker.explain(handle)
+        return self._pot.components.invoker.explain(handle)
 
     def explain_once(self, sql: str) -> dict[str, Any]:
-        """How a query that does not stand would be answered."""
-        return self._pot.parts.invoker.explain_once(check_text(sql, "a query's SQL"))
+        """How an unregistered query would be answered."""
+        return self._pot.components.invoker.explain_once(check_text(sql, "a query's SQL"))
 
     def registered(self, handle: str) -> Registered:
-        """The query of that handle as the catalog has it now."""
-        return self._pot.parts.registry.find(handle, self._owner)
+        """The catalog entry of a query."""
+        return self._pot.components.registry.find(handle, self._owner)
 
     def _check_visible(self, handle: str) -> None:
-        """Refuse, as if it were not there, a query that is another's and not shared."""
+        """Raise `UnknownQuery` also for a query of another owner that is not shared."""
         check_text(handle, "a handle")
         if self._owner is not None:
-            invoker = self._pot.parts.invoker
+            invoker = self._pot.components.invoker
             invoker.view.refresh()
             try:
-                found = invoker.view.query(handle)
+                query = invoker.view.query(handle)
             except UnknownQuery:
-                # Without its hint, which names what others have.
+                # Without the hint, which may contain names of other owners.
                 raise UnknownQuery(f"there is no query '{handle}'") from None
-            if found.id != handle or (found.owner != self._owner and not found.shared):
+            if query.id != handle or (query.owner != self._owner and not query.shared):
                 raise UnknownQuery(f"there is no query '{handle}'")
 
     def sql(self, text: str) -> Outcome:
@@ -325,24 +325,30 @@ class Soup(TemplateCalls):
     # The pot
 
     def wait(self, position: Positions, *, timeout: float | None = None) -> None:
-        """Wait until a push is in, or until what an answer reflects is here; all of them if several are given."""
+        """Wait until a position, or each of several positions, is reached."""
         seconds = check_timeout(timeout)
-        wait_for(self._pot.catalog, position, seconds, help_along=self._pot.help_along, trouble=self._pot.waits_for)
+        wait_for(
+            self._pot.catalog,
+            position,
+            seconds,
+            ensure_fed=self._pot.ensure_fed,
+            delay_reason=self._pot.delay_reason,
+        )
 
     def status(self) -> dict[str, Any]:
-        """What is there: rows, runs, tail, debts, queries, position, lag."""
-        if not self._pot.is_there():
+        """The state of the pot: rows, runs, tail, debts, queries, position, lag."""
+        if not self._pot.exists():
             empty = {"streams": {}, "tables": {}, "queries": 0, "clauses": 0, "damaged": [], "position": BEGINNING}
             return {**empty, "engine": "none", "error": None, "version": version("tureen")}
         engine = self._pot.running
         ends = None if engine is None else engine.inbox.end
         with self._pot.catalog.read() as tx:
-            found = pot_status(tx, ends, self._pot.source_errors())
-        return {**found, "engine": self._pot.state(), "error": self._pot.trouble(), "version": version("tureen")}
+            status = pot_status(tx, ends, self._pot.source_errors())
+        return {**status, "engine": self._pot.state(), "error": self._pot.engine_error(), "version": version("tureen")}
 
     def trouble(self) -> str | None:
-        """Why rows are not taken up and answered at the moment, or None where they are."""
-        return self._pot.waits_for() or (NO_ENGINE if self._pot.state() == "none" else None)
+        """Why pushed rows do not reach answers at the moment; None if they do."""
+        return self._pot.delay_reason() or (NO_ENGINE if self._pot.state() == "none" else None)
 
     def batches(self) -> list[dict[str, float]]:
         """The last micro-batch of each of Spark's streaming queries: its seconds and its rows."""
@@ -350,22 +356,22 @@ class Soup(TemplateCalls):
         return [] if engine is None else engine.batches()
 
     def start(self, *, wait: float | None = None) -> None:
-        """Take the pot for writing and start Spark; with `wait`, be back when it runs or after so many seconds."""
+        """Acquire the lease and start Spark; with `wait`, return when it runs or after that number of seconds."""
         seconds = check_timeout(wait)
         engine = self._pot.engine()
         if seconds is not None:
             engine.wait_ready(min(seconds, threading.TIMEOUT_MAX))
 
     def settle(self) -> None:
-        """Pay all debts and merge what can be merged, now instead of in the background."""
+        """Pay all debts and merge all runs that can be merged now, instead of in the background."""
         self._pot.engine().settle()
 
     def close(self) -> None:
-        """Stop what runs for this pot and let go of it."""
+        """Stop the engine and close the pot."""
         self._pot.close()
 
     def __enter__(self) -> Soup:
-        """Use the pot in a block that closes it."""
+        """Return this pot, which is closed at the end of the block."""
         return self
 
     def __exit__(
@@ -375,5 +381,5 @@ class Soup(TemplateCalls):
         self.close()
 
     def __repr__(self) -> str:
-        """Say which pot it is."""
+        """The class and the path."""
         return f"<tureen.Soup {str(self.path)!r}>"

@@ -1,4 +1,4 @@
-"""Verifying, repairing and copying a pot as a whole; needs neither Spark nor, but for repairs, the lease."""
+"""Verify, repair and back up a pot. Needs no Spark, and the lease for repairs only."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from tureen.pot.damage import Damage
 from tureen.pot.lease import Lease
 
 Progress = Callable[[int, int], None]
-"""Is told how many of how many files are done."""
+"""Called with the number of files done and the total number of files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What `verify` found, and what it did about it."""
+    """The result of `verify`."""
 
     files: int
     bytes: int
     damaged: tuple[Damage, ...]
-    """What is damaged; of these, those that are `lost` hold rows or values that nothing else has."""
+    """The damage; where it is `lost`, the file contained rows or values that are stored nowhere else."""
     repaired: int = 0
-    """How many files were written anew."""
+    """The number of files that were rewritten."""
     given_up: int = 0
-    """How many rows were lost with blocks that could not be read; `rejected` tells of which time."""
+    """The number of rows in blocks that were given up; `rejected` lists the times of these blocks."""
 
 
 def verify(
@@ -38,36 +38,36 @@ def verify(
 ) -> Verification:
     """Check every checksum of a pot, which may be in use.
 
-    With `repair`, what follows from tuples or queries is written anew, and blocks of tuples that are damaged are given
-    up, so that the rest of their runs can be used; no other process may have the pot open for writing then.
+    With `repair`, data that is derived from tuples or queries is rewritten, and damaged blocks of tuples are given up,
+    so that the rest of their runs can be used. Then no other process may have the pot open for writing.
     """
     root = _pot(path)
     if not repair:
         catalog = Catalog(root)
         try:
-            found = verify_pot(catalog, progress)
-            # What was noted is written, and the catalog is to be verified again next time.
-            catalog.write_digest()
-            return Verification(found.files, found.bytes, found.damaged)
+            result = verify_pot(catalog, progress)
+            # Recording damage changes the catalog, so its signature must be renewed.
+            catalog.sign()
+            return Verification(result.files, result.bytes, result.damaged)
         finally:
             catalog.close()
     try:
         lease = Lease(root)
     except PotLocked as error:
-        error.hint = "close it first; while it is open, it repairs by itself what 'verify' finds and can be repaired"
+        error.hint = "close it first; the process that has it open repairs by itself what 'verify' reports"
         raise
     try:
         accept_catalog(root)
         catalog = Catalog(root)
         try:
-            found = verify_pot(catalog, progress)
-            done = repair_pot(catalog)
-            catalog.write_digest()
+            result = verify_pot(catalog, progress)
+            repaired = repair_pot(catalog)
+            catalog.sign()
         finally:
             catalog.close()
     finally:
         lease.release()
-    return Verification(found.files, found.bytes, found.damaged, done.files, done.tuples)
+    return Verification(result.files, result.bytes, result.damaged, repaired.files, repaired.tuples)
 
 
 def backup(
@@ -78,7 +78,7 @@ def backup(
 ) -> int:
     """Copy a pot, which may be in use, into a new directory; return the number of bytes.
 
-    The copy holds everything that was acknowledged before the call, and is a pot like any other.
+    The copy contains everything that was acknowledged before the call, and can be opened like any pot.
     """
     catalog = Catalog(_pot(path))
     try:

@@ -1,4 +1,4 @@
-"""An open pot: what is made when it is first needed, from the catalog to the engine, and let go of at the end."""
+"""An open pot: its components, created when they are first needed, and its engine."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import NamedTuple
 from tureen.errors import EngineFailed, PotError, TureenError
 from tureen.migration.migrate import migrate
 from tureen.pipeline.engine import Engine
-from tureen.pot.catalog import Catalog, exists
-from tureen.pot.files import make_private_directory
-from tureen.pot.stream_cache import StreamCache
+from tureen.pot.catalog import Catalog
+from tureen.pot.catalog import exists as pot_exists
+from tureen.pot.files import make_private
+from tureen.pot.named import NamedStreams
 from tureen.results.invoke import Invoker
 from tureen.soup.registry import Registry
 from tureen.soup.tables import Dimensions
@@ -21,22 +22,22 @@ from tureen.soup.templates import Templates
 MODES = ("auto", "read", "write")
 
 STARTING, NO_ENGINE = "Spark is starting", "no engine"
-"""Why rows are not taken up where nothing is wrong."""
+"""Why pushed rows do not reach answers although nothing failed."""
 
 
-class Parts(NamedTuple):
-    """A catalog, and what works on it."""
+class PotComponents(NamedTuple):
+    """A catalog, and the objects that read and change it."""
 
     catalog: Catalog
     invoker: Invoker
-    streams: StreamCache
+    streams: NamedStreams
     tables: Dimensions
     registry: Registry
     templates: Templates
 
 
 class OpenPot:
-    """One pot of this process: read at once, changed by transactions, fed by an engine where that is needed."""
+    """A pot that is open in this process, with an engine if one is needed."""
 
     def __init__(
         self,
@@ -48,67 +49,66 @@ class OpenPot:
         clock: Callable[[], int],
         spark: Mapping[str, str] | None = None,
     ) -> None:
-        """Open the pot if it is there; with mode "write", take it."""
+        """Open the pot if it exists; with mode "write", acquire the lease and start the engine."""
         if mode not in MODES:
-            raise TureenError(f"unknown mode '{mode}'", hint=f"one of {', '.join(MODES)}")
+            raise TureenError(f"mode must be one of {', '.join(MODES)}, got '{mode}'")
         self.path = path
         self._mode, self._master, self._nice, self._clock = mode, master, nice, clock
         self._spark = dict(spark or {})
         self._lock = threading.RLock()
         self._closed = False
-        self._parts: Parts | None = None
+        self._components: PotComponents | None = None
         self.running: Engine | None = None
-        if exists(path):
+        if pot_exists(path):
             self._open(create=False)
         if mode == "write":
             self.engine()
 
     @property
-    def parts(self) -> Parts:
-        """What reading needs; raises where there is no pot."""
+    def components(self) -> PotComponents:
+        """The components; raises if the pot does not exist."""
         self._check_open()
-        if self._parts is None:
+        if self._components is None:
             with self._lock:
-                if self._parts is None:
+                if self._components is None:
                     return self._open(create=False)
-        return self._parts
+        return self._components
 
     @property
     def catalog(self) -> Catalog:
         """The pot's catalog."""
-        return self.parts.catalog
+        return self.components.catalog
 
-    def is_there(self) -> bool:
-        """Whether there is a pot yet; another process may have made it since it was opened."""
-        return self._parts is not None or exists(self.path)
+    def exists(self) -> bool:
+        """Whether the pot exists; another process may have created it after this one was opened."""
+        return self._components is not None or pot_exists(self.path)
 
-    def own(self) -> Parts:
-        """The pot, made if there is none, for what changes it by a transaction alone: no lease, no Spark."""
+    def writable(self) -> PotComponents:
+        """The components, for transactions that need neither the lease nor Spark; creates the pot if needed."""
         with self._lock:
             self._check_open()
             if self._mode == "read":
                 raise TureenError("this pot is open for reading only", hint='open it with mode="write"')
-            if self._parts is not None:
-                return self._parts
+            if self._components is not None:
+                return self._components
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                make_private_directory(self.path)
+                make_private(self.path)
             except OSError as error:
-                raise EngineFailed(f"cannot make the pot in '{self.path}'", detail=str(error)) from error
+                raise EngineFailed(f"cannot create the pot in '{self.path}'", detail=str(error)) from error
             return self._open(create=True)
 
     def engine(self) -> Engine:
-        """The engine, started if this is the first call that feeds the pot."""
+        """The engine, started at the first call."""
         if self.running is not None:
             return self.running
         with self._lock:
-            parts = self.own()
+            components = self.writable()
             if self.running is None:
-                watch = parts.invoker.watch
                 self.running = Engine(
                     self.path,
-                    parts.catalog,
-                    watch,
+                    components.catalog,
+                    components.invoker.watch,
                     master=self._master,
                     nice=self._nice,
                     clock=self._clock,
@@ -116,35 +116,35 @@ class OpenPot:
                 )
             return self.running
 
-    def help_along(self) -> None:
-        """Take the pot if nobody else feeds it: rows that a crash left in the inbox want an engine."""
+    def ensure_fed(self) -> None:
+        """Start the engine if no other process has one: rows may be left in the inbox after a crash."""
         if self.running is None and self._mode == "auto":
             try:
                 self.engine()
             except PotError:
-                # Another process feeds it, or it cannot be written here.
+                # Another process has the lease, or this one cannot write to the pot.
                 return
 
-    def trouble(self) -> str | None:
-        """Why the engine does not run, if it is known."""
+    def engine_error(self) -> str | None:
+        """The error that keeps the engine from running, if any."""
         return None if self.running is None else self.running.error
 
-    def waits_for(self) -> str | None:
-        """Why rows are not taken up by this process's engine at the moment, if it has one."""
-        return self.trouble() or (STARTING if self.state() == "starting" else None)
+    def delay_reason(self) -> str | None:
+        """Why the engine of this process does not read pushed rows at the moment; None if it does, or has none."""
+        return self.engine_error() or (STARTING if self.state() == "starting" else None)
 
     def source_errors(self) -> dict[int, str]:
-        """Why outside sources are not read at the moment, by the id of their stream."""
+        """Errors of external sources that cannot be read at the moment, by stream id."""
         return {} if self.running is None else self.running.source_errors()
 
     def state(self) -> str:
-        """Either "running", "starting", or "none" where this process has no engine."""
+        """Either "running", "starting", or "none" if this process has no engine."""
         if self.running is None:
             return "none"
         return "running" if self.running.ready.is_set() else "starting"
 
     def close(self) -> None:
-        """Stop what runs for this pot and let go of it."""
+        """Stop the engine and close the catalog."""
         with self._lock:
             if self._closed:
                 return
@@ -152,18 +152,18 @@ class OpenPot:
             if self.running is not None:
                 self.running.close()
                 self.running = None
-            if self._parts is not None:
-                self._parts.catalog.write_digest()
-                self._parts.catalog.close()
+            if self._components is not None:
+                self._components.catalog.sign()
+                self._components.catalog.close()
 
-    def _open(self, *, create: bool) -> Parts:
+    def _open(self, *, create: bool) -> PotComponents:
         if self._mode != "read":
             migrate(self.path)
         catalog = Catalog(self.path, create=create)
-        invoker, streams = Invoker(catalog, self._clock), StreamCache(catalog)
+        invoker, streams = Invoker(catalog, self._clock), NamedStreams(catalog)
         registry, templates = Registry(catalog, streams), Templates(catalog, streams, invoker)
-        self._parts = Parts(catalog, invoker, streams, Dimensions(catalog), registry, templates)
-        return self._parts
+        self._components = PotComponents(catalog, invoker, streams, Dimensions(catalog), registry, templates)
+        return self._components
 
     def _check_open(self) -> None:
         if self._closed:

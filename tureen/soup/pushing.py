@@ -1,4 +1,4 @@
-"""Pushing: rows in any usual shape, into a stream's inbox."""
+"""Pushing: rows of any supported type are appended to a stream's inbox."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 from tureen.errors import InvalidRows, TureenError
 from tureen.position import Pushed, PushPosition
 from tureen.pot.inbox import Inbox
+from tureen.pot.named import Named
 from tureen.pot.record import Entry
-from tureen.pot.stream_cache import CachedStream
 from tureen.stems.intake import content_digest, to_batch
 
 MAX_BYTES = 1 << 30
-"""The most bytes of one push."""
+"""The maximum size of a push in bytes."""
 
 
-def push_rows(inbox: Inbox, target: CachedStream, rows: Any, key: str | None, arrival: int) -> Pushed:
-    """Make rows durable, all or none, and return their position; with a key, the same again changes nothing."""
+def push_rows(inbox: Inbox, target: Named, rows: Any, key: str | None, arrival: int) -> Pushed:
+    """Store all rows or none, and return their position; with a key, repeating the push changes nothing."""
     stream, seq = target.stream, target.seq
     if stream.source is not None:
         raise TureenError(f"stream '{stream.name}' is fed by its source", hint="push to another stream")
@@ -25,7 +25,9 @@ def push_rows(inbox: Inbox, target: CachedStream, rows: Any, key: str | None, ar
         return Pushed(str(PushPosition(seq, stream.id, inbox.end(stream.id))))
     payload = batch.serialize().to_pybytes()
     if len(payload) > MAX_BYTES:
-        raise InvalidRows(f"a push of {len(payload):,} bytes", hint=f"push at most {MAX_BYTES:,} bytes at a time")
+        raise InvalidRows(
+            f"a push must be at most {MAX_BYTES:,} bytes, got {len(payload):,}", hint="push the rows in several parts"
+        )
     digest = content_digest(batch) if key else bytes(16)
     stored = inbox.push(stream.id, Entry(payload, batch.num_rows, arrival, digest, key or ""))
     return Pushed(str(PushPosition(seq, stream.id, stored.end)), batch.num_rows if stored.added else 0)

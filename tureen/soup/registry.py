@@ -1,4 +1,4 @@
-"""The registry: standing queries are registered, found, shared, listed and let go of, each for its owner."""
+"""The registry: register, find, share, list and unregister standing queries, per owner."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from tureen.language.fast.quick import QuickBinder
 from tureen.pot.catalog import Catalog, take_seq
 from tureen.pot.group_commit import GroupCommit
 from tureen.pot.members import find_standing
+from tureen.pot.named import NamedStreams
 from tureen.pot.queries import LOCAL, NewInput, Registered, Registration, Unregistration, list_queries, share
 from tureen.pot.registering import change_together
-from tureen.pot.stream_cache import StreamCache
 from tureen.pot.streams import Stream
 from tureen.pot.templates import find_template, share_template
 from tureen.schema import Schema
 
 MATERIALIZE = {True: True, False: False, "auto": None}
-"""What may be said of a query's results, and how the catalog keeps it."""
+"""The values of `materialize`, and their representation in the catalog."""
 
 
 class Registry:
-    """The standing queries of one pot. An owner of None is whoever has the pot itself, and sees all of them."""
+    """The standing queries of one pot. An owner of None is the user of the pot's directory, and sees all queries."""
 
-    def __init__(self, catalog: Catalog, streams: StreamCache) -> None:
-        """Register in that catalog; those who come together are committed together."""
+    def __init__(self, catalog: Catalog, streams: NamedStreams) -> None:
+        """Register in that catalog; concurrent changes share a commit."""
         self._catalog, self._streams = catalog, streams
         self._binder = QuickBinder()
         self._changes: GroupCommit[Registration | Unregistration, str] = GroupCommit(
@@ -31,14 +31,12 @@ class Registry:
         )
 
     def register(self, sql: str, name: str | None, materialize: bool | str, owner: str | None) -> str:
-        """Let a query stand and return its handle."""
+        """Register a query and return its handle."""
         check_text(sql, "a query's SQL")
         if name is not None:
             name = check_name(name, "query")
         if not isinstance(materialize, bool | str) or materialize not in MATERIALIZE:
-            raise TureenError(
-                f"materialize is {ascii(materialize)[:40]}", hint="True, False, or 'auto' to leave it to the engine"
-            )
+            raise TureenError(f"materialize must be True, False or 'auto', got {ascii(materialize)[:40]}")
 
         def attempt() -> str:
             streams: dict[str, Stream] = {}
@@ -59,18 +57,18 @@ class Registry:
         except (DuplicateName, StorageFailed):
             raise
         except TureenError:
-            # The stream may have been recreated. A dropped one is refused in the commit, by the id of the very stream
-            # that the query was bound to, so stale knowledge can make a registration fail and do nothing worse.
+            # The stream may have been recreated. The commit checks the id of the stream that the query was bound to, so
+            # outdated entries can only make a registration fail.
             self._streams.forget()
             return attempt()
 
     def unregister(self, handle: str, owner: str | None) -> None:
-        """Let a query stand no longer."""
-        # Before it is among others, whom it must not stop.
+        """Unregister a query."""
+        # Checked here, because in a shared commit an error would affect other registrations.
         self._changes.submit(Unregistration(check_text(handle, "a handle"), owner))
 
     def find(self, handle_or_name: str, owner: str | None) -> Registered:
-        """The query of a handle or name, as the catalog has it now."""
+        """The catalog entry of a query, by its handle or name."""
         check_text(handle_or_name, "a query's name")
         with self._catalog.read() as tx:
             return find_standing(tx, self._catalog.root, handle_or_name, owner)
@@ -78,17 +76,17 @@ class Registry:
     def page(
         self, owner: str | None, after: str | None, limit: int | None, *, with_shared: bool = True
     ) -> list[Registered]:
-        """Queries in order of registration, from a `place` on: an owner's, perhaps with what others share."""
+        """Queries of an owner in order of registration, after a cursor; `with_shared` adds those that others share."""
         if limit is not None and (type(limit) is not int or not 1 <= limit < 1 << 62):
-            raise TureenError(f"a limit of {ascii(limit)[:40]}", hint="give a number from 1 on")
-        after = None if after is None else check_text(after, "a place in a list")
+            raise TureenError(f"limit must be a positive integer, got {ascii(limit)[:40]}")
+        after = None if after is None else check_text(after, "a cursor")
         with self._catalog.read() as tx:
             return list_queries(tx, owner, after, limit, with_shared=with_shared)
 
     def share(self, handle: str, shared: bool, owner: str | None) -> None:
-        """Let everybody see a query or a template, by its handle, or no longer."""
+        """Share a query or a template with all principals, or stop sharing it."""
         if not isinstance(shared, bool):
-            raise TureenError(f"shared is {ascii(shared)[:40]}", hint="True or False")
+            raise TureenError(f"shared must be True or False, got {ascii(shared)[:40]}")
         with self._catalog.write() as tx:
             template = find_template(tx, check_text(handle, "a handle"), owner)
             take_seq(tx)

@@ -1,6 +1,6 @@
-"""The handles that users hold: of a standing query, and of the many queries of a template.
+"""Handles of standing queries and of templates.
 
-They know no engine, so that one over HTTP is the same class as one of this process.
+They call a backend, so that embedded pots and HTTP clients have the same classes.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, Protocol, overload
 from tureen.results.answer import Answer, Change
 
 
-class Registered(Protocol):
-    """A standing query as the catalog has it."""
+class RegisteredQuery(Protocol):
+    """The current state of a standing query in the catalog."""
 
     @property
     def id(self) -> str:
@@ -21,11 +21,11 @@ class Registered(Protocol):
 
     @property
     def name(self) -> str | None:
-        """Its name, where it was given one."""
+        """Its name, if it has one."""
 
     @property
     def sql(self) -> str:
-        """The SELECT as it was written."""
+        """The text of its SELECT."""
 
     @property
     def registered_at(self) -> int:
@@ -33,15 +33,15 @@ class Registered(Protocol):
 
     @property
     def error(self) -> str | None:
-        """What it raised, where it was stopped."""
+        """The error that stopped it, if it failed."""
 
     @property
     def state(self) -> str:
-        """Either "standing", or "failed" once it raised on some tuple."""
+        """Either "standing", or "failed" after it raised an error on a tuple."""
 
 
-class Kitchen(Protocol):
-    """What a handle needs of the soup that it belongs to."""
+class QueryBackend(Protocol):
+    """The methods that `StandingQuery` calls: of an embedded pot, or of a client."""
 
     def answer(self, handle: str, now: datetime | None, wait_for: str | None, timeout: float | None) -> Answer:
         """Invoke a query."""
@@ -50,28 +50,28 @@ class Kitchen(Protocol):
         """Follow a query."""
 
     def explain(self, handle: str) -> dict[str, Any]:
-        """Tell how a query is answered."""
+        """How a query is answered."""
 
     def unregister(self, handle: str) -> None:
-        """Let a query stand no longer."""
+        """Unregister a query."""
 
-    def registered(self, handle: str) -> Registered:
-        """The query as the catalog has it now."""
+    def registered(self, handle: str) -> RegisteredQuery:
+        """The current state of a query."""
 
 
 class StandingQuery:
-    """A handle: invoke it now, or come back."""
+    """A handle of a standing query."""
 
     def __init__(
         self,
-        soup: Kitchen,
+        soup: QueryBackend,
         handle: str,
         name: str | None,
         sql: str,
         place: str | None = None,
         label: str | int | None = None,
     ) -> None:
-        """Stand for the query of that handle; `place` is where it stands in a listing, if it comes from one."""
+        """Refer to a query; `place` is the cursor of a query that was listed: pass it as `after` to `Soup.queries`."""
         self._soup = soup
         self.id = handle
         self.name = name
@@ -86,14 +86,14 @@ class StandingQuery:
         wait_for: str | None = None,
         timeout: float | None = None,
     ) -> Answer:
-        """The answer over the window at `now`, once `wait_for` is in."""
+        """The answer over the window at `now`, after the position `wait_for` is reached."""
         return self._soup.answer(self.id, now, wait_for, timeout)
 
     def changes(self, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:
-        """The rows that join the answer from now on, or since a position, as they come and in order of arrival.
+        """The rows that join the answer from now on, or since a position, in order of arrival.
 
-        The position is an answer's, or a change's: going on from there misses nothing and repeats nothing. The position
-        "0" is before everything. It ends when nothing came for `timeout` seconds, and never without one.
+        Resuming from the position of an answer or a change neither misses nor repeats a row. The position "0" is before
+        all rows. The iterator ends after `timeout` seconds without a row; without a timeout it never ends.
         """
         return self._soup.changes(self.id, since=since, timeout=timeout)
 
@@ -102,100 +102,100 @@ class StandingQuery:
         return self._soup.explain(self.id)
 
     def unregister(self) -> None:
-        """Let the query stand no longer."""
+        """Unregister the query."""
         self._soup.unregister(self.id)
 
     @property
-    def registered(self) -> Registered:
-        """The query as the catalog has it now: state, error, when it was registered."""
+    def registered(self) -> RegisteredQuery:
+        """The current state of the query: state, error, time of registration."""
         return self._soup.registered(self.id)
 
     @property
     def state(self) -> str:
-        """Either "standing", or "failed" once it raised on some tuple."""
+        """Either "standing", or "failed" after it raised an error on a tuple."""
         return self.registered.state
 
     def __repr__(self) -> str:
-        """Say which query it is."""
+        """The class, the name or handle, and the SQL."""
         return f"<tureen.StandingQuery {self.name or self.id!r}: {self.sql}>"
 
 
-class Follows(Kitchen, Protocol):
-    """What a template needs of the soup that it belongs to."""
+class TemplateBackend(QueryBackend, Protocol):
+    """The methods that `QueryTemplate` calls: of an embedded pot, or of a client."""
 
     def query(self, handle_or_name: str) -> StandingQuery:
         """The query of a handle."""
 
     def template_numbers(self, handle: str) -> Sequence[int]:
-        """The numbers of a template's queries that stand."""
+        """The numbers of a template's queries."""
 
     def template_query(self, handle: str, index: int) -> StandingQuery:
-        """The template's registered query at an index."""
+        """A query of a template, by its index."""
 
     def add_to_template(self, handle: str, rows: Any) -> Sequence[int]:
-        """Let a query stand for each of some more rows of parameters."""
+        """Register a query for each row of parameters."""
 
     def remove_from_template(
         self, handle: str, numbers: int | Iterable[int] | None, where: Mapping[str, Any] | None
     ) -> int:
-        """Let some queries of a template stand no longer."""
+        """Unregister queries of a template."""
 
     def template_changes(self, handle: str, *, since: str | None, timeout: float | None) -> Iterator[Change]:
         """Follow all queries of a template."""
 
     def explain_template(self, handle: str) -> dict[str, Any]:
-        """Tell how the queries of a template are matched."""
+        """How the queries of a template are matched."""
 
     def unregister_template(self, handle: str) -> None:
-        """Let all queries of a template stand no longer."""
+        """Unregister a template and all its queries."""
 
 
 class QueryTemplate(Sequence[StandingQuery]):
     """The queries of one `register_many`: a sequence of handles, one for each row of parameters."""
 
-    def __init__(self, soup: Follows, handle: str, name: str | None, sql: str) -> None:
-        """Stand for the template of that handle."""
+    def __init__(self, soup: TemplateBackend, handle: str, name: str | None, sql: str) -> None:
+        """Refer to the template of that handle."""
         self._soup = soup
         self.id, self.name, self.sql = handle, name, sql
 
     def __len__(self) -> int:
-        """How many of its queries stand."""
+        """The number of its queries."""
         return len(self._soup.template_numbers(self.id))
 
     @overload
-    def __getitem__(self, place: int) -> StandingQuery: ...
+    def __getitem__(self, index: int) -> StandingQuery: ...
     @overload
-    def __getitem__(self, place: slice) -> list[StandingQuery]: ...
-    def __getitem__(self, place: int | slice) -> StandingQuery | list[StandingQuery]:
-        """The n-th of the queries that stand, or some of them."""
-        if isinstance(place, slice):
-            numbers = self._soup.template_numbers(self.id)[place]
+    def __getitem__(self, index: slice) -> list[StandingQuery]: ...
+    def __getitem__(self, index: int | slice) -> StandingQuery | list[StandingQuery]:
+        """The query at an index, or the queries of a slice."""
+        if isinstance(index, slice):
+            numbers = self._soup.template_numbers(self.id)[index]
             return [self._soup.query(f"{self.id}.{number}") for number in numbers]
-        return self._soup.template_query(self.id, place)
+        return self._soup.template_query(self.id, index)
 
     @property
     def numbers(self) -> Sequence[int]:
-        """The numbers of the queries that stand, ascending: what is behind the dot of their handles."""
+        """The numbers of the queries, ascending: the part of their handles after the dot."""
         return self._soup.template_numbers(self.id)
 
     def add(self, rows: Any) -> Sequence[int]:
-        """Let a query stand for each of some more rows of parameters; return their numbers.
+        """Register a query for each row of parameters; return their numbers.
 
-        `rows` are as in `register_many`, with all of its columns. A number is its query's for ever. The new queries
-        answer over all tuples that there are; their changes begin with the tuples that come after them.
+        `rows` has the forms and all columns of the `params` of `register_many`. A number is never reused. The answers
+        of the new queries include existing tuples; their changes start with tuples that arrive after them.
         """
         return self._soup.add_to_template(self.id, rows)
 
     def remove(self, numbers: int | Iterable[int] | None = None, *, where: Mapping[str, Any] | None = None) -> int:
-        """Let some of the queries stand no longer, by their numbers or by their values; return how many they were.
+        """Unregister queries by their numbers or by their parameters; return how many were removed.
 
-        `where` has a value, or a list of values, for each of some columns of the parameters: those queries go whose
-        row has one of them in each. All of the numbers must stand, or nothing is removed.
+        `where` maps columns of the parameters to a value or a list of values: a query is removed if each of these
+        columns has one of its values. If a number does not exist, nothing is removed.
         """
         return self._soup.remove_from_template(self.id, numbers, where)
 
     def changes(self, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:
-        """Every row that joins the answer of one of the queries, from now on or since a position.
+        """The rows that join the answer of any of the queries, from now on or since a position.
 
         In order of arrival, and for one row in the order of the queries; see `StandingQuery.changes`.
         """
@@ -206,9 +206,9 @@ class QueryTemplate(Sequence[StandingQuery]):
         return self._soup.explain_template(self.id)
 
     def unregister(self) -> None:
-        """Let all of the queries stand no longer."""
+        """Unregister the template and all its queries."""
         self._soup.unregister_template(self.id)
 
     def __repr__(self) -> str:
-        """Say which template it is."""
+        """The class, the name or handle, and the SQL."""
         return f"<tureen.QueryTemplate {self.name or self.id!r}: {self.sql}>"

@@ -1,4 +1,4 @@
-"""Statements carried out: each one becomes calls of a soup, embedded or elsewhere."""
+"""Runs statements: each becomes calls of an embedded pot or a client."""
 
 from __future__ import annotations
 
@@ -36,11 +36,12 @@ from tureen.schema import Schema, name_key
 from tureen.soup.standing import QueryTemplate, StandingQuery
 
 Outcome = StandingQuery | Answer | list[dict[str, Any]] | dict[str, Any] | None
-"""What a statement gives: REGISTER a handle, INVOKE and SELECT an answer, SHOW rows, EXPLAIN and DESCRIBE one."""
+"""The result of a statement: REGISTER returns a handle, INVOKE and SELECT an answer, SHOW rows, EXPLAIN and DESCRIBE a
+dict."""
 
 
-class Speaks(Protocol):
-    """What statements need of a soup."""
+class StatementBackend(Protocol):
+    """The methods that statements call: of an embedded pot, or of a client."""
 
     def create_stream(
         self,
@@ -53,12 +54,12 @@ class Speaks(Protocol):
         source: dict[str, Any] | None = None,
         if_not_exists: bool = False,
     ) -> None:
-        """Make a stream."""
+        """Create a stream."""
 
     def create_table(
         self, name: str, schema: str | Schema | None = None, rows: Any = None, *, if_not_exists: bool = False
     ) -> None:
-        """Make a table."""
+        """Create a table."""
 
     def drop_stream(self, name: str) -> None:
         """Remove a stream."""
@@ -67,16 +68,16 @@ class Speaks(Protocol):
         """Remove a table."""
 
     def register(self, sql: str, *, name: str | None = None) -> StandingQuery:
-        """Let a query stand."""
+        """Register a query."""
 
     def query(self, handle_or_name: str) -> StandingQuery:
         """The standing query of that handle or name."""
 
     def answer_once(self, sql: str, *, now: datetime | None = None) -> Answer:
-        """The answer of a query that does not stand."""
+        """The answer of an unregistered query."""
 
     def explain_once(self, sql: str) -> dict[str, Any]:
-        """How a query that does not stand would be answered."""
+        """How an unregistered query would be answered."""
 
     def streams(self) -> list[dict[str, Any]]:
         """The streams."""
@@ -94,10 +95,10 @@ class Speaks(Protocol):
         """The template of that handle or name."""
 
 
-def run_statement(soup: Speaks, statement: Statement, *, files: bool = True) -> Outcome:
-    """Carry a statement out; an error has its location in the text.
+def run_statement(soup: StatementBackend, statement: Statement, *, files: bool = True) -> Outcome:
+    """Run a statement; errors have their location in the text.
 
-    `files=False` refuses `CREATE TABLE … FROM 'file'`, for those whose files are not the soup's.
+    `files=False` rejects `CREATE TABLE … FROM 'file'`, for callers on another machine.
     """
     match statement:
         case CreateStream():
@@ -121,57 +122,57 @@ def run_statement(soup: Speaks, statement: Statement, *, files: bool = True) -> 
         case Invoke(query, at, location):
             with _at(location):
                 return soup.query(query).invoke(now=at)
-        case Show(what):
-            return _listing(soup, what)()
+        case Show(kinds):
+            return _listing(soup, kinds)()
         case Describe():
             with _at(statement.location):
                 return _describe(soup, statement)
     return None
 
 
-def _create_stream(soup: Speaks, wanted: CreateStream) -> None:
-    source = None if wanted.format is None else {"format": wanted.format, "options": dict(wanted.options)}
-    with _at(wanted.location):
+def _create_stream(soup: StatementBackend, statement: CreateStream) -> None:
+    source = None if statement.format is None else {"format": statement.format, "options": dict(statement.options)}
+    with _at(statement.location):
         soup.create_stream(
-            wanted.name,
-            wanted.schema,
-            retain=wanted.retain,
-            clock=wanted.clock,
+            statement.name,
+            statement.schema,
+            retain=statement.retain,
+            clock=statement.clock,
             source=source,
-            if_not_exists=wanted.if_not_exists,
+            if_not_exists=statement.if_not_exists,
         )
 
 
-def _create_table(soup: Speaks, wanted: CreateTable, files: bool) -> None:
-    with _at(wanted.location):
-        if wanted.file is not None and not files:
-            raise InvalidRows("files are not read here", hint="create the table, then send its rows")
-        soup.create_table(wanted.name, wanted.schema, wanted.file, if_not_exists=wanted.if_not_exists)
+def _create_table(soup: StatementBackend, statement: CreateTable, files: bool) -> None:
+    with _at(statement.location):
+        if statement.file is not None and not files:
+            raise InvalidRows("a server does not read files", hint="create the table, then send its rows")
+        soup.create_table(statement.name, statement.schema, statement.file, if_not_exists=statement.if_not_exists)
 
 
-def _drop(soup: Speaks, wanted: Drop) -> None:
-    with _at(wanted.location):
+def _drop(soup: StatementBackend, statement: Drop) -> None:
+    with _at(statement.location):
         try:
-            match wanted.kind:
+            match statement.kind:
                 case "STREAM":
-                    soup.drop_stream(wanted.name)
+                    soup.drop_stream(statement.name)
                 case "TABLE":
-                    soup.drop_table(wanted.name)
+                    soup.drop_table(statement.name)
                 case _:
-                    soup.query(wanted.name).unregister()
+                    soup.query(statement.name).unregister()
         except (UnknownStream, UnknownTable, UnknownQuery):
-            if not wanted.if_exists:
+            if not statement.if_exists:
                 raise
 
 
-def _listing(soup: Speaks, what: str) -> Callable[[], list[dict[str, Any]]]:
+def _listing(soup: StatementBackend, kinds: str) -> Callable[[], list[dict[str, Any]]]:
     listings = {
         "STREAMS": soup.streams,
         "TABLES": soup.tables,
         "QUERIES": soup.describe_queries,
         "TEMPLATES": soup.templates,
     }
-    return listings[what]
+    return listings[kinds]
 
 
 _PLURAL = {"STREAM": "STREAMS", "TABLE": "TABLES", "QUERY": "QUERIES", "TEMPLATE": "TEMPLATES"}
@@ -182,30 +183,31 @@ _UNKNOWN: dict[str | None, type[TureenError]] = {
 }
 
 
-def _describe(soup: Speaks, wanted: Describe) -> dict[str, Any]:
-    """The stream, table, query or template of that name; in this order, as a query may have a stream's name."""
-    kinds = [wanted.kind] if wanted.kind else list(_PLURAL)
+def _describe(soup: StatementBackend, statement: Describe) -> dict[str, Any]:
+    """The stream, table, query or template of that name, in this order: a query may have the name of a stream."""
+    kinds = [statement.kind] if statement.kind else list(_PLURAL)
     for kind in kinds:
-        found = _find(soup, kind, wanted.name)
-        if found is not None:
-            return {"kind": kind.lower(), **found}
-    names = [one["name"] for kind in kinds for one in _listing(soup, _PLURAL[kind])() if one["name"] is not None]
-    what = "stream, table, query or template" if wanted.kind is None else wanted.kind.lower()
-    raise _UNKNOWN.get(wanted.kind, UnknownStream)(
-        f"there is no {what} named '{wanted.name}'", hint=nearest(wanted.name, names)
+        description = _find(soup, kind, statement.name)
+        if description is not None:
+            return {"kind": kind.lower(), **description}
+    listed = [description for kind in kinds for description in _listing(soup, _PLURAL[kind])()]
+    names = [description["name"] for description in listed if description["name"] is not None]
+    noun = "stream, table, query or template" if statement.kind is None else statement.kind.lower()
+    raise _UNKNOWN.get(statement.kind, UnknownStream)(
+        f"there is no {noun} named '{statement.name}'", hint=nearest(statement.name, names)
     )
 
 
-def _find(soup: Speaks, kind: str, name: str) -> dict[str, Any] | None:
-    """What a listing says of a name or a handle; the names of queries and templates are the caller's own."""
+def _find(soup: StatementBackend, kind: str, name: str) -> dict[str, Any] | None:
+    """The description of a name or a handle; names of queries and templates are those of the caller."""
     listed = _listing(soup, _PLURAL[kind])()
     if kind in ("STREAM", "TABLE"):
-        return next((one for one in listed if name_key(one["name"]) == name_key(name)), None)
+        return next((entry for entry in listed if name_key(entry["name"]) == name_key(name)), None)
     try:
         handle = soup.query(name).id if kind == "QUERY" else soup.template(name).id
     except UnknownQuery:
         return None
-    return next((one for one in listed if one.get("id") == handle), None)
+    return next((entry for entry in listed if entry.get("id") == handle), None)
 
 
 _ABOUT_THE_TEXT = (DuplicateName, InvalidSchema, UnknownQuery, UnknownStream, UnknownTable)
@@ -213,7 +215,7 @@ _ABOUT_THE_TEXT = (DuplicateName, InvalidSchema, UnknownQuery, UnknownStream, Un
 
 @contextmanager
 def _at(location: Location) -> Iterator[None]:
-    """What is wrong with a name or what it stands for is shown where the name is."""
+    """Give errors about a name or its object the location of the name."""
     try:
         yield
     except _ABOUT_THE_TEXT as error:
@@ -223,7 +225,7 @@ def _at(location: Location) -> Iterator[None]:
 
 @contextmanager
 def _within(start: Location) -> Iterator[None]:
-    """What is wrong within a query is shown where it is in the whole text."""
+    """Convert the locations of errors in a query to locations in the whole text."""
     try:
         yield
     except TureenError as error:

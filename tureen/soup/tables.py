@@ -1,6 +1,6 @@
-"""Tables as their owners use them: dimension data without time, replaced as a whole.
+"""Tables of users: dimension data without time, replaced as a whole.
 
-They need neither the lease nor Spark: a content is a file that one transaction makes real, whoever writes it.
+Changes need neither the lease nor Spark: the content is a file that a transaction of any process publishes.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from tureen.stems.table_content import content_of
 from tureen.stems.table_files import read_content, write_content
 from tureen.window import from_micros
 
-_LOOKS = 5
+_READ_ATTEMPTS = 5
 
 
 class Dimensions:
     """The tables of one pot."""
 
     def __init__(self, catalog: Catalog) -> None:
-        """Work on the tables of that catalog."""
+        """Read and change the tables of that catalog."""
         self._catalog = catalog
 
     def create(self, name: str, schema: str | Schema | None, rows: Any) -> None:
-        """Make a table with its first rows."""
+        """Create a table with its first rows."""
         name = check_name(name, "table")
-        wanted = None if schema is None else Schema(check_schema(schema).columns)
+        given_schema = None if schema is None else Schema(check_schema(schema).columns)
         with self._catalog.read() as tx:
-            # Before the rows are read, as they may be many; the commit looks again.
+            # Before many rows are read in vain; the commit checks it again.
             check_free(tx, name)
-        declared, batch = content_of(wanted, rows)
+        declared, batch = content_of(given_schema, rows)
         check_schema(declared)
         table_id, attempt = uuid.uuid4().hex, new_attempt()
         content = write_content(self._catalog.root, table_id, attempt, batch)
@@ -59,7 +59,7 @@ class Dimensions:
         crash_point("table.after_commit")
 
     def replace(self, name: str, rows: Any) -> None:
-        """Put new rows in the place of all that a table holds, in one step."""
+        """Replace all rows of a table atomically."""
         table = self._find(name)
         if rows is None:
             raise InvalidRows("rows must not be None", hint="pass [] for no rows")
@@ -75,12 +75,12 @@ class Dimensions:
 
     def read(self, name: str) -> pa.Table:
         """All rows of a table."""
-        for _ in range(_LOOKS):
+        for _ in range(_READ_ATTEMPTS):
             table = self._find(name)
             try:
                 return read_content(self._catalog.root, table.content)
             except FileNotFoundError:
-                # It was replaced and swept between the two looks.
+                # It was replaced and swept after it was looked up.
                 continue
         try:
             return read_content(self._catalog.root, self._find(name).content)
@@ -96,7 +96,7 @@ class Dimensions:
     def describe(self) -> list[dict[str, Any]]:
         """The tables, in order of creation."""
         with self._catalog.read() as tx:
-            return [_described(table) for table in list_dimensions(tx)]
+            return [_describe(table) for table in list_dimensions(tx)]
 
     def _find(self, name: str) -> Dimension:
         check_text(name, "a table's name")
@@ -104,7 +104,7 @@ class Dimensions:
             return find_dimension(tx, name)
 
 
-def _described(table: Dimension) -> dict[str, Any]:
+def _describe(table: Dimension) -> dict[str, Any]:
     return {
         "name": table.name,
         "schema": table.schema.sql,

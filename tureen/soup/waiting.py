@@ -1,4 +1,4 @@
-"""Waiting for positions: until a push is in, or until what an answer reflects is here."""
+"""Wait for positions, and for commits with new changes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from tureen.pot.catalog import Catalog
 from tureen.pot.status import is_reached
 
 WAIT_SECONDS = 60.0
-"""How long `wait_for` waits if nothing else is said."""
+"""The default timeout of `wait_for` in seconds."""
 
-LOOK_AGAIN = 1.0
+CHECK_SECONDS = 1.0
+"""The interval at which waiting calls check that the pot has an engine."""
 
 Positions = str | list[str] | tuple[str, ...] | set[str]
 
@@ -24,84 +25,84 @@ def wait_for(
     position: Positions,
     timeout: float | None,
     *,
-    help_along: Callable[[], None],
-    trouble: Callable[[], str | None],
+    ensure_fed: Callable[[], None],
+    delay_reason: Callable[[], str | None],
 ) -> None:
-    """Wait until all of the positions have come.
+    """Block until all positions are reached.
 
-    `help_along` feeds the pot if nobody else does; `trouble` says why nothing comes, if that is known.
+    `ensure_fed` starts an engine if no process has one; `delay_reason` is the detail of the error after a timeout.
     """
     positions = list(position) if isinstance(position, list | tuple | set) else [position]
     deadline = time.monotonic() + (WAIT_SECONDS if timeout is None else timeout)
     for text in positions:
-        if not _comes(catalog, parse_position(text), deadline, help_along):
+        if not _wait_until_reached(catalog, parse_position(text), deadline, ensure_fed):
             raise WaitTimeout(
-                "what was waited for is not in yet",
-                detail=trouble(),
-                hint="give a longer timeout; status() tells how far the pipeline is",
+                "the position was not reached within the timeout",
+                detail=delay_reason(),
+                hint="pass a longer timeout; status() returns the current position and lag",
             )
 
 
-class Coming(Protocol):
-    """What a look at a stream found: some rows, and where to go on."""
+class Resumable(Protocol):
+    """Rows, and the position after them."""
 
     def __len__(self) -> int:
-        """How many rows."""
+        """The number of rows."""
 
     def position(self) -> str:
-        """Where to go on after all of them."""
+        """The position after all of them."""
 
 
-Some = TypeVar("Some", bound=Coming)
+Batch = TypeVar("Batch", bound=Resumable)
 
 
 def follow(
     catalog: Catalog,
-    first: Some,
-    after: Callable[[str], Some],
+    first: Batch,
+    read: Callable[[str], Batch],
     timeout: float | None,
-    help_along: Callable[[], None],
-) -> Iterator[Some]:
-    """What a look found, and all that comes after it: for ever, or until nothing came for so many seconds."""
-    found, last = first, time.monotonic()
+    ensure_fed: Callable[[], None],
+) -> Iterator[Batch]:
+    """A first batch and all batches after it; ends after `timeout` seconds without a row, without a timeout never."""
+    batch, last = first, time.monotonic()
     while True:
-        if len(found):
-            yield found
+        if len(batch):
+            yield batch
             last = time.monotonic()
         token = catalog.token()
-        found = after(found.position())
+        batch = read(batch.position())
         deadline = None if timeout is None else last + timeout
-        if not len(found) and not _moves(catalog, token, deadline, help_along):
+        if not len(batch) and not _wait_for_commit(catalog, token, deadline, ensure_fed):
             return
 
 
-def _moves(catalog: Catalog, token: int, deadline: float | None, help_along: Callable[[], None]) -> bool:
-    """Whether something is committed before the time is up; what others commit does not give more time."""
-    look_again = time.monotonic() + LOOK_AGAIN
+def _wait_for_commit(catalog: Catalog, token: int, deadline: float | None, ensure_fed: Callable[[], None]) -> bool:
+    """Whether there is a commit before the deadline; unrelated commits do not extend it."""
+    next_check = time.monotonic() + CHECK_SECONDS
     while catalog.token() == token or (deadline is not None and time.monotonic() > deadline):
         moment = time.monotonic()
         if deadline is not None and moment > deadline:
             return False
-        if moment > look_again:
-            look_again = moment + LOOK_AGAIN
-            help_along()
+        if moment > next_check:
+            next_check = moment + CHECK_SECONDS
+            ensure_fed()
         time.sleep(0.005)
     return True
 
 
-def _comes(
-    catalog: Catalog, position: Position | PushPosition, deadline: float, help_along: Callable[[], None]
+def _wait_until_reached(
+    catalog: Catalog, position: Position | PushPosition, deadline: float, ensure_fed: Callable[[], None]
 ) -> bool:
-    token, look_again = None, 0.0
+    last_token, next_check = None, 0.0
     while True:
-        found = catalog.token()
-        # Also where nothing happens: whoever fed the pot may have died.
-        if found != token or time.monotonic() > look_again:
-            token, look_again = found, time.monotonic() + LOOK_AGAIN
+        token = catalog.token()
+        # Also without commits: the process with the engine may have died.
+        if token != last_token or time.monotonic() > next_check:
+            last_token, next_check = token, time.monotonic() + CHECK_SECONDS
             with catalog.read() as tx:
                 if is_reached(tx, position):
                     return True
-            help_along()
+            ensure_fed()
         if time.monotonic() > deadline:
             return False
         time.sleep(0.002)

@@ -186,7 +186,9 @@ async def follow_query(
     """The rows that join a query's answer, as they arrive."""
     soup = caller.soup
     query_id = await asyncio.to_thread(caller.resolve_handle, handle)
-    return await follow(request, caller, lambda position: soup.looks.query(query_id, position), last or since, timeout)
+    return await follow(
+        request, caller, lambda position: soup.change_reader.query(query_id, position), last or since, timeout
+    )
 
 
 @router.get("/v1/changes", responses={**EVENT_STREAM, **describe_errors(429)}, summary="Follow all queries")
@@ -198,7 +200,7 @@ async def follow_all(
     timeout: Seconds = None,
 ) -> Response:
     """The rows that join the answer of any of the principal's queries and templates, as they arrive."""
-    return await follow(request, caller, caller.soup.looks.all, last or since, timeout)
+    return await follow(request, caller, caller.soup.change_reader.all, last or since, timeout)
 
 
 async def follow(

@@ -227,5 +227,5 @@ async def follow_template(
     soup = caller.soup
     template = await asyncio.to_thread(soup.template, handle)
     return await follow(
-        request, caller, lambda position: soup.looks.template(template.id, position), last or since, timeout
+        request, caller, lambda position: soup.change_reader.template(template.id, position), last or since, timeout
     )
