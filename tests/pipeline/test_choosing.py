@@ -116,7 +116,7 @@ def test_unregistering_the_last_auto_query_makes_its_clause_lazy(soup: ManualEng
     auto, other = soup.register(SQL, materialize=None), soup.register(SQL, materialize=False)
     use(soup, auto)
     assert soup.choose(5)
-    assert soup.invoker.explain(other)["why"].startswith("kept ready for the sake of another")
+    assert soup.invoker.explain(other)["why"].startswith("kept ready for another query")
     soup.unregister(auto)
     assert soup.invoker.explain(other)["materialized"] is False
     assert values(soup, other) == [0, 1, 2, 3, 4]

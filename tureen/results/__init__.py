@@ -1,14 +1,14 @@
 """Results: from cells to answers.
 
 Takes a handle and NOW. Holds memory maps of runs and a view of the catalog.
-Gives answers as Arrow. Does not know Spark, HTTP, or how cells came to be.
+Gives answers as Arrow. Does not know Spark, HTTP, or how cells are computed.
 
-* `invoke.py`: an invocation, step by step; `answer.py`: answers and changes; `ready.py`: queries prepared for it
+* `invoke.py`: invocations; `answer.py`: answers and changes; `ready.py`: prepared queries
 * `view.py`, `segment.py`: the runs of a stream as of one commit; `ranges.py`, `numbering.py`, `axis.py`: which tuples a
-  window holds; `stepping.py`: steps
-* `gather.py`, `gather_kernels.py`: rows; `grouped.py`, `grouping_sets.py`, `kept.py`: groups
-* `finish.py`, `window_functions.py`: DISTINCT, ORDER BY, LIMIT, OVER
-* `selection.py`, `matches.py`: the tuples that an invocation asks for, and those that satisfy the query
-* `changes.py`: what joined an answer; `template_matches.py`, `pairing.py`: the same of all queries of a template
-* `watch.py`: how often clauses are asked for
+  window contains; `stepping.py`: steps
+* `gather.py`, `gather_kernels.py`: rows; `grouped.py`, `grouping_set_rows.py`, `kept.py`: groups
+* `finish.py`, `over_columns.py`: DISTINCT, ORDER BY, LIMIT, OVER
+* `selection.py`, `matches.py`: the tuples in the window of an invocation, and those that satisfy the query
+* `changes.py`: the rows that joined an answer; `template_matches.py`, `pairing.py`: the same for templates
+* `watch.py`: how often clauses are invoked
 """

@@ -1,4 +1,4 @@
-"""An answer: rows, and what they are the answer to; and a change, a row that joined one."""
+"""Answers, and changes: rows that joined an answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tureen.window import from_micros
 
 
 class Bounds(NamedTuple):
-    """The window that an answer covers, both ends included; None where it is open."""
+    """The window of an answer, both ends included; None is unbounded."""
 
     begin: datetime | None
     end: datetime | None
@@ -26,13 +26,13 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True)
 class Answer:
-    """What a standing query answers at one moment."""
+    """The rows of a query over its window at one NOW."""
 
     table: pa.Table
     window: Bounds
     position: str
     complete: bool
-    """False where the window reaches beyond what the stream retains."""
+    """False if the window extends beyond the stream's retention."""
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -49,13 +49,13 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A row that joined the answer of a query; going on from its position gives the ones after it."""
+    """A row that joined the answer of a query; resuming from its position returns the changes after it."""
 
     query: str
     row: dict[str, Any]
     position: str
     label: str | int | None = None
-    """The label of the query, where it is one of a template that has labels."""
+    """The label of the query, if it belongs to a template with labels."""
 
 
 def _moment(micros: int | None) -> datetime | None:

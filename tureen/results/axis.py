@@ -1,6 +1,6 @@
-"""The axes that steps are cut from: a stream's time, and the numbers of its tuples.
+"""The axes along which steps are laid: a stream's time, or the numbers of its tuples.
 
-A tuple's *place* on an axis is counted from where steps are aligned.
+The *coordinate* of a tuple on an axis is counted from the origin of the steps.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from tureen.results.gather import StreamMatches
 from tureen.results.numbering import Numbering
 from tureen.results.view import StreamState
 
-Places = npt.NDArray[np.int64]
+Coordinates = npt.NDArray[np.int64]
 
 
 class Axis(Protocol):
-    """What steps need to know of the axis they are cut from."""
+    """An axis along which steps are laid."""
 
     def panes(self, strip: Strip, number: int, length: int, scratch: States) -> Panes:
-        """The panes of a length of the segment of that number, of which the strip is."""
+        """The panes of a length, for the strip of the segment of that number."""
 
-    def places(self, matches: StreamMatches, rows: pa.Table) -> Places:
-        """The places of the matches, in order of time as their rows are."""
+    def coordinates(self, matches: StreamMatches, rows: pa.Table) -> Coordinates:
+        """The coordinates of matches, in order of time, as their rows are."""
 
-    def bounds(self, starts: Places, ends: Places) -> tuple[Places, Places]:
-        """The instants at which steps start and end that lie between some places."""
+    def bounds(self, starts: Coordinates, ends: Coordinates) -> tuple[Coordinates, Coordinates]:
+        """The instants at which steps with these coordinates start and end."""
 
 
 @dataclass(frozen=True)
 class TimeAxis:
-    """Time, from an instant on."""
+    """Time, counted from an instant."""
 
     state: StreamState
     origin: int
@@ -50,20 +50,20 @@ class TimeAxis:
             strip, strip.by_time, lambda: segment.times(0, segment.rows)[strip.hit_rows()], division, scratch
         )
 
-    def places(self, matches: StreamMatches, rows: pa.Table) -> Places:  # noqa: ARG002 - as the other axis
+    def coordinates(self, matches: StreamMatches, rows: pa.Table) -> Coordinates:  # noqa: ARG002 - as the other axis
         """Their times."""
         column = rows.column(self.state.stream.schema.time_column)
-        times: Places = column.cast(pa.int64()).to_numpy()
+        times: Coordinates = column.cast(pa.int64()).to_numpy()
         return times - self.origin
 
-    def bounds(self, starts: Places, ends: Places) -> tuple[Places, Places]:
-        """The places themselves."""
+    def bounds(self, starts: Coordinates, ends: Coordinates) -> tuple[Coordinates, Coordinates]:
+        """The coordinates as instants."""
         return starts + self.origin, ends + self.origin
 
 
 @dataclass(frozen=True)
 class RowAxis:
-    """The numbers of tuples, of which the window holds those from `low` to before `high`."""
+    """The numbers of tuples; the window contains those from `low` to before `high`."""
 
     state: StreamState
     numbering: Numbering
@@ -71,19 +71,19 @@ class RowAxis:
     high: int
 
     def panes(self, strip: Strip, number: int, length: int, scratch: States) -> Panes:
-        """By the numbers of the hits; they can be kept where they follow from the rows."""
+        """By the numbers of the hits; the panes can be cached if numbers are rows plus a constant."""
         base = self.numbering.base(number)
         if base is None:
             return panes_of(strip, self.numbering.of(number, strip.hit_rows()) // length, scratch)
         return panes_at(strip, strip.by_row, strip.hit_rows, (length, -base), scratch)
 
-    def places(self, matches: StreamMatches, rows: pa.Table) -> Places:  # noqa: ARG002 - as the other axis
-        """Their numbers, which go up as time does."""
+    def coordinates(self, matches: StreamMatches, rows: pa.Table) -> Coordinates:  # noqa: ARG002 - as the other axis
+        """Their numbers, which ascend with time."""
         numbers = {id(segment): number for number, segment in enumerate(self.state.segments)}
-        places = [self.numbering.of(numbers[id(hit.segment)], hit.positions()) for hit in matches.hits]
-        return np.sort(np.concatenate([*places, np.empty(0, np.int64)]))
+        coordinates = [self.numbering.of(numbers[id(hit.segment)], hit.positions()) for hit in matches.hits]
+        return np.sort(np.concatenate([*coordinates, np.empty(0, np.int64)]))
 
-    def bounds(self, starts: Places, ends: Places) -> tuple[Places, Places]:
-        """The times of the first and the last tuple of each step that the window holds."""
+    def bounds(self, starts: Coordinates, ends: Coordinates) -> tuple[Coordinates, Coordinates]:
+        """The times of the first and the last tuple of each step within the window."""
         first = self.numbering.times(np.maximum(starts, self.low))
         return first, self.numbering.times(np.minimum(ends, self.high) - 1)

@@ -17,7 +17,7 @@ from tureen.stems.run import Addresses
 
 
 def fields_of(schema: Schema, names: Sequence[str]) -> pa.Schema:
-    """The Arrow schema of some columns as they are stored; computed once for a query."""
+    """The Arrow schema of columns as they are stored; computed once for a query."""
     return pa.schema([(name, schema.stored.field(name).type) for name in names])
 
 
@@ -34,7 +34,7 @@ class StreamMatches:
         return sum(len(hit.rows) for hit in self.hits)
 
     def table(self, fields: pa.Schema) -> pa.Table:
-        """Some columns of the tuples, in order of time and then of tuple id: a stable sort by time gives that order."""
+        """Columns of the tuples, in order of time and tuple id; a stable sort by time suffices for that."""
         if not self.hits:
             return fields.empty_table()
         mapped = [(hit, hit.run.map_blocks(hit.starts)) for hit in self.hits]
@@ -48,7 +48,7 @@ class StreamMatches:
 
 
 def gather_segment(schema: Schema, names: Sequence[str], hit: Hits) -> pa.Table:
-    """Some columns of the hits of one segment, in the segment's order."""
+    """Columns of the hits of one segment, in the segment's order."""
     kinds = {name: schema.stored.field(name).type for name in names}
     addresses = hit.run.map_blocks(hit.starts)
     return pa.table({name: _column(name, kind, hit, addresses) for name, kind in kinds.items()})
@@ -74,7 +74,7 @@ def _concatenated(parts: Sequence[pa.Array]) -> pa.Array:
 
 
 def _time_order(schema: Schema, hits: Sequence[Hits]) -> pa.Array | None:
-    """The permutation into time order, or None where the segments follow one another in time."""
+    """The permutation into time order; None if the segments do not overlap in time."""
     if all(hit.segment.max_time <= following.segment.min_time for hit, following in pairwise(hits)):
         return None
     times = np.concatenate([_times(schema, hit) for hit in hits])

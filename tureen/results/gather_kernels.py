@@ -1,4 +1,4 @@
-"""Gathering, compiled: one call collects a column's numbers from all blocks of an answer."""
+"""Compiled gathering: one call collects a column's numbers from all blocks of an answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tureen.stems.sort_kernels import compiled, pointer
 def collect(addresses: np.ndarray, starts: np.ndarray, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Copy the numbers of the rows into `values`, which has their type.
 
-    The rows from `starts[n]` to `starts[n + 1]` are of the column at `addresses[n]`.
+    The rows from `starts[n]` to `starts[n + 1]` belong to the column at `addresses[n]`.
     """
     for part in range(addresses.size):
         block = numba.carray(pointer(addresses[part]), 65_536, values.dtype)

@@ -1,7 +1,7 @@
-"""Groups of an answer: combined from the partial aggregates that are kept, or computed from the rows.
+"""Groups of an answer: combined from cached partial aggregates, or computed from the rows.
 
-The first costs the number of runs and of groups, not of tuples. The second is for aggregates that need all of their
-rows at once, and for windows in whose runs an expression raises on some other tuple.
+The cost of the former depends on the number of runs and groups, not of tuples. The latter is for holistic aggregates,
+and for runs in which an expression raises an error on a tuple outside the window.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from tureen.schema import Kind
 
 @dataclass(frozen=True)
 class Plans:
-    """The two ways to the groups of a query."""
+    """The two plans of a grouping: over partial aggregates, and over rows."""
 
     kept: Plan
     rows: Plan
     keeps: bool
-    """Whether partial aggregates serve it; what depends on NOW is another value at the next invocation."""
+    """Whether partial aggregates can be used: not for expressions that depend on NOW."""
     shape: str
-    """What it has in common with the groupings that share its partial aggregates."""
+    """The key of the partial aggregates: groupings with the same shape share them."""
     always: bool
-    """Whether there is a row even where there is no group."""
+    """Whether an answer without groups has a row."""
 
     @classmethod
     def of(cls, query: Query) -> tuple[Plans, ...]:
-        """Plan both ways for each grouping of a query; none where it has no groups."""
+        """The plans of each grouping of a query; empty if it has no groups."""
         grouping = query.grouping
         if grouping is None:
             return ()
@@ -56,20 +56,20 @@ class Plans:
         for numbers in grouping.each:
             single = Grouping(tuple(grouping.keys[number] for number in numbers), grouping.aggregates)
             kept = plan_of(single)
-            moves = query.at_now is not None or any(NOW in value.columns for value in single.over_rows)
-            keeps = not kept.from_rows and not moves
+            depends_on_now = query.at_now is not None or any(NOW in value.columns for value in single.over_rows)
+            keeps = not kept.from_rows and not depends_on_now
             rows = plan_of(single, two_phase=False)
             plans.append(cls(kept, rows, keeps, "", grouping.always).with_clause(query.stream.clause))
         return tuple(plans)
 
     def with_clause(self, clause: Clause) -> Plans:
-        """The same for a query with another clause."""
+        """The plans of a query that differs in its clause only."""
         return replace(self, shape=f"{dump_clause(clause)} {self.kept.shape}")
 
 
 @dataclass(frozen=True)
 class GroupStates:
-    """The groups of an answer: their keys and how these sort, their states, and aggregates that follow from none."""
+    """The groups of an answer: their keys, the ranks of the keys, their states, and aggregates without states."""
 
     keys: list[pa.Array]
     ranks: npt.NDArray[np.int64]
@@ -85,13 +85,13 @@ def grouped(selection: Selection, plans: Plans, structure: Structure) -> pa.Reco
         plan = plans.rows
         states = _from_rows(selection, plan)
     if plans.always and not len(states.entries.codes) and selection.stepping is None:
-        # Without GROUP BY there is one row, even over nothing.
-        return _nothing(plan)
+        # Without GROUP BY there is one row, even without tuples.
+        return _empty_row(plan)
     return _rows(selection, plan, states)
 
 
 def _from_partials(selection: Selection, plan: Plan, structure: Structure) -> GroupStates | None:
-    """The groups from what is kept; None where nothing can be."""
+    """The groups from cached partial aggregates; None if a segment has none."""
     with structure.lock:
         numbers = [number for number, (first, last) in enumerate(selection.ranges) if last > first]
         strips = structure.strips(selection.state, numbers, selection.query_input, selection.selector)
@@ -139,25 +139,25 @@ def _from_rows(selection: Selection, plan: Plan) -> GroupStates:
     arguments = [argument for aggregate in plan.aggregates for argument in aggregate.arguments]
     values = [*plan.keys, *arguments, *([selection.at_now] if selection.at_now is not None else [])]
     names = {name for value in values for name in value.columns} - {NOW} | {schema.time_column}
-    rows, places = selection.rows(fields_of(schema, sorted(names)))
+    rows, steps = selection.rows(fields_of(schema, sorted(names)))
     groups = GroupNumbers([key.type for key in plan.keys])
     evaluated = evaluate([*plan.keys, *(measure.value for measure in plan.measures)], rows)
     codes = groups.codes(evaluated[: len(plan.keys)], rows.num_rows)
     columns = Columns(plan.measures, evaluated[len(plan.keys) :])
-    starts = changes(places)
+    starts = changes(steps)
     scratch = scratch_for(plan, max(len(groups), 1))
-    _, entries = fold_hits(plan, columns, codes, starts, places[starts[:-1]], scratch)
-    others = _holistic(plan, rows, places, codes)
+    _, entries = fold_hits(plan, columns, codes, starts, steps[starts[:-1]], scratch)
+    others = _holistic(plan, rows, steps, codes)
     return GroupStates(groups.columns(entries.codes), groups.ranks(entries.codes), entries, others)
 
 
 def _holistic(
-    plan: Plan, rows: pa.Table, places: npt.NDArray[np.int64], codes: npt.NDArray[np.int32]
+    plan: Plan, rows: pa.Table, steps: npt.NDArray[np.int64], codes: npt.NDArray[np.int32]
 ) -> dict[int, pa.Array]:
     numbers = plan.from_rows
     if not numbers or not rows.num_rows:
         return {}
-    table = numbered(rows).append_column(STEP, pa.array(places)).append_column(CODE, pa.array(codes))
+    table = numbered(rows).append_column(STEP, pa.array(steps)).append_column(CODE, pa.array(codes))
     columns = holistic_columns([plan.aggregates[number] for number in numbers], table)
     return dict(zip(numbers, columns, strict=True))
 
@@ -185,27 +185,27 @@ def _in_order(states: GroupStates) -> GroupStates:
     if len(states.ranks) == 1:
         return states
     order = np.lexsort((states.ranks, states.entries.intervals))
-    picked = pa.array(order)
+    indexes = pa.array(order)
     return GroupStates(
-        [key.take(picked) for key in states.keys],
+        [key.take(indexes) for key in states.keys],
         states.ranks[order],
         states.entries.take(order),
-        {number: column.take(picked) for number, column in states.others.items()},
+        {number: column.take(indexes) for number, column in states.others.items()},
     )
 
 
-def _nothing(plan: Plan) -> pa.RecordBatch:
-    """The one row of aggregates over no tuples."""
+def _empty_row(plan: Plan) -> pa.RecordBatch:
+    """The row of aggregates over no tuples."""
     return pa.record_batch(
         {
-            aggregate_name(number): pa.array([_of_nothing(aggregate)], aggregate.type.arrow)
+            aggregate_name(number): pa.array([_empty_value(aggregate)], aggregate.type.arrow)
             for number, aggregate in enumerate(plan.aggregates)
         }
     )
 
 
-def _of_nothing(aggregate: Aggregate) -> int | list[Any] | None:
-    """An aggregate over no tuples: a count is 0, a list is empty, all else is NULL."""
+def _empty_value(aggregate: Aggregate) -> int | list[Any] | None:
+    """An aggregate over no tuples: a count is 0, a list is empty, other values are NULL."""
     if aggregate.function == "count":
         return 0
     return [] if aggregate.type.kind is Kind.ARRAY else None

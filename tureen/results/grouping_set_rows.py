@@ -11,15 +11,15 @@ from tureen.query import GROUPING_ID, Grouping, key_name
 
 
 def rows_of_sets(grouping: Grouping, parts: Sequence[pa.RecordBatch]) -> pa.Table:
-    """The rows of several groupings with all keys; where a grouping does not have a key, it is NULL."""
+    """The rows of several groupings with all keys; the keys that a grouping does not have are NULL."""
     return pa.concat_tables(
         _widened(grouping, numbers, rows) for numbers, rows in zip(grouping.each, parts, strict=True)
     )
 
 
 def _widened(grouping: Grouping, numbers: tuple[int, ...], rows: pa.RecordBatch) -> pa.Table:
-    # A grouping's own keys are numbered from 0 on.
-    own = {key_name(number): rows.column(key_name(place)) for place, number in enumerate(numbers)}
+    # In the rows of a grouping, its keys are numbered from 0.
+    present = {key_name(number): rows.column(key_name(index)) for index, number in enumerate(numbers)}
     absent = {
         key_name(number): pa.nulls(rows.num_rows, key.type.arrow)
         for number, key in enumerate(grouping.keys)
@@ -27,5 +27,5 @@ def _widened(grouping: Grouping, numbers: tuple[int, ...], rows: pa.RecordBatch)
     }
     others = {name: rows.column(name) for name in rows.schema.names[len(numbers) :]}
     bits = pa.array(np.full(rows.num_rows, grouping.grouping_id(numbers), np.int64))
-    columns = {**own, **absent, **others, GROUPING_ID: bits}
+    columns = {**present, **absent, **others, GROUPING_ID: bits}
     return pa.table({name: columns[name] for name in sorted(columns)})

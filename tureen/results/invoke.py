@@ -1,7 +1,7 @@
 """Invocation: handle → window at NOW → the query's tuples in each run → gathered rows.
 
-No Spark job, and no scan of what did not match: cells that are published are looked up, owed and lazy ones are
-evaluated from the index, and only the tail is scanned.
+It starts no Spark job and scans only the tail: published cells are looked up, owed and lazy ones are evaluated from the
+index.
 """
 
 from __future__ import annotations
@@ -45,29 +45,29 @@ from tureen.results.watch import Watch
 from tureen.schema import Column, Schema
 from tureen.window import Span
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 LIGHT_ROWS = 1 << 20
-"""A stream of no more rows is small: all of them are gathered in a few milliseconds."""
+"""The maximum number of rows of a small stream, whose rows are gathered in a few milliseconds."""
 
 LIGHT_TEXT = 2_000
-"""A text of no more characters is read in a millisecond or two."""
+"""The maximum length of a short text, which is parsed in a millisecond or two."""
 
-LOOKS = 5
-"""How often an invocation that missed a file looks again before it gives up."""
+RETRIES = 5
+"""How often an invocation is retried if a file was removed."""
 
 BOUND_TEMPLATES = 256
-"""Of how many templates a process keeps what their queries have in common."""
+"""The number of templates that a process caches as `BoundTemplate`."""
 
 BOUND_QUERIES = 4096
-"""How many queries a process keeps bound and ready."""
+"""The number of prepared queries that a process caches."""
 
 
 class Invoker:
     """Answers standing queries of one pot; needs neither the lease nor Spark."""
 
     def __init__(self, catalog: Catalog, clock: Callable[[], int] = micros_now) -> None:
-        """Answer from that catalog, with NOW from that clock."""
+        """Answer from that catalog; `clock` returns NOW in microseconds."""
         self.view = View(catalog)
         self._clock = clock
         self._ready: BoundedCache[str, Ready] = BoundedCache(BOUND_QUERIES)
@@ -77,13 +77,13 @@ class Invoker:
         self.watch = Watch()
 
     def invoke(self, handle: str, now: int | None = None) -> Answer:
-        """The answer of a query at `now`, or at the stream's own NOW."""
+        """The answer of a query at `now`, by default at the stream's NOW."""
         return self._with_files(lambda: self._invoke(handle, now))
 
     def is_light(self, handle: str) -> bool:
-        """Whether an invocation only looks up rows of a small stream, and picks columns of them.
+        """Whether an invocation only looks up rows of a small stream and selects columns.
 
-        Never of a long text: reading it for the first time takes a while.
+        A query with a long text is not light, because parsing it at the first invocation takes time.
         """
         return self._with_files(lambda: self._is_light(handle))
 
@@ -94,7 +94,7 @@ class Invoker:
         return self._bound(registered, state.stream.schema).light
 
     def answer_once(self, sql: str, now: int | None = None) -> Answer:
-        """The answer of a query that nobody registered, computed from the indexes."""
+        """The answer of an unregistered query, evaluated from the index."""
         return self._with_files(lambda: self._answer(*self._unregistered(sql), now))
 
     def new_rows(self, handle: str, since: Position | None) -> NewRows:
@@ -118,7 +118,7 @@ class Invoker:
     def _template_matches(self, rule: TemplateRule, template_id: str, since: Position | None) -> TemplateMatches:
         check_has_changes(rule.query)
         state = self.view.stream(rule.stream_id)
-        # Not before the stream: a rule that came after its tuples is known to have, one that is not seen is missed.
+        # Read after the stream: an older version of the template could lack queries, see `View.members`.
         members = self.view.members(template_id, at_least=state.seq)
         if members is None:
             raise UnknownQuery(f"there is no template '{template_id}'", hint="it was unregistered before")
@@ -136,14 +136,15 @@ class Invoker:
         query = self._bound(registered, state.stream.schema).query
         return Schema(tuple(Column(output.name, output.value.type) for output in query.outputs))
 
-    def _with_files(self, answer: Callable[[], Found]) -> Found:
+    def _with_files(self, answer: Callable[[], Result]) -> Result:
+        """Call `answer`, and retry it if a file was removed in the meantime."""
         self.view.refresh()
         with suppress(FileNotFoundError):
             return answer()
-        # A file was replaced, and removed before it was needed. From the next look on all are mapped before it begins,
-        # so that the answer comes however long it takes.
+        # A file was replaced and removed before it was mapped. From now on all files are mapped first, so that the
+        # retry succeeds however long it takes.
         with self.view.holding():
-            for _ in range(LOOKS):
+            for _ in range(RETRIES):
                 self.view.forget()
                 with suppress(FileNotFoundError):
                     return answer()
@@ -159,26 +160,26 @@ class Invoker:
         return self._answer(registered, state, self._bound(registered, state.stream.schema), now)
 
     def _answer(self, registered: Registered, state: StreamState, ready: Ready, now: int | None) -> Answer:
-        query, moment = ready.query, self.now_of(state.stream) if now is None else now
-        span = query.stream.window.span(moment)
+        query, instant = ready.query, self.now_of(state.stream) if now is None else now
+        span = query.stream.window.span(instant)
         horizon = state.stream.horizon(self._clock())
         stepping = None
         if query.steps is not None:
-            stepping = steps_at(state, query.steps, span, moment, horizon)
+            stepping = steps_at(state, query.steps, span, instant, horizon)
         ranges = ranges_of(state.segments, span, horizon) if stepping is None else stepping.ranges
-        now_used = moment if query.uses_now else None
+        now_used = instant if query.uses_now else None
         selection = Selection(
             state, registered.stream, ready.selector, ranges, stepping, self.watch, now_used, query.at_now
         )
         return Answer(
             table=ready.finish(self._rows(selection, ready)),
-            window=Bounds.of(span.begin, span.end if span.until is None else _sooner(span.end, span.until)),
+            window=Bounds.of(span.begin, span.end if span.until is None else _earlier(span.end, span.until)),
             position=str(Position(state.seq, {state.stream.id: Mark(state.stream.next_id)})),
             complete=_complete(state, span, selection.window_rows, horizon),
         )
 
     def _rows(self, selection: Selection, ready: Ready) -> pa.Table | pa.RecordBatch:
-        """The rows of the window, or groups of them."""
+        """The rows of the window, or their groups."""
         grouping = ready.query.grouping
         if grouping is None:
             if selection.stepping is None and selection.now is None:
@@ -196,28 +197,28 @@ class Invoker:
         structure = self._structure_cache.structure((stream.id, plans.shape), lambda: Structure(plans.kept))
         before = structure.nbytes
         table = grouped(selection, plans, structure)
-        self._structure_cache.tidy(selection.state)
+        self._structure_cache.clean_up(selection.state)
         if structure.nbytes > before:
             self._structure_cache.trim()
         return table
 
     def now_of(self, stream: Stream) -> int:
-        """What NOW means for a stream: the wall clock, or the highest time seen."""
+        """The NOW of a stream: the wall clock, or the highest time seen."""
         if stream.clock == "stream" and stream.last_time is not None:
             return stream.last_time
         return self._clock()
 
     def explain(self, handle: str) -> dict[str, Any]:
-        """How the query is answered: its factors, who shares them, and where its cells are."""
+        """How a query is answered: its factors, its access path, and the state of its cells."""
 
-        def explained() -> dict[str, Any]:
+        def explain() -> dict[str, Any]:
             registered, state = self._look_up(handle)
             return self._explain(registered, state, self._bound(registered, state.stream.schema))
 
-        return self._with_files(explained)
+        return self._with_files(explain)
 
     def explain_once(self, sql: str) -> dict[str, Any]:
-        """How a query that nobody registered would be answered."""
+        """How an unregistered query would be answered."""
         return self._with_files(lambda: self._explain(*self._unregistered(sql)))
 
     def _explain(self, registered: Registered, state: StreamState, ready: Ready) -> dict[str, Any]:
@@ -248,7 +249,7 @@ class Invoker:
         }
 
     def _access(self, registered: Registered) -> dict[str, Any]:
-        """How the query's clause is matched with arriving tuples: by key or visited, and with how many others."""
+        """How the clause is matched with arriving tuples: by key or visited, and the size of its query run."""
         stream_id, number = registered.stream.stream_id, registered.stream.number
         if stream_id is None or number is None:
             return {"way": "evaluated from the index of each run, or by a scan of its tail"}
@@ -264,7 +265,7 @@ class Invoker:
         return {"way": way, "clauses": len(run), **describe(run)}
 
     def _shape(self, registered: Registered) -> dict[str, Any]:
-        """The text without its constants, and how many queries have it."""
+        """The shape of a query, and the number of queries with that shape."""
         shape = registered.shape or shape_of(registered.sql).text
         with self.view.catalog.read() as tx:
             return {"text": shape, "queries": count_shape(tx, shape) + count_members_of_shape(tx, shape)}
@@ -275,7 +276,7 @@ class Invoker:
         return self.view.query(handle, at_least=snapshot.seq), snapshot.streams[stream_ids[0]]
 
     def _unregistered(self, sql: str) -> tuple[Registered, StreamState, Ready]:
-        """A query as if it were registered and lazy."""
+        """An unregistered query, as if it were registered and lazy."""
         with self.view.catalog.read() as tx:
             streams: list[Stream] = []
 
@@ -288,39 +289,39 @@ class Invoker:
         return _unregistered(sql, stream.id), self.view.stream(stream.id), Ready.of(query, stream.schema)
 
     def _bound(self, registered: Registered, schema: Schema) -> Ready:
-        def make() -> Ready:
+        def prepare() -> Ready:
             values = registered.values
             if values is None:
                 return Ready.of(self._binder.bind(registered.sql, lambda name: (name, schema))[0], schema)
             template = self._members.get(values.template, lambda: BoundTemplate(values, schema))
             return template.ready(registered.sql, values)
 
-        return self._ready.get(registered.id, make)
+        return self._ready.get(registered.id, prepare)
 
 
 def _unregistered(sql: str, stream_id: int) -> Registered:
-    """A query as if it were registered and lazy."""
+    """An unregistered query, as if it were registered and lazy."""
     inputs = (RegisteredInput(stream_id=stream_id),)
     return Registered(id="", name=None, sql=sql, shape="", inputs=inputs, seq=0, registered_at=0, owner=LOCAL)
 
 
 def _why(registered: Registered, watch: Watch) -> str:
-    """Why a query's results are kept ready or not."""
+    """Why a query is eager or lazy."""
     clause_id, eager = registered.stream.clause_id, registered.stream.number is not None
     if clause_id is None:
         return "evaluated when asked for, from the index"
     if registered.eager is None:
-        nothing_known = "kept ready" if eager else "evaluated when asked for"
-        return watch.reasons.get(clause_id, f"{nothing_known}: it was not asked for lately")
+        choice = "kept ready" if eager else "evaluated when asked for"
+        return watch.reasons.get(clause_id, f"{choice}: it was not invoked recently")
     if registered.eager:
         return "kept ready, as it was registered"
     if eager:
-        return "kept ready for the sake of another query with the same condition"
+        return "kept ready for another query with the same condition"
     return "evaluated when asked for, as it was registered"
 
 
 def _aggregates(ready: Ready) -> dict[str, Any] | None:
-    """How a query's aggregates come about."""
+    """How the aggregates of a query are computed."""
     grouping = ready.query.grouping
     if grouping is None:
         return None
@@ -337,12 +338,12 @@ def _check_standing(registered: Registered) -> None:
         raise QueryFailed(
             f"query '{registered.name or registered.id}' was stopped",
             detail=registered.error,
-            hint="unregister it, and register it again with the expression mended",
+            hint="unregister it, and register it again with a corrected expression",
         )
 
 
 def _complete(state: StreamState, span: Span, held: int, horizon: int | None) -> bool:
-    """Whether all that the window asks for is still there; `held` is how many tuples it holds."""
+    """Whether all tuples of the window are retained; `held` is the number of tuples in it."""
     if horizon is None:
         return True
     if span.begin is not None and span.begin < horizon:
@@ -353,12 +354,12 @@ def _complete(state: StreamState, span: Span, held: int, horizon: int | None) ->
 
 
 def _has_all(state: StreamState, horizon: int) -> bool:
-    """Whether every tuple that the stream ever took is still retained."""
-    kept = sum(segment.rows - segment.rows_before(horizon, inclusive=False) for segment in state.segments)
-    return kept == state.stream.next_id
+    """Whether every tuple that was ever added to the stream is retained."""
+    retained = sum(segment.rows - segment.rows_before(horizon, inclusive=False) for segment in state.segments)
+    return retained == state.stream.next_id
 
 
-def _sooner(end: int | None, until: int) -> int:
+def _earlier(end: int | None, until: int) -> int:
     return until if end is None else min(end, until)
 
 

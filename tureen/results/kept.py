@@ -1,4 +1,4 @@
-"""What a process keeps of partial aggregates: one structure for all queries of one SELECT-FROM-WHERE."""
+"""The cache of partial aggregates: one structure for all queries of one SELECT-FROM-WHERE."""
 
 from __future__ import annotations
 
@@ -22,62 +22,62 @@ from tureen.results.view import StreamState
 from tureen.schema import Schema
 
 Key = tuple[int, ...]
-"""What a segment is known by."""
+"""The key of a segment."""
 
 Shape = tuple[int, str]
-"""What a structure is known by: its stream, and the shape of its queries."""
+"""The key of a structure: its stream, and the shape of its queries."""
 
 KEPT_BYTES = 1 << 29
-"""About how many bytes of partial aggregates a process keeps; the least recently used go first."""
+"""The approximate size limit of the partial aggregates of a process; the least recently used are dropped."""
 
 MOST_DISTINCT = 1 << 17
-"""From so many DISTINCT values on they are counted from the rows."""
+"""The maximum number of DISTINCT values that are cached; beyond, they are counted from the rows."""
 
 _MANY_GROUPS = 1 << 16
-"""From so many groups on, those that no tuple has any more are worth forgetting."""
+"""The number of groups from which on unused groups are dropped."""
 
 
 class Structure:
     """The partial aggregates of one SELECT-FROM-WHERE: a strip for each segment, and the groups they share.
 
-    Use it only while holding its lock; its size alone may be looked at by anybody.
+    All but `nbytes` must be used only while holding its lock.
     """
 
     def __init__(self, plan: Plan) -> None:
-        """Start with nothing; strips are made when they are first asked for."""
+        """Start empty; strips are computed on first use."""
         self.plan = plan
         self.lock = threading.Lock()
         self.groups = GroupNumbers([key.type for key in plan.keys])
         self.nbytes = 0
-        """About how much memory it takes."""
+        """Its approximate size in memory."""
         self._strips: dict[Key, Strip] = {}
-        self._hopeless: frozenset[Key] = frozenset()
-        """Segments of which nothing can be kept, since an expression raises there or values are too many."""
+        self._uncacheable: frozenset[Key] = frozenset()
+        """Segments without a strip, because an expression raises an error or there are too many values."""
 
     def strips(
         self, state: StreamState, numbers: Sequence[int], query_input: RegisteredInput, selector: Selector
     ) -> list[tuple[int, Strip]] | None:
-        """The strips of some segments; None where there is none of one of them.
+        """The strips of segments; None if one of them cannot have a strip.
 
-        An expression may raise on a tuple of a segment that is not in the window at all.
+        That does not mean that the query fails: the tuple that raises the error may be outside the window.
         """
-        self.keep_only(state)
+        self.drop_replaced(state)
         strips: list[tuple[int, Strip]] = []
         for number in numbers:
             segment = state.segments[number]
-            if segment.key not in self._strips and segment.key not in self._hopeless:
+            if segment.key not in self._strips and segment.key not in self._uncacheable:
                 self._add(segment, state.stream.schema, query_input, selector)
-            if segment.key in self._hopeless:
+            if segment.key in self._uncacheable:
                 return None
             strips.append((number, self._strips[segment.key]))
         return strips
 
     def account(self) -> None:
-        """Take stock of the memory that it takes."""
+        """Update `nbytes`."""
         self.nbytes = 100 * len(self.groups) + sum(strip.nbytes for strip in self._strips.values())
 
-    def forget_panes(self) -> None:
-        """Let go of what can be made again most easily."""
+    def drop_panes(self) -> None:
+        """Drop the panes, which are the cheapest to recompute."""
         for strip in self._strips.values():
             strip.by_time.clear()
             strip.by_row.clear()
@@ -85,31 +85,31 @@ class Structure:
 
     def _add(self, segment: Segment, schema: Schema, query_input: RegisteredInput, selector: Selector) -> None:
         try:
-            self._strips[segment.key] = self._make(segment, schema, query_input, selector)
+            self._strips[segment.key] = self._compute(segment, schema, query_input, selector)
         except (QueryFailed, DamagedFile):
-            # Tuples do not change: it would raise again, perhaps where the window does not reach.
-            self._hopeless |= {segment.key}
+            # Tuples do not change, so it would fail again, perhaps outside the window.
+            self._uncacheable |= {segment.key}
         if self.plan.distinct is not None and len(self.groups) > MOST_DISTINCT:
-            # Keeping values that are nearly all different would be keeping the rows.
-            self._hopeless |= self._strips.keys()
-            self._forget()
+            # If nearly all values are distinct, a cache of them is as large as the rows.
+            self._uncacheable |= self._strips.keys()
+            self._clear()
         self.account()
 
-    def keep_only(self, state: StreamState) -> None:
-        """Forget what belongs to segments that are gone, and groups that no tuple has any more."""
+    def drop_replaced(self, state: StreamState) -> None:
+        """Drop the strips of segments that no longer exist, and all groups if most of them are unused."""
         live = {segment.key for segment in state.segments}
-        self._hopeless &= live
+        self._uncacheable &= live
         if not self._strips.keys() <= live:
             self._strips = {key: strip for key, strip in self._strips.items() if key in live}
             self.account()
         if len(self.groups) > max(_MANY_GROUPS, 2 * sum(len(strip.codes) for strip in self._strips.values())):
-            self._forget()
+            self._clear()
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
         self.groups, self._strips = GroupNumbers([key.type for key in self.plan.keys]), {}
         self.account()
 
-    def _make(self, segment: Segment, schema: Schema, query_input: RegisteredInput, selector: Selector) -> Strip:
+    def _compute(self, segment: Segment, schema: Schema, query_input: RegisteredInput, selector: Selector) -> Strip:
         hits = segment.hits(query_input, selector, 0, segment.rows)
         values = [measure.value for measure in self.plan.measures]
         expressions = [*self.plan.keys, *values]
@@ -120,63 +120,65 @@ class Structure:
         return make_strip(self.plan, rows, codes, columns[len(self.plan.keys) :], len(self.groups))
 
 
-class Round(NamedTuple):
-    """Which structures of a stream are to be tidied yet, since it was seen at a commit."""
+class CleanupRound(NamedTuple):
+    """The structures of a stream that are not cleaned up yet, since the stream was read at a commit."""
 
     seq: int
-    left: list[Shape]
+    pending: list[Shape]
 
 
 class StructureCache:
-    """The structures in use, up to a number of bytes."""
+    """The structures of all streams, up to a number of bytes."""
 
     def __init__(self, limit: int = KEPT_BYTES) -> None:
-        """Keep about so many bytes."""
+        """Limit the cache to about that number of bytes."""
         self._limit = limit
         self._lock = threading.Lock()
         self._structures: OrderedDict[Shape, Structure] = OrderedDict()
-        self._rounds: dict[int, Round] = {}
+        self._rounds: dict[int, CleanupRound] = {}
 
-    def structure(self, key: Shape, make: Callable[[], Structure]) -> Structure:
-        """The structure of that key, made if it is not there."""
+    def structure(self, key: Shape, create: Callable[[], Structure]) -> Structure:
+        """The structure of that key, created if it does not exist."""
         with self._lock:
             structure = self._structures.get(key)
             if structure is None:
-                structure = self._structures[key] = make()
+                structure = self._structures[key] = create()
             self._structures.move_to_end(key)
             return structure
 
-    def tidy(self, state: StreamState) -> None:
-        """Forget what the next structure of the stream keeps of segments that are gone; not if it is in use.
+    def clean_up(self, state: StreamState) -> None:
+        """Drop strips of replaced segments from the next structure of the stream, unless it is in use.
 
-        A structure that nobody asks for any more would keep them. All at once they would take long where they are many.
+        Structures that are no longer used would keep such strips. Each call handles one structure, because there may be
+        many of them.
         """
         stream = state.stream.id
         current = self._rounds.get(stream)
-        if current is None or (not current.left and current.seq != state.seq):
+        if current is None or (not current.pending and current.seq != state.seq):
             with self._lock:
-                current = self._rounds[stream] = Round(state.seq, [key for key in self._structures if key[0] == stream])
-        if not current.left:
+                pending = [key for key in self._structures if key[0] == stream]
+                current = self._rounds[stream] = CleanupRound(state.seq, pending)
+        if not current.pending:
             return
         try:
-            structure = self._structures.get(current.left.pop())
+            structure = self._structures.get(current.pending.pop())
         except IndexError:
-            return  # another thread took the last one
+            return  # another thread took the last key
         if structure is not None and structure.lock.acquire(blocking=False):
             try:
-                structure.keep_only(state)
+                structure.drop_replaced(state)
             finally:
                 structure.lock.release()
 
     def trim(self) -> None:
-        """Let go of something while all structures take too much: of panes, then of what was not used for longest."""
+        """Drop panes, then the least recently used structures, while the limit is exceeded."""
         with self._lock:
             structures = list(self._structures.values())
         if sum(structure.nbytes for structure in structures) <= self._limit:
             return
         for structure in structures:
             with structure.lock:
-                structure.forget_panes()
+                structure.drop_panes()
         with self._lock:
-            while sum(kept.nbytes for kept in self._structures.values()) > self._limit and len(self._structures) > 1:
+            while sum(entry.nbytes for entry in self._structures.values()) > self._limit and len(self._structures) > 1:
                 self._structures.popitem(last=False)

@@ -1,7 +1,7 @@
 """Matches: the rows that satisfy a query's conditions within its windows.
 
-What gathers rows, groups them or finishes an answer takes matches, whether they are tuples of one stream or joined
-tuples of several.
+They are the input of gathering, grouping and finishing, whether they are tuples of one stream or joined tuples of
+several.
 """
 
 from __future__ import annotations
@@ -18,4 +18,4 @@ class Matches(Protocol):
         """The number of rows."""
 
     def table(self, fields: pa.Schema) -> pa.Table:
-        """Some columns of the rows, in order of time and then of tuple id."""
+        """Columns of the rows, in order of time and then of tuple id."""

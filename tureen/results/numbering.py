@@ -1,4 +1,4 @@
-"""Tuples by their number in the stream: the order by (time, tuple id) over all segments."""
+"""Numbers of tuples in a stream: their rank by (time, tuple id) over all segments."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ Numbers = npt.NDArray[np.int64]
 
 
 class Numbering:
-    """Numbers each tuple of some segments, from a first number on.
+    """The numbers of the tuples of segments, starting at a first number.
 
-    Where segments follow one another in time, as they mostly do, a tuple's number is that of its segment's first
-    plus its own place; only where they overlap are their times sorted.
+    If segments do not overlap in time, which is the usual case, a tuple's number is the number of its segment's first
+    tuple plus its row. Otherwise the times are sorted.
     """
 
     def __init__(self, segments: Sequence[Segment], first: int) -> None:
-        """Number the tuples of the segments, which come in order of tuple id."""
+        """Number the tuples of segments, which are in order of tuple id."""
         self._segments, self._first = segments, first
         sizes = [segment.rows for segment in segments]
         self._bases = [first, *(first + np.cumsum(sizes)).tolist()] if sizes else [first]
-        follows = all(one.max_time <= other.min_time for one, other in pairwise(segments))
+        disjoint = all(segment.max_time <= following.min_time for segment, following in pairwise(segments))
         self._numbers: list[Numbers] | None = None
-        if not follows:
+        if not disjoint:
             times = np.concatenate([segment.times(0, segment.rows) for segment in segments])
             order = np.argsort(times, kind="stable")
             numbers = np.empty(len(order), np.int64)
@@ -35,30 +35,30 @@ class Numbering:
             self._sorted = times[order]
             self._numbers = np.split(numbers, np.cumsum(sizes)[:-1])
 
-    def base(self, place: int) -> int | None:
-        """What added to a row of the segment at that place is its number; None where it is no one thing."""
-        return self._bases[place] if self._numbers is None else None
+    def base(self, index: int) -> int | None:
+        """The difference of number and row in the segment of that index; None if it is not constant."""
+        return self._bases[index] if self._numbers is None else None
 
-    def of(self, place: int, rows: Numbers) -> Numbers:
-        """The numbers of some rows of the segment at that place."""
+    def of(self, index: int, rows: Numbers) -> Numbers:
+        """The numbers of rows of the segment of that index."""
         if self._numbers is not None:
-            return self._numbers[place][rows]
-        return rows + self._bases[place]
+            return self._numbers[index][rows]
+        return rows + self._bases[index]
 
-    def rows_before(self, place: int, number: int) -> int:
-        """How many tuples of the segment at that place have a smaller number."""
+    def rows_before(self, index: int, number: int) -> int:
+        """How many tuples of the segment of that index have a smaller number."""
         if self._numbers is not None:
-            return int(np.searchsorted(self._numbers[place], number))
-        return min(max(number - self._bases[place], 0), self._segments[place].rows)
+            return int(np.searchsorted(self._numbers[index], number))
+        return min(max(number - self._bases[index], 0), self._segments[index].rows)
 
     def times(self, numbers: Numbers) -> Numbers:
         """The times of the tuples of those numbers."""
         if self._numbers is not None:
-            found: Numbers = self._sorted[numbers - self._first]
-            return found
-        found = np.empty(len(numbers), np.int64)
-        places = np.searchsorted(self._bases, numbers, side="right") - 1
-        for place in np.unique(places).tolist():
-            here = places == place
-            found[here] = self._segments[place].times_at(numbers[here] - self._bases[place])
-        return found
+            times: Numbers = self._sorted[numbers - self._first]
+            return times
+        times = np.empty(len(numbers), np.int64)
+        indexes = np.searchsorted(self._bases, numbers, side="right") - 1
+        for index in np.unique(indexes).tolist():
+            in_segment = indexes == index
+            times[in_segment] = self._segments[index].times_at(numbers[in_segment] - self._bases[index])
+        return times

@@ -1,8 +1,8 @@
-"""Window functions of an answer: DuckDB computes them from the rows, or from the groups, that it is made of.
+"""Window functions of an answer, computed in DuckDB from its rows or groups.
 
-Rows that an order does not tell apart stay in the order that they come in. Where a function looks at its frame row by
-row, the row's number is the last thing that it orders by; where it looks at rows that are equal in their order, it is
-not, and only the function itself picks by it.
+Peers, rows that ORDER BY does not distinguish, keep the order of the input. If a frame counts rows, the row number is
+the last item of the window's ORDER BY. If a frame consists of peers it is not; then functions that return the value of
+one row order by it themselves.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from tureen.schema import FRACTIONAL, Kind
 _PEERS = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
 
 
-def with_windows(overs: Sequence[Over], rows: pa.Table) -> pa.Table:
+def with_over_columns(overs: Sequence[Over], rows: pa.Table) -> pa.Table:
     """The rows with a column for each window function."""
-    # What a function is computed from is computed before: DuckDB sorts by no expression that may raise.
+    # Arguments are evaluated first, because DuckDB must not sort by an expression that may raise an error.
     values = list(dict.fromkeys(value for over in overs for value in over.over_rows))
     names = {value: f"value{number}" for number, value in enumerate(values)}
     table = pa.table(dict(zip(names.values(), evaluate(values, rows), strict=True))) if values else rows
     parts = [part for number, over in enumerate(overs) for part in _parts(number, _over_columns(over, names))]
-    found = run(f"SELECT {', '.join(parts)} FROM rows ORDER BY {ROW}", {"rows": numbered(table)}, "a window function")
+    result = run(f"SELECT {', '.join(parts)} FROM rows ORDER BY {ROW}", {"rows": numbered(table)}, "a window function")
     for number, over in enumerate(overs):
-        rows = rows.append_column(over_name(number), _column(number, over, found))
+        rows = rows.append_column(over_name(number), _column(number, over, result))
     return rows
 
 
 def _over_columns(over: Over, names: Mapping[Expression, str]) -> Over:
-    """A window function over columns that hold what it is computed from."""
+    """A window function over the columns that contain its evaluated arguments."""
 
     def column(value: Expression) -> Expression:
         return Expression(names[value], value.type, (names[value],), names[value])
@@ -45,12 +45,12 @@ def _over_columns(over: Over, names: Mapping[Expression, str]) -> Over:
         over,
         call=replace(over.call, arguments=tuple(map(column, over.call.arguments))),
         partition=tuple(map(column, over.partition)),
-        order=tuple(replace(one, value=column(one.value)) for one in over.order),
+        order=tuple(replace(item, value=column(item.value)) for item in over.order),
     )
 
 
 def _parts(number: int, over: Over) -> list[str]:
-    """What is asked of DuckDB for one function."""
+    """The columns that DuckDB computes for one function."""
     call, window = over.call, f"OVER ({_window(over)})"
     if _is_decimal_average(over):
         value = f"({call.arguments[0].sql})"
@@ -58,13 +58,13 @@ def _parts(number: int, over: Over) -> list[str]:
     return [f"{_SQL[call.function](over, window)} AS over{number}"]
 
 
-def _column(number: int, over: Over, found: pa.Table) -> pa.Array:
+def _column(number: int, over: Over, result: pa.Table) -> pa.Array:
     if _is_decimal_average(over):
         argument = over.call.arguments[0].type
-        sums = found.column(f"sum{number}").to_pylist()
-        totals = [0 if one is None else int(one.scaleb(argument.scale, EXACT)) for one in sums]
-        return averages(totals, found.column(f"count{number}").to_pylist(), argument, over.call.type)
-    return arrow_column(found.column(f"over{number}"), over.call.type.arrow)
+        sums = result.column(f"sum{number}").to_pylist()
+        totals = [0 if total is None else int(total.scaleb(argument.scale, EXACT)) for total in sums]
+        return averages(totals, result.column(f"count{number}").to_pylist(), argument, over.call.type)
+    return arrow_column(result.column(f"over{number}"), over.call.type.arrow)
 
 
 def _is_decimal_average(over: Over) -> bool:
@@ -72,11 +72,11 @@ def _is_decimal_average(over: Over) -> bool:
 
 
 def _window(over: Over) -> str:
-    """What stands in the parentheses of OVER."""
+    """The SQL in the parentheses of OVER."""
     frame = over.frame
     by_peers = over.call.function in _PEERS if frame is None else not frame.rows
     with_offset = frame is not None and not frame.rows and bool({frame.start, frame.end} - {None, 0})
-    order = [_ordered(_distance_key(one.value) if with_offset else _plain(one.value), one) for one in over.order]
+    order = [_ordered(_distance_key(item.value) if with_offset else _plain(item.value), item) for item in over.order]
     if not by_peers:
         order.append(ROW)
     words = [f"PARTITION BY {', '.join(map(_plain, over.partition))}"] if over.partition else []
@@ -107,7 +107,7 @@ _WIDE = "DECIMAL(38,{})"
 
 
 def _distance_key(value: Expression) -> str:
-    """A value as a number to which an offset can be added, without a limit that it could run into."""
+    """A value as a number to which an offset can be added without overflow."""
     match value.type.kind:
         case Kind.FLOAT | Kind.DOUBLE:
             return _plain(value)
@@ -121,7 +121,7 @@ def _distance_key(value: Expression) -> str:
 
 
 def _plain(value: Expression) -> str:
-    """A value by which rows are told apart: -0.0 is 0.0."""
+    """A value by which rows are compared: -0.0 becomes 0.0."""
     return f"({value.sql} + 0)" if value.type.kind in FRACTIONAL else f"({value.sql})"
 
 
@@ -141,10 +141,10 @@ def _ntile(over: Over, window: str) -> str:
 
 
 def _moved(name: str, present: bool = False) -> _Part:
-    """LAG and LEAD; without a default, or with one that is a value of the current row."""
+    """LAG and LEAD; the default, if there is one, is a value of the current row."""
 
     def sql(over: Over, window: str) -> str:
-        arguments = [_picked(one) for one in over.call.arguments]
+        arguments = [_returned(argument) for argument in over.call.arguments]
         arguments.insert(1, str(over.call.parameters[0]))
         return f"{name}({', '.join(arguments)}{' IGNORE NULLS' if present else ''}) {window}"
 
@@ -152,11 +152,11 @@ def _moved(name: str, present: bool = False) -> _Part:
 
 
 def _pick(name: str, present: bool = False) -> _Part:
-    """A value of some row of the frame, whose rows are told apart by their numbers."""
+    """The value of one row of the frame; row numbers order peers."""
 
     def sql(over: Over, window: str) -> str:
         assert over.frame is not None
-        arguments = [_picked(over.call.arguments[0]), *map(str, over.call.parameters)]
+        arguments = [_returned(over.call.arguments[0]), *map(str, over.call.parameters)]
         order = "" if over.frame.rows else f" ORDER BY {', '.join([*_orders(over), ROW])}"
         return f"{name}({', '.join(arguments)}{order}{' IGNORE NULLS' if present else ''}) {window}"
 
@@ -164,12 +164,12 @@ def _pick(name: str, present: bool = False) -> _Part:
 
 
 def _orders(over: Over) -> list[str]:
-    return [_ordered(_plain(one.value), one) for one in over.order]
+    return [_ordered(_plain(item.value), item) for item in over.order]
 
 
-def _picked(one: Expression) -> str:
-    """A value that is given back; sorting, DuckDB loses the sign of a zero that is a FLOAT."""
-    return f"CAST({one.sql} AS DOUBLE)" if one.type.kind is Kind.FLOAT else f"({one.sql})"
+def _returned(value: Expression) -> str:
+    """A value that is returned unchanged; as a FLOAT, a zero would lose its sign when DuckDB sorts."""
+    return f"CAST({value.sql} AS DOUBLE)" if value.type.kind is Kind.FLOAT else f"({value.sql})"
 
 
 def _count(over: Over, window: str) -> str:
@@ -184,12 +184,12 @@ def _sum(over: Over, window: str) -> str:
     value, kind = _plain(over.call.arguments[0]), over.call.type
     if kind.kind in FRACTIONAL:
         return _exact_sum(value, window)
-    # A sum that does not fit raises, in DuckDB's own type or in this cast.
+    # A sum that overflows raises an error, in DuckDB's type or in this cast.
     return f"CAST(sum({value}) {window} AS {kind.sql})"
 
 
 def _exact_sum(value: str, window: str) -> str:
-    # Kahan's sum makes a NaN of infinities.
+    # Kahan summation returns NaN for infinities.
     total = f"sum({value}) {window}"
     return f"CASE WHEN isfinite({total}) THEN fsum({value}) {window} ELSE {total} END"
 

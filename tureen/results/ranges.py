@@ -1,6 +1,6 @@
-"""Which tuples of each segment a window holds.
+"""Which tuples of each segment a window contains.
 
-A segment is in (time, id) order, so whatever the window is, it holds one interval of each segment.
+A segment is in (time, id) order, so a window contains one interval of each segment.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _by_time(segment: Segment, begin: int | None, end: int | None) -> Range:
 
 
 def _by_count(segments: Sequence[Segment], span: Span, horizon: int | None) -> list[Range]:
-    """Number the tuples up to `until` back from the latest by (time, id), and keep those in the window."""
+    """Number the tuples up to `until` back from the latest by (time, id), and return those in the window."""
     within = [_by_time(segment, horizon, span.until) for segment in segments]
     limit = sum(last - first for first, last in within) if span.take is None else span.take
     # Of each segment only its last `limit` tuples can be among the `limit` latest of all.

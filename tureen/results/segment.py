@@ -1,4 +1,4 @@
-"""A segment: one indexed run, or some neighbouring unindexed ones, as an invocation sees them."""
+"""A segment: one indexed run, or neighbouring runs of the tail joined in memory."""
 
 from __future__ import annotations
 
@@ -40,28 +40,28 @@ class Segment:
     """Tuples in time order, opened when first needed."""
 
     key: tuple[int, ...]
-    """The runs it is of: two segments of one key hold the same tuples."""
+    """The ids of its runs: segments with the same key contain the same tuples."""
     first_id: int
-    """The least tuple id that it may hold."""
+    """A lower bound of its tuple ids."""
     rows: int
     min_time: int
     max_time: int
     _open: Callable[[], OpenRun]
     _later_cells: Callable[[], Sequence[Sequence[pa.RecordBatch]]]
     matched_seq: int | None
-    """Up to which commit eager clauses were matched; None for a tail, which is scanned."""
+    """The commit up to which eager clauses were matched; None for a tail, which is scanned."""
     _report: Report = log_damage
     _run: OpenRun | None = field(default=None, init=False)
     _cells: RunCells | None = field(default=None, init=False)
 
     def run(self) -> OpenRun:
-        """The tuples; once they are mapped, it does not matter who removes the file."""
+        """The tuples; once they are mapped, the file may be removed."""
         if self._run is None:
             self._run = self._open()
         return self._run
 
     def hold(self) -> None:
-        """Map all files of it now, not when they are first needed; damage is told to whoever needs what is damaged."""
+        """Map all its files now; damage is reported when the damaged part is used."""
         with suppress(DamagedFile):
             self._published(self.run())
 
@@ -82,12 +82,12 @@ class Segment:
         return np.concatenate([run.times(number)[low:high] for number, low, high in run.parts(first, last)])
 
     def times_at(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The times of some tuples."""
+        """The times of tuples."""
         run = self.run()
         return _by_block(run, rows, run.times)
 
     def ids_at(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The tuple ids of some tuples: where they stand in the stream's order of arrival."""
+        """The tuple ids of tuples."""
         run = self.run()
         return self.first_id + (rows if run.in_order else _by_block(run, rows, run.nth))
 
@@ -128,13 +128,13 @@ def _selected(
 def _by_block(
     run: OpenRun, rows: npt.NDArray[np.int64], values_of: Callable[[int], npt.NDArray[np.int64]]
 ) -> npt.NDArray[np.int64]:
-    """What `values_of` gives for some tuples, asked only of the blocks that hold them."""
+    """The values of tuples; `values_of` is called only for the blocks that contain them."""
     starts = np.array(run.starts)
     blocks = np.searchsorted(starts, rows, side="right") - 1
     values = np.empty(len(rows), np.int64)
     for block in np.unique(blocks).tolist():
-        here = blocks == block
-        values[here] = values_of(block)[rows[here] - starts[block]]
+        in_block = blocks == block
+        values[in_block] = values_of(block)[rows[in_block] - starts[block]]
     return values
 
 

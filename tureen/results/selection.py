@@ -69,7 +69,7 @@ class Selection:
             return rows, steps
         source = np.arange(rows.num_rows)
         if self.stepping is not None:
-            source, steps = self.stepping.of_each(self.stepping.axis.places(matches, rows))
+            source, steps = self.stepping.of_each(self.stepping.axis.coordinates(matches, rows))
         if self.at_now is not None:
             holds = np.zeros(rows.num_rows, np.bool_)
             holds[rows_where(self.at_now, rows)] = True

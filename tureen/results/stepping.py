@@ -1,6 +1,6 @@
-"""Which steps an answer has, and which tuples they are made of.
+"""The steps of an answer, and the tuples that they contain.
 
-Steps are put together from panes, pieces of their axis of which every step holds a whole number.
+Steps are combined from panes: intervals of the axis that divide every step evenly.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import pyarrow as pa
 
 from tureen.aggregates.panes import covering, steps_over, stretches
 from tureen.query import STEP_END, STEP_START
-from tureen.results.axis import Axis, Places, RowAxis, TimeAxis
+from tureen.results.axis import Axis, Coordinates, RowAxis, TimeAxis
 from tureen.results.numbering import Numbering
 from tureen.results.ranges import Range, ranges_of
 from tureen.results.view import StreamState
 from tureen.window import Span, Steps
 
 EARLIEST, LATEST = -(1 << 60), 1 << 60
-"""No step is before or after these: where the tuples alone decide which steps there are."""
+"""Bounds of step numbers that exclude no step: the tuples alone determine which steps exist."""
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,13 @@ class Stepping:
 
     steps: Steps
     ranges: list[Range]
-    """The tuples of each segment that lie in a step."""
+    """The tuples of each segment that lie in steps."""
     first: int
     last: int
-    """The first and the last step that count."""
+    """The first and the last step of the answer."""
     axis: Axis
     held: int
-    """How many tuples the window holds, in a step or not."""
+    """The number of tuples in the window, in steps or not."""
 
     @property
     def pane(self) -> int:
@@ -45,25 +45,25 @@ class Stepping:
 
     @property
     def in_panes(self) -> tuple[int, int]:
-        """How many panes a step is wide, and how many it is from the next."""
+        """The width and the slide of a step, in panes."""
         return self.steps.width // self.pane, self.steps.slide // self.pane
 
-    def over(self, panes: Places) -> Places:
-        """The steps that count and cover one of some panes, which ascend; each step once."""
+    def over(self, panes: Coordinates) -> Coordinates:
+        """The steps of the answer that cover at least one of the panes, which ascend; without duplicates."""
         return steps_over(panes, *self.in_panes, self.first, self.last)
 
-    def of_each(self, places: Places) -> tuple[Places, Places]:
-        """The steps that count and cover each of some places, and which of the places each is of."""
-        first, last = covering(places // self.pane, *self.in_panes)
+    def of_each(self, coordinates: Coordinates) -> tuple[Coordinates, Coordinates]:
+        """For each pair of a coordinate and a step of the answer that covers it: their indexes and the steps."""
+        first, last = covering(coordinates // self.pane, *self.in_panes)
         first, last = np.maximum(first, self.first), np.minimum(last, self.last)
         return stretches(first, np.maximum(last - first + 1, 0))
 
-    def columns(self, numbers: Places) -> dict[str, pa.Array]:
-        """The start and the end of some steps."""
+    def columns(self, numbers: Coordinates) -> dict[str, pa.Array]:
+        """The columns with the start and the end of steps."""
         starts = numbers * self.steps.slide
         bounds = self.axis.bounds(starts, starts + self.steps.width)
         kind = pa.timestamp("us", tz="UTC")
-        return {name: pa.array(one).cast(kind) for name, one in zip((STEP_START, STEP_END), bounds, strict=True)}
+        return {name: pa.array(times).cast(kind) for name, times in zip((STEP_START, STEP_END), bounds, strict=True)}
 
 
 def steps_at(state: StreamState, steps: Steps, span: Span, now: int, horizon: int | None) -> Stepping:
@@ -89,7 +89,7 @@ def _by_time(state: StreamState, steps: Steps, span: Span, now: int, horizon: in
 
 def _by_number(state: StreamState, steps: Steps, span: Span, now: int, horizon: int | None) -> Stepping:
     stored = sum(segment.rows for segment in state.segments)
-    # Tuples that are no longer kept were numbered too; they came before all that are.
+    # Expired tuples have numbers too, which precede those of all stored tuples.
     numbering = Numbering(state.segments, state.stream.next_id - stored)
     if not steps.partial:
         span = replace(span, end=now if span.end is None else min(now, span.end))
@@ -97,8 +97,8 @@ def _by_number(state: StreamState, steps: Steps, span: Span, now: int, horizon: 
     ends = [
         numbering.of(number, np.array([first, last - 1])) for number, (first, last) in enumerate(ranges) if last > first
     ]
-    low = min((int(one[0]) for one in ends), default=0)
-    high = max((int(one[1]) + 1 for one in ends), default=0)
+    low = min((int(first) for first, _ in ends), default=0)
+    high = max((int(last) + 1 for _, last in ends), default=0)
     axis = RowAxis(state, numbering, low, high)
     if steps.partial:
         return Stepping(steps, ranges, EARLIEST, LATEST, axis, _size(ranges))

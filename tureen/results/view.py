@@ -1,4 +1,4 @@
-"""A process's view of the pot: what the catalog said last, and the maps of the runs in use."""
+"""A process's view of the pot: what it last read from the catalog, and the files that it has mapped."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ from tureen.schema import Schema
 from tureen.stems.run import OpenRun, in_memory, log, log_damage, open_cells, open_run, sort_by_time
 
 OPEN_RUNS = 1024
-"""How many runs and cell files a process keeps mapped for the next look, as long as they are live."""
+"""The maximum number of runs and cell files that a process keeps mapped while they are live."""
 
 KEPT_TEMPLATES = 64
-"""Of how many templates a process keeps which of their queries stand."""
+"""The maximum number of templates whose members a process caches."""
 
 KEPT_QUERIES = 100_000
-"""How many standing queries a process keeps."""
+"""The maximum number of standing queries that a process caches."""
 
 Value = TypeVar("Value")
 
 
 FileKey = tuple[str | int, ...]
-"""The paths of the files that a value was made of, and perhaps numbers."""
+"""The paths of the files that a value is derived from, and possibly numbers."""
 
 
 class FileCache(BoundedCache[FileKey, Value]):
-    """Values that were made of files."""
+    """Values that are derived from files."""
 
     def files(self) -> set[str]:
         """The files of all values."""
         return {part for key in self.keys() for part in key if isinstance(part, str)}
 
     def drop_files(self, files: set[str]) -> None:
-        """Remove what was made of any of some files."""
+        """Remove the values that are derived from any of the files."""
         self.drop(lambda key: not files.isdisjoint(key))
 
 
@@ -66,39 +66,39 @@ class StreamState:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Streams as of one commit: all that one answer is computed from."""
+    """Streams as of one commit; an answer is computed from one snapshot."""
 
     seq: int = -1
     streams: dict[int, StreamState] = field(default_factory=dict)
-    """The streams that were read so far."""
+    """The streams that have been read."""
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Standing queries as they are at a commit, by the handles and names that were asked for."""
+class CachedQueries:
+    """Standing queries and templates as of a commit, by the handles and names that were looked up."""
 
     seq: int = -1
     version: int = -1
     queries: dict[str, Registered] = field(default_factory=dict)
     templates: dict[str, Members] = field(default_factory=dict)
 
-    def add(self, handle_or_name: str, found: Registered) -> None:
-        """Keep one more; all go where they would be too many."""
+    def add(self, handle_or_name: str, query: Registered) -> None:
+        """Add a query; the cache is cleared when it is full."""
         if len(self.queries) >= KEPT_QUERIES:
             self.queries.clear()
-        self.queries[handle_or_name] = found
+        self.queries[handle_or_name] = query
 
 
 class View:
-    """What the catalog says, read again only when it changed."""
+    """The state of the catalog, read again only after it changed."""
 
     def __init__(self, catalog: Catalog) -> None:
-        """Look at that catalog."""
+        """Read from that catalog."""
         self.catalog = catalog
         self._token = -1
         self._lock = threading.Lock()
         self._snapshot = Snapshot()
-        self._standing = Standing()
+        self._cached = CachedQueries()
         self._maps: FileCache[Any] = FileCache(OPEN_RUNS)
         self._segments: FileCache[Segment] = FileCache(OPEN_RUNS)
         self._tails: FileCache[Segment] = FileCache(64)
@@ -107,7 +107,7 @@ class View:
         self._members: BoundedCache[Hashable, Members] = BoundedCache(KEPT_TEMPLATES)
 
     def refresh(self) -> None:
-        """Forget what is no longer so."""
+        """Drop what may have changed since the last commit that was seen."""
         token = self.catalog.token()
         if token != self._token:
             with self._lock:
@@ -116,82 +116,86 @@ class View:
                 self._token = token
 
     def forget(self) -> None:
-        """Read everything again, whatever the token says."""
+        """Drop everything, so that it is read again."""
         with self._lock:
-            self._snapshot, self._standing = Snapshot(), Standing()
+            self._snapshot, self._cached = Snapshot(), CachedQueries()
 
     def query(self, handle_or_name: str, at_least: int = 0) -> Registered:
-        """A standing query, as it was at a commit or later.
+        """A standing query, as of the commit `at_least` or later.
 
-        Judged by a younger view of the query, an older view of the runs is right: a cell that the query does
-        not count on is evaluated. The other way round, one could be missed.
+        The query must not be older than the runs it is answered from. With a younger query, cells that it does not know
+        to be written are evaluated. With an older one, it could expect cells that are not written.
         """
-        kept = self._standing_at(at_least)
-        found = kept.queries.get(handle_or_name)
-        if found is None:
-            found, same = self._member(kept, handle_or_name, at_least)
-            if found is None:
+        cached = self._cached_at(at_least)
+        query = cached.queries.get(handle_or_name)
+        if query is None:
+            query, is_current = self._member(cached, handle_or_name, at_least)
+            if query is None:
                 with self.catalog.read() as tx:
-                    found = find_query(tx, handle_or_name)
-                    same = standing_version(tx) == kept.version
-            if same:
-                kept.add(handle_or_name, found)
-        return found
+                    query = find_query(tx, handle_or_name)
+                    is_current = standing_version(tx) == cached.version
+            if is_current:
+                cached.add(handle_or_name, query)
+        return query
 
     def members(self, handle_or_name: str, at_least: int = 0) -> Members | None:
-        """The queries of a template, as they were at a commit or later; None where there is no such template.
+        """The queries of a template, as of the commit `at_least` or later; None if there is no such template.
 
-        Judged by a younger view of the rules, an older view of the runs misses none: a rule that came after a tuple is
-        not matched with it.
+        The template must not be older than the runs, or queries could be missed. A younger one is correct: a query that
+        was added after a tuple is not matched with it.
         """
-        kept = self._standing_at(at_least)
-        found = kept.templates.get(handle_or_name)
-        if found is None:
+        cached = self._cached_at(at_least)
+        members = cached.templates.get(handle_or_name)
+        if members is None:
             with self.catalog.read() as tx:
                 template = find_template(tx, handle_or_name)
                 if template is None:
                     return None
-                found = self._members.get(_members_key(template), lambda: load_members(tx, self.catalog.root, template))
-                same = standing_version(tx) == kept.version
-            if same:
-                kept.templates[handle_or_name] = found
-        return found
+                members = self._members.get(
+                    _members_key(template), lambda: load_members(tx, self.catalog.root, template)
+                )
+                is_current = standing_version(tx) == cached.version
+            if is_current:
+                cached.templates[handle_or_name] = members
+        return members
 
-    def _member(self, kept: Standing, handle_or_name: str, at_least: int) -> tuple[Registered | None, bool]:
-        """A query of a template, and whether it is what the kept queries are of."""
+    def _member(self, cached: CachedQueries, handle_or_name: str, at_least: int) -> tuple[Registered | None, bool]:
+        """A query of a template, and whether it has the version of the cached queries."""
         member = parse_member(handle_or_name)
         members = None if member is None else self.members(member.template, at_least)
         if member is None or members is None:
             return None, False
-        return members.find(member.number), kept.templates.get(member.template) is members
+        return members.find(member.number), cached.templates.get(member.template) is members
 
-    def _standing_at(self, at_least: int) -> Standing:
-        kept = self._standing
-        if kept.seq < at_least:
+    def _cached_at(self, at_least: int) -> CachedQueries:
+        cached = self._cached
+        if cached.seq < at_least:
             with self._lock:
-                kept = self._renew()
-        return kept
+                cached = self._renew()
+        return cached
 
-    def _renew(self) -> Standing:
-        """Keep the queries that were read before where none of them can have changed."""
-        before = self._standing
+    def _renew(self) -> CachedQueries:
+        """Read the current commit, and drop the cached queries if any may have changed."""
+        before = self._cached
         with self.catalog.read() as tx:
             seq, version = current_seq(tx), standing_version(tx)
             if seq != before.seq:
                 self._release(tx)
-        same = version == before.version
-        self._standing = Standing(seq, version, before.queries, before.templates) if same else Standing(seq, version)
-        return self._standing
+        if version == before.version:
+            self._cached = CachedQueries(seq, version, before.queries, before.templates)
+        else:
+            self._cached = CachedQueries(seq, version)
+        return self._cached
 
     def _release(self, tx: Connection) -> None:
-        """Let go of the maps of files that are live no longer, and of what was made of them."""
+        """Drop the maps of files that are no longer live, and what is derived from them."""
         caches: tuple[FileCache[Any], ...] = (self._maps, self._segments, self._tails)
         replaced = replaced_files(tx, list(set().union(*(cache.files() for cache in caches))))
         for cache in caches if replaced else ():
             cache.drop_files(replaced)
 
     def snapshot(self, stream_ids: Sequence[int]) -> Snapshot:
-        """Some streams as of one commit."""
+        """Streams as of one commit."""
         snapshot = self._snapshot
         if not all(stream_id in snapshot.streams for stream_id in stream_ids):
             snapshot = self._read(snapshot, stream_ids)
@@ -202,12 +206,12 @@ class View:
         return snapshot
 
     def stream(self, stream_id: int) -> StreamState:
-        """One stream and its runs."""
+        """A stream and its runs."""
         return self.snapshot((stream_id,)).streams[stream_id]
 
     @contextmanager
     def holding(self) -> Iterator[None]:
-        """Within the block, this thread gets snapshots with all files mapped, so that removing them does not matter."""
+        """Map all files of the snapshots that this thread reads in the block, so that they may be removed."""
         self._holding.all = True
         try:
             yield
@@ -215,7 +219,7 @@ class View:
             self._holding.all = False
 
     def _read(self, before: Snapshot, stream_ids: Sequence[int]) -> Snapshot:
-        """A snapshot with some more streams, in one read transaction; of a later commit if there was one."""
+        """A snapshot with more streams, read in one transaction; of a later commit if there is one."""
         with self.catalog.read() as tx:
             seq = current_seq(tx)
             snapshot = before if before.seq == seq else Snapshot(seq)
@@ -226,7 +230,7 @@ class View:
                 raise UnknownStream("the stream of this query was dropped")
             snapshot.streams[stream.id] = StreamState(seq, stream, self._segments_of(stream, runs), runs)
         with self._lock:
-            # A refresh in between starts from nothing, and this snapshot is for this answer alone.
+            # After a refresh in the meantime, this snapshot is used for this answer only.
             if self._snapshot is before:
                 self._snapshot = snapshot
         return snapshot
@@ -247,7 +251,7 @@ class View:
         return segments
 
     def _segment(self, run: Run, schema: Schema) -> Segment:
-        # A run that did not change since the last look keeps what was derived from it.
+        # What is derived from a run remains valid while its files are the same.
         key: FileKey = (run.matched_seq, run.path, *(cells.path for cells in run.cells))
         return self._segments.get(key, lambda: self._new_segment(run, schema))
 
@@ -265,7 +269,7 @@ class View:
         )
 
     def _tail(self, runs: list[Run], schema: Schema) -> list[Segment]:
-        """Neighbouring unindexed runs as one segment, scanned together; one by one where one is damaged or missing."""
+        """Neighbouring runs of the tail as one segment; as separate segments if a file is damaged or missing."""
         try:
             return [self._tails.get(tuple(run.path for run in runs), lambda: self._join(runs, schema))]
         except (DamagedFile, FileNotFoundError):
@@ -291,7 +295,7 @@ class View:
         return self.catalog.root / path
 
     def _report(self, damage: DamagedFile) -> None:
-        """Log damage that did not change an answer, and let the process that feeds the pot repair it."""
+        """Log damage that did not change an answer, and record it for the engine, which repairs it."""
         if damage.file in self._damaged:
             return
         self._damaged.add(damage.file)
@@ -300,9 +304,9 @@ class View:
             with self.catalog.write() as tx:
                 note_damage(tx, damage.file, damage.detail)
         except PotError as error:
-            log.warning("the damage of '%s' could not be noted: %s", damage.file, error)
+            log.warning("cannot record the damage of '%s': %s", damage.file, error)
 
 
 def _members_key(template: Template) -> Hashable:
-    """What is another when anything that is said of a template's queries is."""
+    """A key that changes whenever a template's queries or their descriptions change."""
     return template.id, template.version, template.name, template.shared

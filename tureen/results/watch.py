@@ -1,4 +1,4 @@
-"""What invocations ask for, counted as they go by: who decides what to keep ready reads it from here."""
+"""Statistics of invocations, from which the engine decides which clauses are eager."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Count:
-    """How many tuples a clause was asked about, and how many of them it held for."""
+    """The number of tuples for which a clause was evaluated or looked up, and of those that satisfied it."""
 
     stream: int
     tuples: int = 0
@@ -17,7 +17,7 @@ class Count:
 
 @dataclass(slots=True)
 class Pace:
-    """How long so many tuples took."""
+    """A number of tuples, and the time they took."""
 
     tuples: int = 0
     nanoseconds: int = 0
@@ -25,7 +25,7 @@ class Pace:
 
 @dataclass(slots=True)
 class Counts:
-    """What was counted since the last look."""
+    """The statistics since they were last taken."""
 
     clauses: dict[int, Count] = field(default_factory=dict)
     evaluated: Pace = field(default_factory=Pace)
@@ -33,17 +33,17 @@ class Counts:
 
 
 class Watch:
-    """Counts of one process, and what was decided because of them."""
+    """The statistics of one process, and the decisions based on them."""
 
     def __init__(self) -> None:
-        """Start from nothing."""
+        """Start empty."""
         self._lock = threading.Lock()
         self._counts = Counts()
         self.reasons: dict[int, str] = {}
-        """Why a clause's results are kept ready or not, as far as somebody decided it here."""
+        """Why a clause is eager or lazy, for clauses that the engine of this process decided about."""
 
     def note(self, clause: int, stream: int, tuples: int, hits: int, nanoseconds: int, *, kept: bool) -> None:
-        """Count one invocation's look at the indexed tuples of its window."""
+        """Count one invocation, over the indexed tuples of its window; `kept` if cells were looked up."""
         with self._lock:
             count = self._counts.clauses.get(clause)
             if count is None:
@@ -55,7 +55,7 @@ class Watch:
             pace.nanoseconds += nanoseconds
 
     def take(self) -> Counts:
-        """What was counted, which starts from nothing again."""
+        """Return the statistics and start again from zero."""
         with self._lock:
             counts, self._counts = self._counts, Counts()
             return counts
