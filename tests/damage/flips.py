@@ -67,12 +67,12 @@ def build(root: Path) -> list[str]:
         engine.push("other", table(rows(100 * number, 100)))
     engine.close()
     pot = OpenPot(root, mode="auto", master="local[1]", nice=0, clock=micros_now)
-    parts = pot.own()
-    parts.tables.create("names", "k INT, name STRING", [{"k": 1, "name": "one"}, {"k": 2, "name": "two"}])
-    template = parts.templates.register(
+    components = pot.writable()
+    components.tables.create("names", "k INT, name STRING", [{"k": 1, "name": "one"}, {"k": 2, "name": "two"}])
+    template = components.templates.register(
         "SELECT k, v FROM t WHERE k = :k AND v > :v", [{"k": 7, "v": 1.0}, {"k": 70, "v": 0.5}], None
     )
-    parts.templates.add(template, [{"k": 8, "v": 0.5}])
+    components.templates.add(template, [{"k": 8, "v": 0.5}])
     pot.close()
     return [*handles, *(f"{template}.{number}" for number in range(3))]
 
@@ -100,7 +100,7 @@ def answers(root: Path, handles: list[str]) -> list[Any]:
                 results.append(error)
         pot = OpenPot(root, mode="read", master="local[1]", nice=0, clock=micros_now)
         try:
-            results.append(pot.parts.tables.read("names").to_pydict())
+            results.append(pot.components.tables.read("names").to_pydict())
         except PotError as error:
             results.append(error)
         finally:

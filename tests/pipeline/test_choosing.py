@@ -45,7 +45,7 @@ def use(soup: ManualEngine, handle: str) -> None:
     assert clause_id is not None
     assert stream_id is not None
     eager = registered.stream.number is not None
-    soup.invoker.watch.note(clause_id, stream_id, 10**12, 10**9, 10**10 if eager else 10**12, kept=eager)
+    soup.invoker.watch.note(clause_id, stream_id, 10**12, 10**9, 10**10 if eager else 10**12, eager=eager)
 
 
 def test_a_query_becomes_eager_when_used_and_lazy_when_unused(soup: ManualEngine) -> None:

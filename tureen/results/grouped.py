@@ -37,9 +37,9 @@ from tureen.schema import Kind
 class Plans:
     """The two plans of a grouping: over partial aggregates, and over rows."""
 
-    kept: Plan
+    partial: Plan
     rows: Plan
-    keeps: bool
+    uses_partials: bool
     """Whether partial aggregates can be used: not for expressions that depend on NOW."""
     shape: str
     """The key of the partial aggregates: groupings with the same shape share them."""
@@ -55,16 +55,16 @@ class Plans:
         plans = []
         for numbers in grouping.each:
             single = Grouping(tuple(grouping.keys[number] for number in numbers), grouping.aggregates)
-            kept = plan_of(single)
+            partial = plan_of(single)
             depends_on_now = query.at_now is not None or any(NOW in value.columns for value in single.over_rows)
-            keeps = not kept.from_rows and not depends_on_now
+            uses_partials = not partial.from_rows and not depends_on_now
             rows = plan_of(single, two_phase=False)
-            plans.append(cls(kept, rows, keeps, "", grouping.always).with_clause(query.stream.clause))
+            plans.append(cls(partial, rows, uses_partials, "", grouping.always).with_clause(query.stream.clause))
         return tuple(plans)
 
     def with_clause(self, clause: Clause) -> Plans:
         """The plans of a query that differs in its clause only."""
-        return replace(self, shape=f"{dump_clause(clause)} {self.kept.shape}")
+        return replace(self, shape=f"{dump_clause(clause)} {self.partial.shape}")
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,8 @@ class GroupStates:
 
 def grouped(selection: Selection, plans: Plans, structure: Structure) -> pa.RecordBatch:
     """One row per group (and step): its keys, its aggregates, and the step's start and end."""
-    states = _from_partials(selection, plans.kept, structure) if plans.keeps else None
-    plan = plans.kept
+    states = _from_partials(selection, plans.partial, structure) if plans.uses_partials else None
+    plan = plans.partial
     if states is None:
         plan = plans.rows
         states = _from_rows(selection, plan)

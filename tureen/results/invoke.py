@@ -194,7 +194,7 @@ class Invoker:
 
     def _groups(self, selection: Selection, plans: Plans) -> pa.RecordBatch:
         stream = selection.state.stream
-        structure = self._structure_cache.structure((stream.id, plans.shape), lambda: Structure(plans.kept))
+        structure = self._structure_cache.structure((stream.id, plans.shape), lambda: Structure(plans.partial))
         before = structure.nbytes
         table = grouped(selection, plans, structure)
         self._structure_cache.clean_up(selection.state)
@@ -325,9 +325,9 @@ def _aggregates(ready: Ready) -> dict[str, Any] | None:
     grouping = ready.query.grouping
     if grouping is None:
         return None
-    plan, keeps = ready.plans[0].kept, all(plans.keeps for plans in ready.plans)
+    plan, uses_partials = ready.plans[0].partial, all(plans.uses_partials for plans in ready.plans)
     return {
-        "kept": "partial aggregates of each run" if keeps else "nothing: computed from the rows",
+        "kept": "partial aggregates of each run" if uses_partials else "nothing: computed from the rows",
         "keys": [key.sql for key in grouping.keys],
         "from_rows": [plan.aggregates[number].function for number in plan.from_rows],
     }

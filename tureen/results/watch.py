@@ -42,15 +42,15 @@ class Watch:
         self.reasons: dict[int, str] = {}
         """Why a clause is eager or lazy, for clauses that the engine of this process decided about."""
 
-    def note(self, clause: int, stream: int, tuples: int, hits: int, nanoseconds: int, *, kept: bool) -> None:
-        """Count one invocation, over the indexed tuples of its window; `kept` if cells were looked up."""
+    def note(self, clause: int, stream: int, tuples: int, hits: int, nanoseconds: int, *, eager: bool) -> None:
+        """Count one invocation, over the indexed tuples of its window; `eager` if cells were looked up."""
         with self._lock:
             count = self._counts.clauses.get(clause)
             if count is None:
                 count = self._counts.clauses[clause] = Count(stream)
             count.tuples += tuples
             count.hits += hits
-            pace = self._counts.looked_up if kept else self._counts.evaluated
+            pace = self._counts.looked_up if eager else self._counts.evaluated
             pace.tuples += tuples
             pace.nanoseconds += nanoseconds
 
