@@ -162,7 +162,7 @@ def bad_inputs(soup: tureen.Soup) -> list[tuple[type[errors.TureenError], str, A
         (errors.DuplicateName, "already", lambda: soup.register("SELECT a FROM known", name="TAKEN")),
         (errors.InvalidSchema, "unknown type 'INTT'", lambda: soup.create_stream("x", "a INTT")),
         (errors.InvalidSchema, "time column 'b'", lambda: soup.create_stream("x", "a INT", time="b")),
-        (errors.InvalidSchema, "is INT", lambda: soup.create_stream("x", "a INT", time="a")),
+        (errors.InvalidSchema, "must be TIMESTAMP, got INT", lambda: soup.create_stream("x", "a INT", time="a")),
         (errors.TureenError, "soon", lambda: soup.create_stream("x", "a INT", retain="soon")),
         (errors.InvalidRows, "row 1", lambda: soup.push("known", [{"a": 1}, {"a": "x"}])),
         (errors.TureenError, "is not a position", lambda: soup.wait("soon")),

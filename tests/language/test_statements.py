@@ -124,7 +124,7 @@ def test_a_handle_may_look_like_a_number(handle: str) -> None:
         ("CREATE STREAM s (_a INT)", "underscore", (1, 15), "own"),
         ("CREATE STREAM s (a INT", "end of the text", (1, 23), None),
         ("CREATE STREAM s (a INT) TIME b", "the time column 'b'", (1, 30), None),
-        ("CREATE STREAM s (a INT) TIME a", "is INT", (1, 30), "TIMESTAMP"),
+        ("CREATE STREAM s (a INT) TIME a", "must be TIMESTAMP, got INT", (1, 30), None),
         ("CREATE STREAM s (a INT) RETAIN 1 DAY RETAIN 2 DAYS", "duplicate RETAIN", (1, 38), None),
         ("CREATE STREAM s (a INT) RETAIN CLOCK wall", "a duration", (1, 32), "RETAIN 1 DAY"),
         ("CREATE STREAM s (a INT) RETAIN soon", "'soon' is not a duration", (1, 32), "1 day"),
