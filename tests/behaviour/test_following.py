@@ -92,7 +92,7 @@ def test_parameters_in_every_container(soup: AnySoup, trades: str, container: Ca
     ("params", "error", "message"),
     [
         ([{"m": 1}], TureenError, "no values for :n"),
-        ([], InvalidRows, "no row of parameters"),
+        ([], InvalidRows, "parameters must have at least one row"),
         ([{"n": 1}, {"n": "x"}], InvalidRows, "cannot be converted to Arrow"),
         (5, InvalidRows, "got int"),
     ],
