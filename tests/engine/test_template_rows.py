@@ -216,7 +216,7 @@ def test_invalid_changes_change_nothing(pot: TemplatePot) -> None:
     templates = pot.templates
     before = templates.describe()
     for rows, kind, says in [
-        ([], InvalidRows, "no row"),
+        ([], InvalidRows, "parameters must have at least one row"),
         ([{"sym": "a"}], TureenError, "no values for :p"),
         ([{"sym": "a", "p": 1.0, "q": 1}], InvalidRows, "unknown column 'q'"),
         ([{"sym": "a", "p": "x"}], InvalidRows, "column 'p' is DOUBLE"),

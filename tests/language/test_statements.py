@@ -121,7 +121,7 @@ def test_a_handle_may_look_like_a_number(handle: str) -> None:
         ("CREATE STREAM s (a INT,\n b INTT)", "unknown type 'INTT'", (2, 4), "did you mean 'INT'?"),
         ("CREATE STREAM s (a INT NOT NULL)", "a comma or a parenthesis, got 'NOT'", (1, 24), "a name and a type"),
         ("CREATE STREAM s (a INT, A INT)", "duplicate column 'A'", (1, 25), None),
-        ("CREATE STREAM s (_a INT)", "underscore", (1, 15), "own"),
+        ("CREATE STREAM s (_a INT)", "underscore", (1, 15), "reserved"),
         ("CREATE STREAM s (a INT", "end of the text", (1, 23), None),
         ("CREATE STREAM s (a INT) TIME b", "the time column 'b'", (1, 30), None),
         ("CREATE STREAM s (a INT) TIME a", "must be TIMESTAMP, got INT", (1, 30), None),
