@@ -24,7 +24,7 @@ serve: setup
 	$(BIN)/python -m tureen.service
 
 test: setup
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --durations 15
 
 flips: setup
 	$(BIN)/python -m tests.damage.flips 5000

@@ -36,8 +36,8 @@ def served_pot(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) ->
     assert spark
     with tureen.open(tmp_path_factory.mktemp("served") / "pot", mode="write") as soup:
         soup.start(wait=120)
-        with run_server(soup, heartbeat=0.2) as found:
-            yield found
+        with run_server(soup, heartbeat=0.2) as server:
+            yield server
 
 
 @pytest.fixture

@@ -4,72 +4,21 @@ import pytest
 
 from scripts.style import FOLDERS, Module, mirrored, modules, repeated_classes, repeated_modules
 
-NOT_DONE = (
-    "tests/aggregates/",
-    "tests/behaviour/",
-    "tests/cases/",
-    "tests/conftest.py",
-    "tests/damage/",
-    "tests/eddy/",
-    "tests/language/",
-    "tests/matching/",
-    "tests/service/",
-    "tests/stems/",
-    "tureen/aggregates/",
-    "tureen/arguments.py",
-    "tureen/eddy/",
-    "tureen/errors.py",
-    "tureen/language/",
-    "tureen/matching/",
-    "tureen/queries/",
-    "tureen/results/",
-    "tureen/schema.py",
-    "tureen/service/",
-    "tureen/soup/",
-    "tureen/stems/",
-)
-"""Folders and files that still have filler names. Remove an entry when its folder is finished."""
-
-CLASSES_NOT_DONE = frozenset(
-    {
-        "Clauses",
-        "Frame",
-        "Groups",
-        "Keys",
-        "Lineage",
-        "Output",
-        "Parts",
-        "Registered",
-        "Source",
-        "Table",
-        "Templates",
-    }
-)
-"""Class names that still have more than one meaning."""
-
-MODULES_NOT_DONE = frozenset({"grouping_sets", "warming", "window_functions"})
-"""Module names that still have more than one meaning."""
-
 
 @pytest.mark.parametrize("folder", [*FOLDERS, "pyspark_tureen", "scripts"])
 def test_no_filler_names(folder: str) -> None:
     fillers = [
-        f"{module.path}:{line}: {name}"
-        for module in modules(folder)
-        if not module.path.startswith(NOT_DONE)
-        for line, name in module.fillers_to_rename()
+        f"{module.path}:{line}: {name}" for module in modules(folder) for line, name in module.fillers_to_rename()
     ]
     assert not fillers, "\n".join(["Name the thing that the variable holds:", *fillers])
 
 
 def test_class_names_have_one_meaning() -> None:
-    repeated = repeated_classes(modules("tureen"))
-    assert not {name: repeated[name] for name in repeated.keys() - CLASSES_NOT_DONE}
+    assert repeated_classes(modules("tureen")) == {}
 
 
 def test_module_names_have_one_meaning() -> None:
-    repeated = repeated_modules(modules("tureen"))
-    assert not {name: repeated[name] for name in repeated.keys() - MODULES_NOT_DONE}
+    assert repeated_modules(modules("tureen")) == {}
 
 
 def test_fillers_outside_short_comprehensions_are_reported() -> None:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from numba.core.dispatcher import Dispatcher
 from tureen.aggregates import aggregate_kernels as kernels
-from tureen.aggregates.warming import warm_up
+from tureen.aggregates.aggregate_warming import warm_up
 from tureen.testing.manual_engine import ManualEngine
 
 loops = {loop for loop in vars(kernels).values() if isinstance(loop, Dispatcher)}

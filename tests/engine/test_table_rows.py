@@ -74,11 +74,7 @@ def test_typed_rows_need_no_schema(soup: tureen.Soup, tmp_path: Path) -> None:
     for rows, says in (
         (ROWS, "rows without types need a schema"),
         (None, "rows without types need a schema"),
-<<<<<<< HEAD
         (pa.table({"a": [[1]]}), "'a' has the unsupported type list"),
-=======
-        (pa.table({"a": [[1]]}), "column 'a' has the unsupported type list"),
->>>>>>> ccfd1df (Expect the error text of unsupported Arrow types)
         (pa.table({"a,b": [1]}), "'a,b' is not a valid name"),
         (pa.table({}), "at least one column"),
     ):

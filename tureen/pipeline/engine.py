@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tureen.aggregates.warming import warm_up
+from tureen.aggregates.aggregate_warming import warm_up
 from tureen.errors import EngineFailed
 from tureen.pipeline.choosing import Chooser
 from tureen.pipeline.compiling import compile_queries

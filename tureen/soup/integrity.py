@@ -47,7 +47,7 @@ def verify(
         try:
             result = verify_pot(catalog, progress)
             # Recording damage changes the catalog, so its signature must be renewed.
-            catalog.sign()
+            catalog.write_digest()
             return Verification(result.files, result.bytes, result.damaged)
         finally:
             catalog.close()
@@ -62,7 +62,7 @@ def verify(
         try:
             result = verify_pot(catalog, progress)
             repaired = repair_pot(catalog)
-            catalog.sign()
+            catalog.write_digest()
         finally:
             catalog.close()
     finally:

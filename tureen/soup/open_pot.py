@@ -12,8 +12,8 @@ from tureen.migration.migrate import migrate
 from tureen.pipeline.engine import Engine
 from tureen.pot.catalog import Catalog
 from tureen.pot.catalog import exists as pot_exists
-from tureen.pot.files import make_private
-from tureen.pot.named import NamedStreams
+from tureen.pot.files import make_private_directory
+from tureen.pot.stream_cache import StreamCache
 from tureen.results.invoke import Invoker
 from tureen.soup.registry import Registry
 from tureen.soup.tables import Dimensions
@@ -30,7 +30,7 @@ class PotComponents(NamedTuple):
 
     catalog: Catalog
     invoker: Invoker
-    streams: NamedStreams
+    streams: StreamCache
     tables: Dimensions
     registry: Registry
     templates: Templates
@@ -93,7 +93,7 @@ class OpenPot:
                 return self._components
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                make_private(self.path)
+                make_private_directory(self.path)
             except OSError as error:
                 raise EngineFailed(f"cannot create the pot in '{self.path}'", detail=str(error)) from error
             return self._open(create=True)
@@ -153,14 +153,14 @@ class OpenPot:
                 self.running.close()
                 self.running = None
             if self._components is not None:
-                self._components.catalog.sign()
+                self._components.catalog.write_digest()
                 self._components.catalog.close()
 
     def _open(self, *, create: bool) -> PotComponents:
         if self._mode != "read":
             migrate(self.path)
         catalog = Catalog(self.path, create=create)
-        invoker, streams = Invoker(catalog, self._clock), NamedStreams(catalog)
+        invoker, streams = Invoker(catalog, self._clock), StreamCache(catalog)
         registry, templates = Registry(catalog, streams), Templates(catalog, streams, invoker)
         self._components = PotComponents(catalog, invoker, streams, Dimensions(catalog), registry, templates)
         return self._components

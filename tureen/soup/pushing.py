@@ -7,15 +7,15 @@ from typing import Any
 from tureen.errors import InvalidRows, TureenError
 from tureen.position import Pushed, PushPosition
 from tureen.pot.inbox import Inbox
-from tureen.pot.named import Named
 from tureen.pot.record import Entry
+from tureen.pot.stream_cache import CachedStream
 from tureen.stems.intake import content_digest, to_batch
 
 MAX_BYTES = 1 << 30
 """The maximum size of a push in bytes."""
 
 
-def push_rows(inbox: Inbox, target: Named, rows: Any, key: str | None, arrival: int) -> Pushed:
+def push_rows(inbox: Inbox, target: CachedStream, rows: Any, key: str | None, arrival: int) -> Pushed:
     """Store all rows or none, and return their position; with a key, repeating the push changes nothing."""
     stream, seq = target.stream, target.seq
     if stream.source is not None:

@@ -8,9 +8,9 @@ from tureen.language.fast.quick import QuickBinder
 from tureen.pot.catalog import Catalog, take_seq
 from tureen.pot.group_commit import GroupCommit
 from tureen.pot.members import find_standing
-from tureen.pot.named import NamedStreams
 from tureen.pot.queries import LOCAL, NewInput, Registered, Registration, Unregistration, list_queries, share
 from tureen.pot.registering import change_together
+from tureen.pot.stream_cache import StreamCache
 from tureen.pot.streams import Stream
 from tureen.pot.templates import find_template, share_template
 from tureen.schema import Schema
@@ -22,7 +22,7 @@ MATERIALIZE = {True: True, False: False, "auto": None}
 class Registry:
     """The standing queries of one pot. An owner of None is the user of the pot's directory, and sees all queries."""
 
-    def __init__(self, catalog: Catalog, streams: NamedStreams) -> None:
+    def __init__(self, catalog: Catalog, streams: StreamCache) -> None:
         """Register in that catalog; concurrent changes share a commit."""
         self._catalog, self._streams = catalog, streams
         self._binder = QuickBinder()

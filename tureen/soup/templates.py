@@ -26,10 +26,10 @@ from tureen.position import Position
 from tureen.pot.catalog import Catalog, check_attempt, take_seq
 from tureen.pot.files import new_attempt
 from tureen.pot.members import Members, Part, load_members, remove_members, replace_parts
-from tureen.pot.named import NamedStreams
 from tureen.pot.parts import missing_file
 from tureen.pot.queries import LOCAL
 from tureen.pot.status import describe_template
+from tureen.pot.stream_cache import StreamCache
 from tureen.pot.streams import stream_by_id
 from tureen.pot.template_files import has_many_gone, write_added, write_first, write_remaining
 from tureen.pot.templates import (
@@ -65,7 +65,7 @@ Outcome = TypeVar("Outcome")
 class Templates:
     """The templates of one pot."""
 
-    def __init__(self, catalog: Catalog, streams: NamedStreams, invoker: Invoker) -> None:
+    def __init__(self, catalog: Catalog, streams: StreamCache, invoker: Invoker) -> None:
         """Read and change the templates of that catalog."""
         self._catalog, self._streams, self._invoker = catalog, streams, invoker
         self._rules: BoundedCache[str, TemplateRule] = BoundedCache(PAIRINGS)
