@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import re
 import shutil
 import threading
 import time
@@ -33,6 +34,9 @@ _FILE_FORMATS = frozenset({"json", "csv", "parquet", "orc", "avro", "xml"})
 
 _INBOX = 0
 """The key of the pushed streams' query; those of external sources are their streams' ids."""
+
+_RAISED = re.compile(r"[\w.]+(Error|Exception|Interrupt): ")
+"""The line of a Python traceback that names the exception."""
 
 _PAUSES = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0)
 
@@ -216,10 +220,16 @@ def _activity(stream: Stream | None) -> str:
 
 
 def _short(text: str) -> str:
-    """Spark's error text without the stack traces."""
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith((" ", "\t"))]
+    r"""Spark's error text without the stack traces, but with what a Python worker raised.
+
+    >>> print(_short("SparkException: \nTraceback (most recent call last):\n  File …\nKeyError: 'a'\n\tat java…"))
+    SparkException:
+    KeyError: 'a'
+    """
+    lines = [line.rstrip() for line in text.splitlines() if line.strip() and not line.startswith((" ", "\t"))]
     ours = [line for line in lines if line.startswith("tureen.errors.")]
-    return "\n".join([*lines[:1], *ours[:2]])
+    raised = [line for line in lines[1:] if _RAISED.match(line)]
+    return "\n".join([*lines[:1], *(ours[:2] or raised[-1:])])
 
 
 def _unchanged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
