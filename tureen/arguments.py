@@ -88,6 +88,20 @@ def check_moment(now: object) -> datetime | None:
     raise TureenError(f"now must be a datetime, got {type(now).__name__}", hint="without a zone it means UTC")
 
 
+def shown(value: object) -> str:
+    """A value in an error message: short, in ASCII, whatever it is.
+
+    >>> shown(0.5), shown(10**5000), shown([1] * 1000)
+    ('0.5', 'an int', '[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, ...')
+    """
+    try:
+        text = ascii(value)
+    except ValueError:
+        # Python does not print integers of more than 4,300 digits.
+        return f"an {type(value).__name__}"
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
 def check_timeout(seconds: object) -> float | None:
     """Raise unless a timeout is a number of seconds or None, which means the caller's default."""
     if seconds is None:
@@ -110,7 +124,7 @@ def check_path(path: object) -> Path:
     except (TypeError, UnicodeEncodeError):
         is_valid = False
     if checked is None or not is_valid:
-        raise TureenError(f"the path of a pot must be a string or a Path, got {ascii(path)[:80]}")
+        raise TureenError(f"the path of a pot must be a string or a Path, got {shown(path)}")
     return checked
 
 

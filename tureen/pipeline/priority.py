@@ -7,6 +7,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from tureen.arguments import shown
 from tureen.errors import TureenError
 
 MAX_NICE = 19
@@ -15,7 +16,7 @@ MAX_NICE = 19
 def check_nice(value: object) -> int:
     """Raise unless the value is a niceness."""
     if type(value) is not int or not 0 <= value <= MAX_NICE:
-        raise TureenError(f"nice must be an integer from 0 to {MAX_NICE}, got {ascii(value)[:40]}")
+        raise TureenError(f"nice must be an integer from 0 to {MAX_NICE}, got {shown(value)}")
     return value
 
 

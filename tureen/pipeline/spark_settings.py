@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tureen.arguments import shown
 from tureen.errors import TureenError
 
 
@@ -17,7 +18,7 @@ def check_spark(settings: Any) -> dict[str, str]:
     checked = {}
     for key, value in settings.items():
         if not isinstance(key, str) or not key.startswith("spark.") or key != key.strip():
-            raise TureenError(f"a Spark setting must be named spark.…, got {ascii(key)[:60]}", hint=_SPARK)
+            raise TureenError(f"a Spark setting must be named spark.…, got {shown(key)}", hint=_SPARK)
         if key == "spark.master":
             raise TureenError("spark.master must be given as master", hint='such as master="local[4]"')
         if not isinstance(value, str | int | float):

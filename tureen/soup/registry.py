@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tureen.arguments import check_name, check_text
+from tureen.arguments import check_name, check_text, shown
 from tureen.errors import DuplicateName, StorageFailed, TureenError, UnknownQuery, UnknownStream
 from tureen.language.fast.quick import QuickBinder
 from tureen.pot.catalog import Catalog, take_seq
@@ -36,7 +36,7 @@ class Registry:
         if name is not None:
             name = check_name(name, "query")
         if not isinstance(materialize, bool | str) or materialize not in MATERIALIZE:
-            raise TureenError(f"materialize must be True, False or 'auto', got {ascii(materialize)[:40]}")
+            raise TureenError(f"materialize must be True, False or 'auto', got {shown(materialize)}")
 
         def attempt() -> str:
             streams: dict[str, Stream] = {}
@@ -78,7 +78,7 @@ class Registry:
     ) -> list[Registered]:
         """Queries of an owner in order of registration, after a cursor; `with_shared` adds those that others share."""
         if limit is not None and (type(limit) is not int or not 1 <= limit < 1 << 62):
-            raise TureenError(f"limit must be a positive integer, got {ascii(limit)[:40]}")
+            raise TureenError(f"limit must be a positive integer, got {shown(limit)}")
         after = None if after is None else check_text(after, "a cursor")
         with self._catalog.read() as tx:
             return list_queries(tx, owner, after, limit, with_shared=with_shared)
@@ -86,7 +86,7 @@ class Registry:
     def share(self, handle: str, shared: bool, owner: str | None) -> None:
         """Share a query or a template with all principals, or stop sharing it."""
         if not isinstance(shared, bool):
-            raise TureenError(f"shared must be True or False, got {ascii(shared)[:40]}")
+            raise TureenError(f"shared must be True or False, got {shown(shared)}")
         with self._catalog.write() as tx:
             template = find_template(tx, check_text(handle, "a handle"), owner)
             take_seq(tx)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tureen.arguments import shown
 from tureen.errors import InvalidRows, SqlError, TureenError, UnknownQuery, nearest
 from tureen.language.templates.template import TemplateText
 from tureen.pot.members import Members
@@ -56,7 +57,7 @@ def numbers_of(numbers: int | Iterable[int]) -> list[int]:
     for number in values:
         if isinstance(number, bool) or not isinstance(number, int | np.integer):
             raise TureenError(
-                f"a number must be an integer, got {ascii(number)[:40]}", hint="pass numbers that add returned"
+                f"a number must be an integer, got {shown(number)}", hint="pass numbers that add returned"
             )
     return sorted({int(number) for number in values})
 
