@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,27 +26,19 @@ class PotTokens:
         """Create a token; its secret is in `token` and is not shown again."""
         now = micros_now()
         expires_at = None if expires_in is None else now + parse_duration(expires_in)
-        with self._catalog() as catalog, catalog.write() as tx:
+        with Catalog(self._path) as catalog, catalog.write() as tx:
             token, secret = access.create_token(tx, principal, scopes, now=now, expires_at=expires_at, note=note)
         return {**_description(token), "token": secret}
 
     def list(self) -> list[dict[str, Any]]:
         """All tokens, without their secrets."""
-        with self._catalog() as catalog, catalog.read() as tx:
+        with Catalog(self._path) as catalog, catalog.read() as tx:
             return [_description(token) for token in access.list_tokens(tx)]
 
     def revoke(self, token_id: str) -> None:
         """Revoke a token."""
-        with self._catalog() as catalog, catalog.write() as tx:
+        with Catalog(self._path) as catalog, catalog.write() as tx:
             access.revoke_token(tx, token_id)
-
-    @contextmanager
-    def _catalog(self) -> Iterator[Catalog]:
-        catalog = Catalog(self._path)
-        try:
-            yield catalog
-        finally:
-            catalog.close()
 
 
 def _description(token: access.Token) -> dict[str, Any]:

@@ -16,11 +16,8 @@ from tureen.window import to_micros
 
 def answer_schema(root: Path, query: str) -> str:
     """The columns of a query's answer, as a Spark SQL schema."""
-    catalog = Catalog(root)
-    try:
+    with Catalog(root) as catalog:
         return Invoker(catalog).schema_of(query).sql
-    finally:
-        catalog.close()
 
 
 class AnswerReader(DataSourceReader):
@@ -36,9 +33,6 @@ class AnswerReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         """Invoke the query."""
-        catalog = Catalog(self._root)
-        try:
+        with Catalog(self._root) as catalog:
             now = None if self._now is None else to_micros(datetime.fromisoformat(self._now))
             yield from Invoker(catalog).invoke(self._query, now=now).table.to_batches()
-        finally:
-            catalog.close()

@@ -59,14 +59,10 @@ class InboxSink(DataSourceStreamArrowWriter):
         self._attempt = new_attempt()
         self._pins: dict[int, Pin] = {}
         self._starts: dict[int, int] = {}
-        catalog = Catalog(root)
-        try:
-            with catalog.read() as tx:
-                for stream in list_streams(tx):
-                    self._pins[stream.id] = pin(tx, root, stream)
-                    self._starts[stream.id] = stream.taken
-        finally:
-            catalog.close()
+        with Catalog(root) as catalog, catalog.read() as tx:
+            for stream in list_streams(tx):
+                self._pins[stream.id] = pin(tx, root, stream)
+                self._starts[stream.id] = stream.taken
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> InboxMessage:
         """Turn this task's references into runs."""
@@ -111,8 +107,7 @@ def commit_taken(root: Path, messages: list[InboxMessage]) -> None:
         for stream, taken in message.taken.items():
             by_stream.setdefault(stream, []).append(taken)
     check_files_visible(root, [run for parts in by_stream.values() for part in parts for run in part.runs])
-    catalog = Catalog(root)
-    try:
+    with Catalog(root) as catalog:
         crash_point("sink.before_commit")
         with catalog.write() as tx:
             for message in messages:
@@ -126,8 +121,6 @@ def commit_taken(root: Path, messages: list[InboxMessage]) -> None:
                 reject(tx, stream, [rejection for part in parts for rejection in part.rejected])
             crash_point("sink.in_commit")
         crash_point("sink.after_commit")
-    finally:
-        catalog.close()
 
 
 def _read(reference: Reference, schema: Schema, taken: StreamIntake, arrivals: Arrivals) -> None:

@@ -66,12 +66,8 @@ class InboxReader(DataSourceStreamReader):
         from tureen.pot.catalog import Catalog  # noqa: PLC0415 - the tasks that this is sent to do not need it
         from tureen.pot.streams import list_streams  # noqa: PLC0415
 
-        catalog = Catalog(self._root)
-        try:
-            with catalog.read() as tx:
-                taken = {str(stream.id): stream.taken for stream in list_streams(tx)}
-        finally:
-            catalog.close()
+        with Catalog(self._root) as catalog, catalog.read() as tx:
+            taken = {str(stream.id): stream.taken for stream in list_streams(tx)}
         return {**taken, _WARM: 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802

@@ -54,12 +54,8 @@ class _Sink:
         self._root = root
         self._sink_id = sink_id
         self._attempt = new_attempt()
-        catalog = Catalog(root)
-        try:
-            with catalog.read() as tx:
-                self._pin: Pin = pin(tx, root, find_stream(tx, stream))
-        finally:
-            catalog.close()
+        with Catalog(root) as catalog, catalog.read() as tx:
+            self._pin: Pin = pin(tx, root, find_stream(tx, stream))
         self._sources = _match_names(self._pin.schema, names)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> SinkMessage:
@@ -87,8 +83,7 @@ class _Sink:
         if not received:
             return
         check_files_visible(self._root, [run for message in received for run in message.runs])
-        catalog = Catalog(self._root)
-        try:
+        with Catalog(self._root) as catalog:
             crash_point("sink.before_commit")
             with catalog.write() as tx:
                 for attempt in {message.attempt for message in received}:
@@ -106,8 +101,6 @@ class _Sink:
                     reject(tx, stream, rejected)
                 crash_point("sink.in_commit")
             crash_point("sink.after_commit")
-        finally:
-            catalog.close()
 
 
 class StreamSink(_Sink, DataSourceStreamArrowWriter):

@@ -84,12 +84,9 @@ def _copy_named(catalog: Catalog, target: Path, progress: Progress) -> bool:
     The others are copied all the same, so that the next attempt has less to copy and is faster than the replacing.
     Files that the pot itself has lost are skipped; verifying the copy reports them.
     """
-    root, copy = catalog.root, Catalog(target)
-    try:
-        with copy.read() as tx:
-            named = sorted(named_files(tx))
-    finally:
-        copy.close()
+    root = catalog.root
+    with Catalog(target) as copy, copy.read() as tx:
+        named = sorted(named_files(tx))
     missing = set()
     for number, path in enumerate(named):
         progress(number, len(named))

@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from pathlib import Path
+from types import TracebackType
 
 import sqlalchemy as sa
 from sqlalchemy import Connection, create_engine, event, insert, select, update
@@ -222,6 +223,16 @@ class Catalog:
                 self._monitor = None
         self._engine.dispose()
         self._turn.close()
+
+    def __enter__(self) -> Catalog:
+        """Use the catalog in a block that closes it."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the catalog."""
+        self.close()
 
 
 def _is_older(version: str | None) -> bool:

@@ -182,14 +182,10 @@ def announce_when_ready(soup: Soup) -> Iterator[None]:
 
 def first_token(soup: Soup) -> str | None:
     """Create an admin token if the pot has no token yet."""
-    catalog = Catalog(soup.path)
-    try:
-        with catalog.write() as tx:
-            if count_tokens(tx):
-                return None
-            return create_token(tx, LOCAL, ["admin"], now=micros_now(), note="created at the first start")[1]
-    finally:
-        catalog.close()
+    with Catalog(soup.path) as catalog, catalog.write() as tx:
+        if count_tokens(tx):
+            return None
+        return create_token(tx, LOCAL, ["admin"], now=micros_now(), note="created at the first start")[1]
 
 
 def make_server(soup: Soup, settings: Settings, *, fast_path: bool = True) -> tuple[Server, Service]:

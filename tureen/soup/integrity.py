@@ -43,14 +43,11 @@ def verify(
     """
     root = _pot(path)
     if not repair:
-        catalog = Catalog(root)
-        try:
+        with Catalog(root) as catalog:
             result = verify_pot(catalog, progress)
             # Recording damage changes the catalog, so its signature must be renewed.
             catalog.write_digest()
             return Verification(result.files, result.bytes, result.damaged)
-        finally:
-            catalog.close()
     try:
         lease = Lease(root)
     except PotLocked as error:
@@ -58,13 +55,10 @@ def verify(
         raise
     try:
         accept_catalog(root)
-        catalog = Catalog(root)
-        try:
+        with Catalog(root) as catalog:
             result = verify_pot(catalog, progress)
             repaired = repair_pot(catalog)
             catalog.write_digest()
-        finally:
-            catalog.close()
     finally:
         lease.release()
     return Verification(result.files, result.bytes, result.damaged, repaired.files, repaired.tuples)
@@ -80,11 +74,8 @@ def backup(
 
     The copy contains everything that was acknowledged before the call, and can be opened like any pot.
     """
-    catalog = Catalog(_pot(path))
-    try:
+    with Catalog(_pot(path)) as catalog:
         return backup_pot(catalog, check_path(target), progress)
-    finally:
-        catalog.close()
 
 
 def _pot(path: str | os.PathLike[str]) -> Path:
