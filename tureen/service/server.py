@@ -105,6 +105,8 @@ def serve(settings: Settings) -> int:
     finally:
         soup.close()
         stop_session()
+        # What is frozen would be reported as leaked when the process ends.
+        gc.unfreeze()
     log.info("stopped")
     return 0
 
