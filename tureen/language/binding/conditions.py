@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tureen.language.binding.now import uses_now
 from tureen.language.binding.scope import Relation, Scope
 from tureen.language.duckdb.expressions import expression_of
 from tureen.language.predicates.factors import holds
 from tureen.language.predicates.normal_form import clause_of
 from tureen.language.tree import BOOLEAN, Call, Const, Expr, Ref, columns_in
 from tureen.predicate import AllOf, Clause, Compare, Predicate
-from tureen.query import Expression, JoinCompare, JoinFactor, JoinOpaque, parse_field
+from tureen.query import NOW, Expression, JoinCompare, JoinFactor, JoinOpaque, parse_field
 from tureen.schema import Column, Schema
 
 
@@ -31,8 +30,9 @@ def split_conditions(scope: Scope, condition: Expr | None) -> Conditions:
     joins: list[JoinFactor] = []
     moving: list[Expr] = []
     for conjunct in [] if condition is None else conjuncts(condition):
-        inputs = {parse_field(name).input for name in columns_in(conjunct)}
-        if uses_now(conjunct):
+        columns = columns_in(conjunct)
+        inputs = {parse_field(name).input for name in columns}
+        if NOW in columns:
             moving.append(conjunct)
         elif len(inputs) > 1:
             joins += _join_factors(scope, conjunct)

@@ -11,7 +11,7 @@ from sqlglot import exp
 from tureen.errors import Unsupported
 from tureen.language.binding.coerce import explicit_cast
 from tureen.language.source import Source, offset_of
-from tureen.language.tree import DATE, TIMESTAMP, Expr, Ref, columns_in
+from tureen.language.tree import DATE, TIMESTAMP, Expr, Ref
 from tureen.query import NOW
 from tureen.schema import Column
 
@@ -41,8 +41,3 @@ def bind_now(source: Source, node: exp.Expression) -> Expr:
         )
     time = now(offset_of(node))
     return explicit_cast(source, time, DATE) if isinstance(node, exp.CurrentDate) else time
-
-
-def uses_now(expr: Expr) -> bool:
-    """Whether an expression depends on NOW."""
-    return NOW in columns_in(expr)

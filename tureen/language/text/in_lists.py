@@ -7,7 +7,8 @@ parentheses of an IN, because it is inside a string or a comment, sqlglot tokeni
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from sqlglot.tokens import Token, TokenType
@@ -43,7 +44,7 @@ class _Span(NamedTuple):
 
 def tokenize_with_lists(text: str, tokenize: Callable[[str], list[Token]]) -> list[Token]:
     """The tokens of a text, each long list as one token."""
-    spans = list(_long_lists(text)) if len(text) >= LONG_TEXT else []
+    spans = _long_lists(text) if len(text) >= LONG_TEXT else ()
     if not spans:
         return tokenize(text)
     parts, end = [], 0
@@ -77,8 +78,13 @@ def _number(source: Source, text: str, at: int) -> Const:
 _LEAST, _GREATEST = integer_range(Kind.INT)
 
 
-def _long_lists(text: str) -> Iterator[_Span]:
-    """Find candidates for long lists. No character is scanned for two candidates, so the scan is linear."""
+@lru_cache(maxsize=8)
+def _long_lists(text: str) -> tuple[_Span, ...]:
+    """Find candidates for long lists. No character is scanned for two candidates, so the scan is linear.
+
+    Several passes ask for the same text, and a scan of a long one keeps the interpreter from all other threads.
+    """
+    spans = []
     scanned = 0
     for start in _START.finditer(text):
         at = start.end()
@@ -88,9 +94,10 @@ def _long_lists(text: str) -> Iterator[_Span]:
         if items is not None:
             scanned = items.end()
             if scanned - at >= LONG_LIST:
-                yield _Span(at, scanned)
+                spans.append(_Span(at, scanned))
         else:
             scanned = max(_scan_end(text, at), at)
+    return tuple(spans)
 
 
 def _scan_end(text: str, at: int) -> int:
@@ -102,7 +109,7 @@ def _scan_end(text: str, at: int) -> int:
 _UNCLOSED = [re.compile(rf"{item}(?:{_BLANKS},{_BLANKS}{item})*+") for item in (_NUMBER, _STRING)]
 
 
-def _restored(text: str, spans: list[_Span], tokens: list[Token]) -> list[Token] | None:
+def _restored(text: str, spans: Sequence[_Span], tokens: list[Token]) -> list[Token] | None:
     """The tokens at their original offsets, with the lists; None if a replaced text is not a list after IN."""
     restored: list[Token] = []
     shift, remaining = 0, list(reversed(spans))
