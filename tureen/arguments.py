@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
-from tureen.errors import DuplicateName, InvalidSchema, TureenError
+from tureen.errors import DuplicateName, InvalidSchema, TureenError, shown
 from tureen.handle import resembles_handle
 from tureen.schema import Schema, name_key
 
@@ -86,20 +86,6 @@ def check_moment(now: object) -> datetime | None:
     if now is None or (isinstance(now, datetime) and isinstance(now.year, int)):
         return now
     raise TureenError(f"now must be a datetime, got {type(now).__name__}", hint="without a zone it means UTC")
-
-
-def shown(value: object) -> str:
-    """A value in an error message: short, in ASCII, whatever it is.
-
-    >>> shown(0.5), shown(10**5000), shown([1] * 1000)
-    ('0.5', 'an int', '[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, ...')
-    """
-    try:
-        text = ascii(value)
-    except ValueError:
-        # Python does not print integers of more than 4,300 digits.
-        return f"an {type(value).__name__}"
-    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def check_timeout(seconds: object) -> float | None:

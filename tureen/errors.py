@@ -323,3 +323,17 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     by_key = {candidate.lower(): candidate for candidate in known}
     matches = difflib.get_close_matches(name.lower(), list(by_key), n=1, cutoff=0.5)
     return f"did you mean '{by_key[matches[0]]}'?" if matches else None
+
+
+def shown(value: object) -> str:
+    """A value in an error message: short, in ASCII, whatever it is.
+
+    >>> shown(0.5), shown(10**5000), shown([1] * 1000)
+    ('0.5', 'an int', '[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, ...')
+    """
+    try:
+        text = ascii(value)
+    except ValueError:
+        # Python does not print integers of more than 4,300 digits.
+        return f"an {type(value).__name__}"
+    return text if len(text) <= 40 else f"{text[:37]}..."

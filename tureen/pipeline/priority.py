@@ -7,8 +7,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from tureen.arguments import shown
-from tureen.errors import TureenError
+from tureen.errors import TureenError, shown
 
 MAX_NICE = 19
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tureen.arguments import shown
-from tureen.errors import TureenError
+from tureen.errors import TureenError, shown
 
 
 def check_spark(settings: Any) -> dict[str, str]:

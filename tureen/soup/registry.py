@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tureen.arguments import check_name, check_text, shown
-from tureen.errors import DuplicateName, StorageFailed, TureenError, UnknownQuery, UnknownStream
+from tureen.arguments import check_name, check_text
+from tureen.errors import DuplicateName, StorageFailed, TureenError, UnknownQuery, UnknownStream, shown
 from tureen.language.fast.quick import QuickBinder
 from tureen.pot.catalog import Catalog, take_seq
 from tureen.pot.group_commit import GroupCommit

@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tureen.arguments import shown
-from tureen.errors import InvalidRows, SqlError, TureenError, UnknownQuery, nearest
+from tureen.errors import InvalidRows, SqlError, TureenError, UnknownQuery, nearest, shown
 from tureen.language.templates.template import TemplateText
 from tureen.pot.members import Members
 from tureen.query import Query
