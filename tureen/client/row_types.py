@@ -8,6 +8,7 @@ from typing import Any
 from tureen.client.json_values import RowReader, arrow_table, row_reader
 from tureen.client.listings import segment
 from tureen.client.transport import ARROW, Request, Transport
+from tureen.handle import template_of
 
 
 class RowTypes:
@@ -21,7 +22,7 @@ class RowTypes:
     def read(self, query: str, row: Mapping[str, Any]) -> dict[str, Any]:
         """Convert a JSON row of a query."""
         # All queries of a template have the same columns.
-        owner = query.partition(".")[0]
+        owner = template_of(query)
         if owner not in self._readers:
             path = f"/v1/queries/{segment(query)}/result"
             request = Request("GET", path, {"limit": 0}, headers={"Accept": ARROW})

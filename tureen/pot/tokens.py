@@ -38,10 +38,6 @@ class Token:
     expires_at: int | None
     last_used_at: int | None
 
-    def may(self, scope: str) -> bool:
-        """Whether it grants that scope; "admin" grants all."""
-        return scope in self.scopes or "admin" in self.scopes
-
     def accepts(self, secret: str, now: int) -> bool:
         """Whether the secret matches and the token has not expired."""
         matches = hmac.compare_digest(self.digest, _digest(secret))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -16,6 +15,7 @@ from tureen.arguments import check_name, check_text
 from tureen.bounded_cache import BoundedCache
 from tureen.errors import TureenError, UnknownQuery, nearest
 from tureen.faults import crash_point
+from tureen.handle import new_handle
 from tureen.language import bind_query
 from tureen.language.binding.passes import bind_where_only
 from tureen.language.predicates.slots import slots_of
@@ -81,7 +81,7 @@ class Templates:
             name = check_name(name, "template")
         columns, values = values_of(text, params, None if label is None else check_text(label, "a label's column"))
         label_column = None if label is None else label_of(columns, label)
-        template_id, attempt = uuid.uuid4().hex, new_attempt()
+        template_id, attempt = new_handle(), new_attempt()
         stream_id = self._check(sql, columns, values.slice(0, 1).to_pylist()[0])
         part = write_first(self._catalog.root, template_id, attempt, values)
         with self._catalog.write() as tx:
