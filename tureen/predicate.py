@@ -13,6 +13,7 @@ equals 0.0), STRING is text that is compared by its UTF-8 bytes.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,6 +111,9 @@ Clause = tuple[Factor, ...]
 
 NEVER = AnyOf()
 
+BATCH_INTERVALS = 1024
+"""Intervals that one call of the JSON encoder writes: no other thread runs during a call."""
+
 _TAGS: dict[str, type] = {kind.__name__: kind for kind in (Within, IsNull, Like, Compare, Opaque, AllOf, AnyOf)}
 
 
@@ -128,7 +132,7 @@ def columns_of(predicate: Predicate) -> frozenset[str]:
 
 def dump_clause(clause: Clause) -> str:
     """A clause as canonical text: equal clauses have equal texts."""
-    return json.dumps([_dump(factor) for factor in clause], separators=(",", ":"))
+    return f"[{','.join(map(_dump, clause))}]"
 
 
 def load_clause(text: str) -> Clause:
@@ -140,22 +144,29 @@ def load_clause(text: str) -> Clause:
     return tuple(_load(item) for item in json.loads(text))
 
 
-def _dump(predicate: Predicate) -> list[Any]:
+def _dump(predicate: Predicate) -> str:
     tag = type(predicate).__name__
     match predicate:
         case Within(column, intervals):
-            ends = [[piece.low, piece.high, piece.low_open, piece.high_open] for piece in intervals]
-            return [tag, column, ends]
+            pieces = (intervals[start : start + BATCH_INTERVALS] for start in range(0, len(intervals), BATCH_INTERVALS))
+            return f'["{tag}",{_json(column)},[{",".join(map(_dump_intervals, pieces))}]]'
         case AllOf(parts) | AnyOf(parts):
-            return [tag, [_dump(part) for part in parts]]
+            return f'["{tag}",[{",".join(map(_dump, parts))}]]'
         case IsNull(column):
-            return [tag, column]
+            return _json([tag, column])
         case Like(column, pattern, escape, negated):
-            return [tag, column, pattern, escape, negated]
+            return _json([tag, column, pattern, escape, negated])
         case Compare(left, op, right, offset, domain, limit):
-            return [tag, left, op, right, offset, domain, limit]
+            return _json([tag, left, op, right, offset, domain, limit])
         case Opaque(sql, columns):
-            return [tag, sql, list(columns)]
+            return _json([tag, sql, list(columns)])
+
+
+def _dump_intervals(intervals: Sequence[Interval]) -> str:
+    return _json([[piece.low, piece.high, piece.low_open, piece.high_open] for piece in intervals])[1:-1]
+
+
+_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def _load(item: list[Any]) -> Predicate:

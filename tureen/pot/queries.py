@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import groupby
 from typing import Any
 
@@ -82,7 +82,7 @@ class RegisteredInput:
     """The commit by which the clause became eager."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Registered:
     """A standing query as the catalog has it."""
 
@@ -109,7 +109,7 @@ class Registered:
         """The first input; the only one of a query without a join."""
         return self.inputs[0]
 
-    @property
+    @cached_property
     def stream_ids(self) -> tuple[int, ...]:
         """The streams that it reads, each once."""
         return tuple(dict.fromkeys(entry.stream_id for entry in self.inputs if entry.stream_id is not None))

@@ -22,7 +22,7 @@ from tureen.language.fast.quick import QuickBinder
 from tureen.language.predicates.factor_text import factor_text
 from tureen.language.text.shapes import shape_of
 from tureen.matching import Selector, access_column, describe
-from tureen.position import Mark, Position
+from tureen.position import Position
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.parts import missing_file
 from tureen.pot.queries import LOCAL, Registered, RegisteredInput, count_shape
@@ -139,10 +139,16 @@ class Invoker:
     def _with_files(self, answer: Callable[[], Result]) -> Result:
         """Call `answer`, and retry it if a file was removed in the meantime."""
         self.view.refresh()
-        with suppress(FileNotFoundError):
+        try:
             return answer()
-        # A file was replaced and removed before it was mapped. From now on all files are mapped first, so that the
-        # retry succeeds however long it takes.
+        except FileNotFoundError:
+            return self._with_held_files(answer)
+
+    def _with_held_files(self, answer: Callable[[], Result]) -> Result:
+        """Call `answer` again after a file was replaced and removed before it was mapped.
+
+        All files are mapped first, so that a retry succeeds however long it takes.
+        """
         with self.view.holding():
             for _ in range(RETRIES):
                 self.view.forget()
@@ -174,7 +180,7 @@ class Invoker:
         return Answer(
             table=ready.finish(self._rows(selection, ready)),
             window=Bounds.of(span.begin, span.end if span.until is None else _earlier(span.end, span.until)),
-            position=str(Position(state.seq, {state.stream.id: Mark(state.stream.next_id)})),
+            position=state.position,
             complete=_complete(state, span, selection.window_rows, horizon),
         )
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ from sqlalchemy import Connection
 from tureen.bounded_cache import BoundedCache
 from tureen.errors import DamagedFile, PotError, UnknownStream
 from tureen.handle import parse_member
+from tureen.position import Mark, Position
 from tureen.pot.catalog import Catalog, current_seq
 from tureen.pot.damage import note_damage
 from tureen.pot.members import Members, load_members
@@ -62,6 +64,11 @@ class StreamState:
     stream: Stream
     segments: list[Segment]
     runs: list[Run]
+
+    @cached_property
+    def position(self) -> str:
+        """The position of the answers that are computed from it."""
+        return str(Position(self.seq, {self.stream.id: Mark(self.stream.next_id)}))
 
 
 @dataclass(frozen=True)
@@ -197,8 +204,10 @@ class View:
     def snapshot(self, stream_ids: Sequence[int]) -> Snapshot:
         """Streams as of one commit."""
         snapshot = self._snapshot
-        if not all(stream_id in snapshot.streams for stream_id in stream_ids):
-            snapshot = self._read(snapshot, stream_ids)
+        for stream_id in stream_ids:
+            if stream_id not in snapshot.streams:
+                snapshot = self._read(snapshot, stream_ids)
+                break
         if getattr(self._holding, "all", False):
             for stream_id in stream_ids:
                 for segment in snapshot.streams[stream_id].segments:

@@ -59,6 +59,11 @@ def items_of(raw: str) -> list[str]:
     return _ITEM[raw.startswith("'")].findall(raw)
 
 
+def count_items(raw: str) -> int:
+    """The number of constants of a list; much faster than finding each."""
+    return raw.count("'") // 2 if raw.startswith("'") else raw.count(",") + 1
+
+
 def constants_of(source: Source, start: int, end: int) -> list[Const]:
     """The constants of a list."""
     matches = _ITEM[source.text[start] == "'"].finditer(source.text, start, end)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sqlglot.tokens import Token, TokenType
 
 from tureen.language.source import Source
-from tureen.language.text.in_lists import LIST, items_of
+from tureen.language.text.in_lists import LIST, count_items, items_of
 from tureen.language.text.split import tokenize, where_of
 
 _LITERALS = frozenset({TokenType.NUMBER, TokenType.STRING})
@@ -64,7 +64,8 @@ def shape_of(text: str) -> Shape:
         if not size and inside and token.token_type is TokenType.COLON and index + 1 < len(tokens):
             size = 2  # a parameter
         if token.token_type is LIST:
-            words.append(" , ".join("?" if inside else _spaced(item) for item in items_of(token.text)))
+            items = ["?"] * count_items(token.text) if inside else map(_spaced, items_of(token.text))
+            words.append(" , ".join(items))
         else:
             words.append("?" if size else _word(source, token))
         index += max(size, 1)
