@@ -30,7 +30,7 @@ flips: setup
 	$(BIN)/python -m tests.damage.flips 5000
 
 traffic: setup
-	$(BIN)/python -m tests.engine.traffic --minutes 10
+	$(BIN)/python -m tests.consistency.traffic --minutes 10
 
 cases: setup
 	$(BIN)/python -m tests.cases.regenerate

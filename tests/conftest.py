@@ -1,4 +1,4 @@
-"""What all tests share: one Spark session per process, the one that the engine itself would start."""
+"""What all tests share: one Spark session per process, the one that the engine itself would start, and open pots."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 import tureen
 from tests.service.running import RunningServer, run_server
 from tureen.pipeline.session import spark_session
+from tureen.testing.manual_engine import ManualEngine
 
 
 @pytest.fixture(scope="session")
@@ -38,6 +39,30 @@ def served_pot(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) ->
         soup.start(wait=120)
         with run_server(soup, heartbeat=0.2) as server:
             yield server
+
+
+@pytest.fixture(scope="module")
+def soup(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tureen.Soup]:
+    """A pot on real Spark, shared by the tests of a module; each test creates its own streams in it."""
+    assert spark
+    with tureen.open(tmp_path_factory.mktemp("shared") / "pot", mode="write") as opened:
+        yield opened
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[ManualEngine]:
+    """A pot of the test's own, without Spark and threads."""
+    engine = ManualEngine(tmp_path)
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def engineless(tmp_path: Path) -> Iterator[tureen.Soup]:
+    """A pot of the test's own, which must never start an engine."""
+    with tureen.open(tmp_path / "pot") as opened:
+        yield opened
+        assert opened.status()["engine"] == "none", "this needs no engine"
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.template_pot import TemplatePot, make_row, numbered_rows
+from tests.soup.template_pot import TemplatePot, make_row, numbered_rows
 from tureen.pot.catalog import Catalog
 from tureen.pot.sweep import sweep
 

@@ -1,4 +1,4 @@
--- Conditions on which a bound clause and Spark must agree, over the rows of tests/language/test_against_spark.py.
+-- Conditions on which a bound clause and Spark must agree, over the rows of tests/language/test_predicates.py.
 -- `column: constants` stands for all comparisons of the column with each constant; other lines are conditions.
 
 i: 0|5|-1|2147483647|-2147483648|2147483648|3000000000|1.5|1.5D|-0.5|1e10|'7'|' 5 '|1L|7BD|5Y|NULL|16777217.0D|1.5F

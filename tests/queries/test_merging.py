@@ -6,13 +6,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.matching.material import SCHEMA, random_clause
+from tests.matching.test_match import SEEDS, SIZES, make
 from tureen.matching import Buffers, match_block
 from tureen.predicate import Interval, Within
 from tureen.queries import QueryRun, compile_clauses
 from tureen.queries.merging import merge_runs
-
-from .material import SCHEMA, random_clause
-from .test_twin import SEEDS, SIZES, make
 
 MERGED_BUFFERS, COMPILED_BUFFERS = Buffers(), Buffers()
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tests.testing.judges import example_settings, oracle_with, ranked_rows, same_rows
+from tests.oracle.judges import example_settings, oracle_with, ranked_rows, same_rows
 from tureen.errors import QueryFailed, Unsupported
 from tureen.testing import Handle, strategies
 from tureen.testing.judge import RANK

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 import tureen
-from tests.testing.judges import same_value
+from tests.oracle.judges import same_value
 from tureen.errors import QueryFailed, Unsupported
 from tureen.pipeline import arrival, compiling, upkeep
 from tureen.pot.catalog import take_seq

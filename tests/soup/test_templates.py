@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import tureen
-from tests.engine.template_pot import BASE, SQL, TemplatePot, make_row, numbered_rows
+from tests.soup.template_pot import BASE, SQL, TemplatePot, make_row, numbered_rows
 from tureen.errors import (
     DuplicateName,
     InvalidRows,

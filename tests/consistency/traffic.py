@@ -1,6 +1,6 @@
 """Many threads on a pot that check their answers: no row is missing that was waited for or seen before.
 
-Tests run a few pushes. `python -m tests.engine.traffic --minutes 10` runs for longer on a temporary pot.
+Tests run a few pushes. `python -m tests.consistency.traffic --minutes 10` runs for longer on a temporary pot.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.template_pot import TemplatePot, make_row, numbered_rows
+from tests.soup.template_pot import TemplatePot, make_row, numbered_rows
 from tureen.errors import QueryFailed
 from tureen.results import pairing
 

@@ -12,7 +12,7 @@ import pytest
 
 from tureen.service.settings import PREFIX, Settings, load
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
+DEPLOY = Path(__file__).parents[1] / "deploy"
 VARIABLES = {PREFIX + setting.name.upper() for setting in dataclasses.fields(Settings)}
 
 

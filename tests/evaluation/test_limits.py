@@ -100,7 +100,7 @@ def test_exploding_constants_are_rejected(sql: str) -> None:
 MANY_TEXTS = r"""
 import re, pyarrow as pa
 from tureen.evaluation import duck
-from tests.matching.test_limits import output
+from tests.evaluation.test_limits import output
 rows = pa.table({"id": range(2_000), "text": ["x" * 9_900] * 2_000})
 lengths = [output(f"length(concat(rpad(text, 10000, 'a{n}'), rpad(text, 10000, 'b{n}')))") for n in range(20)]
 sql = ", ".join(f"{length} AS c{n}" for n, length in enumerate(lengths))

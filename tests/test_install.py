@@ -15,7 +15,7 @@ import pytest
 
 from tests.service.running import RunningServer
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 Installed = Callable[..., subprocess.CompletedProcess[str]]

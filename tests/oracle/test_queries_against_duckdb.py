@@ -12,7 +12,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.testing.judges import example_settings, oracle_with, ranked_rows, same_rows
+from tests.oracle.judges import example_settings, oracle_with, ranked_rows, same_rows
 from tureen.errors import QueryFailed, Unsupported
 from tureen.schema import SCALARS, Kind, Schema, Type
 from tureen.testing import strategies

@@ -32,7 +32,7 @@ loops = {
 assert len(loops) > 20
 matching.warm_up()
 warm = {loop: list(loop.signatures) for loop in loops}
-from matching.test_access import PATHS
+from matching.test_access_paths import PATHS
 buffers = [matching.Buffers(tuning) for tuning in PATHS.values()]
 for seed in range(30):
     rng = random.Random(seed)

@@ -1,6 +1,6 @@
 """Random damage to a log: acknowledged pushes are read back, or the damage is reported.
 
-`check_damage` and `check_torn` run an experiment for a seed. `python -m tests.pot.damage 10000` runs many.
+`check_damage` and `check_torn` run an experiment for a seed. `python -m tests.damage.log_damage 10000` runs many.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.engine.template_pot import SQL, TemplatePot, make_row, numbered_rows
+from tests.soup.template_pot import SQL, TemplatePot, make_row, numbered_rows
 from tureen.errors import InvalidRows, TureenError, UnknownQuery
 from tureen.pot.catalog import Catalog
 from tureen.pot.members import drop_member, load_members

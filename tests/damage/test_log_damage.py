@@ -1,4 +1,4 @@
-"""Random damage to the inbox's logs; see `tests/pot/damage.py`."""
+"""Random damage to the inbox's logs; see `tests/damage/log_damage.py`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pot.damage import check_damage, check_torn
+from tests.damage.log_damage import check_damage, check_torn
 from tureen.pot import log
 
 SEEDS = 150

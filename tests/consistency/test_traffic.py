@@ -1,11 +1,11 @@
-"""Writers that read their own pushes, with concurrent readers and registrations: see `tests/engine/traffic.py`."""
+"""Writers that read their own pushes, with concurrent readers and registrations: see `tests/consistency/traffic.py`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import tureen
-from tests.engine.traffic import Traffic
+from tests.consistency.traffic import Traffic
 
 PUSHES = 6
 
