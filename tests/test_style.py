@@ -1,8 +1,10 @@
 """Names: no fillers, and one meaning for each class and module name. `make style` prints all measurements."""
 
+from pathlib import Path
+
 import pytest
 
-from scripts.style import FOLDERS, Module, mirrored, modules, repeated_classes, repeated_modules
+from scripts.style import FOLDERS, SUITES, Module, mirrored, modules, repeated_classes, repeated_modules
 
 
 @pytest.mark.parametrize("folder", [*FOLDERS, "pyspark_tureen", "scripts"])
@@ -67,3 +69,9 @@ def test_a_test_mirrors_a_module_or_a_package() -> None:
     assert mirrored("tests/cli/test_shell.py", sources)
     assert mirrored("tests/benchmarks/test_soak.py", sources)
     assert not mirrored("tests/service/test_log.py", sources)
+    assert not mirrored("tests/test_log.py", sources), "at the root, only the modules at the root are mirrored"
+
+
+def test_suites_are_folders_of_tests() -> None:
+    folders = {Path(module.path).parts[1] for module in modules("tests") if module.name.startswith("test_")}
+    assert set(SUITES) <= folders
