@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.ready-bench
 
-.PHONY: setup demo serve test flips traffic cases reference check style bench bench-quick format clean
+.PHONY: setup demo serve kernels test flips traffic cases reference check style bench bench-quick format clean
 
 setup: $(READY)
 
@@ -23,8 +23,12 @@ demo: setup
 serve: setup
 	$(BIN)/python -m tureen.service
 
-test: setup
-	$(BIN)/python -m pytest -n 2 --dist loadfile --durations 15
+kernels: setup
+	$(BIN)/python -c 'import tureen.aggregates.aggregate_warming as a, tureen.matching as m; m.warm_up(); a.warm_up()'
+
+# Compiled in advance, because otherwise each process of the tests would compile the same loops at the same time.
+test: kernels
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 15
 
 flips: setup
 	$(BIN)/python -m tests.damage.flips 5000

@@ -13,12 +13,40 @@ import pytest
 # Read when tureen.faults is imported, here and in Spark's workers, so it is set before either starts.
 os.environ["TUREEN_CRASH_DIR"] = tempfile.mkdtemp(prefix="tureen-crash-")
 
+# The sessions of tests are short: the JVM's second compiler would take more time than its code saves.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+
 from pyspark.sql import SparkSession
 
 import tureen
 from tests.service.running import RunningServer, run_server
 from tureen.pipeline.session import spark_session
 from tureen.testing.manual_engine import ManualEngine
+
+LONGEST = (
+    "tests/service/test_server.py",
+    "tests/crash/test_spark_kill.py",
+    "tests/cases/test_cases.py",
+    "tests/oracle/test_engine.py",
+    "tests/pipeline/test_session.py",
+    "tests/behaviour/test_interfaces.py",
+    "tests/crash/test_kill.py",
+    "tests/cluster/test_cluster.py",
+    "tests/cases/test_against_spark.py",
+    "tests/language/test_functions.py",
+    "tests/service/test_fast_path.py",
+    "tests/testing/test_strategies.py",
+    "tests/language/test_member.py",
+    "tests/cli/test_main.py",
+    "tests/test_install.py",
+)
+"""The files that take longest, which start first, so that no process of `make test` is left with one at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Move the longest files to the front."""
+    rank = {path: number for number, path in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.nodeid.partition("::")[0], len(LONGEST)))
 
 
 @pytest.fixture(scope="session")

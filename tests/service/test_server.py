@@ -97,8 +97,8 @@ def _push(url: str, token: str, first: int, acknowledged: list[int]) -> None:
                 return
             if response.status_code == 202:
                 acknowledged.append(number)
-            # A few hundred pushes per second in all, so that Spark gets its share of a small machine.
-            threading.Event().wait(0.01)
+            # About a hundred pushes per second in all, so that Spark gets its share of a small machine.
+            threading.Event().wait(0.03)
 
 
 def test_restart_after_kill_under_load(tmp_path: Path) -> None:
