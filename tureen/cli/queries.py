@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from tureen.cli.error_output import pointing_into
-from tureen.cli.following import Count, FromBeginning, Since, Timeout, follow_changes, start_position
+from tureen.cli.following import add_follow_command
 from tureen.cli.output import Format, show_answer, show_object, show_rows
 from tureen.cli.progress import Progress, wait_for_position
 from tureen.cli.target import AnySoup, Output, Owner, on_soup
@@ -24,7 +24,8 @@ queries = typer.Typer(
 WAIT_SECONDS = 60.0
 """The default of `--timeout`."""
 
-Handle = Annotated[str, typer.Argument(metavar="QUERY", help="The query's name or handle.")]
+HANDLE = typer.Argument(metavar="QUERY", help="The query's name or handle.")
+Handle = Annotated[str, HANDLE]
 Sql = Annotated[str | None, typer.Argument(help="The SELECT, or - to read it from standard input.")]
 Stop = Annotated[bool, typer.Option("--stop", help="Stop sharing.")]
 SqlFile = Annotated[Path | None, typer.Option("--file", "-f", help="A file with the SELECT.")]
@@ -150,17 +151,9 @@ def drop(
         print(f"query {name} unregistered", file=sys.stderr)
 
 
-@queries.command("follow")
-@on_soup
-def follow(
-    soup: AnySoup,
-    query: Handle,
-    since: Since = None,
-    from_beginning: FromBeginning = False,
-    timeout: Timeout = None,
-    count: Count = None,
-    output: Output = Format.TABLE,
-) -> None:
-    """Print each row that joins a query's answer as it arrives, until Ctrl-C."""
-    start = start_position(since, from_beginning)
-    follow_changes(soup.query(query).changes(since=start, timeout=timeout), output, count)
+add_follow_command(
+    queries,
+    HANDLE,
+    lambda soup, handle_or_name: soup.query(handle_or_name),
+    "Print each row that joins a query's answer as it arrives, until Ctrl-C.",
+)

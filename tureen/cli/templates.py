@@ -10,7 +10,7 @@ import typer
 
 from tureen.cli.error_output import pointing_into
 from tureen.cli.file_formats import FileKind, kind_of
-from tureen.cli.following import Count, FromBeginning, Since, Timeout, follow_changes, start_position
+from tureen.cli.following import add_follow_command
 from tureen.cli.output import Format, show_object, show_rows
 from tureen.cli.progress import Progress
 from tureen.cli.queries import Stop, sql_text
@@ -18,7 +18,8 @@ from tureen.cli.target import AnySoup, Output, Owner, on_soup
 
 templates = typer.Typer(no_args_is_help=True, help="Templates: a query for each row of parameters.")
 
-Handle = Annotated[str, typer.Argument(metavar="TEMPLATE", help="The template's name or handle.")]
+HANDLE = typer.Argument(metavar="TEMPLATE", help="The template's name or handle.")
+Handle = Annotated[str, HANDLE]
 
 
 @templates.command("register")
@@ -140,17 +141,9 @@ def remove(
         show_object({"removed": removed}, output)
 
 
-@templates.command("follow")
-@on_soup
-def follow(
-    soup: AnySoup,
-    template: Handle,
-    since: Since = None,
-    from_beginning: FromBeginning = False,
-    timeout: Timeout = None,
-    count: Count = None,
-    output: Output = Format.TABLE,
-) -> None:
-    """Print each row that joins the answer of one of the queries as it arrives, until Ctrl-C."""
-    start = start_position(since, from_beginning)
-    follow_changes(soup.template(template).changes(since=start, timeout=timeout), output, count)
+add_follow_command(
+    templates,
+    HANDLE,
+    lambda soup, handle_or_name: soup.template(handle_or_name),
+    "Print each row that joins the answer of one of the queries as it arrives, until Ctrl-C.",
+)
