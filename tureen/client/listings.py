@@ -11,6 +11,7 @@ from urllib.parse import quote
 from tureen.client.json_values import parse_timestamp
 from tureen.client.transport import Request, Transport
 from tureen.errors import TureenError
+from tureen.handle import parse_member
 from tureen.window import to_micros
 
 PAGE = 1_000
@@ -121,4 +122,6 @@ class MemberNumbers(Sequence[int]):
 
 def _number(entry: Mapping[str, Any]) -> int:
     """The number of a template's query: the part of its handle after the dot."""
-    return int(entry["id"].rpartition(".")[2])
+    member = parse_member(entry["id"])
+    assert member is not None, "the queries of a template have numbers"
+    return member.number

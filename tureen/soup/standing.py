@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol, overload
 
+from tureen.handle import member_handle
 from tureen.results.answer import Answer, Change
 
 
@@ -170,7 +171,7 @@ class QueryTemplate(Sequence[StandingQuery]):
         """The query at an index, or the queries of a slice."""
         if isinstance(index, slice):
             numbers = self._soup.template_numbers(self.id)[index]
-            return [self._soup.query(f"{self.id}.{number}") for number in numbers]
+            return [self._soup.query(member_handle(self.id, number)) for number in numbers]
         return self._soup.template_query(self.id, index)
 
     @property

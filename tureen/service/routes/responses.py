@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from tureen.handle import parse_member
 from tureen.pot.members import Members
 from tureen.pot.queries import Registered
 from tureen.service.authorization import Caller
@@ -69,7 +70,7 @@ def page(
 
 def query_info(query: Registered) -> dict[str, Any]:
     """The JSON object of a standing query."""
-    template, dot, _ = query.id.rpartition(".")
+    member = parse_member(query.id)
     return {
         "id": query.id,
         "name": query.name,
@@ -78,7 +79,7 @@ def query_info(query: Registered) -> dict[str, Any]:
         "registered_at": from_micros(query.registered_at),
         "owner": query.owner,
         "shared": query.shared,
-        "template": template if dot else None,
+        "template": None if member is None else member.template,
         "label": query.label,
         "place": query.cursor,
     }

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tureen.arguments import check_schema
+from tureen.handle import parse_member
 from tureen.service import body_shapes as shapes
 from tureen.service.bodies import JSON, parse_rows, read_row_body
 from tureen.service.routes.descriptions import EVENT_STREAM, describe_errors, describe_row_body
@@ -147,9 +148,9 @@ async def list_members(
 
     def read() -> dict[str, Any]:
         members = soup.template_members(soup.template(handle).id)
-        number = (after or "").rpartition(".")[2]
+        last = None if after is None else parse_member(after)
         caller.log_admin_access("listed the queries of", f"template {members.template.id}", members.template.owner)
-        first = start or 0 if not number.isdecimal() else members.after(int(number[:18]))
+        first = start or 0 if last is None else members.after(last.number)
         infos = member_infos(members, first, limit)
         return {"queries": infos, "next": infos[-1]["id"] if infos and first + limit < len(members) else None}
 
