@@ -20,6 +20,7 @@ from tureen.pot.catalog import Catalog
 from tureen.pot.members import drop_member
 from tureen.pot.streams import create_stream
 from tureen.schema import Schema
+from tureen.soup.served_soup import ServedSoup
 from tureen.window import Now, to_micros
 
 
@@ -93,21 +94,22 @@ LONE_SURROGATE = "\ud800"
 
 @pytest.mark.parametrize("bad", [LONE_SURROGATE, f"many.{LONE_SURROGATE}", None, [], 5, b"x", float("nan")])
 def test_invalid_names_are_rejected_by_all_methods(soup: tureen.Soup, bad: Any) -> None:
+    calls = ServedSoup.of(soup).calls
     for call in (
-        soup.unregister,
-        soup.unregister_template,
+        calls.unregister,
+        calls.unregister_template,
         soup.drop_stream,
         soup.drop_table,
         soup.table,
         soup.rejected,
-        soup.explain,
-        soup.registered,
+        calls.explain,
+        calls.registered,
         soup.query,
         soup.template,
-        soup.template_numbers,
-        soup.changes,
-        lambda name: soup.answer(name, None, None, None),
-        lambda name: soup.template_changes(name, since=None, timeout=None),
+        calls.template_numbers,
+        lambda name: calls.changes(name, None, None),
+        lambda name: calls.answer(name, None, None, None),
+        lambda name: calls.template_changes(name, None, None),
         lambda name: soup.replace_table(name, []),
     ):
         with pytest.raises(TureenError):
@@ -117,7 +119,8 @@ def test_invalid_names_are_rejected_by_all_methods(soup: tureen.Soup, bad: Any) 
 @pytest.mark.parametrize("number", ["x", "²", "1", "-1", "", "1" * 5000])
 def test_invalid_member_numbers(soup: tureen.Soup, number: str) -> None:
     handle = f"{soup.template('many').id}.{number}"
-    for call in (soup.query, soup.explain, soup.registered):
+    calls = ServedSoup.of(soup).calls
+    for call in (soup.query, calls.explain, calls.registered):
         with pytest.raises(TureenError):
             call(handle)
     with soup._pot.catalog.write() as tx, pytest.raises(UnknownQuery):

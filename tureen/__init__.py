@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from tureen.results.answer import Answer, Change
     from tureen.soup.embedded import Soup, open
     from tureen.soup.integrity import Verification, backup, verify
+    from tureen.soup.interface import AnySoup
     from tureen.soup.standing import QueryTemplate, StandingQuery
 
     __version__: str
 
 __all__ = [
     "Answer",
+    "AnySoup",
     "Change",
     "Client",
     "QueryTemplate",
@@ -35,6 +37,7 @@ __all__ = [
 
 _MODULES = {
     "Answer": "tureen.results.answer",
+    "AnySoup": "tureen.soup.interface",
     "Change": "tureen.results.answer",
     "Client": "tureen.client.client",
     "QueryTemplate": "tureen.soup.standing",

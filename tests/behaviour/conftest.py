@@ -12,7 +12,7 @@ import pytest
 import tureen
 from tests.service.running import RunningServer, run_server_without_fast_path
 
-AnySoup = tureen.Soup | tureen.Client
+AnySoup = tureen.AnySoup
 
 BASE = datetime(2026, 1, 1, tzinfo=UTC)
 

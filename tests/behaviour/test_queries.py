@@ -95,7 +95,7 @@ def test_look_up_list_and_unregister(soup: AnySoup, trades: str, fresh: Names) -
     assert query.id in [listed.id for listed in soup.queries()]
     described = next(info for info in soup.describe_queries() if info["id"] == query.id)
     assert isinstance(described["registered_at"], datetime)
-    assert soup.registered(query.id).registered_at == described["registered_at"].timestamp() * 1_000_000
+    assert query.registered.registered_at == described["registered_at"].timestamp() * 1_000_000
     with pytest.raises(DuplicateName):
         soup.register(f"SELECT * FROM {trades}", name=name)
     query.unregister()
@@ -183,7 +183,7 @@ def test_wait(soup: AnySoup, trades: str) -> None:
         (lambda soup: soup.query(None), "must be a string, got NoneType"),
         (lambda soup: soup.query(""), "no query|not a valid name"),
         (lambda soup: soup.wait("1", timeout="soon"), "timeout must be a number of seconds"),
-        (lambda soup: soup.answer("x", "now", None, None), "now must be a datetime, got str"),
+        (lambda soup: soup._calls.answer("x", "now", None, None), "now must be a datetime, got str"),
         (lambda soup: soup.push("x", [], key=5), "must be a string, got int"),
     ],
 )

@@ -1,43 +1,56 @@
-"""`open` and `connect` return objects with the same methods."""
+"""`open` and `connect` return objects with the methods of `AnySoup`, and few others, all of them documented."""
 
 from __future__ import annotations
 
 import inspect
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tureen
 
-# Methods for the process that has opened the pot.
-EMBEDDED_ONLY = {
-    "acting_for",
-    "batches",
-    "is_light",
-    "registered_queries",
-    "settle",
-    "start",
-    "template_members",
-    "trouble",
-}
+PAGE = (Path(__file__).parents[2] / "docs" / "client.md").read_text()
+
+DIFFERENCES = {tureen.Soup: {"acting_for", "path", "settle", "start"}, tureen.Client: {"url"}}
+"""The public names that only one of the two has."""
 
 
-def public(kind: type) -> dict[str, inspect.Signature]:
-    return {
-        name: inspect.signature(method)
-        for name, method in inspect.getmembers(kind, inspect.isfunction)
-        if not name.startswith("_")
-    }
+def public(thing: object) -> set[str]:
+    return {name for name in dir(thing) if not name.startswith("_")}
 
 
-def test_methods_are_the_same() -> None:
-    assert set(public(tureen.Soup)) - EMBEDDED_ONLY == set(public(tureen.Client))
+METHODS = sorted(public(tureen.AnySoup))
 
 
-@pytest.mark.parametrize("name", sorted(public(tureen.Client)))
-def test_signatures_are_the_same(name: str) -> None:
-    connected, embedded = public(tureen.Client)[name], public(tureen.Soup)[name]
-    assert parameters(connected) == parameters(embedded)
+def test_public_names_are_those_of_the_interface(tmp_path: Path) -> None:
+    with tureen.open(tmp_path / "pot") as soup, tureen.connect("http://127.0.0.1:9") as client:
+        for opened in (soup, client):
+            assert public(opened) == {*METHODS, *DIFFERENCES[type(opened)]}
 
 
-def parameters(signature: inspect.Signature) -> list[tuple[str, object, object]]:
-    return [(parameter.name, parameter.kind, parameter.default) for parameter in signature.parameters.values()]
+def test_all_public_names_are_documented() -> None:
+    section = re.search(r"## Methods\n(.*?)\n## ", PAGE, re.DOTALL)
+    assert section is not None
+    rows = [line.split("|")[2] for line in section[1].splitlines() if line.startswith("|")][2:]
+    documented = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert sorted(documented) == METHODS
+    for name in DIFFERENCES[tureen.Soup] | DIFFERENCES[tureen.Client]:
+        assert re.search(rf"^\| .*`{name}`.* \| (not )?available \| (not )?available \|$", PAGE, re.MULTILINE), name
+
+
+@pytest.mark.parametrize("kind", DIFFERENCES)
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_are_implemented_and_documented(kind: type, name: str) -> None:
+    declared, implemented = getattr(tureen.AnySoup, name), getattr(kind, name)
+    assert implemented is not declared
+    assert parameters(implemented) == parameters(declared)
+    # As Tab and help() show it: inherited where the implementation has none of its own.
+    assert inspect.getdoc(implemented)
+
+
+def parameters(called: Callable[..., Any]) -> list[tuple[str, object, object]]:
+    declared = inspect.signature(called).parameters.values()
+    return [(parameter.name, parameter.kind, parameter.default) for parameter in declared]

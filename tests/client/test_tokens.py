@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -10,12 +11,13 @@ import pytest
 import tureen
 from tests.service.running import RunningServer
 from tureen.client.tokens import RemoteTokens
+from tureen.client.transport import Transport
 from tureen.errors import Forbidden, InvalidRows, Unauthorized
 
 
 def test_tokens_created_used_and_revoked(served_pot: RunningServer, stream: str) -> None:
-    with tureen.connect(served_pot.url, served_pot.tokens["admin"]) as admin:
-        tokens = RemoteTokens(admin.transport)
+    with closing(Transport(served_pot.url, served_pot.tokens["admin"])) as transport:
+        tokens = RemoteTokens(transport)
         created = tokens.create("sensor", ["write"], expires_in="1 day", note="roof")
         assert created["expires_at"] - created["created_at"] == timedelta(days=1)
         assert created["id"] in [token["id"] for token in tokens.list()]

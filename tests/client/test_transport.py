@@ -136,6 +136,6 @@ def test_gateway_error_is_service_error() -> None:
                 client.streams()
             assert (raised.value.code, raised.value.detail) == ("status_502", "<html>Bad Gateway</html>")
             with pytest.raises(ServiceError, match="502"):
-                client.changes("x")
+                client.feed()
         gateway.shutdown()
         thread.join()

@@ -24,6 +24,7 @@ from tureen.pot.tokens import create_token, revoke_token
 from tureen.schema import Schema
 from tureen.service.authorization import Authenticator
 from tureen.service.watcher import CommitWatcher
+from tureen.soup.served_soup import ServedSoup
 from tureen.testing.manual_engine import ManualEngine
 
 HeldCommit = Callable[[Callable[[], object]], AbstractContextManager[None]]
@@ -114,12 +115,13 @@ def test_an_unregistered_query_is_not_answered(
 def test_a_feed_skips_no_row(feeder: ManualEngine, soup: tureen.Soup, held_commit: HeldCommit) -> None:
     query = soup.query(feeder.register("SELECT n FROM s"))
     query.invoke()
-    start = soup.change_reader.all(None).position()
-    assert len(soup.change_reader.all(start)) == 0
+    reader = ServedSoup.of(soup).calls.change_reader
+    start = reader.all(None).position()
+    assert len(reader.all(start)) == 0
     with held_commit(lambda: feeder.push("s", [{"n": 1}])):
-        page = soup.change_reader.all(start)
+        page = reader.all(start)
     numbers = [change.row["n"] for change in page]
-    numbers += [change.row["n"] for change in soup.change_reader.all(page.position())]
+    numbers += [change.row["n"] for change in reader.all(page.position())]
     assert numbers == [1]
 
 

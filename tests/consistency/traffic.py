@@ -17,6 +17,7 @@ from random import Random
 
 import tureen
 from tureen.errors import UnknownQuery
+from tureen.soup.served_soup import ServedSoup
 
 WRITERS, READERS, REGISTRARS = 4, 3, 2
 TIMEOUT = 120.0
@@ -47,7 +48,7 @@ class Traffic:
         others = [threading.Thread(target=self._guard, args=(self._read, number)) for number in range(READERS)]
         others += [threading.Thread(target=self._guard, args=(self._register, number)) for number in range(REGISTRARS)]
         others.append(threading.Thread(target=self._guard, args=(self._follow, 0)))
-        self._start = self._soup.change_reader.all(None).position()
+        self._start = ServedSoup.of(self._soup).calls.change_reader.all(None).position()
         for thread in writers + others:
             thread.start()
         for thread in writers:

@@ -18,6 +18,7 @@ from tureen.pipeline import engine
 from tureen.pipeline.debts import Debt, Payment
 from tureen.pipeline.streaming import Streaming
 from tureen.position import Position
+from tureen.soup.served_soup import ServedSoup
 
 
 def until_rows(query: tureen.StandingQuery, soup: tureen.Soup, count: int) -> tureen.Answer:
@@ -122,7 +123,9 @@ def test_a_failed_source_is_reported_with_its_stream(soup: tureen.Soup, tmp_path
     assert "missing" in soup.status()["streams"]["failing"]["error"]
     assert {info["name"]: info["error"] for info in soup.streams()}["healthy"] is None
     assert "missing" in next(info["error"] for info in soup.streams() if info["name"] == "failing")
-    assert (soup.status()["error"], soup.trouble()) == (None, None), "a failed source does not make the pot unready"
+    assert (soup.status()["error"], ServedSoup.of(soup).trouble()) == (None, None), (
+        "a failed source does not make the pot unready"
+    )
     assert len(query.invoke()) >= 1
     errors = soup._pot.source_errors
     assert errors()

@@ -120,10 +120,10 @@ def test_following_all_queries_and_streams(served: RunningServer, http: httpx.Cl
 
 
 def test_feed_of_an_embedded_pot(served: RunningServer) -> None:
-    soup = served.soup.acting_for("a follower")
+    soup = served.service.soup.acting_for("a follower")
     soup.create_stream("followed", "id BIGINT")
     query = soup.register("SELECT id FROM followed")
-    start = soup.change_reader.all(None).position()
+    start = soup.calls.change_reader.all(None).position()
     soup.wait(soup.push("followed", [{"id": 1}, {"id": 2}]))
     changes = list(soup.feed(since=start, timeout=0))
     assert [(change.query, change.row) for change in changes] == [(query.id, {"id": 1}), (query.id, {"id": 2})]

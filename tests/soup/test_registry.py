@@ -15,6 +15,7 @@ from tureen.pot.streams import create_stream, drop_stream, find_stream
 from tureen.results.invoke import Invoker
 from tureen.schema import Schema
 from tureen.soup.registry import Registry
+from tureen.soup.served_soup import ServedSoup
 from tureen.soup.templates import Templates
 
 SQL = "SELECT a FROM s WHERE a > {}"
@@ -133,7 +134,7 @@ def test_invalid_pages_are_rejected(registry: Registry, after: str | None, limit
 
 def test_a_soup_acts_for_several_owners(soup: tureen.Soup) -> None:
     soup.create_stream("owned", "a INT")
-    ann, bob = soup.acting_for("ann"), soup.acting_for("bob")
+    ann, bob = soup.acting_for("ann"), ServedSoup.of(soup).acting_for("bob")
     query = ann.register("SELECT a FROM owned WHERE a > 1", name="big")
     rules = ann.register_many("SELECT a FROM owned WHERE a = :a", [{"a": 1}, {"a": 2}], name="rules")
     at = soup.push("owned", [{"a": 1}, {"a": 2}])
@@ -144,17 +145,17 @@ def test_a_soup_acts_for_several_owners(soup: tureen.Soup) -> None:
     assert bob.templates() == []
     hidden: tuple[Callable[[], object], ...] = (
         lambda: bob.query(query.id),
-        lambda: bob.answer(query.id, None, None, None),
-        lambda: bob.explain(query.id),
-        lambda: bob.changes(query.id),
-        lambda: bob.unregister(query.id),
+        lambda: bob.calls.answer(query.id, None, None, None),
+        lambda: bob.calls.explain(query.id),
+        lambda: bob.calls.changes(query.id, None, None),
+        lambda: bob.calls.unregister(query.id),
         lambda: bob.share(query.id),
         lambda: bob.template(rules.id),
         lambda: bob.query(f"{rules.id}.0"),
-        lambda: bob.answer(f"{rules.id}.0", None, None, None),
-        lambda: bob.template_changes(rules.id, since=None, timeout=0),
-        lambda: bob.unregister(f"{rules.id}.0"),
-        lambda: bob.unregister_template(rules.id),
+        lambda: bob.calls.answer(f"{rules.id}.0", None, None, None),
+        lambda: bob.calls.template_changes(rules.id, None, 0),
+        lambda: bob.calls.unregister(f"{rules.id}.0"),
+        lambda: bob.calls.unregister_template(rules.id),
         lambda: bob.share(rules.id),
     )
     for number, attempt in enumerate(hidden):

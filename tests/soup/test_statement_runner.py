@@ -27,7 +27,7 @@ from tureen.errors import (
 )
 from tureen.language.text.statements import parse_statement
 from tureen.schema import Schema
-from tureen.soup.statement_runner import StatementBackend, run_statement
+from tureen.soup.statement_runner import run_statement
 
 PAGE = (Path(__file__).parents[2] / "docs" / "statements.md").read_text()
 EXAMPLES = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
@@ -55,7 +55,7 @@ class RecordingBackend:
 
     def run(self, text: str, **options: Any) -> Any:
         """Run a statement."""
-        return run_statement(cast(StatementBackend, self), parse_statement(text), **options)
+        return run_statement(cast(tureen.AnySoup, self), parse_statement(text), **options)
 
 
 A = Schema.parse("a INT")

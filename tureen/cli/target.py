@@ -18,10 +18,7 @@ from tureen.cli.output import Format
 from tureen.errors import Unauthorized, needs_extra
 
 if TYPE_CHECKING:
-    from tureen.client.client import Client
-    from tureen.soup.embedded import Soup
-
-    AnySoup = Soup | Client
+    from tureen.soup.interface import AnySoup as AnySoup
 else:
     # The command line starts without importing the engine or the client.
     AnySoup = Any

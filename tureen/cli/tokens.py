@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -85,8 +85,8 @@ def _tokens(url: str | None, token: str | None, pot: str | None, ca: str | None)
 
         yield PotTokens(target.pot)
         return
-    from tureen.client.client import connect  # noqa: PLC0415
     from tureen.client.tokens import RemoteTokens  # noqa: PLC0415
+    from tureen.client.transport import Transport  # noqa: PLC0415
 
-    with token_hint(target), connect(target.url, target.token, ca=target.ca) as client:
-        yield RemoteTokens(client.transport)
+    with token_hint(target), closing(Transport(target.url, target.token, ca=target.ca)) as transport:
+        yield RemoteTokens(transport)

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tureen.client.create_table import CreateFromFile, parse_create_from_file
 from tureen.client.json_values import read_answer, with_datetimes
 from tureen.client.transport import ARROW, Request, Transport
 from tureen.errors import DuplicateName, InvalidSchema
-from tureen.results.answer import Answer
-from tureen.soup.standing import StandingQuery
-
-if TYPE_CHECKING:
-    from tureen.client.client import Client
-
-Outcome = StandingQuery | Answer | list[dict[str, Any]] | dict[str, Any] | None
-"""The result of a statement, as for an embedded pot."""
+from tureen.soup.interface import AnySoup, Outcome
+from tureen.soup.standing import HandleCalls, StandingQuery
 
 _READ_ONLY = re.compile(
     r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(?:select|invoke|show|desc|describe|explain)\b", re.IGNORECASE | re.DOTALL
 )
 
 
-def run(client: Client, transport: Transport, text: str) -> Outcome:
+def run(client: AnySoup, calls: HandleCalls, transport: Transport, text: str) -> Outcome:
     """Run one statement and return its result."""
     create = parse_create_from_file(text)
     if create is not None:
@@ -34,10 +28,10 @@ def run(client: Client, transport: Transport, text: str) -> Outcome:
     response = transport.send(Request("POST", "/v1/sql", json={"sql": text}, headers=accept, repeatable=repeatable))
     if response.headers.get("Content-Type", "").startswith(ARROW):
         return read_answer(response)
-    return _outcome(client, response.json())
+    return _outcome(calls, response.json())
 
 
-def _create_table(client: Client, create: CreateFromFile) -> None:
+def _create_table(client: AnySoup, create: CreateFromFile) -> None:
     try:
         client.create_table(create.name, create.schema, create.file, if_not_exists=create.if_not_exists)
     except (DuplicateName, InvalidSchema) as error:
@@ -45,11 +39,11 @@ def _create_table(client: Client, create: CreateFromFile) -> None:
         raise
 
 
-def _outcome(client: Client, body: dict[str, Any]) -> Outcome:
+def _outcome(calls: HandleCalls, body: dict[str, Any]) -> Outcome:
     match body["kind"]:
         case "query":
             query = body["query"]
-            return StandingQuery(client, query["id"], query["name"], query["sql"])
+            return StandingQuery(calls, query["id"], query["name"], query["sql"])
         case "rows":
             return [with_datetimes(row) for row in body["rows"]]
         case "object":

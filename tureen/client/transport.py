@@ -14,9 +14,13 @@ from typing import Any
 
 import httpx
 
+from tureen.arguments import check_text
 from tureen.client.remote_errors import error_of
-from tureen.client.retry import Failure, Retries, failure_of
+from tureen.client.retry import PATIENCE, Failure, Retries, failure_of
 from tureen.errors import TureenError, Unreachable
+
+TIMEOUT = 60.0
+"""The default number of seconds without a byte from the server before a request fails."""
 
 ARROW = "application/vnd.apache.arrow.stream"
 
@@ -60,9 +64,18 @@ class Transport:
     """The connections to one server."""
 
     def __init__(
-        self, url: str, token: str | None, *, timeout: float, patience: float, ca: Authority | None = None
+        self,
+        url: str,
+        token: str | None,
+        *,
+        timeout: float = TIMEOUT,
+        patience: float = PATIENCE,
+        ca: Authority | None = None,
     ) -> None:
         """Prepare connections to the server at a URL; nothing is sent yet."""
+        check_text(url, "the address of a server")
+        if token is not None:
+            check_text(token, "a token")
         verify = True if ca is None else _ssl_context(ca)
         headers = {"User-Agent": "tureen-python"}
         if token:
@@ -93,6 +106,18 @@ class Transport:
                 pause = retries.pause_after(failed.failure, elapsed, failed.retry_after, random.random())
                 if pause is None or self._closed.wait(pause):
                     raise failed.error from failed.__cause__
+
+    def get_json(self, path: str) -> Any:
+        """The JSON body of a GET request."""
+        return self.send(Request("GET", path)).json()
+
+    def post_json(self, path: str, body: Any) -> Any:
+        """The JSON body of the response to a POST request with a JSON body."""
+        return self.send(Request("POST", path, json=body)).json()
+
+    def delete(self, path: str) -> None:
+        """Send a DELETE request."""
+        self.send(Request("DELETE", path))
 
     def _attempt(self, request: Request, retries: Retries) -> httpx.Response:
         """Send a request once; raise `AttemptFailed` if it may be retried."""

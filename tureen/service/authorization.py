@@ -26,7 +26,7 @@ from tureen.service.settings import is_loopback
 
 if TYPE_CHECKING:
     from tureen.service.state import Service
-    from tureen.soup.embedded import Soup
+    from tureen.soup.served_soup import ServedSoup
 
 log = logging.getLogger("tureen")
 
@@ -47,7 +47,7 @@ class Caller:
     scopes: frozenset[str]
 
     @property
-    def soup(self) -> Soup:
+    def soup(self) -> ServedSoup:
         """The pot as this principal sees it."""
         return self.service.acting_for(self.principal)
 
@@ -55,7 +55,7 @@ class Caller:
         """The handle of a query, from its handle or name; a handle needs no look-up."""
         return handle_or_name if is_query_handle(handle_or_name) else self.soup.query(handle_or_name).id
 
-    def soup_for(self, handle_or_name: str) -> Soup:
+    def soup_for(self, handle_or_name: str) -> ServedSoup:
         """The pot in which to look up a query or template: with a handle, an admin sees those of all principals."""
         return self.service.soup if self.has_scope("admin") and is_query_handle(handle_or_name) else self.soup
 

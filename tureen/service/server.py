@@ -31,6 +31,7 @@ from tureen.service.settings import Settings
 from tureen.service.state import Service
 from tureen.soup.embedded import Soup
 from tureen.soup.embedded import open as open_pot
+from tureen.soup.served_soup import ServedSoup
 
 log = logging.getLogger("tureen")
 
@@ -168,11 +169,11 @@ def print_startup(soup: Soup, settings: Settings, address: socket.socket) -> Non
 @contextmanager
 def announce_when_ready(soup: Soup) -> Iterator[None]:
     """Print a line when the engine is ready; Spark takes a while to start."""
-    ended, started_at = threading.Event(), time.monotonic()
+    served, ended, started_at = ServedSoup.of(soup), threading.Event(), time.monotonic()
 
     def wait() -> None:
         while not ended.wait(READY_POLL_SECONDS):
-            if soup.trouble() is None:
+            if served.trouble() is None:
                 print(f"tureen: ready after {time.monotonic() - started_at:.1f} s", flush=True)
                 return
 

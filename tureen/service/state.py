@@ -19,6 +19,8 @@ from tureen.service.rendering import Rendered
 from tureen.service.settings import Settings
 from tureen.service.watcher import CommitWatcher, wait_for_positions
 from tureen.soup.embedded import Soup
+from tureen.soup.embedded_calls import EmbeddedCalls
+from tureen.soup.served_soup import ServedSoup
 
 WORKERS = 64
 """The number of threads for everything but invocations."""
@@ -38,18 +40,18 @@ class Service:
 
     def __init__(self, soup: Soup, settings: Settings) -> None:
         """Create the state for serving a pot."""
-        self.soup, self.settings = soup, settings
+        self.soup, self.settings = ServedSoup.of(soup), settings
         self.catalog = Catalog(soup.path)
         self.authenticator = Authenticator(self.catalog, open_to_all=settings.no_auth)
         self.invoking = ConcurrencyLimit("invocations", settings.max_invocations)
         self.following = ConcurrencyLimit("followers", settings.max_followers)
         self.metrics = Metrics()
         self.freshness = FreshnessSampler(self.catalog, self.metrics.freshness)
-        self.metrics.registry.register(StatusCollector(soup.status, soup.batches, self.catalog, self._counts))
+        self.metrics.registry.register(StatusCollector(self.soup.status, self.soup.batches, self.catalog, self._counts))
         self.watcher = CommitWatcher(self.catalog, self._on_commit)
         self._invokers = ThreadPoolExecutor(settings.invoke_threads, "tureen-invoke")
         self._workers = ThreadPoolExecutor(WORKERS, "tureen-work")
-        self._soups: dict[str, Soup] = {}
+        self._soups: dict[str, ServedSoup] = {}
         self._seconds: dict[str, float] = {}
 
     async def start(self) -> None:
@@ -73,7 +75,7 @@ class Service:
         """Count a request that was refused before it reached the application."""
         self.metrics.requests.labels("-", "-", str(status)).inc()
 
-    def acting_for(self, principal: str) -> Soup:
+    def acting_for(self, principal: str) -> ServedSoup:
         """The pot as a principal sees it."""
         soup = self._soups.get(principal)
         if soup is None:
@@ -97,28 +99,33 @@ class Service:
             return await self._in_thread(work)
 
     async def invoke(
-        self, principal: str, soup: Soup, handle: str, now: datetime | None, render_answer: Callable[[Answer], Rendered]
+        self,
+        principal: str,
+        calls: EmbeddedCalls,
+        handle: str,
+        now: datetime | None,
+        render_answer: Callable[[Answer], Rendered],
     ) -> Rendered:
         """Invoke a query and render its answer, in a thread unless it is known to be quick.
 
         Switching threads takes longer than a small answer; a large answer in the event loop would delay all requests.
         """
         with self._counted_invocation(principal):
-            if not self._is_quick(soup, handle):
-                return await self._in_thread(lambda: render_answer(self._timed_answer(soup, handle, now)))
-            answer = self._timed_answer(soup, handle, now)
+            if not self._is_quick(calls, handle):
+                return await self._in_thread(lambda: render_answer(self._timed_answer(calls, handle, now)))
+            answer = self._timed_answer(calls, handle, now)
             if len(answer) <= INLINE_ROWS:
                 return render_answer(answer)
             return await self._in_thread(lambda: render_answer(answer))
 
-    def _is_quick(self, soup: Soup, handle: str) -> bool:
+    def _is_quick(self, calls: EmbeddedCalls, handle: str) -> bool:
         seconds = self._seconds.get(handle)
-        return soup.is_light(handle) if seconds is None else seconds < INLINE_SECONDS
+        return calls.is_light(handle) if seconds is None else seconds < INLINE_SECONDS
 
-    def _timed_answer(self, soup: Soup, handle: str, now: datetime | None) -> Answer:
+    def _timed_answer(self, calls: EmbeddedCalls, handle: str, now: datetime | None) -> Answer:
         """Compute an answer and record its processor time, which excludes waiting for other threads."""
         started_at = time.thread_time()
-        answer = soup.answer(handle, now, None, None)
+        answer = calls.answer(handle, now, None, None)
         seconds = time.thread_time() - started_at
         if len(self._seconds) >= MAX_TIMED_HANDLES:
             self._seconds.clear()

@@ -3,9 +3,10 @@
 Takes SQL texts, rows, handles and positions. Holds an open pot, each part of it created when it is first needed.
 Gives handles, answers, changes. Does not know HTTP or terminals.
 
-* `embedded.py`, `embedded_templates.py`: the methods of an open pot
-* `open_pot.py`: the catalog, the invoker and the engine below them
-* `registry.py`, `standing.py`: registering queries, and the handles that users get
+* `interface.py`: the methods of a pot, whether opened or behind a server; `standing.py`: the handles that users get
+* `embedded.py`, `embedded_calls.py`: the methods of an open pot, and those of its handles
+* `served_soup.py`: an open pot as a server uses it
+* `open_pot.py`: the catalog, the invoker and the engine below them; `registry.py`: registering queries
 * `templates.py`, `template_parameters.py`: templates, and their tables of parameter values
 * `pushing.py`, `waiting.py`, `feed.py`: rows in, positions reached, changes out
 * `tables.py`: users' tables; `statement_runner.py`: SQL statements as method calls; `integrity.py`: verify and backup

@@ -15,9 +15,11 @@ from tureen.pot.catalog import exists as pot_exists
 from tureen.pot.files import make_private_directory
 from tureen.pot.stream_cache import StreamCache
 from tureen.results.invoke import Invoker
+from tureen.soup.interface import Positions
 from tureen.soup.registry import Registry
 from tureen.soup.tables import Dimensions
 from tureen.soup.templates import Templates
+from tureen.soup.waiting import wait_for
 
 MODES = ("auto", "read", "write")
 
@@ -53,7 +55,8 @@ class OpenPot:
         if mode not in MODES:
             raise TureenError(f"mode must be one of {', '.join(MODES)}, got '{mode}'")
         self.path = path
-        self._mode, self._master, self._nice, self._clock = mode, master, nice, clock
+        self.clock = clock
+        self._mode, self._master, self._nice = mode, master, nice
         self._spark = dict(spark or {})
         self._lock = threading.RLock()
         self._closed = False
@@ -111,7 +114,7 @@ class OpenPot:
                     components.invoker.watch,
                     master=self._master,
                     nice=self._nice,
-                    clock=self._clock,
+                    clock=self.clock,
                     spark=self._spark,
                 )
             return self.running
@@ -124,6 +127,10 @@ class OpenPot:
             except PotError:
                 # Another process has the lease, or this one cannot write to the pot.
                 return
+
+    def wait(self, position: Positions, seconds: float | None) -> None:
+        """Wait until a position, or each of several positions, is reached."""
+        wait_for(self.catalog, position, seconds, ensure_fed=self.ensure_fed, delay_reason=self.delay_reason)
 
     def engine_error(self) -> str | None:
         """The error that keeps the engine from running, if any."""
@@ -160,7 +167,7 @@ class OpenPot:
         if self._mode != "read":
             migrate(self.path)
         catalog = Catalog(self.path, create=create)
-        invoker, streams = Invoker(catalog, self._clock), StreamCache(catalog)
+        invoker, streams = Invoker(catalog, self.clock), StreamCache(catalog)
         registry, templates = Registry(catalog, streams), Templates(catalog, streams, invoker)
         self._components = PotComponents(catalog, invoker, streams, Dimensions(catalog), registry, templates)
         return self._components

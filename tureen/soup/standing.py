@@ -1,6 +1,6 @@
 """Handles of standing queries and of templates.
 
-They call a backend, so that embedded pots and HTTP clients have the same classes.
+Both make their calls through `HandleCalls`, so that embedded pots and HTTP clients have the same handles.
 """
 
 from __future__ import annotations
@@ -40,15 +40,22 @@ class RegisteredQuery(Protocol):
     def state(self) -> str:
         """Either "standing", or "failed" after it raised an error on a tuple."""
 
+    @property
+    def label(self) -> str | int | None:
+        """Its label, if it belongs to a template with labels."""
 
-class QueryBackend(Protocol):
-    """The methods that `StandingQuery` calls: of an embedded pot, or of a client."""
+
+class HandleCalls(Protocol):
+    """The calls that handles make: to an embedded pot, or to a server."""
+
+    def registered(self, handle_or_name: str) -> RegisteredQuery:
+        """The current state of a query."""
 
     def answer(self, handle: str, now: datetime | None, wait_for: str | None, timeout: float | None) -> Answer:
-        """Invoke a query."""
+        """Invoke a query; see `StandingQuery.invoke`."""
 
-    def changes(self, handle: str, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:
-        """Follow a query."""
+    def changes(self, handle: str, since: str | None, timeout: float | None) -> Iterator[Change]:
+        """Follow a query; see `StandingQuery.changes`."""
 
     def explain(self, handle: str) -> dict[str, Any]:
         """How a query is answered."""
@@ -56,8 +63,28 @@ class QueryBackend(Protocol):
     def unregister(self, handle: str) -> None:
         """Unregister a query."""
 
-    def registered(self, handle: str) -> RegisteredQuery:
-        """The current state of a query."""
+    def template_numbers(self, handle: str) -> Sequence[int]:
+        """The numbers of a template's queries."""
+
+    def template_query(self, handle: str, index: int) -> RegisteredQuery:
+        """A query of a template, by its index."""
+
+    def add_to_template(self, handle: str, rows: Any) -> Sequence[int]:
+        """Register a query for each row of parameters; see `QueryTemplate.add`."""
+
+    def remove_from_template(
+        self, handle: str, numbers: int | Iterable[int] | None, where: Mapping[str, Any] | None
+    ) -> int:
+        """Unregister queries of a template; see `QueryTemplate.remove`."""
+
+    def template_changes(self, handle: str, since: str | None, timeout: float | None) -> Iterator[Change]:
+        """Follow all queries of a template; see `QueryTemplate.changes`."""
+
+    def explain_template(self, handle: str) -> dict[str, Any]:
+        """How the queries of a template are matched."""
+
+    def unregister_template(self, handle: str) -> None:
+        """Unregister a template and all its queries."""
 
 
 class StandingQuery:
@@ -65,7 +92,7 @@ class StandingQuery:
 
     def __init__(
         self,
-        soup: QueryBackend,
+        calls: HandleCalls,
         handle: str,
         name: str | None,
         sql: str,
@@ -73,7 +100,7 @@ class StandingQuery:
         label: str | int | None = None,
     ) -> None:
         """Refer to a query; `place` is the cursor of a query that was listed: pass it as `after` to `Soup.queries`."""
-        self._soup = soup
+        self._calls = calls
         self.id = handle
         self.name = name
         self.sql = sql
@@ -88,7 +115,7 @@ class StandingQuery:
         timeout: float | None = None,
     ) -> Answer:
         """The answer over the window at `now`, after the position `wait_for` is reached."""
-        return self._soup.answer(self.id, now, wait_for, timeout)
+        return self._calls.answer(self.id, now, wait_for, timeout)
 
     def changes(self, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:
         """The rows that join the answer from now on, or since a position, in order of arrival.
@@ -96,20 +123,20 @@ class StandingQuery:
         Resuming from the position of an answer or a change neither misses nor repeats a row. The position "0" is before
         all rows. The iterator ends after `timeout` seconds without a row; without a timeout it never ends.
         """
-        return self._soup.changes(self.id, since=since, timeout=timeout)
+        return self._calls.changes(self.id, since, timeout)
 
     def explain(self) -> dict[str, Any]:
         """How this query is answered."""
-        return self._soup.explain(self.id)
+        return self._calls.explain(self.id)
 
     def unregister(self) -> None:
         """Unregister the query."""
-        self._soup.unregister(self.id)
+        self._calls.unregister(self.id)
 
     @property
     def registered(self) -> RegisteredQuery:
         """The current state of the query: state, error, time of registration."""
-        return self._soup.registered(self.id)
+        return self._calls.registered(self.id)
 
     @property
     def state(self) -> str:
@@ -121,47 +148,22 @@ class StandingQuery:
         return f"<tureen.StandingQuery {self.name or self.id!r}: {self.sql}>"
 
 
-class TemplateBackend(QueryBackend, Protocol):
-    """The methods that `QueryTemplate` calls: of an embedded pot, or of a client."""
-
-    def query(self, handle_or_name: str) -> StandingQuery:
-        """The query of a handle."""
-
-    def template_numbers(self, handle: str) -> Sequence[int]:
-        """The numbers of a template's queries."""
-
-    def template_query(self, handle: str, index: int) -> StandingQuery:
-        """A query of a template, by its index."""
-
-    def add_to_template(self, handle: str, rows: Any) -> Sequence[int]:
-        """Register a query for each row of parameters."""
-
-    def remove_from_template(
-        self, handle: str, numbers: int | Iterable[int] | None, where: Mapping[str, Any] | None
-    ) -> int:
-        """Unregister queries of a template."""
-
-    def template_changes(self, handle: str, *, since: str | None, timeout: float | None) -> Iterator[Change]:
-        """Follow all queries of a template."""
-
-    def explain_template(self, handle: str) -> dict[str, Any]:
-        """How the queries of a template are matched."""
-
-    def unregister_template(self, handle: str) -> None:
-        """Unregister a template and all its queries."""
+def standing_query(calls: HandleCalls, query: RegisteredQuery) -> StandingQuery:
+    """The handle of a query that was looked up."""
+    return StandingQuery(calls, query.id, query.name, query.sql, label=query.label)
 
 
 class QueryTemplate(Sequence[StandingQuery]):
     """The queries of one `register_many`: a sequence of handles, one for each row of parameters."""
 
-    def __init__(self, soup: TemplateBackend, handle: str, name: str | None, sql: str) -> None:
+    def __init__(self, calls: HandleCalls, handle: str, name: str | None, sql: str) -> None:
         """Refer to the template of that handle."""
-        self._soup = soup
+        self._calls = calls
         self.id, self.name, self.sql = handle, name, sql
 
     def __len__(self) -> int:
         """The number of its queries."""
-        return len(self._soup.template_numbers(self.id))
+        return len(self._calls.template_numbers(self.id))
 
     @overload
     def __getitem__(self, index: int) -> StandingQuery: ...
@@ -170,14 +172,15 @@ class QueryTemplate(Sequence[StandingQuery]):
     def __getitem__(self, index: int | slice) -> StandingQuery | list[StandingQuery]:
         """The query at an index, or the queries of a slice."""
         if isinstance(index, slice):
-            numbers = self._soup.template_numbers(self.id)[index]
-            return [self._soup.query(member_handle(self.id, number)) for number in numbers]
-        return self._soup.template_query(self.id, index)
+            numbers = self._calls.template_numbers(self.id)[index]
+            handles = [member_handle(self.id, number) for number in numbers]
+            return [standing_query(self._calls, self._calls.registered(handle)) for handle in handles]
+        return standing_query(self._calls, self._calls.template_query(self.id, index))
 
     @property
     def numbers(self) -> Sequence[int]:
         """The numbers of the queries, ascending: the part of their handles after the dot."""
-        return self._soup.template_numbers(self.id)
+        return self._calls.template_numbers(self.id)
 
     def add(self, rows: Any) -> Sequence[int]:
         """Register a query for each row of parameters; return their numbers.
@@ -185,7 +188,7 @@ class QueryTemplate(Sequence[StandingQuery]):
         `rows` has the forms and all columns of the `params` of `register_many`. A number is never reused. The answers
         of the new queries include existing tuples; their changes start with tuples that arrive after them.
         """
-        return self._soup.add_to_template(self.id, rows)
+        return self._calls.add_to_template(self.id, rows)
 
     def remove(self, numbers: int | Iterable[int] | None = None, *, where: Mapping[str, Any] | None = None) -> int:
         """Unregister queries by their numbers or by their parameters; return how many were removed.
@@ -193,22 +196,22 @@ class QueryTemplate(Sequence[StandingQuery]):
         `where` maps columns of the parameters to a value or a list of values: a query is removed if each of these
         columns has one of its values. If a number does not exist, nothing is removed.
         """
-        return self._soup.remove_from_template(self.id, numbers, where)
+        return self._calls.remove_from_template(self.id, numbers, where)
 
     def changes(self, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:
         """The rows that join the answer of any of the queries, from now on or since a position.
 
         In order of arrival, and for one row in the order of the queries; see `StandingQuery.changes`.
         """
-        return self._soup.template_changes(self.id, since=since, timeout=timeout)
+        return self._calls.template_changes(self.id, since, timeout)
 
     def explain(self) -> dict[str, Any]:
         """How the queries are matched with new rows."""
-        return self._soup.explain_template(self.id)
+        return self._calls.explain_template(self.id)
 
     def unregister(self) -> None:
         """Unregister the template and all its queries."""
-        self._soup.unregister_template(self.id)
+        self._calls.unregister_template(self.id)
 
     def __repr__(self) -> str:
         """The class, the name or handle, and the SQL."""

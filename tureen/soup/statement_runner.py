@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from tureen.errors import (
     DuplicateName,
@@ -31,71 +30,11 @@ from tureen.language.text.statements import (
     Statement,
     relocate,
 )
-from tureen.results.answer import Answer
-from tureen.schema import Schema, name_key
-from tureen.soup.standing import QueryTemplate, StandingQuery
-
-Outcome = StandingQuery | Answer | list[dict[str, Any]] | dict[str, Any] | None
-"""The result of a statement: REGISTER returns a handle, INVOKE and SELECT an answer, SHOW rows, EXPLAIN and DESCRIBE a
-dict."""
+from tureen.schema import name_key
+from tureen.soup.interface import AnySoup, Outcome
 
 
-class StatementBackend(Protocol):
-    """The methods that statements call: of an embedded pot, or of a client."""
-
-    def create_stream(
-        self,
-        name: str,
-        schema: str | Schema,
-        *,
-        time: str | None = None,
-        retain: str | None = None,
-        clock: str = "wall",
-        source: dict[str, Any] | None = None,
-        if_not_exists: bool = False,
-    ) -> None:
-        """Create a stream."""
-
-    def create_table(
-        self, name: str, schema: str | Schema | None = None, rows: Any = None, *, if_not_exists: bool = False
-    ) -> None:
-        """Create a table."""
-
-    def drop_stream(self, name: str) -> None:
-        """Remove a stream."""
-
-    def drop_table(self, name: str) -> None:
-        """Remove a table."""
-
-    def register(self, sql: str, *, name: str | None = None) -> StandingQuery:
-        """Register a query."""
-
-    def query(self, handle_or_name: str) -> StandingQuery:
-        """The standing query of that handle or name."""
-
-    def answer_once(self, sql: str, *, now: datetime | None = None) -> Answer:
-        """The answer of an unregistered query."""
-
-    def explain_once(self, sql: str) -> dict[str, Any]:
-        """How an unregistered query would be answered."""
-
-    def streams(self) -> list[dict[str, Any]]:
-        """The streams."""
-
-    def tables(self) -> list[dict[str, Any]]:
-        """The tables."""
-
-    def describe_queries(self) -> list[dict[str, Any]]:
-        """The standing queries."""
-
-    def templates(self) -> list[dict[str, Any]]:
-        """The templates."""
-
-    def template(self, handle_or_name: str) -> QueryTemplate:
-        """The template of that handle or name."""
-
-
-def run_statement(soup: StatementBackend, statement: Statement, *, files: bool = True) -> Outcome:
+def run_statement(soup: AnySoup, statement: Statement, *, files: bool = True) -> Outcome:
     """Run a statement; errors have their location in the text.
 
     `files=False` rejects `CREATE TABLE … FROM 'file'`, for callers on another machine.
@@ -130,7 +69,7 @@ def run_statement(soup: StatementBackend, statement: Statement, *, files: bool =
     return None
 
 
-def _create_stream(soup: StatementBackend, statement: CreateStream) -> None:
+def _create_stream(soup: AnySoup, statement: CreateStream) -> None:
     source = None if statement.format is None else {"format": statement.format, "options": dict(statement.options)}
     with _at(statement.location):
         soup.create_stream(
@@ -143,14 +82,14 @@ def _create_stream(soup: StatementBackend, statement: CreateStream) -> None:
         )
 
 
-def _create_table(soup: StatementBackend, statement: CreateTable, files: bool) -> None:
+def _create_table(soup: AnySoup, statement: CreateTable, files: bool) -> None:
     with _at(statement.location):
         if statement.file is not None and not files:
             raise InvalidRows("a server does not read files", hint="create the table, then send its rows")
         soup.create_table(statement.name, statement.schema, statement.file, if_not_exists=statement.if_not_exists)
 
 
-def _drop(soup: StatementBackend, statement: Drop) -> None:
+def _drop(soup: AnySoup, statement: Drop) -> None:
     with _at(statement.location):
         try:
             match statement.kind:
@@ -165,7 +104,7 @@ def _drop(soup: StatementBackend, statement: Drop) -> None:
                 raise
 
 
-def _listing(soup: StatementBackend, kinds: str) -> Callable[[], list[dict[str, Any]]]:
+def _listing(soup: AnySoup, kinds: str) -> Callable[[], list[dict[str, Any]]]:
     listings = {
         "STREAMS": soup.streams,
         "TABLES": soup.tables,
@@ -183,7 +122,7 @@ _UNKNOWN: dict[str | None, type[TureenError]] = {
 }
 
 
-def _describe(soup: StatementBackend, statement: Describe) -> dict[str, Any]:
+def _describe(soup: AnySoup, statement: Describe) -> dict[str, Any]:
     """The stream, table, query or template of that name, in this order: a query may have the name of a stream."""
     kinds = [statement.kind] if statement.kind else list(_PLURAL)
     for kind in kinds:
@@ -198,7 +137,7 @@ def _describe(soup: StatementBackend, statement: Describe) -> dict[str, Any]:
     )
 
 
-def _find(soup: StatementBackend, kind: str, name: str) -> dict[str, Any] | None:
+def _find(soup: AnySoup, kind: str, name: str) -> dict[str, Any] | None:
     """The description of a name or a handle; names of queries and templates are those of the caller."""
     listed = _listing(soup, _PLURAL[kind])()
     if kind in ("STREAM", "TABLE"):

@@ -10,14 +10,13 @@ from tureen.errors import WaitTimeout
 from tureen.position import Position, PushPosition, parse_position
 from tureen.pot.catalog import Catalog
 from tureen.pot.status import is_reached
+from tureen.soup.interface import Positions
 
 WAIT_SECONDS = 60.0
 """The default timeout of `wait_for` in seconds."""
 
 CHECK_SECONDS = 1.0
 """The interval at which waiting calls check that the pot has an engine."""
-
-Positions = str | list[str] | tuple[str, ...] | set[str]
 
 
 def wait_for(

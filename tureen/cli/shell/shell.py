@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from tureen.cli.error_output import pointing_into, print_error
 from tureen.cli.following import follow_changes
@@ -18,6 +19,9 @@ from tureen.errors import Forbidden, TureenError
 from tureen.results.answer import Answer
 from tureen.schema import Schema
 from tureen.soup.standing import StandingQuery
+
+if TYPE_CHECKING:
+    from tureen.soup.embedded import Soup
 
 HELP = r"""Statements end with a semicolon and may span several lines: SHOW STREAMS;
   \d             list streams, tables, templates and queries
@@ -31,11 +35,16 @@ HELP = r"""Statements end with a semicolon and may span several lines: SHOW STRE
 """
 
 
+def pot_directory(soup: AnySoup) -> Path | None:
+    """The directory of a local pot; None for a server."""
+    return None if isinstance(soup, Client) else cast("Soup", soup).path
+
+
 def banner(soup: AnySoup) -> str:
     """The version of the command line, and the pot, or the server with its version."""
     program = f"tureen {version('tureen')}"
     if not isinstance(soup, Client):
-        return f"{program}, pot {soup.path}"
+        return f"{program}, pot {pot_directory(soup)}"
     try:
         return f"{program}, server {soup.status()['version']} at {soup.url}"
     except Forbidden:
@@ -165,12 +174,13 @@ class Shell:
 
     def _check_pot(self) -> None:
         """Raise if the local pot does not exist; only CREATE statements create it."""
-        if not isinstance(self.soup, Client):
+        directory = pot_directory(self.soup)
+        if directory is not None:
             # It imports the database, which a client does not need.
             from tureen.pot.catalog import exists, no_pot  # noqa: PLC0415
 
-            if not exists(self.soup.path):
-                raise no_pot(self.soup.path)
+            if not exists(directory):
+                raise no_pot(directory)
 
     def _set_output(self, argument: str) -> None:
         if argument not in list(Format):

@@ -49,9 +49,9 @@ async def register_query(caller: Writer, body: shapes.NewQuery) -> Response:
         service.check_query_limit(caller.principal, 1 if body.params is None else len(body.params))
         if body.params is None:
             query = soup.register(body.sql, name=body.name, materialize=body.materialize)
-            return query_info(soup.registered(query.id))
+            return query_info(soup.calls.registered(query.id))
         template = soup.register_many(body.sql, body.params, name=body.name)
-        return member_infos(soup.template_members(template.id), 0, len(body.params))
+        return member_infos(soup.calls.template_members(template.id), 0, len(body.params))
 
     return json_response(await asyncio.to_thread(register), 201)
 
@@ -65,7 +65,7 @@ async def list_queries(caller: Reader, limit: Limit = 100, after: After = None, 
     soup = soup_of_owner(caller, owner, "queries")
 
     def read() -> dict[str, Any]:
-        queries = soup.registered_queries(after=after, limit=limit + 1, owner=owner)
+        queries = soup.calls.registered_queries(after, limit + 1, owner)
         infos = [query_info(query) for query in queries[:limit]]
         return {"queries": infos, "next": queries[limit - 1].cursor if len(queries) > limit else None}
 
@@ -77,7 +77,7 @@ async def list_queries(caller: Reader, limit: Limit = 100, after: After = None, 
 )
 async def show_query(caller: Reader, handle: str) -> Response:
     """A query, by its handle or name."""
-    query = await asyncio.to_thread(caller.soup_for(handle).registered, handle)
+    query = await asyncio.to_thread(caller.soup_for(handle).calls.registered, handle)
     caller.log_admin_access("looked at", f"query {query.id}", query.owner)
     return json_response(query_info(query))
 
@@ -95,7 +95,7 @@ async def share_query(caller: Writer, handle: str, body: shapes.ShareRequest) ->
     def share() -> dict[str, Any]:
         query_id = caller.resolve_handle(handle)
         soup.share(query_id, body.shared)
-        return query_info(soup.registered(query_id))
+        return query_info(soup.calls.registered(query_id))
 
     return json_response(await asyncio.to_thread(share))
 
@@ -111,9 +111,9 @@ async def drop_query(caller: Writer, handle: str) -> Response:
     """Unregister a query; with a handle, an admin can unregister those of all principals."""
 
     def drop() -> None:
-        soup = caller.soup_for(handle)
-        query = soup.registered(handle)
-        soup.unregister(query.id)
+        calls = caller.soup_for(handle).calls
+        query = calls.registered(handle)
+        calls.unregister(query.id)
         caller.log_admin_access("dropped", f"query {query.id}", query.owner)
 
     await asyncio.to_thread(drop)
@@ -149,7 +149,7 @@ async def invoke_query(
         return render(answer, answer_format)
 
     query_id = handle if is_query_handle(handle) else await asyncio.to_thread(caller.resolve_handle, handle)
-    return to_response(await service.invoke(caller.principal, caller.soup, query_id, now, render_answer))
+    return to_response(await service.invoke(caller.principal, caller.soup.calls, query_id, now, render_answer))
 
 
 @router.get(
@@ -162,10 +162,10 @@ async def explain_query(caller: Reader, handle: str) -> Response:
     """How a query is evaluated; with a handle, an admin can explain those of all principals."""
 
     def explain() -> dict[str, Any]:
-        soup = caller.soup_for(handle)
-        query = soup.registered(handle)
+        calls = caller.soup_for(handle).calls
+        query = calls.registered(handle)
         caller.log_admin_access("explained", f"query {query.id}", query.owner)
-        return soup.explain(query.id)
+        return calls.explain(query.id)
 
     return json_response(visible_plan(caller, await asyncio.to_thread(explain)))
 
@@ -187,7 +187,7 @@ async def follow_query(
     soup = caller.soup
     query_id = await asyncio.to_thread(caller.resolve_handle, handle)
     return await follow(
-        request, caller, lambda position: soup.change_reader.query(query_id, position), last or since, timeout
+        request, caller, lambda position: soup.calls.change_reader.query(query_id, position), last or since, timeout
     )
 
 
@@ -200,7 +200,7 @@ async def follow_all(
     timeout: Seconds = None,
 ) -> Response:
     """The rows that join the answer of any of the principal's queries and templates, as they arrive."""
-    return await follow(request, caller, caller.soup.change_reader.all, last or since, timeout)
+    return await follow(request, caller, caller.soup.calls.change_reader.all, last or since, timeout)
 
 
 async def follow(

@@ -14,7 +14,7 @@ from tureen.pot.queries import Registered
 from tureen.service.authorization import Caller
 from tureen.service.error_responses import encode_json
 from tureen.service.rendering import Rendered, ResponseFormat, accepts_gzip, negotiate_media_type
-from tureen.soup.embedded import Soup
+from tureen.soup.served_soup import ServedSoup
 from tureen.window import from_micros
 
 
@@ -45,7 +45,7 @@ def to_response(rendered: Rendered) -> Response:
     return StreamingResponse(rendered.body, headers=rendered.headers)
 
 
-def soup_of_owner(caller: Caller, owner: str | None, listed: str) -> Soup:
+def soup_of_owner(caller: Caller, owner: str | None, listed: str) -> ServedSoup:
     """The pot as seen for listing an owner's objects; those of other principals need the scope `admin`."""
     if owner in (None, caller.principal):
         return caller.soup

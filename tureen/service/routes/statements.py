@@ -64,7 +64,7 @@ def scope_of(statement: Statement) -> str:
 def _result_body(caller: Caller, result: Any) -> dict[str, Any]:
     match result:
         case StandingQuery():
-            return {"kind": "query", "query": query_info(caller.soup.registered(result.id))}
+            return {"kind": "query", "query": query_info(caller.soup.calls.registered(result.id))}
         case list():
             return {"kind": "rows", "rows": [visible_stream(caller, row) for row in result]}
         case dict():

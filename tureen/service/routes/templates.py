@@ -28,6 +28,7 @@ from tureen.service.routes.parameters import (
 )
 from tureen.service.routes.queries import follow
 from tureen.service.routes.responses import json_response, member_infos, page, soup_of_owner, visible_plan
+from tureen.soup.feed import ChangeBatch
 
 router = APIRouter(tags=["templates"])
 
@@ -123,7 +124,7 @@ async def drop_template(caller: Writer, handle: str) -> Response:
     def drop() -> None:
         soup = caller.soup_for(handle)
         template = soup.describe_template(handle)
-        soup.unregister_template(template["id"])
+        soup.calls.unregister_template(template["id"])
         caller.log_admin_access("dropped", f"template {template['id']}", template["owner"])
 
     await asyncio.to_thread(drop)
@@ -147,7 +148,7 @@ async def list_members(
     soup = caller.soup_for(handle)
 
     def read() -> dict[str, Any]:
-        members = soup.template_members(soup.template(handle).id)
+        members = soup.calls.template_members(soup.template(handle).id)
         last = None if after is None else parse_member(after)
         caller.log_admin_access("listed the queries of", f"template {members.template.id}", members.template.owner)
         first = start or 0 if last is None else members.after(last.number)
@@ -171,10 +172,10 @@ async def add_rows(caller: Writer, handle: str, request: Request) -> Response:
     soup, service = caller.soup, caller.service
 
     def add() -> dict[str, Any]:
-        template = soup.template_members(soup.template(handle).id).template
+        template = soup.calls.template_members(soup.template(handle).id).template
         rows = parse_rows(media_type, body, lambda: template.columns, service.settings, service.settings.max_queries)
         service.check_query_limit(caller.principal, len(rows))
-        numbers = soup.add_to_template(template.id, rows)
+        numbers = soup.calls.add_to_template(template.id, rows)
         return {"first": numbers[0], "rows": len(numbers)}
 
     return json_response(await asyncio.to_thread(add), 201)
@@ -191,8 +192,7 @@ async def remove_rows(caller: Writer, handle: str, body: shapes.RowsToRemove) ->
     soup = caller.soup
 
     def remove() -> dict[str, Any]:
-        template = soup.template(handle)
-        return {"removed": soup.remove_from_template(template.id, body.numbers, body.where)}
+        return {"removed": soup.template(handle).remove(body.numbers, where=body.where)}
 
     return json_response(await asyncio.to_thread(remove))
 
@@ -206,7 +206,7 @@ async def remove_rows(caller: Writer, handle: str, body: shapes.RowsToRemove) ->
 async def explain_template(caller: Reader, handle: str) -> Response:
     """How the queries of a template are matched with new rows."""
     soup = caller.soup_for(handle)
-    plan = await asyncio.to_thread(lambda: soup.explain_template(soup.template(handle).id))
+    plan = await asyncio.to_thread(lambda: soup.template(handle).explain())
     caller.log_admin_access("explained", f"template {plan['id']}", plan["owner"])
     return json_response(visible_plan(caller, plan))
 
@@ -227,6 +227,8 @@ async def follow_template(
     """The rows that join the answer of any query of a template, as they arrive."""
     soup = caller.soup
     template = await asyncio.to_thread(soup.template, handle)
-    return await follow(
-        request, caller, lambda position: soup.change_reader.template(template.id, position), last or since, timeout
-    )
+
+    def read_changes(position: str | None) -> ChangeBatch:
+        return soup.calls.change_reader.template(template.id, position)
+
+    return await follow(request, caller, read_changes, last or since, timeout)

@@ -1,0 +1,180 @@
+"""The interface of a pot: the methods that `tureen.open` and `tureen.connect` both give.
+
+`Soup` and `Client` implement it and inherit its docstrings. It needs no package of the extras.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import pyarrow as pa
+
+from tureen.position import Pushed
+from tureen.results.answer import Answer, Change
+from tureen.schema import Schema
+from tureen.soup.standing import QueryTemplate, StandingQuery
+
+Positions = str | list[str] | tuple[str, ...] | set[str]
+"""A position, or several."""
+
+Outcome = StandingQuery | Answer | list[dict[str, Any]] | dict[str, Any] | None
+"""The result of a statement: REGISTER returns a handle, INVOKE and SELECT an answer, SHOW rows, EXPLAIN and DESCRIBE a
+dict."""
+
+
+class AnySoup(Protocol):
+    """A pot, opened in this process or behind a server: its streams, tables, standing queries and templates."""
+
+    # Streams
+
+    def create_stream(
+        self,
+        name: str,
+        schema: str | Schema,
+        *,
+        time: str | None = None,
+        retain: str | None = None,
+        clock: str = "wall",
+        source: dict[str, Any] | None = None,
+        if_not_exists: bool = False,
+    ) -> None:
+        """Create a stream, fed by `push` or by a Spark source; `if_not_exists` keeps an existing one unchanged.
+
+        `schema` lists the columns as in CREATE TABLE. `time` names the time column; without it, the time is that of
+        arrival. `retain` is how long rows are kept, such as "1 day". With `clock="stream"`, NOW is the highest time
+        seen, for replays. `source` has the keys `format` and `options`.
+        """
+
+    def drop_stream(self, name: str) -> None:
+        """Remove a stream, its tuples, and the queries over it."""
+
+    def streams(self) -> list[dict[str, Any]]:
+        """The streams, in order of creation."""
+
+    def push(self, stream: str, rows: Any, *, key: str | None = None) -> Pushed:
+        """Add rows to a stream and return their position, which has the attribute `added`; they are durable then.
+
+        `rows` is a list of dicts, an Arrow table or batch, or a pandas or polars DataFrame. Either all rows are stored
+        or none. With a `key`, repeating the push changes nothing, and `added` is 0. A client that gets no key generates
+        one, so that a push whose response was lost is not stored twice.
+        """
+
+    def rejected(self, stream: str) -> list[dict[str, Any]]:
+        """The rows of a stream that could not be stored, with the reason."""
+
+    # Tables
+
+    def create_table(
+        self, name: str, schema: str | Schema | None = None, rows: Any = None, *, if_not_exists: bool = False
+    ) -> None:
+        """Create a table: dimension data without time; `if_not_exists` keeps an existing one unchanged.
+
+        `rows` is a list of dicts, an Arrow table or batch, a pandas, polars or Spark DataFrame, or the path of a `.csv`
+        or `.parquet` file, which is read by this process. Without a `schema`, it is derived from the types of the rows.
+        """
+
+    def replace_table(self, name: str, rows: Any) -> None:
+        """Replace all rows of a table atomically."""
+
+    def drop_table(self, name: str) -> None:
+        """Remove a table."""
+
+    def table(self, name: str) -> pa.Table:
+        """All rows of a table."""
+
+    def tables(self) -> list[dict[str, Any]]:
+        """The tables, in order of creation."""
+
+    # Queries
+
+    def register(self, sql: str, *, name: str | None = None, materialize: bool | str = "auto") -> StandingQuery:
+        """Register a standing query; its answers also include tuples that arrived before.
+
+        `materialize=True` matches arriving tuples with the query; `False` evaluates the query from the index when it is
+        invoked; `"auto"` chooses by cost and by how often the query is invoked.
+        """
+
+    def query(self, handle_or_name: str) -> StandingQuery:
+        """The standing query of that handle or name."""
+
+    def queries(
+        self, *, after: str | None = None, limit: int | None = None, owner: str | None = None
+    ) -> list[StandingQuery]:
+        """The standing queries, in order of registration, without those of templates (see `QueryTemplate`).
+
+        `limit` is the maximum number of queries; pass the `place` of the last one as `after` for the next page. `owner`
+        selects the queries of a principal, or of all principals with "*"; on a server, for admins only.
+        """
+
+    def describe_queries(
+        self, *, after: str | None = None, limit: int | None = None, owner: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Descriptions of the queries that `queries` returns."""
+
+    def share(self, handle: str, shared: bool = True) -> None:
+        """Allow other principals to invoke and follow a query or template by its handle; `shared=False` revokes it."""
+
+    def answer_once(self, sql: str, *, now: datetime | None = None) -> Answer:
+        """The answer of an unregistered query; a client does not support `now`."""
+
+    def explain_once(self, sql: str) -> dict[str, Any]:
+        """How an unregistered query would be answered."""
+
+    def feed(self, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:
+        """The rows that join the answer of any query or template that can be followed.
+
+        The positions are those of the feed: resuming from one neither misses nor repeats a row. Positions of answers
+        and of single queries do not fit.
+        """
+
+    # Templates
+
+    def register_many(
+        self, sql: str, params: Any, *, name: str | None = None, label: str | None = None
+    ) -> QueryTemplate:
+        """Register a query for each row of parameters, written `:name` in the select list, in WHERE or in HAVING.
+
+        `params` is a list of dicts, an Arrow table, or a pandas or polars DataFrame. The queries are stored as values
+        and evaluated when they are invoked, so that a million of them do not slow down arriving tuples. `label` is a
+        column of `params` that is returned with each change, whether the SQL uses it or not.
+        """
+
+    def template(self, handle_or_name: str) -> QueryTemplate:
+        """The template of that handle or name."""
+
+    def templates(self, *, owner: str | None = None) -> list[dict[str, Any]]:
+        """The templates, in order of registration, with the number of their queries.
+
+        `owner` selects the templates of a principal, or of all principals with "*"; on a server, for admins only.
+        """
+
+    def describe_template(self, handle_or_name: str) -> dict[str, Any]:
+        """The description of one template, as `templates` returns it."""
+
+    # The pot
+
+    def sql(self, text: str) -> Outcome:
+        """Run one statement: CREATE, DROP, REGISTER, INVOKE, SHOW, DESCRIBE, EXPLAIN or SELECT (docs/statements.md).
+
+        The file of `CREATE TABLE … FROM 'file'` is read by this process.
+        """
+
+    def wait(self, position: Positions, *, timeout: float | None = None) -> None:
+        """Wait until a position, or each of several positions, is reached."""
+
+    def status(self) -> dict[str, Any]:
+        """The state of the pot: rows, runs, tail, debts, queries, position, lag."""
+
+    def close(self) -> None:
+        """Release the pot, or close the connections to its server."""
+
+    def __enter__(self) -> Self:
+        """Return this object, which is closed at the end of the block."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close this object."""

@@ -1,0 +1,30 @@
+"""An open pot as a server uses it."""
+
+from __future__ import annotations
+
+from tureen.soup.embedded import Soup
+from tureen.soup.embedded_calls import EmbeddedCalls
+from tureen.soup.open_pot import NO_ENGINE
+
+
+class ServedSoup(Soup):
+    """A pot with what requests need beyond the methods of users: calls by handle, and the state of its engine."""
+
+    @classmethod
+    def of(cls, soup: Soup) -> ServedSoup:
+        """The same open pot, for all owners."""
+        return cls(soup._pot)
+
+    @property
+    def calls(self) -> EmbeddedCalls:
+        """The calls that a handle's methods make, for requests that name the handle."""
+        return self._calls
+
+    def trouble(self) -> str | None:
+        """Why pushed rows do not reach answers at the moment; None if they do."""
+        return self._pot.delay_reason() or (NO_ENGINE if self._pot.state() == "none" else None)
+
+    def batches(self) -> list[dict[str, float]]:
+        """The last micro-batch of each of Spark's streaming queries: its seconds and its rows."""
+        engine = self._pot.running
+        return [] if engine is None else engine.batches()
