@@ -17,6 +17,7 @@ import tureen
 from tureen.errors import Unauthorized, UnknownQuery
 from tureen.position import Position
 from tureen.pot import catalog as catalog_module
+from tureen.pot import commit_token
 from tureen.pot.catalog import Catalog
 from tureen.pot.stream_cache import StreamCache
 from tureen.pot.streams import create_stream, drop_stream, find_stream
@@ -33,7 +34,7 @@ HeldCommit = Callable[[Callable[[], object]], AbstractContextManager[None]]
 @pytest.fixture
 def held_commit(monkeypatch: pytest.MonkeyPatch) -> HeldCommit:
     """Runs a block while a commit is paused after SQLite's commit and before the word is updated."""
-    monkeypatch.setattr(catalog_module, "CHECK_INTERVAL", float("inf"))
+    monkeypatch.setattr(commit_token, "CHECK_INTERVAL", float("inf"))
 
     @contextmanager
     def hold(commit: Callable[[], object]) -> Iterator[None]:
@@ -195,7 +196,7 @@ engine.push("s", [{"n": 1}])
 def test_the_commit_of_a_process_that_died_before_the_update(
     feeder: ManualEngine, soup: tureen.Soup, crash_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catalog_module, "CHECK_INTERVAL", float("inf"))
+    monkeypatch.setattr(commit_token, "CHECK_INTERVAL", float("inf"))
     query = soup.query(feeder.register("SELECT n FROM s"))
     command = [sys.executable, "-c", DIES, str(feeder.catalog.root)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:

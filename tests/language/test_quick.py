@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.fast_path_switch import without_fast_paths
 from tureen.errors import TureenError, UnknownColumn
+from tureen.fast_paths import FastPath
 from tureen.language import bind_query
 from tureen.language.fast.quick import QuickBinder
 from tureen.language.text.shapes import shape_of
@@ -173,6 +175,43 @@ def test_similar_queries_do_not_interfere(texts: list[str]) -> None:
         binder = QuickBinder()
         for text in [text for pair in zip(order, order, strict=True) for text in pair] + order + order[::-1]:
             assert quickly(binder, text) == bound(text), text
+
+
+def bound_with_shape(binder: QuickBinder, text: str) -> tuple[Query, str] | tuple[str, str]:
+    """The query and its shape, or the error with its location."""
+    try:
+        return binder.bind(text, lookup)
+    except TureenError as error:
+        return type(error).__name__, str(error)
+
+
+def binder_without_quick_binding() -> QuickBinder:
+    with without_fast_paths(FastPath.QUICK_BINDING):
+        return QuickBinder()
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_queries_shapes_and_errors_are_the_same_without_quick_binding(data: st.DataObject) -> None:
+    quick, full = QuickBinder(), binder_without_quick_binding()
+    frames = data.draw(st.lists(st.sampled_from(FRAMES), min_size=1, max_size=2))
+    conditions = data.draw(st.lists(st.sampled_from([*POOL, "wrong > {}", "i > > {}"]), min_size=1, max_size=4))
+    for _ in range(6):
+        head, tail = data.draw(st.sampled_from(frames))
+        written = " AND ".join(data.draw(st.lists(st.sampled_from(conditions), min_size=1, max_size=3)))
+        digits = data.draw(st.lists(st.integers(1, 9), min_size=written.count("{}"), max_size=written.count("{}")))
+        text = head + written.format(*digits) + tail
+        assert bound_with_shape(quick, text) == bound_with_shape(full, text), text
+    assert not full._frames
+
+
+def test_without_quick_binding_every_text_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = binder_without_quick_binding()
+    text = "SELECT i FROM str WHERE i > 3"
+    full.bind(text, lookup)
+    other = bind_query("SELECT s FROM str", lookup)
+    monkeypatch.setattr("tureen.language.fast.quick.bind_query", lambda *_: other)
+    assert full.bind(text, lookup)[0] == other
 
 
 def test_stream_recreated_during_binding() -> None:

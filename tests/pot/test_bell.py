@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.fast_path_switch import without_fast_paths
 from tureen.errors import StorageFailed
+from tureen.fast_paths import FastPath
+from tureen.pot import commit_token
 from tureen.pot.bell import Bell
 from tureen.pot.catalog import Catalog, take_seq
 
@@ -110,7 +113,7 @@ def test_a_token_changes_only_on_commits(tmp_path: Path) -> None:
 
 def test_a_catalog_without_a_bell_queries_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = Catalog(tmp_path, create=True)
-    monkeypatch.setattr("tureen.pot.catalog._bell", lambda path: None)  # noqa: ARG005
+    monkeypatch.setattr("tureen.pot.catalog.open_bell", lambda path: None)  # noqa: ARG005
     reader = Catalog(tmp_path)
     for _ in range(3):
         token = reader.token()
@@ -120,3 +123,46 @@ def test_a_catalog_without_a_bell_queries_sqlite(tmp_path: Path, monkeypatch: py
         assert reader.token() != token
     reader.close()
     writer.close()
+
+
+@pytest.mark.parametrize("off", ["reader", "writer", "both"])
+def test_commits_are_seen_at_once_without_the_bell(tmp_path: Path, off: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also by a process that has the bell on: one that has it off rings it."""
+    monkeypatch.setattr(commit_token, "CHECK_INTERVAL", float("inf"))
+
+    def opened(role: str) -> Catalog:
+        if off not in (role, "both"):
+            return Catalog(tmp_path, create=True)
+        with without_fast_paths(FastPath.BELL):
+            return Catalog(tmp_path, create=True)
+
+    writer, reader = opened("writer"), opened("reader")
+    for _ in range(3):
+        token = reader.token()
+        assert reader.token() == token
+        with writer.write() as tx:
+            take_seq(tx)
+            assert reader.token() == token
+        assert reader.token() != token
+    reader.close()
+    writer.close()
+
+
+def test_without_the_bell_sqlite_is_queried_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_token, "CHECK_INTERVAL", float("inf"))
+    queried: list[int] = []
+    real = commit_token.DataVersion.read
+
+    def read(version: commit_token.DataVersion) -> int:
+        queried.append(real(version))
+        return queried[-1]
+
+    monkeypatch.setattr(commit_token.DataVersion, "read", read)
+    with Catalog(tmp_path, create=True) as catalog:
+        for _ in range(5):
+            catalog.token()
+    assert len(queried) == 1
+    with without_fast_paths(FastPath.BELL), Catalog(tmp_path) as catalog:
+        for _ in range(5):
+            catalog.token()
+    assert len(queried) == 1 + 5

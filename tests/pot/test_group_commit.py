@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.fast_path_switch import without_fast_paths
 from tureen.errors import StorageFailed
+from tureen.fast_paths import FastPath
 from tureen.pot.group_commit import GroupCommit
 from tureen.pot.turn import Turn
 
@@ -139,6 +141,33 @@ def test_uncommitted_items_are_not_acknowledged(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(group, "_run", lambda: None)
     with pytest.raises(StorageFailed, match="interrupted"):
         group.submit(2)
+
+
+def test_without_group_commit_each_item_is_committed_alone() -> None:
+    commits = Commits()
+    commits.go.set()
+    with without_fast_paths(FastPath.GROUP_COMMIT):
+        group = GroupCommit(commits)
+    committing = threading.Lock()
+
+    def commit(items: list[int]) -> list[int | Exception]:
+        assert committing.acquire(blocking=False), "two commits at the same time"
+        # Long enough for other threads to submit their items.
+        threading.Event().wait(0.001)
+        committing.release()
+        return commits(items)
+
+    group._commit = commit
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(group.submit, range(0, 400, 2))) == [item * 10 for item in range(0, 400, 2)]
+    assert sorted(commits.groups) == [[item] for item in range(0, 400, 2)]
+    with pytest.raises(ValueError, match="7"):
+        group.submit(7)
+    with pytest.raises(OSError, match="the disk"):
+        group.submit(-2)
+    group.finish(lambda: commits.groups.append([-1]))
+    assert commits.groups[-1] == [-1]
+    assert group.submit(2) == 20
 
 
 def test_turns_are_exclusive(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from typing import Any
 import httpx
 
 import tureen
+from tests.fast_path_switch import without_fast_paths
+from tureen.fast_paths import FastPath
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.tokens import create_token
 from tureen.service.server import Server, bind, make_server
@@ -60,19 +62,18 @@ def make_tokens(soup: tureen.Soup) -> dict[str, str]:
 
 def run_server(soup: tureen.Soup, **overrides: Any) -> AbstractContextManager[RunningServer]:
     """Serve a pot until the end of the context."""
-    return _run_server(soup, overrides, fast_path=True)
+    settings = Settings(**{"port": 0, "log_requests": False, **overrides})
+    return _running(bind(settings), *make_server(soup, settings), soup)
 
 
 def run_server_without_fast_path(soup: tureen.Soup, **overrides: Any) -> AbstractContextManager[RunningServer]:
     """Serve a pot; FastAPI's router answers all invocations."""
-    return _run_server(soup, overrides, fast_path=False)
+    with without_fast_paths(FastPath.HTTP_FAST_PATH):
+        return run_server(soup, **overrides)
 
 
 @contextmanager
-def _run_server(soup: tureen.Soup, overrides: dict[str, Any], *, fast_path: bool) -> Iterator[RunningServer]:
-    settings = Settings(**{"port": 0, "log_requests": False, **overrides})
-    address = bind(settings)
-    server, service = make_server(soup, settings, fast_path=fast_path)
+def _running(address: socket.socket, server: Server, service: Service, soup: tureen.Soup) -> Iterator[RunningServer]:
     thread = threading.Thread(target=_serve, args=(server, address), name="tests-server")
     thread.start()
     try:

@@ -9,7 +9,9 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from tests.fast_path_switch import without_fast_paths
 from tests.service.running import RunningServer, run_server_without_fast_path
+from tureen.fast_paths import FastPath
 from tureen.service.app import make_app
 from tureen.service.bodies import ARROW
 from tureen.service.fast_path import InvocationFastPath, plain_invocation
@@ -112,7 +114,9 @@ def test_only_plain_invocations_take_the_fast_path(
 
 
 def test_fast_path_can_be_turned_off(served: RunningServer) -> None:
-    on, off = make_app(served.service), make_app(served.service, fast_path=False)
+    on = make_app(served.service)
+    with without_fast_paths(FastPath.HTTP_FAST_PATH):
+        off = make_app(served.service)
     assert isinstance(on, RequestMiddleware)
     assert isinstance(on._app, InvocationFastPath)
     assert isinstance(off, RequestMiddleware)

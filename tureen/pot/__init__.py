@@ -3,11 +3,11 @@
 Takes records, rows as bytes, and finished files. Holds them durably, in one directory.
 Gives transactions, the inbox, the lease. Does not know Spark, or the contents of a run.
 
-* `catalog.py`, `catalog_tables.py`, `connecting.py`, `digest.py`: the SQLite database
+* `catalog.py`, `catalog_tables.py`, `connecting.py`, `commit_token.py`, `digest.py`: the SQLite database
 * `streams.py`, `stream_cache.py`, `tables.py`, `queries.py`, `clauses.py`, `registering.py`, `templates.py`,
   `members.py`, `template_files.py`, `tokens.py`, `status.py`: the objects in it
 * `runs.py`, `query_runs.py`: the files that commits name; `files.py`, `parts.py`, `tablefile.py`: their format
 * `inbox.py`, `log.py`, `record.py`, `heads.py`: pushed rows until they are in runs
-* `bell.py`, `turn.py`, `group_commit.py`, `bulk_statements.py`: concurrent readers and writers
+* `bell.py`, `turn.py`, `group_commit.py`, `bulk_statements.py`: fast paths of concurrent readers and writers
 * `lease.py`, `sweep.py`, `damage.py`, `backup.py`: the only engine, garbage, damage, copies
 """

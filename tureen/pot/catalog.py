@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
 import time
 import uuid
 from collections.abc import Iterator
@@ -24,8 +23,9 @@ from sqlalchemy.pool import QueuePool
 
 from tureen.errors import DamagedFile, PotError, PotVersion, StorageFailed
 from tureen.faults import crash_point, hold_point
-from tureen.pot.bell import Bell
+from tureen.pot.bell import open_bell
 from tureen.pot.catalog_tables import counter, dead_attempts, meta, metadata
+from tureen.pot.commit_token import CommitToken
 from tureen.pot.connecting import connect, has_wal, is_immutable
 from tureen.pot.digest import Digest
 from tureen.pot.files import open_private
@@ -36,10 +36,6 @@ FORMAT_VERSION = 4
 
 CATALOG_FILE = "catalog.sqlite"
 _BELL, _TURN = "catalog.bell", "catalog.turn"
-
-CHECK_INTERVAL = 0.05
-"""Seconds between checks of SQLite's own counter: for commits that bypass `Catalog`, such as manual ones, and for a
-bell that was deleted while the pot was open."""
 
 _SEQ = select(counter.c.seq)
 
@@ -70,12 +66,8 @@ class Catalog:
         if path.exists():
             self._digest.check()
         self._turn = Turn(root / _TURN)
-        self._bell = _bell(root / _BELL)
-        self._monitor_lock = threading.Lock()
-        self._monitor: sqlite3.Connection | None = None
-        self._monitor_immutable, self._reopened = False, 0
-        self._checked_at = 0.0
-        self._known: tuple[bytes | None, int] = (None, 0)
+        self._bell = open_bell(root / _BELL)
+        self._token = CommitToken(path, self._bell)
         if create:
             self._initialise()
         self._check_version()
@@ -169,33 +161,7 @@ class Catalog:
 
         Equal numbers mean that no process committed anything between the two calls.
         """
-        mark, version = self._known
-        if self._bell is None or mark != self._bell.begun():
-            with self._monitor_lock:
-                return self._check_version_counter()
-        if time.monotonic() - self._checked_at > CHECK_INTERVAL and self._monitor_lock.acquire(blocking=False):
-            try:
-                return self._check_version_counter()
-            finally:
-                self._monitor_lock.release()
-        return version
-
-    def _check_version_counter(self) -> int:
-        path = self.root / CATALOG_FILE
-        if self._monitor is not None and self._monitor_immutable and not is_immutable(path):
-            # A connection that was opened as immutable never reports a change.
-            self._monitor.close()
-            self._monitor, self._reopened = None, self._reopened + 1
-        if self._monitor is None:
-            self._monitor_immutable = is_immutable(path)
-            self._monitor = connect(path)
-        mark = None if self._bell is None else self._bell.begun()
-        settled = self._bell is not None and self._bell.visible() == mark
-        version = int(self._monitor.execute("PRAGMA data_version").fetchone()[0]) + (self._reopened << 32)
-        # During a commit the version may change at any moment.
-        self._known = (mark if settled else None, version)
-        self._checked_at = time.monotonic()
-        return version
+        return self._token.read()
 
     def write_digest(self) -> None:
         """Write the database's checksum if this process wrote to it; the next process that opens it verifies it.
@@ -217,10 +183,7 @@ class Catalog:
 
     def close(self) -> None:
         """Close all connections."""
-        with self._monitor_lock:
-            if self._monitor is not None:
-                self._monitor.close()
-                self._monitor = None
+        self._token.close()
         self._engine.dispose()
         self._turn.close()
 
@@ -237,14 +200,6 @@ class Catalog:
 
 def _is_older(version: str | None) -> bool:
     return version is not None and version.isdigit() and int(version) < FORMAT_VERSION
-
-
-def _bell(path: Path) -> Bell | None:
-    """The bell, or None if it cannot be created: then SQLite is queried each time."""
-    try:
-        return Bell(path)
-    except OSError:
-        return None
 
 
 def exists(root: Path) -> bool:

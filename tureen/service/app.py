@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from tureen.errors import TureenError
+from tureen.fast_paths import FastPath, is_enabled
 from tureen.service.bodies import media_type_of
 from tureen.service.error_responses import HttpError, error_response
 from tureen.service.fast_path import InvocationFastPath
@@ -25,10 +26,10 @@ ROUTERS = (streams, queries, templates, tables, statements, health, tokens)
 """The modules with routes, in the order in which they are described."""
 
 
-def make_app(service: Service, *, fast_path: bool = True) -> ASGIApp:
-    """Build the application of a server; without the fast path, the router answers all invocations."""
+def make_app(service: Service) -> ASGIApp:
+    """Build the application of a server."""
     app = routed_app(service)
-    return RequestMiddleware(InvocationFastPath(app) if fast_path else app, service)
+    return RequestMiddleware(InvocationFastPath(app) if is_enabled(FastPath.HTTP_FAST_PATH) else app, service)
 
 
 def description() -> dict[str, Any]:

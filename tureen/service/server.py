@@ -194,11 +194,11 @@ def first_token(soup: Soup) -> str | None:
         return create_token(tx, LOCAL, ["admin"], now=micros_now(), note="created at the first start")[1]
 
 
-def make_server(soup: Soup, settings: Settings, *, fast_path: bool = True) -> tuple[Server, Service]:
-    """A server that can run in any event loop, and its state; tests turn the fast path off."""
+def make_server(soup: Soup, settings: Settings) -> tuple[Server, Service]:
+    """A server that can run in any event loop, and its state."""
     service = Service(soup, settings)
     config = uvicorn.Config(
-        make_app(service, fast_path=fast_path),
+        make_app(service),
         log_config=None,
         access_log=False,
         proxy_headers=False,
