@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tureen.aggregate_functions import AGGREGATE_NAMES
 from tureen.language import bind_query
-from tureen.language.binding.aggregate_table import AGGREGATE_NAMES
 from tureen.language.binding.calls import NAMES
 from tureen.language.binding.now import NAMES as NOW_NAMES
 from tureen.language.binding.ranking import RANKS
@@ -28,3 +28,10 @@ def test_example(text: str) -> None:
 @pytest.mark.parametrize("name", [*NAMES, *AGGREGATE_NAMES, *RANKS, *NOW_NAMES, *Kind])
 def test_every_function_and_type_is_named(name: str) -> None:
     assert re.search(rf"\b{name}\b", PAGE, re.IGNORECASE)
+
+
+def test_table_of_aggregates_lists_every_aggregate() -> None:
+    section = PAGE.partition("\n## Aggregates\n")[2].partition("\n\nThe approximate")[0]
+    cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    documented = {name for cell in cells for name in re.findall(r"`(\w+)", cell)}
+    assert sorted(documented) == AGGREGATE_NAMES

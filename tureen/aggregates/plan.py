@@ -8,21 +8,14 @@ from enum import Enum, auto
 import numpy as np
 import numpy.typing as npt
 
+from tureen.aggregate_functions import PartialState, computation_of
 from tureen.aggregates import aggregate_kernels as kernels
+from tureen.aggregates.finals import FINALS, Recipe
 from tureen.query import Aggregate, Expression, Grouping
-from tureen.schema import FRACTIONAL, Kind, Type
+from tureen.schema import Kind, Type
 
 MOST_DIGITS = 18
 """The greatest precision of a DECIMAL that fits in 64 bits."""
-
-_OF_KEYS = {
-    "min": kernels.MIN,
-    "max": kernels.MAX,
-    "bit_and": kernels.AND,
-    "bit_or": kernels.OR,
-    "bit_xor": kernels.XOR,
-}
-_MOMENTS = frozenset({"stddev_samp", "stddev_pop", "var_samp", "var_pop"})
 
 
 class Form(Enum):
@@ -44,13 +37,17 @@ class Measure:
     form: Form
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """How an aggregate is computed from a group's state: the slot of its count, and the first of its other slots."""
-
-    aggregate: Aggregate
-    count: int
-    slot: int = 0
+_FOLDED: dict[PartialState, tuple[int, Form]] = {
+    PartialState.SUM: (kernels.SUM, Form.KEY),
+    PartialState.DOUBLE_SUM: (kernels.FSUM, Form.DOUBLE),
+    PartialState.MOMENTS: (kernels.MOMENT, Form.DOUBLE),
+    PartialState.LEAST: (kernels.MIN, Form.KEY),
+    PartialState.GREATEST: (kernels.MAX, Form.KEY),
+    PartialState.BITS_AND: (kernels.AND, Form.KEY),
+    PartialState.BITS_OR: (kernels.OR, Form.KEY),
+    PartialState.BITS_XOR: (kernels.XOR, Form.KEY),
+}
+"""The operation that folds values into each state, and the form of the values; a count has none beside the count."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,28 +147,20 @@ def _distinct(aggregates: tuple[Aggregate, ...]) -> Distinct | None:
 
 
 def _recipe(program: _Program, aggregate: Aggregate) -> Recipe | None:
-    if aggregate.distinct:
+    computation = computation_of(aggregate)
+    if aggregate.distinct or computation.state is None or computation.final is None:
         return None
-    if aggregate.function == "count":
+    final = FINALS[computation.final]
+    if computation.state is PartialState.COUNT:
         if not aggregate.arguments:
-            return Recipe(aggregate, 0)
-        return Recipe(aggregate, program.slot(kernels.COUNT, null_if_any(aggregate.arguments), Form.PRESENCE))
+            return Recipe(aggregate, final, 0)
+        counted = program.slot(kernels.COUNT, null_if_any(aggregate.arguments), Form.PRESENCE)
+        return Recipe(aggregate, final, counted)
+    op, form = _FOLDED[computation.state]
     value = aggregate.arguments[0]
-    if aggregate.function in ("sum", "avg") and value.type.kind in FRACTIONAL:
-        return _counted(program, aggregate, kernels.FSUM, Form.DOUBLE)
-    if aggregate.function in _MOMENTS:
-        return _counted(program, aggregate, kernels.MOMENT, Form.DOUBLE)
-    if aggregate.order or not is_narrow(value.type):
+    if form is Form.KEY and not is_narrow(value.type):
         return None
-    if aggregate.function in ("sum", "avg"):
-        return _counted(program, aggregate, kernels.SUM, Form.KEY)
-    op = _OF_KEYS.get(aggregate.function)
-    return None if op is None else _counted(program, aggregate, op, Form.KEY)
-
-
-def _counted(program: _Program, aggregate: Aggregate, op: int, form: Form) -> Recipe:
-    value = aggregate.arguments[0]
-    return Recipe(aggregate, program.slot(kernels.COUNT, value, form), program.slot(op, value, form))
+    return Recipe(aggregate, final, program.slot(kernels.COUNT, value, form), program.slot(op, value, form))
 
 
 def is_narrow(value_type: Type) -> bool:

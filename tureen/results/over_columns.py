@@ -13,8 +13,9 @@ from decimal import Decimal
 
 import pyarrow as pa
 
+from tureen.aggregates.aggregate_sql import picked_sql, plain_sql, result_column, sql_columns
 from tureen.aggregates.expression_values import ROW, evaluate, numbered
-from tureen.aggregates.finals import EXACT, averages
+from tureen.aggregates.finals import EXACT
 from tureen.evaluation.duck import arrow_column, run
 from tureen.query import Expression, Frame, Order, Over, over_name
 from tureen.schema import FRACTIONAL, Kind
@@ -51,24 +52,16 @@ def _over_columns(over: Over, names: Mapping[Expression, str]) -> Over:
 
 def _parts(number: int, over: Over) -> list[str]:
     """The columns that DuckDB computes for one function."""
-    call, window = over.call, f"OVER ({_window(over)})"
-    if _is_decimal_average(over):
-        value = f"({call.arguments[0].sql})"
-        return [f"sum({value}) {window} AS sum{number}", f"count({value}) {window} AS count{number}"]
-    return [f"{_SQL[call.function](over, window)} AS over{number}"]
+    window = f"OVER ({_window(over)})"
+    if over.call.function in _RANKINGS:
+        return [f"{_RANKINGS[over.call.function](over, window)} AS value{number}"]
+    return sql_columns(number, over.call, window, _peers(over))
 
 
 def _column(number: int, over: Over, result: pa.Table) -> pa.Array:
-    if _is_decimal_average(over):
-        argument = over.call.arguments[0].type
-        sums = result.column(f"sum{number}").to_pylist()
-        totals = [0 if total is None else int(total.scaleb(argument.scale, EXACT)) for total in sums]
-        return averages(totals, result.column(f"count{number}").to_pylist(), argument, over.call.type)
-    return arrow_column(result.column(f"over{number}"), over.call.type.arrow)
-
-
-def _is_decimal_average(over: Over) -> bool:
-    return over.call.function == "avg" and over.call.type.kind is Kind.DECIMAL
+    if over.call.function in _RANKINGS:
+        return arrow_column(result.column(f"value{number}"), over.call.type.arrow)
+    return result_column(number, over.call, result)
 
 
 def _window(over: Over) -> str:
@@ -76,10 +69,10 @@ def _window(over: Over) -> str:
     frame = over.frame
     by_peers = over.call.function in _PEERS if frame is None else not frame.rows
     with_offset = frame is not None and not frame.rows and bool({frame.start, frame.end} - {None, 0})
-    order = [_ordered(_distance_key(item.value) if with_offset else _plain(item.value), item) for item in over.order]
+    order = [_ordered(_distance_key(item.value) if with_offset else plain_sql(item.value), item) for item in over.order]
     if not by_peers:
         order.append(ROW)
-    words = [f"PARTITION BY {', '.join(map(_plain, over.partition))}"] if over.partition else []
+    words = [f"PARTITION BY {', '.join(map(plain_sql, over.partition))}"] if over.partition else []
     words += [f"ORDER BY {', '.join(order)}"] if order else []
     if frame is not None:
         start = "UNBOUNDED PRECEDING" if frame.start is None else _bound(frame, frame.start, over.order)
@@ -110,7 +103,7 @@ def _distance_key(value: Expression) -> str:
     """A value as a number to which an offset can be added without overflow."""
     match value.type.kind:
         case Kind.FLOAT | Kind.DOUBLE:
-            return _plain(value)
+            return plain_sql(value)
         case Kind.DECIMAL:
             return f"CAST({value.sql} AS {_WIDE.format(value.type.scale)})"
         case Kind.DATE:
@@ -118,11 +111,6 @@ def _distance_key(value: Expression) -> str:
         case Kind.TIMESTAMP:
             return f"CAST(epoch_us({value.sql}) AS HUGEINT)"
     return f"CAST({value.sql} AS HUGEINT)"
-
-
-def _plain(value: Expression) -> str:
-    """A value by which rows are compared: -0.0 becomes 0.0."""
-    return f"({value.sql} + 0)" if value.type.kind in FRACTIONAL else f"({value.sql})"
 
 
 def _ordered(value: str, order: Order) -> str:
@@ -144,80 +132,38 @@ def _moved(name: str, present: bool = False) -> _Part:
     """LAG and LEAD; the default, if there is one, is a value of the current row."""
 
     def sql(over: Over, window: str) -> str:
-        arguments = [_returned(argument) for argument in over.call.arguments]
+        arguments = [picked_sql(argument) for argument in over.call.arguments]
         arguments.insert(1, str(over.call.parameters[0]))
         return f"{name}({', '.join(arguments)}{' IGNORE NULLS' if present else ''}) {window}"
 
     return sql
 
 
-def _pick(name: str, present: bool = False) -> _Part:
-    """The value of one row of the frame; row numbers order peers."""
+def _nth(present: bool = False) -> _Part:
+    """The value of one row of the frame."""
 
     def sql(over: Over, window: str) -> str:
-        assert over.frame is not None
-        arguments = [_returned(over.call.arguments[0]), *map(str, over.call.parameters)]
-        order = "" if over.frame.rows else f" ORDER BY {', '.join([*_orders(over), ROW])}"
-        return f"{name}({', '.join(arguments)}{order}{' IGNORE NULLS' if present else ''}) {window}"
+        arguments = ", ".join([picked_sql(over.call.arguments[0]), *map(str, over.call.parameters)])
+        return f"nth_value({arguments}{_peers(over)}{' IGNORE NULLS' if present else ''}) {window}"
 
     return sql
 
 
-def _orders(over: Over) -> list[str]:
-    return [_ordered(_plain(item.value), item) for item in over.order]
+def _peers(over: Over) -> str:
+    """The order of the rows of a frame in a function that returns the value of one; row numbers order peers."""
+    if over.frame is None or over.frame.rows:
+        return ""
+    return f" ORDER BY {', '.join([*(_ordered(plain_sql(item.value), item) for item in over.order), ROW])}"
 
 
-def _returned(value: Expression) -> str:
-    """A value that is returned unchanged; as a FLOAT, a zero would lose its sign when DuckDB sorts."""
-    return f"CAST({value.sql} AS DOUBLE)" if value.type.kind is Kind.FLOAT else f"({value.sql})"
-
-
-def _count(over: Over, window: str) -> str:
-    values = over.call.arguments
-    if len(values) < 2:
-        return f"count({f'({values[0].sql})' if values else '*'}) {window}"
-    missing = " OR ".join(f"({value.sql}) IS NULL" for value in values)
-    return f"count(CASE WHEN {missing} THEN NULL ELSE 1 END) {window}"
-
-
-def _sum(over: Over, window: str) -> str:
-    value, kind = _plain(over.call.arguments[0]), over.call.type
-    if kind.kind in FRACTIONAL:
-        return _exact_sum(value, window)
-    # A sum that overflows raises an error, in DuckDB's type or in this cast.
-    return f"CAST(sum({value}) {window} AS {kind.sql})"
-
-
-def _exact_sum(value: str, window: str) -> str:
-    # Kahan summation returns NaN for infinities.
-    total = f"sum({value}) {window}"
-    return f"CASE WHEN isfinite({total}) THEN fsum({value}) {window} ELSE {total} END"
-
-
-def _average(over: Over, window: str) -> str:
-    value = _plain(over.call.arguments[0])
-    return f"({_exact_sum(value, window)}) / count({value}) {window}"
-
-
-def _called(name: str) -> _Part:
-    return lambda over, window: f"{name}({_plain(over.call.arguments[0])}) {window}"
-
-
-_SQL: dict[str, _Part] = {
+_RANKINGS: dict[str, _Part] = {
     **{name: _bare(name) for name in ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist")},
     "ntile": _ntile,
     "lag": _moved("lag"),
     "lead": _moved("lead"),
     "lag_present": _moved("lag", present=True),
     "lead_present": _moved("lead", present=True),
-    "first": _pick("first_value"),
-    "last": _pick("last_value"),
-    "first_present": _pick("first_value", present=True),
-    "last_present": _pick("last_value", present=True),
-    "nth_value": _pick("nth_value"),
-    "nth_value_present": _pick("nth_value", present=True),
-    "count": _count,
-    "sum": _sum,
-    "avg": _average,
-    **{name: _called(name) for name in ("min", "max", "stddev_samp", "stddev_pop", "var_samp", "var_pop")},
+    "nth_value": _nth(),
+    "nth_value_present": _nth(present=True),
 }
+"""The window functions that are not aggregates."""

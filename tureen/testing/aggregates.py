@@ -15,33 +15,41 @@ from tureen.errors import QueryFailed
 from tureen.query import Aggregate
 from tureen.schema import INTEGRAL, Kind, Type
 from tureen.testing.bivariate import PAIRS, pair_aggregate
-from tureen.testing.ordered_aggregates import ordered_aggregate
+from tureen.testing.ordered_aggregates import ORDERED, ordered_aggregate
 from tureen.testing.values import compare, identity
 
 Arguments = tuple[Any, ...]
 """The values of an aggregate's arguments on one row."""
 
+Twin = Callable[[Aggregate, Sequence[Arguments]], Any]
+"""An aggregate over the rows of a group."""
+
 
 def aggregate(call: Aggregate, rows: Sequence[Arguments]) -> Any:
     """An aggregate over the rows of a group, which come in order of time and then arrival."""
-    if call.function == "count" and not call.arguments:
-        return len(rows)
-    if call.function in ("first", "last"):
-        return rows[0 if call.function == "first" else -1][0] if rows else None
-    if call.function in ("max_by", "min_by"):
-        return _by_other(call, rows)
-    if call.order or call.function in ("collect_list", "listagg"):
-        return ordered_aggregate(call, rows)
-    if call.function in PAIRS:
-        return pair_aggregate(call, rows)
+    return TWINS[call.function](call, rows)
+
+
+def _count(call: Aggregate, rows: Sequence[Arguments]) -> int:
+    return len(_present(call, rows)) if call.arguments else len(rows)
+
+
+def _present(call: Aggregate, rows: Sequence[Arguments]) -> list[Arguments]:
+    """The rows without NULL; with DISTINCT, the first of those with equal values."""
     present = [row for row in rows if all(value is not None for value in row)]
     if call.distinct:
-        present = list({tuple(map(identity, row)): row for row in reversed(present)}.values())[::-1]
-    if call.function == "count":
-        return len(present)
-    if not present:
-        return None
-    return _FUNCTIONS[call.function](call, [row[0] for row in present])
+        return list({tuple(map(identity, row)): row for row in reversed(present)}.values())[::-1]
+    return present
+
+
+def _of_present(function: Callable[[Aggregate, list[Any]], Any]) -> Twin:
+    """An aggregate of the values that are not NULL; NULL if there are none."""
+
+    def twin(call: Aggregate, rows: Sequence[Arguments]) -> Any:
+        values = [row[0] for row in _present(call, rows)]
+        return function(call, values) if values else None
+
+    return twin
 
 
 def _by_other(call: Aggregate, rows: Sequence[Arguments]) -> Any:
@@ -116,23 +124,31 @@ def _percentile(call: Aggregate, values: list[float]) -> float:
     return (math.ceil(position) - position) * below + (position - math.floor(position)) * above
 
 
-_FUNCTIONS: dict[str, Callable[[Aggregate, list[Any]], Any]] = {
-    "sum": _sum,
-    "avg": _avg,
-    "min": lambda call, values: _sorted(call, values)[0],
-    "max": lambda call, values: _sorted(call, values)[-1],
-    "var_samp": _variance,
-    "var_pop": _variance,
-    "stddev_samp": _deviation,
-    "stddev_pop": _deviation,
-    "approx_percentile": _approx_percentile,
-    "percentile": _percentile,
-    "first_present": lambda _, values: values[0],
-    "last_present": lambda _, values: values[-1],
-    "bit_and": lambda _, values: reduce(and_, values),
-    "bit_or": lambda _, values: reduce(or_, values),
-    "bit_xor": lambda _, values: reduce(xor, values),
+TWINS: dict[str, Twin] = {
+    "count": _count,
+    "sum": _of_present(_sum),
+    "avg": _of_present(_avg),
+    "min": _of_present(lambda call, values: _sorted(call, values)[0]),
+    "max": _of_present(lambda call, values: _sorted(call, values)[-1]),
+    "var_samp": _of_present(_variance),
+    "var_pop": _of_present(_variance),
+    "stddev_samp": _of_present(_deviation),
+    "stddev_pop": _of_present(_deviation),
+    "approx_percentile": _of_present(_approx_percentile),
+    "percentile": _of_present(_percentile),
+    "first": lambda _, rows: rows[0][0] if rows else None,
+    "last": lambda _, rows: rows[-1][0] if rows else None,
+    "first_present": _of_present(lambda _, values: values[0]),
+    "last_present": _of_present(lambda _, values: values[-1]),
+    "max_by": _by_other,
+    "min_by": _by_other,
+    "bit_and": _of_present(lambda _, values: reduce(and_, values)),
+    "bit_or": _of_present(lambda _, values: reduce(or_, values)),
+    "bit_xor": _of_present(lambda _, values: reduce(xor, values)),
+    **dict.fromkeys(ORDERED, ordered_aggregate),
+    **dict.fromkeys(PAIRS, pair_aggregate),
 }
+"""The twin of every aggregate of `tureen.aggregate_functions`, by the function that it is bound with."""
 
 
 def _exact_sum(values: list[Any]) -> Fraction:

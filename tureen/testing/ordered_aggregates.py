@@ -11,6 +11,8 @@ from tureen.query import Aggregate, Direction
 from tureen.schema import Type
 from tureen.testing.values import compare, identity, normalized
 
+ORDERED = frozenset({"collect_list", "collect_set", "listagg", "mode", "percentile_cont", "percentile_disc"})
+
 Arguments = tuple[Any, ...]
 
 

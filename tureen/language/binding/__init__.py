@@ -6,7 +6,7 @@ Takes sqlglot's tree and the schema of a stream. Holds nothing. Gives a `Query`.
   `conditions.py`: the conjuncts of WHERE
 * `bind.py`: expressions; `atoms.py`, `arithmetic.py`, `coerce.py`, `row_values.py`, `now.py`: kinds of expressions
 * `calls.py`: function calls; `rewrites.py`, `rewrites_time.py`, `binary.py`: functions rewritten as other expressions
-* `aggregates.py`, `ordered_aggregates.py`: aggregates; `aggregate_table.py`, `aggregate_types.py`: the table of them
+* `aggregates.py`, `ordered_aggregates.py`, `aggregate_types.py`: the aggregates of `tureen/aggregate_functions.py`
 * `grouping.py`, `grouping_sets.py`, `steps.py`, `brackets.py`: groups and step windows
 * `window_functions.py`, `frames.py`, `ranking.py`: OVER
 * `outputs.py`: the select list, ORDER BY, LIMIT

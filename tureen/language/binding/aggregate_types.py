@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from tureen.aggregate_functions import AggregateTypes
 from tureen.errors import TypeMismatch
 from tureen.language.binding.coerce import coerce, explicit_cast, type_name
 from tureen.language.binding.scope import Scope
@@ -160,3 +162,22 @@ def one_value(scope: Scope, name: str, arguments: list[Expr]) -> BoundAggregate:
             location=scope.source.location(arguments[0].at),
         )
     return BoundAggregate(name, tuple(arguments), type_)
+
+
+TypeRule = Callable[[Scope, str, list[Expr]], BoundAggregate]
+"""Casts the arguments of an aggregate of a name, and gives it its result type."""
+
+TYPE_RULES: dict[AggregateTypes, TypeRule] = {
+    AggregateTypes.COUNT: count,
+    AggregateTypes.COUNT_IF: count_if,
+    AggregateTypes.DISTINCT_COUNT: distinct_count,
+    AggregateTypes.SUM_OR_AVG: sum_or_avg,
+    AggregateTypes.DOUBLE_OF_NUMBER: double_of_number,
+    AggregateTypes.PAIR_STATISTIC: pair_statistic,
+    AggregateTypes.PERCENTILE: percentile,
+    AggregateTypes.APPROX_PERCENTILE: approx_percentile,
+    AggregateTypes.ONE_VALUE: one_value,
+    AggregateTypes.ONE_INTEGER: one_integer,
+    AggregateTypes.ALL_OR_ANY: all_or_any,
+    AggregateTypes.ALL_VALUES: all_values,
+}

@@ -7,16 +7,17 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from tureen.errors import SqlError, TypeMismatch, Unsupported, nearest
-from tureen.language.binding.aggregate_table import (
+from tureen.aggregate_functions import (
     AGGREGATE_NAMES,
     AGGREGATES,
-    BY_NODE,
-    BY_WORD,
+    ALIASES,
+    COMPUTATIONS,
     AggregateFunction,
     Ordering,
+    name_of_present,
 )
-from tureen.language.binding.aggregate_types import BoundAggregate, where_true
+from tureen.errors import SqlError, TypeMismatch, Unsupported, nearest
+from tureen.language.binding.aggregate_types import TYPE_RULES, BoundAggregate, where_true
 from tureen.language.binding.coerce import coerce, type_name
 from tureen.language.binding.ordered_aggregates import operands_of, separator_of
 from tureen.language.binding.ranking import is_ranking
@@ -27,14 +28,15 @@ from tureen.schema import NUMERIC
 Bind = Callable[[exp.Expression], Expr]
 
 _WRAPPERS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
-_IGNORE_DISTINCT = frozenset({"min", "max", "first", "last", "max_by", "min_by"})
-"""Functions whose value is the same with DISTINCT."""
+_BY_NODE: dict[type[exp.Expression], str] = {
+    getattr(exp, node): name for name, function in AGGREGATES.items() for node in function.nodes
+}
 
 
 def is_aggregate(node: exp.Expression) -> bool:
     """Whether a node is a call of an aggregate function, possibly with FILTER and the like."""
     if isinstance(node, exp.Anonymous):
-        return node.name.lower() in BY_WORD
+        return node.name.lower() in ALIASES
     return isinstance(node, (exp.AggFunc, *_WRAPPERS)) and not is_ranking(node)
 
 
@@ -94,7 +96,7 @@ def bind_aggregate(scope: Scope, node: exp.Expression, bind: Bind, condition: Bi
             location=scope.source.node(node),
         )
     function = AGGREGATES[name]
-    if ignores is not None and not function.ignore_nulls:
+    if ignores is not None and function.computed_of_present is None:
         raise _unsupported(scope, node, name, "IGNORE NULLS")
     ordered = None
     if function.ordering is not Ordering.NONE:
@@ -115,10 +117,10 @@ def bind_aggregate(scope: Scope, node: exp.Expression, bind: Bind, condition: Bi
             hint="write CAST(… AS STRING)",
             location=scope.source.node(node),
         )
-    aggregate = function.types(scope, name, arguments)
+    aggregate = TYPE_RULES[function.types](scope, name, arguments)
     distinct = distinct or aggregate.distinct
     if ignores is not None:
-        aggregate = replace(aggregate, function=f"{name}_present")
+        aggregate = replace(aggregate, function=name_of_present(name))
     if where is not None and aggregate.function in ("first", "last"):
         # FILTER turns values into NULL, which first and last would return.
         raise Unsupported(
@@ -131,7 +133,7 @@ def bind_aggregate(scope: Scope, node: exp.Expression, bind: Bind, condition: Bi
     if aggregate.function == "count" and nodes and not aggregate.arguments and distinct:
         # A constant is a single distinct value.
         aggregate = replace(aggregate, arguments=tuple(arguments))
-    if distinct and aggregate.function in _IGNORE_DISTINCT:
+    if distinct and COMPUTATIONS[aggregate.function].ignores_distinct:
         distinct = False
     elif distinct and not aggregate.arguments:
         raise SqlError("COUNT(DISTINCT *) is not supported", hint="name the columns", location=scope.source.node(node))
@@ -145,7 +147,7 @@ def bind_aggregate(scope: Scope, node: exp.Expression, bind: Bind, condition: Bi
 
 
 def _function_name(call: exp.Expression) -> str | None:
-    return BY_WORD.get(call.name.lower()) if isinstance(call, exp.Anonymous) else BY_NODE.get(type(call))
+    return ALIASES.get(call.name.lower()) if isinstance(call, exp.Anonymous) else _BY_NODE.get(type(call))
 
 
 def _unsupported(scope: Scope, node: exp.Expression, name: str, construct: str) -> Unsupported:

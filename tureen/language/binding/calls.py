@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from tureen.aggregate_functions import AGGREGATE_NAMES
 from tureen.errors import SqlError, TypeMismatch, Unsupported, nearest
-from tureen.language.binding.aggregate_table import AGGREGATE_NAMES
 from tureen.language.binding.binary import BINARY
 from tureen.language.binding.coerce import a_type, coerce, fold
 from tureen.language.binding.rewrites import BY_NAME, REWRITES, Bind

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from tureen.aggregate_functions import Ordering
 from tureen.errors import SqlError, Unsupported
-from tureen.language.binding.aggregate_table import Ordering
 from tureen.language.binding.scope import Scope
 from tureen.language.tree import STRING, Const, Expr
 from tureen.query import Direction
