@@ -18,6 +18,9 @@ class BoundedCache(Generic[Key, Value]):
     >>> cache = BoundedCache[int, str](2)
     >>> [cache.get(key, lambda key=key: str(key)) for key in (1, 2, 1, 3)], cache.keys()
     (['1', '2', '1', '3'], [1, 3])
+    >>> cache.put(4, "4")
+    >>> cache.find(1), cache.find(4)
+    (None, '4')
     """
 
     def __init__(self, size: int) -> None:
@@ -33,9 +36,18 @@ class BoundedCache(Generic[Key, Value]):
             except KeyError:
                 pass
         value = compute()
+        self.put(key, value)
+        return value
+
+    def find(self, key: Key) -> Value | None:
+        """The value of a key, or None."""
+        with self._lock:
+            return self._values.get(key)
+
+    def put(self, key: Key, value: Value) -> None:
+        """Add or replace a value."""
         with self._lock:
             self._values[key] = value
-        return value
 
     def keys(self) -> list[Key]:
         """The keys of all values."""

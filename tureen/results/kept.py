@@ -128,7 +128,11 @@ class CleanupRound(NamedTuple):
 
 
 class StructureCache:
-    """The structures of all streams, up to a number of bytes."""
+    """The structures of all streams, up to a number of bytes.
+
+    Not a `BoundedCache`, which measures a value when it is added and then drops others: a structure grows while it is
+    used, is kept however large it is if it is the only one, and loses its panes before any structure is dropped.
+    """
 
     def __init__(self, limit: int = KEPT_BYTES) -> None:
         """Limit the cache to about that number of bytes."""

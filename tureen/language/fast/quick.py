@@ -10,10 +10,9 @@ every text is bound in full.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from dataclasses import dataclass, field
 
+from tureen.bounded_cache import BoundedCache
 from tureen.fast_paths import FastPath, is_enabled
 from tureen.language.binding.passes import bind_query
 from tureen.language.binding.scope import Lookup
@@ -61,14 +60,13 @@ class QuickBinder:
     def __init__(self) -> None:
         """Start without known frames."""
         self._enabled = is_enabled(FastPath.QUICK_BINDING)
-        self._frames: OrderedDict[tuple[str, str], _Frame] = OrderedDict()
-        self._lock = threading.Lock()
+        self._frames: BoundedCache[tuple[str, str], _Frame] = BoundedCache(KNOWN_FRAMES)
 
     def bind(self, text: str, lookup: Lookup) -> tuple[Query, str]:
         """Bind a query; return it with its shape. Raises as `bind_query` does."""
         shape = shape_of(text)
         plain = plain_where(text, shape) if self._enabled else None
-        frame = None if plain is None else self._frames.get((plain.head, plain.tail))
+        frame = None if plain is None else self._frames.find((plain.head, plain.tail))
         if (
             plain is not None
             and frame is not None
@@ -91,14 +89,12 @@ class QuickBinder:
 
     def _remember(self, plain: PlainQuery, new: _Frame) -> None:
         key = plain.head, plain.tail
-        with self._lock:
-            known = self._frames.pop(key, new)
-            frame = known if known.is_equivalent(new) and len(known.forms) < KNOWN_FORMS else new
-            frame.forms.update(comparison.form for comparison in plain.comparisons)
-            # Inserted last, so that it is evicted last.
-            self._frames[key] = frame
-            if len(self._frames) > KNOWN_FRAMES:
-                self._frames.popitem(last=False)
+        known = self._frames.find(key)
+        if known is None or not known.is_equivalent(new) or len(known.forms) >= KNOWN_FORMS:
+            known = new
+        known.forms.update(comparison.form for comparison in plain.comparisons)
+        # If another thread replaced the frame in the meantime, forms are forgotten, and learned again.
+        self._frames.put(key, known)
 
 
 def _clause(plain: PlainQuery, schema: Schema) -> Clause | None:
