@@ -1,7 +1,7 @@
 """The command line: the only folder that knows terminals.
 
 Takes command lines. Holds nothing. Gives calls of a client or an embedded pot, with their results printed.
-Does not know how either works.
+Does not know how answers are computed.
 
 * `main.py`: the application; the commands are in `queries.py`, `streams.py`, `templates.py`, `tokens.py`, `push.py`,
   `integrity.py` (verify and backup) and `serve.py`

@@ -1,7 +1,8 @@
 """The client: the only folder that knows httpx.
 
 Takes the calls that an embedded pot takes. Holds connections to one server.
-Gives the same objects, over HTTP. Does not know the engine, Spark or terminals, nor any package of the extras.
+Gives the same objects, over HTTP. Does not know how answers are computed or stored, the language, Spark or terminals,
+nor any package of the extras.
 
 * `client.py`, `remote_calls.py`: the methods of a remote pot, and those of its handles
 * `listings.py`, `tokens.py`: paged lists and tokens

@@ -1,7 +1,7 @@
 """The pot: the catalog and the files.
 
 Takes records, rows as bytes, and finished files. Holds them durably, in one directory.
-Gives transactions, the inbox, the lease. Does not know Spark, or the contents of a run.
+Gives transactions, the inbox, the lease. Does not know Spark, the language, or the contents of a run.
 
 * `catalog.py`, `catalog_tables.py`, `connecting.py`, `commit_token.py`, `digest.py`: the SQLite database
 * `streams.py`, `stream_cache.py`, `tables.py`, `queries.py`, `clauses.py`, `registering.py`, `templates.py`,

@@ -8,7 +8,7 @@ written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -20,20 +20,21 @@ import pyarrow as pa
 from sqlalchemy import Connection, delete, insert, select, update
 
 from tureen.handle import member_handle, parse_member
-from tureen.language.spelling import sql_literals
-from tureen.language.templates.member import MemberValues
-from tureen.language.templates.template import read_template
 from tureen.pot.catalog import micros_now
 from tureen.pot.catalog_tables import garbage, gone_members, template_heads, template_parts, templates
-from tureen.pot.queries import Registered, RegisteredInput, find_query, unknown
+from tureen.pot.queries import MemberValues, Registered, RegisteredInput, find_query, unknown
 from tureen.pot.tablefile import read_table
 from tureen.pot.templates import Template, find_template
 from tureen.query import RelationKind
+from tureen.schema import Schema
 
 NUMBER, FIRST_ID = "_number", "_first_id"
 """Columns of a further file: a row's number, and the first tuple that it is matched with, NULL in its newest rows."""
 
 Numbers = npt.NDArray[np.int64]
+
+MemberText = Callable[[str, Schema, Mapping[str, Any]], str]
+"""Writes the text of a query, given its template's text, the columns of its parameters, and their values."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ class Members(Sequence[int]):
                 return part, index
         return None
 
-    def find(self, number: int) -> Registered | None:
+    def find(self, number: int, text_of: MemberText) -> Registered | None:
         """The query of that number, as a separate lazy query; None if it is not registered."""
         location = self._row(number)
         if location is None:
@@ -144,7 +145,7 @@ class Members(Sequence[int]):
         return Registered(
             id=member_handle(template.id, number),
             name=None if template.name is None else member_handle(template.name, number),
-            sql=read_template(template.sql).fill(sql_literals(template.columns, row)),
+            sql=text_of(template.sql, template.columns, row),
             shape=template.shape,
             inputs=(RegisteredInput(stream_id=template.stream_id), RegisteredInput(RelationKind.VALUES)),
             seq=template.seq,
@@ -188,27 +189,28 @@ def load_members(tx: Connection, root: Path, template: Template, number: int | N
     return Members(template, [Part(root, template.path, template.rows), *parts], numbers)
 
 
-def find_member(tx: Connection, root: Path, handle_or_name: str, owner: str | None = None) -> Registered | None:
-    """The query of a template by its handle or name, or None."""
+def find_standing(
+    tx: Connection, root: Path, handle_or_name: str, text_of: MemberText, owner: str | None = None
+) -> Registered:
+    """The query of that handle or name, separate or of a template."""
     member = parse_member(handle_or_name)
     template = None if member is None else find_template(tx, member.template, owner)
-    if member is None or template is None:
-        return None
-    return load_members(tx, root, template, member.number).find(member.number)
-
-
-def find_standing(tx: Connection, root: Path, handle_or_name: str, owner: str | None = None) -> Registered:
-    """The query of that handle or name, separate or of a template."""
-    return find_member(tx, root, handle_or_name, owner) or find_query(tx, handle_or_name, owner)
+    query = None
+    if member is not None and template is not None:
+        query = load_members(tx, root, template, member.number).find(member.number, text_of)
+    return query or find_query(tx, handle_or_name, owner)
 
 
 def drop_member(tx: Connection, root: Path, handle: str, owner: str | None = None) -> None:
     """Unregister a query of a template."""
-    query, member = find_member(tx, root, handle, owner), parse_member(handle)
+    member = parse_member(handle)
+    template = None if member is None else find_template(tx, member.template, owner)
     # By its handle only: another query may take the name.
-    if query is None or member is None or query.id != handle or owner not in (None, query.owner):
+    if member is None or template is None or member_handle(template.id, member.number) != handle:
         raise unknown(handle)
-    remove_members(tx, member.template, [member.number])
+    if owner not in (None, template.owner) or member.number not in load_members(tx, root, template, member.number):
+        raise unknown(handle)
+    remove_members(tx, template.id, [member.number])
 
 
 def remove_members(tx: Connection, template_id: str, numbers: Sequence[int]) -> None:

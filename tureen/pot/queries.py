@@ -17,14 +17,13 @@ from sqlalchemy import Connection, Row, and_, bindparam, func, or_, select, tupl
 
 from tureen.errors import DuplicateName, TureenError, UnknownQuery, nearest
 from tureen.handle import is_handle, new_handle
-from tureen.language.templates.member import MemberValues
 from tureen.pot.bulk_statements import BulkStatement
 from tureen.pot.catalog import micros_now
 from tureen.pot.catalog_tables import clauses, queries, query_inputs, standing
 from tureen.pot.clauses import ClauseReference, hold_clauses
 from tureen.predicate import Clause, dump_clause
 from tureen.query import RelationKind
-from tureen.schema import name_key
+from tureen.schema import Schema, name_key
 
 _SEQ = re.compile(r"[0-9]{1,18}")
 
@@ -80,6 +79,17 @@ class RegisteredInput:
     """The clause's number in cells, while the clause is eager."""
     clause_seq: int = 0
     """The commit by which the clause became eager."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberValues:
+    """A template, and the row of values that makes one of its queries."""
+
+    template: str
+    """Its handle."""
+    sql: str
+    columns: Schema
+    row: Mapping[str, Any]
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
 from tureen.pot.files import durable_file
 from tureen.pot.parts import Parts, PartsWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A finished file with all rows of a table."""
+
+    path: str
+    rows: int
+    bytes: int
 
 
 def write_table(path: Path, batch: pa.RecordBatch) -> None:

@@ -14,16 +14,8 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 from tureen.errors import DuplicateName, UnknownTable, nearest
 from tureen.pot.catalog import micros_now, take_seq
 from tureen.pot.catalog_tables import dimensions, garbage, streams
+from tureen.pot.tablefile import Content
 from tureen.schema import Schema, name_key
-
-
-@dataclass(frozen=True, slots=True)
-class Content:
-    """A finished file with all rows of a table."""
-
-    path: str
-    rows: int
-    bytes: int
 
 
 @dataclass(frozen=True, slots=True)

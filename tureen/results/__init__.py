@@ -1,7 +1,7 @@
 """Results: from cells to answers.
 
 Takes a handle and NOW. Holds memory maps of runs and a view of the catalog.
-Gives answers as Arrow. Does not know Spark, HTTP, or how cells are computed.
+Gives answers as Arrow. Does not know Spark, HTTP, or how blocks are matched.
 
 * `invoke.py`: invocations; `answer.py`: answers and changes; `ready.py`: prepared queries
 * `view.py`, `segment.py`: the runs of a stream as of one commit; `ranges.py`, `numbering.py`, `axis.py`: which tuples a

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from tureen.language.templates.member import MemberBinder, MemberValues
+from tureen.language.templates.member import MemberBinder
 from tureen.matching import Selector
+from tureen.pot.queries import MemberValues
 from tureen.query import Query
 from tureen.results.finish import Finish
 from tureen.results.gather import fields_of

@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 from tureen.bounded_cache import BoundedCache
 from tureen.errors import DamagedFile, PotError, UnknownStream
 from tureen.handle import parse_member
+from tureen.language.templates.member import member_text
 from tureen.position import Mark, Position
 from tureen.pot.catalog import Catalog, current_seq
 from tureen.pot.damage import note_damage
@@ -172,7 +173,7 @@ class View:
         members = None if member is None else self.members(member.template, at_least)
         if member is None or members is None:
             return None, False
-        return members.find(member.number), cached.templates.get(member.template) is members
+        return members.find(member.number, member_text), cached.templates.get(member.template) is members
 
     def _cached_at(self, at_least: int) -> CachedQueries:
         cached = self._cached

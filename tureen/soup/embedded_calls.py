@@ -8,6 +8,7 @@ from typing import Any
 
 from tureen.arguments import check_moment, check_text, check_timeout
 from tureen.errors import Forbidden, UnknownQuery
+from tureen.language.templates.member import member_text
 from tureen.pot.members import Members
 from tureen.pot.queries import Registered
 from tureen.results.answer import Answer, Change
@@ -127,7 +128,7 @@ class EmbeddedCalls:
     def template_query(self, handle: str, index: int) -> Registered:
         """A query of a template, by its index."""
         members = self.template_members(handle)
-        query = members.find(members[index])
+        query = members.find(members[index], member_text)
         assert query is not None
         return query
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tureen.arguments import check_name, check_text
 from tureen.errors import DuplicateName, StorageFailed, TureenError, UnknownQuery, UnknownStream, shown
 from tureen.language.fast.quick import QuickBinder
+from tureen.language.templates.member import member_text
 from tureen.pot.catalog import Catalog, take_seq
 from tureen.pot.group_commit import GroupCommit
 from tureen.pot.members import find_standing
@@ -71,7 +72,7 @@ class Registry:
         """The catalog entry of a query, by its handle or name."""
         check_text(handle_or_name, "a query's name")
         with self._catalog.read() as tx:
-            return find_standing(tx, self._catalog.root, handle_or_name, owner)
+            return find_standing(tx, self._catalog.root, handle_or_name, member_text, owner)
 
     def page(
         self, owner: str | None, after: str | None, limit: int | None, *, with_shared: bool = True

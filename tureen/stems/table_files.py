@@ -1,6 +1,6 @@
 """The content of a table as a file of the pot.
 
-Apart from `table_content`, which clients use too: this module needs the pot's database.
+Apart from `table_content`, which clients use too: this module needs the pot's files.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from tureen.faults import crash_point
-from tureen.pot.tablefile import read_table, write_table
-from tureen.pot.tables import Content
+from tureen.pot.tablefile import Content, read_table, write_table
 
 
 def write_content(root: Path, table_id: str, attempt: str, batch: pa.RecordBatch) -> Content:

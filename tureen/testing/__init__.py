@@ -1,7 +1,7 @@
 """The test kit: a simple reference implementation of the engine, and random streams, rows and SQL to compare both.
 
 Takes: SQL texts and rows. Holds: every tuple, as a Python dict. Gives: the correct answer, slowly.
-Does not know: Spark, runs, indexes, the pot.
+Does not know: Spark, runs, indexes, the pot, the table of aggregates; only `manual_engine.py` does.
 
 * `oracle.py`, `tuples.py`, `values.py`, `truth.py`, `evaluate.py`: the oracle
 * `grouped.py`, `steps.py`, `aggregates.py`, `ordered_aggregates.py`, `bivariate.py`, `window_functions.py`,

@@ -9,7 +9,6 @@ query means is the same for all of them, so the first one is bound in full, and 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -22,6 +21,7 @@ from tureen.language.predicates.factors import holds
 from tureen.language.predicates.normal_form import clause_of
 from tureen.language.predicates.slots import Slot, slots_of
 from tureen.language.source import Source
+from tureen.language.spelling import sql_literals
 from tureen.language.templates.template import read_template, text_with_columns
 from tureen.language.tree import Const, Ref
 from tureen.predicate import AllOf, Clause, Key
@@ -32,15 +32,9 @@ from tureen.window import to_micros
 _EPOCH = date(1970, 1, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class MemberValues:
-    """A template, and the row of values that makes one of its queries."""
-
-    template: str
-    """Its handle."""
-    sql: str
-    columns: Schema
-    row: Mapping[str, Any]
+def member_text(sql: str, columns: Schema, row: Mapping[str, Any]) -> str:
+    """The text of the query that a template is for a row of values."""
+    return read_template(sql).fill(sql_literals(columns, row))
 
 
 class MemberBinder:

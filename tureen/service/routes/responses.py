@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from tureen.handle import parse_member
+from tureen.language.templates.member import member_text
 from tureen.pot.members import Members
 from tureen.pot.queries import Registered
 from tureen.service.authorization import Caller
@@ -87,7 +88,7 @@ def query_info(query: Registered) -> dict[str, Any]:
 
 def member_infos(members: Members, start: int, limit: int) -> list[dict[str, Any]]:
     """The JSON objects of a template's queries, from an index on."""
-    queries = (members.find(number) for number in members[start : start + limit])
+    queries = (members.find(number, member_text) for number in members[start : start + limit])
     return [query_info(query) for query in queries if query is not None]
 
 
