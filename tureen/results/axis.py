@@ -5,6 +5,7 @@ The *coordinate* of a tuple on an axis is counted from the origin of the steps.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,8 +16,8 @@ import pyarrow as pa
 from tureen.aggregates.aggregate_kernels import States
 from tureen.aggregates.panes import panes_at, panes_of
 from tureen.aggregates.strip import Panes, Strip
-from tureen.results.gather import StreamMatches
 from tureen.results.numbering import Numbering
+from tureen.results.segment import Hits
 from tureen.results.view import StreamState
 
 Coordinates = npt.NDArray[np.int64]
@@ -28,8 +29,8 @@ class Axis(Protocol):
     def panes(self, strip: Strip, number: int, length: int, scratch: States) -> Panes:
         """The panes of a length, for the strip of the segment of that number."""
 
-    def coordinates(self, matches: StreamMatches, rows: pa.Table) -> Coordinates:
-        """The coordinates of matches, in order of time, as their rows are."""
+    def coordinates(self, hits: Sequence[Hits], rows: pa.Table) -> Coordinates:
+        """The coordinates of tuples, in order of time, as their rows are."""
 
     def bounds(self, starts: Coordinates, ends: Coordinates) -> tuple[Coordinates, Coordinates]:
         """The instants at which steps with these coordinates start and end."""
@@ -50,7 +51,7 @@ class TimeAxis:
             strip, strip.by_time, lambda: segment.times(0, segment.rows)[strip.hit_rows()], division, scratch
         )
 
-    def coordinates(self, matches: StreamMatches, rows: pa.Table) -> Coordinates:  # noqa: ARG002 - as the other axis
+    def coordinates(self, hits: Sequence[Hits], rows: pa.Table) -> Coordinates:  # noqa: ARG002 - as the other axis
         """Their times."""
         column = rows.column(self.state.stream.schema.time_column)
         times: Coordinates = column.cast(pa.int64()).to_numpy()
@@ -77,10 +78,10 @@ class RowAxis:
             return panes_of(strip, self.numbering.of(number, strip.hit_rows()) // length, scratch)
         return panes_at(strip, strip.by_row, strip.hit_rows, (length, -base), scratch)
 
-    def coordinates(self, matches: StreamMatches, rows: pa.Table) -> Coordinates:  # noqa: ARG002 - as the other axis
+    def coordinates(self, hits: Sequence[Hits], rows: pa.Table) -> Coordinates:  # noqa: ARG002 - as the other axis
         """Their numbers, which ascend with time."""
         numbers = {id(segment): number for number, segment in enumerate(self.state.segments)}
-        coordinates = [self.numbering.of(numbers[id(hit.segment)], hit.positions()) for hit in matches.hits]
+        coordinates = [self.numbering.of(numbers[id(hit.segment)], hit.positions()) for hit in hits]
         return np.sort(np.concatenate([*coordinates, np.empty(0, np.int64)]))
 
     def bounds(self, starts: Coordinates, ends: Coordinates) -> tuple[Coordinates, Coordinates]:

@@ -83,7 +83,7 @@ def grouped(selection: Selection, plans: Plans, structure: Structure) -> pa.Reco
     plan = plans.partial
     if states is None:
         plan = plans.rows
-        states = _from_rows(selection, plan)
+        states = group_rows(plan, *selection.rows(_fields_for(selection, plan)))
     if plans.always and not len(states.entries.codes) and selection.stepping is None:
         # Without GROUP BY there is one row, even without tuples.
         return _empty_row(plan)
@@ -134,12 +134,17 @@ def _combined(selection: Selection, plan: Plan, strips: Sequence[tuple[int, Stri
     return Entries(np.zeros(count, np.int64), codes, scratch.ints[codes], scratch.floats[codes])
 
 
-def _from_rows(selection: Selection, plan: Plan) -> GroupStates:
+def _fields_for(selection: Selection, plan: Plan) -> pa.Schema:
+    """The stored columns that keys, arguments and conditions are computed from."""
     schema = selection.state.stream.schema
     arguments = [argument for aggregate in plan.aggregates for argument in aggregate.arguments]
     values = [*plan.keys, *arguments, *([selection.at_now] if selection.at_now is not None else [])]
     names = {name for value in values for name in value.columns} - {NOW} | {schema.time_column}
-    rows, steps = selection.rows(fields_of(schema, sorted(names)))
+    return fields_of(schema, sorted(names))
+
+
+def group_rows(plan: Plan, rows: pa.Table, steps: npt.NDArray[np.int64]) -> GroupStates:
+    """The groups of rows, given the step of each, which ascend."""
     groups = GroupNumbers([key.type for key in plan.keys])
     evaluated = evaluate([*plan.keys, *(measure.value for measure in plan.measures)], rows)
     codes = groups.codes(evaluated[: len(plan.keys)], rows.num_rows)

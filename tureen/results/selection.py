@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tureen.aggregates.expression_values import rows_where, with_now
 from tureen.matching import Selector
 from tureen.pot.queries import RegisteredInput
 from tureen.query import Expression
 from tureen.results.gather import StreamMatches
+from tureen.results.matches import rows_in_steps
 from tureen.results.ranges import Range
 from tureen.results.segment import Hits
 from tureen.results.stepping import Stepping
@@ -57,25 +57,14 @@ class Selection:
         return StreamMatches(self.state.stream.schema, [hit for hit in hits if len(hit.rows)])
 
     def rows(self, fields: pa.Schema) -> tuple[pa.Table, npt.NDArray[np.int64]]:
-        """Some columns of the matches, with NOW as a column where it is used, and the step of each row.
-
-        With steps, every row is repeated for each step that it belongs to, step by step.
-        """
-        matches = self.matches()
-        rows = matches.table(fields)
-        rows = rows if self.now is None else with_now(rows, self.now)
-        steps = np.zeros(rows.num_rows, np.int64)
-        if self.stepping is None and self.at_now is None:
-            return rows, steps
-        source = np.arange(rows.num_rows)
-        if self.stepping is not None:
-            source, steps = self.stepping.of_each(self.stepping.axis.coordinates(matches, rows))
-        if self.at_now is not None:
-            holds = np.zeros(rows.num_rows, np.bool_)
-            holds[rows_where(self.at_now, rows)] = True
-            source, steps = source[holds[source]], steps[holds[source]]
-        order = np.argsort(steps, kind="stable")
-        return rows.take(pa.array(source[order])), steps[order]
+        """Some columns of the matches, and the step of each row; see `rows_in_steps`."""
+        matches, stepping = self.matches(), self.stepping
+        if stepping is None:
+            return rows_in_steps(matches, fields, self.now, self.at_now, None)
+        axis = stepping.axis
+        return rows_in_steps(
+            matches, fields, self.now, self.at_now, lambda rows: stepping.of_each(axis.coordinates(matches.hits, rows))
+        )
 
     def _count(self, clause_id: int, hits: Sequence[Hits], nanoseconds: int) -> None:
         """Count the request for the decision which results to keep ready; a tail is scanned in any case."""
