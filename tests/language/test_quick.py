@@ -202,7 +202,7 @@ def test_queries_shapes_and_errors_are_the_same_without_quick_binding(data: st.D
         digits = data.draw(st.lists(st.integers(1, 9), min_size=written.count("{}"), max_size=written.count("{}")))
         text = head + written.format(*digits) + tail
         assert bound_with_shape(quick, text) == bound_with_shape(full, text), text
-    assert not full._frames
+    assert not full._frames.keys()
 
 
 def test_without_quick_binding_every_text_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
