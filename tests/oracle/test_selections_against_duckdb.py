@@ -48,10 +48,16 @@ def with_lowercase_names(answer: list[dict[str, Any]]) -> list[Any]:
 
 
 def for_duckdb(query: strategies.QueryText, schema: Schema) -> str:
-    """The query with FLOAT operands of + and - cast to DOUBLE, which Spark does implicitly and DuckDB does not."""
+    """The query with FLOAT operands cast to DOUBLE, which Spark does implicitly and DuckDB does not.
+
+    Those are the operands of + and -, and of comparisons with a number.
+    """
     floats = "|".join(column.name for column in schema.columns if column.type.kind is Kind.FLOAT)
+    operator = r" [+-] | ?(?:<=|>=|<>|!=|==|=|<|>| BETWEEN) ?-?[0-9]"
     return (
-        re.sub(rf"\b({floats})(?= [+-] )", r"\1::DOUBLE", query.batch, flags=re.IGNORECASE) if floats else query.batch
+        re.sub(rf"\b({floats})(?={operator})", r"\1::DOUBLE", query.batch, flags=re.IGNORECASE)
+        if floats
+        else query.batch
     )
 
 
@@ -65,6 +71,13 @@ def for_duckdb(query: strategies.QueryText, schema: Schema) -> str:
         Schema.parse("Ts TIMESTAMP, f FLOAT", "Ts"),
         [[{"Ts": strategies.BASE, "f": 6338608298459136.0}]],
         [strategies.QueryText("f Out0", "s", "s.f != s.f + 1", "")],
+    )
+)
+@example(
+    (
+        Schema.parse("Ts TIMESTAMP, f FLOAT", "Ts"),
+        [[{"Ts": strategies.BASE, "f": 0.10000000149011612}]],
+        [strategies.QueryText("f Out0", "s", "f <= 0.1", "")],
     )
 )
 def test_selections_agree_with_duckdb(case: Case) -> None:
