@@ -104,9 +104,8 @@ def measure(root: Path, report: Report) -> None:
         soup.create_stream("r", SCHEMA, time="ts")
         parts = [tuples(ROWS, seed) for seed in (0, 1)]
         for part in parts:
-            at = soup.push("r", part)
+            soup.push("r", part)
         handles = [soup.register(shape.windowed(ROWS)) for shape in SHAPES]
-        soup.wait(at, timeout=120)
         soup.settle()
         window_rows = pa.concat_tables(parts).slice(BEGIN - START, ROWS).combine_chunks()
         for shape, handle in zip(SHAPES, handles, strict=True):
@@ -188,7 +187,7 @@ def _after_pushes(soup: tureen.Soup, handles: list[tureen.StandingQuery], report
     """The cost of the first invocation after a push of rows into the window."""
     milliseconds: dict[str, list[float]] = {shape.name: [] for shape in SHAPES}
     for seed in range(2 * ROWS // PUSHED, 2 * ROWS // PUSHED + PUSHES):
-        soup.wait(soup.push("r", tuples(PUSHED, seed)), timeout=120)
+        soup.push("r", tuples(PUSHED, seed))
         now = from_micros(START + (seed + 1) * PUSHED - 1)
         for shape, handle in zip(SHAPES, handles, strict=True):
             milliseconds[shape.name].append(p50(partial(handle.invoke, now=now), 1))

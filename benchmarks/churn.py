@@ -2,7 +2,7 @@
 
 *Matching*: a block is matched with the query runs that thousands of registrations and unregistrations left, and with
 the same clauses compiled into one run; both yield the same cells. *Arrivals*: 10,000 rows per second are pushed to a
-running pot, with and without registrations from 32 threads; the delay until a row is visible is measured.
+running pot, with and without registrations from 32 threads; the delay until a row is in a run is measured.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import pyarrow as pa
 import tureen
 from benchmarks.report import Report
 from benchmarks.scale import Scale
+from benchmarks.taking import wait_until_taken
 from benchmarks.workload import SCHEMA, conditions, register_all, tuples
 from tureen.language.fast.quick import QuickBinder
 from tureen.matching import Buffers, CellReader, match_block
@@ -138,13 +139,13 @@ def _arrivals(root: Path, report: Report, scale: Scale) -> None:
         seconds = time.perf_counter() - began
         done = churn.stop()
     report.add("registrations and unregistrations while rows arrived", done / seconds, "a second", f">= {PER_SECOND}")
-    report.add("push to visible, p50, without", statistics.median(without_churn), "s")
-    report.add("push to visible, p50, with queries coming and going", statistics.median(with_churn), "s")
-    report.add("push to visible, p99, with queries coming and going", float(np.percentile(with_churn, 99)), "s", "<= 2")
+    report.add("push to its run, p50, without", statistics.median(without_churn), "s")
+    report.add("push to its run, p50, with queries coming and going", statistics.median(with_churn), "s")
+    report.add("push to its run, p99, with queries coming and going", float(np.percentile(with_churn, 99)), "s", "<= 2")
 
 
 def _stretch(soup: tureen.Soup, probe: tureen.StandingQuery, scale: Scale, table: pa.Table) -> list[float]:
-    """Push rows at a steady rate; return the delay until each push was visible."""
+    """Push rows at a steady rate; return the delay until each push was in a run."""
     delays: list[float] = []
     pending: list[tuple[float, str]] = []
     done = threading.Event()
@@ -155,7 +156,7 @@ def _stretch(soup: tureen.Soup, probe: tureen.StandingQuery, scale: Scale, table
                 time.sleep(0.002)
                 continue
             began, at = pending.pop(0)
-            soup.wait(at, timeout=60)
+            wait_until_taken(soup, at, timeout=60)
             delays.append(time.perf_counter() - began)
 
     watcher = threading.Thread(target=watch)

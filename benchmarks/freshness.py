@@ -1,27 +1,56 @@
-"""(d) Time from push to visible, one row at a time, compared with Spark's no-op sink behind the same source."""
+"""(d) Time from push to visible, one row at a time: in process, over HTTP, and in a new process.
+
+Beside it, the time of Spark's no-op sink behind the same source, which answers would have to wait for otherwise.
+"""
 
 from __future__ import annotations
 
 import json
+import queue
 import statistics
+import subprocess
+import sys
+import threading
 import time
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 import tureen
+from benchmarks.ceiling import Delays
 from benchmarks.report import Report
+from benchmarks.service import serving
 from tureen.pipeline.data_source import InboxDataSource
+from tureen.position import PushPosition, parse_position
 
-PUSHES = 40
+PUSHES = 200
+NO_OP_PUSHES = 40
+COLD_STARTS = 5
+
+COLD = """
+import sys, tureen
+with tureen.open(sys.argv[1]) as soup:
+    soup.create_stream("s", "a INT")
+    soup.push("s", [{"a": 1}, {"a": 2}])
+    query = soup.register("SELECT a FROM s WHERE a > 1")
+    print(query.invoke().table.to_pylist(), flush=True)
+"""
 
 
 def measure(spark: SparkSession, root: Path, report: Report) -> None:
-    """Push a row and wait until an answer contains it; then the same rows through the no-op sink."""
+    """Measure all of them."""
+    _in_process(spark, root, report)
+    _over_http(root, report)
+    _cold(root, report)
+
+
+def _in_process(spark: SparkSession, root: Path, report: Report) -> None:
+    """Push a row and invoke a query that selects it; then push rows through the no-op sink."""
     with tureen.open(root / "fresh", mode="write") as soup:
         soup.create_stream("s", "a INT")
         query = soup.register("SELECT a FROM s WHERE a >= 0", materialize=True)
-        soup.wait(soup.push("s", [{"a": -1}]), timeout=120)
+        soup.push("s", [{"a": -1}])
+        soup.settle()
         visible = []
         for number in range(PUSHES):
             began = time.perf_counter()
@@ -30,11 +59,52 @@ def measure(spark: SparkSession, root: Path, report: Report) -> None:
             visible.append(time.perf_counter() - began)
             assert len(answer) == number + 1
         no_op = _no_op(spark, soup)
-    ours = statistics.median(visible)
-    report.add("push to visible, one row, p50", ours, "s", "<= 1")
-    report.add("push to visible, one row, worst", max(visible), "s")
-    report.add("Spark's no-op sink behind the same source, p50", no_op, "s")
-    report.reach("visible", ours / no_op)
+    delays = Delays.of(visible)
+    report.reach("visible", 1000 * delays.p50)
+    report.reach("visible late", 1000 * delays.p99)
+    report.add("push to visible, one row, worst", 1000 * delays.worst, "ms")
+    report.add("Spark's no-op sink behind the same source, p50", 1000 * no_op, "ms")
+
+
+def _over_http(root: Path, report: Report) -> None:
+    """Push rows over HTTP, one at a time, while another client follows a query."""
+    with serving(root / "followed") as (_, url, token):
+        soup = tureen.connect(url, token=token)
+        soup.create_stream("s", "a INT")
+        changes = soup.register("SELECT a FROM s WHERE a >= 0").changes(timeout=60)
+        received: queue.Queue[tuple[int, float]] = queue.Queue()
+
+        def follow() -> None:
+            for _, change in zip(range(PUSHES), changes, strict=False):
+                received.put((change.row["a"], time.perf_counter()))
+
+        follower = threading.Thread(target=follow)
+        follower.start()
+        delays = []
+        for number in range(PUSHES):
+            began = time.perf_counter()
+            soup.push("s", [{"a": number}])
+            value, at = received.get(timeout=60)
+            assert value == number
+            delays.append(at - began)
+        follower.join()
+        soup.close()
+    report.reach("followed", 1000 * statistics.median(delays))
+    report.add("push to a follower's hands over HTTP, one row, p99", 1000 * Delays.of(delays).p99, "ms")
+
+
+def _cold(root: Path, report: Report) -> None:
+    """Start a process that creates a stream, pushes, registers and invokes, while Spark starts behind."""
+    seconds = []
+    for number in range(COLD_STARTS):
+        began = time.perf_counter()
+        command = [sys.executable, "-c", COLD, str(root / f"cold{number}")]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "[{'a': 2}]\n"
+            seconds.append(time.perf_counter() - began)
+        assert process.returncode == 0
+    report.reach("cold", statistics.median(seconds))
 
 
 def _no_op(spark: SparkSession, soup: tureen.Soup) -> float:
@@ -43,10 +113,11 @@ def _no_op(spark: SparkSession, soup: tureen.Soup) -> float:
     query = source.writeStream.format("noop").option("checkpointLocation", str(soup.path / "noop")).start()
     delays = []
     try:
-        for number in range(PUSHES + 3):
+        for number in range(NO_OP_PUSHES + 3):
             began = time.perf_counter()
-            end = int(soup.push("s", [{"a": number}]).split(".")[2])
-            while _reached(query) < end:
+            pushed = parse_position(soup.push("s", [{"a": number}]))
+            assert isinstance(pushed, PushPosition)
+            while _reached(query) < pushed.end:
                 assert time.perf_counter() - began < 60, "the no-op query does not move"
                 time.sleep(0.002)
             delays.append(time.perf_counter() - began)

@@ -82,5 +82,8 @@ GOALS = (
     Goal("invoke ratio", "invoke", "DuckDB from scratch / invocation, selective, a million rows", "times", ">= 100"),
     Goal("invoke", "invoke", "invocation in process, selective, a million rows, p50", "ms", "<= 0.1"),
     Goal("http", "service", "invocation over HTTP, p50", "ms", "<= 1"),
-    Goal("visible", "fresh", "push to visible, one row / Spark's no-op sink", "times", "<= 2"),
+    Goal("visible", "fresh", "push to visible, one row, in process, p50", "ms", "<= 5"),
+    Goal("visible late", "fresh", "the same, p99", "ms", "<= 50"),
+    Goal("followed", "fresh", "push to a follower's hands over HTTP, one row, p50", "ms", "<= 20"),
+    Goal("cold", "fresh", "first answer in a new process, with its start", "s", "<= 1"),
 )

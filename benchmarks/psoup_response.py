@@ -28,7 +28,7 @@ from tureen.results.answer import Answer, Bounds
 from tureen.results.gather import StreamMatches, fields_of
 from tureen.results.ranges import ranges_of
 from tureen.results.segment import Hits
-from tureen.results.view import StreamState
+from tureen.results.stream_state import StreamState
 from tureen.stems.run import OpenRun, open_run
 from tureen.testing.manual_engine import ManualEngine
 

@@ -16,7 +16,8 @@ HANDLE = "0123456789abcdef" * 2
         Position(3),
         Position(3, {1: Mark(7)}),
         Position(3, {1: Mark(7), 12: Mark(0, QueryKey(HANDLE)), 13: Mark(9, QueryKey(HANDLE, 4))}),
-        PushPosition(3, 1, 99),
+        Position(3, {1: Mark(7)}, 12),
+        PushPosition(3, 1, 99, 12),
     ],
 )
 def test_positions_are_read_as_they_were_written(position: Position | PushPosition) -> None:
@@ -40,8 +41,9 @@ def test_positions_compare_by_age() -> None:
         Position(7, {1: Mark(90)}),
         Position(7, {1: Mark(90, QueryKey(HANDLE, 1))}),
         Position(7, {1: Mark(91)}),
-        PushPosition(7, 1, 0),
-        PushPosition(7, 1, 400),
+        PushPosition(7, 1, 400, 1),
+        Position(7, {1: Mark(92)}, 1),
+        PushPosition(7, 2, 64, 2),
         Position(8),
         Position(10, {1: Mark(0)}),
     ]

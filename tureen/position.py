@@ -1,8 +1,9 @@
 """Positions: opaque strings that compare by age.
 
-An answer's position is the commit that it reflects, and a mark for each stream that it is computed from: changes
-continue from the marks. A push's position is the commit that was current, and the end of the push in its stream's log.
-Of one commit, a push's position compares later than an answer's: that answer cannot contain the push.
+An answer's position is the commit that it reflects, the count of pushes whose rows it includes, and a mark for each
+stream that it is computed from: changes continue from the marks. A push's position is the commit that was current, the
+count of pushes up to it, and its end in its stream's log. Of one commit and one count, an answer's position compares
+later than a push's: the answer includes the push.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ from tureen.errors import TureenError
 
 _SEQ = "[0-9]{1,18}"
 _MARK = re.compile(rf"({_SEQ})\.({_SEQ})(?:\.({handle.PATTERN})(?:\.({handle.NUMBER_PATTERN}))?)?")
-_PUSH = re.compile(rf"({_SEQ})\.({_SEQ})\.({_SEQ})")
-_ANSWER = re.compile(rf"({_SEQ})((?:-[^-]+)*)")
+_PUSH = re.compile(rf"({_SEQ})_({_SEQ})\.({_SEQ})\.({_SEQ})")
+_ANSWER = re.compile(rf"({_SEQ})_({_SEQ})~((?:[^-]+(?:-[^-]+)*)?)")
+_BEFORE_PUSHES = re.compile(rf"({_SEQ})()((?:-[^-]+)*)")
+_PUSH_BEFORE_PUSHES = re.compile(rf"({_SEQ})\.({_SEQ})\.({_SEQ})")
+"""Positions of versions that did not count pushes."""
 _ANSWER_OF_FORMAT_3 = re.compile(rf"({_SEQ})\.({_SEQ})\.0+\.({_SEQ})(?:\.({_SEQ}))?")
 
 
@@ -49,21 +53,23 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A commit, and a mark for each stream that was read.
+    """A commit, a mark for each stream that was read, and the count of pushes whose rows are included.
 
-    >>> position = Position(7, {1: Mark(90), 2: Mark(5, QueryKey("f" * 32, 3))})
+    >>> position = Position(7, {1: Mark(90), 2: Mark(5, QueryKey("f" * 32, 3))}, 12)
     >>> Position.parse(str(position)) == position
     True
-    >>> str(position) < str(PushPosition(7, 1, 400)) < str(Position(8, {1: Mark(95)}))
+    >>> str(PushPosition(7, 1, 400, 12)) < str(position) < str(PushPosition(7, 1, 464, 13)) < str(Position(8))
     True
     """
 
     seq: int
     marks: Mapping[int, Mark] = field(default_factory=dict)
+    pushes: int = 0
 
     def __str__(self) -> str:
         """The text that users see."""
-        return f"{self.seq:015d}" + "".join(f"-{stream:06d}.{mark}" for stream, mark in sorted(self.marks.items()))
+        marks = "-".join(f"{stream:06d}.{mark}" for stream, mark in sorted(self.marks.items()))
+        return f"{self.seq:015d}_{self.pushes:015d}~{marks}"
 
     @classmethod
     def parse(cls, text: str) -> Position:
@@ -84,21 +90,26 @@ class PushPosition:
     seq: int
     stream: int
     end: int
+    pushes: int = 0
 
     def __str__(self) -> str:
         """The text that users see."""
-        return f"{self.seq:015d}.{self.stream:06d}.{self.end:015d}"
+        return f"{self.seq:015d}_{self.pushes:015d}.{self.stream:06d}.{self.end:015d}"
 
 
 def parse_position(text: str) -> Position | PushPosition:
     """Read any position: of an answer, a change, a feed or a push."""
     text = str(text)
-    if answer := _ANSWER.fullmatch(text.replace("~", "-")):
-        # Feeds had a tilde where positions have a hyphen now.
-        marks = [_MARK.fullmatch(mark) for mark in answer.group(2).split("-")[1:]]
+    if push := _PUSH.fullmatch(text):
+        commit, pushes, source, end = map(int, push.groups())
+        return PushPosition(commit, source, end, pushes)
+    # Feeds had a tilde where positions have a hyphen now.
+    if answer := _ANSWER.fullmatch(text) or _BEFORE_PUSHES.fullmatch(text.replace("~", "-")):
+        marks = [_MARK.fullmatch(mark) for mark in answer.group(3).removeprefix("-").split("-") if answer.group(3)]
         if all(marks):
-            return Position(int(answer.group(1)), dict(_mark(mark) for mark in marks if mark is not None))
-    elif push := _PUSH.fullmatch(text):
+            read = dict(_mark(mark) for mark in marks if mark is not None)
+            return Position(int(answer.group(1)), read, int(answer.group(2) or 0))
+    elif push := _PUSH_BEFORE_PUSHES.fullmatch(text):
         return PushPosition(*map(int, push.groups()))
     elif old := _ANSWER_OF_FORMAT_3.fullmatch(text):
         seq, stream, next_id, member = old.groups()
@@ -120,7 +131,7 @@ BEGINNING = str(Position(0))
 class Pushed(str):
     """The position of a push; `added` is the number of rows it added: 0 where its key was used before.
 
-    >>> position = Pushed("000000000000007.000001.000000000000400", 3)
+    >>> position = Pushed("000000000000007_000000000000012.000001.000000000000400", 3)
     >>> position.added, parse_position(position).end
     (3, 400)
     """

@@ -203,15 +203,20 @@ def test_statements_typed_at_terminal(shell: Terminal, env: dict[str, str], stre
     assert history.stat().st_mode & 0o077 == 0
 
 
-def test_waiting_push_shows_reason_and_stops_on_ctrl_c(tmp_path: Path) -> None:
-    """On a local pot, whose Spark is still starting."""
+def test_waiting_shows_reason_and_stops_on_ctrl_c(tmp_path: Path) -> None:
+    """On a local pot, whose Spark is still starting. Pushed rows need no Spark, a later commit does."""
     (tmp_path / "rows.json").write_text('[{"n": 1}]')
     env = {**os.environ, "TUREEN_POT": str(tmp_path / "pot"), "TERM": "xterm"}
     env.pop("TUREEN_URL", None)
     with Terminal(env, "stream", "create", "s", "n INT") as create:
         assert create.process.wait(60) == 0
+    with Terminal(env, "query", "register", "SELECT n FROM s", "--name", "all") as register:
+        assert register.process.wait(60) == 0
     with Terminal(env, "push", "s", str(tmp_path / "rows.json"), "--wait") as push:
-        push.until("Spark is starting")
-        push.process.send_signal(signal.SIGINT)
-        assert push.process.wait(60) == 130
+        assert push.process.wait(60) == 0
         assert "Traceback" not in push.rest()
+    with Terminal(env, "query", "invoke", "all", "--wait-for", "999999999999999") as invoke:
+        invoke.until("Spark is starting")
+        invoke.process.send_signal(signal.SIGINT)
+        assert invoke.process.wait(60) == 130
+        assert "Traceback" not in invoke.rest()

@@ -19,12 +19,13 @@ from tureen.position import Position
 from tureen.pot import catalog as catalog_module
 from tureen.pot import commit_token
 from tureen.pot.catalog import Catalog
+from tureen.pot.pot_progress import PotProgress
 from tureen.pot.stream_cache import StreamCache
 from tureen.pot.streams import create_stream, drop_stream, find_stream
 from tureen.pot.tokens import create_token, revoke_token
 from tureen.schema import Schema
 from tureen.service.authorization import Authenticator
-from tureen.service.watcher import CommitWatcher
+from tureen.service.watcher import ProgressWatcher
 from tureen.soup.served_soup import ServedSoup
 from tureen.testing.manual_engine import ManualEngine
 
@@ -134,12 +135,12 @@ def test_followers_and_waiters_are_notified(feeder: ManualEngine, soup: tureen.S
     catalog = Catalog(feeder.catalog.root)
 
     async def notice() -> bool:
-        watcher = CommitWatcher(catalog, _nothing)
+        watcher = ProgressWatcher(PotProgress(catalog), _nothing)
         watcher.start()
         version = watcher.version
         await asyncio.sleep(0)
         with held_commit(lambda: feeder.push("s", [{"n": 2}])):
-            moved = await watcher.wait_for_commit(version, 5)
+            moved = await watcher.wait_for_news(version, 5)
         watcher.close()
         return moved
 

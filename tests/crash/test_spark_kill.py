@@ -32,13 +32,18 @@ def test_killed_workers_and_commits_neither_lose_nor_duplicate_rows(
     name = point.replace(".", "_")
     soup.create_stream(name, "a INT")
     query = soup.register(f"SELECT a FROM {name}")
-    soup.wait(soup.push(name, [{"a": 0}]))
+    soup.push(name, [{"a": 0}])
+    soup.settle()
     (crash_dir / point).touch()
-    at = soup.push(name, [{"a": 1}, {"a": 2}])
-    assert query.invoke(wait_for=at, timeout=120).table.to_pydict() == {"a": [0, 1, 2]}
+    soup.push(name, [{"a": 1}, {"a": 2}])
+    assert query.invoke().table.to_pydict() == {"a": [0, 1, 2]}
+    soup.settle()
     assert not (crash_dir / point).exists()
-    at = soup.push(name, [{"a": 3}])
-    assert query.invoke(wait_for=at).table.to_pydict() == {"a": [0, 1, 2, 3]}
+    assert soup.status()["streams"][name]["pending_rows"] == 0
+    assert query.invoke().table.to_pydict() == {"a": [0, 1, 2]}
+    soup.push(name, [{"a": 3}])
+    soup.settle()
+    assert query.invoke().table.to_pydict() == {"a": [0, 1, 2, 3]}
 
 
 PUSHER = """
@@ -48,10 +53,10 @@ if not soup.streams():
     soup.create_stream("s", "id BIGINT")
     print("registered", soup.register("SELECT id FROM s", name="all").id, flush=True)
 for number in range(int(sys.argv[2]), 1_000_000):
-    at = soup.push("s", [{"id": number}], key=str(number))
+    soup.push("s", [{"id": number}], key=str(number))
     print("pushed", number, flush=True)
     if number % 20 == 0:
-        soup.wait(at, timeout=120)
+        soup.settle()
         print("in", number, flush=True)
 """
 
@@ -86,11 +91,15 @@ def test_kills_during_pushes(tmp_path: Path, spark: SparkSession) -> None:
     shutil.rmtree(pot / "checkpoints")
     assert killed == ["the JVM", "the process"], "the process did not survive the kill of its JVM"
     with tureen.open(pot) as soup:
-        at = soup.push("s", [{"id": -1}])
-        ids = [row["id"] for row in soup.query("all").invoke(wait_for=at, timeout=120)]
+        soup.push("s", [{"id": -1}])
+        at_once = [row["id"] for row in soup.query("all").invoke()]
+        soup.settle()
+        ids = [row["id"] for row in soup.query("all").invoke()]
+        assert ids == at_once
         assert len(ids) == len(set(ids))
         assert set(ids) >= {*acknowledged, -1}
         assert len(ids) <= len(acknowledged) + 2
         again = soup.push("s", [{"id": acknowledged[-1]}], key=str(acknowledged[-1]))
-        soup.wait(again)
+        assert again.added == 0
+        soup.settle()
         assert len(soup.query("all").invoke()) == len(ids)

@@ -107,7 +107,7 @@ def test_damaged_query_run_is_compiled_again(pot: Path, intact: tuple[Path, list
     engine.push("t", flips.table(flips.rows(20_000, 5000)))
     assert noted(pot) == [(f"queries/{queries.name}", False)]
     with engine.catalog.read() as tx:
-        assert pot_status(tx, None)["damaged"] == [f"queries/{queries.name}"]
+        assert pot_status(tx, {})["damaged"] == [f"queries/{queries.name}"]
     before = [engine.invoke(handle).table for handle in handles]
     engine.repair()
     engine.compile()

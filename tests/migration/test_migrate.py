@@ -48,7 +48,8 @@ def test_converted_pot_answers_as_before(pot: Path) -> None:
         assert format_of(pot) == FORMAT_VERSION
         # Rows that were pushed before are taken now, and their keys are known.
         rows = [{"sym": "IBM", "price": 1.0, "qty": 1, "ts": "2026-01-01T00:00:00Z"}]
-        soup.wait(soup.push("trades", rows), timeout=120)
+        soup.push("trades", rows)
+        soup.settle()
         soup.query("big")
         answers = {name: plain(soup.query(name).invoke()) for name in EXPECTED["answers"]}
         assert soup.table("companies").to_pylist() == [{"sym": "IBM", "sector": "it"}, {"sym": "GE", "sector": None}]

@@ -29,9 +29,10 @@ from tureen.pot.catalog_tables import clauses
 from tureen.pot.clauses import choose_clauses
 from tureen.predicate import AllOf, AnyOf, Predicate
 from tureen.query import Expression, Query, aggregate_name, over_name
+from tureen.results import segment
 from tureen.schema import FRACTIONAL, Kind, Schema
 from tureen.testing import Handle, Oracle, comparable, strategies
-from tureen.testing.manual_engine import Batch, ManualEngine
+from tureen.testing.manual_engine import Batch, ManualEngine, TakenBatch
 from tureen.testing.truth import holds
 from tureen.testing.values import normalized
 from tureen.window import from_micros, to_micros
@@ -78,6 +79,10 @@ def scripts(draw: st.DrawFn, timed: bool | None = None, grouped: bool = False) -
         push,
         register,
         register,
+        st.tuples(st.just("append"), rows),
+        st.tuples(st.just("append"), rows),
+        st.tuples(st.just("take"), st.integers(1, 3)),
+        st.tuples(st.sampled_from(["plan", "commit planned"]), st.none()),
         st.tuples(st.just("begin"), rows),
         st.tuples(st.just("commit"), st.none()),
         st.tuples(st.just("unregister"), st.integers(0, 9)),
@@ -110,6 +115,7 @@ class ScriptRun:
     now: int = START
     standing: list[tuple[str, Handle]] = field(default_factory=list)
     uncommitted: deque[tuple[Batch, list[dict[str, Any]], int]] = field(default_factory=deque)
+    planned: TakenBatch | None = None
 
     def __post_init__(self) -> None:
         self.engine = ManualEngine(self.root, clock=lambda: self.now)
@@ -134,6 +140,16 @@ class ScriptRun:
                 rows, parts = detail
                 self.engine.push("s", rows, parts)
                 self.arrived(rows, self.now)
+            case "append":
+                self.engine.append("s", detail)
+                self.arrived(detail, self.now)
+            case "take" if self.planned is None:
+                self.engine.take("s", detail)
+            case "plan" if self.planned is None:
+                self.planned = self.engine.plan("s")
+            case "commit planned" if self.planned is not None:
+                self.engine.commit_taken(self.planned)
+                self.planned = None
             case "begin":
                 self.uncommitted.append((self.engine.begin("s", detail), detail, self.now))
             case "commit" if self.uncommitted:
@@ -301,6 +317,7 @@ def play(script: Script) -> None:
         patch.setattr(arrival, "TAIL_ROWS", script.tail_rows)
         patch.setattr(upkeep, "LONG_TAIL", 2 * script.tail_rows)
         patch.setattr(upkeep, "FAN", script.fan)
+        patch.setattr(segment, "SCANS_BEFORE_INDEX", script.fan)
         patch.setattr(compiling, "SMALL_RUN", script.fan - 1)
         patch.setattr(compiling, "DEAD_SHARE", script.fan)
         run = ScriptRun(script, Path(root))
@@ -354,7 +371,9 @@ def test_the_engine_on_spark_agrees_with_the_oracle(soup: tureen.Soup, script: S
             if name in ("push", "begin"):
                 rows = detail[0] if name == "push" else detail
                 oracle.push("s", rows)
-                soup.wait(soup.push("s", rows))
+                soup.push("s", rows)
+                if name == "push":
+                    soup.settle()
             elif name == "register":
                 with suppress(Unsupported):
                     expected_handle = oracle.register(detail[0].text)

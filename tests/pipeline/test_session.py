@@ -70,7 +70,8 @@ with tureen.open(sys.argv[1]) as soup:
     print(query.invoke(wait_for=soup.push("s", [{"a": 7}]), timeout=120).table.to_pylist())
     ticks = soup.register("SELECT value FROM ticks")
     while not len(answer := ticks.invoke()) and soup.status()["streams"]["ticks"]["error"] is None:
-        soup.wait(soup.push("s", [{"a": 8}]), timeout=120)
+        soup.push("s", [{"a": 8}])
+        soup.settle()
     print(len(answer) > 0, soup.status()["streams"]["ticks"]["error"])
 """
 

@@ -93,8 +93,8 @@ def test_rows_without_a_time_are_rejected(soup: tureen.Soup, tmp_path: Path) -> 
 def test_large_debts_are_paid_by_a_spark_job(soup: tureen.Soup, monkeypatch: pytest.MonkeyPatch) -> None:
     soup.create_stream("owing", "a BIGINT")
     for part in range(3):
-        at = soup.push("owing", pa.table({"a": pa.array(range(part * 5000, part * 5000 + 5000), pa.int64())}))
-        soup.wait(at)
+        soup.push("owing", pa.table({"a": pa.array(range(part * 5000, part * 5000 + 5000), pa.int64())}))
+        soup.settle()
     paid: list[int] = []
     monkeypatch.setattr(engine, "LARGE_DEBT", 0)
     by_spark = Streaming.pay
@@ -119,7 +119,8 @@ def test_a_failed_source_is_reported_with_its_stream(soup: tureen.Soup, tmp_path
     soup.create_stream("healthy", "a INT")
     query = soup.register("SELECT a FROM healthy")
     while soup.status()["streams"]["failing"]["error"] is None:
-        soup.wait(soup.push("healthy", [{"a": 1}]))
+        soup.push("healthy", [{"a": 1}])
+        soup.settle()
     assert "missing" in soup.status()["streams"]["failing"]["error"]
     assert {info["name"]: info["error"] for info in soup.streams()}["healthy"] is None
     assert "missing" in next(info["error"] for info in soup.streams() if info["name"] == "failing")
@@ -131,7 +132,8 @@ def test_a_failed_source_is_reported_with_its_stream(soup: tureen.Soup, tmp_path
     assert errors()
     soup.drop_stream("failing")
     while errors():
-        soup.wait(soup.push("healthy", [{"a": 1}]))
+        soup.push("healthy", [{"a": 1}])
+        soup.settle()
     assert all(info["error"] is None for info in soup.status()["streams"].values())
 
 
@@ -139,7 +141,8 @@ def test_files_of_spark_are_private(soup: tureen.Soup) -> None:
     before = os.umask(0)
     try:
         soup.create_stream("private", "a INT")
-        soup.wait(soup.push("private", [{"a": n} for n in range(50_000)]))
+        soup.push("private", [{"a": n} for n in range(50_000)])
+        soup.settle()
     finally:
         os.umask(before)
     mode_by_path = modes(soup.path)

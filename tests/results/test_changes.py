@@ -15,6 +15,7 @@ import tureen
 from tureen.errors import SqlError, TureenError, Unsupported
 from tureen.pipeline import arrival, upkeep
 from tureen.position import BEGINNING, Mark, Position
+from tureen.pot.pot_progress import PotProgress
 from tureen.results.changes import NewRows
 from tureen.soup.waiting import follow
 from tureen.testing.manual_engine import ManualEngine
@@ -107,8 +108,8 @@ def test_changes_respect_constant_window_bounds_only(engine: ManualEngine) -> No
     sliding = engine.register("SELECT n FROM s BEGIN NOW - 1 SECOND END NOW")
     since = engine.invoke(fixed).position
     engine.push("s", _rows(1, 2, 3))
-    assert _news(engine, fixed, since)[0] == [2, 1]
-    assert _news(engine, sliding, since)[0] == [3, 2, 1]
+    assert _news(engine, fixed, since)[0] == [1, 2]
+    assert _news(engine, sliding, since)[0] == [1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -172,5 +173,5 @@ def test_other_commits_do_not_extend_the_timeout_of_a_follower(engine: ManualEng
         return engine.invoker.new_rows(query, Position.parse(position))
 
     first = engine.invoker.new_rows(query, None)
-    assert list(follow(engine.catalog, first, read, 0.3, lambda: None)) == []
+    assert list(follow(PotProgress(engine.catalog), first, read, 0.3, lambda: None)) == []
     assert len(positions) > 1

@@ -66,6 +66,16 @@ class Process:
                 threading.Event().wait(0.2)
         raise AssertionError("the server did not become ready")
 
+    def wait_until_taken(self) -> None:
+        """Wait until all pushed rows are in runs."""
+        with self.client() as http:
+            for _ in range(1200):
+                streams = http.get("/v1/status").json()["streams"].values()
+                if not any(stream["pending_rows"] for stream in streams):
+                    return
+                threading.Event().wait(0.2)
+        raise AssertionError("pushed rows are still pending")
+
     def wait_for_log(self, text: str) -> None:
         """Wait for a log line that contains a text."""
         for _ in range(600):
@@ -119,8 +129,13 @@ def test_restart_after_kill_under_load(tmp_path: Path) -> None:
                 body = {"sql": f"SELECT id FROM s WHERE id % 30 = {number}"}
                 handles[http.post("/v1/queries", json=body).json()["id"]] = number
             # Kill the server when part of the rows is committed and part is not.
-            position = http.post("/v1/streams/s/rows", json=[{"id": -1}]).json()["position"]
-            assert http.get("/v1/wait", params={"position": position, "timeout": 240}).status_code == 200
+            assert http.post("/v1/streams/s/rows", json=[{"id": -1}]).status_code == 202
+            for _ in range(1200):
+                status = http.get("/v1/status").json()["streams"]["s"]
+                if status["rows"] > status["pending_rows"]:
+                    break
+                threading.Event().wait(0.2)
+            assert status["rows"] > status["pending_rows"], "Spark takes no rows"
             while min(len(numbers) for numbers in acknowledged) < 20:
                 threading.Event().wait(0.05)
         os.kill(first.popen.pid, signal.SIGKILL)
@@ -132,17 +147,10 @@ def test_restart_after_kill_under_load(tmp_path: Path) -> None:
         for numbers in acknowledged:
             headers = {"Idempotency-Key": str(numbers[-1])}
             assert http.post("/v1/streams/s/rows", json=[{"id": numbers[-1]}], headers=headers).status_code == 202
-        position = http.post("/v1/streams/s/rows", json=[{"id": -2}]).json()["position"]
-        assert http.get("/v1/wait", params={"position": position, "timeout": 240}).status_code == 200
-        answered: list[int] = []
-        for handle, remainder in handles.items():
-            response = http.get(f"/v1/queries/{handle}/result")
-            assert response.status_code == 200, response.text
-            ids = [row["id"] for row in response.json()["rows"]]
-            assert {number % 30 for number in ids if number >= 0} <= {remainder}
-            answered += ids
-        assert len(answered) == len(set(answered)), "duplicate row"
-        assert {number for number in answered if number >= 0} >= expected, "an acknowledged row is missing"
+        assert http.post("/v1/streams/s/rows", json=[{"id": -2}]).status_code == 202
+        _check_answers(http, handles, expected)
+        second.wait_until_taken()
+        _check_answers(http, handles, expected)
         second.wait_until_ready()
         for _ in range(600):
             if _niceness_of_java(second.popen.pid) == 10:
@@ -151,6 +159,19 @@ def test_restart_after_kill_under_load(tmp_path: Path) -> None:
         assert _niceness_of_java(second.popen.pid) == 10, "the priority of Spark was not lowered"
         assert os.getpriority(os.PRIO_PROCESS, second.popen.pid) == 0
         _assert_clean_stop(second)
+
+
+def _check_answers(http: httpx.Client, handles: dict[str, int], expected: set[int]) -> None:
+    """Every handle is answered, with every acknowledged row once."""
+    answered: list[int] = []
+    for handle, remainder in handles.items():
+        response = http.get(f"/v1/queries/{handle}/result")
+        assert response.status_code == 200, response.text
+        ids = [row["id"] for row in response.json()["rows"]]
+        assert {number % 30 for number in ids if number >= 0} <= {remainder}
+        answered += ids
+    assert len(answered) == len(set(answered)), "duplicate row"
+    assert {number for number in answered if number >= 0} >= expected, "an acknowledged row is missing"
 
 
 def _niceness_of_java(server: int) -> int:
@@ -203,17 +224,17 @@ def test_full_disk_and_recovery_are_logged() -> None:
     with small_disk(8 << 20) as disk, server(disk / "pot") as process, process.client() as http:
         assert http.post("/v1/streams", json=STREAM).status_code == 201
         process.wait_until_ready()
-        position = http.post("/v1/streams/s/rows", json=[{"id": 1}]).json()["position"]
-        assert http.get("/v1/wait", params={"position": position, "timeout": 240}).status_code == 200
+        assert http.post("/v1/streams/s/rows", json=[{"id": 1}]).status_code == 202
+        process.wait_until_taken()
         # Enough space for the rows in the inbox, but not for the run as well.
         generator = random.Random(1)
         rows = [{"id": generator.randrange(1 << 60)} for _ in range(100_000)]
         _fill(disk / "filler", leave=8 * len(rows) * 3 // 2)
-        last = http.post("/v1/streams/s/rows", json=rows).json()["position"]
+        assert http.post("/v1/streams/s/rows", json=rows).status_code == 202
         process.wait_for_log("reading pushed rows stopped; retrying in")
         (disk / "filler").unlink()
         process.wait_for_log("reading pushed rows resumed")
-        assert http.get("/v1/wait", params={"position": last, "timeout": 240}).status_code == 200
+        process.wait_until_taken()
 
 
 def _fill(path: Path, *, leave: int) -> None:

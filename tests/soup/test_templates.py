@@ -92,11 +92,10 @@ def test_changes_are_in_order_from_every_position(pot: TemplatePot) -> None:
     pot.engine.push("s", [make_row(0, price=1.0)])
     everything = pot.matches(handle, start)
     changes = numbered_rows(everything)
-    # Within a push, ids are in time order.
     assert changes == [
-        (2, {"sym": "b", "twice": 6.0}),
         (0, {"sym": "a", "twice": 18.0}),
         (1, {"sym": "a", "twice": 18.0}),
+        (2, {"sym": "b", "twice": 6.0}),
         (0, {"sym": "a", "twice": 2.0}),
     ]
     pot.engine.seal(everything=True)

@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
-from urllib.request import urlopen
 
 from tureen.cli.demo_data import ALERTS, BLOCK_TRADES, LATE_COMER, ROWS_PER_BATCH, RULES, SCHEMA, rules, trades
 from tureen.cli.output import csv_lines
@@ -25,9 +23,6 @@ from tureen.errors import EngineFailed, TureenError
 
 EVERY = 0.25
 """The number of seconds between two batches of trades."""
-
-READY_SECONDS = 180.0
-"""The number of seconds that a server may take to become ready; Spark starts slowly on a busy machine."""
 
 PAUSE = 0.8
 """The number of seconds for which a reader can look at a step."""
@@ -61,7 +56,6 @@ class _Tour:
         self._say("Create a stream and register a query over it, before there is any data.")
         self._command("stream", "create", "trades", SCHEMA, "--time", "ts", "--retain", "1 day")
         self._command("query", "register", BLOCK_TRADES, "--name", "block_trades")
-        self._until_ready(url)
         self._say(f"Trades now arrive in batches of {ROWS_PER_BATCH:,}. Follow the query's changes:")
         with self._feeding():
             self._while_feeding()
@@ -89,14 +83,13 @@ class _Tour:
 
     @contextmanager
     def _feeding(self) -> Iterator[None]:
-        """Push trades during the block; at its end, wait until answers reflect all of them."""
+        """Push trades during the block."""
         stopped = threading.Event()
-        positions: list[str] = []
 
         def feed() -> None:
             batches = trades(random.Random(7))
             while not stopped.wait(EVERY):
-                positions.append(self._soup.push("trades", next(batches)))
+                self._soup.push("trades", next(batches))
 
         feeding = threading.Thread(target=feed, daemon=True)
         feeding.start()
@@ -105,19 +98,6 @@ class _Tour:
         finally:
             stopped.set()
             feeding.join()
-        self._soup.wait(positions[-1:], timeout=READY_SECONDS)
-
-    def _until_ready(self, url: str) -> None:
-        """Wait until Spark has started: rows pushed before are accepted, but are not in answers yet."""
-        self._say("Spark is still starting, which takes some seconds. The server accepts rows already; the tour waits.")
-        print(_cyan(f"$ curl {url}/healthz"), flush=True)
-        deadline = time.monotonic() + READY_SECONDS
-        while True:
-            ready, body = _health(url)
-            if ready or time.monotonic() > deadline:
-                print(body)
-                return
-            time.sleep(0.2)
 
     def _time_invocations(self) -> None:
         query = self._soup.query("block_trades")
@@ -181,21 +161,11 @@ def _server(root: Path) -> Iterator[tuple[str, str]]:
                 break
         if not url or not token:
             raise EngineFailed("the server did not start", detail=(root / "log").read_text()[-1000:])
-        print("  Spark starts in the background; the server accepts rows before it has started.")
+        print("  Spark starts in the background; rows are in answers before it has started.")
         yield url, token
     finally:
         process.terminate()
         process.wait(60)
-
-
-def _health(url: str) -> tuple[bool, str]:
-    """Whether a server is ready, and the body of its /healthz."""
-    try:
-        with urlopen(f"{url}/healthz", timeout=READY_SECONDS) as response:
-            return True, response.read().decode()
-    except HTTPError as refusal:
-        with refusal:
-            return False, refusal.read().decode()
 
 
 @contextmanager

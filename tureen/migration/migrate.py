@@ -11,13 +11,18 @@ from pathlib import Path
 from tureen.faults import crash_point
 from tureen.migration.files_to_parts import convert_files
 from tureen.migration.query_inputs import add_query_inputs
+from tureen.migration.reserved_id_table import add_reserved_ids
 from tureen.pot.catalog import CATALOG_FILE, FORMAT_VERSION, exists
 from tureen.pot.digest import Digest
 from tureen.pot.lease import Lease
 
 log = logging.getLogger("tureen")
 
-MIGRATIONS: dict[int, Callable[[Path, sqlite3.Connection], None]] = {2: convert_files, 3: add_query_inputs}
+MIGRATIONS: dict[int, Callable[[Path, sqlite3.Connection], None]] = {
+    2: convert_files,
+    3: add_query_inputs,
+    4: add_reserved_ids,
+}
 """The step from each earlier format to the next one."""
 
 

@@ -6,7 +6,8 @@ Gives commits: data runs, cells, compiled query runs. Does not know HTTP.
 * `engine.py`: the threads of a pot that is open for writing; `streaming.py`: its streaming queries
 * `session.py`, `gateway.py`, `spark_settings.py`, `priority.py`: Spark and its JVM
 * `daemon.py`, `preload.py`, `heap.py`: Spark's Python workers
-* `data_source.py`, `sink.py`, `answers.py`: the format "tureen"; `inbox_source.py`, `inbox_sink.py`: pushed rows
+* `data_source.py`, `sink.py`, `answers.py`: the format "tureen"
+* `inbox_source.py`, `inbox_sink.py`, `inbox_task.py`: pushed rows
 * `arrival.py`, `pinning.py`: a batch becomes matched runs; `visibility.py`: whether the driver sees workers' files
 * `compiling.py`, `debts.py`, `choosing.py`, `upkeep.py`: query runs, cells that are owed, eager or lazy, merging
 * `verifying.py`, `repair.py`: verifying a pot and repairing damage

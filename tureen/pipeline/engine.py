@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tureen.aggregates.aggregate_warming import warm_up
-from tureen.errors import EngineFailed
+from tureen.errors import EngineFailed, WaitTimeout
 from tureen.pipeline.choosing import Chooser
 from tureen.pipeline.compiling import compile_queries
 from tureen.pipeline.debts import Debt, Payment, pay, pay_debts
 from tureen.pipeline.repair import repair
 from tureen.pipeline.upkeep import expire, seal
-from tureen.pot.catalog import Catalog
+from tureen.pot.catalog import Catalog, take_seq
 from tureen.pot.inbox import Inbox
 from tureen.pot.lease import Lease
 from tureen.pot.query_runs import renew_query_runs
@@ -45,6 +45,10 @@ PAY_EVERY = 1.0
 REST = 4.0
 """The pause after compiling and paying, as a multiple of their duration, to leave processor time for arrivals."""
 CHOOSE_EVERY = 5.0
+SPARK_DELAY = 1.0
+"""Seconds after which an engine starts Spark if nothing needs it earlier: pushes and invocations do not."""
+TAKE_TIMEOUT = 120.0
+"""Seconds that `settle` waits for Spark to take the pushed rows."""
 RESTART_AFTER = 0.5
 MAX_RESTART_PAUSE = 30.0
 STEADY = 60.0
@@ -70,6 +74,8 @@ class Engine:
         try:
             with catalog.write() as tx:
                 renew_query_runs(tx, VERSION)
+                # Positions of this engine compare later even if a power failure has set back the count of pushes.
+                take_seq(tx)
             self.inbox = Inbox(root, catalog)
         except BaseException:
             self._lease.release()
@@ -78,6 +84,7 @@ class Engine:
         self._master, self._nice, self._spark = master, nice, dict(spark or {})
         self._chooser = Chooser(catalog, watch)
         self._closing = threading.Event()
+        self._spark_needed = threading.Event()
         self._wake = threading.Event()
         self._upkeep_lock = threading.Lock()
         self._streaming: Streaming | None = None
@@ -89,23 +96,35 @@ class Engine:
         ]
         for thread in self._threads:
             thread.start()
-        # Loads the kernels of aggregates while Spark starts, so that the first invocation does not wait for them. Not a
-        # daemon thread: a process that ends while it loads machine code would be aborted.
-        threading.Thread(target=warm_up, name="tureen-warm-up").start()
 
     def notice(self) -> None:
         """Check the catalog now: a stream was created or dropped."""
         self._wake.set()
 
+    def start_spark(self) -> None:
+        """Start Spark now, if it is not running."""
+        self._spark_needed.set()
+
     def settle(self) -> None:
-        """Compile, pay and merge until there is nothing left to do."""
+        """Wait until all pushed rows are in runs, then compile, pay and merge until there is nothing left to do."""
+        self.start_spark()
+        self._wait_for_taking()
         while self._upkeep(with_clauses=True):
             pass
+
+    def _wait_for_taking(self) -> None:
+        ends = {stream.id: self.inbox.end(stream.id) for stream in self._streams()}
+        deadline = time.monotonic() + TAKE_TIMEOUT
+        while any(stream.taken < ends.get(stream.id, 0) for stream in self._streams()):
+            if time.monotonic() > deadline:
+                raise WaitTimeout("pushed rows are not in runs yet", detail=self.error)
+            self._closing.wait(0.01)
 
     def close(self) -> None:
         """Stop everything and release the lease."""
         self._closing.set()
         self._wake.set()
+        self._spark_needed.set()
         for thread in self._threads:
             # While Spark starts, its thread has not touched the pot yet, and will end by itself.
             if self._streaming is not None or thread is not self._threads[0]:
@@ -116,6 +135,11 @@ class Engine:
     # Spark
 
     def _run_spark(self) -> None:
+        self._spark_needed.wait(SPARK_DELAY)
+        if not self._closing.is_set():
+            # Loads the kernels of aggregates while Spark starts, so that an invocation does not wait for them. Not a
+            # daemon thread: a process that ends while it loads machine code would be aborted.
+            threading.Thread(target=warm_up, name="tureen-warm-up", daemon=False).start()
         pause = RESTART_AFTER
         while not self._closing.is_set():
             began = time.monotonic()
@@ -152,6 +176,7 @@ class Engine:
 
     def wait_ready(self, seconds: float) -> None:
         """Wait until Spark has started and its streaming queries run."""
+        self.start_spark()
         if not self.ready.wait(seconds):
             raise EngineFailed("Spark has not started yet", detail=self.error)
 

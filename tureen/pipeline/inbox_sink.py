@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -21,14 +20,10 @@ from tureen.pipeline.pinning import Pin, pin
 from tureen.pipeline.visibility import check_files_visible, check_pot_visible
 from tureen.pot.catalog import Catalog, check_attempt, take_seq
 from tureen.pot.files import new_attempt
-from tureen.pot.log import Reference, scan_segment
-from tureen.pot.record import Entry
-from tureen.pot.runs import NewRun, Rejected, advance_inbox, append_runs, reject
+from tureen.pot.log import Reference
+from tureen.pot.reserved_ids import TakenRuns, append_taken, reservations
+from tureen.pot.runs import Rejected, advance_inbox, reject
 from tureen.pot.streams import list_streams, stream_by_id
-from tureen.schema import ARRIVAL, Schema
-
-if TYPE_CHECKING:
-    from tureen.pipeline.arrival import Arrivals
 
 
 @dataclass
@@ -38,7 +33,8 @@ class StreamIntake:
     start: int
     """The offset up to which the stream's rows were in runs when the batch began."""
     end: int
-    runs: list[NewRun] = field(default_factory=list)
+    groups: list[TakenRuns] = field(default_factory=list)
+    """In the order of the log."""
     rejected: list[Rejected] = field(default_factory=list)
 
 
@@ -59,35 +55,34 @@ class InboxSink(DataSourceStreamArrowWriter):
         self._attempt = new_attempt()
         self._pins: dict[int, Pin] = {}
         self._starts: dict[int, int] = {}
+        self._reserved_ends: dict[int, list[int]] = {}
         with Catalog(root) as catalog, catalog.read() as tx:
             for stream in list_streams(tx):
                 self._pins[stream.id] = pin(tx, root, stream)
                 self._starts[stream.id] = stream.taken
+                self._reserved_ends[stream.id] = [reservation.end for reservation in reservations(tx, stream.id)]
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> InboxMessage:
         """Turn this task's references into runs."""
-        from tureen.pipeline.arrival import Arrivals  # noqa: PLC0415 - tasks need the kernels, planners do not
+        from tureen.pipeline.inbox_task import StreamTask  # noqa: PLC0415 - tasks need the kernels, planners do not
 
         crash_point("sink.task")
         check_pot_visible(self._root)
         context = TaskContext.get()
         part = "0.0" if context is None else f"{context.partitionId()}.{context.attemptNumber()}"
-        message = InboxMessage(self._attempt, {})
-        arrivals: dict[int, Arrivals] = {}
+        tasks: dict[int, StreamTask] = {}
         for batch in iterator:
             for row in batch.to_pylist():
                 reference = Reference(**row)
-                pinned = self._pins.get(reference.stream)
-                if pinned is None:
+                stream = reference.stream
+                if stream not in self._pins:
                     continue  # the stream was dropped, and its rows with it
-                if reference.stream not in arrivals:
-                    arrivals[reference.stream] = Arrivals(pinned, self._attempt, part)
-                    start = self._starts[reference.stream]
-                    message.taken[reference.stream] = StreamIntake(start, start)
-                _read(reference, pinned.schema, message.taken[reference.stream], arrivals[reference.stream])
-        for stream, stream_arrivals in arrivals.items():
-            message.taken[stream].runs = stream_arrivals.finish()
-        return message
+                if stream not in tasks:
+                    tasks[stream] = StreamTask(
+                        self._pins[stream], self._starts[stream], self._reserved_ends[stream], self._attempt, part
+                    )
+                tasks[stream].read(reference)
+        return InboxMessage(self._attempt, {stream: task.finish() for stream, task in tasks.items()})
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
         """Commit the batch: one transaction for all its streams."""
@@ -106,7 +101,8 @@ def commit_taken(root: Path, messages: list[InboxMessage]) -> None:
     for message in messages:
         for stream, taken in message.taken.items():
             by_stream.setdefault(stream, []).append(taken)
-    check_files_visible(root, [run for parts in by_stream.values() for part in parts for run in part.runs])
+    groups = {stream: [group for part in parts for group in part.groups] for stream, parts in by_stream.items()}
+    check_files_visible(root, [run for taken in groups.values() for group in taken for run in group.runs])
     with Catalog(root) as catalog:
         crash_point("sink.before_commit")
         with catalog.write() as tx:
@@ -116,36 +112,9 @@ def commit_taken(root: Path, messages: list[InboxMessage]) -> None:
             for stream, parts in by_stream.items():
                 if stream_by_id(tx, stream) is None:
                     continue
-                advance_inbox(tx, stream, parts[0].start, max(part.end for part in parts))
-                append_runs(tx, seq, stream, [run for part in parts for run in part.runs])
+                end = max(part.end for part in parts)
+                advance_inbox(tx, stream, parts[0].start, end)
+                append_taken(tx, seq, stream, groups[stream], end)
                 reject(tx, stream, [rejection for part in parts for rejection in part.rejected])
             crash_point("sink.in_commit")
         crash_point("sink.after_commit")
-
-
-def _read(reference: Reference, schema: Schema, taken: StreamIntake, arrivals: Arrivals) -> None:
-    """Decode the records of a reference that are not in runs yet."""
-    for record in scan_segment(reference.path, reference.base, reference.start, reference.end, check=True):
-        taken.end = max(taken.end, record.end)
-        if record.end <= taken.start:
-            continue
-        if record.entry is None:
-            interval = {"bytes": record.end - record.start, "offset": record.start}
-            taken.rejected.append(Rejected(interval, "this part of the inbox is damaged: its checksum does not match"))
-            continue
-        try:
-            table = decode(schema, record.entry)
-        except (pa.ArrowException, ValueError) as error:
-            taken.rejected.append(Rejected({"rows": record.rows}, f"the record cannot be read: {error}"))
-            continue
-        arrivals.add(table)
-
-
-def decode(schema: Schema, entry: Entry) -> pa.Table:
-    """The stored tuples of one push."""
-    batch = pa.ipc.read_record_batch(pa.py_buffer(entry.payload), schema.arrow)
-    table = pa.Table.from_batches([batch])
-    if schema.time is None:
-        arrival = pa.scalar(entry.arrival, pa.timestamp("us", tz="UTC"))
-        table = table.append_column(ARRIVAL, pa.repeat(arrival, len(table)))
-    return table

@@ -28,7 +28,9 @@ from tureen.pipeline.pinning import Pin, pin
 from tureen.pipeline.visibility import check_files_visible, check_pot_visible
 from tureen.pot.catalog import Catalog, check_attempt, micros_now, take_seq
 from tureen.pot.files import new_attempt
-from tureen.pot.runs import NewRun, Rejected, append_runs, reject, take_batch
+from tureen.pot.heads import pushes_held
+from tureen.pot.reserved_ids import reserve_pending
+from tureen.pot.runs import NewRun, Rejected, insert_runs, reject, take_batch
 from tureen.pot.streams import find_stream, stream_by_id
 from tureen.schema import ARRIVAL, Schema
 from tureen.stems.casts import NOT_STORABLE, cast_column, storable
@@ -85,20 +87,22 @@ class _Sink:
         check_files_visible(self._root, [run for message in received for run in message.runs])
         with Catalog(self._root) as catalog:
             crash_point("sink.before_commit")
-            with catalog.write() as tx:
+            # The rows come after those of all pushes that have returned.
+            with pushes_held(self._root) as ends, catalog.write() as tx:
                 for attempt in {message.attempt for message in received}:
                     check_attempt(tx, attempt)
-                stream = received[0].stream_id
-                if stream_by_id(tx, stream) is None:
+                stream = stream_by_id(tx, received[0].stream_id)
+                if stream is None:
                     raise TureenError("the stream was dropped while rows were being written to it")
                 sink_id = received[0].sink_id
-                if sink_id is not None and not take_batch(tx, sink_id, stream, batch_id):
+                if sink_id is not None and not take_batch(tx, sink_id, stream.id, batch_id):
                     return
                 runs = [run for message in received for run in message.runs]
                 rejected = [rejection for message in received for rejection in message.rejected]
                 if runs or rejected:
-                    append_runs(tx, take_seq(tx), stream, runs)
-                    reject(tx, stream, rejected)
+                    reserve_pending(tx, self._root, stream, ends.get(stream.id, 0))
+                    insert_runs(tx, take_seq(tx), stream.id, runs)
+                    reject(tx, stream.id, rejected)
                 crash_point("sink.in_commit")
             crash_point("sink.after_commit")
 

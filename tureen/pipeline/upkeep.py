@@ -19,6 +19,7 @@ from tureen.pot.catalog import Catalog, check_attempt, take_seq
 from tureen.pot.damage import lost_files, note_lost
 from tureen.pot.files import new_attempt
 from tureen.pot.parts import missing_file
+from tureen.pot.reserved_ids import reservations
 from tureen.pot.runs import Run, drop_runs, expiring_since, live_runs, note_expiring, replace_runs
 from tureen.pot.streams import Stream
 from tureen.stems.run import open_run
@@ -53,7 +54,10 @@ def seal(catalog: Catalog, stream: Stream, *, everything: bool = False) -> bool:
     """
     with catalog.read() as tx:
         runs, lost = live_runs(tx, stream.id), lost_files(tx)
-        pinned = pin(tx, catalog.root, stream)
+        pinned, reserved = pin(tx, catalog.root, stream), reservations(tx, stream.id)
+    if reserved:
+        # Rows with reserved ids are still to come between the others.
+        runs = [run for run in runs if run.first_id < reserved[0].first_id]
     chosen = choose_merge(runs, lost, everything=everything, retain=stream.retain)
     return bool(chosen) and merge(catalog, stream, chosen, pinned)
 

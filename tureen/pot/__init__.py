@@ -7,7 +7,8 @@ Gives transactions, the inbox, the lease. Does not know Spark, the language, or 
 * `streams.py`, `stream_cache.py`, `tables.py`, `queries.py`, `clauses.py`, `registering.py`, `templates.py`,
   `members.py`, `template_files.py`, `tokens.py`, `status.py`: the objects in it
 * `runs.py`, `query_runs.py`: the files that commits name; `files.py`, `parts.py`, `tablefile.py`: their format
-* `inbox.py`, `log.py`, `record.py`, `heads.py`: pushed rows until they are in runs
+* `inbox.py`, `log.py`, `record.py`, `heads.py`: pushed rows until they are in runs; `reserved_ids.py`: their tuple ids
+* `pot_progress.py`: how far a pot is, in commits and pushes
 * `bell.py`, `turn.py`, `group_commit.py`, `bulk_statements.py`: fast paths of concurrent readers and writers
 * `lease.py`, `sweep.py`, `damage.py`, `backup.py`: the only engine, garbage, damage, copies
 """

@@ -202,6 +202,16 @@ gone_members = Table(
     Column("number", BigInteger, primary_key=True),
 )
 
+reserved_ids = Table(
+    "reserved_ids",
+    metadata,
+    Column("stream_id", Integer, primary_key=True),
+    # An offset of the stream's inbox: pushed rows up to it have reserved ids.
+    Column("end", BigInteger, primary_key=True),
+    # The id of the first of these rows that is not in a run.
+    Column("first_id", BigInteger, nullable=False),
+)
+
 runs = Table(
     "runs",
     metadata,

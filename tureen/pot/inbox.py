@@ -36,10 +36,11 @@ _KeyedPush = tuple[str, int]
 
 
 class Stored(NamedTuple):
-    """A durable push: its end in the log, and whether this call added it or an earlier one."""
+    """A durable push: its end in the log, whether this call added it or an earlier one, and the count of pushes."""
 
     end: int
     added: bool
+    pushes: int = 0
 
 
 class Inbox:
@@ -73,6 +74,10 @@ class Inbox:
         """The end of a stream's log."""
         log = self._logs.get(stream)
         return 0 if log is None else log.end
+
+    def pushes(self) -> int:
+        """The count of pushes to all streams."""
+        return self._heads.pushes()
 
     def trim(self) -> None:
         """Remove segments whose rows are all in runs, after storing their keys in the catalog."""
@@ -139,7 +144,7 @@ class Inbox:
                     _check_same_rows(entry, items[first][1].digest.hex())
                     repeats.append((number, first))
                 elif known is not None:
-                    outcomes[number] = Stored(known, added=False)
+                    outcomes[number] = Stored(known, added=False, pushes=self._heads.pushes())
                 else:
                     fresh.append(number)
                     if entry.key:
@@ -149,12 +154,12 @@ class Inbox:
         if fresh:
             log = self._logs.get(stream) or self._open(stream, 0)
             ends = log.append([items[number][1] for number in fresh])
+            pushes = self._heads.publish(stream, log.end)
             for number, end in zip(fresh, ends, strict=True):
-                outcomes[number] = Stored(end, added=True)
+                outcomes[number] = Stored(end, added=True, pushes=pushes)
                 entry = items[number][1]
                 if entry.key:
                     self._keys[stream, entry.key] = (entry.digest.hex(), end)
-            self._heads.publish(stream, log.end)
         for number, first in repeats:
             stored = outcomes[first]
             outcomes[number] = stored._replace(added=False) if isinstance(stored, Stored) else stored

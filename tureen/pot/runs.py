@@ -101,14 +101,17 @@ def replaced_files(tx: Connection, paths: Sequence[str]) -> set[str]:
     return set(json.loads(tx.exec_driver_sql(_REPLACED, (json.dumps(paths),)).scalar_one()))
 
 
-def append_runs(tx: Connection, seq: int, stream_id: int, new: Sequence[NewRun]) -> None:
-    """Add runs at the end of a stream; their tuples take the next ids."""
-    next_id, last = tx.execute(select(streams.c.next_id, streams.c.last_time).where(streams.c.id == stream_id)).one()
+def insert_runs(tx: Connection, seq: int, stream_id: int, new: Sequence[NewRun], first_id: int | None = None) -> int:
+    """Add runs to a stream, with the ids from `first_id` on or at its end; return the id after their last tuple."""
+    end, last = tx.execute(select(streams.c.next_id, streams.c.last_time).where(streams.c.id == stream_id)).one()
+    next_id = end if first_id is None else first_id
     for run in new:
         _insert(tx, seq, stream_id, next_id, run)
         next_id += run.rows
         last = run.max_time if last is None else max(last, run.max_time)
-    tx.execute(update(streams).where(streams.c.id == stream_id).values(next_id=next_id, last_time=last))
+    values = {"next_id": max(end, next_id), "last_time": last}
+    tx.execute(update(streams).where(streams.c.id == stream_id).values(values))
+    return next_id
 
 
 def replace_runs(tx: Connection, seq: int, old: Sequence[Run], new: NewRun) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, func, select
 
-from tureen.errors import UnknownStream
-from tureen.position import Position, PushPosition
+from tureen.position import Position
 from tureen.pot.catalog import current_seq
 from tureen.pot.catalog_tables import clauses, queries, query_inputs
 from tureen.pot.clauses import last_eager_seq
@@ -16,31 +15,42 @@ from tureen.pot.damage import noted_damage
 from tureen.pot.queries import Registered, count_queries
 from tureen.pot.query_runs import live_query_runs
 from tureen.pot.runs import count_rejected, live_runs
-from tureen.pot.streams import Stream, list_streams, stream_by_id
+from tureen.pot.streams import Stream, list_streams
 from tureen.pot.tables import Dimension, list_dimensions
 from tureen.pot.templates import Template, count_members
 from tureen.window import from_micros
 
 
-def pot_status(
-    tx: Connection, inbox_end: Callable[[int], int] | None, errors: Mapping[int, str] | None = None
-) -> dict[str, Any]:
-    """Rows, runs, tails, debts and queries; with the ends of the inbox's logs, also their lag.
+class InboxEnd(NamedTuple):
+    """The end of a stream's inbox: the id of the next tuple that is pushed, and its offset in the log."""
 
-    `errors` are those of external sources, by the id of their stream.
+    next_id: int
+    offset: int
+
+
+def pot_status(
+    tx: Connection, inbox_ends: Mapping[int, InboxEnd], pushes: int = 0, errors: Mapping[int, str] | None = None
+) -> dict[str, Any]:
+    """Rows, runs, tails, debts and queries.
+
+    `inbox_ends` are the ends of the inboxes, and `errors` those of external sources, by the id of their stream;
+    `pushes` is the count of pushes.
     """
     handles, distinct = count_queries(tx)
     source_errors = errors or {}
     return {
         "streams": {
-            stream.name: {**_stream_status(tx, stream, inbox_end), "error": source_errors.get(stream.id)}
+            stream.name: {
+                **_stream_status(tx, stream, inbox_ends.get(stream.id, InboxEnd(stream.next_id, stream.taken))),
+                "error": source_errors.get(stream.id),
+            }
             for stream in list_streams(tx)
         },
         "tables": {table.name: _table_status(table) for table in list_dimensions(tx)},
         "queries": handles + count_members(tx),
         "clauses": distinct,
         "damaged": [damage.path for damage in noted_damage(tx)],
-        "position": str(Position(current_seq(tx))),
+        "position": str(Position(current_seq(tx), pushes=pushes)),
     }
 
 
@@ -55,16 +65,6 @@ def count_owned(tx: Connection, owner: str) -> int:
     """The number of an owner's queries, including those of templates."""
     singles = tx.execute(select(func.count()).where(queries.c.owner == owner)).scalar_one()
     return int(singles) + count_members(tx, owner)
-
-
-def is_reached(tx: Connection, position: Position | PushPosition) -> bool:
-    """Whether the rows of a push are committed, or the commit that an answer reflects is visible."""
-    if isinstance(position, Position):
-        return current_seq(tx) >= position.seq
-    stream = stream_by_id(tx, position.stream)
-    if stream is None:
-        raise UnknownStream("the stream of this position was dropped")
-    return stream.taken >= position.end
 
 
 def describe_stream(stream: Stream, error: str | None = None) -> dict[str, Any]:
@@ -111,14 +111,17 @@ def _table_status(table: Dimension) -> dict[str, Any]:
     return {"rows": table.content.rows, "bytes": table.content.bytes}
 
 
-def _stream_status(tx: Connection, stream: Stream, inbox_end: Callable[[int], int] | None) -> dict[str, Any]:
+def _stream_status(tx: Connection, stream: Stream, inbox_end: InboxEnd) -> dict[str, Any]:
     runs = live_runs(tx, stream.id)
     tail = [run for run in runs if not run.indexed]
     newest = last_eager_seq(tx, stream.id)
     compiled = live_query_runs(tx, stream.id)
-    end = stream.taken if inbox_end is None else inbox_end(stream.id)
+    # The ids of pushed tuples are those that they have in runs, so this holds at any two moments.
+    pending = max(0, inbox_end.next_id - stream.next_id)
     return {
-        "rows": sum(run.rows for run in runs),
+        "rows": sum(run.rows for run in runs) + pending,
+        "pending_rows": pending,
+        "fresh": "after its push" if stream.source is None else "after a micro-batch",
         "bytes": sum(run.bytes for run in runs),
         "runs": len(runs) - len(tail),
         "tail_runs": len(tail),
@@ -128,5 +131,5 @@ def _stream_status(tx: Connection, stream: Stream, inbox_end: Callable[[int], in
         "cell_files": sum(len(run.cells) for run in runs),
         "debts": sum(1 for run in runs if run.indexed and run.matched_seq < newest),
         "rejected": count_rejected(tx, stream.id),
-        "lag_bytes": max(0, end - stream.taken),
+        "lag_bytes": max(0, inbox_end.offset - stream.taken),
     }

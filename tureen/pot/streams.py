@@ -24,6 +24,7 @@ from tureen.pot.catalog_tables import (
     query_inputs,
     query_runs,
     rejected,
+    reserved_ids,
     runs,
     sinks,
     streams,
@@ -116,7 +117,7 @@ def drop_stream(tx: Connection, stream: Stream) -> None:
     tx.execute(delete(cells).where(cells.c.run_id.in_(run_ids)))
     for table in (runs, query_runs):
         _discard(tx, select(table.c.path).where(table.c.stream_id == stream.id))
-    for table in (runs, expiring, query_runs, clauses, sinks, push_keys, rejected):
+    for table in (runs, reserved_ids, expiring, query_runs, clauses, sinks, push_keys, rejected):
         tx.execute(delete(table).where(table.c.stream_id == stream.id))
     tx.execute(update(streams).where(streams.c.id == stream.id).values(name_key=None))
 

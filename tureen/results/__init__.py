@@ -1,11 +1,12 @@
 """Results: from cells to answers.
 
-Takes a handle and NOW. Holds memory maps of runs and a view of the catalog.
+Takes a handle and NOW. Holds memory maps of runs, pending rows and a view of the catalog.
 Gives answers as Arrow. Does not know Spark, HTTP, or how blocks are matched.
 
 * `invoke.py`: invocations; `answer.py`: answers and changes; `ready.py`: prepared queries
-* `view.py`, `segment.py`: the runs of a stream as of one commit; `ranges.py`, `numbering.py`, `axis.py`: which tuples a
-  window contains; `stepping.py`: steps
+* `view.py`, `stream_state.py`: streams as of one commit and one push; `pending.py`: rows that are in the inbox only
+* `segment.py`, `segment_cache.py`: runs that are mapped; `ranges.py`, `numbering.py`, `axis.py`: which tuples a window
+  contains; `stepping.py`: steps
 * `gather.py`, `gather_kernels.py`: rows; `grouped.py`, `grouping_set_rows.py`, `kept.py`: groups
 * `finish.py`, `over_columns.py`: DISTINCT, ORDER BY, LIMIT, OVER
 * `selection.py`, `matches.py`: the tuples in the window of an invocation, and those that satisfy the query

@@ -18,7 +18,7 @@ from tureen.aggregates.panes import panes_at, panes_of
 from tureen.aggregates.strip import Panes, Strip
 from tureen.results.numbering import Numbering
 from tureen.results.segment import Hits
-from tureen.results.view import StreamState
+from tureen.results.stream_state import StreamState
 
 Coordinates = npt.NDArray[np.int64]
 

@@ -16,7 +16,7 @@ from tureen.pot.queries import RegisteredInput
 from tureen.query import Query
 from tureen.results.gather import gather_segment
 from tureen.results.segment import Segment
-from tureen.results.view import StreamState
+from tureen.results.stream_state import StreamState
 from tureen.window import At, Window
 
 _BEGINNING = Position.parse(BEGINNING)
@@ -40,7 +40,7 @@ class NewRows:
 
     def position_at(self, mark: Mark) -> str:
         """The position of a mark."""
-        return str(Position(self.state.seq, {self.state.stream.id: mark}))
+        return self.state.position_at(mark)
 
 
 def mark_of(state: StreamState, since: Position | None) -> Mark:

@@ -27,7 +27,7 @@ from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.parts import missing_file
 from tureen.pot.queries import LOCAL, Registered, RegisteredInput, count_shape
 from tureen.pot.query_runs import live_query_runs
-from tureen.pot.streams import Stream, find_stream
+from tureen.pot.streams import Stream, find_stream, list_streams
 from tureen.pot.templates import count_members_of_shape
 from tureen.queries import QueryRun
 from tureen.results.answer import Answer, Bounds
@@ -39,8 +39,9 @@ from tureen.results.ranges import ranges_of
 from tureen.results.ready import BoundTemplate, Ready
 from tureen.results.selection import Selection
 from tureen.results.stepping import steps_at
+from tureen.results.stream_state import Snapshot, StreamState
 from tureen.results.template_matches import TemplateMatches, TemplateRule, finish_matches, match_template
-from tureen.results.view import StreamState, View
+from tureen.results.view import View
 from tureen.results.watch import Watch
 from tureen.schema import Column, Schema
 from tureen.window import Span
@@ -129,6 +130,20 @@ class Invoker:
         stream = RegisteredInput(stream_id=rule.stream_id)
         new = new_rows(state, names, rule.query.stream.window, stream, common, mark.next_id)
         return finish_matches(rule, match_template(new, pairing, members, mark), members)
+
+    def snapshot(self) -> Snapshot:
+        """All streams, with their pending rows."""
+
+        def read() -> Snapshot:
+            with self.view.catalog.read() as tx:
+                streams = [stream.id for stream in list_streams(tx)]
+            return self.view.snapshot(streams)
+
+        return self._with_files(read)
+
+    def next_id(self, stream_id: int) -> int:
+        """The id of the next tuple that is pushed to a stream."""
+        return self._with_files(lambda: self.view.stream(stream_id)).stream.next_id
 
     def schema_of(self, handle: str) -> Schema:
         """The columns of a query's answers."""

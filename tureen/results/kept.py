@@ -18,7 +18,7 @@ from tureen.matching import Selector
 from tureen.pot.queries import RegisteredInput
 from tureen.results.gather import gather_segment
 from tureen.results.segment import Segment
-from tureen.results.view import StreamState
+from tureen.results.stream_state import StreamState
 from tureen.schema import Schema
 
 Key = tuple[int, ...]

@@ -15,7 +15,11 @@ import pyarrow as pa
 from tureen.errors import DamagedFile
 from tureen.matching import RunCells, Selector
 from tureen.pot.queries import RegisteredInput
+from tureen.stems.index import index_block
 from tureen.stems.run import OpenRun, Report, log_damage
+
+SCANS_BEFORE_INDEX = 8
+"""How often a segment without an index is scanned before it gets one in memory."""
 
 
 class Hits(NamedTuple):
@@ -53,6 +57,7 @@ class Segment:
     _report: Report = log_damage
     _run: OpenRun | None = field(default=None, init=False)
     _cells: RunCells | None = field(default=None, init=False)
+    _scans: int = field(default=0, init=False)
 
     def run(self) -> OpenRun:
         """The tuples; once they are mapped, the file may be removed."""
@@ -105,8 +110,17 @@ class Segment:
                 published = self._published(run).rows_of(query_input.number, first, last)
             except DamagedFile as damage:
                 self._report(damage)
+        if self.matched_seq is None:
+            self._note_scan(run)
         rows, starts = published or _selected(run, selector, first, last)
         return Hits(self, run, rows, starts)
+
+    def _note_scan(self, run: OpenRun) -> None:
+        """Index a segment in memory once it has been scanned often."""
+        self._scans += 1
+        if self._scans == SCANS_BEFORE_INDEX:
+            for block in run.blocks:
+                block.index = index_block(block.columns, block.columns.schema.names)
 
     def _published(self, run: OpenRun) -> RunCells:
         if self._cells is None:

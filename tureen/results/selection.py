@@ -18,7 +18,7 @@ from tureen.results.matches import rows_in_steps
 from tureen.results.ranges import Range
 from tureen.results.segment import Hits
 from tureen.results.stepping import Stepping
-from tureen.results.view import StreamState
+from tureen.results.stream_state import StreamState
 from tureen.results.watch import Watch
 
 

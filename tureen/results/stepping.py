@@ -17,7 +17,7 @@ from tureen.query import STEP_END, STEP_START
 from tureen.results.axis import Axis, Coordinates, RowAxis, TimeAxis
 from tureen.results.numbering import Numbering
 from tureen.results.ranges import Range, ranges_of
-from tureen.results.view import StreamState
+from tureen.results.stream_state import StreamState
 from tureen.window import Span, Steps
 
 EARLIEST, LATEST = -(1 << 60), 1 << 60

@@ -1,36 +1,29 @@
-"""A process's view of the pot: what it last read from the catalog, and the files that it has mapped."""
+"""A process's view of the pot: what it last read from the catalog and the inbox."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import Path
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, replace
 
-import pyarrow as pa
 from sqlalchemy import Connection
 
 from tureen.bounded_cache import BoundedCache
-from tureen.errors import DamagedFile, PotError, UnknownStream
+from tureen.errors import UnknownStream
 from tureen.handle import parse_member
 from tureen.language.templates.member import member_text
-from tureen.position import Mark, Position
 from tureen.pot.catalog import Catalog, current_seq
-from tureen.pot.damage import note_damage
+from tureen.pot.heads import HeadsReader, log_directory
 from tureen.pot.members import Members, load_members
 from tureen.pot.queries import Registered, find_query, standing_version
-from tureen.pot.runs import Run, live_runs, replaced_files
-from tureen.pot.streams import Stream, stream_by_id
+from tureen.pot.reserved_ids import reservations
+from tureen.pot.runs import live_runs
+from tureen.pot.streams import list_streams, stream_by_id
 from tureen.pot.templates import Template, find_template
-from tureen.results.segment import Segment
-from tureen.schema import Schema
-from tureen.stems.run import OpenRun, in_memory, log, log_damage, open_cells, open_run, sort_by_time
-
-OPEN_RUNS = 1024
-"""The maximum number of runs and cell files that a process keeps mapped while they are live."""
+from tureen.results.pending import PendingRows
+from tureen.results.segment_cache import SegmentCache
+from tureen.results.stream_state import Snapshot, StreamState
 
 KEPT_TEMPLATES = 64
 """The maximum number of templates whose members a process caches."""
@@ -38,47 +31,18 @@ KEPT_TEMPLATES = 64
 KEPT_QUERIES = 100_000
 """The maximum number of standing queries that a process caches."""
 
-Value = TypeVar("Value")
-
-
-FileKey = tuple[str | int, ...]
-"""The paths of the files that a value is derived from, and possibly numbers."""
-
-
-class FileCache(BoundedCache[FileKey, Value]):
-    """Values that are derived from files."""
-
-    def files(self) -> set[str]:
-        """The files of all values."""
-        return {part for key in self.keys() for part in key if isinstance(part, str)}
-
-    def drop_files(self, files: set[str]) -> None:
-        """Remove the values that are derived from any of the files."""
-        self.drop(lambda key: not files.isdisjoint(key))
-
 
 @dataclass(frozen=True)
-class StreamState:
-    """A stream at one commit: a consistent set of runs, in order of tuple id."""
+class CachedStreams:
+    """Streams as of one commit, as far as they were read."""
 
-    seq: int
-    stream: Stream
-    segments: list[Segment]
-    runs: list[Run]
-
-    @cached_property
-    def position(self) -> str:
-        """The position of the answers that are computed from it."""
-        return str(Position(self.seq, {self.stream.id: Mark(self.stream.next_id)}))
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """Streams as of one commit; an answer is computed from one snapshot."""
-
+    token: int = -1
+    """The catalog's token before they were read."""
     seq: int = -1
-    streams: dict[int, StreamState] = field(default_factory=dict)
-    """The streams that have been read."""
+    committed: dict[int, StreamState] = field(default_factory=dict)
+    """Without pending rows."""
+    states: dict[int, StreamState] = field(default_factory=dict)
+    """With the pending rows of the last time they were asked for."""
 
 
 @dataclass(frozen=True)
@@ -103,30 +67,28 @@ class View:
     def __init__(self, catalog: Catalog) -> None:
         """Read from that catalog."""
         self.catalog = catalog
-        self._token = -1
         self._lock = threading.Lock()
-        self._snapshot = Snapshot()
+        self._streams = CachedStreams()
         self._cached = CachedQueries()
-        self._maps: FileCache[Any] = FileCache(OPEN_RUNS)
-        self._segments: FileCache[Segment] = FileCache(OPEN_RUNS)
-        self._tails: FileCache[Segment] = FileCache(64)
+        self._segments = SegmentCache(catalog)
         self._holding = threading.local()
-        self._damaged: set[str] = set()
         self._members: BoundedCache[Hashable, Members] = BoundedCache(KEPT_TEMPLATES)
+        self._heads = HeadsReader(catalog.root / "inbox")
+        self._pending: dict[int, PendingRows] = {}
 
     def refresh(self) -> None:
         """Drop what may have changed since the last commit that was seen."""
         token = self.catalog.token()
-        if token != self._token:
+        if token != self._streams.token:
+            self._heads.refresh()
             with self._lock:
-                self._snapshot = Snapshot()
                 self._renew()
-                self._token = token
+                self._streams = CachedStreams(token)
 
     def forget(self) -> None:
         """Drop everything, so that it is read again."""
         with self._lock:
-            self._snapshot, self._cached = Snapshot(), CachedQueries()
+            self._streams, self._cached = CachedStreams(), CachedQueries()
 
     def query(self, handle_or_name: str, at_least: int = 0) -> Registered:
         """A standing query, as of the commit `at_least` or later.
@@ -196,24 +158,24 @@ class View:
         return self._cached
 
     def _release(self, tx: Connection) -> None:
-        """Drop the maps of files that are no longer live, and what is derived from them."""
-        caches: tuple[FileCache[Any], ...] = (self._maps, self._segments, self._tails)
-        replaced = replaced_files(tx, list(set().union(*(cache.files() for cache in caches))))
-        for cache in caches if replaced else ():
-            cache.drop_files(replaced)
+        """Drop the maps of files that are no longer live, and the pending rows of dropped streams."""
+        self._segments.release(tx)
+        if self._pending:
+            live = {stream.id for stream in list_streams(tx)}
+            self._pending = {stream_id: rows for stream_id, rows in self._pending.items() if stream_id in live}
 
     def snapshot(self, stream_ids: Sequence[int]) -> Snapshot:
-        """Streams as of one commit."""
-        snapshot = self._snapshot
+        """Streams as of the last commit that was seen, with all rows whose pushes have returned."""
+        cached, pushes = self._streams, self._heads.pushes()
+        streams = {}
         for stream_id in stream_ids:
-            if stream_id not in snapshot.streams:
-                snapshot = self._read(snapshot, stream_ids)
-                break
+            state = cached.states.get(stream_id)
+            if state is None or state.pushes != pushes:
+                return self._read(stream_ids)
+            streams[stream_id] = state
         if getattr(self._holding, "all", False):
-            for stream_id in stream_ids:
-                for segment in snapshot.streams[stream_id].segments:
-                    segment.hold()
-        return snapshot
+            _hold(streams)
+        return Snapshot(cached.seq, pushes, streams)
 
     def stream(self, stream_id: int) -> StreamState:
         """A stream and its runs."""
@@ -228,93 +190,96 @@ class View:
         finally:
             self._holding.all = False
 
-    def _read(self, before: Snapshot, stream_ids: Sequence[int]) -> Snapshot:
-        """A snapshot with more streams, read in one transaction; of a later commit if there is one."""
+    def _read(self, stream_ids: Sequence[int]) -> Snapshot:
+        """A snapshot that includes all commits and pushes up to now."""
+        while True:
+            cached = self._read_committed(stream_ids)
+            pushes = self._heads.pushes()
+            streams = {stream_id: self._with_pending(cached, stream_id, pushes) for stream_id in stream_ids}
+            if self.catalog.token() == cached.token or not self._have_moved(cached, stream_ids):
+                break
+            # A commit to one of the streams may have come before the last pushes.
+            self.refresh()
+        cached.states.update(streams)
+        self._pending.update({stream_id: state.pending for stream_id, state in streams.items()})
+        if getattr(self._holding, "all", False):
+            _hold(streams)
+        return Snapshot(cached.seq, pushes, streams)
+
+    def _with_pending(self, cached: CachedStreams, stream_id: int, pushes: int) -> StreamState:
+        """A stream with the rows of its log that are not in runs."""
+        committed, before = cached.committed[stream_id], cached.states.get(stream_id)
+        end = max(self._heads.end(stream_id), committed.stream.taken)
+        if before is not None and before.pending.end >= end:
+            return replace(before, pushes=pushes)
+        pending = self._read_pending(committed, end)
+        segments = [piece.segment for piece in pending.pieces]
+        stream = committed.stream
+        if segments:
+            last_time = max(segment.max_time for segment in segments)
+            stream = replace(
+                stream,
+                next_id=max(stream.next_id, pending.pieces[-1].next_id),
+                last_time=last_time if stream.last_time is None else max(stream.last_time, last_time),
+            )
+        # Rows with reserved ids come before later ones that are in runs.
+        segments = sorted([*committed.segments, *segments], key=lambda segment: segment.first_id)
+        return replace(committed, stream=stream, segments=segments, pushes=pushes, pending=pending)
+
+    def _read_pending(self, committed: StreamState, end: int) -> PendingRows:
+        stream = committed.stream
+        pending = self._pending.get(stream.id)
+        if pending is None or pending.start > stream.taken:
+            # Nothing was read yet, or another thread has read a later commit.
+            pending = PendingRows(stream.taken, stream.taken)
+        pending = pending.after(stream.taken)
+        if pending.end < end:
+            directory = log_directory(self.catalog.root, stream.id)
+            pending = pending.read_to(directory, stream, committed.reserved, end)
+            if pending.damaged and self._has_moved(committed):
+                raise FileNotFoundError(f"the inbox of stream '{stream.name}' was trimmed")
+        return pending
+
+    def _have_moved(self, cached: CachedStreams, stream_ids: Sequence[int]) -> bool:
+        return any(self._has_moved(cached.committed[stream_id]) for stream_id in stream_ids)
+
+    def _has_moved(self, committed: StreamState) -> bool:
+        """Whether a later commit has added rows to a stream, or dropped it."""
+        with self.catalog.read() as tx:
+            current = stream_by_id(tx, committed.stream.id)
+        before = committed.stream
+        return current is None or (current.next_id, current.taken) != (before.next_id, before.taken)
+
+    def _read_committed(self, stream_ids: Sequence[int]) -> CachedStreams:
+        """The cached streams and these, read in one transaction; of a later commit if there is one."""
+        before = self._streams
+        if all(stream_id in before.committed for stream_id in stream_ids):
+            return before
         with self.catalog.read() as tx:
             seq = current_seq(tx)
-            snapshot = before if before.seq == seq else Snapshot(seq)
-            missing = [stream_id for stream_id in stream_ids if stream_id not in snapshot.streams]
-            read = [(stream_by_id(tx, stream_id), live_runs(tx, stream_id)) for stream_id in missing]
-        for stream, runs in read:
+            cached = before if before.seq == seq else CachedStreams(before.token, seq)
+            missing = [stream_id for stream_id in stream_ids if stream_id not in cached.committed]
+            read = [
+                (stream_by_id(tx, stream_id), live_runs(tx, stream_id), reservations(tx, stream_id))
+                for stream_id in missing
+            ]
+        for stream, runs, reserved in read:
             if stream is None:
                 raise UnknownStream("the stream of this query was dropped")
-            snapshot.streams[stream.id] = StreamState(seq, stream, self._segments_of(stream, runs), runs)
+            segments = self._segments.segments(stream.schema, runs)
+            pending = PendingRows(stream.taken, stream.taken)
+            cached.committed[stream.id] = StreamState(seq, stream, segments, runs, pending, reserved)
         with self._lock:
-            # After a refresh in the meantime, this snapshot is used for this answer only.
-            if self._snapshot is before:
-                self._snapshot = snapshot
-        return snapshot
+            # After a refresh in the meantime, they are used for this answer only.
+            if self._streams is before:
+                self._streams = cached
+        return cached
 
-    def _segments_of(self, stream: Stream, runs: Sequence[Run]) -> list[Segment]:
-        segments: list[Segment] = []
-        tail: list[Run] = []
-        for run in runs:
-            if not run.indexed:
-                tail.append(run)
-                continue
-            if tail:
-                segments += self._tail(tail, stream.schema)
-                tail = []
-            segments.append(self._segment(run, stream.schema))
-        if tail:
-            segments += self._tail(tail, stream.schema)
-        return segments
 
-    def _segment(self, run: Run, schema: Schema) -> Segment:
-        # What is derived from a run remains valid while its files are the same.
-        key: FileKey = (run.matched_seq, run.path, *(cells.path for cells in run.cells))
-        return self._segments.get(key, lambda: self._new_segment(run, schema))
-
-    def _new_segment(self, run: Run, schema: Schema) -> Segment:
-        return Segment(
-            (run.id,),
-            run.first_id,
-            run.rows,
-            run.min_time,
-            run.max_time,
-            lambda: self._open(run, schema),
-            lambda: [self._cells(cells.path) for cells in run.cells],
-            run.matched_seq if run.indexed else None,
-            self._report,
-        )
-
-    def _tail(self, runs: list[Run], schema: Schema) -> list[Segment]:
-        """Neighbouring runs of the tail as one segment; as separate segments if a file is damaged or missing."""
-        try:
-            return [self._tails.get(tuple(run.path for run in runs), lambda: self._join(runs, schema))]
-        except (DamagedFile, FileNotFoundError):
-            return [self._new_segment(run, schema) for run in runs]
-
-    def _join(self, runs: list[Run], schema: Schema) -> Segment:
-        tables = [self._open(run, schema).table(schema, run.first_id - runs[0].first_id) for run in runs]
-        tuples = sort_by_time(schema, pa.concat_tables(tables))
-        joined = in_memory(schema, tuples)
-        key = tuple(run.id for run in runs)
-        return Segment(
-            key, runs[0].first_id, len(tuples.table), tuples.min_time, tuples.max_time, lambda: joined, list, None
-        )
-
-    def _open(self, run: Run, schema: Schema) -> OpenRun:
-        opened: OpenRun = self._maps.get((run.path,), lambda: open_run(self._path(run.path), schema, self._report))
-        return opened
-
-    def _cells(self, path: str) -> Any:
-        return self._maps.get((path,), lambda: open_cells(self._path(path)))
-
-    def _path(self, path: str) -> Path:
-        return self.catalog.root / path
-
-    def _report(self, damage: DamagedFile) -> None:
-        """Log damage that did not change an answer, and record it for the engine, which repairs it."""
-        if damage.file in self._damaged:
-            return
-        self._damaged.add(damage.file)
-        log_damage(damage)
-        try:
-            with self.catalog.write() as tx:
-                note_damage(tx, damage.file, damage.detail)
-        except PotError as error:
-            log.warning("cannot record the damage of '%s': %s", damage.file, error)
+def _hold(streams: Mapping[int, StreamState]) -> None:
+    for state in streams.values():
+        for segment in state.segments:
+            segment.hold()
 
 
 def _members_key(template: Template) -> Hashable:

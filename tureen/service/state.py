@@ -11,13 +11,14 @@ from datetime import datetime
 
 from tureen.errors import TooMany
 from tureen.pot.catalog import Catalog
+from tureen.pot.pot_progress import PotProgress
 from tureen.pot.status import count_owned
 from tureen.results.answer import Answer
 from tureen.service.authorization import Authenticator, ConcurrencyLimit
 from tureen.service.metrics import FreshnessSampler, Metrics, StatusCollector
 from tureen.service.rendering import Rendered
 from tureen.service.settings import Settings
-from tureen.service.watcher import CommitWatcher, wait_for_positions
+from tureen.service.watcher import ProgressWatcher, wait_for_positions
 from tureen.soup.embedded import Soup
 from tureen.soup.embedded_calls import EmbeddedCalls
 from tureen.soup.served_soup import ServedSoup
@@ -48,7 +49,8 @@ class Service:
         self.metrics = Metrics()
         self.freshness = FreshnessSampler(self.catalog, self.metrics.freshness)
         self.metrics.registry.register(StatusCollector(self.soup.status, self.soup.batches, self.catalog, self._counts))
-        self.watcher = CommitWatcher(self.catalog, self._on_commit)
+        self._progress = PotProgress(self.catalog)
+        self.watcher = ProgressWatcher(self._progress, self._on_commit)
         self._invokers = ThreadPoolExecutor(settings.invoke_threads, "tureen-invoke")
         self._workers = ThreadPoolExecutor(WORKERS, "tureen-work")
         self._soups: dict[str, ServedSoup] = {}
@@ -146,7 +148,7 @@ class Service:
     async def wait(self, principal: str, positions: Sequence[str], timeout: float | None) -> None:
         """Wait until all positions are reached."""
         with self.following.hold(principal):
-            await wait_for_positions(self.watcher, self.catalog, positions, timeout, self.soup.trouble)
+            await wait_for_positions(self.watcher, self._progress, positions, timeout, self.soup.trouble)
 
     def _on_commit(self) -> None:
         loop = asyncio.get_running_loop()

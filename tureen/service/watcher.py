@@ -1,4 +1,4 @@
-"""Notification of commits: one task polls the catalog for all followers and waiting requests, which need no threads."""
+"""Notification of pushes and commits: one task polls for all followers and waiting requests, which need no threads."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ import orjson
 
 from tureen.errors import EngineFailed, TureenError, WaitTimeout
 from tureen.position import Position, PushPosition, parse_position
-from tureen.pot.catalog import Catalog
-from tureen.pot.status import is_reached
+from tureen.pot.pot_progress import PotProgress
 from tureen.service.error_responses import error_body
 from tureen.service.rendering import plain_row
 from tureen.soup.feed import ChangeBatch
 from tureen.soup.waiting import WAIT_SECONDS
 
-POLL_SECONDS = 0.01
-"""The interval at which the catalog is checked for commits; a check takes microseconds."""
+POLL_SECONDS = 0.004
+"""The interval at which the pot is checked for pushes and commits; a check takes microseconds."""
 
 CLOCK_RESOLUTION = 0.005
 """A timeout with at most this many seconds left has expired: the event loop's clock is not finer."""
@@ -31,12 +30,12 @@ MAX_EVENT_BYTES = 262_144
 """The most bytes that are encoded at a time, plus one event: the buffer of a follower that does not read."""
 
 
-class CommitWatcher:
-    """Polls the catalog for commits and wakes all waiting tasks."""
+class ProgressWatcher:
+    """Polls for pushes and commits and wakes all waiting tasks."""
 
-    def __init__(self, catalog: Catalog, on_commit: Callable[[], None]) -> None:
-        """Watch a catalog; call `on_commit` in the event loop after each commit."""
-        self._catalog, self._on_commit = catalog, on_commit
+    def __init__(self, progress: PotProgress, on_commit: Callable[[], None]) -> None:
+        """Watch a pot; call `on_commit` in the event loop after each commit."""
+        self._progress, self._on_commit = progress, on_commit
         self.version = 0
         self.closing = False
         self._waiters: set[asyncio.Future[None]] = set()
@@ -47,15 +46,16 @@ class CommitWatcher:
         self._task = asyncio.get_running_loop().create_task(self._poll())
 
     async def _poll(self) -> None:
-        last_token = self._catalog.token()
+        last = self._progress.now()
         while not self.closing:
             await asyncio.sleep(POLL_SECONDS)
-            token = self._catalog.token()
-            if token != last_token:
-                last_token = token
+            now = self._progress.now()
+            if now != last:
                 self.version += 1
-                self._on_commit()
+                if now.token != last.token:
+                    self._on_commit()
                 self._wake()
+                last = now
 
     def _wake(self) -> None:
         for waiter in self._waiters:
@@ -63,8 +63,8 @@ class CommitWatcher:
                 waiter.set_result(None)
         self._waiters = set()
 
-    async def wait_for_commit(self, version: int, seconds: float) -> bool:
-        """Wait for a commit after `version`; False if there was none in time, or the server stops."""
+    async def wait_for_news(self, version: int, seconds: float) -> bool:
+        """Wait for a push or a commit after `version`; False if there was none in time, or the server stops."""
         if self.version == version and not self.closing:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiters.add(waiter)
@@ -80,8 +80,8 @@ class CommitWatcher:
 
 
 async def wait_for_positions(
-    watcher: CommitWatcher,
-    catalog: Catalog,
+    watcher: ProgressWatcher,
+    progress: PotProgress,
     positions: Sequence[str],
     timeout: float | None,
     trouble: Callable[[], str | None],
@@ -91,8 +91,7 @@ async def wait_for_positions(
     deadline = time.monotonic() + (WAIT_SECONDS if timeout is None else timeout)
 
     def unreached() -> list[Position | PushPosition]:
-        with catalog.read() as tx:
-            return [position for position in pending if not is_reached(tx, position)]
+        return [position for position in pending if not progress.is_reached(position)]
 
     while pending:
         version = watcher.version
@@ -107,7 +106,7 @@ async def wait_for_positions(
                 hint="increase the timeout; /v1/status shows the progress of the pipeline",
             )
         if pending:
-            await watcher.wait_for_commit(version, remaining)
+            await watcher.wait_for_news(version, remaining)
 
 
 class Follower:
@@ -115,7 +114,7 @@ class Follower:
 
     def __init__(
         self,
-        watcher: CommitWatcher,
+        watcher: ProgressWatcher,
         read_changes: Callable[[str | None], ChangeBatch],
         since: str | None,
         check_access: Callable[[], None],
@@ -123,7 +122,7 @@ class Follower:
         """Follow the changes that `read_changes` returns from a position on, until `check_access` raises."""
         self._watcher, self._read_changes, self._since = watcher, read_changes, since
         self._check_access = check_access
-        # Before the first read, so that no commit during the read is missed.
+        # Before the first read, so that no push or commit during the read is missed.
         self._version = watcher.version
         self._first: ChangeBatch | None = None
 
@@ -154,7 +153,7 @@ class Follower:
                         pause = min(heartbeat, last_sent_at + timeout - time.monotonic())
                     if pause <= CLOCK_RESOLUTION:
                         return
-                    if not await self._watcher.wait_for_commit(self._version, pause):
+                    if not await self._watcher.wait_for_news(self._version, pause):
                         if pause == heartbeat:
                             yield b": still here\n\n"
                         continue

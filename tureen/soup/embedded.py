@@ -32,7 +32,7 @@ from tureen.pipeline.spark_settings import check_spark
 from tureen.position import BEGINNING, Pushed
 from tureen.pot.catalog import micros_now
 from tureen.pot.runs import rejected_rows
-from tureen.pot.status import describe_query, describe_stream, describe_template, pot_status
+from tureen.pot.status import InboxEnd, describe_query, describe_stream, describe_template, pot_status
 from tureen.pot.streams import create_stream, drop_stream, find_stream, list_streams
 from tureen.results.answer import Answer, Change
 from tureen.schema import Schema
@@ -229,21 +229,22 @@ class Soup(AnySoup):
         if not self._pot.exists():
             empty = {"streams": {}, "tables": {}, "queries": 0, "clauses": 0, "damaged": [], "position": BEGINNING}
             return {**empty, "engine": "none", "error": None, "version": version("tureen")}
-        engine = self._pot.running
-        ends = None if engine is None else engine.inbox.end
+        snapshot = self._pot.components.invoker.snapshot()
+        ends = {stream: InboxEnd(state.stream.next_id, state.pending.end) for stream, state in snapshot.streams.items()}
         with self._pot.catalog.read() as tx:
-            status = pot_status(tx, ends, self._pot.source_errors())
+            status = pot_status(tx, ends, snapshot.pushes, self._pot.source_errors())
         return {**status, "engine": self._pot.state(), "error": self._pot.engine_error(), "version": version("tureen")}
 
     def start(self, *, wait: float | None = None) -> None:
         """Acquire the lease and start Spark; with `wait`, return when it runs or after that number of seconds."""
         seconds = check_timeout(wait)
         engine = self._pot.engine()
+        engine.start_spark()
         if seconds is not None:
             engine.wait_ready(min(seconds, threading.TIMEOUT_MAX))
 
     def settle(self) -> None:
-        """Pay all debts and merge all runs that can be merged now, instead of in the background."""
+        """Wait until all pushed rows are in runs, then pay all debts and merge all runs that can be merged now."""
         self._pot.engine().settle()
 
     def close(self) -> None:

@@ -112,7 +112,7 @@ class EmbeddedCalls:
     ) -> Iterator[Change]:
         """The changes since a position; the first batch is read now, so that the call itself raises errors."""
         seconds = check_timeout(timeout)
-        batches = follow(self._pot.catalog, read(since), read, seconds, self._pot.ensure_fed)
+        batches = follow(self._pot.components.progress, read(since), read, seconds, self._pot.ensure_fed)
         return (change for batch in batches for change in batch)
 
     # Templates

@@ -1,6 +1,6 @@
 """Following: the rows that joined the answers of a query, of a template, or of all of an owner's queries.
 
-Reading changes never waits. A follower reads again after the next commit: in a thread of its own (`follow` in
+Reading changes never waits. A follower reads again after the next push or commit: in a thread of its own (`follow` in
 `tureen/soup/waiting.py`), or in a server that wakes all of its followers at once.
 """
 
@@ -13,9 +13,8 @@ from typing import NamedTuple, Protocol
 from tureen.arguments import check_text
 from tureen.errors import QueryFailed, TureenError, UnknownQuery, UnknownStream, Unsupported
 from tureen.position import BEGINNING, Mark, Position, QueryKey
-from tureen.pot.catalog import Catalog, current_seq
+from tureen.pot.catalog import Catalog
 from tureen.pot.queries import list_queries
-from tureen.pot.streams import list_streams
 from tureen.pot.templates import list_templates
 from tureen.results.answer import Change
 from tureen.results.changes import NewRows
@@ -100,6 +99,7 @@ class FeedChanges:
     """The rows that joined any of the answers, stream by stream."""
 
     seq: int
+    pushes: int
     before: Mapping[int, Mark]
     after: Mapping[int, Mark]
     rows: Mapping[int, Sequence[FeedRow]] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class FeedChanges:
 
     def position(self) -> str:
         """The position after all of them."""
-        return str(Position(self.seq, self.after))
+        return str(Position(self.seq, self.after, self.pushes))
 
     def __iter__(self) -> Iterator[Change]:
         """The rows: of each stream in order of arrival, and for one row in the order of the handles."""
@@ -120,7 +120,7 @@ class FeedChanges:
             for index, entry in enumerate(rows):
                 more = index + 1 < len(rows) and rows[index + 1].tuple_id == entry.tuple_id
                 marks[stream] = Mark(entry.tuple_id, entry.key) if more else Mark(entry.tuple_id + 1)
-                yield Change(str(entry.key), entry.row, str(Position(self.seq, marks)), entry.label)
+                yield Change(str(entry.key), entry.row, str(Position(self.seq, marks, self.pushes)), entry.label)
             marks[stream] = self.after[stream]
 
 
@@ -163,16 +163,17 @@ class ChangeReader:
             raise TureenError(
                 "the position is not one of a feed", hint="a feed continues from the position of one of its changes"
             )
-        with self._catalog.read() as tx:
-            seq, ends = current_seq(tx), {stream.id: stream.next_id for stream in list_streams(tx)}
+        snapshot = self._invoker.snapshot()
+        seq, pushes = snapshot.seq, snapshot.pushes
+        ends = {stream: state.stream.next_id for stream, state in snapshot.streams.items()}
         after = {stream: Mark(end) for stream, end in ends.items()}
         if position is None:
-            return FeedChanges(seq, after, after)
+            return FeedChanges(seq, pushes, after, after)
         # All of a stream is new that the position does not name: it was created later.
         before = {stream: position.marks.get(stream, Mark(0)) for stream in ends}
         grown = {stream for stream, end in ends.items() if end > before[stream].next_id}
         if not grown:
-            return FeedChanges(position.seq, before, before)
+            return FeedChanges(position.seq, position.pushes, before, before)
         rows: dict[int, list[FeedRow]] = {}
         for followed in self._followed():
             stream = followed.stream
@@ -180,7 +181,7 @@ class ChangeReader:
                 rows.setdefault(stream, []).extend(self._rows_of(followed, before[stream], ends[stream]))
         for stream_rows in rows.values():
             stream_rows.sort(key=lambda entry: (entry.tuple_id, entry.key))
-        return FeedChanges(seq, before, after, rows)
+        return FeedChanges(seq, pushes, before, after, rows)
 
     def _followed(self) -> list[Followed]:
         """The queries and templates of the owner."""

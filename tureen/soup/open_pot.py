@@ -13,6 +13,7 @@ from tureen.pipeline.engine import Engine
 from tureen.pot.catalog import Catalog
 from tureen.pot.catalog import exists as pot_exists
 from tureen.pot.files import make_private_directory
+from tureen.pot.pot_progress import PotProgress
 from tureen.pot.stream_cache import StreamCache
 from tureen.results.invoke import Invoker
 from tureen.soup.interface import Positions
@@ -31,6 +32,7 @@ class PotComponents(NamedTuple):
     """A catalog, and the objects that read and change it."""
 
     catalog: Catalog
+    progress: PotProgress
     invoker: Invoker
     streams: StreamCache
     tables: Dimensions
@@ -65,7 +67,7 @@ class OpenPot:
         if pot_exists(path):
             self._open(create=False)
         if mode == "write":
-            self.engine()
+            self.engine().start_spark()
 
     @property
     def components(self) -> PotComponents:
@@ -130,7 +132,9 @@ class OpenPot:
 
     def wait(self, position: Positions, seconds: float | None) -> None:
         """Wait until a position, or each of several positions, is reached."""
-        wait_for(self.catalog, position, seconds, ensure_fed=self.ensure_fed, delay_reason=self.delay_reason)
+        wait_for(
+            self.components.progress, position, seconds, ensure_fed=self.ensure_fed, delay_reason=self.delay_reason
+        )
 
     def engine_error(self) -> str | None:
         """The error that keeps the engine from running, if any."""
@@ -169,7 +173,9 @@ class OpenPot:
         catalog = Catalog(self.path, create=create)
         invoker, streams = Invoker(catalog, self.clock), StreamCache(catalog)
         registry, templates = Registry(catalog, streams), Templates(catalog, streams, invoker)
-        self._components = PotComponents(catalog, invoker, streams, Dimensions(catalog), registry, templates)
+        self._components = PotComponents(
+            catalog, PotProgress(catalog), invoker, streams, Dimensions(catalog), registry, templates
+        )
         return self._components
 
     def _check_open(self) -> None:

@@ -22,7 +22,7 @@ def push_rows(inbox: Inbox, target: CachedStream, rows: Any, key: str | None, ar
         raise TureenError(f"stream '{stream.name}' is fed by its source", hint="push to another stream")
     batch = to_batch(stream.schema, rows)
     if batch.num_rows == 0 and key is None:
-        return Pushed(str(PushPosition(seq, stream.id, inbox.end(stream.id))))
+        return Pushed(str(PushPosition(seq, stream.id, inbox.end(stream.id), inbox.pushes())))
     payload = batch.serialize().to_pybytes()
     if len(payload) > MAX_BYTES:
         raise InvalidRows(
@@ -30,4 +30,5 @@ def push_rows(inbox: Inbox, target: CachedStream, rows: Any, key: str | None, ar
         )
     digest = content_digest(batch) if key else bytes(16)
     stored = inbox.push(stream.id, Entry(payload, batch.num_rows, arrival, digest, key or ""))
-    return Pushed(str(PushPosition(seq, stream.id, stored.end)), batch.num_rows if stored.added else 0)
+    position = PushPosition(seq, stream.id, stored.end, stored.pushes)
+    return Pushed(str(position), batch.num_rows if stored.added else 0)

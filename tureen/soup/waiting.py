@@ -1,4 +1,4 @@
-"""Wait for positions, and for commits with new changes."""
+"""Wait for positions, and for new changes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Protocol, TypeVar
 
 from tureen.errors import WaitTimeout
 from tureen.position import Position, PushPosition, parse_position
-from tureen.pot.catalog import Catalog
-from tureen.pot.status import is_reached
+from tureen.pot.pot_progress import Moment, PotProgress
 from tureen.soup.interface import Positions
 
 WAIT_SECONDS = 60.0
@@ -18,9 +17,12 @@ WAIT_SECONDS = 60.0
 CHECK_SECONDS = 1.0
 """The interval at which waiting calls check that the pot has an engine."""
 
+POLL_SECONDS = 0.002
+"""The interval at which waiting calls look for pushes and commits."""
+
 
 def wait_for(
-    catalog: Catalog,
+    progress: PotProgress,
     position: Positions,
     timeout: float | None,
     *,
@@ -34,7 +36,7 @@ def wait_for(
     positions = list(position) if isinstance(position, list | tuple | set) else [position]
     deadline = time.monotonic() + (WAIT_SECONDS if timeout is None else timeout)
     for text in positions:
-        if not _wait_until_reached(catalog, parse_position(text), deadline, ensure_fed):
+        if not _wait_until_reached(progress, parse_position(text), deadline, ensure_fed):
             raise WaitTimeout(
                 "the position was not reached within the timeout",
                 detail=delay_reason(),
@@ -56,7 +58,7 @@ Batch = TypeVar("Batch", bound=Resumable)
 
 
 def follow(
-    catalog: Catalog,
+    progress: PotProgress,
     first: Batch,
     read: Callable[[str], Batch],
     timeout: float | None,
@@ -68,40 +70,41 @@ def follow(
         if len(batch):
             yield batch
             last = time.monotonic()
-        token = catalog.token()
+        before = progress.now()
         batch = read(batch.position())
         deadline = None if timeout is None else last + timeout
-        if not len(batch) and not _wait_for_commit(catalog, token, deadline, ensure_fed):
+        if not len(batch) and not _wait_for_news(progress, before, deadline, ensure_fed):
             return
 
 
-def _wait_for_commit(catalog: Catalog, token: int, deadline: float | None, ensure_fed: Callable[[], None]) -> bool:
-    """Whether there is a commit before the deadline; unrelated commits do not extend it."""
+def _wait_for_news(
+    progress: PotProgress, before: Moment, deadline: float | None, ensure_fed: Callable[[], None]
+) -> bool:
+    """Whether there is a push or a commit before the deadline; unrelated ones do not extend it."""
     next_check = time.monotonic() + CHECK_SECONDS
-    while catalog.token() == token or (deadline is not None and time.monotonic() > deadline):
+    while progress.now() == before or (deadline is not None and time.monotonic() > deadline):
         moment = time.monotonic()
         if deadline is not None and moment > deadline:
             return False
         if moment > next_check:
             next_check = moment + CHECK_SECONDS
             ensure_fed()
-        time.sleep(0.005)
+        time.sleep(POLL_SECONDS)
     return True
 
 
 def _wait_until_reached(
-    catalog: Catalog, position: Position | PushPosition, deadline: float, ensure_fed: Callable[[], None]
+    progress: PotProgress, position: Position | PushPosition, deadline: float, ensure_fed: Callable[[], None]
 ) -> bool:
-    last_token, next_check = None, 0.0
+    last, next_check = None, 0.0
     while True:
-        token = catalog.token()
-        # Also without commits: the process with the engine may have died.
-        if token != last_token or time.monotonic() > next_check:
-            last_token, next_check = token, time.monotonic() + CHECK_SECONDS
-            with catalog.read() as tx:
-                if is_reached(tx, position):
-                    return True
+        now = progress.now()
+        # Also without news: the process with the engine may have died.
+        if now != last or time.monotonic() > next_check:
+            last, next_check = now, time.monotonic() + CHECK_SECONDS
+            if progress.is_reached(position):
+                return True
             ensure_fed()
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.002)
+        time.sleep(POLL_SECONDS)

@@ -3,8 +3,8 @@
 A run is a file of checksummed parts (`tureen.pot.parts`):
 
 ```
-for each block     its tuples as an Arrow record batch: the stored columns, and `_nth` if merging changed their order of
-                   arrival; then, if the run is indexed, `_perm_<column>` and `_rank_<column>`
+for each block     its tuples as an Arrow record batch: the stored columns, and `_nth` if they did not arrive in order
+                   of time; then, if the run is indexed, `_perm_<column>` and `_rank_<column>`
 for each block     a record batch per query run: its cells (absent if the run was not matched)
 ```
 
@@ -62,10 +62,15 @@ class SortedTuples:
 
 
 def sort_by_time(schema: Schema, table: pa.Table) -> SortedTuples:
-    """Sort stored tuples by time; tuples of equal time stay in order of arrival."""
+    """Sort stored tuples by time; tuples of equal time stay in order of arrival.
+
+    If that changes their order, the column `NTH` is added, unless they have it already.
+    """
     times = times_of(table.column(schema.time_column))
     if len(times) > 1 and not bool(np.all(times[:-1] <= times[1:])):
         order = np.argsort(times, kind="stable")
+        if NTH not in table.column_names:
+            table = table.append_column(NTH, pa.array(np.arange(len(table), dtype=np.uint32)))
         table, times = table.take(pa.array(order)), times[order]
     return SortedTuples(table, int(times[0]), int(times[-1]))
 

@@ -7,7 +7,7 @@ between a batch's pin and its commit, or invoke one while debts are owed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -21,17 +21,25 @@ from tureen.pipeline.arrival import Arrivals
 from tureen.pipeline.choosing import Chooser
 from tureen.pipeline.compiling import compile_queries
 from tureen.pipeline.debts import pay, pay_debts
+from tureen.pipeline.inbox_sink import InboxMessage, InboxSink
 from tureen.pipeline.pinning import pin
 from tureen.pipeline.repair import repair
-from tureen.pot.catalog import Catalog, check_attempt, micros_now, take_seq
+from tureen.position import Pushed
+from tureen.pot.catalog import Catalog, check_attempt, current_seq, micros_now, take_seq
 from tureen.pot.files import new_attempt
+from tureen.pot.heads import log_directory, pushes_held
+from tureen.pot.inbox import Inbox
+from tureen.pot.log import refer
 from tureen.pot.queries import NewInput, Registration, Unregistration
 from tureen.pot.registering import change_together
-from tureen.pot.runs import NewRun, append_runs
-from tureen.pot.streams import Stream, create_stream, find_stream, list_streams
+from tureen.pot.reserved_ids import reserve_pending
+from tureen.pot.runs import NewRun, insert_runs
+from tureen.pot.stream_cache import CachedStream
+from tureen.pot.streams import Stream, create_stream, find_stream, list_streams, stream_by_id
 from tureen.results.answer import Answer
 from tureen.results.invoke import Invoker
 from tureen.schema import ARRIVAL, Schema
+from tureen.soup.pushing import push_rows
 from tureen.stems.intake import to_batch
 from tureen.window import to_micros
 
@@ -57,6 +65,14 @@ class Batch:
     runs: list[NewRun]
 
 
+@dataclass(frozen=True)
+class TakenBatch:
+    """Records of the inbox that are read but not committed."""
+
+    sink: InboxSink
+    message: InboxMessage
+
+
 def change(catalog: Catalog, request: Registration | Unregistration) -> str:
     """Register or unregister a query in a commit of its own, and return its handle."""
     (outcome,) = change_together(catalog, [request])
@@ -75,6 +91,7 @@ class ManualEngine:
         self._clock = clock
         self.invoker = Invoker(self.catalog, clock)
         self._chooser = Chooser(self.catalog, self.invoker.watch)
+        self.inbox = Inbox(root, self.catalog)
 
     def create_stream(
         self, name: str, schema: str, time: str | None = None, clock: str = "wall", retain: str | None = None
@@ -103,13 +120,41 @@ class ManualEngine:
 
     def commit(self, batch: Batch) -> None:
         """Commit a batch, as the sink does."""
-        with self.catalog.write() as tx:
+        with pushes_held(self.catalog.root) as ends, self.catalog.write() as tx:
             check_attempt(tx, batch.attempt)
-            append_runs(tx, take_seq(tx), batch.stream_id, batch.runs)
+            stream = stream_by_id(tx, batch.stream_id)
+            assert stream is not None
+            reserve_pending(tx, self.catalog.root, stream, ends.get(stream.id, 0))
+            insert_runs(tx, take_seq(tx), batch.stream_id, batch.runs)
 
     def push(self, name: str, rows: Any, parts: int = 1) -> None:
         """Write and commit a batch."""
         self.commit(self.begin(name, rows, parts))
+
+    def append(self, name: str, rows: Any) -> Pushed:
+        """Push rows to the inbox, where they are pending until they are taken."""
+        with self.catalog.read() as tx:
+            stream = CachedStream(find_stream(tx, name), current_seq(tx))
+        return push_rows(self.inbox, stream, rows, None, self._clock())
+
+    def plan(self, name: str, records: int | None = None) -> TakenBatch:
+        """Read the next records of a stream's inbox as a task of Spark would, without committing them."""
+        with self.catalog.read() as tx:
+            stream = find_stream(tx, name)
+        end = self.inbox.end(stream.id)
+        directory = log_directory(self.catalog.root, stream.id)
+        references, _ = refer(stream.id, directory, stream.taken, end, None, 1)
+        batch = pa.RecordBatch.from_pylist([asdict(reference) for reference in references[:records]])
+        sink = InboxSink(self.catalog.root)
+        return TakenBatch(sink, sink.write(iter([batch] if batch.num_rows else [])))
+
+    def commit_taken(self, batch: TakenBatch) -> None:
+        """Commit records, as the sink does."""
+        batch.sink.commit([batch.message], 0)
+
+    def take(self, name: str, records: int | None = None) -> None:
+        """Move the next records of a stream's inbox into runs."""
+        self.commit_taken(self.plan(name, records))
 
     def register(self, sql: str, *, materialize: bool | None = True, name: str | None = None) -> str:
         """Register a query and return its handle; with `materialize=None`, `choose` decides whether it is eager."""
@@ -157,7 +202,8 @@ class ManualEngine:
         return self.invoker.invoke(handle, now)
 
     def close(self) -> None:
-        """Sign and close the catalog, as the engine does."""
+        """Close the inbox, and sign and close the catalog, as the engine does."""
+        self.inbox.close()
         self.catalog.write_digest()
         self.catalog.close()
 

@@ -1,0 +1,46 @@
+"""The state of streams that an answer is computed from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from tureen.position import Mark, Position
+from tureen.pot.reserved_ids import Reservation
+from tureen.pot.runs import Run
+from tureen.pot.streams import Stream
+from tureen.results.pending import PendingRows
+from tureen.results.segment import Segment
+
+
+@dataclass(frozen=True)
+class StreamState:
+    """A stream at one moment: the runs of a commit and the pending rows of the inbox, in order of tuple id."""
+
+    seq: int
+    stream: Stream
+    """With the pending rows: `next_id` and `last_time` include them."""
+    segments: list[Segment]
+    runs: list[Run]
+    pending: PendingRows
+    reserved: tuple[Reservation, ...] = ()
+    pushes: int = 0
+    """The count of pushes up to which pending rows are included."""
+
+    @cached_property
+    def position(self) -> str:
+        """The position of the answers that are computed from it."""
+        return self.position_at(Mark(self.stream.next_id))
+
+    def position_at(self, mark: Mark) -> str:
+        """The position of a mark in this stream."""
+        return str(Position(self.seq, {self.stream.id: mark}, self.pushes))
+
+
+class Snapshot(NamedTuple):
+    """Streams as of one commit and one count of pushes; an answer is computed from one snapshot."""
+
+    seq: int
+    pushes: int
+    streams: dict[int, StreamState]
