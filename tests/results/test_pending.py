@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 import tureen
 from tureen.pipeline import arrival, upkeep
 from tureen.position import parse_position
-from tureen.pot import log
+from tureen.pot import backup, log
 from tureen.pot.catalog import Catalog
 from tureen.pot.heads import log_directory
 from tureen.pot.log import segments
 from tureen.pot.pot_progress import PotProgress
+from tureen.pot.streams import drop_stream, find_stream, list_streams
 from tureen.results import pending, segment
 from tureen.results.invoke import Invoker
 from tureen.testing.manual_engine import ManualEngine, TakenBatch
@@ -257,3 +258,76 @@ def test_status_counts_pending_rows(tmp_path: Path) -> None:
         status = soup.status()["streams"]["s"]
         assert (status["rows"], status["pending_rows"], status["lag_bytes"]) == (2, 0, 0)
     engine.close()
+
+
+def test_status_counts_pending_rows_with_reserved_ids(engine: ManualEngine) -> None:
+    engine.append("s", [row(1), row(2)])
+    engine.push("s", [row(3)])
+    with tureen.open(engine.catalog.root, mode="read") as soup:
+        status = soup.status()["streams"]["s"]
+    assert (status["rows"], status["pending_rows"]) == (3, 2)
+
+
+def test_a_snapshot_is_not_older_than_its_last_push(engine: ManualEngine) -> None:
+    """Otherwise queries of a template that were added before the push could be missed."""
+    view = engine.invoker.view
+    view.refresh()
+    view.stream(1)
+    engine.register("SELECT n FROM s")
+    engine.append("s", [row(1)])
+    assert view.stream(1).seq == engine.catalog.seq()
+
+
+def test_a_stream_that_is_dropped_while_all_are_read(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine.create_stream("gone", SCHEMA, "ts")
+    listed: list[Any] = []
+
+    def drop_after(tx: Any) -> Any:
+        streams = list_streams(tx)
+        if not listed:
+            listed.extend(streams)
+            with Catalog(engine.catalog.root) as other, other.write() as write:
+                drop_stream(write, find_stream(write, "gone"))
+        return streams
+
+    monkeypatch.setattr("tureen.results.invoke.list_streams", drop_after)
+    assert list(engine.invoker.snapshot().streams) == [1]
+    assert len(listed) == 2
+
+
+def test_a_backup_has_pending_rows(engine: ManualEngine, tmp_path: Path) -> None:
+    engine.register("SELECT n FROM s", name="all")
+    engine.append("s", [row(1)])
+    tureen.backup(engine.catalog.root, tmp_path / "copy")
+    with tureen.open(tmp_path / "copy", mode="read") as soup:
+        assert list(soup.query("all").invoke()) == [{"n": 1}]
+
+
+def test_a_backup_without_reserved_rows_reuses_no_id(
+    engine: ManualEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log is copied, then rows are pushed and a sink commits, then the catalog is copied."""
+    handle = engine.register("SELECT n FROM s")
+    engine.append("s", [row(0)])
+    copy_catalog = backup._copy_catalog
+
+    def late(*arguments: Any) -> None:
+        engine.append("s", [row(1)])
+        engine.append("s", [row(2)])
+        engine.push("s", [row(3)])
+        copy_catalog(*arguments)
+
+    monkeypatch.setattr(backup, "_copy_catalog", late)
+    tureen.backup(engine.catalog.root, tmp_path / "copy")
+    copy = ManualEngine(tmp_path / "copy")
+    since = copy.invoke(handle).position
+    assert sorted(numbers(copy, handle)) == [0, 3]
+    for number in (4, 5, 6):
+        copy.append("s", [row(number)])
+    new = copy.invoker.new_rows(handle, parse_position(since))  # type: ignore[arg-type]
+    assert new.rows.column("n").to_pylist() == [4, 5, 6]
+    copy.take("s")
+    everything = copy.invoker.new_rows(handle, parse_position("0"))  # type: ignore[arg-type]
+    assert everything.rows.column("n").to_pylist() == [0, 3, 4, 5, 6]
+    assert len(set(everything.ids.tolist())) == 5
+    copy.close()

@@ -72,11 +72,12 @@ class Engine:
         """Acquire the lease and start; Spark starts in the background. `watch` counts the tuples of invocations."""
         self._lease = Lease(root)
         try:
+            # First, so that readers find the heads after the commit.
+            self.inbox = Inbox(root, catalog)
             with catalog.write() as tx:
                 renew_query_runs(tx, VERSION)
                 # Positions of this engine compare later even if a power failure has set back the count of pushes.
                 take_seq(tx)
-            self.inbox = Inbox(root, catalog)
         except BaseException:
             self._lease.release()
             raise

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from tureen.pot.connecting import connect
 from tureen.pot.damage import named_files
 from tureen.pot.digest import Digest
 from tureen.pot.files import storage_failed, sync_directory
+from tureen.pot.heads import Heads, acknowledged_ends
 from tureen.pot.sweep import FOLDERS
 
 Progress = Callable[[int, int], None]
@@ -35,7 +36,9 @@ def backup_pot(catalog: Catalog, target: Path, progress: Progress) -> int:
         raise PotError(f"the directory '{target}' is not empty", hint="use a directory that does not exist yet")
     try:
         target.mkdir(parents=True, exist_ok=True, mode=0o700)
+        ends = acknowledged_ends(catalog.root)
         _copy_tree(catalog.root, target, _logs_and_checkpoints(catalog.root))
+        _write_heads(target, ends)
         for _ in range(_MAX_ATTEMPTS):
             _copy_catalog(catalog.root, target)
             if _copy_named(catalog, target, progress):
@@ -60,6 +63,13 @@ def _logs_and_checkpoints(root: Path) -> Iterable[Path]:
     for directory in sorted((root / "checkpoints").glob("[0-9]*")):
         # Sorted: "commits" before "offsets". Spark writes a batch's offsets first, so no commit lacks its offsets.
         yield from sorted(path for path in directory.rglob("*") if path.is_file())
+
+
+def _write_heads(target: Path, ends: Mapping[int, int]) -> None:
+    """Publish the ends that the logs had before they were copied, for readers of pending rows."""
+    with closing(Heads(target / "inbox")) as heads:
+        for stream, end in ends.items():
+            heads.publish(stream, end)
 
 
 def _copy_tree(root: Path, target: Path, paths: Iterable[Path]) -> None:

@@ -23,6 +23,7 @@ from tureen.pot.group_commit import GroupCommit
 from tureen.pot.heads import Heads, log_directory
 from tureen.pot.log import LogWriter, scan, segments
 from tureen.pot.record import Entry, LogRecord
+from tureen.pot.reserved_ids import clip_reservations, reservations
 from tureen.pot.streams import list_streams
 
 TRIM_BYTES = 1 << 20
@@ -62,9 +63,22 @@ class Inbox:
             end = self._open(stream.id, stream.taken, acknowledged.pop(stream.id, 0)).end
             # With checksums, and without a torn tail: a push whose key is remembered is not stored when it is repeated.
             self._remember(stream.id, scan(log_directory(root, stream.id), None, end, check=True))
+        self._clip_reservations()
         for dropped in acknowledged:
             self._heads.publish(dropped, 0)
         self._remove_dropped()
+
+    def _clip_reservations(self) -> None:
+        with self._catalog.read() as tx:
+            beyond = [
+                stream
+                for stream, log in self._logs.items()
+                if any(reservation.end > log.end for reservation in reservations(tx, stream))
+            ]
+        if beyond:
+            with self._catalog.write() as tx:
+                for stream in beyond:
+                    clip_reservations(tx, stream, self._logs[stream].end)
 
     def push(self, stream: int, entry: Entry) -> Stored:
         """Make a push durable."""

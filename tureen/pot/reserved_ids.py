@@ -77,5 +77,20 @@ def append_taken(tx: Connection, seq: int, stream_id: int, groups: Sequence[Take
         tx.execute(update(reserved_ids).where(*of_stream).values(first_id=first_id))
 
 
+def clip_reservations(tx: Connection, stream_id: int, end: int) -> None:
+    """Let no reservation extend beyond the end of a log, which is a copy without its last records, or damaged.
+
+    Rows that are pushed next take the next ids. The reserved ids of the missing rows are not used.
+    """
+    covered = -1
+    for reservation in reservations(tx, stream_id):
+        if reservation.end > end:
+            _release(tx, stream_id, reservation)
+            if covered < end:
+                values = {"stream_id": stream_id, "end": end, "first_id": reservation.first_id}
+                tx.execute(insert(reserved_ids).values(values))
+        covered = min(reservation.end, end)
+
+
 def _release(tx: Connection, stream_id: int, reservation: Reservation) -> None:
     tx.execute(delete(reserved_ids).where(reserved_ids.c.stream_id == stream_id, reserved_ids.c.end == reservation.end))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, func, select
@@ -22,10 +22,10 @@ from tureen.window import from_micros
 
 
 class InboxEnd(NamedTuple):
-    """The end of a stream's inbox: the id of the next tuple that is pushed, and its offset in the log."""
+    """The end of a stream's inbox, and the number of rows in it after an offset."""
 
-    next_id: int
     offset: int
+    rows_after: Callable[[int], int]
 
 
 def pot_status(
@@ -41,7 +41,7 @@ def pot_status(
     return {
         "streams": {
             stream.name: {
-                **_stream_status(tx, stream, inbox_ends.get(stream.id, InboxEnd(stream.next_id, stream.taken))),
+                **_stream_status(tx, stream, inbox_ends.get(stream.id, InboxEnd(stream.taken, lambda _: 0))),
                 "error": source_errors.get(stream.id),
             }
             for stream in list_streams(tx)
@@ -116,8 +116,7 @@ def _stream_status(tx: Connection, stream: Stream, inbox_end: InboxEnd) -> dict[
     tail = [run for run in runs if not run.indexed]
     newest = last_eager_seq(tx, stream.id)
     compiled = live_query_runs(tx, stream.id)
-    # The ids of pushed tuples are those that they have in runs, so this holds at any two moments.
-    pending = max(0, inbox_end.next_id - stream.next_id)
+    pending = inbox_end.rows_after(stream.taken)
     return {
         "rows": sum(run.rows for run in runs) + pending,
         "pending_rows": pending,

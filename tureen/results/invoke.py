@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tureen.aggregates.expression_values import with_now
 from tureen.bounded_cache import BoundedCache
-from tureen.errors import QueryFailed, UnknownQuery
+from tureen.errors import QueryFailed, UnknownQuery, UnknownStream
 from tureen.language import bind_query
 from tureen.language.fast.quick import QuickBinder
 from tureen.language.predicates.factor_text import factor_text
@@ -135,9 +135,13 @@ class Invoker:
         """All streams, with their pending rows."""
 
         def read() -> Snapshot:
-            with self.view.catalog.read() as tx:
-                streams = [stream.id for stream in list_streams(tx)]
-            return self.view.snapshot(streams)
+            while True:
+                with self.view.catalog.read() as tx:
+                    streams = [stream.id for stream in list_streams(tx)]
+                # A stream that is dropped in the meantime is not listed again.
+                with suppress(UnknownStream):
+                    return self.view.snapshot(streams)
+                self.view.refresh()
 
         return self._with_files(read)
 

@@ -93,6 +93,10 @@ class PendingRows:
     damaged: bool = False
     """Whether a part of the log could not be read; its rows are not here, and are rejected later."""
 
+    def rows_after(self, offset: int) -> int:
+        """The number of rows of the records after an offset."""
+        return sum(len(piece.tuples) for piece in self.after(offset).pieces)
+
     def after(self, offset: int) -> PendingRows:
         """Without the records that end at or before an offset."""
         remaining = (piece.after(offset) for piece in self.pieces if piece.end > offset)

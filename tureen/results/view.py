@@ -196,15 +196,19 @@ class View:
             cached = self._read_committed(stream_ids)
             pushes = self._heads.pushes()
             streams = {stream_id: self._with_pending(cached, stream_id, pushes) for stream_id in stream_ids}
-            if self.catalog.token() == cached.token or not self._have_moved(cached, stream_ids):
+            seq = cached.seq if self.catalog.token() == cached.token else self._unmoved_seq(cached, stream_ids)
+            if seq is not None:
                 break
-            # A commit to one of the streams may have come before the last pushes.
             self.refresh()
-        cached.states.update(streams)
         self._pending.update({stream_id: state.pending for stream_id, state in streams.items()})
+        if seq == cached.seq:
+            cached.states.update(streams)
+        else:
+            # Queries and templates must be as of a commit that is not before the last pushes.
+            streams = {stream_id: replace(state, seq=seq) for stream_id, state in streams.items()}
         if getattr(self._holding, "all", False):
             _hold(streams)
-        return Snapshot(cached.seq, pushes, streams)
+        return Snapshot(seq, pushes, streams)
 
     def _with_pending(self, cached: CachedStreams, stream_id: int, pushes: int) -> StreamState:
         """A stream with the rows of its log that are not in runs."""
@@ -240,8 +244,11 @@ class View:
                 raise FileNotFoundError(f"the inbox of stream '{stream.name}' was trimmed")
         return pending
 
-    def _have_moved(self, cached: CachedStreams, stream_ids: Sequence[int]) -> bool:
-        return any(self._has_moved(cached.committed[stream_id]) for stream_id in stream_ids)
+    def _unmoved_seq(self, cached: CachedStreams, stream_ids: Sequence[int]) -> int | None:
+        """The current commit; None if a commit to one of the streams may have come before the last pushes."""
+        with self.catalog.read() as tx:
+            seq = current_seq(tx)
+        return None if any(self._has_moved(cached.committed[stream_id]) for stream_id in stream_ids) else seq
 
     def _has_moved(self, committed: StreamState) -> bool:
         """Whether a later commit has added rows to a stream, or dropped it."""

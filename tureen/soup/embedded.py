@@ -230,7 +230,9 @@ class Soup(AnySoup):
             empty = {"streams": {}, "tables": {}, "queries": 0, "clauses": 0, "damaged": [], "position": BEGINNING}
             return {**empty, "engine": "none", "error": None, "version": version("tureen")}
         snapshot = self._pot.components.invoker.snapshot()
-        ends = {stream: InboxEnd(state.stream.next_id, state.pending.end) for stream, state in snapshot.streams.items()}
+        ends = {
+            stream: InboxEnd(state.pending.end, state.pending.rows_after) for stream, state in snapshot.streams.items()
+        }
         with self._pot.catalog.read() as tx:
             status = pot_status(tx, ends, snapshot.pushes, self._pot.source_errors())
         return {**status, "engine": self._pot.state(), "error": self._pot.engine_error(), "version": version("tureen")}

@@ -27,7 +27,7 @@ from tureen.pipeline.repair import repair
 from tureen.position import Pushed
 from tureen.pot.catalog import Catalog, check_attempt, current_seq, micros_now, take_seq
 from tureen.pot.files import new_attempt
-from tureen.pot.heads import log_directory, pushes_held
+from tureen.pot.heads import acknowledged_ends, log_directory, pushes_held
 from tureen.pot.inbox import Inbox
 from tureen.pot.log import refer
 from tureen.pot.queries import NewInput, Registration, Unregistration
@@ -141,7 +141,7 @@ class ManualEngine:
         """Read the next records of a stream's inbox as a task of Spark would, without committing them."""
         with self.catalog.read() as tx:
             stream = find_stream(tx, name)
-        end = self.inbox.end(stream.id)
+        end = acknowledged_ends(self.catalog.root).get(stream.id, 0)
         directory = log_directory(self.catalog.root, stream.id)
         references, _ = refer(stream.id, directory, stream.taken, end, None, 1)
         batch = pa.RecordBatch.from_pylist([asdict(reference) for reference in references[:records]])
