@@ -243,7 +243,7 @@ def differences(answer: Iterable[Mapping[str, Any]], expected: list[dict[str, An
     ]
 
 
-_ADDED_UP = ("sum", "avg", "var_", "stddev_", "percentile")
+_ADDED_UP = ("sum", "avg", "var_", "stddev_", "percentile", "corr", "covar_", "regr_")
 _SORTED = ("min", "max", "approx_percentile")
 
 

@@ -48,17 +48,15 @@ def with_lowercase_names(answer: list[dict[str, Any]]) -> list[Any]:
 
 
 def for_duckdb(query: strategies.QueryText, schema: Schema) -> str:
-    """The query with FLOAT operands cast to DOUBLE, which Spark does implicitly and DuckDB does not.
-
-    Those are the operands of + and -, and of comparisons with a number.
-    """
+    """The query with FLOAT columns of its condition cast to DOUBLE, which Spark does implicitly and DuckDB does not."""
     floats = "|".join(column.name for column in schema.columns if column.type.kind is Kind.FLOAT)
-    operator = r" [+-] | ?(?:<=|>=|<>|!=|==|=|<|>| BETWEEN) ?-?[0-9]"
-    return (
-        re.sub(rf"\b({floats})(?={operator})", r"\1::DOUBLE", query.batch, flags=re.IGNORECASE)
-        if floats
-        else query.batch
-    )
+    head, keyword, condition = query.batch.partition(" WHERE ")
+    if not floats or not keyword:
+        return query.batch
+    # Every other part is a string literal.
+    parts = condition.split("'")
+    parts[::2] = [re.sub(rf"\b({floats})\b", r"\1::DOUBLE", part, flags=re.IGNORECASE) for part in parts[::2]]
+    return head + keyword + "'".join(parts)
 
 
 # A failure shows the query and the rows, so shrinking is not needed; it would be slow.
@@ -78,6 +76,13 @@ def for_duckdb(query: strategies.QueryText, schema: Schema) -> str:
         Schema.parse("Ts TIMESTAMP, f FLOAT", "Ts"),
         [[{"Ts": strategies.BASE, "f": 0.10000000149011612}]],
         [strategies.QueryText("f Out0", "s", "f <= 0.1", "")],
+    )
+)
+@example(
+    (
+        Schema.parse("Ts TIMESTAMP, f FLOAT", "Ts"),
+        [[{"Ts": strategies.BASE, "f": 16777216.0}]],
+        [strategies.QueryText("f Out0", "s", "16777217 = f", "")],
     )
 )
 def test_selections_agree_with_duckdb(case: Case) -> None:
