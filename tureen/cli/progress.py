@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 POLL_SECONDS = 0.5
 """The number of seconds between two updates of what a wait is waiting for."""
 
-_WAITING = "waiting for the rows"
+_WAITING = "waiting for the position"
 
 
 class Progress:

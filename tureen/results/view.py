@@ -62,7 +62,7 @@ class CachedQueries:
 
 
 class View:
-    """The state of the catalog, read again only after it changed."""
+    """The state of the catalog and the inbox, read again only after it changed."""
 
     def __init__(self, catalog: Catalog) -> None:
         """Read from that catalog."""

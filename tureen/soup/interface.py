@@ -55,11 +55,12 @@ class AnySoup(Protocol):
         """The streams, in order of creation."""
 
     def push(self, stream: str, rows: Any, *, key: str | None = None) -> Pushed:
-        """Add rows to a stream and return their position, which has the attribute `added`; they are durable then.
+        """Add rows to a stream and return their position, which has the attribute `added`.
 
-        `rows` is a list of dicts, an Arrow table or batch, or a pandas or polars DataFrame. Either all rows are stored
-        or none. With a `key`, repeating the push changes nothing, and `added` is 0. A client that gets no key generates
-        one, so that a push whose response was lost is not stored twice.
+        The rows are durable then, and in every later answer. `rows` is a list of dicts, an Arrow table or batch, or a
+        pandas or polars DataFrame. Either all rows are stored or none. With a `key`, repeating the push changes
+        nothing, and `added` is 0. A client that gets no key generates one, so that a push whose response was lost is
+        not stored twice.
         """
 
     def rejected(self, stream: str) -> list[dict[str, Any]]:
@@ -163,7 +164,7 @@ class AnySoup(Protocol):
         """
 
     def wait(self, position: Positions, *, timeout: float | None = None) -> None:
-        """Wait until a position, or each of several positions, is reached."""
+        """Wait until answers reflect a position, or each of several; they reflect every push that has returned."""
 
     def status(self) -> dict[str, Any]:
         """The state of the pot: rows, runs, tail, debts, queries, position, lag."""

@@ -25,7 +25,7 @@ from tureen.soup.waiting import wait_for
 MODES = ("auto", "read", "write")
 
 STARTING, NO_ENGINE = "Spark is starting", "no engine"
-"""Why pushed rows do not reach answers although nothing failed."""
+"""Why pushed rows stay in the inbox although nothing failed."""
 
 
 class PotComponents(NamedTuple):

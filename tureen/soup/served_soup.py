@@ -21,7 +21,7 @@ class ServedSoup(Soup):
         return self._calls
 
     def trouble(self) -> str | None:
-        """Why pushed rows do not reach answers at the moment; None if they do."""
+        """Why pushed rows stay in the inbox at the moment; None if Spark takes them."""
         return self._pot.delay_reason() or (NO_ENGINE if self._pot.state() == "none" else None)
 
     def batches(self) -> list[dict[str, float]]:
