@@ -32,6 +32,7 @@ from tureen.pot.query_runs import live_query_runs
 from tureen.pot.registering import change_together
 from tureen.pot.streams import find_stream
 from tureen.queries import QueryRun, compile_clauses
+from tureen.query import NamedRelation
 from tureen.schema import Schema
 from tureen.service.server import SWITCH_INTERVAL
 from tureen.stems.index import Block, index_block
@@ -100,7 +101,7 @@ def _register(engine: ManualEngine, wheres: Sequence[str]) -> list[str]:
     binder = QuickBinder()
     schema = Schema.parse(SCHEMA, "ts")
     texts = [f"SELECT * FROM r WHERE {where}" for where in wheres]
-    bound = [binder.bind(text, lambda name: (name, schema)) for text in texts]
+    bound = [binder.bind(text, lambda name: NamedRelation(name, schema)) for text in texts]
     registrations = [
         Registration(query.sql, shape, (NewInput(1, query.stream.clause),), eager=True) for query, shape in bound
     ]

@@ -24,6 +24,7 @@ from tureen.language import bind_query
 from tureen.matching import Selector
 from tureen.position import Mark, Position
 from tureen.queries import compile_clauses
+from tureen.query import NamedRelation
 from tureen.results.answer import Answer, Bounds
 from tureen.results.gather import StreamMatches, fields_of
 from tureen.results.ranges import ranges_of
@@ -68,7 +69,8 @@ class ExperimentPot:
         }
         self.engine.compile()
         self._windows = {
-            size: bind_query(sqls[0], lambda _: ("s", workload.schema)).stream.window for size, sqls in texts.items()
+            size: bind_query(sqls[0], lambda _: NamedRelation("s", workload.schema)).stream.window
+            for size, sqls in texts.items()
         }
         self._selectors = [Selector(clause, workload.schema) for clause in workload.clauses()]
 

@@ -21,6 +21,7 @@ import pyarrow as pa
 from benchmarks.workload import COLUMNS, SCHEMA, tuples
 from tureen.language import bind_query
 from tureen.predicate import Clause
+from tureen.query import NamedRelation
 from tureen.schema import Schema
 from tureen.stems.run import times_of
 
@@ -90,7 +91,7 @@ class Workload:
     def clauses(self) -> list[Clause]:
         """The conditions as clauses of the engine."""
         return [
-            bind_query(self.sql(condition, 1), lambda _: ("s", self.schema)).stream.clause
+            bind_query(self.sql(condition, 1), lambda _: NamedRelation("s", self.schema)).stream.clause
             for condition in self.conditions
         ]
 

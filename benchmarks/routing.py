@@ -17,6 +17,7 @@ from tureen.language import bind_query
 from tureen.matching import Buffers, CellReader, match_block, select
 from tureen.predicate import Clause
 from tureen.queries import compile_clauses
+from tureen.query import NamedRelation
 from tureen.schema import Schema
 from tureen.stems.index import BLOCK_ROWS, Block
 
@@ -30,7 +31,10 @@ Probe = Callable[[Operator, npt.NDArray[np.int64]], Matrix]
 def clauses_of(conditions: Sequence[str], columns: str) -> list[Clause]:
     """The clauses of some WHERE conditions over a stream with these INT columns."""
     schema = Schema.parse(", ".join(f"{name} INT" for name in columns))
-    return [bind_query(f"SELECT * FROM s WHERE {where}", lambda _: ("s", schema)).stream.clause for where in conditions]
+    return [
+        bind_query(f"SELECT * FROM s WHERE {where}", lambda _: NamedRelation("s", schema)).stream.clause
+        for where in conditions
+    ]
 
 
 def alone(clauses: Sequence[Clause], batch: pa.RecordBatch) -> Matrix:

@@ -18,7 +18,7 @@ from tureen.aggregates.plan import plan_of
 from tureen.errors import SqlError
 from tureen.language import bind_query
 from tureen.language.binding.aggregate_types import TYPE_RULES
-from tureen.query import Aggregate, Grouping
+from tureen.query import Aggregate, Grouping, NamedRelation
 from tureen.schema import Schema
 from tureen.testing.aggregates import TWINS
 from tureen.testing.aggregates import aggregate as evaluate
@@ -38,7 +38,7 @@ def _call(name: str) -> str:
 
 
 def _bound(name: str) -> Aggregate:
-    grouping = bind_query(f"SELECT {_call(name)} AS x FROM t", lambda _: ("t", SCHEMA)).grouping
+    grouping = bind_query(f"SELECT {_call(name)} AS x FROM t", lambda _: NamedRelation("t", SCHEMA)).grouping
     assert grouping is not None
     (bound,) = grouping.aggregates
     return bound
@@ -83,7 +83,7 @@ def test_oracle_has_the_function(name: str) -> None:
 def test_over_is_supported_if_the_table_says_so(name: str) -> None:
     text = f"SELECT {_call(name)} OVER () AS x FROM t"
     if AGGREGATES[name].over:
-        assert bind_query(text, lambda _: ("t", SCHEMA)).overs
+        assert bind_query(text, lambda _: NamedRelation("t", SCHEMA)).overs
     else:
         with pytest.raises(SqlError):
-            bind_query(text, lambda _: ("t", SCHEMA))
+            bind_query(text, lambda _: NamedRelation("t", SCHEMA))

@@ -17,7 +17,7 @@ from tureen import handle
 from tureen.errors import TureenError
 
 _SEQ = "[0-9]{1,18}"
-_MARK = re.compile(rf"({_SEQ})\.({_SEQ})(?:\.({handle.PATTERN})(?:\.({handle.NUMBER_PATTERN}))?)?")
+_MARK = re.compile(rf"({_SEQ})\.({_SEQ})(?:x({_SEQ}))?(?:\.({handle.PATTERN})(?:\.({handle.NUMBER_PATTERN}))?)?")
 _PUSH = re.compile(rf"({_SEQ})_({_SEQ})\.({_SEQ})\.({_SEQ})")
 _ANSWER = re.compile(rf"({_SEQ})_({_SEQ})~((?:[^-]+(?:-[^-]+)*)?)")
 _BEFORE_PUSHES = re.compile(rf"({_SEQ})()((?:-[^-]+)*)")
@@ -40,14 +40,18 @@ class QueryKey(NamedTuple):
 class Mark(NamedTuple):
     """How far the changes of a stream were read: all tuples with an id below `next_id`.
 
-    Of the tuple `next_id` itself, the changes of the queries up to `after` were read too.
+    Of the tuple `next_id` itself, the changes of the queries up to `after` were read too; of a join, the first `rows`
+    of its joined rows.
     """
 
     next_id: int
     after: QueryKey = QueryKey()
+    rows: int = 0
 
     def __str__(self) -> str:
         """The text within a position."""
+        if self.rows:
+            return f"{self.next_id:015d}x{self.rows}"
         return f"{self.next_id:015d}.{self.after}" if self.after.handle else f"{self.next_id:015d}"
 
 
@@ -119,9 +123,9 @@ def parse_position(text: str) -> Position | PushPosition:
 
 
 def _mark(match: re.Match[str]) -> tuple[int, Mark]:
-    stream, next_id, template, number = match.groups()
+    stream, next_id, rows, template, number = match.groups()
     after = QueryKey(template or "", -1 if number is None else int(number))
-    return int(stream), Mark(int(next_id), after)
+    return int(stream), Mark(int(next_id), after, int(rows or 0))
 
 
 BEGINNING = str(Position(0))

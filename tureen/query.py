@@ -2,7 +2,7 @@
 
 ```
 inputs: the rows of each relation that lie in its window and satisfy its clause
-    → joins: combinations of them that satisfy the join factors
+    → source: how these rows are joined
     → at_now: the part of WHERE that depends on NOW
     → without a grouping, each row once for every step that contains it, if there are steps
     → grouping: one row per group (and per step), if there is one
@@ -13,17 +13,15 @@ inputs: the rows of each relation that lie in its window and satisfy its clause
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from typing import NamedTuple
 
+from tureen.join import JoinTree, parse_field
 from tureen.predicate import Clause, Key
-from tureen.schema import Type
+from tureen.schema import Schema, Type
 from tureen.window import WHOLE, Steps, Window
-
-_QUALIFIED = re.compile(r"_([0-9]+)_(.*)", re.DOTALL)
 
 STEP_START, STEP_END = "window_start", "window_end"
 """The columns of a query with steps, in addition to its keys and aggregates."""
@@ -33,6 +31,11 @@ GROUPING_ID = "_grouping"
 
 NOW = "_now"
 """The column with the NOW of the invocation, in all rows that expressions are computed from."""
+
+
+def block_column(number: int) -> str:
+    """The name of a block's output in the rows that expressions are computed from: an output may have any name."""
+    return f"out{number}"
 
 
 def key_name(number: int) -> str:
@@ -57,6 +60,16 @@ class RelationKind(Enum):
     TABLE = "table"
     VALUES = "values"
     """The parameters of a template: one row for each of its queries."""
+    BLOCK = "block"
+    """The answer of a query in parentheses or of WITH; see `Block`."""
+
+
+class NamedRelation(NamedTuple):
+    """A stream or a table: its name as it was created, and its columns."""
+
+    name: str
+    schema: Schema
+    kind: RelationKind = RelationKind.STREAM
 
 
 VALUES_INPUT = 1
@@ -64,65 +77,17 @@ VALUES_INPUT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """A column of one of a query's inputs."""
-
-    input: int
-    column: str
-
-
-def field_name(field: Field) -> str:
-    """The name of a field in the rows that expressions are computed from.
-
-    A column of the first input keeps its name. No column of a stream or table begins with an underscore.
-
-    >>> field_name(Field(0, "price")), field_name(Field(1, "price"))
-    ('price', '_1_price')
-    """
-    return f"_{field.input}_{field.column}" if field.input else field.column
-
-
-def parse_field(name: str) -> Field:
-    """The field of a name that `field_name` returned.
-
-    >>> parse_field("price"), parse_field("_1_price")
-    (Field(input=0, column='price'), Field(input=1, column='price'))
-    """
-    match = _QUALIFIED.fullmatch(name)
-    return Field(0, name) if match is None else Field(int(match.group(1)), match.group(2))
-
-
-@dataclass(frozen=True, slots=True)
 class Input:
-    """A relation of FROM: its window, and the factors of WHERE over this relation only."""
+    """A relation of FROM: its window, and the factors over this relation only."""
 
     relation: str
     clause: Clause = ()
     window: Window = WHOLE
     kind: RelationKind = RelationKind.STREAM
-
-
-@dataclass(frozen=True, slots=True)
-class JoinCompare:
-    """Columns of two inputs: `left op right + offset`; see `tureen.predicate.Compare`."""
-
-    left: Field
-    op: str
-    right: Field
-    offset: int | float = 0
-    domain: str = "int"
-    limit: int = 64
-
-
-@dataclass(frozen=True, slots=True)
-class JoinOpaque:
-    """Any other condition over several inputs: DuckDB SQL over joined rows."""
-
-    sql: str
-    fields: tuple[Field, ...]
-
-
-JoinFactor = JoinCompare | JoinOpaque
+    block: Block | None = None
+    """The query whose answer it is; its columns are named by `block_column`."""
+    is_scalar: bool = False
+    """Whether it must not have more than one row, because it is used as a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +223,8 @@ class Query:
     sql: str
     inputs: tuple[Input, ...]
     outputs: tuple[Output, ...]
-    joins: tuple[JoinFactor, ...] = ()
+    source: JoinTree = 0
+    """How the rows of the inputs are combined."""
     steps: Steps | None = None
     grouping: Grouping | None = None
     distinct: bool = False
@@ -275,6 +241,17 @@ class Query:
     def stream(self) -> Input:
         """The first input; the only stream of a query without a join."""
         return self.inputs[0]
+
+    @property
+    def joins(self) -> bool:
+        """Whether rows are combined from several inputs, or computed by another query."""
+        relations = [entry for entry in self.inputs if entry.kind is not RelationKind.VALUES]
+        return len(relations) > 1 or self.stream.kind is not RelationKind.STREAM
+
+    @cached_property
+    def leaves(self) -> tuple[Input, ...]:
+        """The streams and tables that it reads, in the order of their inputs, with those of its blocks."""
+        return tuple(leaf for entry in self.inputs for leaf in _leaves(entry))
 
     def with_clause(self, sql: str, clause: Clause) -> Query:
         """The same query with another text and another clause of its stream."""
@@ -317,3 +294,43 @@ class Query:
         values = [*(output.value for output in self.outputs), *(item.value for item in self.order)]
         qualify = [] if self.qualify is None else [self.qualify]
         return [*values, *qualify, *(value for over in self.overs for value in over.over_rows)]
+
+
+class SetOperator(Enum):
+    """How the rows of two blocks are combined into one answer."""
+
+    UNION = "UNION"
+    INTERSECT = "INTERSECT"
+    EXCEPT = "EXCEPT"
+
+
+@dataclass(frozen=True)
+class SetOperation:
+    """Two blocks with outputs of the same types; with `keep_duplicates`, ALL."""
+
+    operator: SetOperator
+    keep_duplicates: bool
+    left: Block
+    right: Block
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """The outputs of the left block."""
+        return self.left.outputs
+
+
+Block = Query | SetOperation
+"""A query, or several combined, whose answer is an input of another."""
+
+
+def _leaves(entry: Input) -> tuple[Input, ...]:
+    if entry.block is None:
+        return () if entry.kind is RelationKind.VALUES else (entry,)
+    return block_leaves(entry.block)
+
+
+def block_leaves(block: Block) -> tuple[Input, ...]:
+    """The streams and tables that a block reads."""
+    if isinstance(block, SetOperation):
+        return (*block_leaves(block.left), *block_leaves(block.right))
+    return block.leaves

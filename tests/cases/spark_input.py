@@ -11,7 +11,7 @@ from tests.cases.casefile import Case, CaseFile
 from tureen.language import bind_query, parse_duration
 from tureen.language.source import Source
 from tureen.language.text.split import split, tokenize
-from tureen.query import Query
+from tureen.query import NamedRelation, Query
 from tureen.schema import Column, Kind, Schema, Type
 from tureen.window import Span, from_micros, to_micros
 
@@ -32,7 +32,7 @@ def windowless(sql: str) -> str:
     source = Source(sql)
     parts = split(source, tokenize(source))
     text = sql[: parts.select[-1].end + 1]
-    for bracket in reversed(parts.brackets):
+    for bracket in reversed([bracket.tokens for bracket in parts.brackets]):
         text = text[: bracket[0].start] + text[bracket[-1].end + 1 :]
     return text.rstrip()
 
@@ -50,7 +50,7 @@ def at_now(sql: str, now: int) -> str:
 
 def bound(file: CaseFile, case: Case) -> Query:
     """The bound query of a case."""
-    return bind_query(case.sql, lambda _: (file.stream, file.schema))
+    return bind_query(case.sql, lambda _: NamedRelation(file.stream, file.schema))
 
 
 def tuples_of(file: CaseFile) -> list[tuple[int, dict[str, Any]]]:

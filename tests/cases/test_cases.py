@@ -13,6 +13,7 @@ from tests.cases.compare import LAST_DIGITS, judge
 from tests.cases.runner import FileRun, cases_of
 from tureen.errors import TureenError
 from tureen.language import bind_query
+from tureen.query import NamedRelation
 
 FILES = read_files()
 CASES = cases_of(FILES)
@@ -32,7 +33,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def is_grouped(file: CaseFile, case: Case) -> bool:
     """Whether the DOUBLEs of a case may be sums."""
     try:
-        query = bind_query(case.sql, lambda _: (file.stream, file.schema))
+        query = bind_query(case.sql, lambda _: NamedRelation(file.stream, file.schema))
     except TureenError:
         return False
     return query.grouping is not None or bool(query.overs)

@@ -25,6 +25,7 @@ from tureen.pot.record import Entry
 from tureen.pot.registering import change_together
 from tureen.pot.streams import create_stream, list_streams
 from tureen.pot.sweep import sweep
+from tureen.query import NamedRelation
 from tureen.schema import Schema
 from tureen.stems.intake import to_batch
 
@@ -75,7 +76,7 @@ def work(root: Path, pushes: int) -> Iterator[str]:
         push(inbox, stream.id, number)
         yield f"pushed {number}"
         sql = f"SELECT id, a FROM s WHERE a <> {number % 7}"
-        clause = bind_query(sql, lambda _: ("s", SCHEMA)).stream.clause
+        clause = bind_query(sql, lambda _: NamedRelation("s", SCHEMA)).stream.clause
         (handle,) = change_together(
             catalog, [Registration(sql, shape_of(sql).text, (NewInput(stream.id, clause),), eager=True)]
         )

@@ -13,6 +13,7 @@ from tureen.errors import LimitExceeded, QueryFailed
 from tureen.evaluation import duck
 from tureen.evaluation import limits as evaluation
 from tureen.language.binding.passes import bind_query
+from tureen.query import NamedRelation
 from tureen.schema import Schema
 
 ENDLESS = "SELECT sum(rows.id * a.range) AS n FROM rows, range(1000000) a, range(1000000) b"
@@ -22,7 +23,7 @@ SCHEMA = Schema.parse("id BIGINT, text STRING", time=None)
 
 def output(sql: str) -> str:
     """The DuckDB SQL of an expression."""
-    (expression,) = bind_query(f"SELECT {sql} AS it FROM s", lambda _: ("s", SCHEMA)).outputs
+    (expression,) = bind_query(f"SELECT {sql} AS it FROM s", lambda _: NamedRelation("s", SCHEMA)).outputs
     return expression.value.sql
 
 

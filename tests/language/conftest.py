@@ -9,7 +9,7 @@ import pytest
 from tureen.errors import UnknownStream, nearest
 from tureen.language import bind_query
 from tureen.predicate import Clause
-from tureen.query import Query
+from tureen.query import NamedRelation, Query
 from tureen.schema import Schema
 
 TRADES = Schema.parse(
@@ -20,10 +20,10 @@ TRADES = Schema.parse(
 )
 
 
-def lookup(name: str) -> tuple[str, Schema]:
+def lookup(name: str) -> NamedRelation:
     if name.lower() != "trades":
         raise UnknownStream(f"no stream '{name}'", hint=nearest(name, ["trades"]))
-    return "trades", TRADES
+    return NamedRelation("trades", TRADES)
 
 
 @pytest.fixture

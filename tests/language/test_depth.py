@@ -13,7 +13,7 @@ from tureen.errors import SqlError
 from tureen.evaluation import duck
 from tureen.language.binding.passes import bind_query
 from tureen.language.text.depth import MAX_DEPTH, MAX_OPERATORS
-from tureen.query import Query
+from tureen.query import NamedRelation, Query
 from tureen.schema import Schema
 
 SCHEMA = Schema.parse("qty INT, price DOUBLE, sym STRING, flag BOOLEAN")
@@ -38,7 +38,7 @@ FORMS: dict[str, tuple[Callable[[int], str], int, str]] = {
 
 
 def bound(text: str) -> Query:
-    return bind_query(f"SELECT qty FROM t WHERE {text}", lambda _: ("t", SCHEMA))
+    return bind_query(f"SELECT qty FROM t WHERE {text}", lambda _: NamedRelation("t", SCHEMA))
 
 
 def outcome(text: str) -> tuple[int, str | None]:
@@ -85,7 +85,7 @@ def test_limit_is_independent_of_the_threads_stack(name: str) -> None:
 @pytest.mark.parametrize("name", FORMS)
 def test_nested_conditions_can_be_evaluated(name: str) -> None:
     form, limit, _ = FORMS[name]
-    query = bind_query(f"SELECT {form(limit)} AS it FROM t", lambda _: ("t", SCHEMA))
+    query = bind_query(f"SELECT {form(limit)} AS it FROM t", lambda _: NamedRelation("t", SCHEMA))
     rows = pa.table({"qty": [1], "price": [1.0], "sym": ["a"], "flag": [True]})
     assert duck.run(f"SELECT {query.outputs[0].value.sql} AS it FROM rows", {"rows": rows}, "it").num_rows == 1
 

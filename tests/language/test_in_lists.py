@@ -14,7 +14,7 @@ from tureen.language.text import in_lists as lists
 from tureen.language.text import split
 from tureen.language.text.in_lists import LIST, tokenize_with_lists
 from tureen.language.text.shapes import shape_of
-from tureen.query import Query
+from tureen.query import NamedRelation, Query
 from tureen.schema import Schema
 
 SCHEMA = Schema.parse(
@@ -33,7 +33,7 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def bound(text: str) -> Query | str:
     try:
-        return bind_query(text, lambda _: ("t", SCHEMA))
+        return bind_query(text, lambda _: NamedRelation("t", SCHEMA))
     except SqlError as error:
         return str(error)
 

@@ -16,7 +16,7 @@ from tureen.language.spelling import sql_literals
 from tureen.language.templates.member import MemberBinder
 from tureen.language.templates.template import read_template
 from tureen.predicate import dump_clause
-from tureen.query import Query
+from tureen.query import NamedRelation, Query
 from tureen.schema import Schema
 
 SCHEMA = Schema.parse(
@@ -103,7 +103,7 @@ def _check(sql: str, kind: str, rows: list[dict[str, Any]]) -> MemberBinder:
     binder = MemberBinder(sql, columns, SCHEMA)
     for row in rows:
         text = read_template(sql).fill(sql_literals(columns, row))
-        expected = bind_query(text, lambda name: (name, SCHEMA))
+        expected = bind_query(text, lambda name: NamedRelation(name, SCHEMA))
         query, _ = binder.bind(text, row)
         assert _same(query, expected), (text, query.stream.clause, expected.stream.clause)
     return binder

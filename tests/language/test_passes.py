@@ -14,6 +14,7 @@ from tureen.errors import TureenError
 from tureen.language import bind_query, parse_duration
 from tureen.language.binding.calls import NAMES
 from tureen.predicate import dump_clause, load_clause
+from tureen.query import NamedRelation
 from tureen.schema import Schema
 
 SCHEMA = Schema.parse(
@@ -42,7 +43,7 @@ WORDS = _WORDS.split()
 def check(text: str) -> None:
     """Bind the text, or check that the location of its error is within it."""
     try:
-        clause = bind_query(text, lambda _: ("x", SCHEMA)).stream.clause
+        clause = bind_query(text, lambda _: NamedRelation("x", SCHEMA)).stream.clause
     except TureenError as error:
         clause, location = (), error.location
     else:

@@ -22,6 +22,7 @@ from tureen.language import bind_query
 from tureen.language.moments import read_timestamp
 from tureen.language.types import as_decimal
 from tureen.predicate import AllOf, AnyOf, Clause, Compare, Interval, IsNull, Like, Opaque, Predicate, Within
+from tureen.query import NamedRelation
 from tureen.schema import Kind, Type
 from tureen.window import to_micros
 
@@ -211,7 +212,7 @@ def test_clause_holds_where_spark_returns_true(expected: dict[str, list[bool]], 
 
 
 def _clause(text: str) -> Clause:
-    return bind_query(f"SELECT * FROM x WHERE {text}", lambda _: ("x", SCHEMA)).stream.clause
+    return bind_query(f"SELECT * FROM x WHERE {text}", lambda _: NamedRelation("x", SCHEMA)).stream.clause
 
 
 @pytest.mark.parametrize("text", ["l < 9223372036854775808", "l > -9223372036854775809"])

@@ -15,7 +15,7 @@ from tureen.language import bind_query
 from tureen.language.fast.quick import QuickBinder
 from tureen.language.text.shapes import shape_of
 from tureen.predicate import Interval
-from tureen.query import Query
+from tureen.query import NamedRelation, Query
 from tureen.schema import Schema
 
 SCHEMA = Schema.parse(
@@ -25,8 +25,8 @@ SCHEMA = Schema.parse(
 )
 
 
-def lookup(name: str) -> tuple[str, Schema]:
-    return name.lower(), SCHEMA
+def lookup(name: str) -> NamedRelation:
+    return NamedRelation(name.lower(), SCHEMA)
 
 
 NUMBERS = [
@@ -221,13 +221,13 @@ def test_stream_recreated_during_binding() -> None:
     for calls in range(4):
         schemas = [before] * calls + [after] * 4
 
-        def changing_lookup(name: str, schemas: list[Schema] = schemas) -> tuple[str, Schema]:
-            return name, schemas.pop(0)
+        def changing_lookup(name: str, schemas: list[Schema] = schemas) -> NamedRelation:
+            return NamedRelation(name, schemas.pop(0))
 
         with contextlib.suppress(TureenError):
             binder.bind(text, changing_lookup)
         with pytest.raises(UnknownColumn):
-            binder.bind(text, lambda name: (name, after))
+            binder.bind(text, lambda name: NamedRelation(name, after))
 
 
 FRAMES = (
@@ -312,12 +312,12 @@ def test_recreated_stream_is_looked_up_again(monkeypatch: pytest.MonkeyPatch) ->
     other = Schema.parse("s STRING, d BIGINT")
     text = "SELECT s FROM str WHERE d > 2"
     binder.bind(text, lookup)
-    query, _ = binder.bind(text, lambda name: (name, other))
-    assert query == bind_query(text, lambda name: (name, other))
+    query, _ = binder.bind(text, lambda name: NamedRelation(name, other))
+    assert query == bind_query(text, lambda name: NamedRelation(name, other))
     assert query.stream.clause != binder.bind(text, lookup)[0].stream.clause
-    binder.bind(text, lambda name: (name, other))
+    binder.bind(text, lambda name: NamedRelation(name, other))
     monkeypatch.setattr("tureen.language.fast.quick.bind_query", None)
-    assert binder.bind(text, lambda name: (name, other))[0] == query
+    assert binder.bind(text, lambda name: NamedRelation(name, other))[0] == query
 
 
 def test_column_names_keep_their_case() -> None:

@@ -12,6 +12,7 @@ from tureen.language import bind_query
 from tureen.language.binding.calls import NAMES
 from tureen.language.binding.now import NAMES as NOW_NAMES
 from tureen.language.binding.ranking import RANKS
+from tureen.query import NamedRelation, RelationKind
 from tureen.schema import Kind, Schema
 
 PAGE = (Path(__file__).parents[2] / "docs" / "language.md").read_text()
@@ -19,10 +20,26 @@ BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE, re.DOTALL)
 STREAM = next(text for kind, text in BLOCKS if kind == "text")
 
 
+OTHERS = {
+    name: (
+        Schema.parse(columns, time="ts" if "ts " in columns else None),
+        RelationKind.STREAM if kind == "stream" else RelationKind.TABLE,
+    )
+    for kind, name, columns in re.findall(r"the (stream|table) `(\w+) \(([^)]*)\)`", " ".join(PAGE.split()))
+}
+
+
+def lookup(name: str) -> NamedRelation:
+    return NamedRelation(name, *OTHERS.get(name, (Schema.parse(STREAM, time="ts"),)))
+
+
 @pytest.mark.parametrize("text", [text for kind, text in BLOCKS if kind == "sql"])
 def test_example(text: str) -> None:
-    schema = Schema.parse(STREAM, time="ts")
-    assert bind_query(text, lambda _: ("trades", schema)).outputs
+    assert bind_query(text, lookup).outputs
+
+
+def test_relations_of_joins_are_described() -> None:
+    assert sorted(OTHERS) == ["companies", "quotes"]
 
 
 @pytest.mark.parametrize("name", [*NAMES, *AGGREGATE_NAMES, *RANKS, *NOW_NAMES, *Kind])

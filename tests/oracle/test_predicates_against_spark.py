@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from tureen.errors import QueryFailed, SqlError, Unsupported
 from tureen.language import bind_query
 from tureen.predicate import AllOf
-from tureen.schema import Schema
+from tureen.query import NamedRelation
 from tureen.testing import strategies
 from tureen.testing.truth import holds
 from tureen.testing.values import stored_value
@@ -51,8 +51,8 @@ def row_lists() -> st.SearchStrategy[list[dict[str, Any]]]:
     return strategies.rows(SCHEMA, min_size=30, max_size=30)
 
 
-def lookup(name: str) -> tuple[str, Schema]:
-    return name, SCHEMA
+def lookup(name: str) -> NamedRelation:
+    return NamedRelation(name, SCHEMA)
 
 
 def our_truth(condition: str, rows: Iterable[dict[str, Any]]) -> Truth:

@@ -170,7 +170,9 @@ def test_other_commits_do_not_extend_the_timeout_of_a_follower(engine: ManualEng
     def read(position: str) -> NewRows:
         engine.unregister(engine.register(f"SELECT n FROM s WHERE n > {len(positions)}"))
         positions.append(position)
-        return engine.invoker.new_rows(query, Position.parse(position))
+        new = engine.invoker.new_rows(query, Position.parse(position))
+        assert isinstance(new, NewRows)
+        return new
 
     first = engine.invoker.new_rows(query, None)
     assert list(follow(PotProgress(engine.catalog), first, read, 0.3, lambda: None)) == []

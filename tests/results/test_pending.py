@@ -21,6 +21,7 @@ from tureen.pot.log import segments
 from tureen.pot.pot_progress import PotProgress
 from tureen.pot.streams import drop_stream, find_stream, list_streams
 from tureen.results import pending, segment
+from tureen.results.changes import NewRows
 from tureen.results.invoke import Invoker
 from tureen.testing.manual_engine import ManualEngine, TakenBatch
 
@@ -329,5 +330,6 @@ def test_a_backup_without_reserved_rows_reuses_no_id(
     copy.take("s")
     everything = copy.invoker.new_rows(handle, parse_position("0"))  # type: ignore[arg-type]
     assert everything.rows.column("n").to_pylist() == [0, 3, 4, 5, 6]
+    assert isinstance(everything, NewRows)
     assert len(set(everything.ids.tolist())) == 5
     copy.close()

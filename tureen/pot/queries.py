@@ -33,10 +33,16 @@ LOCAL = "local"
 
 @dataclass(frozen=True, slots=True)
 class NewInput:
-    """An input of a query that is being registered: a stream with its clause."""
+    """An input of a query that is being registered: a stream with its clause, or a table."""
 
-    stream_id: int
+    stream_id: int | None = None
     clause: Clause = ()
+    table_id: str | None = None
+
+    @property
+    def kind(self) -> RelationKind:
+        """Whether it is a stream or a table."""
+        return RelationKind.STREAM if self.table_id is None else RelationKind.TABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +130,11 @@ class Registered:
         """The streams that it reads, each once."""
         return tuple(dict.fromkeys(entry.stream_id for entry in self.inputs if entry.stream_id is not None))
 
+    @cached_property
+    def table_ids(self) -> tuple[str, ...]:
+        """The tables that it reads, each once."""
+        return tuple(dict.fromkeys(entry.table_id for entry in self.inputs if entry.table_id is not None))
+
     @property
     def cursor(self) -> str:
         """Its position in the order of registration: the next page of a listing continues from it."""
@@ -144,6 +155,7 @@ def add_queries(tx: Connection, seq: int, registrations: Sequence[Registration])
         ClauseReference(entry.stream_id, text, registration.eager)
         for registration, input_texts in zip(registrations, texts, strict=True)
         for entry, text in zip(registration.inputs, input_texts, strict=True)
+        if entry.stream_id is not None
     ]
     hold_clauses(tx, seq, references)
     _ADD.run(
@@ -156,7 +168,7 @@ def add_queries(tx: Connection, seq: int, registrations: Sequence[Registration])
     _ADD_INPUTS.run(
         tx,
         [
-            (handle, number, entry.stream_id, text)
+            (handle, number, entry.kind.value, entry.stream_id, entry.table_id, text)
             for handle, registration, input_texts in zip(handles, registrations, texts, strict=True)
             for number, (entry, text) in enumerate(zip(registration.inputs, input_texts, strict=True))
         ],
@@ -173,13 +185,13 @@ _ADD = BulkStatement(
 )
 _ADD_INPUTS = BulkStatement(
     """
-    WITH new (query_id, number, stream_id, clause) AS (VALUES {rows})
-    INSERT INTO query_inputs (query_id, number, kind, stream_id, clause_id)
-    SELECT query_id, number, 'stream', stream_id,
+    WITH new (query_id, number, kind, stream_id, table_id, clause) AS (VALUES {rows})
+    INSERT INTO query_inputs (query_id, number, kind, stream_id, table_id, clause_id)
+    SELECT query_id, number, kind, stream_id, table_id,
         (SELECT id FROM clauses WHERE clauses.stream_id = new.stream_id AND clauses.text = new.clause)
     FROM new
     """,
-    width=4,
+    width=6,
 )
 _FIND = BulkStatement(
     """

@@ -14,6 +14,7 @@ from tureen.pot.catalog import Catalog, take_seq
 from tureen.pot.clauses import release_clauses
 from tureen.pot.members import drop_member
 from tureen.pot.queries import (
+    NewInput,
     Registration,
     Unregistration,
     add_queries,
@@ -23,6 +24,7 @@ from tureen.pot.queries import (
     unknown,
 )
 from tureen.pot.streams import stream_by_id
+from tureen.pot.tables import dimension_by_id
 from tureen.schema import name_key
 
 Outcomes = dict[int, str | Exception]
@@ -58,13 +60,16 @@ def change_together(catalog: Catalog, changes: Sequence[Registration | Unregistr
 
 
 def _refused(tx: Connection, coming: Mapping[int, Registration]) -> Outcomes:
-    """Which queries cannot be registered: a stream was dropped, or the name is taken."""
-    streams = {entry.stream_id for registration in coming.values() for entry in registration.inputs}
-    dropped = {stream_id for stream_id in streams if stream_by_id(tx, stream_id) is None}
+    """Which queries cannot be registered: a stream or table was dropped, or the name is taken."""
+    dropped = {
+        (entry.stream_id, entry.table_id)
+        for entry in {entry for registration in coming.values() for entry in registration.inputs}
+        if _is_dropped(tx, entry)
+    }
     refused: Outcomes = {
-        index: UnknownStream("the stream of this query was dropped")
+        index: UnknownStream("a stream or table of this query was dropped")
         for index, registration in coming.items()
-        if any(entry.stream_id in dropped for entry in registration.inputs)
+        if any((entry.stream_id, entry.table_id) in dropped for entry in registration.inputs)
     }
     named = [
         (index, registration.owner, registration.name)
@@ -78,6 +83,12 @@ def _refused(tx: Connection, coming: Mapping[int, Registration]) -> Outcomes:
             refused[index] = name_taken(taken.get(number, "query"), name)
         earlier.add((owner, name_key(name)))
     return refused
+
+
+def _is_dropped(tx: Connection, entry: NewInput) -> bool:
+    if entry.stream_id is not None:
+        return stream_by_id(tx, entry.stream_id) is None
+    return entry.table_id is None or dimension_by_id(tx, entry.table_id) is None
 
 
 def _drop_member(tx: Connection, root: Path, change: Unregistration) -> str | Exception:

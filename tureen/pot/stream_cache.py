@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from tureen.arguments import check_text
 from tureen.errors import UnknownStream
 from tureen.pot.catalog import Catalog, current_seq
+from tureen.pot.relations import StoredRelation, find_relation
 from tureen.pot.streams import Stream, find_stream, stream_by_id
-from tureen.schema import Schema, name_key
+from tureen.query import NamedRelation
+from tureen.schema import name_key
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class StreamCache:
         self._catalog = catalog
         self._token = -1
         self._entries: dict[str, CachedStream] = {}
-        self._last_known: dict[str, Stream] = {}
+        self._last_known: dict[str, StoredRelation] = {}
 
     def find(self, name: str) -> CachedStream:
         """The stream of that name."""
@@ -45,26 +47,27 @@ class StreamCache:
             entries[name_key(name)] = entry
         return entry
 
-    def last_known(self, name: str) -> Stream:
-        """The stream that had that name at the last lookup; it may have been dropped since."""
-        stream = self._last_known.get(name_key(name))
-        if stream is None:
-            stream = self._last_known[name_key(name)] = self.find(name).stream
-        return stream
+    def last_known(self, name: str) -> StoredRelation:
+        """The stream or table that had that name at the last lookup; it may have been dropped since."""
+        relation = self._last_known.get(name_key(name))
+        if relation is None:
+            with self._catalog.read() as tx:
+                relation = self._last_known[name_key(name)] = find_relation(tx, name)
+        return relation
 
     def forget(self) -> None:
-        """Forget the streams that `last_known` returns."""
+        """Forget the relations that `last_known` returns."""
         self._last_known = {}
 
-    def describe_id(self, stream_id: int) -> tuple[str, Schema]:
-        """The name and schema of the stream of an id."""
+    def describe_id(self, stream_id: int) -> NamedRelation:
+        """The stream of an id."""
         with self._catalog.read() as tx:
             stream = stream_by_id(tx, stream_id)
         if stream is None:
             raise UnknownStream("the stream was dropped")
-        return stream.name, stream.schema
+        return NamedRelation(stream.name, stream.schema)
 
-    def describe(self, name: str) -> tuple[str, Schema]:
-        """The stream's name as it was created, and its schema."""
+    def describe(self, name: str) -> NamedRelation:
+        """A stream, for binding queries over it."""
         stream = self.find(name).stream
-        return stream.name, stream.schema
+        return NamedRelation(stream.name, stream.schema)

@@ -11,16 +11,13 @@ from sqlalchemy import Connection, Row, bindparam, delete, insert, select, updat
 from sqlalchemy.exc import IntegrityError
 
 from tureen.errors import DuplicateName, UnknownStream, nearest
-from tureen.pot.catalog import micros_now, take_seq
+from tureen.pot.catalog import take_seq
 from tureen.pot.catalog_tables import (
     cells,
     clauses,
     dimensions,
     expiring,
-    garbage,
-    gone_members,
     push_keys,
-    queries,
     query_inputs,
     query_runs,
     rejected,
@@ -28,11 +25,8 @@ from tureen.pot.catalog_tables import (
     runs,
     sinks,
     streams,
-    template_heads,
-    template_parts,
-    templates,
 )
-from tureen.pot.clauses import release_clauses
+from tureen.pot.dropping import discard, drop_queries
 from tureen.schema import Schema, name_key
 
 
@@ -105,44 +99,15 @@ def create_stream(
 def drop_stream(tx: Connection, stream: Stream) -> None:
     """Remove a stream, its runs, and the queries and templates over it."""
     take_seq(tx)
-    over_stream = select(query_inputs.c.query_id).where(query_inputs.c.stream_id == stream.id)
-    _release_other_clauses(tx, stream, over_stream)
-    tx.execute(delete(queries).where(queries.c.id.in_(over_stream)))
-    _drop_templates(tx, over_stream)
-    # The inputs are deleted last: the statements above select the queries over the stream from them.
-    ids = tx.execute(over_stream).scalars().all()
-    tx.execute(delete(query_inputs).where(query_inputs.c.query_id.in_(ids)))
+    drop_queries(tx, query_inputs.c.stream_id == stream.id, query_inputs.c.stream_id != stream.id)
     run_ids = select(runs.c.id).where(runs.c.stream_id == stream.id)
-    _discard(tx, select(cells.c.path).where(cells.c.run_id.in_(run_ids)))
+    discard(tx, select(cells.c.path).where(cells.c.run_id.in_(run_ids)))
     tx.execute(delete(cells).where(cells.c.run_id.in_(run_ids)))
     for table in (runs, query_runs):
-        _discard(tx, select(table.c.path).where(table.c.stream_id == stream.id))
+        discard(tx, select(table.c.path).where(table.c.stream_id == stream.id))
     for table in (runs, reserved_ids, expiring, query_runs, clauses, sinks, push_keys, rejected):
         tx.execute(delete(table).where(table.c.stream_id == stream.id))
     tx.execute(update(streams).where(streams.c.id == stream.id).values(name_key=None))
-
-
-def _release_other_clauses(tx: Connection, stream: Stream, query_ids: Any) -> None:
-    """Release the clauses that queries over a stream have on other streams."""
-    others = (query_inputs.c.query_id.in_(query_ids), query_inputs.c.stream_id != stream.id)
-    joined = query_inputs.join(queries, queries.c.id == query_inputs.c.query_id)
-    holds = tx.execute(select(query_inputs.c.clause_id, queries.c.eager).select_from(joined).where(*others)).all()
-    release_clauses(tx, [(clause_id, eager) for clause_id, eager in holds if clause_id is not None])
-
-
-def _drop_templates(tx: Connection, template_ids: Any) -> None:
-    _discard(tx, select(templates.c.path).where(templates.c.id.in_(template_ids)))
-    _discard(tx, select(template_parts.c.path).where(template_parts.c.template_id.in_(template_ids)))
-    for table in (gone_members, template_parts, template_heads):
-        tx.execute(delete(table).where(table.c.template_id.in_(template_ids)))
-    tx.execute(delete(templates).where(templates.c.id.in_(template_ids)))
-
-
-def _discard(tx: Connection, paths: Any) -> None:
-    """Add files to the garbage."""
-    now = micros_now()
-    for path in tx.execute(paths).scalars().all():
-        tx.execute(insert(garbage).values(path=path, since=now))
 
 
 def list_streams(tx: Connection) -> list[Stream]:
@@ -158,7 +123,7 @@ def find_stream(tx: Connection, name: str) -> Stream:
         if table is not None:
             raise UnknownStream(
                 f"'{table}' is a table, not a stream",
-                hint="a query is over a stream; joins with tables are not supported yet",
+                hint="only streams can be pushed to; replace a table's rows with replace_table",
             )
         names = tx.execute(select(streams.c.name).where(_LIVE)).scalars().all()
         raise UnknownStream(f"there is no stream named '{name}'", hint=nearest(name, names))

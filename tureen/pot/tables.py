@@ -13,7 +13,8 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from tureen.errors import DuplicateName, UnknownTable, nearest
 from tureen.pot.catalog import micros_now, take_seq
-from tureen.pot.catalog_tables import dimensions, garbage, streams
+from tureen.pot.catalog_tables import dimensions, garbage, query_inputs, streams
+from tureen.pot.dropping import drop_queries
 from tureen.pot.tablefile import Content
 from tureen.schema import Schema, name_key
 
@@ -54,8 +55,9 @@ def replace_content(tx: Connection, table: Dimension, content: Content) -> None:
 
 
 def drop_dimension(tx: Connection, table: Dimension) -> None:
-    """Remove a table."""
+    """Remove a table, and the queries over it."""
     take_seq(tx)
+    drop_queries(tx, query_inputs.c.table_id == table.id)
     tx.execute(delete(dimensions).where(dimensions.c.id == table.id))
     tx.execute(insert(garbage).values(path=table.content.path, since=micros_now()))
 
@@ -75,6 +77,12 @@ def find_dimension(tx: Connection, name: str) -> Dimension:
         names = tx.execute(select(dimensions.c.name)).scalars().all()
         raise UnknownTable(f"there is no table named '{name}'", hint=nearest(name, names))
     return _dimension(row)
+
+
+def dimension_by_id(tx: Connection, table_id: str) -> Dimension | None:
+    """The table of that id, or None."""
+    row = tx.execute(select(dimensions).where(dimensions.c.id == table_id)).first()
+    return None if row is None else _dimension(row)
 
 
 def check_free(tx: Connection, name: str) -> None:

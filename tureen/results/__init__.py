@@ -3,7 +3,10 @@
 Takes a handle and NOW. Holds memory maps of runs, pending rows and a view of the catalog.
 Gives answers as Arrow. Does not know Spark, HTTP, or how blocks are matched.
 
-* `invoke.py`: invocations; `answer.py`: answers and changes; `ready.py`: prepared queries
+* `invoke.py`: invocations; `answering.py`: answers of prepared queries; `answer.py`: answers and changes as users see
+  them; `ready.py`, `join_ready.py`: prepared queries; `explain.py`: how they are answered
+* `join_answers.py`, `join_inputs.py`, `joined.py`, `combined_rows.py`: joins and queries within queries;
+  `join_changes.py`: the rows that joined the answer of a join
 * `view.py`, `stream_state.py`: streams as of one commit and one push; `pending.py`: rows that are in the inbox only
 * `segment.py`, `segment_cache.py`: runs that are mapped; `ranges.py`, `numbering.py`, `axis.py`: which tuples a window
   contains; `stepping.py`: steps

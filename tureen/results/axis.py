@@ -17,7 +17,7 @@ from tureen.aggregates.aggregate_kernels import States
 from tureen.aggregates.panes import panes_at, panes_of
 from tureen.aggregates.strip import Panes, Strip
 from tureen.results.numbering import Numbering
-from tureen.results.segment import Hits
+from tureen.results.segment import Hits, Segment
 from tureen.results.stream_state import StreamState
 
 Coordinates = npt.NDArray[np.int64]
@@ -40,12 +40,13 @@ class Axis(Protocol):
 class TimeAxis:
     """Time, counted from an instant."""
 
-    state: StreamState
+    segments: Sequence[Segment]
+    time_column: str
     origin: int
 
     def panes(self, strip: Strip, number: int, length: int, scratch: States) -> Panes:
         """By the times of the hits."""
-        segment = self.state.segments[number]
+        segment = self.segments[number]
         division = (length, self.origin)
         return panes_at(
             strip, strip.by_time, lambda: segment.times(0, segment.rows)[strip.hit_rows()], division, scratch
@@ -53,7 +54,7 @@ class TimeAxis:
 
     def coordinates(self, hits: Sequence[Hits], rows: pa.Table) -> Coordinates:  # noqa: ARG002 - as the other axis
         """Their times."""
-        column = rows.column(self.state.stream.schema.time_column)
+        column = rows.column(self.time_column)
         times: Coordinates = column.cast(pa.int64()).to_numpy()
         return times - self.origin
 

@@ -37,14 +37,17 @@ class StreamMatches:
         """Columns of the tuples, in order of time and tuple id; a stable sort by time suffices for that."""
         if not self.hits:
             return fields.empty_table()
-        mapped = [(hit, hit.run.map_blocks(hit.starts)) for hit in self.hits]
-        columns = [
-            _concatenated([_column(name, kind, *hit) for hit in mapped])
-            for name, kind in zip(fields.names, fields.types, strict=True)
-        ]
-        table = pa.Table.from_arrays(columns, schema=fields)
+        table = pa.Table.from_arrays(self.columns(fields), schema=fields)
         order = _time_order(self.schema, self.hits)
         return table if order is None else table.take(order)
+
+    def columns(self, fields: pa.Schema) -> list[pa.Array]:
+        """Columns of the tuples, in the order of `hits`."""
+        mapped = [(hit, hit.run.map_blocks(hit.starts)) for hit in self.hits]
+        return [
+            _concatenated([_column(name, kind, *hit) for hit in mapped]) if mapped else pa.nulls(0, kind)
+            for name, kind in zip(fields.names, fields.types, strict=True)
+        ]
 
 
 def gather_segment(schema: Schema, names: Sequence[str], hit: Hits) -> pa.Table:

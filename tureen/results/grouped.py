@@ -80,14 +80,24 @@ class GroupStates:
 def grouped(selection: Selection, plans: Plans, structure: Structure) -> pa.RecordBatch:
     """One row per group (and step): its keys, its aggregates, and the step's start and end."""
     states = _from_partials(selection, plans.partial, structure) if plans.uses_partials else None
-    plan = plans.partial
     if states is None:
-        plan = plans.rows
-        states = group_rows(plan, *selection.rows(_fields_for(selection, plan)))
-    if plans.always and not len(states.entries.codes) and selection.stepping is None:
+        rows, steps = selection.rows(_fields_for(selection, plans.rows))
+        return groups_of_rows(plans, rows, steps, selection.stepping)
+    return _rows_of(plans, plans.partial, states, selection.stepping)
+
+
+def groups_of_rows(
+    plans: Plans, rows: pa.Table, steps: npt.NDArray[np.int64], stepping: Stepping | None
+) -> pa.RecordBatch:
+    """One row per group (and step) of rows, given the step of each, which ascend."""
+    return _rows_of(plans, plans.rows, group_rows(plans.rows, rows, steps), stepping)
+
+
+def _rows_of(plans: Plans, plan: Plan, states: GroupStates, stepping: Stepping | None) -> pa.RecordBatch:
+    if plans.always and not len(states.entries.codes) and stepping is None:
         # Without GROUP BY there is one row, even without tuples.
         return _empty_row(plan)
-    return _rows(selection, plan, states)
+    return _rows(plan, states, stepping)
 
 
 def _from_partials(selection: Selection, plan: Plan, structure: Structure) -> GroupStates | None:
@@ -167,7 +177,7 @@ def _holistic(
     return dict(zip(numbers, columns, strict=True))
 
 
-def _rows(selection: Selection, plan: Plan, states: GroupStates) -> pa.RecordBatch:
+def _rows(plan: Plan, states: GroupStates, stepping: Stepping | None) -> pa.RecordBatch:
     """Groups as rows, in order of their steps and then of their keys."""
     states = _in_order(states)
     entries = states.entries
@@ -180,8 +190,8 @@ def _rows(selection: Selection, plan: Plan, states: GroupStates) -> pa.RecordBat
         else:
             column = pa.nulls(0, aggregate.type.arrow)
         columns[aggregate_name(number)] = column
-    if selection.stepping is not None:
-        columns |= selection.stepping.columns(entries.intervals)
+    if stepping is not None:
+        columns |= stepping.columns(entries.intervals)
     return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
 

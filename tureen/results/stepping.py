@@ -72,19 +72,27 @@ def steps_at(state: StreamState, steps: Steps, span: Span, now: int, horizon: in
 
 
 def _by_time(state: StreamState, steps: Steps, span: Span, now: int, horizon: int | None) -> Stepping:
-    axis = TimeAxis(state, steps.origin)
+    axis = TimeAxis(state.segments, state.stream.schema.time_column, steps.origin)
     ranges = ranges_of(state.segments, span, horizon)
     if steps.partial:
         return Stepping(steps, ranges, EARLIEST, LATEST, axis, _size(ranges))
     lower = max((time for time in (span.begin, horizon) if time is not None), default=None)
-    upper = now if span.end is None else min(now, span.end + 1)
-    last = (upper - steps.width - steps.origin) // steps.slide
-    first = EARLIEST if lower is None else -((steps.origin - lower) // steps.slide)
+    first, last = whole_steps(steps, lower, span.end, now)
     within = Span(
         None if lower is None else steps.origin + first * steps.slide,
         steps.origin + last * steps.slide + steps.width - 1,
     )
     return Stepping(steps, ranges_of(state.segments, within, horizon), first, last, axis, _size(ranges))
+
+
+def whole_steps(steps: Steps, begin: int | None, end: int | None, now: int) -> tuple[int, int]:
+    """The first and the last step in a window that is over; with EMIT PARTIAL, all steps."""
+    if steps.partial:
+        return EARLIEST, LATEST
+    upper = now if end is None else min(now, end + 1)
+    last = (upper - steps.width - steps.origin) // steps.slide
+    first = EARLIEST if begin is None else -((steps.origin - begin) // steps.slide)
+    return first, last
 
 
 def _by_number(state: StreamState, steps: Steps, span: Span, now: int, horizon: int | None) -> Stepping:

@@ -10,6 +10,7 @@ from tureen.position import Mark, Position
 from tureen.pot.reserved_ids import Reservation
 from tureen.pot.runs import Run
 from tureen.pot.streams import Stream
+from tureen.pot.tables import Dimension
 from tureen.results.pending import PendingRows
 from tureen.results.segment import Segment
 
@@ -39,8 +40,15 @@ class StreamState:
 
 
 class Snapshot(NamedTuple):
-    """Streams as of one commit and one count of pushes; an answer is computed from one snapshot."""
+    """Streams and tables as of one commit and one count of pushes; an answer is computed from one snapshot."""
 
     seq: int
     pushes: int
     streams: dict[int, StreamState]
+    tables: dict[str, Dimension]
+
+    @property
+    def position(self) -> str:
+        """The position of the answers that are computed from it."""
+        marks = {stream_id: Mark(state.stream.next_id) for stream_id, state in self.streams.items()}
+        return str(Position(self.seq, marks, self.pushes))

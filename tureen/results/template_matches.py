@@ -12,9 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.errors import LimitExceeded, QueryFailed
+from tureen.join import Field, field_name
 from tureen.position import Mark, QueryKey
 from tureen.pot.members import Members
-from tureen.query import VALUES_INPUT, Field, Query, field_name
+from tureen.query import VALUES_INPUT, Query
 from tureen.results.changes import NewRows
 from tureen.results.finish import Finish
 from tureen.results.pairing import MOST_RAISING, Numbers, Pairing

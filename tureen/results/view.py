@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from sqlalchemy import Connection
 
 from tureen.bounded_cache import BoundedCache
-from tureen.errors import UnknownStream
+from tureen.errors import UnknownStream, UnknownTable
 from tureen.handle import parse_member
 from tureen.language.templates.member import member_text
 from tureen.pot.catalog import Catalog, current_seq
@@ -20,6 +20,7 @@ from tureen.pot.queries import Registered, find_query, standing_version
 from tureen.pot.reserved_ids import reservations
 from tureen.pot.runs import live_runs
 from tureen.pot.streams import list_streams, stream_by_id
+from tureen.pot.tables import Dimension, dimension_by_id
 from tureen.pot.templates import Template, find_template
 from tureen.results.pending import PendingRows
 from tureen.results.segment_cache import SegmentCache
@@ -43,6 +44,7 @@ class CachedStreams:
     """Without pending rows."""
     states: dict[int, StreamState] = field(default_factory=dict)
     """With the pending rows of the last time they were asked for."""
+    tables: dict[str, Dimension] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -164,18 +166,20 @@ class View:
             live = {stream.id for stream in list_streams(tx)}
             self._pending = {stream_id: rows for stream_id, rows in self._pending.items() if stream_id in live}
 
-    def snapshot(self, stream_ids: Sequence[int]) -> Snapshot:
-        """Streams as of the last commit that was seen, with all rows whose pushes have returned."""
+    def snapshot(self, stream_ids: Sequence[int], table_ids: Sequence[str] = ()) -> Snapshot:
+        """Streams and tables as of the last commit that was seen, with all rows whose pushes have returned."""
         cached, pushes = self._streams, self._heads.pushes()
         streams = {}
         for stream_id in stream_ids:
             state = cached.states.get(stream_id)
             if state is None or state.pushes != pushes:
-                return self._read(stream_ids)
+                return self._read(stream_ids, table_ids)
             streams[stream_id] = state
+        if not stream_ids or not all(table_id in cached.tables for table_id in table_ids):
+            return self._read(stream_ids, table_ids)
         if getattr(self._holding, "all", False):
             _hold(streams)
-        return Snapshot(cached.seq, pushes, streams)
+        return Snapshot(cached.seq, pushes, streams, {table_id: cached.tables[table_id] for table_id in table_ids})
 
     def stream(self, stream_id: int) -> StreamState:
         """A stream and its runs."""
@@ -190,13 +194,14 @@ class View:
         finally:
             self._holding.all = False
 
-    def _read(self, stream_ids: Sequence[int]) -> Snapshot:
+    def _read(self, stream_ids: Sequence[int], table_ids: Sequence[str]) -> Snapshot:
         """A snapshot that includes all commits and pushes up to now."""
         while True:
-            cached = self._read_committed(stream_ids)
+            cached = self._read_committed(stream_ids, table_ids)
             pushes = self._heads.pushes()
             streams = {stream_id: self._with_pending(cached, stream_id, pushes) for stream_id in stream_ids}
-            seq = cached.seq if self.catalog.token() == cached.token else self._unmoved_seq(cached, stream_ids)
+            unmoved = self.catalog.token() == cached.token
+            seq = cached.seq if unmoved else self._unmoved_seq(cached, stream_ids, table_ids)
             if seq is not None:
                 break
             self.refresh()
@@ -208,7 +213,7 @@ class View:
             streams = {stream_id: replace(state, seq=seq) for stream_id, state in streams.items()}
         if getattr(self._holding, "all", False):
             _hold(streams)
-        return Snapshot(seq, pushes, streams)
+        return Snapshot(seq, pushes, streams, {table_id: cached.tables[table_id] for table_id in table_ids})
 
     def _with_pending(self, cached: CachedStreams, stream_id: int, pushes: int) -> StreamState:
         """A stream with the rows of its log that are not in runs."""
@@ -244,10 +249,12 @@ class View:
                 raise FileNotFoundError(f"the inbox of stream '{stream.name}' was trimmed")
         return pending
 
-    def _unmoved_seq(self, cached: CachedStreams, stream_ids: Sequence[int]) -> int | None:
-        """The current commit; None if a commit to one of the streams may have come before the last pushes."""
+    def _unmoved_seq(self, cached: CachedStreams, stream_ids: Sequence[int], table_ids: Sequence[str]) -> int | None:
+        """The current commit; None if a commit to one of the relations may have come before the last pushes."""
         with self.catalog.read() as tx:
             seq = current_seq(tx)
+            if any(dimension_by_id(tx, table_id) != cached.tables[table_id] for table_id in table_ids):
+                return None
         return None if any(self._has_moved(cached.committed[stream_id]) for stream_id in stream_ids) else seq
 
     def _has_moved(self, committed: StreamState) -> bool:
@@ -257,10 +264,10 @@ class View:
         before = committed.stream
         return current is None or (current.next_id, current.taken) != (before.next_id, before.taken)
 
-    def _read_committed(self, stream_ids: Sequence[int]) -> CachedStreams:
+    def _read_committed(self, stream_ids: Sequence[int], table_ids: Sequence[str]) -> CachedStreams:
         """The cached streams and these, read in one transaction; of a later commit if there is one."""
         before = self._streams
-        if all(stream_id in before.committed for stream_id in stream_ids):
+        if before.committed.keys() >= set(stream_ids) and before.tables.keys() >= set(table_ids):
             return before
         with self.catalog.read() as tx:
             seq = current_seq(tx)
@@ -270,6 +277,11 @@ class View:
                 (stream_by_id(tx, stream_id), live_runs(tx, stream_id), reservations(tx, stream_id))
                 for stream_id in missing
             ]
+            tables = {table_id: dimension_by_id(tx, table_id) for table_id in table_ids}
+        for table_id, table in tables.items():
+            if table is None:
+                raise UnknownTable("a table of this query was dropped")
+            cached.tables[table_id] = table
         for stream, runs, reserved in read:
             if stream is None:
                 raise UnknownStream("the stream of this query was dropped")

@@ -19,6 +19,7 @@ from tureen.pot.templates import list_templates
 from tureen.results.answer import Change
 from tureen.results.changes import NewRows
 from tureen.results.invoke import Invoker
+from tureen.results.join_changes import NewJoinedRows
 from tureen.results.template_matches import TemplateMatches
 from tureen.soup.templates import Templates
 
@@ -44,7 +45,7 @@ class QueryChanges:
     """The rows that joined one query's answer."""
 
     handle: str
-    new: NewRows
+    new: NewRows | NewJoinedRows
 
     def __len__(self) -> int:
         """The number of changes."""
@@ -187,7 +188,9 @@ class ChangeReader:
         """The queries and templates of the owner."""
         with self._catalog.read() as tx:
             queries, templates = list_queries(tx, self._owner), list_templates(tx, self._owner)
-        singles = [Followed(query.id, query.stream_ids[0], is_template=False) for query in queries]
+        # Of joins, only the changes of each by itself can be followed.
+        of_stream = [query for query in queries if len(query.inputs) == 1 and query.stream_ids]
+        singles = [Followed(query.id, query.stream_ids[0], is_template=False) for query in of_stream]
         return singles + [Followed(template.id, template.stream_id, is_template=True) for template in templates]
 
     def _rows_of(self, followed: Followed, since: Mark, end: int) -> Iterator[FeedRow]:
@@ -198,8 +201,10 @@ class ChangeReader:
                 matches = self._templates.matches(followed.handle, position)
                 new, numbers, labels = matches.new, matches.numbers.tolist(), matches.labels
             else:
-                new = self._invoker.new_rows(followed.handle, position)
-                numbers, labels = [-1] * len(new), [None] * len(new)
+                changed = self._invoker.new_rows(followed.handle, position)
+                if isinstance(changed, NewJoinedRows):
+                    return
+                new, numbers, labels = changed, [-1] * len(changed), [None] * len(changed)
         except (Unsupported, QueryFailed, UnknownQuery, UnknownStream):
             # It cannot be followed, or was unregistered since it was listed; the others go on.
             return

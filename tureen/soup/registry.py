@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from tureen.arguments import check_name, check_text
-from tureen.errors import DuplicateName, StorageFailed, TureenError, UnknownQuery, UnknownStream, shown
+from tureen.errors import DuplicateName, StorageFailed, TureenError, UnknownQuery, shown
 from tureen.language.fast.quick import QuickBinder
 from tureen.language.templates.member import member_text
 from tureen.pot.catalog import Catalog, take_seq
 from tureen.pot.group_commit import GroupCommit
 from tureen.pot.members import find_standing
-from tureen.pot.queries import LOCAL, NewInput, Registered, Registration, Unregistration, list_queries, share
+from tureen.pot.queries import LOCAL, Registered, Registration, Unregistration, list_queries, share
 from tureen.pot.registering import change_together
+from tureen.pot.relations import Relations
 from tureen.pot.stream_cache import StreamCache
-from tureen.pot.streams import Stream
 from tureen.pot.templates import find_template, share_template
-from tureen.schema import Schema
 
 MATERIALIZE = {True: True, False: False, "auto": None}
 """The values of `materialize`, and their representation in the catalog."""
@@ -40,16 +39,9 @@ class Registry:
             raise TureenError(f"materialize must be True, False or 'auto', got {shown(materialize)}")
 
         def attempt() -> str:
-            streams: dict[str, Stream] = {}
-
-            def describe(relation: str) -> tuple[str, Schema]:
-                stream = self._streams.last_known(relation)
-                if streams.setdefault(stream.name, stream).id != stream.id:
-                    raise UnknownStream("the stream was recreated while the query was bound")
-                return stream.name, stream.schema
-
-            query, shape = self._binder.bind(sql, describe)
-            inputs = tuple(NewInput(streams[entry.relation].id, entry.clause) for entry in query.inputs)
+            relations = Relations(self._streams.last_known)
+            query, shape = self._binder.bind(sql, relations.describe)
+            inputs = tuple(relations.new_input(entry) for entry in query.leaves)
             new = Registration(sql, shape, inputs, MATERIALIZE[materialize], name, LOCAL if owner is None else owner)
             return self._changes.submit(new)
 

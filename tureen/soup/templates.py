@@ -16,6 +16,7 @@ from tureen.bounded_cache import BoundedCache
 from tureen.errors import TureenError, UnknownQuery, nearest
 from tureen.faults import crash_point
 from tureen.handle import new_handle
+from tureen.join import Field, field_name, parse_field
 from tureen.language import bind_query
 from tureen.language.binding.passes import bind_where_only
 from tureen.language.predicates.slots import slots_of
@@ -40,7 +41,7 @@ from tureen.pot.templates import (
     list_templates,
 )
 from tureen.queries.template_compile import can_compile, compile_table
-from tureen.query import VALUES_INPUT, Field, Query, field_name, parse_field
+from tureen.query import VALUES_INPUT, Query
 from tureen.results.invoke import Invoker
 from tureen.results.pairing import NUMBER, CombinedPairing, IndexedPairing, JoinedPairing, Pairing
 from tureen.results.template_matches import TemplateMatches, TemplateRule
@@ -251,7 +252,7 @@ class Templates:
     def _pairing_of(self, template: Template, part: Part) -> Pairing:
         columns = template.columns
         where = bind_where_only(text_with_columns(template.sql, columns), self._streams.describe, columns)
-        _, schema = self._streams.describe_id(template.stream_id)
+        schema = self._streams.describe_id(template.stream_id).schema
         values = part.table.select(list(columns.names))
         of_stream, of_values = where.conditions.clauses
         slots = None if of_values else slots_of(where.conditions.joins)

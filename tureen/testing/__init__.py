@@ -4,11 +4,13 @@ Takes: SQL texts and rows. Holds: every tuple, as a Python dict. Gives: the corr
 Does not know: Spark, runs, indexes, the pot, the table of aggregates; only `manual_engine.py` does.
 
 * `oracle.py`, `tuples.py`, `values.py`, `truth.py`, `evaluate.py`: the oracle
+* `joins.py`: joins of the oracle
 * `grouped.py`, `steps.py`, `aggregates.py`, `ordered_aggregates.py`, `bivariate.py`, `window_functions.py`,
   `outputs.py`: groups, steps, OVER and ORDER BY of the oracle
 * `manual_engine.py`: the engine itself, without Spark and threads, driven step by step by a test
 * `strategies.py`, `text_strategies.py`, `literal_strategies.py`, `question_strategies.py`, `formula_strategies.py`,
-  `step_strategies.py`, `over_strategies.py`, `judge.py`: random inputs; only these need Hypothesis
+  `step_strategies.py`, `over_strategies.py`, `join_strategies.py`, `judge.py`: random inputs; only these need
+  Hypothesis
 """
 
 from tureen.testing.oracle import Handle, Oracle

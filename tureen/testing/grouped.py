@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cmp_to_key
-from typing import Any
+from typing import Any, Protocol
 
 from tureen.query import GROUPING_ID, NOW, STEP_END, STEP_START, Grouping, Query, aggregate_name, key_name
-from tureen.schema import Kind, Schema, Type
+from tureen.schema import Kind, Type
 from tureen.testing.aggregates import aggregate
 from tureen.testing.evaluate import Row, Types, types_of, value_of
+from tureen.testing.outputs import finish
 from tureen.testing.steps import WindowView, bounds_of, steps_of
 from tureen.testing.truth import selected_rows
 from tureen.testing.values import compare, identity, normalized
@@ -38,43 +39,87 @@ def grouped_types(grouping: Grouping) -> Types:
     }
 
 
-def grouped_rows(query: Query, grouping: Grouping, view: WindowView) -> list[Row]:
+class SelectedRows(Protocol):
+    """The rows of a query that satisfy WHERE, before they are grouped."""
+
+    @property
+    def query(self) -> Query:
+        """The query."""
+
+    @property
+    def now(self) -> int:
+        """The NOW of the answer."""
+
+    @property
+    def types(self) -> Types:
+        """The types of their columns."""
+
+    def rows(self) -> list[Row]:
+        """All rows, by time and then arrival."""
+
+    def by_step(self, steps: Steps) -> Iterator[tuple[Row, list[Row]]]:
+        """The bounds of each step, and its rows."""
+
+
+@dataclass(frozen=True)
+class StreamRows:
+    """The rows of a query over one stream."""
+
+    query: Query
+    view: WindowView
+
+    @property
+    def now(self) -> int:
+        """The NOW of the answer."""
+        return self.view.now
+
+    @property
+    def types(self) -> Types:
+        """The types of the stream's columns."""
+        return types_of(self.view.stream.schema)
+
+    def rows(self) -> list[Row]:
+        """The rows of the window."""
+        return selected_rows(self.query, self.view.window, self.view.stream.schema, self.view.now)
+
+    def by_step(self, steps: Steps) -> Iterator[tuple[Row, list[Row]]]:
+        """The rows of each step of the window."""
+        for step in steps_of(steps, self.view):
+            start, end = bounds_of(step, steps)
+            rows = selected_rows(self.query, step.tuples, self.view.stream.schema, self.view.now)
+            yield {STEP_START: start, STEP_END: end}, rows
+
+
+def answer(source: SelectedRows) -> list[dict[str, Any]]:
+    """The answer of a query from the rows that satisfy its WHERE clause."""
+    query = source.query
+    if query.grouping is not None:
+        return finish(query, grouped_rows(query, query.grouping, source), grouped_types(query.grouping))
+    if query.steps is not None:
+        moment = Type(Kind.TIMESTAMP)
+        rows = [{**row, **bounds} for bounds, rows in source.by_step(query.steps) for row in rows]
+        return finish(query, rows, {**source.types, STEP_START: moment, STEP_END: moment})
+    return finish(query, source.rows(), source.types)
+
+
+def grouped_rows(query: Query, grouping: Grouping, source: SelectedRows) -> list[Row]:
     """The grouped rows of an answer, filtered by HAVING and ordered by grouping set, step and keys."""
-    rows = [row for keys in grouping.each for row in _of_set(query, grouping, keys, view)]
+    rows = [row for keys in grouping.each for row in _of_set(query, grouping, keys, source)]
     if query.uses_now:
-        rows = [{**row, NOW: from_micros(view.now)} for row in rows]
+        rows = [{**row, NOW: from_micros(source.now)} for row in rows]
     having, types = grouping.having, grouped_types(grouping)
     return [row for row in rows if having is None or value_of(having, row, types) is True]
 
 
-def stepped_rows(query: Query, steps: Steps, view: WindowView) -> list[Row]:
-    """The rows of a query with steps and without groups: each row once for every step that contains it."""
-    return [{**row, **bounds} for bounds, rows in _by_step(query, steps, view) for row in rows]
-
-
-def stepped_types(schema: Schema) -> Types:
-    """The columns of a row with its step."""
-    return {**types_of(schema), STEP_START: Type(Kind.TIMESTAMP), STEP_END: Type(Kind.TIMESTAMP)}
-
-
-def _by_step(query: Query, steps: Steps, view: WindowView) -> Iterator[tuple[Row, list[Row]]]:
-    """The bounds of each step, and its rows that satisfy WHERE."""
-    for step in steps_of(steps, view):
-        start, end = bounds_of(step, steps)
-        yield {STEP_START: start, STEP_END: end}, selected_rows(query, step.tuples, view.stream.schema, view.now)
-
-
-def _of_set(query: Query, whole: Grouping, numbers: tuple[int, ...], view: WindowView) -> list[Row]:
+def _of_set(query: Query, whole: Grouping, numbers: tuple[int, ...], source: SelectedRows) -> list[Row]:
     """The rows of one grouping set; keys outside the set are NULL."""
-    schema = view.stream.schema
     grouping = Grouping(tuple(whole.keys[number] for number in numbers), whole.aggregates)
     group_rows: list[Row] = []
     if query.steps is None:
-        rows = selected_rows(query, view.window, schema, view.now)
-        group_rows += _rows_of(grouping, rows, types_of(schema), {}, always=whole.always)
+        group_rows += _rows_of(grouping, source.rows(), source.types, {}, always=whole.always)
     else:
-        for bounds, rows in _by_step(query, query.steps, view):
-            group_rows += _rows_of(grouping, rows, types_of(schema), bounds, always=False)
+        for bounds, rows in source.by_step(query.steps):
+            group_rows += _rows_of(grouping, rows, source.types, bounds, always=False)
     wide: list[Row] = []
     for row in group_rows:
         keys = dict.fromkeys(key_name(number) for number in range(len(whole.keys)))

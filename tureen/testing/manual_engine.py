@@ -30,8 +30,9 @@ from tureen.pot.files import new_attempt
 from tureen.pot.heads import acknowledged_ends, log_directory, pushes_held
 from tureen.pot.inbox import Inbox
 from tureen.pot.log import refer
-from tureen.pot.queries import NewInput, Registration, Unregistration
+from tureen.pot.queries import Registration, Unregistration
 from tureen.pot.registering import change_together
+from tureen.pot.relations import Relations, find_relation
 from tureen.pot.reserved_ids import reserve_pending
 from tureen.pot.runs import NewRun, insert_runs
 from tureen.pot.stream_cache import CachedStream
@@ -159,8 +160,9 @@ class ManualEngine:
     def register(self, sql: str, *, materialize: bool | None = True, name: str | None = None) -> str:
         """Register a query and return its handle; with `materialize=None`, `choose` decides whether it is eager."""
         with self.catalog.read() as tx:
-            query = bind_query(sql, lambda stream_name: _named(find_stream(tx, stream_name)))
-            inputs = tuple(NewInput(find_stream(tx, entry.relation).id, entry.clause) for entry in query.inputs)
+            relations = Relations(lambda relation: find_relation(tx, relation))
+            query = bind_query(sql, relations.describe)
+            inputs = tuple(relations.new_input(entry) for entry in query.leaves)
         shape = shape_of(sql).text
         return change(self.catalog, Registration(sql, shape, inputs, eager=materialize, name=name))
 
@@ -210,7 +212,3 @@ class ManualEngine:
     def _streams(self) -> list[Stream]:
         with self.catalog.read() as tx:
             return list_streams(tx)
-
-
-def _named(stream: Stream) -> tuple[str, Schema]:
-    return stream.name, stream.schema

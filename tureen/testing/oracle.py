@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time as clocks
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,13 +16,14 @@ import pyarrow as pa
 
 from tureen.errors import DuplicateName, InvalidRows, InvalidSchema, UnknownQuery, UnknownStream
 from tureen.language import bind_query
-from tureen.query import Query
-from tureen.schema import ARRIVAL, Schema
+from tureen.predicate import AllOf
+from tureen.query import NOW, NamedRelation, Query, RelationKind
+from tureen.schema import ARRIVAL, Column, Schema, name_key
 from tureen.testing.evaluate import types_of
-from tureen.testing.grouped import grouped_rows, grouped_types, stepped_rows, stepped_types
-from tureen.testing.outputs import finish
+from tureen.testing.grouped import StreamRows, answer
+from tureen.testing.joins import InputRow, JoinedInput, JoinRows, block_input, check_scalar, numbered_rows
 from tureen.testing.steps import WindowView
-from tureen.testing.truth import selected_rows
+from tureen.testing.truth import holds
 from tureen.testing.tuples import OracleStream, Tuple, in_window
 from tureen.testing.values import stored_value
 from tureen.window import from_micros, to_micros
@@ -67,6 +68,7 @@ class Oracle:
         """Start empty; `clock` returns the wall clock in microseconds."""
         self._clock = clock
         self._streams: dict[str, OracleStream] = {}
+        self._tables: dict[str, OracleTable] = {}
         self._handles: dict[int, Handle] = {}
         self._registered = 0
 
@@ -85,6 +87,16 @@ class Oracle:
             raise InvalidSchema(f"clock must be 'wall' or 'stream', got '{clock}'")
         bound = schema if isinstance(schema, Schema) else Schema.parse(schema, time)
         self._streams[name.lower()] = OracleStream(name, bound, clock, _interval(retain))
+
+    def create_table(self, name: str, schema: str | Schema, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Create a table."""
+        bound = schema if isinstance(schema, Schema) else Schema.parse(schema)
+        self._tables[name_key(name)] = OracleTable(name, bound, [_values(row, bound) for row in rows])
+
+    def replace_table(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Replace all rows of a table."""
+        table = self._tables[name_key(name)]
+        self.create_table(table.name, table.schema, rows)
 
     def push(
         self, name: str, rows: Iterable[Mapping[str, Any]] | pa.Table | pa.RecordBatch, at: int | None = None
@@ -116,21 +128,43 @@ class Oracle:
         if handle.id not in self._handles:
             raise UnknownQuery(f"no query {handle.id}")
         query = handle.query
-        stream = self._stream(query.stream.relation)
         wall = self._clock()
         if now is None:
-            now = stream.now(wall)
+            streams = [self._stream(entry.relation) for entry in query.leaves if entry.kind is RelationKind.STREAM]
+            now = _now_of(streams, wall)
         elif isinstance(now, datetime):
             now = to_micros(now)
-        span = query.stream.window.span(now)
-        window = in_window(stream.retained(wall), span)
-        view = WindowView(stream, span, now, wall, window)
-        if query.grouping is not None:
-            return finish(query, grouped_rows(query, query.grouping, view), grouped_types(query.grouping))
-        if query.steps is not None:
-            return finish(query, stepped_rows(query, query.steps, view), stepped_types(stream.schema))
-        rows = selected_rows(query, window, stream.schema, now)
-        return finish(query, rows, types_of(stream.schema))
+        return self._answer(query, now, wall)
+
+    def _answer(self, query: Query, now: int, wall: int) -> list[dict[str, Any]]:
+        if query.joins:
+            inputs = [self._input(query, number, now, wall) for number in range(len(query.inputs))]
+            return answer(JoinRows(query, inputs, now))
+        stream, span = self._stream(query.stream.relation), query.stream.window.span(now)
+        view = WindowView(stream, span, now, wall, in_window(stream.retained(wall), span))
+        return answer(StreamRows(query, view))
+
+    def _input(self, query: Query, number: int, now: int, wall: int) -> JoinedInput:
+        entry = query.inputs[number]
+        if entry.block is not None:
+            source = block_input(entry.block, lambda block: self._answer(block, now, wall))
+            check_scalar(entry, source.rows)
+        elif entry.kind is RelationKind.TABLE:
+            table = self._tables[name_key(entry.relation)]
+            source = JoinedInput(
+                numbered_rows(table.rows), {column.name: column.type for column in table.schema.columns}
+            )
+        else:
+            stream, span = self._stream(entry.relation), entry.window.span(now)
+            rows = [
+                InputRow(tuple_.time, tuple_.number, tuple_.values) for tuple_ in in_window(stream.retained(wall), span)
+            ]
+            horizon = stream.horizon(wall)
+            begin = max((time for time in (span.begin, horizon) if time is not None), default=None)
+            types = {name: type_ for name, type_ in types_of(stream.schema).items() if name != NOW}
+            source = JoinedInput(rows, types, replace(span, begin=begin))
+        columns = Schema(tuple(Column(name, type_) for name, type_ in source.types.items()))
+        return replace(source, rows=[row for row in source.rows if holds(AllOf(entry.clause), row.values, columns)])
 
     def tuples(self, name: str) -> list[Tuple]:
         """All tuples that were ever pushed to a stream, in arrival order."""
@@ -142,19 +176,45 @@ class Oracle:
             raise UnknownStream(f"no stream '{name}'")
         return stream
 
-    def _lookup(self, name: str) -> tuple[str, Schema]:
+    def _lookup(self, name: str) -> NamedRelation:
+        table = self._tables.get(name_key(name))
+        if table is not None:
+            return NamedRelation(table.name, table.schema, RelationKind.TABLE)
         stream = self._stream(name)
-        return stream.name, stream.schema
+        return NamedRelation(stream.name, stream.schema)
 
 
-def _stored_row(row: Mapping[str, Any], schema: Schema, arrival: datetime) -> dict[str, Any]:
+@dataclass(frozen=True)
+class OracleTable:
+    """A table and its rows."""
+
+    name: str
+    schema: Schema
+    rows: list[dict[str, Any]]
+
+
+def _now_of(streams: list[OracleStream], wall: int) -> int:
+    """The highest time seen if all streams have that clock, otherwise the wall clock."""
+    if len(streams) == 1:
+        return streams[0].now(wall)
+    times = [stream.highest_time() for stream in streams if stream.clock == "stream"]
+    known = [time for time in times if time is not None]
+    return max(known) if known and len(times) == len(streams) else wall
+
+
+def _values(row: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
+    """The stored values of a row, by the declared names of all columns."""
     present: dict[str, Any] = {}
     for name, value in row.items():
         column = schema.find(name)
         if column is None:
             raise InvalidRows(f"unknown column '{name}'")
         present[column.name] = stored_value(value, column.type)
-    values = {column.name: present.get(column.name) for column in schema.columns}
+    return {column.name: present.get(column.name) for column in schema.columns}
+
+
+def _stored_row(row: Mapping[str, Any], schema: Schema, arrival: datetime) -> dict[str, Any]:
+    values = _values(row, schema)
     if schema.time is None:
         values[ARRIVAL] = arrival
     if values[schema.time_column] is None:

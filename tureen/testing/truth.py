@@ -21,7 +21,7 @@ from tureen.predicate import (
 )
 from tureen.query import NOW, Query
 from tureen.schema import Schema, Type
-from tureen.testing.evaluate import Row, is_true, types_of, value_of
+from tureen.testing.evaluate import Row, Types, is_true, types_of, value_of
 from tureen.testing.tuples import Tuple
 from tureen.testing.values import key_of, order
 from tureen.window import from_micros
@@ -46,7 +46,7 @@ def holds(predicate: Predicate, row: Row, schema: Schema) -> bool:
             text = row[column]
             return text is not None and like(text, pattern, escape) is not negated
         case Compare():
-            return _compare(predicate, row, schema)
+            return compare_columns(predicate, row, types_of(schema))
         case Opaque(sql=sql, columns=columns):
             return is_true(sql, columns, row, types_of(schema))
 
@@ -111,11 +111,12 @@ def like(text: str, pattern: str, escape: str = "\\") -> bool:
     return text[:1] == first and like(text[1:], rest, escape)
 
 
-def _compare(predicate: Compare, row: Row, schema: Schema) -> bool:
+def compare_columns(predicate: Compare, row: Row, types: Types) -> bool:
+    """Whether a comparison of two columns is TRUE for this row."""
     left, right = row[predicate.left], row[predicate.right]
     if left is None or right is None:
         return False
-    left_type, right_type = type_of(schema, predicate.left), type_of(schema, predicate.right)
+    left_type, right_type = types[predicate.left], types[predicate.right]
     match predicate.domain:
         case "double":
             sign = order(float(left), float(right) + predicate.offset)

@@ -29,6 +29,7 @@ from tureen.language.binding.now import bind_now, is_now
 from tureen.language.binding.scope import Scope
 from tureen.language.predicates.patterns import read_pattern
 from tureen.language.source import offset_of
+from tureen.language.text.blocks import is_block_name
 from tureen.language.text.in_lists import constants_of
 from tureen.language.tree import BOOLEAN, STRING, Call, Const, Expr, IntervalConst
 from tureen.schema import SCALARS, Type
@@ -53,7 +54,7 @@ _ARITHMETIC: dict[type[exp.Expression], str] = {
 _UNSUPPORTED: dict[type[exp.Expression], tuple[str, str]] = {
     exp.Subquery: ("a subquery", "list the values, or register a second query"),
     exp.Select: ("a subquery", "list the values, or register a second query"),
-    exp.Exists: ("EXISTS", "write the condition over the stream's own columns"),
+    exp.Exists: ("EXISTS here", "write it as a condition of WHERE that is joined by AND"),
     exp.Placeholder: ("a parameter", "write the value itself"),
     exp.Parameter: ("a parameter", "write the value itself"),
     exp.SessionParameter: ("a parameter", "write the value itself"),
@@ -176,6 +177,12 @@ def _in(scope: Scope, node: exp.Expression) -> Expr:
         )
     if not node.expressions:
         raise SqlError("the list of IN is empty", location=scope.source.node(node))
+    if len(node.expressions) == 1 and is_block_name(node.expressions[0].name):
+        raise Unsupported(
+            "IN with a query is not supported here",
+            hint="write it as a condition of WHERE that is joined by AND",
+            location=scope.source.node(node),
+        )
     if any(map(rows.is_row, (node.this, *node.expressions))):
         return rows.row_in(scope.source, partial(_compared, scope), node.this, node.expressions)
     value = bind(scope, node.this)

@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sqlglot.tokens import Token
 
@@ -29,10 +29,22 @@ _KINDS = ("RANGE", "ROWS", "TUMBLE", "HOP")
 _OPTIONS = ("SLIDE", "START", "EMIT", "BY")
 
 
-def read_brackets(source: Source, parts: QueryParts) -> tuple[Window | None, Steps | None]:
-    """The window and the steps of the first stream; those of other streams are only checked."""
-    windows = [_Bracket(source, tokens).read() for tokens in parts.brackets]
-    return windows[0] if windows else (None, None)
+@dataclass(frozen=True, slots=True)
+class BracketWindow:
+    """The window or the steps of the stream whose name or alias ends at an offset."""
+
+    window: Window | None
+    steps: Steps | None
+    after: int
+    at: int
+
+
+def read_brackets(source: Source, parts: QueryParts) -> list[BracketWindow]:
+    """The windows in brackets."""
+    return [
+        BracketWindow(*_Bracket(source, bracket.tokens).read(), bracket.after, bracket.tokens[0].start)
+        for bracket in parts.brackets
+    ]
 
 
 class _Bracket:

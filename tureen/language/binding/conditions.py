@@ -1,66 +1,247 @@
-"""Conditions: WHERE cut into conjuncts, each for the input that it concerns, for a join, or for the invocation."""
+"""Conditions: WHERE and ON cut into conjuncts, each where it is evaluated: for one input, a join, or the invocation."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
-from tureen.language.binding.scope import Relation, Scope
+from tureen.join import (
+    InnerJoin,
+    Join,
+    JoinCompare,
+    JoinFactor,
+    JoinKind,
+    JoinOpaque,
+    JoinTree,
+    leaves,
+    parse_field,
+    visible_leaves,
+)
+from tureen.language.binding.scope import Relation
 from tureen.language.duckdb.expressions import expression_of
 from tureen.language.predicates.factors import holds
 from tureen.language.predicates.normal_form import clause_of
+from tureen.language.source import Source
 from tureen.language.tree import BOOLEAN, Call, Const, Expr, Ref, columns_in
-from tureen.predicate import AllOf, Clause, Compare, Predicate
-from tureen.query import NOW, Expression, JoinCompare, JoinFactor, JoinOpaque, parse_field
+from tureen.predicate import AllOf, AnyOf, Clause, Compare, IsNull, Like, Opaque, Predicate, Within
+from tureen.query import NOW, Expression
 from tureen.schema import Column, Schema
+
+_PRESERVED_LEFT = frozenset({JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI, JoinKind.ASOF, JoinKind.ASOF_LEFT})
+"""The joins whose left rows keep their values and are combined independently of each other."""
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """What WHERE asks for: of each input alone, of combinations of them, and at NOW."""
+    """What a query asks of each input alone, how inputs are joined, and what it asks at NOW."""
 
     clauses: tuple[Clause, ...]
-    joins: tuple[JoinFactor, ...] = ()
+    source: JoinTree = 0
     at_now: Expression | None = None
 
-
-def split_conditions(scope: Scope, condition: Expr | None) -> Conditions:
-    """Each conjunct of a bound condition where it is evaluated."""
-    alone: list[list[Expr]] = [[] for _ in scope.relations]
-    joins: list[JoinFactor] = []
-    moving: list[Expr] = []
-    for conjunct in [] if condition is None else conjuncts(condition):
-        columns = columns_in(conjunct)
-        inputs = {parse_field(name).input for name in columns}
-        if NOW in columns:
-            moving.append(conjunct)
-        elif len(inputs) > 1:
-            joins += _join_factors(scope, conjunct)
-        else:
-            alone[min(inputs, default=0)].append(conjunct)
-    clauses = [_clause(relation, parts) for relation, parts in zip(scope.relations, alone, strict=True)]
-    at_now = expression_of(scope.source, _all(moving)) if moving else None
-    return Conditions(tuple(clauses), tuple(joins), at_now)
+    @property
+    def joins(self) -> tuple[JoinFactor, ...]:
+        """The conditions between inputs of an inner join."""
+        return self.source.factors if isinstance(self.source, InnerJoin) else ()
 
 
-def conjuncts(condition: Expr) -> list[Expr]:
+@dataclass
+class Conjuncts:
+    """The conjuncts of a query, collected while its clauses are bound.
+
+    The relations are those of the query and of its subqueries that are joined; a relation's number is its index.
+    """
+
+    source: Source
+    relations: list[Relation]
+    _alone: dict[int, list[Expr]] = field(default_factory=dict)
+    _at_now: list[Expr] = field(default_factory=list)
+
+    def keep_where(self, tree: JoinTree, conjuncts: Iterable[Expr], *, is_outermost: bool) -> JoinTree:
+        """A join tree whose rows satisfy conjuncts of WHERE, or of ON of an inner join.
+
+        In the outermost query, conditions that depend on NOW are evaluated after all joins.
+        """
+        factors: list[JoinFactor] = []
+        for conjunct in conjuncts:
+            if conjunct == _TRUE:
+                continue
+            inputs = inputs_of(conjunct)
+            depends_on_now = NOW in columns_in(conjunct)
+            if depends_on_now and is_outermost:
+                self._at_now.append(conjunct)
+                continue
+            single = None if depends_on_now else self._single(tree, inputs)
+            if single is not None:
+                self._alone.setdefault(single, []).append(conjunct)
+                continue
+            tree = _without_null_rows(tree, self._rejected(conjunct, inputs))
+            single = None if depends_on_now else self._single(tree, inputs)
+            if single is not None:
+                self._alone.setdefault(single, []).append(conjunct)
+            else:
+                factors += self.factors(conjunct)
+        return filtered(tree, factors)
+
+    def join_on(self, kind: JoinKind, left: JoinTree, right: JoinTree, conjuncts: Iterable[Expr]) -> Join:
+        """A join of two sides on conjuncts; those of one input of the right side become part of its clause."""
+        factors: list[JoinFactor] = []
+        for conjunct in conjuncts:
+            inputs = inputs_of(conjunct)
+            if conjunct == _TRUE:
+                continue
+            can_be_alone = inputs and kind is not JoinKind.FULL and NOW not in columns_in(conjunct)
+            single = self._single(right, inputs) if can_be_alone else None
+            if single is not None:
+                self._alone.setdefault(single, []).append(conjunct)
+            else:
+                factors += self.factors(conjunct)
+        return Join(kind, left, right, tuple(factors))
+
+    def factors(self, conjunct: Expr) -> list[JoinFactor]:
+        """A conjunct over joined rows: comparisons of two inputs where it is a conjunction of such, or else SQL."""
+        expression = expression_of(self.source, conjunct)
+        if NOW in expression.columns:
+            return [_opaque(expression)]
+        predicate = holds(self._schema(), conjunct)
+        parts = predicate.parts if isinstance(predicate, AllOf) else (predicate,)
+        comparisons = [_comparison(part) for part in parts]
+        if comparisons and all(comparisons):
+            return [comparison for comparison in comparisons if comparison is not None]
+        return [_opaque(expression)]
+
+    def finish(self, source: JoinTree) -> Conditions:
+        """The conditions of the whole query, whose rows are joined by `source`."""
+        clauses = tuple(_clause(relation, self._alone.get(relation.number, [])) for relation in self.relations)
+        at_now = expression_of(self.source, all_of(self._at_now)) if self._at_now else None
+        return Conditions(clauses, source, at_now)
+
+    def _single(self, tree: JoinTree, inputs: frozenset[int]) -> int | None:
+        """The input whose clause a conjunct can be part of; None if it concerns several, or rows of NULLs too."""
+        if len(inputs) > 1:
+            return None
+        candidates = inputs or frozenset(leaves(tree))
+        return next((number for number in sorted(candidates) if _is_preserved(tree, number)), None)
+
+    def _rejected(self, conjunct: Expr, inputs: frozenset[int]) -> frozenset[int]:
+        """The inputs whose rows of NULLs a conjunct excludes."""
+        rejected = _null_rejecting(holds(self._schema(), conjunct))
+        return frozenset(parse_field(name).input for name in rejected) & inputs
+
+    def _schema(self) -> Schema:
+        return Schema(tuple(ref.column for relation in self.relations for ref in relation.refs))
+
+
+def inputs_of(expr: Expr) -> frozenset[int]:
+    """The inputs that an expression reads."""
+    return frozenset(parse_field(name).input for name in columns_in(expr) if name != NOW)
+
+
+def conjuncts_of(condition: Expr) -> list[Expr]:
     """The parts of a conjunction."""
     if isinstance(condition, Call) and condition.op == "and":
-        return [conjunct for part in condition.args for conjunct in conjuncts(part)]
+        return [conjunct for part in condition.args for conjunct in conjuncts_of(part)]
     return [condition]
 
 
-def _all(parts: Sequence[Expr]) -> Expr:
+def all_of(parts: Sequence[Expr]) -> Expr:
+    """The conjunction of conditions."""
     if not parts:
-        return Const(1, BOOLEAN, 0)
+        return _TRUE
     return parts[0] if len(parts) == 1 else Call("and", tuple(parts), BOOLEAN, parts[0].at)
+
+
+def filtered(tree: JoinTree, factors: Sequence[JoinFactor]) -> JoinTree:
+    """The rows of a join tree that satisfy factors."""
+    if not factors:
+        return tree
+    if isinstance(tree, InnerJoin):
+        return InnerJoin(tree.sides, (*tree.factors, *factors))
+    return InnerJoin((tree,), tuple(factors))
+
+
+def inner_join(left: JoinTree, right: JoinTree) -> InnerJoin:
+    """All combinations of two sides, whose own inner joins become part of it."""
+    sides: list[JoinTree] = []
+    factors: list[JoinFactor] = []
+    for side in (left, right):
+        if isinstance(side, InnerJoin):
+            sides += side.sides
+            factors += side.factors
+        else:
+            sides.append(side)
+    return InnerJoin(tuple(sides), tuple(factors))
+
+
+def _is_preserved(tree: JoinTree, number: int) -> bool:
+    """Whether a filter of the joined rows by one input may be applied to that input before joining."""
+    match tree:
+        case InnerJoin(sides):
+            return any(_is_preserved(side, number) for side in sides)
+        case Join(kind, left, _):
+            return kind in _PRESERVED_LEFT and _is_preserved(left, number)
+        case _:
+            return tree == number
+
+
+def _without_null_rows(tree: JoinTree, rejected: frozenset[int]) -> JoinTree:
+    """The same joins, if rows with NULLs for the rejected inputs are filtered out anyway: outer joins become inner."""
+    if not rejected:
+        return tree
+    match tree:
+        case InnerJoin(sides, factors):
+            joined: JoinTree = _without_null_rows(sides[0], rejected)
+            for side in sides[1:]:
+                joined = inner_join(joined, _without_null_rows(side, rejected))
+            return filtered(joined, factors)
+        case Join(JoinKind.LEFT, left, right, factors):
+            left = _without_null_rows(left, rejected)
+            if rejected.isdisjoint(visible_leaves(right)):
+                return replace(tree, left=left)
+            return filtered(inner_join(left, _without_null_rows(right, rejected)), factors)
+        case Join(JoinKind.FULL, left, right, factors):
+            keeps_left = rejected.isdisjoint(visible_leaves(right))
+            keeps_right = rejected.isdisjoint(visible_leaves(left))
+            if keeps_left and keeps_right:
+                return tree
+            if keeps_left:
+                return Join(JoinKind.LEFT, _without_null_rows(left, rejected), right, factors)
+            if keeps_right:
+                return Join(JoinKind.LEFT, _without_null_rows(right, rejected), left, factors)
+            return filtered(
+                inner_join(_without_null_rows(left, rejected), _without_null_rows(right, rejected)), factors
+            )
+        case Join(_, left):
+            return replace(tree, left=_without_null_rows(left, rejected))
+        case _:
+            return tree
+
+
+def _null_rejecting(predicate: Predicate) -> frozenset[str]:
+    """Columns whose NULL makes a predicate not TRUE; perhaps not all of them."""
+    match predicate:
+        case AllOf(parts):
+            return frozenset().union(*map(_null_rejecting, parts))
+        case AnyOf(parts):
+            first, *others = [_null_rejecting(part) for part in parts] or [frozenset()]
+            return first.intersection(*others)
+        case Within(column) | Like(column):
+            return frozenset({column})
+        case Compare(left, _, right):
+            return frozenset({left, right})
+        case IsNull() | Opaque():
+            return frozenset()
 
 
 def _clause(relation: Relation, parts: Sequence[Expr]) -> Clause:
     if not parts:
         return ()
-    condition = _own_columns(_all(parts)) if relation.number else _all(parts)
-    return clause_of(relation.schema, holds(relation.schema, condition))
+    condition = _own_columns(all_of(parts)) if relation.number else all_of(parts)
+    schema = Schema(
+        tuple(Column(parse_field(ref.column.name).column, ref.column.type) for ref in relation.refs),
+        relation.schema.time,
+    )
+    return clause_of(schema, holds(schema, condition))
 
 
 def _own_columns(expr: Expr) -> Expr:
@@ -70,15 +251,9 @@ def _own_columns(expr: Expr) -> Expr:
     return replace(expr, args=tuple(map(_own_columns, expr.args))) if isinstance(expr, Call) else expr
 
 
-def _join_factors(scope: Scope, conjunct: Expr) -> list[JoinFactor]:
-    columns = [relation.ref(column, 0).column for relation in scope.relations for column in relation.schema.columns]
-    predicate = holds(Schema(tuple(columns)), conjunct)
-    parts = predicate.parts if isinstance(predicate, AllOf) else (predicate,)
-    comparisons = [_comparison(part) for part in parts]
-    if all(comparisons):
-        return [comparison for comparison in comparisons if comparison is not None]
-    expression = expression_of(scope.source, conjunct)
-    return [JoinOpaque(expression.sql, tuple(map(parse_field, expression.columns)))]
+def _opaque(expression: Expression) -> JoinOpaque:
+    fields = tuple(parse_field(name) for name in expression.columns if name != NOW)
+    return JoinOpaque(expression.sql, fields, NOW in expression.columns)
 
 
 def _comparison(predicate: Predicate) -> JoinCompare | None:
@@ -89,3 +264,6 @@ def _comparison(predicate: Predicate) -> JoinCompare | None:
     if left.input == right.input:
         return None
     return JoinCompare(left, predicate.op, right, predicate.offset, predicate.domain, predicate.limit)
+
+
+_TRUE = Const(1, BOOLEAN, 0)

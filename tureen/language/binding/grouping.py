@@ -199,7 +199,7 @@ def _names_step(scope: Scope, node: exp.Expression) -> bool:
     if not isinstance(node, exp.Column):
         return False
     name = f"{node.table}.{node.name}".lstrip(".").lower()
-    return name in known_of_steps() or (name == "window" and scope.schema.find(name) is None)
+    return name in known_of_steps() or (name == "window" and not scope.has_column(name))
 
 
 def _resolved(scope: Scope, node: exp.Expression, select: exp.Select) -> exp.Expression:
@@ -209,7 +209,7 @@ def _resolved(scope: Scope, node: exp.Expression, select: exp.Select) -> exp.Exp
         if not 1 <= number <= len(select.expressions):
             raise beyond(scope, node, "GROUP BY", len(select.expressions))
         return _inner(scope, select.expressions[number - 1], node)
-    if isinstance(node, exp.Column) and not node.table and scope.schema.find(node.name) is None:
+    if isinstance(node, exp.Column) and not node.table and not scope.has_column(node.name):
         for item in select.expressions:
             if item.alias.lower() == node.name.lower():
                 return _inner(scope, item, node)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import count
 
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from tureen.errors import SqlError, Unsupported
+from tureen.join import parse_field
 from tureen.language.binding.bind import bind
 from tureen.language.binding.scope import Scope
 from tureen.language.duckdb.expressions import expression_of
 from tureen.language.source import offset_of
-from tureen.language.tree import Const, Expr
+from tureen.language.tree import Const, Expr, Ref
 from tureen.query import STEP_END, STEP_START, Order
 from tureen.schema import INTEGRAL, Kind
 
@@ -42,7 +44,10 @@ def read_items(scope: Scope, select: exp.Select, tokens: list[Token], settle: Se
                     hint="write CAST(NULL AS STRING)",
                     location=scope.source.location(at),
                 )
-            if any(item.name.lower() == other.name.lower() for other in items):
+            taken = {other.name.lower(): other.expr for other in items}
+            if _is_of_other_input(item.expr, taken.get(item.name.lower())):
+                item = replace(item, name=_free_name(item.name, taken))
+            if item.name.lower() in taken:
                 raise SqlError(
                     f"duplicate column '{item.name}' in the select list",
                     hint="rename one of them with AS",
@@ -54,6 +59,18 @@ def read_items(scope: Scope, select: exp.Select, tokens: list[Token], settle: Se
                 )
             items.append(item)
     return items
+
+
+def _is_of_other_input(expr: Expr, other: Expr | None) -> bool:
+    """Whether two expressions are columns of different inputs."""
+    if not isinstance(expr, Ref) or not isinstance(other, Ref):
+        return False
+    return parse_field(expr.column.name).input != parse_field(other.column.name).input
+
+
+def _free_name(name: str, taken: Mapping[str, Expr]) -> str:
+    """The name with the first number that makes it unique, as in DuckDB: sym, sym_1, sym_2."""
+    return next(free for number in count(1) if (free := f"{name}_{number}").lower() not in taken)
 
 
 def _texts(scope: Scope, tokens: list[Token]) -> list[tuple[str, int]]:
@@ -85,13 +102,9 @@ def _item(scope: Scope, node: exp.Expression, written: str, settle: Settle) -> l
             raise Unsupported(
                 "* cannot be modified or renamed", hint="name the columns", location=scope.source.node(node)
             )
-        relations = scope.relations_of(inner) if isinstance(inner, exp.Column) else scope.visible
         at = offset_of(node)
-        columns = [
-            Item(column.name, settle(relation.ref(column, at)))
-            for relation in relations
-            for column in relation.schema.columns
-        ]
+        named = scope.columns_of(inner, at) if isinstance(inner, exp.Column) else scope.all_columns(at)
+        columns = [Item(name, settle(expr)) for name, expr in named]
         # Rows of steps also have the bounds of their step.
         bounds = () if scope.aggregate is not None else (STEP_START, STEP_END)
         return [*columns, *(Item(name, scope.known[name]) for name in bounds if name in scope.known)]

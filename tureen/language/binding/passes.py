@@ -2,127 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
+from sqlglot.tokens import Token
 
-from tureen.errors import SqlError, UnknownStream, Unsupported
-from tureen.language.binding.bind import bind_condition
+from tureen.errors import SqlError, Unsupported
+from tureen.join import JoinKind, JoinTree, visible_leaves
+from tureen.language.binding.asof import latest_partner
+from tureen.language.binding.bind import bind_condition, compare
 from tureen.language.binding.brackets import read_brackets
-from tureen.language.binding.conditions import Conditions, split_conditions
+from tureen.language.binding.conditions import Conditions, all_of, conjuncts_of, inner_join, inputs_of
+from tureen.language.binding.draft import Body, Context, Draft
+from tureen.language.binding.from_clause import FromReader, FromTree, Unbound, merged_column, numbers_in
 from tureen.language.binding.grouping import Groups, is_grouped, read_having, read_keys
-from tureen.language.binding.outputs import Item, aliases, read_count, read_items, read_order
+from tureen.language.binding.outputs import aliases, read_items, read_order
 from tureen.language.binding.scope import PARAMETERS, Lookup, Relation, Scope
-from tureen.language.binding.select import check_select, stream_of
+from tureen.language.binding.select import check_select
+from tureen.language.binding.set_operations import bind_set_operation, query_over
 from tureen.language.binding.steps import known_of_steps
+from tureen.language.binding.subqueries import Passes, is_subquery, join_subquery
 from tureen.language.binding.window_functions import read_windows
 from tureen.language.duckdb.expressions import expression_of
 from tureen.language.source import Source
+from tureen.language.text.blocks import (
+    COMBINED,
+    CommonTable,
+    cut_blocks,
+    cut_set_operations,
+    cut_with,
+    select_combined,
+    without_parentheses,
+)
 from tureen.language.text.depth import parser_stack
 from tureen.language.text.parse import parse_select
-from tureen.language.text.split import QueryParts, split, tokenize
+from tureen.language.text.split import split, tokenize, whole_query
 from tureen.language.text.window_bounds import read_window
 from tureen.language.tree import Expr, Ref
-from tureen.query import (
-    STEP_END,
-    STEP_START,
-    VALUES_INPUT,
-    Expression,
-    Grouping,
-    Input,
-    Order,
-    Output,
-    Over,
-    Query,
-    RelationKind,
-)
-from tureen.schema import Schema
-from tureen.window import WHOLE, RowsBack, Steps, Window
-
-
-class Draft:
-    """A query on its way from its text to its bound form; each pass fills in one part of it."""
-
-    parts: QueryParts
-    """The tokens of SELECT, BEGIN, END and brackets."""
-    window: Window
-    bracket_steps: Steps | None
-    select: exp.Select
-    """The tree that sqlglot made of the SELECT."""
-    relations: tuple[Relation, ...]
-    where: Expr | None
-    conditions: Conditions
-    body: Body
-
-    def __init__(self, text: str, lookup: Lookup, parameters: Schema | None) -> None:
-        """Start with a text; `parameters` are the columns of a template's VALUES."""
-        self.source = Source(text)
-        self.lookup = lookup
-        self.parameters = parameters
-
-    @property
-    def scope(self) -> Scope:
-        """What names mean in WHERE."""
-        return Scope(self.source, self.relations)
-
-    def query(self) -> Query:
-        """The bound query, once all passes are through."""
-        scope = replace(self.scope, clause="the select list")
-        inputs = [
-            Input(
-                relation.relation,
-                clause,
-                self.window if relation.kind is RelationKind.STREAM else WHOLE,
-                relation.kind,
-            )
-            for relation, clause in zip(self.relations, self.conditions.clauses, strict=True)
-        ]
-        return Query(
-            self.source.text,
-            tuple(inputs),
-            tuple(Output(item.name, expression_of(self.source, item.expr)) for item in self.body.items),
-            self.conditions.joins,
-            self.body.steps,
-            self.body.grouping,
-            distinct=bool(self.select.args.get("distinct")),
-            order=self.body.order,
-            limit=read_count(scope, self.select, "limit"),
-            offset=read_count(scope, self.select, "offset") or 0,
-            at_now=self.conditions.at_now,
-            overs=tuple(self.body.overs),
-            qualify=self.body.qualify,
-        )
-
-
-@dataclass(frozen=True)
-class Body:
-    """What a query computes from the rows that satisfy WHERE."""
-
-    items: list[Item]
-    order: tuple[Order, ...]
-    overs: list[Over]
-    qualify: Expression | None
-    grouping: Grouping | None = None
-    steps: Steps | None = None
+from tureen.query import STEP_END, STEP_START, VALUES_INPUT, Block, Expression, Query, RelationKind
+from tureen.schema import Schema, name_key
+from tureen.window import RowsBack, Steps, Window
 
 
 def cut(draft: Draft) -> None:
-    """Cut the tokens into the SELECT that sqlglot reads and the windows that only we know."""
-    draft.parts = split(draft.source, tokenize(draft.source))
+    """Cut the tokens into queries in parentheses, the SELECT that sqlglot reads, and the windows that only we know."""
+    draft.tokens, draft.blocks = cut_blocks(draft.tokens)
+    draft.parts = split(draft.source, draft.tokens)
 
 
 def bind_windows(draft: Draft) -> None:
-    """Read the window, in brackets or between BEGIN and END, and the steps that brackets have."""
-    bracket, draft.bracket_steps = read_brackets(draft.source, draft.parts)
-    bound = draft.parts.begin or draft.parts.end
-    if bracket is not None and bound:
-        raise SqlError(
-            "the query has two windows: one in brackets and one with BEGIN or END",
-            hint="keep one of them",
-            location=draft.source.token(bound[0]),
+    """Read the windows in brackets, and the one between BEGIN and END; without one, that of the query around it."""
+    draft.brackets = read_brackets(draft.source, draft.parts)
+    has_own = bool(draft.parts.begin or draft.parts.end)
+    draft.window = read_window(draft.source, draft.parts) if has_own else draft.context.window
+    stepped = [bracket for bracket in draft.brackets if bracket.steps is not None]
+    if len(stepped) > 1:
+        raise Unsupported(
+            "steps of two inputs are not supported",
+            hint="write SLIDE or TUMBLE after one of them",
+            location=draft.source.location(stepped[1].at),
         )
-    draft.window = read_window(draft.source, draft.parts) if bracket is None else bracket
+    draft.bracket_steps = stepped[0].steps if stepped else None
 
 
 def parse(draft: Draft) -> None:
@@ -133,42 +73,114 @@ def parse(draft: Draft) -> None:
 
 def resolve_relations(draft: Draft) -> None:
     """Look up the relations of FROM."""
-    table, names = stream_of(draft.source, draft.select)
-    try:
-        stream, schema = draft.lookup(table.name)
-    except UnknownStream as error:
-        raise UnknownStream(
-            error.message, detail=error.detail, hint=error.hint, location=error.location or draft.source.node(table)
-        ) from None
-    aliased = names != (table.name,)
-    draft.relations = (Relation(names if aliased else (*names, stream), schema, RelationKind.STREAM, stream),)
-    if draft.parameters is not None:
-        values = Relation((PARAMETERS,), draft.parameters, RelationKind.VALUES, PARAMETERS, number=VALUES_INPUT)
-        draft.relations = (*draft.relations, values)
+    reader = FromReader(draft.source, draft.parts.select, draft.add_relation)
+    draft.tree = reader.read(draft.select)
+    draft.relations = reader.relations
+    bound = draft.parts.begin or draft.parts.end
+    has_bracket = any(bracket.window is not None for bracket in draft.brackets)
+    if bound and has_bracket and len(draft.relations) == 1:
+        raise SqlError(
+            "the query has two windows: one in brackets and one with BEGIN or END",
+            hint="keep one of them",
+            location=draft.source.token(bound[0]),
+        )
+    parameters = draft.context.parameters
+    if parameters is not None:
+        if len(draft.relations) > 1:
+            raise Unsupported(
+                "parameters of a join are not supported yet",
+                hint="register one query for each row of values",
+                location=draft.source.token(draft.parts.select[0]),
+            )
+        values = Relation((PARAMETERS,), parameters, RelationKind.VALUES, PARAMETERS, number=VALUES_INPUT)
+        draft.conjuncts.relations.append(values)
+        draft.relations.append(values)
+
+
+def bind_joins(draft: Draft) -> None:
+    """Bind the conditions of ON and USING."""
+    draft.joined = _bound_tree(draft, draft.tree)
+    if draft.context.parameters is not None:
+        draft.joined = inner_join(draft.joined, VALUES_INPUT)
+    visible = set(visible_leaves(draft.joined))
+    draft.relations = [relation for relation in draft.relations if relation.number in visible]
 
 
 def bind_where(draft: Draft) -> None:
-    """Bind WHERE, and cut it into the conditions of each input, of joins, and at NOW."""
-    where = draft.select.args.get("where")
-    draft.where = None if where is None else bind_condition(draft.scope, where.this)
-    draft.conditions = split_conditions(draft.scope, draft.where)
+    """Bind WHERE: conditions of each input, of joins, at NOW, and subqueries."""
+    clause = draft.select.args.get("where")
+    nodes = [] if clause is None else _conjunct_nodes(clause.this)
+    plain = [bind_condition(draft.scope, node) for node in nodes if not is_subquery(node)]
+    draft.where = all_of(plain) if plain else None
+    own = {relation.number for relation in draft.relations} | set(draft.scalars)
+    draft.with_scalars()
+    draft.correlated = []
+    conjuncts: list[Expr] = []
+    for conjunct in [part for condition in plain for part in conjuncts_of(condition)]:
+        (conjuncts if inputs_of(conjunct) <= own else draft.correlated).append(conjunct)
+    draft.joined = draft.conjuncts.keep_where(draft.joined, conjuncts, is_outermost=draft.outer is None)
+    for node in nodes:
+        if is_subquery(node):
+            join_subquery(draft, node, PARSING, JOINING)
 
 
 def bind_body(draft: Draft) -> None:
     """Bind the select list, GROUP BY, HAVING, window functions, ORDER BY."""
     scope = replace(draft.scope, clause="the select list")
     draft.body = (_groups if is_grouped(draft.select) else _rows)(draft, scope)
+    draft.with_scalars()
 
 
-PASSES: tuple[Callable[[Draft], None], ...] = (cut, bind_windows, parse, resolve_relations, bind_where, bind_body)
+PARSING: Passes = (cut, bind_windows, parse)
+JOINING: Passes = (resolve_relations, bind_joins, bind_where)
+PASSES: Passes = (*PARSING, *JOINING, bind_body)
 
 
 def bind_query(text: str, lookup: Lookup, parameters: Schema | None = None) -> Query:
-    """The bound query of a text, over the stream that `lookup` finds.
+    """The bound query of a text, over the streams and tables that `lookup` finds.
 
     A template's text has columns of the relation `PARAMETERS` for its parameters, whose schema is given.
     """
-    return _run(PASSES, text, lookup, parameters).query()
+    with parser_stack():
+        source = Source(text)
+        tokens = whole_query(source, tokenize(source))
+        if not tokens:
+            raise SqlError("the text contains no query", hint="write SELECT … FROM a stream")
+        block = bind_block(Context(source, lookup, bind_block, parameters), tokens)
+        return block if isinstance(block, Query) else query_over(source, block)
+
+
+def bind_block(context: Context, tokens: list[Token]) -> Block:
+    """A query in parentheses, of WITH, or of a whole text."""
+    source = context.source
+    common, tokens = cut_with(source, tokens)
+    for table in common:
+        context = replace(context, tables={**context.tables, name_key(table.name): (table, context)})
+    operands, tail = cut_set_operations(source, tokens)
+    if operands is None:
+        return _bound_select(context, without_parentheses(tokens))
+    ending = select_combined(tail, tokens[0])
+    window = _window_of(context, ending)
+    block = bind_set_operation(replace(context, window=window), operands)
+    if not tail:
+        return block
+    combined = CommonTable(COMBINED, []), replace(context, bind_block=lambda _context, _tokens: block)
+    return _bound_select(replace(context, tables={COMBINED: combined}), ending)
+
+
+def _bound_select(context: Context, tokens: list[Token]) -> Block:
+    draft = Draft(context, tokens)
+    for run_pass in PASSES:
+        run_pass(draft)
+    return draft.query()
+
+
+def _window_of(context: Context, tokens: list[Token]) -> Window:
+    """The window that all operands of a set operation have unless they have their own."""
+    draft = Draft(context, tokens)
+    for run_pass in (cut, bind_windows):
+        run_pass(draft)
+    return draft.window
 
 
 @dataclass(frozen=True)
@@ -182,24 +194,65 @@ class Where:
 
 def bind_where_only(text: str, lookup: Lookup, parameters: Schema | None = None) -> Where:
     """The WHERE clause of a query, whatever the rest of it means."""
-    draft = _run((cut, parse, resolve_relations, bind_where), text, lookup, parameters)
-    expression = None if draft.where is None else expression_of(draft.source, draft.where)
-    return Where(draft.conditions, expression)
-
-
-def _run(passes: tuple[Callable[[Draft], None], ...], text: str, lookup: Lookup, parameters: Schema | None) -> Draft:
     with parser_stack():
-        draft = Draft(text, lookup, parameters)
-        for run_pass in passes:
+        source = Source(text)
+        draft = Draft(Context(source, lookup, bind_block, parameters), whole_query(source, tokenize(source)))
+        for run_pass in (*PARSING, *JOINING):
             run_pass(draft)
-        return draft
+        expression = None if draft.where is None else expression_of(draft.source, draft.where)
+        return Where(draft.finish(), expression)
+
+
+def _conjunct_nodes(node: exp.Expression) -> list[exp.Expression]:
+    """The operands of a chain of AND, before they are bound."""
+    nodes: list[exp.Expression] = []
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        if isinstance(current, exp.And):
+            pending += [current.expression, current.this]
+        else:
+            nodes.append(current)
+    return nodes
+
+
+def _bound_tree(draft: Draft, tree: FromTree) -> JoinTree:
+    if isinstance(tree, int):
+        return tree
+    left, right = _bound_tree(draft, tree.left), _bound_tree(draft, tree.right)
+    visible = {*visible_leaves(left), *visible_leaves(right)}
+    relations = tuple(relation for relation in draft.relations if relation.number in visible)
+    scope = replace(draft.scope, clause="ON", relations=relations, block=None)
+    conjuncts = [] if tree.on is None else conjuncts_of(bind_condition(scope, tree.on))
+    conjuncts += [_same_column(draft, scope, tree, name) for name in tree.using]
+    if tree.kind is None:
+        return draft.conjuncts.keep_where(inner_join(left, right), conjuncts, is_outermost=draft.outer is None)
+    joined = draft.conjuncts.join_on(tree.kind, left, right, conjuncts)
+    if tree.kind not in (JoinKind.ASOF, JoinKind.ASOF_LEFT):
+        return joined
+    return latest_partner(draft.source, joined, tree.at)
+
+
+def _same_column(draft: Draft, scope: Scope, tree: Unbound, name: str) -> Expr:
+    """The equality of a column of USING, which from then on is one column."""
+    sides = []
+    for side in (tree.left, tree.right):
+        numbers = set(numbers_in(side))
+        relations = tuple(relation for relation in scope.relations if relation.number in numbers)
+        merged = {key: expr for key, expr in draft.merged.items() if inputs_of(expr) <= numbers}
+        sides.append(replace(scope, relations=relations, merged=merged, clause="USING"))
+    node = exp.column(exp.to_identifier(name))
+    node.this.meta["start"] = tree.at
+    left, right = (side.column(node) for side in sides)
+    draft.merged[name.lower()] = merged_column(draft.source, tree.kind, left, right)
+    return compare(scope, "=", left, right)
 
 
 def _rows(draft: Draft, scope: Scope) -> Body:
     """The body of a query over rows; with steps, over each row once for every step that contains it."""
     select, tokens = draft.select, draft.parts.select
     steps = _checked_steps(draft, draft.bracket_steps)
-    taken = next((name for name in (STEP_START, STEP_END) if scope.schema.find(name) is not None), None)
+    taken = next((name for name in (STEP_START, STEP_END) if scope.has_column(name)), None)
     if steps is not None and taken is not None:
         raise Unsupported(
             f"the stream has a column '{taken}', as its steps do",
@@ -211,7 +264,7 @@ def _rows(draft: Draft, scope: Scope) -> Body:
     scope = replace(scope, known=known, over=lambda node: windows.bind(scope, node))
     items = read_items(scope, select, tokens, windows.settle)
     named = aliases(items)
-    columns = {name: expr for name, expr in named.items() if scope.schema.find(name) is not None}
+    columns = {name: expr for name, expr in named.items() if scope.has_column(name)}
     other = frozenset(name for name, expr in columns.items() if not _is_column(expr, name))
     known = {name: expr for name, expr in named.items() if name not in columns}
     qualify = windows.qualify(replace(scope, ambiguous=other), select, known)

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from sqlglot import exp
 
-from tureen.errors import SqlError, UnknownColumn, nearest
+from tureen.errors import SqlError, UnknownColumn, Unsupported, nearest
+from tureen.join import Field, field_name
 from tureen.language.binding.now import now
 from tureen.language.source import Source, offset_of
+from tureen.language.text.blocks import is_block_name
 from tureen.language.tree import Expr, Ref
-from tureen.query import Field, RelationKind, field_name
+from tureen.query import Block, NamedRelation, RelationKind, block_column
 from tureen.schema import Column, Schema, name_key
-
-Lookup = Callable[[str], tuple[str, Schema]]
-"""A stream's name as it was created, and its schema, by the name in a query."""
+from tureen.window import WHOLE, Window
 
 PARAMETERS = ":"
 """The name of a template's relation of VALUES; no stream or table can have it."""
+
+
+Lookup = Callable[[str], NamedRelation]
+"""Looks up a stream or a table by its name in a query."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,9 @@ class Relation:
     """Its name as it was created."""
     number: int = 0
     """Its number among the inputs."""
+    window: Window = WHOLE
+    block: Block | None = None
+    is_scalar: bool = False
 
     def is_named(self, name: str) -> bool:
         """Whether a column may be qualified with that name."""
@@ -40,7 +47,13 @@ class Relation:
 
     def ref(self, column: Column, at: int) -> Ref:
         """A reference to one of its columns."""
-        return Ref(Column(field_name(Field(self.number, column.name)), column.type), at)
+        name = column.name if self.block is None else block_column(self.schema.columns.index(column))
+        return Ref(Column(field_name(Field(self.number, name)), column.type), at)
+
+    @property
+    def refs(self) -> list[Ref]:
+        """References to all of its columns."""
+        return [self.ref(column, 0) for column in self.schema.columns]
 
 
 @dataclass(frozen=True)
@@ -48,7 +61,8 @@ class Scope:
     """What names mean in one clause: columns of the relations of FROM, and other names.
 
     `known` are other names, in lower case: aliases of the select list, a step's start and end. `aggregate` binds an
-    aggregate, and `over` a window function; where it is None, the clause cannot have any.
+    aggregate, `over` a window function, and `block` a query in parentheses that is used as a value; where it is None,
+    the clause cannot have any.
     """
 
     source: Source
@@ -57,6 +71,11 @@ class Scope:
     known: Mapping[str, Expr] = field(default_factory=dict)
     aggregate: Callable[[exp.Expression], Expr] | None = None
     over: Callable[[exp.Window], Expr] | None = None
+    block: Callable[[exp.Column], Expr] | None = None
+    merged: Mapping[str, Expr] = field(default_factory=dict)
+    """The columns of USING, by name in lower case: they belong to both sides of their join."""
+    outer: Scope | None = None
+    """The scope of the query around this one, whose columns it may use too."""
     ambiguous: frozenset[str] = frozenset()
     """Names, in lower case, of a column and of an item of the select list that differs from it."""
 
@@ -65,14 +84,15 @@ class Scope:
         """The relations of FROM."""
         return tuple(relation for relation in self.relations if relation.kind is not RelationKind.VALUES)
 
-    @cached_property
-    def schema(self) -> Schema:
-        """The columns that `*` means, under the names that expressions use."""
+    @property
+    def time(self) -> str | None:
+        """The name of the time column, of a query over one stream."""
         first, *others = self.visible
-        if not others:
-            return first.schema
-        columns = [relation.ref(column, 0).column for relation in self.visible for column in relation.schema.columns]
-        return Schema(tuple(columns), first.schema.time)
+        return None if others else first.schema.time
+
+    def has_column(self, name: str) -> bool:
+        """Whether a relation of FROM has a column of that name."""
+        return any(relation.schema.find(name) is not None for relation in self.visible)
 
     def column(self, node: exp.Column) -> Expr:
         """What a name means."""
@@ -90,36 +110,79 @@ class Scope:
             raise UnknownColumn(f"'{node.sql('spark')}' has too many parts", location=location)
         if isinstance(node.this, exp.Star):
             raise SqlError("* cannot stand here", hint="name a column", location=location)
+        if is_block_name(node.name):
+            return self._value_of_block(node)
+        expr = self._own_column(node)
+        if expr is not None:
+            return expr
+        if self.outer is not None:
+            return self.outer.column(node)
+        if node.name.lower() == "now" and not (node.table or node.this.quoted):
+            return now(offset_of(node))
+        raise self._unknown_column(node)
+
+    def _own_column(self, node: exp.Column) -> Expr | None:
+        """A column of the relations of FROM; None if they have none of that name."""
+        if not node.table and (merged := self.merged.get(node.name.lower())) is not None:
+            return merged
         matches = [
             relation.ref(column, offset_of(node))
-            for relation in self.relations_of(node)
+            for relation in self._named(node)
             if (column := relation.schema.find(node.name)) is not None
         ]
-        if len(matches) == 1:
-            return matches[0]
-        if not matches and node.name.lower() == "now" and not (node.table or node.this.quoted):
-            return now(offset_of(node))
-        raise self._ambiguous_column(node) if matches else self._unknown_column(node)
+        if len(matches) > 1:
+            raise self._ambiguous_column(node)
+        return matches[0] if matches else None
+
+    def _named(self, node: exp.Column) -> tuple[Relation, ...]:
+        if not node.table:
+            return self.visible
+        return tuple(relation for relation in self.relations if relation.is_named(node.table))
 
     def relations_of(self, node: exp.Column) -> tuple[Relation, ...]:
         """The relations that a column may belong to, by the name before its dot."""
-        if not node.table:
-            return self.visible
-        named = tuple(relation for relation in self.relations if relation.is_named(node.table))
+        named = self._named(node)
         if not named:
             names = [name for relation in self.visible for name in relation.names]
+            what = "the stream" if len(self.visible) == 1 else "an input"
             raise UnknownColumn(
-                f"'{node.table}' is not the stream of this query",
+                f"'{node.table}' is not {what} of this query",
                 hint=nearest(node.table, names) or f"write {names[0]}.{node.name}",
                 location=self.source.node(node),
             )
         return named
 
+    def all_columns(self, at: int) -> list[tuple[str, Expr]]:
+        """The columns that `*` means: those of USING, and then those of each relation that are not among them."""
+        merged = [
+            (next(each.name for relation in self.visible if (each := relation.schema.find(name)) is not None), expr)
+            for name, expr in self.merged.items()
+        ]
+        own = [
+            (column.name, relation.ref(column, at))
+            for relation in self.visible
+            for column in relation.schema.columns
+            if column.name.lower() not in self.merged
+        ]
+        return [*merged, *own]
+
+    def columns_of(self, star: exp.Column, at: int) -> list[tuple[str, Expr]]:
+        """The columns that `t.*` means."""
+        relations = self.relations_of(star)
+        return [(column.name, relation.ref(column, at)) for relation in relations for column in relation.schema.columns]
+
+    def _value_of_block(self, node: exp.Column) -> Expr:
+        if self.block is None:
+            raise Unsupported(
+                f"a query in parentheses is not supported in {self.clause}",
+                hint="write it in WHERE or in the select list",
+                location=self.source.node(node),
+            )
+        return self.block(node)
+
     def _ambiguous_column(self, node: exp.Column) -> SqlError:
         qualified = [
-            f"{relation.names[0]}.{node.name}"
-            for relation in self.visible
-            if relation.schema.find(node.name) is not None
+            f"{_name(relation)}.{node.name}" for relation in self.visible if relation.schema.find(node.name) is not None
         ]
         return SqlError(
             f"column '{node.name}' is ambiguous",
@@ -128,9 +191,27 @@ class Scope:
         )
 
     def _unknown_column(self, node: exp.Column) -> UnknownColumn:
-        names = [name for relation in self.relations_of(node) for name in relation.schema.names]
+        relations = self.relations_of(node)
+        names = [name for relation in relations for name in relation.schema.names]
+        hint = nearest(node.name, names)
+        if len(relations) > 1:
+            qualified = [f"{_name(relation)}.{name}" for relation in relations for name in relation.schema.names]
+            hint = _nearest_qualified(node.name, relations) or f"columns are {', '.join(qualified)}"
         return UnknownColumn(
             f"no column '{node.name}'",
-            hint=nearest(node.name, names) or f"columns are {', '.join(names)}",
+            hint=hint or f"columns are {', '.join(names)}",
             location=self.source.node(node),
         )
+
+
+def _name(relation: Relation) -> str:
+    return relation.names[0] if relation.names else "query"
+
+
+def _nearest_qualified(name: str, relations: Sequence[Relation]) -> str | None:
+    """The hint for a misspelt column of several relations."""
+    hint = nearest(name, [column for relation in relations for column in relation.schema.names])
+    owners = [
+        _name(relation) for relation in relations for column in relation.schema.names if f"'{column}'" in (hint or "")
+    ]
+    return None if hint is None else f"{hint.removesuffix('?')} of {' or '.join(owners)}?"

@@ -71,7 +71,7 @@ def fixed_length(source: Source, duration: Duration, at: int) -> int:
 
 def _check_time(scope: Scope, node: exp.Expression, name: str) -> None:
     column = scope.column(node) if isinstance(node, exp.Column) else None
-    time = scope.schema.time
+    time = scope.time
     if not isinstance(column, Ref) or column.column.name != time:
         raise SqlError(
             f"{name.upper()} requires the stream's time column",

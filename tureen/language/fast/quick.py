@@ -21,7 +21,7 @@ from tureen.language.predicates.comparisons import intervals_of
 from tureen.language.predicates.normal_form import clause_of
 from tureen.language.text.shapes import shape_of
 from tureen.predicate import AllOf, Clause, Within
-from tureen.query import Query
+from tureen.query import NamedRelation, Query
 from tureen.schema import INTEGRAL, Kind, Schema
 
 KNOWN_FRAMES = 1024
@@ -73,17 +73,18 @@ class QuickBinder:
             and all(comparison.form in frame.forms for comparison in plain.comparisons)
         ):
             clause = _clause(plain, frame.schema)
-            if clause is not None and lookup(frame.table) == (frame.query.stream.relation, frame.schema):
+            if clause is not None and lookup(frame.table) == NamedRelation(frame.query.stream.relation, frame.schema):
                 return frame.query.with_clause(text, clause), shape.text
         looked_up: list[tuple[str, Schema]] = []
 
-        def recording_lookup(name: str) -> tuple[str, Schema]:
-            stream, schema = lookup(name)
-            looked_up.append((name, schema))
-            return stream, schema
+        def recording_lookup(name: str) -> NamedRelation:
+            relation = lookup(name)
+            looked_up.append((name, relation.schema))
+            return relation
 
         query = bind_query(text, recording_lookup)
-        if plain is not None and len(looked_up) == 1 and _clause(plain, looked_up[0][1]) == query.stream.clause:
+        is_plain = plain is not None and len(looked_up) == 1 and not query.joins
+        if plain is not None and is_plain and _clause(plain, looked_up[0][1]) == query.stream.clause:
             self._remember(plain, _Frame(*looked_up[0], query))
         return query, shape.text
 

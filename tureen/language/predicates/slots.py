@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tureen.join import JoinCompare, JoinFactor
 from tureen.language.predicates.comparisons import FLIPPED
-from tureen.query import VALUES_INPUT, JoinCompare, JoinFactor
+from tureen.query import VALUES_INPUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class Slot:
 def slots_of(joins: Sequence[JoinFactor]) -> tuple[Slot, ...] | None:
     """The join factors of a template as slots; None where one of them is anything but a plain comparison.
 
-    >>> from tureen.query import Field
+    >>> from tureen.join import Field
     >>> slots_of((JoinCompare(Field(1, "k"), "<", Field(0, "key"), domain="string"),))
     (Slot(column='key', op='>', parameter='k'),)
     """

@@ -25,7 +25,7 @@ from tureen.language.spelling import sql_literals
 from tureen.language.templates.template import read_template, text_with_columns
 from tureen.language.tree import Const, Ref
 from tureen.predicate import AllOf, Clause, Key
-from tureen.query import Query
+from tureen.query import NamedRelation, Query
 from tureen.schema import Kind, Schema, Type
 from tureen.window import to_micros
 
@@ -47,7 +47,7 @@ class MemberBinder:
         self._fixed: Clause = ()
         self._first: Query | None = None
         if read_template(sql).only_where:
-            where = bind_where_only(text_with_columns(sql, columns), lambda name: (name, schema), columns)
+            where = bind_where_only(text_with_columns(sql, columns), lambda name: NamedRelation(name, schema), columns)
             self._fixed, of_values = where.conditions.clauses
             self._slots = None if of_values else slots_of(where.conditions.joins)
 
@@ -56,7 +56,7 @@ class MemberBinder:
         clause = self._clause(row)
         if clause is not None and self._first is not None:
             return self._first.with_clause(text, clause), self._first
-        query = bind_query(text, lambda name: (name, self._schema))
+        query = bind_query(text, lambda name: NamedRelation(name, self._schema))
         if clause is not None and clause == query.stream.clause and query.at_now is None:
             self._first = query
         else:

@@ -9,7 +9,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokens import Token, TokenType
 
-from tureen.errors import SqlError, Unsupported
+from tureen.errors import SqlError
 from tureen.language.durations import unit_name
 from tureen.language.source import Source
 from tureen.language.text.depth import MAX_OPERATORS, check_operators, too_deep
@@ -28,12 +28,6 @@ def parse_select(source: Source, tokens: list[Token]) -> exp.Select:
     except (SqlglotError, ValueError, KeyError, IndexError, AttributeError, TypeError, AssertionError, ArithmeticError):
         raise SqlError("the query cannot be understood", location=source.token(tokens[0])) from None
     tree = statements[0] if len(statements) == 1 else None
-    if isinstance(tree, exp.SetOperation):
-        raise Unsupported(
-            f"{tree.key.upper()} is not supported yet",
-            hint="register each SELECT by itself",
-            location=source.token(tokens[0]),
-        )
     if not isinstance(tree, exp.Select):
         raise SqlError("the text is not one SELECT", location=source.token(tokens[0]))
     check_operators(source, tree)

@@ -80,11 +80,19 @@ _ENDS = {
 
 
 @dataclass(frozen=True, slots=True)
+class Bracket:
+    """A window in brackets, and the end of the stream's name or alias before it."""
+
+    tokens: list[Token]
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
 class QueryParts:
     """A query's tokens by part; absent parts are None."""
 
     select: list[Token]
-    brackets: list[list[Token]]
+    brackets: list[Bracket]
     """The windows in brackets, one per stream that has one."""
     partial: Token | None
     """The EMIT of EMIT PARTIAL."""
@@ -141,13 +149,11 @@ def _with_strings(source: Source, tokens: list[Token]) -> list[Token]:
 
 
 def split(source: Source, tokens: list[Token]) -> QueryParts:
-    """Find the windows of a query: in brackets after its streams, and BEGIN … END at its top level."""
-    tokens = _without_semicolon(source, tokens)
+    """Find the windows of a SELECT: in brackets after its streams, and BEGIN … END at its top level."""
     _check_start(source, tokens)
-    _check_parameters(source, tokens)
     brackets, rest = _cut_brackets(source, tokens)
     partial, rest = _cut_partial(source, rest)
-    marks = _window_words(source, rest)
+    marks = window_words(source, rest)
     if not marks:
         return QueryParts(rest, brackets, partial, None, None)
     begin, end = _bounds(source, rest, marks)
@@ -167,7 +173,7 @@ class ClauseSpans:
 def clauses_of(source: Source, tokens: list[Token]) -> ClauseSpans:
     """Find the top-level clauses of a query that contain values."""
     end = len(source.text)
-    marks = set(_window_words(source, tokens))
+    marks = set(window_words(source, tokens))
     depth, open_at = 0, None
     spans: dict[TokenType, tuple[int, int]] = {}
     for i, token in enumerate(tokens):
@@ -192,6 +198,16 @@ def where_of(source: Source, tokens: list[Token]) -> tuple[int, int]:
     return clauses_of(source, tokens).where
 
 
+def whole_query(source: Source, tokens: list[Token]) -> list[Token]:
+    """The tokens of a text that is one query, without the semicolon after it."""
+    tokens = _without_semicolon(source, tokens)
+    _check_parameters(source, tokens)
+    for token in tokens:
+        if token.token_type is not TokenType.STRING and token.text[:1] in ("\0", "\1"):
+            raise SqlError("a name must not start with a control character", location=source.token(token))
+    return tokens
+
+
 def _without_semicolon(source: Source, tokens: list[Token]) -> list[Token]:
     first = next((i for i, token in enumerate(tokens) if token.token_type is TokenType.SEMICOLON), len(tokens))
     for token in tokens[first:]:
@@ -204,16 +220,6 @@ def _check_start(source: Source, tokens: list[Token]) -> None:
     if not tokens:
         raise SqlError("the text contains no query", hint="write SELECT … FROM a stream")
     first = tokens[0]
-    if first.token_type is TokenType.WITH:
-        raise Unsupported(
-            "WITH is not supported yet",
-            hint="write one SELECT over one stream",
-            location=source.token(first),
-        )
-    if first.token_type is TokenType.L_PAREN:
-        raise Unsupported(
-            "a query in parentheses is not supported", hint="leave them out", location=source.token(first)
-        )
     if first.token_type is not TokenType.SELECT:
         raise SqlError(f"a query must start with SELECT, got '{first.text}'", location=source.token(first))
 
@@ -226,9 +232,9 @@ def _check_parameters(source: Source, tokens: list[Token]) -> None:
             )
 
 
-def _cut_brackets(source: Source, tokens: list[Token]) -> tuple[list[list[Token]], list[Token]]:
-    """The `[…]` after the streams, with their brackets, and the tokens without them."""
-    brackets: list[list[Token]] = []
+def _cut_brackets(source: Source, tokens: list[Token]) -> tuple[list[Bracket], list[Token]]:
+    """The `[…]` after the streams, and the tokens without them."""
+    brackets: list[Bracket] = []
     rest: list[Token] = []
     depth, in_from, i = 0, False, 0
     while i < len(tokens):
@@ -237,11 +243,11 @@ def _cut_brackets(source: Source, tokens: list[Token]) -> tuple[list[list[Token]
             in_from = True
         elif depth == 0 and kind in _CLAUSES:
             in_from = False
-        if depth == 0 and in_from and kind is TokenType.L_BRACKET:
+        if in_from and kind is TokenType.L_BRACKET and rest:
             close = next((j for j in range(i, len(tokens)) if tokens[j].token_type is TokenType.R_BRACKET), None)
             if close is None:
                 raise SqlError("the bracket is not closed", location=source.token(tokens[i]))
-            brackets.append(tokens[i : close + 1])
+            brackets.append(Bracket(tokens[i : close + 1], int(rest[-1].end)))
             i = close + 1
             continue
         depth += (kind in OPEN) - (kind in CLOSE)
@@ -284,7 +290,7 @@ def _is_name(tokens: list[Token], i: int) -> bool:
     return i > 0 and tokens[i - 1].token_type in _BEFORE_NAME
 
 
-def _window_words(source: Source, tokens: list[Token]) -> list[int]:
+def window_words(source: Source, tokens: list[Token]) -> list[int]:
     """The indexes of the window's BEGIN and END: those at the top level and after FROM."""
     marks: list[int] = []
     depth = cases = 0

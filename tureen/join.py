@@ -1,0 +1,145 @@
+"""Joins as they are bound: the fields of several inputs, the conditions between them, and the tree of FROM.
+
+A query's inputs have numbers. A *join tree* says how their rows are combined: a leaf is the number of an input.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+_QUALIFIED = re.compile(r"_([0-9]+)_(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column of one of a query's inputs."""
+
+    input: int
+    column: str
+
+
+def field_name(field: Field) -> str:
+    """The name of a field in the rows that expressions are computed from.
+
+    A column of the first input keeps its name. No column of an input begins with an underscore.
+
+    >>> field_name(Field(0, "price")), field_name(Field(1, "price"))
+    ('price', '_1_price')
+    """
+    return f"_{field.input}_{field.column}" if field.input else field.column
+
+
+def parse_field(name: str) -> Field:
+    """The field of a name that `field_name` returned.
+
+    >>> parse_field("price"), parse_field("_1_price")
+    (Field(input=0, column='price'), Field(input=1, column='price'))
+    """
+    match = _QUALIFIED.fullmatch(name)
+    return Field(0, name) if match is None else Field(int(match.group(1)), match.group(2))
+
+
+@dataclass(frozen=True, slots=True)
+class JoinCompare:
+    """Columns of two inputs: `left op right + offset`; see `tureen.predicate.Compare`."""
+
+    left: Field
+    op: str
+    right: Field
+    offset: int | float = 0
+    domain: str = "int"
+    limit: int = 64
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The columns that it reads."""
+        return self.left, self.right
+
+
+@dataclass(frozen=True, slots=True)
+class JoinOpaque:
+    """Any other condition over joined rows: DuckDB SQL, in which the columns have the names of `field_name`."""
+
+    sql: str
+    fields: tuple[Field, ...]
+    uses_now: bool = False
+    """Whether it depends on NOW."""
+
+
+JoinFactor = JoinCompare | JoinOpaque
+
+
+class JoinKind(Enum):
+    """How the rows of two sides are combined, other than by an inner join."""
+
+    LEFT = "left"
+    """Each pair of partners, and each left row without a partner, with NULLs in the right columns."""
+    FULL = "full"
+    """As LEFT, and each right row without a partner."""
+    SEMI = "semi"
+    """Each left row with a partner; without columns of the right side."""
+    ANTI = "anti"
+    """Each left row without a partner."""
+    ASOF = "asof"
+    """Each left row with its latest partner; rows without a partner are left out."""
+    ASOF_LEFT = "asof left"
+    """As ASOF, and each left row without a partner."""
+
+
+@dataclass(frozen=True, slots=True)
+class InnerJoin:
+    """The combinations of rows of all sides that satisfy all factors; with one side, a filter of its rows."""
+
+    sides: tuple[JoinTree, ...]
+    factors: tuple[JoinFactor, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Two sides, of which one row may remain without a partner: partners satisfy all factors.
+
+    `latest` is the inequality of an ASOF join: of the right rows that satisfy it, the one with the closest value.
+    """
+
+    kind: JoinKind
+    left: JoinTree
+    right: JoinTree
+    factors: tuple[JoinFactor, ...] = ()
+    latest: JoinCompare | None = None
+
+
+JoinTree = int | InnerJoin | Join
+
+
+def leaves(tree: JoinTree) -> Iterator[int]:
+    """The inputs of a join tree, from left to right.
+
+    >>> list(leaves(InnerJoin((0, Join(JoinKind.LEFT, 2, 1)))))
+    [0, 2, 1]
+    """
+    match tree:
+        case InnerJoin(sides):
+            for side in sides:
+                yield from leaves(side)
+        case Join(_, left, right):
+            yield from leaves(left)
+            yield from leaves(right)
+        case _:
+            yield tree
+
+
+def visible_leaves(tree: JoinTree) -> Iterator[int]:
+    """The inputs whose columns the rows of a join tree have: not those of the right side of a semi or anti join."""
+    match tree:
+        case InnerJoin(sides):
+            for side in sides:
+                yield from visible_leaves(side)
+        case Join(kind, left, right):
+            yield from visible_leaves(left)
+            if kind not in (JoinKind.SEMI, JoinKind.ANTI):
+                yield from visible_leaves(right)
+        case _:
+            yield tree

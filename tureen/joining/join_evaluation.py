@@ -1,0 +1,322 @@
+"""Evaluation of a join tree: side by side, each condition as soon as all of its inputs are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tureen.aggregates.expression_values import rows_where, with_now
+from tureen.eddy.join_order import SideStatistics, first_side, next_side
+from tureen.errors import QueryFailed
+from tureen.join import (
+    Field,
+    InnerJoin,
+    Join,
+    JoinCompare,
+    JoinFactor,
+    JoinKind,
+    JoinOpaque,
+    JoinTree,
+    field_name,
+)
+from tureen.joining.join_input import JoinInput, Numbers, take_or_null
+from tureen.joining.join_keys import keys_of
+from tureen.joining.joined_rows import NO_ROW, JoinedRows, concat
+from tureen.joining.partners import Compared, Partners, find_partners
+from tureen.query import Expression
+from tureen.schema import Kind, Type
+
+FLIPPED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
+
+@dataclass(frozen=True)
+class JoinLimits:
+    """What one answer may cost."""
+
+    rows: int = 20_000_000
+    """Joined rows that are held at once."""
+    candidates: int = 2_000_000_000
+    """Pairs of rows that are examined."""
+
+
+DEFAULT_LIMITS = JoinLimits()
+
+
+@dataclass
+class JoinEvaluation:
+    """Evaluates join trees over the rows of inputs; `now` is the NOW of the invocation."""
+
+    inputs: Sequence[JoinInput]
+    now: int
+    limits: JoinLimits = DEFAULT_LIMITS
+    steps: list[dict[str, object]] = field(default_factory=list)
+    """The order in which sides were joined, and the numbers that it was decided from."""
+    _candidates: int = 0
+    _evaluated: dict[JoinTree, JoinedRows] = field(default_factory=dict)
+
+    def rows(self, tree: JoinTree) -> JoinedRows:
+        """The joined rows of a tree. A side that occurs several times is evaluated once."""
+        known = self._evaluated.get(tree)
+        if known is None:
+            match tree:
+                case InnerJoin(sides, factors):
+                    known = self._inner(sides, factors)
+                case Join():
+                    known = self._join(tree)
+                case _:
+                    known = JoinedRows.of_input(tree, len(self.inputs[tree]))
+            self._evaluated[tree] = known
+        return known
+
+    def _inner(self, trees: Sequence[JoinTree], factors: Sequence[JoinFactor]) -> JoinedRows:
+        sides = dict(enumerate(self.rows(tree) for tree in trees))
+        of_side = {number: frozenset(side.rows) for number, side in sides.items()}
+        pending = list(factors)
+        for number, side in sides.items():
+            own = [factor for factor in pending if _inputs(factor) <= of_side[number]]
+            sides[number] = self._where(side, own)
+            pending = [factor for factor in pending if factor not in own]
+        first = first_side([SideStatistics(number, len(side)) for number, side in sides.items()])
+        joined, inputs = sides.pop(first), of_side[first]
+        self._note(first, len(joined), None)
+        while sides:
+            options = [self._statistics(number, side, inputs, of_side, pending) for number, side in sides.items()]
+            number = next_side(options)
+            inputs |= of_side[number]
+            between = [factor for factor in pending if _inputs(factor) <= inputs]
+            pending = [factor for factor in pending if factor not in between]
+            joined = self._pairs(joined, sides.pop(number), between)
+            self._note(number, len(joined), next(option for option in options if option.side == number))
+        return self._where(joined, pending)
+
+    def _statistics(
+        self,
+        number: int,
+        side: JoinedRows,
+        inputs: frozenset[int],
+        of_side: Mapping[int, frozenset[int]],
+        pending: Sequence[JoinFactor],
+    ) -> SideStatistics:
+        with_side = [factor for factor in pending if _inputs(factor) <= inputs | of_side[number]]
+        comparisons = [factor for factor in with_side if isinstance(factor, JoinCompare)]
+        equalities = sum(factor.op == "=" for factor in comparisons)
+        inequalities = sum(factor.op in _RANGES for factor in comparisons)
+        return SideStatistics(number, len(side), equalities, inequalities)
+
+    def _note(self, side: int, rows: int, statistics: SideStatistics | None) -> None:
+        step: dict[str, object] = {"side": side, "joined_rows": rows}
+        if statistics is not None:
+            step |= {
+                "rows": statistics.rows,
+                "equalities": statistics.equalities,
+                "inequalities": statistics.inequalities,
+            }
+        self.steps.append(step)
+
+    def _join(self, join: Join) -> JoinedRows:
+        left, right = self.rows(join.left), self.rows(join.right)
+        of_left, of_right = frozenset(left.rows), frozenset(right.rows)
+        left_only = [factor for factor in join.factors if _inputs(factor) <= of_left]
+        right_only = [factor for factor in join.factors if _inputs(factor) <= of_right and factor not in left_only]
+        between = [factor for factor in join.factors if factor not in left_only and factor not in right_only]
+        # A row that fails a condition of its own side has no partner.
+        left_rows = self._numbers_where(left, left_only)
+        right_rows = self._numbers_where(right, right_only)
+        candidates, others = left.take(left_rows), right.take(right_rows)
+        match join.kind:
+            case JoinKind.SEMI | JoinKind.ANTI:
+                matched = np.zeros(len(left), np.bool_)
+                matched[left_rows[self._with_partner(candidates, others, between)]] = True
+                return left.take(np.flatnonzero(matched if join.kind is JoinKind.SEMI else ~matched))
+            case JoinKind.ASOF | JoinKind.ASOF_LEFT:
+                assert join.latest is not None
+                pairs = self._latest(candidates, others, between, join.latest)
+            case _:
+                pairs = self._pair_numbers(candidates, others, between)
+        first, second = left_rows[pairs[0]], right_rows[pairs[1]]
+        parts = [left.take(first).beside(right.take(second))]
+        if join.kind is not JoinKind.ASOF:
+            alone = _others(first, len(left))
+            parts.append(left.take(alone).beside(right.take(np.full(len(alone), NO_ROW))))
+        if join.kind is JoinKind.FULL:
+            alone = _others(second, len(right))
+            parts.append(left.take(np.full(len(alone), NO_ROW)).beside(right.take(alone)))
+        return self._checked(concat(parts))
+
+    def _pairs(self, left: JoinedRows, right: JoinedRows, factors: Sequence[JoinFactor]) -> JoinedRows:
+        first, second = self._pair_numbers(left, right, factors)
+        return left.take(first).beside(right.take(second))
+
+    def _pair_numbers(
+        self, left: JoinedRows, right: JoinedRows, factors: Sequence[JoinFactor]
+    ) -> tuple[Numbers, Numbers]:
+        """The pairs of two sides that satisfy factors between them, by the numbers of their rows."""
+        if len(left) < len(right):
+            # The smaller side is the one that is hashed and sorted.
+            second, first = self._pair_numbers(right, left, factors)
+            return first, second
+        partners, rest = self._partners(left, right, factors)
+        self._count(partners.pairs, None if rest else partners.pairs)
+        parts = [self._kept(left, right, pair, rest) for pair in partners.in_parts()]
+        first = np.concatenate([_NONE, *(part[0] for part in parts)])
+        self._check_rows(len(first))
+        return first, np.concatenate([_NONE, *(part[1] for part in parts)])
+
+    def _kept(
+        self, left: JoinedRows, right: JoinedRows, pair: tuple[Numbers, Numbers], factors: Sequence[JoinFactor]
+    ) -> tuple[Numbers, Numbers]:
+        if not factors or not len(pair[0]):
+            return pair
+        kept = self._numbers_where(left.take(pair[0]).beside(right.take(pair[1])), factors)
+        return pair[0][kept], pair[1][kept]
+
+    def _with_partner(self, left: JoinedRows, right: JoinedRows, factors: Sequence[JoinFactor]) -> Numbers:
+        """The left rows that have a partner."""
+        partners, rest = self._partners(left, right, factors)
+        if not rest:
+            return np.flatnonzero(partners.lasts > partners.firsts)
+        self._count(partners.pairs, None)
+        kept = [self._kept(left, right, pair, rest)[0] for pair in partners.in_parts()]
+        return np.unique(np.concatenate([_NONE, *kept]))
+
+    def _latest(
+        self, left: JoinedRows, right: JoinedRows, factors: Sequence[JoinFactor], latest: JoinCompare
+    ) -> tuple[Numbers, Numbers]:
+        """For each left row the partner with the closest value."""
+        equalities = [factor for factor in factors if _is_equality(factor)]
+        rest = [factor for factor in factors if not _is_equality(factor)]
+        compared = [self._compared(factor, left, right) for factor in equalities]
+        partners = find_partners(len(left), len(right), compared, [self._compared(latest, left, right)])
+        closest_is_last = latest.op in (">", ">=")
+        if not rest:
+            pairs = [*(partners.last() if closest_is_last else partners.first()).in_parts()]
+            return np.concatenate([_NONE, *(pair[0] for pair in pairs)]), np.concatenate(
+                [_NONE, *(pair[1] for pair in pairs)]
+            )
+        self._count(partners.pairs, None)
+        parts = [self._kept(left, right, pair, rest) for pair in partners.in_parts()]
+        first = np.concatenate([_NONE, *(part[0] for part in parts)])
+        second = np.concatenate([_NONE, *(part[1] for part in parts)])
+        # Pairs of one left row are in order of the right value.
+        ends = np.flatnonzero(np.diff(first, append=-1)) if closest_is_last else _starts(first)
+        return first[ends], second[ends]
+
+    def _partners(
+        self, left: JoinedRows, right: JoinedRows, factors: Sequence[JoinFactor]
+    ) -> tuple[Partners, list[JoinFactor]]:
+        """Partners by all equalities and the inequalities with one right column; and the factors that remain."""
+        rest = [factor for factor in factors if not _is_equality(factor)]
+        equalities = [self._compared(factor, left, right) for factor in factors if _is_equality(factor)]
+        bounds = _same_right_column([factor for factor in rest if _is_range(factor)], right)
+        ranges = [self._compared(factor, left, right) for factor in bounds]
+        remaining = [factor for factor in rest if factor not in bounds]
+        return find_partners(len(left), len(right), equalities, ranges), remaining
+
+    def _compared(self, factor: JoinFactor, left: JoinedRows, right: JoinedRows) -> Compared:
+        """A comparison of two sides as keys, with the side of `left` first."""
+        assert isinstance(factor, JoinCompare)
+        if factor.left.input in left.rows:
+            first, second = keys_of(factor, self._values(factor.left, left), self._values(factor.right, right))
+            return Compared(factor.op, first, second)
+        first, second = keys_of(factor, self._values(factor.left, right), self._values(factor.right, left))
+        return Compared(FLIPPED[factor.op], second, first)
+
+    def _values(self, column: Field, rows: JoinedRows) -> pa.Array:
+        return take_or_null(self.inputs[column.input].column(column.column), rows.rows[column.input])
+
+    def _where(self, rows: JoinedRows, factors: Sequence[JoinFactor]) -> JoinedRows:
+        return rows.take(self._numbers_where(rows, factors)) if factors else rows
+
+    def _numbers_where(self, rows: JoinedRows, factors: Sequence[JoinFactor]) -> Numbers:
+        """The numbers of the rows that satisfy factors: comparisons first, SQL on what they leave."""
+        numbers = np.arange(len(rows))
+        for factor in factors:
+            if isinstance(factor, JoinCompare):
+                taken = rows.take(numbers)
+                left, right = keys_of(factor, self._values(factor.left, taken), self._values(factor.right, taken))
+                numbers = numbers[_OPERATORS[factor.op](left.values, right.values) & left.valid & right.valid]
+        for factor in factors:
+            if isinstance(factor, JoinOpaque) and len(numbers):
+                numbers = numbers[self._satisfying(factor, rows.take(numbers))]
+        return numbers
+
+    def _satisfying(self, factor: JoinOpaque, rows: JoinedRows) -> Numbers:
+        columns = {field_name(column): self._values(column, rows) for column in dict.fromkeys(factor.fields)}
+        # DuckDB needs a column to know the number of rows.
+        table = pa.table(columns) if columns else pa.table({"_none": pa.nulls(len(rows))})
+        table = with_now(table, self.now) if factor.uses_now else table
+        return rows_where(Expression(factor.sql, Type(Kind.BOOLEAN), tuple(table.column_names)), table)
+
+    def _count(self, candidates: int, rows: int | None) -> None:
+        self._candidates += candidates
+        if rows is not None:
+            self._check_rows(rows)
+        if self._candidates > self.limits.candidates:
+            raise QueryFailed(
+                f"the join would examine {self._candidates:,} pairs of rows, more than {self.limits.candidates:,}",
+                hint="compare columns of its inputs for equality, or narrow its windows",
+            )
+
+    def _checked(self, rows: JoinedRows) -> JoinedRows:
+        self._check_rows(len(rows))
+        return rows
+
+    def _check_rows(self, rows: int) -> None:
+        if rows > self.limits.rows:
+            raise QueryFailed(
+                f"the join would have {rows:,} rows, more than {self.limits.rows:,}",
+                hint="add a condition, or narrow its windows",
+            )
+
+
+_NONE: Numbers = np.empty(0, np.int64)
+_RANGES = frozenset({"<", "<=", ">", ">="})
+_OPERATORS = {
+    "=": np.equal,
+    "<>": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
+
+
+def _inputs(factor: JoinFactor) -> frozenset[int]:
+    return frozenset(column.input for column in factor.fields)
+
+
+def _is_equality(factor: JoinFactor) -> bool:
+    return isinstance(factor, JoinCompare) and factor.op == "="
+
+
+def _is_range(factor: JoinFactor) -> bool:
+    return isinstance(factor, JoinCompare) and factor.op in _RANGES
+
+
+def _same_right_column(factors: Sequence[JoinFactor], right: JoinedRows) -> list[JoinFactor]:
+    """The inequalities with the same column of the right side: those of the first one."""
+    columns = []
+    for factor in factors:
+        assert isinstance(factor, JoinCompare)
+        is_right = factor.right.input in right.rows
+        # An offset and ranks of strings are specific to one comparison.
+        shifts = factor.offset if is_right else 0
+        unique = id(factor) if shifts or factor.domain in ("string", "decimal") else 0
+        columns.append((factor.right if is_right else factor.left, factor.domain, unique))
+    return [factor for factor, column in zip(factors, columns, strict=True) if column == columns[0]]
+
+
+def _others(numbers: Numbers, size: int) -> Numbers:
+    """The numbers below `size` that do not occur."""
+    absent: npt.NDArray[np.bool_] = np.ones(size, np.bool_)
+    absent[numbers] = False
+    return np.flatnonzero(absent)
+
+
+def _starts(values: Numbers) -> Numbers:
+    """The index of the first of each run of equal values."""
+    return np.flatnonzero(np.diff(values, prepend=-1))

@@ -1,0 +1,41 @@
+"""The rows of one input of a join."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Numbers = npt.NDArray[np.int64]
+
+
+class JoinInput(Protocol):
+    """Rows that satisfy the clause of an input within its window, numbered from 0."""
+
+    def __len__(self) -> int:
+        """The number of rows."""
+
+    def column(self, name: str) -> pa.Array:
+        """A column of all rows."""
+
+    def columns_at(self, names: Sequence[str], rows: Numbers) -> list[pa.Array]:
+        """Columns of some rows, in that order; a row of -1 has NULLs."""
+
+    @property
+    def times(self) -> Numbers | None:
+        """The times of all rows; None if the input has no time."""
+
+    @property
+    def ids(self) -> Numbers:
+        """The tuple ids of all rows; for rows that are no tuples, their numbers."""
+
+
+def take_or_null(column: pa.Array, rows: Numbers) -> pa.Array:
+    """Values of a column by row number; a row of -1 is NULL."""
+    missing = rows < 0
+    if not missing.any():
+        return column.take(pa.array(rows))
+    return column.take(pa.array(np.where(missing, 0, rows), mask=missing))

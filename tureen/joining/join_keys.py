@@ -1,0 +1,134 @@
+"""Join keys: two columns as integers that compare as Spark compares the values.
+
+See `tureen.keys` for the keys of one column. KeyColumn of strings and wide decimals are ranks among the values of both
+columns.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tureen.errors import QueryFailed
+from tureen.join import JoinCompare
+from tureen.joining.join_input import Numbers
+from tureen.keys import float_keys
+
+_EXACT_DIGITS = 15
+_KEY_DIGITS = 18
+
+
+class KeyColumn(NamedTuple):
+    """The keys of a column, and which rows are not NULL; the key of a NULL is undefined."""
+
+    values: Numbers
+    valid: npt.NDArray[np.bool_]
+
+
+def keys_of(factor: JoinCompare, left: pa.Array, right: pa.Array) -> tuple[KeyColumn, KeyColumn]:
+    """The keys of both sides of a comparison; the offset is included in those of its right side."""
+    valid = tuple(np.asarray(column.is_valid()) for column in (left, right))
+    match factor.domain:
+        case "string":
+            values = _ranks(left, right)
+        case "int":
+            values = integers(left), _moved(factor, integers(right), valid[1] if valid[0].any() else valid[1] & False)
+        case "double":
+            values = float_keys(_doubles(left)), float_keys(_doubles(right) + float(factor.offset))
+        case _:
+            values = _decimals(left, right)
+    return KeyColumn(values[0], valid[0]), KeyColumn(values[1], valid[1])
+
+
+def integers(column: pa.Array) -> Numbers:
+    """A column of whole numbers, truth values, dates or times as integers."""
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    if pa.types.is_date32(column.type):
+        column = column.cast(pa.int32())
+    values: Numbers = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    return values
+
+
+def _moved(factor: JoinCompare, values: Numbers, valid: npt.NDArray[np.bool_]) -> Numbers:
+    """The right side plus its offset."""
+    offset = int(factor.offset)
+    if not offset:
+        return values
+    greatest = (1 << factor.limit - 1) - 1
+    beyond = ((values > greatest - offset) | (values < -greatest - 1 - offset)) & valid
+    if beyond.any():
+        raise QueryFailed(
+            f"{factor.right.column} {'+' if offset > 0 else '-'} {abs(offset)} does not fit in "
+            f"{factor.limit} bits for some tuple"
+        )
+    wrapped = np.array((offset + (1 << 63)) % (1 << 64) - (1 << 63), np.int64)
+    return values + wrapped
+
+
+def _doubles(column: pa.Array) -> npt.NDArray[np.float64]:
+    kind = column.type
+    if pa.types.is_decimal(kind):
+        if kind.precision <= _EXACT_DIGITS:
+            # Both numbers are exact doubles, so the quotient is the double nearest to the decimal.
+            quotients: npt.NDArray[np.float64] = _unscaled(column).astype(np.float64) / 10.0**kind.scale
+            return quotients
+        return np.array([float(value.as_py() or 0) for value in column], np.float64)
+    if not pa.types.is_floating(kind):
+        return integers(column).astype(np.float64)
+    filled: npt.NDArray[np.float64] = column.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+    return filled
+
+
+def _decimals(left: pa.Array, right: pa.Array) -> tuple[Numbers, Numbers]:
+    sides = (left, right)
+    scale = max(_scale(side.type) for side in sides)
+    digits = max(_digits(side.type) + scale - _scale(side.type) for side in sides)
+    unscaled = [_unscaled(side) for side in sides]
+    if digits <= _KEY_DIGITS:
+        first, second = (
+            values.astype(np.int64) * 10 ** (scale - _scale(side.type))
+            for values, side in zip(unscaled, sides, strict=True)
+        )
+        return first, second
+    first, second = (
+        values.astype(object) * 10 ** (scale - _scale(side.type)) for values, side in zip(unscaled, sides, strict=True)
+    )
+    _, ranks = np.unique(np.concatenate([first, second]), return_inverse=True)
+    return ranks[: len(first)], ranks[len(first) :]
+
+
+def _scale(kind: pa.DataType) -> int:
+    return int(kind.scale) if pa.types.is_decimal(kind) else 0
+
+
+def _digits(kind: pa.DataType) -> int:
+    return int(kind.precision) if pa.types.is_decimal(kind) else 19
+
+
+def _unscaled(column: pa.Array) -> npt.NDArray[Any]:
+    """The unscaled values of decimals, or whole numbers as they are."""
+    kind = column.type
+    if not pa.types.is_decimal(kind):
+        return integers(column)
+    whole = column.cast(pa.decimal128(38, kind.scale)).fill_null(0)
+    words = np.frombuffer(whole.buffers()[1], np.int64).reshape(-1, 2)[whole.offset : whole.offset + len(whole)]
+    if kind.precision <= _KEY_DIGITS:
+        return words[:, 0].copy()
+    values: npt.NDArray[Any] = words[:, 1].astype(object) * (1 << 64) + words[:, 0].view(np.uint64).astype(object)
+    return values
+
+
+def _ranks(left: pa.Array, right: pa.Array) -> tuple[Numbers, Numbers]:
+    """The rank of each string among the strings of both columns, by bytes."""
+    encoded = pa.concat_arrays([left.cast(pa.string()), right.cast(pa.string())]).dictionary_encode()
+    order = pc.sort_indices(encoded.dictionary).to_numpy()
+    rank_of_code = np.empty(len(order) + 1, np.int64)
+    rank_of_code[order] = np.arange(len(order))
+    codes = encoded.indices.fill_null(len(order)).to_numpy(zero_copy_only=False)
+    ranks = rank_of_code[codes]
+    return ranks[: len(left)], ranks[len(left) :]

@@ -1,0 +1,54 @@
+"""Joined rows: for each input, the number of the row that takes part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tureen.joining.join_input import Numbers
+
+NO_ROW = -1
+"""The number of the row of NULLs that an outer join adds."""
+
+
+@dataclass(frozen=True)
+class JoinedRows:
+    """Combinations of rows, as one array of row numbers for each input."""
+
+    rows: Mapping[int, Numbers]
+    size: int
+
+    @classmethod
+    def of_input(cls, number: int, size: int) -> JoinedRows:
+        """All rows of one input."""
+        return cls({number: np.arange(size)}, size)
+
+    def __len__(self) -> int:
+        """The number of combinations."""
+        return self.size
+
+    def take(self, selected: Numbers) -> JoinedRows:
+        """Some combinations; -1 stands for one of NULLs."""
+        missing = selected < 0
+        if not missing.any():
+            return JoinedRows({number: rows[selected] for number, rows in self.rows.items()}, len(selected))
+        if not self.size:
+            empty = np.full(len(selected), NO_ROW)
+            return JoinedRows(dict.fromkeys(self.rows, empty), len(selected))
+        return JoinedRows(
+            {number: np.where(missing, NO_ROW, rows[selected]) for number, rows in self.rows.items()}, len(selected)
+        )
+
+    def beside(self, other: JoinedRows) -> JoinedRows:
+        """Each combination together with the one of the same index in another."""
+        return JoinedRows({**self.rows, **other.rows}, self.size)
+
+
+def concat(parts: Sequence[JoinedRows]) -> JoinedRows:
+    """Combinations of the same inputs, one part after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    rows = {number: np.concatenate([part.rows[number] for part in parts]) for number in parts[0].rows}
+    return JoinedRows(rows, sum(len(part) for part in parts))

@@ -1,0 +1,110 @@
+"""Partners: for each row of the left side, the rows of the right side that satisfy comparisons.
+
+The right rows are grouped by the columns of all equalities, and sorted within a group by the column of an inequality
+(PSoup §5.4: many tuples probe together). So the partners of a row are an interval, whose size is known before any pair
+is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tureen.joining.join_input import Numbers
+from tureen.joining.join_keys import KeyColumn
+from tureen.joining.partner_kernels import fill_pairs, find_groups, group_rows, narrow_range, order_by_group
+
+PAIRS_AT_ONCE = 1 << 21
+"""The number of pairs that are written before further conditions are evaluated on them."""
+
+
+class Compared(NamedTuple):
+    """A comparison `left op right` of two sides, as keys."""
+
+    op: str
+    left: KeyColumn
+    right: KeyColumn
+
+
+@dataclass(frozen=True)
+class Partners:
+    """For each left row an interval of right rows, which are sorted."""
+
+    sorted_rows: Numbers
+    firsts: Numbers
+    lasts: Numbers
+
+    @property
+    def pairs(self) -> int:
+        """The number of pairs."""
+        return int((self.lasts - self.firsts).sum())
+
+    def in_parts(self) -> Iterator[tuple[Numbers, Numbers]]:
+        """The pairs as left and right rows, some millions at a time, in order of the left rows."""
+        sizes = self.lasts - self.firsts
+        ends = np.cumsum(sizes)
+        begin = 0
+        while begin < len(sizes):
+            before = int(ends[begin - 1]) if begin else 0
+            end = max(int(np.searchsorted(ends, before + PAIRS_AT_ONCE, side="right")), begin + 1)
+            count = int(ends[end - 1]) - before
+            left, right = np.empty(count, np.int64), np.empty(count, np.int64)
+            fill_pairs(self.firsts, self.lasts, begin, end, left, right)
+            yield left, self.sorted_rows[right]
+            begin = end
+
+    def last(self) -> Partners:
+        """Of each interval the last row only."""
+        return replace(self, firsts=np.maximum(self.firsts, self.lasts - 1))
+
+    def first(self) -> Partners:
+        """Of each interval the first row only."""
+        return replace(self, lasts=np.minimum(self.lasts, self.firsts + 1))
+
+
+def find_partners(size: int, right_size: int, equalities: Sequence[Compared], ranges: Sequence[Compared]) -> Partners:
+    """The partners of `size` left rows; all `ranges` compare with the same right keys."""
+    order = np.arange(right_size)
+    if ranges:
+        keys = ranges[0].right
+        order = np.argsort(keys.values, kind="stable")
+        order = order[keys.valid[order]]
+    if equalities:
+        sorted_rows, firsts, lasts = _grouped(equalities, order, right_size)
+    else:
+        sorted_rows, firsts = order, np.zeros(size, np.int64)
+        lasts = np.full(size, len(order))
+    if ranges:
+        sorted_keys = ranges[0].right.values[sorted_rows]
+        for compared in ranges:
+            # `left > right` bounds the right keys from above.
+            is_lower, is_open = compared.op in ("<", "<="), compared.op in ("<", ">")
+            narrow_range(sorted_keys, compared.left.values, compared.left.valid, firsts, lasts, is_lower, is_open)
+    return Partners(sorted_rows, firsts, lasts)
+
+
+def _grouped(equalities: Sequence[Compared], order: Numbers, right_size: int) -> tuple[Numbers, Numbers, Numbers]:
+    left, left_valid = _lines([compared.left for compared in equalities])
+    right, right_valid = _lines([compared.right for compared in equalities])
+    table = np.zeros(1 << max(2 * right_size, 2).bit_length(), np.int32 if right_size < 1 << 30 else np.int64)
+    representatives, groups = np.empty(right_size, np.int64), np.empty(right_size, np.int64)
+    count = group_rows(right, right_valid, table, representatives, groups)
+    starts = np.zeros(count + 1, np.int64)
+    sorted_rows = np.empty(len(order), np.int64)
+    order_by_group(groups, order, starts, sorted_rows)
+    left_groups = np.empty(left.shape[1], np.int64)
+    find_groups(left, left_valid, table, representatives, right, left_groups)
+    has_group = left_groups >= 0
+    firsts, lasts = np.zeros(len(left_groups), np.int64), np.zeros(len(left_groups), np.int64)
+    firsts[has_group], lasts[has_group] = starts[left_groups[has_group]], starts[left_groups[has_group] + 1]
+    return sorted_rows[: starts[-1]], firsts, lasts
+
+
+def _lines(columns: Sequence[KeyColumn]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """The keys of several columns, one line each, and the rows without a NULL."""
+    lines = np.ascontiguousarray(np.stack([keys.values for keys in columns]), np.int64)
+    return lines, np.logical_and.reduce([keys.valid for keys in columns])

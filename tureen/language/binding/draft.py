@@ -1,0 +1,237 @@
+"""A query on its way from its text to its bound form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+from sqlglot.tokens import Token
+
+from tureen.errors import SqlError, UnknownStream
+from tureen.join import Join, JoinKind, JoinTree
+from tureen.language.binding.brackets import BracketWindow
+from tureen.language.binding.conditions import Conditions, Conjuncts
+from tureen.language.binding.from_clause import MAX_INPUTS, FromTree
+from tureen.language.binding.outputs import Item, read_count
+from tureen.language.binding.scope import Lookup, Relation, Scope
+from tureen.language.duckdb.expressions import expression_of
+from tureen.language.source import Source
+from tureen.language.text.blocks import CommonTable, is_block_name
+from tureen.language.text.split import QueryParts
+from tureen.language.tree import Expr, Ref
+from tureen.query import (
+    Block,
+    Expression,
+    Grouping,
+    Input,
+    NamedRelation,
+    Order,
+    Output,
+    Over,
+    Query,
+    RelationKind,
+)
+from tureen.schema import Column, Schema, name_key
+from tureen.window import WHOLE, Steps, Window
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a block is bound in: the text, the relations that it can name, and the window of the query around it."""
+
+    source: Source
+    lookup: Lookup
+    bind_block: Callable[[Context, list[Token]], Block]
+    """Binds a query in parentheses, or one of WITH."""
+    parameters: Schema | None = None
+    """The columns of a template's VALUES."""
+    window: Window = WHOLE
+    tables: Mapping[str, tuple[CommonTable, Context]] = field(default_factory=dict)
+    """The queries of WITH by the key of their name, each with what it is bound in."""
+
+
+@dataclass(frozen=True)
+class Body:
+    """What a query computes from the rows that satisfy WHERE."""
+
+    items: list[Item]
+    order: tuple[Order, ...]
+    overs: list[Over]
+    qualify: Expression | None
+    grouping: Grouping | None = None
+    steps: Steps | None = None
+
+
+class Draft:
+    """A SELECT whose parts are filled in, one pass after the other."""
+
+    blocks: dict[str, list[Token]]
+    """The queries in parentheses, by the names that stand for them."""
+    parts: QueryParts
+    """The tokens of SELECT, BEGIN, END and brackets."""
+    window: Window
+    brackets: list[BracketWindow]
+    bracket_steps: Steps | None
+    select: exp.Select
+    """The tree that sqlglot made of the SELECT."""
+    relations: list[Relation]
+    """The relations of its own FROM."""
+    tree: FromTree
+    joined: JoinTree
+    """The rows of FROM; after WHERE, those that satisfy it."""
+    where: Expr | None
+    correlated: list[Expr]
+    """The conjuncts of WHERE that use columns of the query around it."""
+    body: Body
+
+    def __init__(
+        self,
+        context: Context,
+        tokens: list[Token],
+        conjuncts: Conjuncts | None = None,
+        outer: Scope | None = None,
+    ) -> None:
+        """Start with the tokens of a SELECT; a subquery that is joined shares the conjuncts of the query around it."""
+        self.context, self.tokens, self.outer = context, tokens, outer
+        self.source = context.source
+        self.conjuncts = Conjuncts(context.source, []) if conjuncts is None else conjuncts
+        self.merged: dict[str, Expr] = {}
+        self.scalars: list[int] = []
+
+    @property
+    def scope(self) -> Scope:
+        """What names mean in WHERE."""
+        return Scope(
+            self.source, tuple(self.relations), block=self.value_of_block, merged=self.merged, outer=self.outer
+        )
+
+    def add_relation(self, table: exp.Table) -> Relation:
+        """Add a relation of FROM to the inputs."""
+        bracket = self._bracket_of(table)
+        if is_block_name(table.name):
+            return self._add_block(table, self.context.bind_block(self._within(bracket), self.blocks[table.name]))
+        common = self.context.tables.get(name_key(table.name))
+        if common is not None:
+            definition, context = common
+            block = _renamed(self.source, definition, context.bind_block(context, definition.tokens))
+            return self._add_block(table, block)
+        named = self._look_up(table)
+        window = self.window if bracket is None or bracket.window is None else bracket.window
+        if named.kind is RelationKind.TABLE:
+            if bracket is not None:
+                raise SqlError(
+                    f"'{named.name}' is a table and has no window",
+                    hint="write the window after a stream",
+                    location=self.source.location(bracket.at),
+                )
+            window = WHOLE
+        names = (table.alias,) if table.alias else (table.name, named.name)
+        return self._add(Relation(names, named.schema, named.kind, named.name, window=window))
+
+    def add_block(self, block: Block, *, is_scalar: bool = False) -> Relation:
+        """Add the answer of another query to the inputs."""
+        columns = tuple(Column(output.name, output.value.type) for output in block.outputs)
+        return self._add(Relation((), Schema(columns), RelationKind.BLOCK, block=block, is_scalar=is_scalar))
+
+    def value_of_block(self, node: exp.Column) -> Expr:
+        """The value of a query in parentheses."""
+        block = self.context.bind_block(replace(self.context, window=self.window), self.blocks[node.name])
+        if len(block.outputs) != 1:
+            raise SqlError(
+                f"a query that is used as a value must have one column, got {len(block.outputs)}",
+                location=self.source.node(node),
+            )
+        relation = self.add_block(block, is_scalar=True)
+        self.scalars.append(relation.number)
+        (ref,) = relation.refs
+        return Ref(ref.column, self.source_offset(node))
+
+    def source_offset(self, node: exp.Column) -> int:
+        """The offset of the parenthesis that a block's name stands for."""
+        return int(node.this.meta.get("start", 0))
+
+    def finish(self) -> Conditions:
+        """How all inputs are joined, and their clauses."""
+        return self.conjuncts.finish(self.joined)
+
+    def query(self) -> Query:
+        """The bound query, once all passes are through."""
+        scope = replace(self.scope, clause="the select list")
+        conditions = self.finish()
+        inputs = [
+            Input(relation.relation, clause, relation.window, relation.kind, relation.block, relation.is_scalar)
+            for relation, clause in zip(self.conjuncts.relations, conditions.clauses, strict=True)
+        ]
+        return Query(
+            self.source.text,
+            tuple(inputs),
+            tuple(Output(item.name, expression_of(self.source, item.expr)) for item in self.body.items),
+            conditions.source,
+            self.body.steps,
+            self.body.grouping,
+            distinct=bool(self.select.args.get("distinct")),
+            order=self.body.order,
+            limit=read_count(scope, self.select, "limit"),
+            offset=read_count(scope, self.select, "offset") or 0,
+            at_now=conditions.at_now,
+            overs=tuple(self.body.overs),
+            qualify=self.body.qualify,
+        )
+
+    def with_scalars(self) -> None:
+        """Join the values of queries in parentheses, each with every row."""
+        for number in self.scalars:
+            self.joined = Join(JoinKind.LEFT, self.joined, number)
+        self.scalars = []
+
+    def _add_block(self, table: exp.Table, block: Block) -> Relation:
+        relation = self.add_block(block)
+        name = table.alias or ("" if is_block_name(table.name) else table.name)
+        named = replace(relation, names=(name,) if name else ())
+        self.conjuncts.relations[relation.number] = named
+        return named
+
+    def _add(self, relation: Relation) -> Relation:
+        relations = self.conjuncts.relations
+        if len(relations) == MAX_INPUTS:
+            raise SqlError(f"a query can have at most {MAX_INPUTS} inputs")
+        numbered = replace(relation, number=len(relations))
+        relations.append(numbered)
+        return numbered
+
+    def _look_up(self, table: exp.Table) -> NamedRelation:
+        try:
+            return self.context.lookup(table.name)
+        except UnknownStream as error:
+            raise UnknownStream(
+                error.message, detail=error.detail, hint=error.hint, location=error.location or self.source.node(table)
+            ) from None
+
+    def _bracket_of(self, table: exp.Table) -> BracketWindow | None:
+        """The window in brackets after the name or the alias of a relation."""
+        alias = table.args.get("alias")
+        ends = [
+            node.meta.get("end") for node in (table.this, None if alias is None else alias.this) if node is not None
+        ]
+        return next((bracket for bracket in self.brackets if bracket.after in ends), None)
+
+    def _within(self, bracket: BracketWindow | None) -> Context:
+        """The context of a block in FROM."""
+        window = self.window if bracket is None or bracket.window is None else bracket.window
+        return replace(self.context, window=window)
+
+
+def _renamed(source: Source, table: CommonTable, block: Block) -> Block:
+    """A block whose columns have the names that WITH gives them."""
+    if not table.columns:
+        return block
+    if len(table.columns) != len(block.outputs):
+        raise SqlError(
+            f"WITH {table.name} has {len(table.columns)} names for {len(block.outputs)} columns",
+            location=source.token(table.tokens[0]),
+        )
+    if not isinstance(block, Query):
+        return replace(block, left=_renamed(source, table, block.left))
+    named = zip(block.outputs, table.columns, strict=True)
+    return replace(block, outputs=tuple(replace(output, name=name) for output, name in named))

@@ -1,0 +1,212 @@
+"""FROM: the relations of a query, and how they are joined, before the conditions of ON are bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from tureen.errors import SqlError, Unsupported
+from tureen.join import JoinKind
+from tureen.language.binding.coerce import coerce, common
+from tureen.language.binding.scope import Relation
+from tureen.language.source import Source, offset_of
+from tureen.language.tree import Call, Expr
+from tureen.schema import name_key
+
+MAX_INPUTS = 64
+"""The maximum number of relations of a query, with those of its subqueries."""
+
+_TABLE_SUPPORTED = frozenset({"this", "alias", "joins"})
+_TABLE_CLAUSES = {"sample": "TABLESAMPLE", "pivots": "PIVOT", "laterals": "LATERAL VIEW", "hints": "a hint"}
+_KINDS = {
+    ("", ""): None,
+    ("", "INNER"): None,
+    ("", "CROSS"): None,
+    ("LEFT", ""): JoinKind.LEFT,
+    ("LEFT", "OUTER"): JoinKind.LEFT,
+    ("RIGHT", ""): JoinKind.LEFT,
+    ("RIGHT", "OUTER"): JoinKind.LEFT,
+    ("FULL", ""): JoinKind.FULL,
+    ("FULL", "OUTER"): JoinKind.FULL,
+    ("LEFT", "SEMI"): JoinKind.SEMI,
+    ("", "SEMI"): JoinKind.SEMI,
+    ("LEFT", "ANTI"): JoinKind.ANTI,
+    ("", "ANTI"): JoinKind.ANTI,
+}
+"""By the side and the kind of sqlglot's join; an inner join is None. The sides of a RIGHT join are exchanged."""
+
+
+@dataclass(frozen=True)
+class Unbound:
+    """Two sides of FROM, and their condition; `kind` is None for an inner join."""
+
+    kind: JoinKind | None
+    left: FromTree
+    right: FromTree
+    on: exp.Expression | None
+    using: tuple[str, ...] = ()
+    at: int = 0
+
+
+FromTree = int | Unbound
+
+AddRelation = Callable[[exp.Table], Relation]
+"""Adds a relation of FROM to the inputs of the query."""
+
+
+class FromReader:
+    """Reads the relations and joins of one SELECT."""
+
+    def __init__(self, source: Source, tokens: list[Token], add: AddRelation) -> None:
+        """Read a SELECT of these tokens; `add` looks up each of its relations."""
+        self._source, self._tokens, self._add = source, tokens, add
+        self.relations: list[Relation] = []
+
+    def read(self, select: exp.Select) -> FromTree:
+        """The joins of FROM."""
+        clause = select.args.get("from_")
+        if clause is None:
+            raise SqlError(
+                "the query names no stream", hint="write FROM and a stream", location=self._source.node(select)
+            )
+        return self._joined(clause.this, select.args.get("joins") or [])
+
+    def _joined(self, first: exp.Expression, joins: list[exp.Join]) -> FromTree:
+        """Joins from left to right. A comma binds less tightly than JOIN: each item is joined by itself first."""
+        items = [self._side(first)]
+        for join in joins:
+            if self._is_comma(join):
+                items.append(self._side(join.this))
+            else:
+                items[-1] = self._join(items[-1], join)
+        tree = items[0]
+        for item in items[1:]:
+            tree = Unbound(None, tree, item, None)
+        return tree
+
+    def _join(self, left: FromTree, join: exp.Join) -> FromTree:
+        method = (join.args.get("method") or "").upper()
+        side, kind = (join.args.get("side") or "").upper(), (join.args.get("kind") or "").upper()
+        at = offset_of(join.this)
+        if (side, kind) not in _KINDS or method not in ("", "ASOF", "NATURAL"):
+            words = " ".join(word for word in (method, side, kind) if word)
+            raise Unsupported(f"{words} JOIN is not supported", location=self._source.location(at))
+        right = self._side(join.this)
+        using = tuple(node.name for node in join.args.get("using") or ())
+        on = None if self._lacks_condition(join) else join.args.get("on")
+        if method == "NATURAL":
+            using = self._common_columns(left, right)
+        elif kind == "CROSS":
+            if on is not None or using:
+                raise SqlError("CROSS JOIN has no condition", hint="write JOIN", location=self._source.location(at))
+        elif on is None and not using:
+            raise SqlError(
+                "JOIN requires a condition",
+                hint="write ON and a condition, or CROSS JOIN for all combinations",
+                location=self._source.location(at),
+            )
+        join_kind = _KINDS[side, kind]
+        if method == "ASOF":
+            join_kind = self._asof_kind(join_kind, side, at)
+        if side == "RIGHT":
+            return Unbound(join_kind, right, left, on, using, at)
+        return Unbound(join_kind, left, right, on, using, at)
+
+    def _asof_kind(self, kind: JoinKind | None, side: str, at: int) -> JoinKind:
+        if kind is None:
+            return JoinKind.ASOF
+        if kind is JoinKind.LEFT and side == "LEFT":
+            return JoinKind.ASOF_LEFT
+        raise Unsupported(
+            "ASOF JOIN can only be inner or LEFT", hint="exchange the sides", location=self._source.location(at)
+        )
+
+    def _side(self, node: exp.Expression) -> FromTree:
+        if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table):
+            # A join, or a relation, in parentheses.
+            inner = node.this
+            if not inner.args.get("joins") and node.args.get("alias") is not None:
+                inner.set("alias", node.args["alias"])
+            elif node.args.get("alias") is not None:
+                raise Unsupported("an alias of a join is not supported", location=self._source.node(node))
+            return self._joined(inner, inner.args.get("joins") or [])
+        if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
+            raise Unsupported(
+                "FROM takes streams, tables and queries in parentheses",
+                hint="write SELECT … FROM stream",
+                location=self._source.node(node),
+            )
+        self._check_table(node)
+        relation = self._add(node)
+        taken = next((name for other in self.relations for name in relation.names[:1] if other.is_named(name)), None)
+        if taken is not None:
+            raise SqlError(
+                f"'{taken}' is in FROM twice",
+                hint=f"give each an alias, such as {taken} AS a",
+                location=self._source.node(node),
+            )
+        self.relations.append(relation)
+        return relation.number
+
+    def _check_table(self, table: exp.Table) -> None:
+        if table.args.get("db"):
+            raise Unsupported(
+                "a stream's name has one part", hint=f"write {table.name}", location=self._source.node(table)
+            )
+        for key, value in table.args.items():
+            if value and key not in _TABLE_SUPPORTED:
+                what = _TABLE_CLAUSES.get(key, key.strip("_").upper())
+                raise Unsupported(
+                    f"{what} is not supported yet", hint="leave it out", location=self._source.node(table)
+                )
+        alias = table.args.get("alias")
+        if alias is not None and alias.args.get("columns"):
+            raise Unsupported("new names for columns are given in SELECT", location=self._source.node(table))
+
+    def _common_columns(self, left: FromTree, right: FromTree) -> tuple[str, ...]:
+        names = [self._names(side) for side in (left, right)]
+        return tuple(name for key, name in names[0].items() if key in names[1])
+
+    def _names(self, tree: FromTree) -> dict[str, str]:
+        """The columns of one side, by their keys."""
+        numbers = set(numbers_in(tree))
+        relations = [relation for relation in self.relations if relation.number in numbers]
+        return {name_key(column.name): column.name for relation in relations for column in relation.schema.columns}
+
+    def _is_comma(self, join: exp.Join) -> bool:
+        """Whether a join was written as a comma, which sqlglot's tree does not say."""
+        if join.args.get("on") is not None or join.args.get("using") or join.args.get("side"):
+            return False
+        before = [token for token in self._tokens if token.start < offset_of(join.this)]
+        while before and before[-1].token_type is TokenType.L_PAREN:
+            before.pop()
+        return bool(before) and before[-1].token_type is TokenType.COMMA
+
+    def _lacks_condition(self, join: exp.Join) -> bool:
+        """Whether `ON TRUE` was added by sqlglot, because the join has no condition."""
+        on = join.args.get("on")
+        if not isinstance(on, exp.Boolean):
+            return False
+        last = max((child.meta["end"] for child in join.this.walk() if "end" in child.meta), default=0)
+        after = [token for token in self._tokens if token.start > last and token.token_type is not TokenType.R_PAREN]
+        return not after or after[0].token_type is not TokenType.ON
+
+
+def numbers_in(tree: FromTree) -> list[int]:
+    """The inputs of a tree."""
+    if isinstance(tree, Unbound):
+        return [*numbers_in(tree.left), *numbers_in(tree.right)]
+    return [tree]
+
+
+def merged_column(source: Source, kind: JoinKind | None, left: Expr, right: Expr) -> Expr:
+    """What the unqualified name of a column of USING means: the value of the side that is never NULL-extended."""
+    if kind is not JoinKind.FULL:
+        return left
+    target = common(source, [left, right])
+    assert target is not None
+    sides = coerce(source, left, target), coerce(source, right, target)
+    return Call("coalesce", sides, target, left.at, extra="coalesce({0}, {1})")

@@ -1,0 +1,114 @@
+"""Subqueries in WHERE: EXISTS and IN become semi joins and anti joins with the relations of the subquery."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from sqlglot import exp
+from sqlglot.tokens import Token
+
+from tureen.errors import SqlError, UnknownColumn
+from tureen.join import Join, JoinKind, JoinTree
+from tureen.language.binding.aggregates import has_aggregate
+from tureen.language.binding.bind import bind, compare
+from tureen.language.binding.conditions import conjuncts_of
+from tureen.language.binding.draft import Context, Draft
+from tureen.language.binding.outputs import read_items
+from tureen.language.text.blocks import cut_set_operations, cut_with, is_block_name
+from tureen.language.tree import BOOLEAN, Call, Expr
+
+Passes = tuple[Callable[[Draft], None], ...]
+
+_OWN_RESULT = ("group", "having", "limit", "offset", "qualify", "windows")
+"""The clauses of a subquery that make its rows other than the rows of its FROM."""
+
+
+def is_subquery(node: exp.Expression) -> bool:
+    """Whether a condition is EXISTS or IN with a query, perhaps negated."""
+    return _subquery(node) is not None
+
+
+def join_subquery(draft: Draft, node: exp.Expression, parsing: Passes, joining: Passes) -> None:
+    """Join the subquery of a condition; `parsing` and `joining` are the passes up to its tree, and up to its WHERE."""
+    subquery = _subquery(node)
+    assert subquery is not None
+    condition, name, negated = subquery
+    value = bind(draft.scope, condition.this) if isinstance(condition, exp.In) else None
+    right, conjuncts, items = _bound(draft, draft.blocks[name], parsing, joining, with_items=value is not None)
+    kind = JoinKind.ANTI if negated else JoinKind.SEMI
+    if value is None:
+        draft.joined = draft.conjuncts.join_on(kind, draft.joined, right, conjuncts)
+        return
+    if len(items) != 1:
+        raise SqlError(f"IN requires a query with one column, got {len(items)}", location=draft.source.node(condition))
+    same = compare(draft.scope, "=", value, items[0])
+    if not negated:
+        draft.joined = draft.conjuncts.join_on(kind, draft.joined, right, [*conjuncts, *conjuncts_of(same)])
+        return
+    # NOT IN is TRUE if every comparison is FALSE: none is TRUE, and none is unknown because a side is NULL.
+    unknown = [Call("isnull", (side,), BOOLEAN, side.at) for side in (value, items[0])]
+    for compared in (same, *unknown):
+        factors = [factor for part in [*conjuncts, compared] for factor in draft.conjuncts.factors(part)]
+        draft.joined = Join(kind, draft.joined, right, tuple(factors))
+
+
+def _subquery(node: exp.Expression) -> tuple[exp.Expression, str, bool] | None:
+    """The condition, the name of its block, and whether it is negated; None for any other condition."""
+    negated = False
+    while isinstance(node, exp.Paren | exp.Not):
+        negated ^= isinstance(node, exp.Not)
+        node = node.this
+    if isinstance(node, exp.Exists):
+        operand = node.this
+    elif isinstance(node, exp.In) and len(node.expressions) == 1:
+        operand = node.expressions[0]
+    else:
+        return None
+    if not isinstance(operand, exp.Column) or not is_block_name(operand.name):
+        return None
+    return node, operand.name, negated
+
+
+def _bound(
+    draft: Draft, tokens: list[Token], parsing: Passes, joining: Passes, *, with_items: bool
+) -> tuple[JoinTree, list[Expr], list[Expr]]:
+    """The rows of a subquery, the conditions between them and the outer rows, and its select list."""
+    context = replace(draft.context, window=draft.window)
+    inner = _plain_select(draft, context, tokens, parsing)
+    if inner is None:
+        return _joined_block(draft, context, tokens)
+    for run_pass in joining:
+        run_pass(inner)
+    inner.with_scalars()
+    items: list[Expr] = []
+    if with_items:
+        scope = replace(inner.scope, clause="the select list", block=None)
+        items = [item.expr for item in read_items(scope, inner.select, inner.parts.select, lambda expr: expr)]
+    return inner.joined, inner.correlated, items
+
+
+def _plain_select(draft: Draft, context: Context, tokens: list[Token], parsing: Passes) -> Draft | None:
+    """A subquery whose rows are those of its FROM; None for any other, whose answer has to be computed."""
+    if cut_with(draft.source, tokens)[0] or cut_set_operations(draft.source, tokens)[0] is not None:
+        return None
+    inner = Draft(context, tokens, draft.conjuncts, draft.scope)
+    for run_pass in parsing:
+        run_pass(inner)
+    select = inner.select
+    if any(select.args.get(key) for key in _OWN_RESULT) or any(map(has_aggregate, select.expressions)):
+        return None
+    return inner
+
+
+def _joined_block(draft: Draft, context: Context, tokens: list[Token]) -> tuple[JoinTree, list[Expr], list[Expr]]:
+    try:
+        block = context.bind_block(context, tokens)
+    except UnknownColumn as error:
+        raise UnknownColumn(
+            error.message,
+            hint=error.hint or "a subquery with groups, LIMIT or set operations cannot use columns of the outer query",
+            location=error.location,
+        ) from None
+    relation = draft.add_block(block)
+    return relation.number, [], [*relation.refs]

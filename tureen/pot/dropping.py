@@ -1,0 +1,51 @@
+"""Removing what depends on a stream or a table that is dropped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, delete, insert, select, true
+
+from tureen.pot.catalog import micros_now
+from tureen.pot.catalog_tables import (
+    garbage,
+    gone_members,
+    queries,
+    query_inputs,
+    template_heads,
+    template_parts,
+    templates,
+)
+from tureen.pot.clauses import release_clauses
+
+
+def drop_queries(tx: Connection, over: ColumnElement[bool], releasing: ColumnElement[bool] | None = None) -> None:
+    """Remove the queries and templates that have an input `over` a relation.
+
+    Their clauses are released, on all their inputs or on those that satisfy `releasing`.
+    """
+    query_ids = select(query_inputs.c.query_id).where(over)
+    joined = query_inputs.join(queries, queries.c.id == query_inputs.c.query_id)
+    held = (query_inputs.c.query_id.in_(query_ids), true() if releasing is None else releasing)
+    holds = tx.execute(select(query_inputs.c.clause_id, queries.c.eager).select_from(joined).where(*held)).all()
+    release_clauses(tx, [(clause_id, eager) for clause_id, eager in holds if clause_id is not None])
+    tx.execute(delete(queries).where(queries.c.id.in_(query_ids)))
+    _drop_templates(tx, query_ids)
+    # The inputs are deleted last: the statements above select the queries from them.
+    ids = tx.execute(query_ids).scalars().all()
+    tx.execute(delete(query_inputs).where(query_inputs.c.query_id.in_(ids)))
+
+
+def _drop_templates(tx: Connection, template_ids: Any) -> None:
+    discard(tx, select(templates.c.path).where(templates.c.id.in_(template_ids)))
+    discard(tx, select(template_parts.c.path).where(template_parts.c.template_id.in_(template_ids)))
+    for table in (gone_members, template_parts, template_heads):
+        tx.execute(delete(table).where(table.c.template_id.in_(template_ids)))
+    tx.execute(delete(templates).where(templates.c.id.in_(template_ids)))
+
+
+def discard(tx: Connection, paths: Any) -> None:
+    """Add files to the garbage."""
+    now = micros_now()
+    for path in tx.execute(paths).scalars().all():
+        tx.execute(insert(garbage).values(path=path, since=now))

@@ -1,0 +1,63 @@
+"""Relations by name: streams and tables share one namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlalchemy import Connection
+
+from tureen.errors import UnknownStream, UnknownTable, nearest
+from tureen.pot.queries import NewInput, RegisteredInput
+from tureen.pot.streams import Stream, find_stream, list_streams
+from tureen.pot.tables import Dimension, find_dimension, list_dimensions
+from tureen.query import Input, NamedRelation, RelationKind
+from tureen.schema import Schema, name_key
+
+StoredRelation = Stream | Dimension
+
+
+def find_relation(tx: Connection, name: str) -> StoredRelation:
+    """The stream or the table of that name."""
+    try:
+        return find_stream(tx, name)
+    except UnknownStream:
+        pass
+    try:
+        return find_dimension(tx, name)
+    except UnknownTable:
+        names = [stream.name for stream in list_streams(tx)] + [table.name for table in list_dimensions(tx)]
+        raise UnknownStream(f"there is no stream or table named '{name}'", hint=nearest(name, names)) from None
+
+
+class Relations:
+    """Looks up the streams and tables of a query while it is bound, and remembers them."""
+
+    def __init__(self, find: Callable[[str], StoredRelation]) -> None:
+        """Look up relations with `find`."""
+        self._find = find
+        self._relations: dict[str, StoredRelation] = {}
+
+    def describe(self, name: str) -> NamedRelation:
+        """A relation for binding."""
+        relation = self._find(name)
+        known = self._relations.setdefault(name_key(relation.name), relation)
+        if known.id != relation.id:
+            raise UnknownStream(f"'{relation.name}' was recreated while the query was bound")
+        kind = RelationKind.STREAM if isinstance(relation, Stream) else RelationKind.TABLE
+        return NamedRelation(relation.name, relation.schema, kind)
+
+    def schema(self, name: str) -> Schema:
+        """The schema of a relation of the query."""
+        return self._relations[name_key(name)].schema
+
+    def new_input(self, entry: Input) -> NewInput:
+        """An input of a query that is being registered."""
+        relation = self._relations[name_key(entry.relation)]
+        if isinstance(relation, Stream):
+            return NewInput(relation.id, entry.clause)
+        return NewInput(table_id=relation.id)
+
+    def unregistered_input(self, entry: Input) -> RegisteredInput:
+        """An input as if its query were registered and lazy."""
+        new = self.new_input(entry)
+        return RegisteredInput(entry.kind, new.stream_id, new.table_id)

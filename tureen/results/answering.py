@@ -1,0 +1,198 @@
+"""Answering a prepared query from a snapshot: over one stream, or over several inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from tureen.aggregates.expression_values import with_now
+from tureen.bounded_cache import BoundedCache
+from tureen.joining.join_evaluation import JoinLimits
+from tureen.position import Position
+from tureen.pot.catalog import Catalog
+from tureen.pot.queries import Registered, RegisteredInput
+from tureen.pot.streams import Stream
+from tureen.results.answer import Answer, Bounds
+from tureen.results.grouped import Plans, grouped
+from tureen.results.grouping_set_rows import rows_of_sets
+from tureen.results.join_answers import JoinAnswer, table_input
+from tureen.results.join_changes import JoinChangeReader, NewJoinedRows
+from tureen.results.join_inputs import TableInput
+from tureen.results.join_ready import ReadyInput, ReadyJoin, ReadySelection
+from tureen.results.kept import Structure, StructureCache
+from tureen.results.ranges import ranges_of
+from tureen.results.ready import Ready
+from tureen.results.selection import Selection
+from tureen.results.stepping import steps_at
+from tureen.results.stream_state import Snapshot, StreamState
+from tureen.results.watch import Watch
+from tureen.stems.table_files import read_content
+from tureen.window import Span
+
+KEPT_TABLES = 64
+"""The number of contents of tables that a process keeps mapped."""
+
+
+class Answers:
+    """Answers prepared queries from snapshots of one pot."""
+
+    def __init__(self, catalog: Catalog, clock: Callable[[], int]) -> None:
+        """Answer from that catalog's files; `clock` returns NOW in microseconds."""
+        self._root = catalog.root
+        self._clock = clock
+        self._structure_cache = StructureCache()
+        self._tables: BoundedCache[str, pa.Table] = BoundedCache(KEPT_TABLES)
+        self.watch = Watch()
+        self.limits = JoinLimits()
+
+    def now_of(self, streams: Sequence[Stream]) -> int:
+        """The NOW of streams: the highest time seen if all of them have that clock, otherwise the wall clock."""
+        times = [stream.last_time for stream in streams if stream.clock == "stream"]
+        known = [time for time in times if time is not None]
+        return max(known) if known and len(times) == len(streams) else self._clock()
+
+    def horizon(self, stream: Stream) -> int | None:
+        """The time before which tuples of a stream have expired."""
+        return stream.horizon(self._clock())
+
+    def of_stream(self, registered: Registered, snapshot: Snapshot, ready: Ready, now: int | None) -> Answer:
+        """The answer of a query over one stream."""
+        state = snapshot.streams[registered.stream_ids[0]]
+        instant = self.now_of([state.stream]) if now is None else now
+        selection, span = self._selection(ready, registered.stream, state, instant)
+        return Answer(
+            table=ready.finish(self._rows(selection, ready)),
+            window=_bounds([span]),
+            position=state.position,
+            complete=_complete(state, span, selection.window_rows, self.horizon(state.stream)),
+        )
+
+    def of_join(self, registered: Registered, snapshot: Snapshot, ready: ReadyJoin, now: int | None) -> Answer:
+        """The answer of a query over several inputs."""
+        return self.explained_join(registered, snapshot, ready, now)[0]
+
+    def explained_join(
+        self, registered: Registered, snapshot: Snapshot, ready: ReadyJoin, now: int | None
+    ) -> tuple[Answer, JoinAnswer]:
+        """The answer of a query over several inputs, and how it was computed."""
+        instant = self.now_of([state.stream for state in snapshot.streams.values()]) if now is None else now
+        is_complete = True
+
+        def state_of(leaf: RegisteredInput) -> StreamState:
+            assert leaf.stream_id is not None
+            return snapshot.streams[leaf.stream_id]
+
+        def note(state: StreamState, span: Span, selection: Selection) -> None:
+            nonlocal is_complete
+            join.spans.append(span)
+            is_complete &= _complete(state, span, selection.window_rows, self.horizon(state.stream))
+
+        def select(entry: ReadyInput, leaf: RegisteredInput) -> Selection:
+            state = state_of(leaf)
+            assert entry.selector is not None
+            span = entry.input.window.span(instant)
+            ranges = ranges_of(state.segments, span, self.horizon(state.stream))
+            selection = Selection(state, leaf, entry.selector, ranges, None, self.watch)
+            note(state, span, selection)
+            return selection
+
+        def answer_selection(block: ReadySelection, leaf: RegisteredInput) -> pa.Table:
+            state = state_of(leaf)
+            selection, span = self._selection(block.ready, leaf, state, instant)
+            note(state, span, selection)
+            return block.ready.finish(self._rows(selection, block.ready))
+
+        join = JoinAnswer(
+            registered.inputs, select, lambda leaf: self._table(snapshot, leaf), answer_selection, instant, self.limits
+        )
+        table = join.answer(ready)
+        return Answer(table, _bounds(join.spans), snapshot.position, is_complete), join
+
+    def changes_of_join(
+        self, registered: Registered, snapshot: Snapshot, ready: ReadyJoin, since: Position | None
+    ) -> NewJoinedRows:
+        """The rows of a join that appeared since a position."""
+
+        def read_table(entry: ReadyInput, leaf: RegisteredInput) -> TableInput:
+            return table_input(self._table(snapshot, leaf), entry)
+
+        return JoinChangeReader(registered, snapshot, ready, read_table).read(since)
+
+    def _table(self, snapshot: Snapshot, leaf: RegisteredInput) -> pa.Table:
+        """The rows of a table."""
+        assert leaf.table_id is not None
+        content = snapshot.tables[leaf.table_id].content
+        return self._tables.get(content.path, lambda: read_content(self._root, content))
+
+    def _selection(
+        self, ready: Ready, query_input: RegisteredInput, state: StreamState, instant: int
+    ) -> tuple[Selection, Span]:
+        """The tuples of a stream that a query over it asks for."""
+        query = ready.query
+        span = query.stream.window.span(instant)
+        horizon = self.horizon(state.stream)
+        stepping = None
+        if query.steps is not None:
+            stepping = steps_at(state, query.steps, span, instant, horizon)
+        ranges = ranges_of(state.segments, span, horizon) if stepping is None else stepping.ranges
+        now_used = instant if query.uses_now else None
+        return Selection(state, query_input, ready.selector, ranges, stepping, self.watch, now_used, query.at_now), span
+
+    def _rows(self, selection: Selection, ready: Ready) -> pa.Table | pa.RecordBatch:
+        """The rows of the window, or their groups."""
+        grouping = ready.query.grouping
+        if grouping is None:
+            if selection.stepping is None and selection.now is None:
+                return selection.matches().table(ready.fields)
+            rows, steps = selection.rows(ready.fields)
+            for name, column in ({} if selection.stepping is None else selection.stepping.columns(steps)).items():
+                rows = rows.append_column(name, column)
+            return rows
+        parts = [self._groups(selection, plans) for plans in ready.plans]
+        table = parts[0] if grouping.sets is None else rows_of_sets(grouping, parts)
+        return table if selection.now is None else with_now(table, selection.now)
+
+    def _groups(self, selection: Selection, plans: Plans) -> pa.RecordBatch:
+        stream = selection.state.stream
+        structure = self._structure_cache.structure((stream.id, plans.shape), lambda: Structure(plans.partial))
+        before = structure.nbytes
+        table = grouped(selection, plans, structure)
+        self._structure_cache.clean_up(selection.state)
+        if structure.nbytes > before:
+            self._structure_cache.trim()
+        return table
+
+
+def _bounds(spans: Sequence[Span]) -> Bounds:
+    """The window of an answer: from the earliest begin to the latest end of its inputs."""
+    begins = [span.begin for span in spans]
+    ends = [span.end if span.until is None else _earlier(span.end, span.until) for span in spans]
+    return Bounds.of(_unless_open(min, begins), _unless_open(max, ends))
+
+
+def _unless_open(choose: Callable[[Sequence[int]], int], times: Sequence[int | None]) -> int | None:
+    """The earliest or the latest time; None if there is none, or one of them is open."""
+    known = [time for time in times if time is not None]
+    return choose(known) if known and len(known) == len(times) else None
+
+
+def _complete(state: StreamState, span: Span, held: int, horizon: int | None) -> bool:
+    """Whether all tuples of the window are retained; `held` is the number of tuples in it."""
+    if horizon is None:
+        return True
+    if span.begin is not None and span.begin < horizon:
+        return False
+    if span.take is None:
+        return True
+    return held + span.skip >= span.take or _has_all(state, horizon)
+
+
+def _has_all(state: StreamState, horizon: int) -> bool:
+    """Whether every tuple that was ever added to the stream is retained."""
+    retained = sum(segment.rows - segment.rows_before(horizon, inclusive=False) for segment in state.segments)
+    return retained == state.stream.next_id
+
+
+def _earlier(end: int | None, until: int) -> int:
+    return until if end is None else min(end, until)

@@ -1,0 +1,200 @@
+"""EXPLAIN: how a query is answered."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from tureen.join import Field, InnerJoin, Join, JoinCompare, JoinFactor, JoinTree
+from tureen.language.predicates.factor_text import factor_text
+from tureen.language.text.shapes import shape_of
+from tureen.matching import access_column, describe
+from tureen.pot.catalog import Catalog
+from tureen.pot.queries import Registered, RegisteredInput, count_shape
+from tureen.pot.query_runs import live_query_runs
+from tureen.pot.templates import count_members_of_shape
+from tureen.queries import QueryRun
+from tureen.query import Input, Query, RelationKind
+from tureen.results.answering import Answers
+from tureen.results.join_ready import ReadyJoin
+from tureen.results.ranges import ranges_of
+from tureen.results.ready import Ready
+from tureen.results.stream_state import Snapshot, StreamState
+from tureen.results.watch import Watch
+
+
+class Explainer:
+    """Explains prepared queries."""
+
+    def __init__(self, catalog: Catalog, answers: Answers) -> None:
+        """Explain what `answers` does."""
+        self._catalog, self._answers = catalog, answers
+
+    def explain(self, registered: Registered, snapshot: Snapshot, ready: Ready | ReadyJoin) -> dict[str, Any]:
+        """How a query is answered: its factors, its access path, and the state of its cells."""
+        about = {
+            "id": registered.id or None,
+            "name": registered.name,
+            "sql": registered.sql,
+            "state": registered.state if registered.id else None,
+            "error": registered.error,
+            "at_now": None if ready.query.at_now is None else ready.query.at_now.sql,
+            "materialize": "auto" if registered.eager is None else registered.eager,
+            "shape": self._shape(registered),
+        }
+        if isinstance(ready, ReadyJoin):
+            return about | self._join(registered, snapshot, ready)
+        state = snapshot.streams[registered.stream_ids[0]]
+        now = self._answers.now_of([state.stream])
+        return (
+            about
+            | self._input(ready.query.stream, registered, registered.stream, state, now)
+            | {"aggregates": _aggregates(ready)}
+        )
+
+    def _join(self, registered: Registered, snapshot: Snapshot, ready: ReadyJoin) -> dict[str, Any]:
+        streams = [state.stream for state in snapshot.streams.values()]
+        now = self._answers.now_of(streams)
+        inputs = []
+        for leaf, entry in zip(registered.inputs, ready.query.leaves, strict=True):
+            if entry.kind is RelationKind.TABLE:
+                table = snapshot.tables[leaf.table_id or ""]
+                factors = [factor_text(factor, table.schema) for factor in entry.clause]
+                inputs.append({"table": table.name, "factors": factors, "rows": table.content.rows})
+            else:
+                state = snapshot.streams[leaf.stream_id or 0]
+                inputs.append(self._input(entry, registered, leaf, state, now))
+        _, join = self._answers.explained_join(registered, snapshot, ready, None)
+        return {
+            "inputs": inputs,
+            "join": join_text(ready.query),
+            "join_order": [
+                {**step, "side": names} for step in join.steps for names in [_sides(ready.query)[step["side"]]]
+            ],
+        }
+
+    def _input(
+        self, entry: Input, registered: Registered, leaf: RegisteredInput, state: StreamState, now: int
+    ) -> dict[str, Any]:
+        """How the tuples of a stream are selected."""
+        ranges = ranges_of(state.segments, entry.window.span(now), self._answers.horizon(state.stream))
+        paths = {"published": 0, "owed": 0, "lazy": 0, "tail": 0}
+        for segment, (first, last) in zip(state.segments, ranges, strict=True):
+            if last > first:
+                paths[_path(segment.matched_seq, leaf)] += last - first
+        return {
+            "stream": state.stream.name,
+            "factors": [factor_text(factor, state.stream.schema) for factor in entry.clause],
+            "materialized": leaf.number is not None,
+            "why": _why(registered, leaf, self._answers.watch),
+            "clause": leaf.clause_id or 0,
+            "access": self._access(leaf),
+            "tuples_by_path": paths,
+            "runs_in_window": sum(1 for first, last in ranges if last > first),
+        }
+
+    def _access(self, query_input: RegisteredInput) -> dict[str, Any]:
+        """How the clause is matched with arriving tuples: by key or visited, and the size of its query run."""
+        stream_id, number = query_input.stream_id, query_input.number
+        if stream_id is None or number is None:
+            return {"way": "evaluated from the index of each run, or by a scan of its tail"}
+        with self._catalog.read() as tx:
+            runs = live_query_runs(tx, stream_id)
+        path = next((run.path for run in runs if run.first <= number <= run.last), None)
+        if path is None:
+            return {"way": "matched with arriving tuples once it is compiled"}
+        run = QueryRun.load(self._catalog.root / path)
+        index = int(np.searchsorted(run.ids, number))
+        key = access_column(run, index) if index < len(run) and run.ids[index] == number else None
+        way = "visited for every block" if key is None else f"reached by the key of its equality on '{key}'"
+        return {"way": way, "clauses": len(run), **describe(run)}
+
+    def _shape(self, registered: Registered) -> dict[str, Any]:
+        """The shape of a query, and the number of queries with that shape."""
+        shape = registered.shape or shape_of(registered.sql).text
+        with self._catalog.read() as tx:
+            return {"text": shape, "queries": count_shape(tx, shape) + count_members_of_shape(tx, shape)}
+
+
+def join_text(query: Query) -> str:
+    """How the inputs of a query are joined, in the form of SQL."""
+    return _tree_text(query.source, input_names(query))
+
+
+def input_names(query: Query) -> list[str]:
+    """A name for each input: that of its relation, with a number where several inputs read the same."""
+    names = [entry.relation or "query" for entry in query.inputs]
+    repeated = Counter(names)
+    return [f"{name}#{number}" if repeated[name] > 1 else name for number, name in enumerate(names)]
+
+
+def _tree_text(tree: JoinTree, names: list[str]) -> str:
+    match tree:
+        case InnerJoin(sides, factors):
+            text = ", ".join(_tree_text(side, names) for side in sides)
+            return f"({text}{_on(' WHERE ', factors, names)})"
+        case Join(kind, left, right, factors, latest):
+            on = _on(" ON ", (*factors, *([latest] if latest is not None else [])), names)
+            return f"({_tree_text(left, names)} {kind.value.upper()} JOIN {_tree_text(right, names)}{on})"
+        case _:
+            return names[tree]
+
+
+def _on(word: str, factors: tuple[JoinFactor, ...], names: list[str]) -> str:
+    return word + " AND ".join(_factor_text(factor, names) for factor in factors) if factors else ""
+
+
+def _factor_text(factor: JoinFactor, names: list[str]) -> str:
+    if not isinstance(factor, JoinCompare):
+        return factor.sql
+    offset = f" {'+' if factor.offset > 0 else '-'} {abs(factor.offset)}" if factor.offset else ""
+    return f"{_field_text(factor.left, names)} {factor.op} {_field_text(factor.right, names)}{offset}"
+
+
+def _field_text(field: Field, names: list[str]) -> str:
+    return f"{names[field.input]}.{field.column}"
+
+
+def _sides(query: Query) -> list[str]:
+    """A text for each side of the outermost inner join."""
+    names = input_names(query)
+    sides = query.source.sides if isinstance(query.source, InnerJoin) else (query.source,)
+    return [_tree_text(side, names) for side in sides]
+
+
+def _why(registered: Registered, query_input: RegisteredInput, watch: Watch) -> str:
+    """Why a query is eager or lazy."""
+    clause_id, eager = query_input.clause_id, query_input.number is not None
+    if clause_id is None:
+        return "evaluated when asked for, from the index"
+    if registered.eager is None:
+        choice = "kept ready" if eager else "evaluated when asked for"
+        return watch.reasons.get(clause_id, f"{choice}: it was not invoked recently")
+    if registered.eager:
+        return "kept ready, as it was registered"
+    if eager:
+        return "kept ready for another query with the same condition"
+    return "evaluated when asked for, as it was registered"
+
+
+def _aggregates(ready: Ready) -> dict[str, Any] | None:
+    """How the aggregates of a query are computed."""
+    grouping = ready.query.grouping
+    if grouping is None:
+        return None
+    plan, uses_partials = ready.plans[0].partial, all(plans.uses_partials for plans in ready.plans)
+    return {
+        "kept": "partial aggregates of each run" if uses_partials else "nothing: computed from the rows",
+        "keys": [key.sql for key in grouping.keys],
+        "from_rows": [plan.aggregates[number].function for number in plan.from_rows],
+    }
+
+
+def _path(matched_seq: int | None, query_input: RegisteredInput) -> str:
+    if matched_seq is None:
+        return "tail"
+    if query_input.number is None:
+        return "lazy"
+    return "published" if query_input.clause_seq <= matched_seq else "owed"

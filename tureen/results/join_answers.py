@@ -1,0 +1,128 @@
+"""Answers of joins and blocks: all inputs as of one snapshot, then their joined rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tureen.aggregates.expression_values import with_now
+from tureen.errors import QueryFailed
+from tureen.joining.join_evaluation import DEFAULT_LIMITS, JoinEvaluation, JoinLimits
+from tureen.joining.join_input import JoinInput
+from tureen.pot.queries import RegisteredInput
+from tureen.query import RelationKind, block_column
+from tureen.results.axis import TimeAxis
+from tureen.results.combined_rows import combine
+from tureen.results.grouped import groups_of_rows
+from tureen.results.grouping_set_rows import rows_of_sets
+from tureen.results.join_inputs import StreamInput, TableInput, rows_satisfying
+from tureen.results.join_ready import ReadyBlock, ReadyInput, ReadyJoin, ReadySelection
+from tureen.results.joined import JoinedMatches
+from tureen.results.matches import rows_in_steps
+from tureen.results.selection import Selection
+from tureen.results.stepping import Stepping, whole_steps
+from tureen.window import Span
+
+AnswerSelection = Callable[[ReadySelection, RegisteredInput], pa.Table]
+"""The answer of a block over one stream."""
+
+
+@dataclass
+class JoinAnswer:
+    """One answer of a join: what it reads, and what was learned on the way."""
+
+    leaves: Sequence[RegisteredInput]
+    select: Callable[[ReadyInput, RegisteredInput], Selection]
+    """The tuples of a stream that satisfy the clause of an input within its window."""
+    read_table: Callable[[RegisteredInput], pa.Table]
+    answer_selection: AnswerSelection
+    now: int
+    limits: JoinLimits = DEFAULT_LIMITS
+    spans: list[Span] = field(default_factory=list)
+    """The windows of all inputs that are streams."""
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    """The order in which the outermost query joined its inputs."""
+
+    def answer(self, ready: ReadyJoin) -> pa.Table:
+        """The rows of the answer."""
+        return ready.finish(self._rows(ready))
+
+    def _rows(self, ready: ReadyJoin) -> pa.Table | pa.RecordBatch:
+        query = ready.query
+        matches = self._matches(ready)
+        now = self.now if query.uses_now else None
+        stepping = None if query.steps is None else self._stepping(ready)
+        steps_of = None if stepping is None else lambda _: stepping.of_each(matches.times - stepping.steps.origin)
+        rows, steps = rows_in_steps(matches, ready.fields, now, query.at_now, steps_of)
+        if query.grouping is None:
+            return rows if stepping is None else _with_columns(rows, stepping, steps)
+        parts = [groups_of_rows(plans, rows, steps, stepping) for plans in ready.plans]
+        table = parts[0] if query.grouping.sets is None else rows_of_sets(query.grouping, parts)
+        return table if now is None else with_now(table, now)
+
+    def _matches(self, ready: ReadyJoin) -> JoinedMatches:
+        inputs = [self._input(entry) for entry in ready.inputs]
+        evaluation = JoinEvaluation(inputs, self.now, self.limits)
+        rows = evaluation.rows(ready.query.source)
+        self.steps = evaluation.steps
+        return JoinedMatches(inputs, rows)
+
+    def _input(self, entry: ReadyInput) -> JoinInput:
+        if entry.block is not None:
+            return self._of_block(entry, entry.block)
+        assert entry.leaf is not None
+        leaf = self.leaves[entry.leaf]
+        if entry.input.kind is RelationKind.STREAM:
+            return StreamInput(self.select(entry, leaf).matches())
+        return table_input(self.read_table(leaf), entry)
+
+    def _of_block(self, entry: ReadyInput, block: ReadyBlock) -> TableInput:
+        table = self._block(block)
+        if entry.input.is_scalar and table.num_rows > 1:
+            raise QueryFailed(
+                f"a query that is used as a value returned {table.num_rows:,} rows",
+                hint="aggregate it, or add LIMIT 1",
+            )
+        return table_input(table, entry)
+
+    def _block(self, block: ReadyBlock) -> pa.Table:
+        """The answer of a block, with the columns of `block_column`."""
+        match block:
+            case ReadyJoin():
+                inner = JoinAnswer(
+                    self.leaves, self.select, self.read_table, self.answer_selection, self.now, self.limits, self.spans
+                )
+                table = inner.answer(block)
+            case ReadySelection():
+                table = self.answer_selection(block, self.leaves[block.leaf])
+            case _:
+                operation = block.operation
+                left, right = self._block(block.left), self._block(block.right)
+                return combine(operation.operator, operation.keep_duplicates, left, right)
+        return table.rename_columns([block_column(number) for number in range(table.num_columns)])
+
+    def _stepping(self, ready: ReadyJoin) -> Stepping:
+        steps = ready.query.steps
+        assert steps is not None
+        if steps.rows:
+            raise QueryFailed("steps of rows over a join are not supported", hint="write steps of time")
+        begin = max((span.begin for span in self.spans if span.begin is not None), default=None)
+        end = min((span.end for span in self.spans if span.end is not None), default=None)
+        first, last = whole_steps(steps, begin, end, self.now)
+        return Stepping(steps, [], first, last, TimeAxis((), "", steps.origin), 0)
+
+
+def _with_columns(rows: pa.Table, stepping: Stepping, steps: npt.NDArray[np.int64]) -> pa.Table:
+    for name, column in stepping.columns(steps).items():
+        rows = rows.append_column(name, column)
+    return rows
+
+
+def table_input(table: pa.Table, entry: ReadyInput) -> TableInput:
+    """The rows of a table or of a block's answer that satisfy the clause of an input."""
+    return TableInput(table, None if entry.selector is None else rows_satisfying(table, entry.selector))

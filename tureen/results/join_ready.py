@@ -1,0 +1,113 @@
+"""Prepared joins and blocks: everything about them that does not depend on the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+
+import pyarrow as pa
+
+from tureen.join import parse_field
+from tureen.matching import Selector
+from tureen.query import Block, Input, Query, RelationKind, SetOperation, block_column
+from tureen.results.finish import Finish
+from tureen.results.grouped import Plans
+from tureen.results.ready import Ready
+from tureen.schema import Schema
+
+SchemaOf = Callable[[str], Schema]
+"""The schema of a stream or table, by its name."""
+
+
+@dataclass(frozen=True)
+class ReadyInput:
+    """A prepared input of a join."""
+
+    input: Input
+    selector: Selector | None
+    """Selects the rows that satisfy its clause; None where it has none."""
+    leaf: int | None
+    """Its number among the streams and tables of the whole query; None for a block."""
+    block: ReadyBlock | None = None
+
+
+@dataclass(frozen=True)
+class ReadyJoin:
+    """A prepared query over several inputs, or over one that is not a stream."""
+
+    query: Query
+    inputs: tuple[ReadyInput, ...]
+    fields: pa.Schema
+    """The columns that its answer is computed from, by the names of `tureen.join.field_name`."""
+    finish: Finish
+    plans: tuple[Plans, ...]
+    light = False
+
+
+@dataclass(frozen=True)
+class ReadySelection:
+    """A prepared block over one stream."""
+
+    ready: Ready
+    leaf: int
+
+
+@dataclass(frozen=True)
+class ReadySetOperation:
+    """A prepared set operation."""
+
+    operation: SetOperation
+    left: ReadyBlock
+    right: ReadyBlock
+
+
+ReadyBlock = ReadyJoin | ReadySelection | ReadySetOperation
+
+
+def prepare(query: Query, schema_of: SchemaOf) -> ReadyJoin:
+    """Prepare a query that joins."""
+    return _join(query, schema_of, count())
+
+
+def _block(block: Block, schema_of: SchemaOf, leaves: Iterator[int]) -> ReadyBlock:
+    if isinstance(block, SetOperation):
+        left = _block(block.left, schema_of, leaves)
+        return ReadySetOperation(block, left, _block(block.right, schema_of, leaves))
+    if block.joins:
+        return _join(block, schema_of, leaves)
+    return ReadySelection(Ready.of(block, schema_of(block.stream.relation)), next(leaves))
+
+
+def _join(query: Query, schema_of: SchemaOf, leaves: Iterator[int]) -> ReadyJoin:
+    inputs = []
+    schemas = []
+    for entry in query.inputs:
+        schema = stored_schema(entry, schema_of)
+        schemas.append(schema)
+        selector = Selector(entry.clause, schema) if entry.clause else None
+        if entry.block is None:
+            inputs.append(ReadyInput(entry, selector or _whole(entry, schema), next(leaves)))
+        else:
+            inputs.append(ReadyInput(entry, selector, None, _block(entry.block, schema_of, leaves)))
+    fields = [
+        pa.field(name, schemas[field.input].field(field.column).type)
+        for name in query.columns
+        for field in [parse_field(name)]
+    ]
+    return ReadyJoin(query, tuple(inputs), pa.schema(fields), Finish(query), Plans.of(query))
+
+
+def _whole(entry: Input, schema: pa.Schema) -> Selector | None:
+    """Tuples of a stream are always selected, which is how their window is applied."""
+    return Selector((), schema) if entry.kind is RelationKind.STREAM else None
+
+
+def stored_schema(entry: Input, schema_of: SchemaOf) -> pa.Schema:
+    """The columns of an input as they are stored."""
+    if entry.block is None:
+        schema = schema_of(entry.relation)
+        return schema.stored if entry.kind is RelationKind.STREAM else schema.arrow
+    return pa.schema(
+        [(block_column(number), output.value.type.arrow) for number, output in enumerate(entry.block.outputs)]
+    )

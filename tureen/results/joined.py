@@ -1,0 +1,77 @@
+"""Joined matches: the rows of a join as an answer is computed from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tureen.join import parse_field
+from tureen.joining.join_input import JoinInput, Numbers
+from tureen.joining.joined_rows import JoinedRows
+
+_NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class JoinedMatches:
+    """Joined rows: see `tureen.results.matches.Matches`.
+
+    They are in order of the time of their earliest tuple, and then of the ids of their tuples in the order of FROM.
+    """
+
+    inputs: Sequence[JoinInput]
+    rows: JoinedRows
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self.rows)
+
+    def table(self, fields: pa.Schema) -> pa.Table:
+        """Columns of the rows, in order."""
+        columns: dict[str, pa.Array] = {}
+        by_input: dict[int, list[str]] = {}
+        for name in fields.names:
+            by_input.setdefault(parse_field(name).input, []).append(name)
+        for number, names in by_input.items():
+            rows = self.in_order.rows[number]
+            values = self.inputs[number].columns_at([parse_field(name).column for name in names], rows)
+            columns |= zip(names, values, strict=True)
+        if not columns:
+            return pa.table({"_none": pa.nulls(len(self))})
+        return pa.Table.from_arrays([columns[name] for name in fields.names], schema=fields)
+
+    @cached_property
+    def times(self) -> Numbers:
+        """The time of the earliest tuple of each row, in order."""
+        return self._times(self.in_order)
+
+    def ids(self) -> npt.NDArray[np.int64]:
+        """For each input a line with the tuple ids of all rows, in order."""
+        rows = self.in_order.rows
+        return np.stack([_or_first(entry.ids, rows[number]) for number, entry in enumerate(self.inputs)])
+
+    @cached_property
+    def in_order(self) -> JoinedRows:
+        """The rows, in order."""
+        ids = [_or_first(self.inputs[number].ids, rows) for number, rows in sorted(self.rows.rows.items())]
+        order = np.lexsort((*reversed(ids), self._times(self.rows)))
+        return self.rows.take(order)
+
+    def _times(self, rows: JoinedRows) -> Numbers:
+        """The earliest time of each row; of rows without a tuple, a time before all others."""
+        earliest = np.full(len(rows), _NEVER)
+        for number, numbers in rows.rows.items():
+            times = self.inputs[number].times
+            if times is not None and len(times):
+                earliest = np.minimum(earliest, np.where(numbers < 0, _NEVER, times[numbers]))
+        return np.where(earliest == _NEVER, np.iinfo(np.int64).min, earliest)
+
+
+def _or_first(ids: Numbers, rows: Numbers) -> Numbers:
+    """The ids of rows; a row of NULLs comes before all others."""
+    return np.where(rows < 0, -1, ids[rows]) if len(ids) else np.full(len(rows), -1)
