@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from tureen.faults import crash_point
 from tureen.pot.files import make_private_directory, open_private
 
 _COUNT = struct.Struct("<q8x")
@@ -51,6 +52,7 @@ class Heads:
         with self._lock, self.held():
             self._grow(_SLOT * (stream + 1))
             os.pwrite(self._file, _HEAD.pack(end, _checksum(stream, end)), _SLOT * stream)
+            crash_point("push.in_publish")
             pushes = self.pushes() + 1
             os.pwrite(self._file, _COUNT.pack(pushes), 0)
             return pushes

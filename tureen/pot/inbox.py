@@ -169,6 +169,7 @@ class Inbox:
             log = self._logs.get(stream) or self._open(stream, 0)
             ends = log.append([items[number][1] for number in fresh])
             pushes = self._heads.publish(stream, log.end)
+            crash_point("push.after_publish")
             for number, end in zip(fresh, ends, strict=True):
                 outcomes[number] = Stored(end, added=True, pushes=pushes)
                 entry = items[number][1]
