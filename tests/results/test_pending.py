@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -245,6 +247,33 @@ def test_a_backlog_of_many_rows_is_held_in_few_pieces(engine: ManualEngine) -> N
             {"n": start + 50_000, "total": (start + 50_000) * (start + 49_999) // 2}
         ]
     assert len(engine.invoker.view.stream(1).pending.pieces) <= 8
+
+
+def test_pending_rows_are_decoded_once(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[int] = []
+    decode = pending.stored_tuples
+
+    def count(schema: Any, payload: Any, arrival: int) -> pa.Table:
+        decoded.append(arrival)
+        time.sleep(0)  # Let other threads run, which must not decode the same record.
+        return decode(schema, payload, arrival)
+
+    monkeypatch.setattr(pending, "stored_tuples", count)
+    sqls = ["SELECT n FROM s", "SELECT n FROM s WHERE n > 3", "SELECT count(*) AS n FROM s", "SELECT n FROM s LIMIT 2"]
+    handles = [engine.register(sql) for sql in sqls]
+    since = [engine.invoker.new_rows(handles[0], None).position() for _ in range(16)]
+    with ThreadPoolExecutor(16) as threads:
+        for number in range(30):
+            engine.append("s", [row(number)])
+            for answer in threads.map(engine.invoke, handles * 4):
+                assert len(answer) > 0 or number < 4
+            since = list(
+                threads.map(lambda at: engine.invoker.new_rows(handles[0], parse_position(at)).position(), since)
+            )
+            if number % 10 == 0:
+                engine.take("s", 3)
+            assert len(decoded) == number + 1
+    assert numbers(engine, handles[0]) == list(range(30))
 
 
 def test_status_counts_pending_rows(tmp_path: Path) -> None:

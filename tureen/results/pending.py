@@ -10,9 +10,11 @@ so that an answer scans few of them and each row is copied a few times at most.
 
 from __future__ import annotations
 
+import threading
+import weakref
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, groupby
 from pathlib import Path
@@ -83,6 +85,21 @@ class Piece:
         return Piece(self.schema, self.first_id, tuples, self.ends + following.ends, self.rows + rows)
 
 
+class Continuation:
+    """What was last derived from pending rows: those that remain after a commit, and those that were read on.
+
+    Threads that are woken by a push all read it, and share what the first of them has read. The references are weak, so
+    that whoever keeps an old answer does not keep all rows that were pushed since.
+    """
+
+    def __init__(self) -> None:
+        """Nothing was read yet."""
+        self.lock = threading.Lock()
+        self.remaining: Callable[[], PendingRows | None] = lambda: None
+        self.rows: Callable[[], PendingRows | None] = lambda: None
+        self.ids_depend_on: object = None
+
+
 @dataclass(frozen=True)
 class PendingRows:
     """The pending rows of a stream between two offsets of its log."""
@@ -92,6 +109,7 @@ class PendingRows:
     pieces: tuple[Piece, ...] = ()
     damaged: bool = False
     """Whether a part of the log could not be read; its rows are not here, and are rejected later."""
+    _continuation: Continuation = field(default_factory=Continuation, compare=False, repr=False)
 
     def rows_after(self, offset: int) -> int:
         """The number of rows of the records after an offset."""
@@ -99,11 +117,31 @@ class PendingRows:
 
     def after(self, offset: int) -> PendingRows:
         """Without the records that end at or before an offset."""
-        remaining = (piece.after(offset) for piece in self.pieces if piece.end > offset)
-        return PendingRows(offset, max(offset, self.end), tuple(piece for piece in remaining if len(piece.tuples)))
+        if offset == self.start and not self.damaged:
+            return self
+        continuation = self._continuation
+        with continuation.lock:
+            rows = continuation.remaining()
+            if rows is None or rows.start != offset:
+                remaining = (piece.after(offset) for piece in self.pieces if piece.end > offset)
+                pieces = tuple(piece for piece in remaining if len(piece.tuples))
+                rows = PendingRows(offset, max(offset, self.end), pieces)
+                continuation.remaining = weakref.ref(rows)
+            return rows
 
     def read_to(self, directory: Path, stream: Stream, reserved: Sequence[Reservation], end: int) -> PendingRows:
-        """With the records of the stream's log up to an offset."""
+        """With the records of the stream's log up to an offset; threads that read on from here decode a record once."""
+        continuation, ids_depend_on = self._continuation, (stream.next_id, tuple(reserved))
+        with continuation.lock:
+            rows = continuation.rows() if continuation.ids_depend_on == ids_depend_on else None
+            if rows is None or rows.end > end or rows.damaged:
+                rows = self
+            if rows.end < end:
+                rows = rows._read_on(directory, stream, reserved, end)
+                continuation.rows, continuation.ids_depend_on = weakref.ref(rows), ids_depend_on
+            return rows
+
+    def _read_on(self, directory: Path, stream: Stream, reserved: Sequence[Reservation], end: int) -> PendingRows:
         records, damaged = [], False
         for record in scan(directory, self.end, end, check=True):
             tuples = _tuples_of(stream.schema, record)

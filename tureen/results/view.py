@@ -240,7 +240,7 @@ class View:
         pending = self._pending.get(stream.id)
         if pending is None or pending.start > stream.taken:
             # Nothing was read yet, or another thread has read a later commit.
-            pending = PendingRows(stream.taken, stream.taken)
+            pending = committed.pending
         pending = pending.after(stream.taken)
         if pending.end < end:
             directory = log_directory(self.catalog.root, stream.id)
