@@ -16,6 +16,7 @@ from tureen.errors import SqlError, TureenError, Unsupported
 from tureen.pipeline import arrival, upkeep
 from tureen.position import BEGINNING, Mark, Position
 from tureen.pot.pot_progress import PotProgress
+from tureen.results import finish
 from tureen.results.changes import NewRows
 from tureen.soup.waiting import follow
 from tureen.testing.manual_engine import ManualEngine
@@ -101,6 +102,28 @@ def test_changes_since_a_change(engine: ManualEngine) -> None:
     assert _news(engine, every, news.position(0))[0] == [20, 10]
     engine.seal(everything=True)
     assert _news(engine, every, news.position(1))[0] == [10]
+
+
+def test_nothing_is_evaluated_for_followers_without_new_rows(
+    engine: ManualEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle = engine.register("SELECT n + 1 AS more FROM s WHERE n > 5")
+    since = engine.invoke(handle).position
+    evaluated: list[str] = []
+    run = finish.run
+
+    def count(sql: str, *rest: Any) -> Any:
+        evaluated.append(sql)
+        return run(sql, *rest)
+
+    monkeypatch.setattr(finish, "run", count)
+    engine.append("s", _rows(1))
+    nothing = engine.invoker.new_rows(handle, Position.parse(since))
+    assert nothing.rows.to_pydict() == {"more": []}
+    assert not evaluated
+    engine.append("s", _rows(6))
+    assert engine.invoker.new_rows(handle, Position.parse(since)).rows.to_pydict() == {"more": [7]}
+    assert len(evaluated) == 1
 
 
 def test_changes_respect_constant_window_bounds_only(engine: ManualEngine) -> None:

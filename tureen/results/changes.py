@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ from tureen.query import Query
 from tureen.results.gather import gather_segment
 from tureen.results.segment import Segment
 from tureen.results.stream_state import StreamState
+from tureen.schema import Schema
 from tureen.window import At, Window
 
 _BEGINNING = Position.parse(BEGINNING)
@@ -101,17 +103,24 @@ def new_rows(
         if last <= first:
             continue
         hits = segment.hits(query_input, selector, first, last)
+        if not len(hits.rows):
+            continue
         ids = segment.ids_at(hits.positions())
         new = np.flatnonzero(ids >= first_id)
         if len(new):
             tables.append(gather_segment(schema, names, hits).take(pa.array(new)))
             ids_of_tables.append(ids[new])
     if not tables:
-        fields = pa.schema([schema.stored.field(name) for name in names])
-        return NewRows(fields.empty_table(), np.empty(0, np.int64), state)
+        return NewRows(_no_rows(schema, tuple(names)), np.empty(0, np.int64), state)
     ids, rows = np.concatenate(ids_of_tables), pa.concat_tables(tables)
     order = np.argsort(ids)
     return NewRows(rows.take(pa.array(order)), ids[order], state)
+
+
+@lru_cache(maxsize=1024)
+def _no_rows(schema: Schema, names: tuple[str, ...]) -> pa.Table:
+    """An empty table of those columns: most followers get nothing of most pushes."""
+    return pa.schema([schema.stored.field(name) for name in names]).empty_table()
 
 
 def _bounded(segment: Segment, window: Window) -> tuple[int, int]:

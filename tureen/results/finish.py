@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import pyarrow as pa
 
 from tureen.aggregates.expression_values import ROW, numbered, rows_where
@@ -45,6 +47,14 @@ class Finish:
         result = run(self.sql, {"rows": numbered(rows)}, "an expression")
         columns = [arrow_column(result.column(index), field.type) for index, field in enumerate(self._fields)]
         return pa.Table.from_arrays(columns, schema=self._fields)
+
+    def each(self, rows: pa.Table) -> pa.Table:
+        """The outputs of rows that joined an answer, which do not depend on each other; evaluates nothing for none."""
+        return self(rows) if rows.num_rows else self._nothing
+
+    @cached_property
+    def _nothing(self) -> pa.Table:
+        return self._fields.empty_table()
 
     def _with_overs(self, rows: pa.Table) -> pa.Table:
         if self._before is not None:

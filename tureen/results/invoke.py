@@ -103,7 +103,7 @@ class Invoker:
         query, mark = ready.query, mark_of(state, since)
         names = query.columns or (state.stream.schema.time_column,)
         new = new_rows(state, names, query.stream.window, registered.stream, ready.selector, mark.next_id)
-        return replace(new, rows=ready.finish(new.rows))
+        return replace(new, rows=ready.finish.each(new.rows))
 
     def template_matches(self, rule: TemplateRule, template_id: str, since: Position | None) -> TemplateMatches:
         """The rows that joined the answers of a template's queries since a position; without one, none yet."""

@@ -92,13 +92,13 @@ def finish_matches(rule: TemplateRule, matches: TemplateMatches, members: Member
     """Matches with the columns of the select list; a query that raises there has none, and does not stop the others."""
     rows = rule.with_values(matches.new.rows, members, matches.numbers)
     try:
-        finished = rule.finish(rows)
+        finished = rule.finish.each(rows)
     except LimitExceeded:
         raise
     except QueryFailed:
         raising = _raising(rule, rows, matches.numbers, np.unique(matches.numbers), [MOST_RAISING])
         remaining = ~np.isin(matches.numbers, raising)
-        finished = rule.finish(rows.filter(pa.array(remaining)))
+        finished = rule.finish.each(rows.filter(pa.array(remaining)))
         numbers = matches.numbers[remaining]
         new = replace(matches.new, ids=matches.new.ids[remaining])
         matches = TemplateMatches(matches.template, new, numbers, members.labels(numbers))
@@ -108,7 +108,7 @@ def finish_matches(rule: TemplateRule, matches: TemplateMatches, members: Member
 def _raising(rule: TemplateRule, rows: pa.Table, numbers: Numbers, suspects: Numbers, patience: list[int]) -> Numbers:
     """The suspect queries that raise on one of their rows, by bisection."""
     try:
-        rule.finish(rows.filter(pa.array(np.isin(numbers, suspects))))
+        rule.finish.each(rows.filter(pa.array(np.isin(numbers, suspects))))
     except LimitExceeded:
         raise
     except QueryFailed:
