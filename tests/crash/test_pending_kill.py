@@ -6,7 +6,7 @@ import json
 import multiprocessing
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +77,11 @@ class Journal:
         return journal
 
 
+def has_key(k: int, row: dict[str, Any]) -> bool:
+    """The condition of a query of the template."""
+    return bool(row["k"] == k)
+
+
 SQLS = (
     *(sql for sql, _ in QUERIES.values()),
     *(pending_pot.TEMPLATE.replace(":k", str(k)) for k in VALUES),
@@ -128,7 +133,7 @@ class Expectation:
         joined = {queries[name]: condition for name, condition in CONDITIONS.items() if kind in (name, "feed")}
         if kind in ("template", "feed"):
             for handle, k in zip(self.handles.members, VALUES, strict=True):
-                joined[handle] = lambda row, k=k: row["k"] == k
+                joined[handle] = partial(has_key, k)
         arrived = [row for number in self.arrived for row in rows(number)]
         changes = {
             "n": [[handle, "n", row["n"]] for row in arrived for handle in sorted(joined) if joined[handle](row)]

@@ -52,9 +52,12 @@ soup = tureen.open(sys.argv[1], master="local[2]")
 if not soup.streams():
     soup.create_stream("s", "id BIGINT")
     print("registered", soup.register("SELECT id FROM s", name="all").id, flush=True)
+changes = soup.query("all").changes()
 for number in range(int(sys.argv[2]), 1_000_000):
     soup.push("s", [{"id": number}], key=str(number))
     print("pushed", number, flush=True)
+    change = next(changes)
+    print("saw", change.row["id"], change.position, flush=True)
     if number % 20 == 0:
         soup.settle()
         print("in", number, flush=True)
@@ -71,6 +74,7 @@ def test_kills_during_pushes(tmp_path: Path, spark: SparkSession) -> None:
     assert spark
     pot = tmp_path / "pot"
     acknowledged: list[int] = []
+    seen: list[list[str]] = []
     killed: list[str] = []
     command = [sys.executable, "-c", PUSHER, str(pot), "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
@@ -79,6 +83,8 @@ def test_kills_during_pushes(tmp_path: Path, spark: SparkSession) -> None:
             kind, _, rest = line.partition(" ")
             if kind == "pushed":
                 acknowledged.append(int(rest))
+            if kind == "saw":
+                seen.append(rest.split())
             if line == "in 20\n":
                 (java,) = children(process.pid)
                 os.kill(java, signal.SIGKILL)
@@ -87,15 +93,20 @@ def test_kills_during_pushes(tmp_path: Path, spark: SparkSession) -> None:
                 process.kill()
                 killed.append("the process")
                 break
-        acknowledged += [int(line.split()[1]) for line in process.stdout if line.startswith("pushed")]
+        remaining = process.stdout.readlines()
+        acknowledged += [int(line.split()[1]) for line in remaining if line.startswith("pushed")]
+        seen += [line.split()[1:] for line in remaining if line.startswith("saw")]
     shutil.rmtree(pot / "checkpoints")
     assert killed == ["the JVM", "the process"], "the process did not survive the kill of its JVM"
     with tureen.open(pot) as soup:
         soup.push("s", [{"id": -1}])
         at_once = [row["id"] for row in soup.query("all").invoke()]
+        resumed = [change.row["id"] for change in soup.query("all").changes(since=seen[-1][1], timeout=0)]
         soup.settle()
         ids = [row["id"] for row in soup.query("all").invoke()]
         assert ids == at_once
+        assert [int(number) for number, _ in seen] + resumed == ids
+        assert [change.row["id"] for change in soup.query("all").changes(since=seen[0][1], timeout=0)] == ids[1:]
         assert len(ids) == len(set(ids))
         assert set(ids) >= {*acknowledged, -1}
         assert len(ids) <= len(acknowledged) + 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,50 @@ def test_the_sink_commits_each_batch_once(spark: SparkSession, soup: tureen.Soup
     (folder / "two.json").write_text('{"a": 3, "b": "z"}\n')
     assert start_sink(spark, soup, folder, checkpoint).awaitTermination(60)
     assert query.invoke().table.to_pydict() == {"a": [2, 3], "b": ["y", "z"]}
+
+
+def test_the_sink_beside_pushes_to_the_same_stream(spark: SparkSession, soup: tureen.Soup, tmp_path: Path) -> None:
+    soup.create_stream("both", "a INT")
+    query = soup.register("SELECT a FROM both")
+    folder = tmp_path / "in"
+    folder.mkdir()
+    batches = [[-10, -11, -12], [-20], [-30, -31]]
+    for number, batch in enumerate(batches):
+        file = folder / f"{number}.json"
+        file.write_text("".join(f'{{"a": {a}}}\n' for a in batch))
+        # Spark reads files in the order of their times.
+        os.utime(file, (1_700_000_000 + number,) * 2)
+    frame = spark.readStream.schema("a INT").option("maxFilesPerTrigger", 1).json(str(folder))
+    writer = frame.writeStream.format("tureen").option("pot", str(soup.path)).option("stream", "both")
+    followed: list[int] = []
+    position = "0"
+    pushes = 0
+
+    def push_and_check() -> None:
+        nonlocal position, pushes
+        soup.push("both", [{"a": pushes}])
+        pushes += 1
+        for change in query.changes(since=position, timeout=0):
+            followed.append(change.row["a"])
+            position = change.position
+        assert [a for a in followed if a >= 0] == list(range(pushes))
+        assert len(followed) == len(set(followed))
+        # Rows of a commit that came after the changes were read may be here too.
+        assert set(followed) <= {row["a"] for row in query.invoke()}
+
+    push_and_check()
+    sink = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+    while sink.isActive:
+        push_and_check()
+    assert sink.awaitTermination(60)
+    push_and_check()
+    assert [a for a in followed if a < 0] == [a for batch in batches for a in batch]
+    before = [row["a"] for row in query.invoke()]
+    assert sorted(before) == sorted(followed)
+    soup.settle()
+    assert soup.status()["streams"]["both"]["pending_rows"] == 0
+    assert [row["a"] for row in query.invoke()] == before
+    assert [change.row["a"] for change in query.changes(since="0", timeout=0)] == followed
 
 
 def test_the_sink_checks_the_schema(spark: SparkSession, soup: tureen.Soup) -> None:

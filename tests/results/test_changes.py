@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import tureen
 from tureen.errors import SqlError, TureenError, Unsupported
+from tureen.evaluation.duck import run
 from tureen.pipeline import arrival, upkeep
 from tureen.position import BEGINNING, Mark, Position
 from tureen.pot.pot_progress import PotProgress
@@ -110,7 +111,6 @@ def test_nothing_is_evaluated_for_followers_without_new_rows(
     handle = engine.register("SELECT n + 1 AS more FROM s WHERE n > 5")
     since = engine.invoke(handle).position
     evaluated: list[str] = []
-    run = finish.run
 
     def count(sql: str, *rest: Any) -> Any:
         evaluated.append(sql)

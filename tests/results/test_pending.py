@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import tureen
 from tureen.pipeline import arrival, upkeep
-from tureen.position import parse_position
+from tureen.position import Position, parse_position
 from tureen.pot import backup, log
 from tureen.pot.catalog import Catalog
 from tureen.pot.heads import log_directory
@@ -25,6 +25,7 @@ from tureen.pot.streams import drop_stream, find_stream, list_streams
 from tureen.results import pending, segment
 from tureen.results.changes import NewRows
 from tureen.results.invoke import Invoker
+from tureen.stems.pushed import stored_tuples
 from tureen.testing.manual_engine import ManualEngine, TakenBatch
 
 SCHEMA = "n INT, ts TIMESTAMP"
@@ -251,12 +252,11 @@ def test_a_backlog_of_many_rows_is_held_in_few_pieces(engine: ManualEngine) -> N
 
 def test_pending_rows_are_decoded_once(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     decoded: list[int] = []
-    decode = pending.stored_tuples
 
     def count(schema: Any, payload: Any, arrival: int) -> pa.Table:
         decoded.append(arrival)
         time.sleep(0)  # Let other threads run, which must not decode the same record.
-        return decode(schema, payload, arrival)
+        return stored_tuples(schema, payload, arrival)
 
     monkeypatch.setattr(pending, "stored_tuples", count)
     sqls = ["SELECT n FROM s", "SELECT n FROM s WHERE n > 3", "SELECT count(*) AS n FROM s", "SELECT n FROM s LIMIT 2"]
@@ -268,7 +268,7 @@ def test_pending_rows_are_decoded_once(engine: ManualEngine, monkeypatch: pytest
             for answer in threads.map(engine.invoke, handles * 4):
                 assert len(answer) > 0 or number < 4
             since = list(
-                threads.map(lambda at: engine.invoker.new_rows(handles[0], parse_position(at)).position(), since)
+                threads.map(lambda at: engine.invoker.new_rows(handles[0], Position.parse(at)).position(), since)
             )
             if number % 10 == 0:
                 engine.take("s", 3)
