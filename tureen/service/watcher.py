@@ -138,35 +138,37 @@ class Follower:
         changes, last_sent_at = self._first, time.monotonic()
         assert changes is not None
         yield _event("position", changes.position() if self._since is None else self._since, b"{}")
+        unsent = len(changes)
         try:
             while not self._watcher.closing:
                 # The token may have been revoked or expired since the connection began.
                 self._check_access()
-                if len(changes):
+                if unsent:
                     async for part in _encode_changes(changes):
                         yield part
-                    on_sent(len(changes))
-                    last_sent_at = time.monotonic()
-                else:
-                    pause = heartbeat
-                    if timeout is not None:
-                        pause = min(heartbeat, last_sent_at + timeout - time.monotonic())
-                    if pause <= CLOCK_RESOLUTION:
-                        return
-                    if not await self._watcher.wait_for_news(self._version, pause):
-                        if pause == heartbeat:
-                            yield b": still here\n\n"
-                        continue
+                    on_sent(unsent)
+                    last_sent_at, unsent = time.monotonic(), 0
+                pause = heartbeat
+                if timeout is not None:
+                    pause = min(heartbeat, last_sent_at + timeout - time.monotonic())
+                if pause <= CLOCK_RESOLUTION:
+                    return
+                # At once if there was a push or a commit since the last read began.
+                if not await self._watcher.wait_for_news(self._version, pause):
+                    if pause == heartbeat:
+                        yield b": still here\n\n"
+                    continue
                 self._version = self._watcher.version
                 changes = await asyncio.to_thread(self._read_changes, changes.position())
+                unsent = len(changes)
         except TureenError as error:
             yield _event("error", None, orjson.dumps(error_body(error, request_id)))
 
 
 async def _encode_changes(changes: ChangeBatch) -> AsyncIterator[bytes]:
-    remaining = iter(changes)
+    remaining, unsent = iter(changes), len(changes)
 
-    def encode_batch() -> bytes:
+    def encode_batch() -> tuple[bytes, int]:
         parts, size = [], 0
         for change in remaining:
             data: dict[str, object] = {"query": change.query, "row": plain_row(change.row)}
@@ -176,9 +178,11 @@ async def _encode_changes(changes: ChangeBatch) -> AsyncIterator[bytes]:
             size += len(parts[-1])
             if len(parts) == MAX_EVENTS or size >= MAX_EVENT_BYTES:
                 break
-        return b"".join(parts)
+        return b"".join(parts), len(parts)
 
-    while part := await asyncio.to_thread(encode_batch):
+    while unsent:
+        part, events = await asyncio.to_thread(encode_batch)
+        unsent -= events
         yield part
 
 
