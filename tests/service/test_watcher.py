@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import httpx
 import pytest
 
 from tests.service.running import RunningServer, SentEvent, events
+from tureen.service.watcher import SharedThreads
 
 Push = Callable[..., str]
 
@@ -156,3 +159,31 @@ def test_followers_get_heartbeats(served: RunningServer, http: httpx.Client, str
 def test_invalid_positions_of_the_feed_are_refused(http: httpx.Client, since: str) -> None:
     refused = http.get("/v1/changes", params={"since": since})
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "error")
+
+
+def test_calls_of_many_tasks_share_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    handovers: list[object] = []
+    to_thread = asyncio.to_thread
+
+    async def count(call: Callable[[], object]) -> object:
+        handovers.append(call)
+        return await to_thread(call)
+
+    def call(number: int) -> int:
+        if number % 10 == 3:
+            raise ValueError(number)
+        return number
+
+    async def check() -> None:
+        threads = SharedThreads()
+        cancelled = asyncio.create_task(threads.run(partial(call, 0)))
+        calls = [asyncio.create_task(threads.run(partial(call, number))) for number in range(100)]
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        for number, outcome in enumerate(await asyncio.gather(*calls, return_exceptions=True)):
+            assert outcome == number or (isinstance(outcome, ValueError) and outcome.args == (number,))
+        assert len(handovers) <= 8
+        assert await threads.run(partial(call, 1)) == 1
+
+    monkeypatch.setattr(asyncio, "to_thread", count)
+    asyncio.run(check())

@@ -6,6 +6,8 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar
 
 import orjson
 
@@ -30,6 +32,57 @@ MAX_EVENT_BYTES = 262_144
 """The most bytes that are encoded at a time, plus one event: the buffer of a follower that does not read."""
 
 
+CALLS_PER_THREAD = 16
+"""The most calls of followers that one thread gets at a time."""
+
+Result = TypeVar("Result")
+
+
+class SharedThreads:
+    """Runs calls of many tasks in a few threads.
+
+    A push wakes all followers. If each of them asked for a thread, most of the time would be spent on handovers between
+    the event loop and the threads. So the calls that come while others run are handed over together.
+    """
+
+    def __init__(self) -> None:
+        """Start without calls."""
+        self._queued: list[tuple[asyncio.Future[Any], Callable[[], Any]]] = []
+        self._task: asyncio.Task[None] | None = None
+
+    async def run(self, call: Callable[[], Result]) -> Result:
+        """Run a call in a thread, and return its result."""
+        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._queued.append((future, call))
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._hand_over())
+        return await future
+
+    async def _hand_over(self) -> None:
+        while self._queued:
+            queued, self._queued = self._queued, []
+            groups = [queued[start : start + CALLS_PER_THREAD] for start in range(0, len(queued), CALLS_PER_THREAD)]
+            await asyncio.gather(*(self._run_group(group) for group in groups))
+
+    async def _run_group(self, group: Sequence[tuple[asyncio.Future[Any], Callable[[], Any]]]) -> None:
+        outcomes = await asyncio.to_thread(lambda: [_outcome(call) for _, call in group])
+        for (future, _), outcome in zip(group, outcomes, strict=True):
+            if future.done():
+                continue  # the connection was closed in the meantime
+            if isinstance(outcome, Exception):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)
+
+
+def _outcome(call: Callable[[], Any]) -> Any:
+    """The result of a call, or its error."""
+    try:
+        return call()
+    except Exception as error:
+        return error
+
+
 class ProgressWatcher:
     """Polls for pushes and commits and wakes all waiting tasks."""
 
@@ -38,6 +91,7 @@ class ProgressWatcher:
         self._progress, self._on_commit = progress, on_commit
         self.version = 0
         self.closing = False
+        self.threads = SharedThreads()
         self._waiters: set[asyncio.Future[None]] = set()
         self._task: asyncio.Task[None] | None = None
 
@@ -144,7 +198,7 @@ class Follower:
                 # The token may have been revoked or expired since the connection began.
                 self._check_access()
                 if unsent:
-                    async for part in _encode_changes(changes):
+                    async for part in _encode_changes(changes, self._watcher.threads):
                         yield part
                     on_sent(unsent)
                     last_sent_at, unsent = time.monotonic(), 0
@@ -159,13 +213,13 @@ class Follower:
                         yield b": still here\n\n"
                     continue
                 self._version = self._watcher.version
-                changes = await asyncio.to_thread(self._read_changes, changes.position())
+                changes = await self._watcher.threads.run(partial(self._read_changes, changes.position()))
                 unsent = len(changes)
         except TureenError as error:
             yield _event("error", None, orjson.dumps(error_body(error, request_id)))
 
 
-async def _encode_changes(changes: ChangeBatch) -> AsyncIterator[bytes]:
+async def _encode_changes(changes: ChangeBatch, threads: SharedThreads) -> AsyncIterator[bytes]:
     remaining, unsent = iter(changes), len(changes)
 
     def encode_batch() -> tuple[bytes, int]:
@@ -181,7 +235,7 @@ async def _encode_changes(changes: ChangeBatch) -> AsyncIterator[bytes]:
         return b"".join(parts), len(parts)
 
     while unsent:
-        part, events = await asyncio.to_thread(encode_batch)
+        part, events = await threads.run(encode_batch)
         unsent -= events
         yield part
 
