@@ -31,6 +31,7 @@ LONGEST = (
     "tests/pipeline/test_session.py",
     "tests/behaviour/test_interfaces.py",
     "tests/crash/test_kill.py",
+    "tests/crash/test_pending_kill.py",
     "tests/cluster/test_cluster.py",
     "tests/cases/test_against_spark.py",
     "tests/language/test_functions.py",
