@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -21,22 +24,27 @@ def arrow_stream(table: pa.Table, codec: str | None) -> bytes:
 
 
 def dictionary_table(rows: int, text: str) -> pa.Table:
-    indices = pa.array([0] * rows, pa.int8())
-    return pa.table({"id": range(rows), "text": pa.DictionaryArray.from_arrays(indices, pa.array([text]))})
+    indices = pa.repeat(pa.scalar(0, pa.int8()), rows)
+    return pa.table({"id": np.arange(rows), "text": pa.DictionaryArray.from_arrays(indices, pa.array([text]))})
 
 
-ZEROS = pa.table({"id": pa.array([0] * 40_000_000)})
+@cache
+def zeros() -> pa.Table:
+    return pa.table({"id": pa.repeat(0, 40_000_000)})
+
+
+# Functions, because every process of the tests imports this module.
 BOMBS = {
-    "zstd": arrow_stream(ZEROS, "zstd"),
-    "lz4": arrow_stream(ZEROS, "lz4"),
-    "dictionary": arrow_stream(dictionary_table(100_000, "x" * 100_000), None),
-    "compressed dictionary": arrow_stream(dictionary_table(2_000_000, "x" * 100_000), "zstd"),
+    "zstd": lambda: arrow_stream(zeros(), "zstd"),
+    "lz4": lambda: arrow_stream(zeros(), "lz4"),
+    "dictionary": lambda: arrow_stream(dictionary_table(100_000, "x" * 100_000), None),
+    "compressed dictionary": lambda: arrow_stream(dictionary_table(2_000_000, "x" * 100_000), "zstd"),
 }
 
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_decompression_bomb_is_refused(served: RunningServer, name: str) -> None:
-    body = BOMBS[name]
+    body = BOMBS[name]()
     limits = {"max_unpacked_bytes": 100_000_000, "max_body_bytes": 10_000_000}
     with run_server(served.soup, **limits) as server, server.client() as http, server.client("other") as other:
         http.post("/v1/streams", json={"name": "unpacked", "schema": "id BIGINT, text STRING"})
