@@ -4,7 +4,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+CLASSES := $(VENV)/spark-classes.jsa
 BENCH_READY := $(VENV)/.ready-bench
+
+# Every process compiles the modules that it imports, unless some process may write the result.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup demo serve kernels test flips traffic cases reference check style bench bench-quick format clean
 
@@ -26,8 +30,11 @@ serve: setup
 kernels: setup
 	$(BIN)/python -c 'import tureen.aggregates.aggregate_warming as a, tureen.matching as m; m.warm_up(); a.warm_up()'
 
-# Compiled in advance, because otherwise each process of the tests would compile the same loops at the same time.
-test: kernels
+$(CLASSES): $(READY) | kernels
+	$(BIN)/python -m tests.class_archive
+
+# Kernels and classes are prepared, because otherwise each process of the tests would compile and load them itself.
+test: kernels $(CLASSES)
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 15
 
 flips: setup

@@ -13,8 +13,9 @@ import pytest
 # Read when tureen.faults is imported, here and in Spark's workers, so it is set before either starts.
 os.environ["TUREEN_CRASH_DIR"] = tempfile.mkdtemp(prefix="tureen-crash-")
 
-# The sessions of tests are short: the JVM's second compiler would take more time than its code saves.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+from tests.class_archive import java_options
+
+os.environ.setdefault("SPARK_SUBMIT_OPTS", java_options())
 
 from pyspark.sql import SparkSession
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import tureen
+from tests.class_archive import java_options
 
 ROWS = 20_000
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -20,7 +21,7 @@ def main(seen: Path, unseen: Path) -> None:
     """Push to both pots; print the answer of the first and the error of the second."""
     builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.ui.enabled", "false")
     # As in `tests/conftest.py`, for the JVMs of the executors.
-    builder.config("spark.executor.extraJavaOptions", "-XX:TieredStopAtLevel=1").getOrCreate()
+    builder.config("spark.executor.extraJavaOptions", java_options()).getOrCreate()
     rows = [{"k": number, "ts": START + timedelta(seconds=number)} for number in range(ROWS)]
     with tureen.open(seen) as soup:
         soup.create_stream("t", "k INT, ts TIMESTAMP", time="ts", clock="stream")
