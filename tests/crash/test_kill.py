@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from tests.crash import workload
+from tests.crash.processes import run_until_killed
 from tureen.pot.catalog import Catalog
 from tureen.pot.sweep import sweep
 from tureen.results.invoke import Invoker
@@ -42,20 +40,6 @@ CRASH_POINTS = [
 ]
 
 
-def run_until_killed(root: Path, crash_dir: Path) -> list[str]:
-    """Run the workload in a separate process that is killed; returns what it acknowledged before."""
-    environment = {**os.environ, "TUREEN_CRASH_DIR": str(crash_dir)}
-    done = subprocess.run(
-        [sys.executable, workload.__file__, str(root), str(PUSHES)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == -9, f"the process was not killed: {done.stderr}"
-    return done.stdout.splitlines()
-
-
 def check(root: Path, lines: list[str], *, taken: bool) -> None:
     """Compare the answers with the acknowledged rows."""
     catalog = Catalog(root)
@@ -80,7 +64,9 @@ def test_kill_and_restart(tmp_path: Path, crash_dir: Path, monkeypatch: pytest.M
     root = tmp_path / "pot"
     root.mkdir()
     (crash_dir / point).touch()
-    before = run_until_killed(root, crash_dir)
+    acknowledgements = tmp_path / "acknowledgements"
+    run_until_killed(workload.work_with_limits, root, PUSHES, acknowledgements)
+    before = acknowledgements.read_text().splitlines()
     if any(line.startswith("registered") for line in before):
         check(root, before, taken=False)
     after = list(workload.work(root, PUSHES))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from tests.crash.processes import run_until_killed
 from tureen.errors import UnknownTable
 from tureen.pot.catalog import Catalog
 from tureen.pot.sweep import sweep
@@ -18,16 +16,15 @@ from tureen.soup.tables import Dimensions
 ROWS = 1000
 CRASH_POINTS = ["table.before_write", "table.before_commit", "table.in_commit", "table.after_commit"]
 
-CODE = """
-import sys
-from pathlib import Path
-import pyarrow as pa
-from tureen.soup.tables import Dimensions
-from tureen.pot.catalog import Catalog
-tables = Dimensions(Catalog(Path(sys.argv[1])))
-rows = pa.table({"n": pa.array([2] * int(sys.argv[3]), pa.int32())})
-tables.create("t", "n INT", rows) if sys.argv[2] == "create" else tables.replace("t", rows)
-"""
+
+def change(root: Path, call: str) -> None:
+    """Create or replace a table."""
+    tables = Dimensions(Catalog(root))
+    rows = pa.table({"n": pa.array([2] * ROWS, pa.int32())})
+    if call == "create":
+        tables.create("t", "n INT", rows)
+    else:
+        tables.replace("t", rows)
 
 
 def content(catalog: Catalog) -> list[int] | None:
@@ -46,14 +43,7 @@ def test_kill_during_commit(tmp_path: Path, crash_dir: Path, call: str, point: s
         Dimensions(catalog).create("t", "n INT", rows)
     before = content(catalog)
     (crash_dir / point).touch()
-    done = subprocess.run(
-        [sys.executable, "-c", CODE, str(tmp_path), call, str(ROWS)],
-        env={**os.environ, "TUREEN_CRASH_DIR": str(crash_dir)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == -9, f"the process was not killed: {done.stderr}"
+    run_until_killed(change, tmp_path, call)
     expected = [2] * ROWS if point == "table.after_commit" else before
     assert content(catalog) == expected
     sweep(catalog, abandoned_after=-1, grace=-1)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.crash.processes import run_until_killed
 from tests.soup.template_pot import TemplatePot, make_row, numbered_rows
 from tureen.pot.catalog import Catalog
+from tureen.pot.stream_cache import StreamCache
 from tureen.pot.sweep import sweep
+from tureen.results.invoke import Invoker
+from tureen.soup.templates import Templates
 
 
 @pytest.fixture
@@ -23,20 +24,14 @@ def pot(tmp_path: Path) -> Iterator[TemplatePot]:
     pot.engine.close()
 
 
-CODE = """
-import sys
-from pathlib import Path
-from tureen.pot.catalog import Catalog
-from tureen.pot.stream_cache import StreamCache
-from tureen.results.invoke import Invoker
-from tureen.soup.templates import Templates
-catalog = Catalog(Path(sys.argv[1]))
-templates = Templates(catalog, StreamCache(catalog), Invoker(catalog))
-if sys.argv[3] == "add":
-    templates.add(sys.argv[2], [{"n": number} for number in range(50)])
-else:
-    templates.remove(sys.argv[2], range(10, 2000), None)
-"""
+def change(root: Path, handle: str, action: str) -> None:
+    """Add or remove rows of a template."""
+    catalog = Catalog(root)
+    templates = Templates(catalog, StreamCache(catalog), Invoker(catalog))
+    if action == "add":
+        templates.add(handle, [{"n": number} for number in range(50)])
+    else:
+        templates.remove(handle, range(10, 2000), None)
 
 
 @pytest.mark.parametrize("action", ["add", "remove"])
@@ -46,14 +41,7 @@ def test_kill_during_a_change(pot: TemplatePot, crash_dir: Path, point: str, act
     handle = pot.templates.register("SELECT * FROM s WHERE qty > :n", [{"n": n} for n in range(2000)], None)
     pot.templates.add(handle, [{"n": 5}] * 20)
     (crash_dir / f"template.{point}").touch()
-    done = subprocess.run(
-        [sys.executable, "-c", CODE, str(root), handle, action],
-        env={**os.environ, "TUREEN_CRASH_DIR": str(crash_dir)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == -9, f"the process was not killed: {done.stderr}"
+    run_until_killed(change, root, handle, action)
     catalog = Catalog(root)
     sweep(catalog, abandoned_after=-1, grace=-1)
     catalog.close()

@@ -1,11 +1,7 @@
-"""The workload of a process until it is killed: it pushes, registers, seals, pays, and prints what is acknowledged.
-
-Run as `python workload.py POT PUSHES`; each line of its output is an acknowledgement.
-"""
+"""The workload of a process until it is killed: it pushes, registers, seals, pays, and writes what is acknowledged."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -91,8 +87,10 @@ def work(root: Path, pushes: int) -> Iterator[str]:
     catalog.close()
 
 
-if __name__ == "__main__":
+def work_with_limits(root: Path, pushes: int, acknowledgements: Path) -> None:
+    """Work with the small limits; append the acknowledgements to a file."""
     for module, name, value in LIMITS:
         setattr(module, name, value)
-    for line in work(Path(sys.argv[1]), int(sys.argv[2])):
-        print(line, flush=True)
+    with acknowledgements.open("w") as file:
+        for line in work(root, pushes):
+            print(line, file=file, flush=True)

@@ -1,0 +1,30 @@
+"""Processes that are killed: forked from one that has imported the modules, because imports take seconds."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+_FORKING = multiprocessing.get_context("forkserver")
+_FORKING.set_forkserver_preload(
+    ["tests.crash.workload", "tests.crash.test_table_kill", "tests.crash.test_template_kill"]
+)
+
+
+def run_until_killed(call: Callable[..., None], *arguments: Any) -> None:
+    """Call a function of a module in a new process, which must kill itself."""
+    with NamedTemporaryFile() as errors:
+        process = _FORKING.Process(target=_call, args=(errors.name, call, arguments))
+        process.start()
+        process.join()
+        assert process.exitcode == -9, f"the process was not killed: {Path(errors.name).read_text()}"
+
+
+def _call(errors: str, call: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    with open(errors, "w") as file:
+        os.dup2(file.fileno(), 2)
+    call(*arguments)
