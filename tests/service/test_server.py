@@ -21,6 +21,8 @@ import httpx
 from tests.disk import small_disk
 
 STREAM = {"name": "s", "schema": "id BIGINT"}
+NOT_NICE = ("--nice", "0")
+"""Where the priority of Spark does not matter: with a lower one, it would wait for the tests in other processes."""
 
 
 class Process:
@@ -116,7 +118,7 @@ def test_restart_after_kill_under_load(tmp_path: Path) -> None:
     pot = tmp_path / "pot"
     handles: dict[str, int] = {}
     acknowledged: list[list[int]] = [[], [], []]
-    with server(pot) as first:
+    with server(pot, None, *NOT_NICE) as first:
         with first.client() as http:
             assert http.post("/v1/streams", json=STREAM).status_code == 201
             pushers = [
@@ -199,7 +201,7 @@ def _assert_clean_stop(process: Process) -> None:
 
 
 def test_prints_when_ready_and_logs_only_json(tmp_path: Path) -> None:
-    with server(tmp_path / "pot") as process:
+    with server(tmp_path / "pot", None, *NOT_NICE) as process:
         process.wait_until_ready()
         assert process.popen.stdout is not None
         assert process.popen.stdout.readline().startswith("tureen: ready after ")
@@ -221,7 +223,7 @@ def test_ctrl_c_stops_while_spark_starts(tmp_path: Path) -> None:
 
 
 def test_full_disk_and_recovery_are_logged() -> None:
-    with small_disk(8 << 20) as disk, server(disk / "pot") as process, process.client() as http:
+    with small_disk(8 << 20) as disk, server(disk / "pot", None, *NOT_NICE) as process, process.client() as http:
         assert http.post("/v1/streams", json=STREAM).status_code == 201
         process.wait_until_ready()
         assert http.post("/v1/streams/s/rows", json=[{"id": 1}]).status_code == 202
