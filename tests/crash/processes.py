@@ -9,16 +9,17 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 
-_FORKING = multiprocessing.get_context("forkserver")
-_FORKING.set_forkserver_preload(
-    ["tests.crash.workload", "tests.crash.test_table_kill", "tests.crash.test_template_kill"]
+FORKING = multiprocessing.get_context("forkserver")
+FORKING.set_forkserver_preload(
+    ["tests.crash.workload", "tests.crash.pending_pot", "tests.crash.test_table_kill", "tests.crash.test_template_kill"]
 )
+"""Starts processes that have imported the modules of all crash tests: a process can have one such list only."""
 
 
 def run_until_killed(call: Callable[..., None], *arguments: Any) -> None:
     """Call a function of a module in a new process, which must kill itself."""
     with NamedTemporaryFile() as errors:
-        process = _FORKING.Process(target=_call, args=(errors.name, call, arguments))
+        process = FORKING.Process(target=_call, args=(errors.name, call, arguments))
         process.start()
         process.join()
         assert process.exitcode == -9, f"the process was not killed: {Path(errors.name).read_text()}"

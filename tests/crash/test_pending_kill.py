@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -14,6 +13,7 @@ import pytest
 
 from tests.crash import pending_pot, workload
 from tests.crash.pending_pot import BEFORE, QUERIES, VALUES, Follower, Handles, Reader, followers, rows, run_step
+from tests.crash.processes import FORKING
 from tureen.testing import Oracle, comparable
 from tureen.testing.manual_engine import ManualEngine
 
@@ -143,19 +143,11 @@ class Expectation:
         return changes
 
 
-@pytest.fixture(scope="module")
-def fork() -> Any:
-    """Starts processes that have imported everything already."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([pending_pot.__name__])
-    return context
-
-
 @pytest.mark.parametrize(
     ("steps", "point"), [(steps, point) for steps, points in KILLS.items() for point in points], ids=str
 )
 def test_answers_and_followers_after_a_kill(
-    tmp_path: Path, crash_dir: Path, monkeypatch: pytest.MonkeyPatch, fork: Any, steps: tuple[str, ...], point: str
+    tmp_path: Path, crash_dir: Path, monkeypatch: pytest.MonkeyPatch, steps: tuple[str, ...], point: str
 ) -> None:
     for module, name, value in workload.LIMITS:
         monkeypatch.setattr(module, name, value)
@@ -164,7 +156,7 @@ def test_answers_and_followers_after_a_kill(
     # A reader of another process, which is not killed.
     survivor, its_followers = pending_pot.other_process(root, handles), followers()
     Expectation(handles, Journal()).check(survivor, its_followers)
-    process = fork.Process(
+    process = FORKING.Process(
         target=pending_pot.work_until_killed, args=(root, handles, (*BEFORE, *steps), point, journal_file)
     )
     process.start()
