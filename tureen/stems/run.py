@@ -185,7 +185,8 @@ class OpenRun:
         self.starts: list[int] = [0, *np.cumsum([block.rows for block in blocks]).tolist()]
         """The number of tuples before each block, and at the end their total."""
         self._time_column = time_column
-        self._addresses = Addresses(np.array([not block.mapped for block in blocks], np.bool_), {})
+        unmapped = np.array([not block.mapped for block in blocks], np.bool_)
+        self._addresses = Addresses(unmapped if unmapped.any() else unmapped[:0], {})
 
     def times(self, number: int) -> Numbers:
         """The times of one block's tuples."""
