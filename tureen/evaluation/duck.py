@@ -5,15 +5,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tureen.deferred_import import DeferredModule
 from tureen.errors import QueryFailed
 from tureen.evaluation.limits import LONGEST_TEXT, TEXT_MADE, connect, limited
 from tureen.window import to_micros
+
+if TYPE_CHECKING:
+    import duckdb
+else:
+    duckdb = DeferredModule("duckdb")
 
 _FIRST = to_micros(datetime.min.replace(tzinfo=UTC))
 _LAST = to_micros(datetime.max.replace(tzinfo=UTC))

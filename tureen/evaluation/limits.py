@@ -8,11 +8,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
-
+from tureen.deferred_import import DeferredModule
 from tureen.errors import LimitExceeded
+
+if TYPE_CHECKING:
+    import duckdb
+else:
+    duckdb = DeferredModule("duckdb")
 
 LONGEST_TEXT = 10_000
 """The maximum number of characters that lpad, rpad, repeat and space create, and that replace and hex add to a text.

@@ -8,9 +8,8 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from importlib.metadata import version
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
@@ -24,6 +23,7 @@ from tureen.arguments import (
     check_timeout,
     skip_existing,
 )
+from tureen.deferred_import import DeferredModule
 from tureen.errors import UnknownQuery, UnknownTable
 from tureen.language import parse_duration
 from tureen.language.text.statements import parse_statement
@@ -43,6 +43,11 @@ from tureen.soup.pushing import push_rows
 from tureen.soup.standing import QueryTemplate, StandingQuery, standing_query
 from tureen.soup.statement_runner import run_statement
 from tureen.window import from_micros, to_micros
+
+if TYPE_CHECKING:
+    from importlib import metadata
+else:
+    metadata = DeferredModule("importlib.metadata")
 
 
 def open(  # noqa: A001 - the name people expect
@@ -228,14 +233,19 @@ class Soup(AnySoup):
     def status(self) -> dict[str, Any]:
         if not self._pot.exists():
             empty = {"streams": {}, "tables": {}, "queries": 0, "clauses": 0, "damaged": [], "position": BEGINNING}
-            return {**empty, "engine": "none", "error": None, "version": version("tureen")}
+            return {**empty, "engine": "none", "error": None, "version": metadata.version("tureen")}
         snapshot = self._pot.components.invoker.snapshot()
         ends = {
             stream: InboxEnd(state.pending.end, state.pending.rows_after) for stream, state in snapshot.streams.items()
         }
         with self._pot.catalog.read() as tx:
             status = pot_status(tx, ends, snapshot.pushes, self._pot.source_errors())
-        return {**status, "engine": self._pot.state(), "error": self._pot.engine_error(), "version": version("tureen")}
+        return {
+            **status,
+            "engine": self._pot.state(),
+            "error": self._pot.engine_error(),
+            "version": metadata.version("tureen"),
+        }
 
     def start(self, *, wait: float | None = None) -> None:
         """Acquire the lease and start Spark; with `wait`, return when it runs or after that number of seconds."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import date, datetime
 from decimal import Context, Decimal
 from functools import cache
+from typing import TYPE_CHECKING
 
-import duckdb
-
+from tureen.deferred_import import DeferredModule
 from tureen.errors import LimitExceeded, SqlError
 from tureen.evaluation.limits import connect, limited
 from tureen.keys import canonical_float
@@ -17,6 +17,11 @@ from tureen.language.tree import Call, Const
 from tureen.predicate import Key
 from tureen.schema import Kind
 from tureen.window import to_micros
+
+if TYPE_CHECKING:
+    import duckdb
+else:
+    duckdb = DeferredModule("duckdb")
 
 
 @cache
