@@ -4,6 +4,7 @@ Takes rows in any usual format. Holds tuples in time order, cut into indexed blo
 Gives runs, blocks and cells. Does not know queries, Spark, or the catalog.
 
 * `intake.py`, `casts.py`, `csv_file.py`, `table_content.py`: rows in any usual format as Arrow columns of a schema
+* `value_arrays.py`: Arrow arrays of a few Python values, without pandas
 * `pushed.py`: pushed rows as the inbox has them
 * `index.py`, `sort_kernels.py`: the index of a block
 * `table_files.py`: the contents of tables as files of the pot

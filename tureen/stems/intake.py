@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from tureen.errors import InvalidRows, nearest
 from tureen.schema import INTEGRAL, Column, Kind, Schema, Type
 from tureen.stems.casts import LARGEST_DECIMAL, LARGEST_FLOAT, cast_column, check_values, exact_quantizer
+from tureen.stems.value_arrays import array_of
 
 _RANGE = {Kind.TINYINT: 1 << 7, Kind.SMALLINT: 1 << 15, Kind.INT: 1 << 31, Kind.BIGINT: 1 << 63}
 
@@ -137,7 +138,7 @@ def _array(column: Column, values: list[Any]) -> pa.Array:
             for row_index, value in enumerate(values)
         ]
     try:
-        return pa.array(values, type=column.type.arrow)
+        return array_of(values, column.type)
     except (pa.ArrowException, OverflowError, ValueError, TypeError) as error:
         for row_index, value in enumerate(values):
             try:

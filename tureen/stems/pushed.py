@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from tureen.schema import ARRIVAL, Schema
+from tureen.stems.value_arrays import repeated_time
 
 
 def stored_tuples(schema: Schema, payload: bytes | memoryview, arrival: int) -> pa.Table:
@@ -12,6 +13,5 @@ def stored_tuples(schema: Schema, payload: bytes | memoryview, arrival: int) -> 
     batch = pa.ipc.read_record_batch(pa.py_buffer(payload), schema.arrow)
     table = pa.Table.from_batches([batch])
     if schema.time is None:
-        time = pa.scalar(arrival, pa.timestamp("us", tz="UTC"))
-        table = table.append_column(ARRIVAL, pa.repeat(time, len(table)))
+        table = table.append_column(ARRIVAL, repeated_time(arrival, len(table)))
     return table

@@ -36,6 +36,7 @@ _DIGIT = 11
 
 KERNEL_FILES = (
     "aggregates/aggregate_kernels.py",
+    "joining/partner_kernels.py",
     "keys.py",
     "matching/access_kernels.py",
     "matching/buckets.py",
