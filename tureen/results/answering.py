@@ -48,6 +48,8 @@ class Answers:
 
     def now_of(self, streams: Sequence[Stream]) -> int:
         """The NOW of streams: the highest time seen if all of them have that clock, otherwise the wall clock."""
+        if len(streams) == 1 and streams[0].clock != "stream":
+            return self._clock()
         times = [stream.last_time for stream in streams if stream.clock == "stream"]
         known = [time for time in times if time is not None]
         return max(known) if known and len(times) == len(streams) else self._clock()
@@ -60,10 +62,10 @@ class Answers:
         """The answer of a query over one stream."""
         state = snapshot.streams[registered.stream_ids[0]]
         instant = self.now_of([state.stream]) if now is None else now
-        selection, span = self._selection(ready, registered.stream, state, instant)
+        selection, span = self._selection(ready, registered.inputs[0], state, instant)
         return Answer(
             table=ready.finish(self._rows(selection, ready)),
-            window=_bounds([span]),
+            window=Bounds.of(span.begin, _end_of(span)),
             position=state.position,
             complete=_complete(state, span, selection.window_rows, self.horizon(state.stream)),
         )
@@ -167,8 +169,7 @@ class Answers:
 def _bounds(spans: Sequence[Span]) -> Bounds:
     """The window of an answer: from the earliest begin to the latest end of its inputs."""
     begins = [span.begin for span in spans]
-    ends = [span.end if span.until is None else _earlier(span.end, span.until) for span in spans]
-    return Bounds.of(_unless_open(min, begins), _unless_open(max, ends))
+    return Bounds.of(_unless_open(min, begins), _unless_open(max, [_end_of(span) for span in spans]))
 
 
 def _unless_open(choose: Callable[[Sequence[int]], int], times: Sequence[int | None]) -> int | None:
@@ -194,5 +195,8 @@ def _has_all(state: StreamState, horizon: int) -> bool:
     return retained == state.stream.next_id
 
 
-def _earlier(end: int | None, until: int) -> int:
-    return until if end is None else min(end, until)
+def _end_of(span: Span) -> int | None:
+    """The last instant of a window, which ends at NOW at the latest where it counts rows."""
+    if span.until is None:
+        return span.end
+    return span.until if span.end is None else min(span.end, span.until)

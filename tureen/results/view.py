@@ -175,11 +175,12 @@ class View:
             if state is None or state.pushes != pushes:
                 return self._read(stream_ids, table_ids)
             streams[stream_id] = state
-        if not stream_ids or not all(table_id in cached.tables for table_id in table_ids):
+        if not stream_ids or (table_ids and not all(table_id in cached.tables for table_id in table_ids)):
             return self._read(stream_ids, table_ids)
         if getattr(self._holding, "all", False):
             _hold(streams)
-        return Snapshot(cached.seq, pushes, streams, {table_id: cached.tables[table_id] for table_id in table_ids})
+        tables = {table_id: cached.tables[table_id] for table_id in table_ids} if table_ids else {}
+        return Snapshot(cached.seq, pushes, streams, tables)
 
     def stream(self, stream_id: int) -> StreamState:
         """A stream and its runs."""
