@@ -60,10 +60,10 @@ class Process:
         return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {self.token}"}, timeout=300)
 
     def wait_until_ready(self) -> None:
-        """Wait until /healthz answers 200."""
+        """Wait until Spark has started."""
         with self.client() as http:
             for _ in range(600):
-                if http.get("/healthz").status_code == 200:
+                if http.get("/healthz").json().get("pipeline") == "running":
                     return
                 threading.Event().wait(0.2)
         raise AssertionError("the server did not become ready")
@@ -204,7 +204,8 @@ def test_prints_when_ready_and_logs_only_json(tmp_path: Path) -> None:
     with server(tmp_path / "pot", None, *NOT_NICE) as process:
         process.wait_until_ready()
         assert process.popen.stdout is not None
-        assert process.popen.stdout.readline().startswith("tureen: ready after ")
+        assert process.popen.stdout.readline() == "tureen: ready; Spark is starting\n"
+        assert process.popen.stdout.readline().startswith("tureen: Spark started after ")
         process.popen.send_signal(signal.SIGTERM)
         assert process.popen.wait(timeout=60) == 0
     messages = [json.loads(line)["message"] for line in process.log]
@@ -215,7 +216,7 @@ def test_prints_when_ready_and_logs_only_json(tmp_path: Path) -> None:
 def test_ctrl_c_stops_while_spark_starts(tmp_path: Path) -> None:
     with server(tmp_path / "pot") as process:
         with process.client() as http:
-            assert http.get("/healthz").json()["error"]["detail"] == "Spark is starting"
+            assert http.get("/healthz").json() == {"status": "ok", "pipeline": "starting"}
         process.popen.send_signal(signal.SIGINT)
         assert process.popen.wait(timeout=120) == 0
     records = [json.loads(line) for line in process.log]

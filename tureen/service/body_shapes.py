@@ -252,6 +252,7 @@ class HealthStatus(ResponseBody):
     """The state of the server."""
 
     status: Literal["ok"]
+    pipeline: Literal["starting", "running"]
 
 
 class NewToken(RequestBody):

@@ -38,7 +38,7 @@ log = logging.getLogger("tureen")
 BACKLOG = 2048
 
 READY_POLL_SECONDS = 0.1
-"""The seconds between two checks of whether the server is ready."""
+"""The seconds between two checks of whether Spark has started."""
 
 GC_THRESHOLDS = (10_000, 100, 20)
 """When the collector looks for garbage: after that many new objects, and every that many times among older ones.
@@ -168,13 +168,14 @@ def print_startup(soup: Soup, settings: Settings, address: socket.socket) -> Non
 
 @contextmanager
 def announce_when_ready(soup: Soup) -> Iterator[None]:
-    """Print a line when the engine is ready; Spark takes a while to start."""
+    """Print a line now, and one when Spark has started, which takes a while."""
     served, ended, started_at = ServedSoup.of(soup), threading.Event(), time.monotonic()
+    print("tureen: ready; Spark is starting", flush=True)
 
     def wait() -> None:
         while not ended.wait(READY_POLL_SECONDS):
-            if served.trouble() is None:
-                print(f"tureen: ready after {time.monotonic() - started_at:.1f} s", flush=True)
+            if served.pipeline() == "running" and served.trouble() is None:
+                print(f"tureen: Spark started after {time.monotonic() - started_at:.1f} s", flush=True)
                 return
 
     thread = threading.Thread(target=wait, name="tureen-ready")

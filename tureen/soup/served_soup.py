@@ -21,8 +21,12 @@ class ServedSoup(Soup):
         return self._calls
 
     def trouble(self) -> str | None:
-        """Why pushed rows stay in the inbox at the moment; None if Spark takes them."""
-        return self._pot.delay_reason() or (NO_ENGINE if self._pot.state() == "none" else None)
+        """Why pushed rows do not get into runs; None if Spark takes them, or will once it has started."""
+        return self._pot.engine_error() or (NO_ENGINE if self._pot.state() == "none" else None)
+
+    def pipeline(self) -> str:
+        """The state of Spark: "starting", "running" or "none"."""
+        return self._pot.state()
 
     def batches(self) -> list[dict[str, float]]:
         """The last micro-batch of each of Spark's streaming queries: its seconds and its rows."""

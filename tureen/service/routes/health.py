@@ -20,7 +20,7 @@ from tureen.service.routes.descriptions import describe_errors
 from tureen.service.routes.parameters import Reader, ReaderOrWriter, Seconds
 from tureen.service.routes.responses import hide_source_error, json_response
 from tureen.service.state import Service
-from tureen.soup.open_pot import NO_ENGINE, STARTING
+from tureen.soup.open_pot import NO_ENGINE
 
 router = APIRouter(tags=["server"])
 
@@ -88,13 +88,13 @@ async def metrics(request: Request) -> Response:
     summary="Check readiness",
 )
 async def healthz(request: Request) -> Response:
-    """Whether the server accepts rows and answers queries."""
+    """Whether the server accepts rows and answers queries, which it does while Spark starts."""
     service: Service = request.app.state.service
     trouble = STOPPING if service.watcher.closing else service.soup.trouble()
     if trouble is not None:
         detail = trouble if _is_authenticated(request, service) else _public_trouble(trouble)
         raise HttpError(503, "not ready", detail=detail)
-    return json_response({"status": "ok"})
+    return json_response({"status": "ok", "pipeline": service.soup.pipeline()})
 
 
 def _is_authenticated(request: Request, service: Service) -> bool:
@@ -112,7 +112,7 @@ def _public_trouble(trouble: str) -> str:
 
 
 STOPPING = "the server is shutting down"
-PUBLIC_TROUBLES = frozenset({STOPPING, STARTING, NO_ENGINE})
+PUBLIC_TROUBLES = frozenset({STOPPING, NO_ENGINE})
 
 
 @router.get("/docs", response_class=HTMLResponse, include_in_schema=False)
