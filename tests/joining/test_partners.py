@@ -6,7 +6,7 @@ import operator
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tureen.joining import partners
@@ -30,6 +30,7 @@ def keys(values: list[int | None]) -> KeyColumn:
     )
 
 
+@settings(deadline=None)
 @given(st.data(), st.integers(0, 2), st.lists(st.sampled_from(["<", "<=", ">", ">="]), max_size=2))
 def test_partners_are_those_of_a_nested_loop(data: st.DataObject, equalities: int, ops: list[str]) -> None:
     left_size, right_size = data.draw(st.integers(0, 8)), data.draw(st.integers(0, 8))

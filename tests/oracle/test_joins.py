@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 
 from tests.oracle.judges import same_rows
 from tureen.errors import QueryFailed, SqlError, Unsupported
+from tureen.joining import join_evaluation
 from tureen.pipeline import arrival, compiling, upkeep
+from tureen.results import join_inputs
 from tureen.schema import Schema
 from tureen.soup.tables import Dimensions
 from tureen.testing import Handle, Oracle
@@ -151,13 +153,17 @@ class ScriptRun:
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-@given(scripts())
-def test_joins_equal_oracle_and_duckdb_at_every_step(script: list[Step]) -> None:
+@given(scripts(), st.booleans())
+def test_joins_equal_oracle_and_duckdb_at_every_step(script: list[Step], by_key: bool) -> None:
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
         patch.setattr(arrival, "TAIL_ROWS", 4)
         patch.setattr(upkeep, "LONG_TAIL", 8)
         patch.setattr(upkeep, "FAN", 2)
         patch.setattr(compiling, "SMALL_RUN", 1)
+        if by_key:
+            # Every equality with an input is looked up in a key index.
+            patch.setattr(join_evaluation, "PROBE_SHARE", 0)
+            patch.setattr(join_inputs, "PROBE_COST", 0)
         run = ScriptRun(Path(folder))
         try:
             for step in script:

@@ -5,6 +5,7 @@ Does not know Spark, the pot, the language, windows, or how the rows of an input
 
 * `join_input.py`: what is known about the rows of an input; `joined_rows.py`: combinations of them, by number
 * `join_keys.py`: columns of two sides as integers that compare as the values do
-* `partners.py`, `partner_kernels.py`: the rows of one side that satisfy comparisons with a row of the other
+* `partners.py`, `partner_kernels.py`: the rows of one side that satisfy comparisons with a row of the other; an input
+  may find them by a key index instead
 * `join_evaluation.py`: a join tree, side by side
 """

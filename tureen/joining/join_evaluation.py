@@ -23,12 +23,16 @@ from tureen.join import (
     JoinTree,
     field_name,
 )
-from tureen.joining.join_input import JoinInput, Numbers, take_or_null
+from tureen.joining.join_input import JoinInput, Numbers
 from tureen.joining.join_keys import keys_of
 from tureen.joining.joined_rows import NO_ROW, JoinedRows, concat
 from tureen.joining.partners import Compared, Partners, find_partners
 from tureen.query import Expression
 from tureen.schema import Kind, Type
+from tureen.stems.key_index import EXACT, FLOAT, TEXT, can_code, codes_of
+
+PROBE_SHARE = 8
+"""An input is probed by its key index if it has this many times the rows of the other side."""
 
 FLIPPED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
@@ -126,7 +130,8 @@ class JoinEvaluation:
         # A row that fails a condition of its own side has no partner.
         left_rows = self._numbers_where(left, left_only)
         right_rows = self._numbers_where(right, right_only)
-        candidates, others = left.take(left_rows), right.take(right_rows)
+        candidates = left.take(left_rows) if left_only else left
+        others = right.take(right_rows) if right_only else right
         match join.kind:
             case JoinKind.SEMI | JoinKind.ANTI:
                 matched = np.zeros(len(left), np.bool_)
@@ -156,15 +161,48 @@ class JoinEvaluation:
     ) -> tuple[Numbers, Numbers]:
         """The pairs of two sides that satisfy factors between them, by the numbers of their rows."""
         if len(left) < len(right):
+            probed = self._probed(left, right, factors)
+            if probed is not None:
+                return probed
             # The smaller side is the one that is hashed and sorted.
-            second, first = self._pair_numbers(right, left, factors)
-            return first, second
+            return self._hashed(right, left, factors)[::-1]
+        probed = self._probed(right, left, factors)
+        return self._hashed(left, right, factors) if probed is None else probed[::-1]
+
+    def _hashed(self, left: JoinedRows, right: JoinedRows, factors: Sequence[JoinFactor]) -> tuple[Numbers, Numbers]:
+        """The pairs by grouping and sorting the right side."""
         partners, rest = self._partners(left, right, factors)
         self._count(partners.pairs, None if rest else partners.pairs)
         parts = [self._kept(left, right, pair, rest) for pair in partners.in_parts()]
         first = np.concatenate([_NONE, *(part[0] for part in parts)])
         self._check_rows(len(first))
         return first, np.concatenate([_NONE, *(part[1] for part in parts)])
+
+    def _probed(
+        self, left: JoinedRows, right: JoinedRows, factors: Sequence[JoinFactor]
+    ) -> tuple[Numbers, Numbers] | None:
+        """The pairs by the key index of an input; None if it has none for these factors, or scanning is cheaper."""
+        if not right.is_whole or len(left) * PROBE_SHARE >= len(right):
+            return None
+        (number,) = right.rows
+        equalities = [factor for factor in factors if isinstance(factor, JoinCompare) and _is_indexed(factor, number)]
+        if not equalities:
+            return None
+        columns = [(_own(factor, number).column, factor.domain) for factor in equalities]
+        probes = [self._values(_other(factor, number), left) for factor in equalities]
+        if not all(can_code(column.type, domain) for column, (_, domain) in zip(probes, columns, strict=True)):
+            return None
+        codes = [codes_of(column, domain) for column, (_, domain) in zip(probes, columns, strict=True)]
+        valid = np.logical_and.reduce([np.asarray(column.is_valid()) for column in probes])
+        pairs = self.inputs[number].probe(columns, np.ascontiguousarray(np.stack(codes)), valid)
+        if pairs is None:
+            return None
+        exact = [factor for factor in equalities if factor.domain != TEXT]
+        rest = [factor for factor in factors if factor not in exact]
+        self._count(len(pairs[0]), None if rest else len(pairs[0]))
+        first, second = self._kept(left, right, pairs, rest)
+        self._check_rows(len(first))
+        return first, second
 
     def _kept(
         self, left: JoinedRows, right: JoinedRows, pair: tuple[Numbers, Numbers], factors: Sequence[JoinFactor]
@@ -226,7 +264,11 @@ class JoinEvaluation:
         return Compared(FLIPPED[factor.op], second, first)
 
     def _values(self, column: Field, rows: JoinedRows) -> pa.Array:
-        return take_or_null(self.inputs[column.input].column(column.column), rows.rows[column.input])
+        source = self.inputs[column.input]
+        if rows.is_whole:
+            return source.column(column.column)
+        (values,) = source.columns_at([column.column], rows.rows[column.input])
+        return values
 
     def _where(self, rows: JoinedRows, factors: Sequence[JoinFactor]) -> JoinedRows:
         return rows.take(self._numbers_where(rows, factors)) if factors else rows
@@ -271,6 +313,20 @@ class JoinEvaluation:
                 f"the join would have {rows:,} rows, more than {self.limits.rows:,}",
                 hint="add a condition, or narrow its windows",
             )
+
+
+def _is_indexed(factor: JoinCompare, number: int) -> bool:
+    """Whether a factor is an equality of a column of an input that a key index finds."""
+    of_input = number in (factor.left.input, factor.right.input)
+    return factor.op == "=" and of_input and not factor.offset and factor.domain in (EXACT, FLOAT, TEXT)
+
+
+def _own(factor: JoinCompare, number: int) -> Field:
+    return factor.left if factor.left.input == number else factor.right
+
+
+def _other(factor: JoinCompare, number: int) -> Field:
+    return factor.right if factor.left.input == number else factor.left
 
 
 _NONE: Numbers = np.empty(0, np.int64)

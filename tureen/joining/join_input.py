@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 Numbers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 
 class JoinInput(Protocol):
@@ -31,6 +32,19 @@ class JoinInput(Protocol):
     @property
     def ids(self) -> Numbers:
         """The tuple ids of all rows; for rows that are no tuples, their numbers."""
+
+    def times_at(self, rows: Numbers) -> Numbers | None:
+        """The times of some rows, all of which exist."""
+
+    def ids_at(self, rows: Numbers) -> Numbers:
+        """The ids of some rows, all of which exist."""
+
+    def probe(self, columns: Sequence[tuple[str, str]], keys: Numbers, valid: Flags) -> tuple[Numbers, Numbers] | None:
+        """Rows by key, from an index: pairs of an index of a key and a row; None if scanning all rows is cheaper.
+
+        A column is a name and the domain in which it is compared; the keys of `tureen.stems.key_index` have a line for
+        each. Rows of strings with equal hashes may be among them.
+        """
 
 
 def take_or_null(column: pa.Array, rows: Numbers) -> pa.Array:

@@ -19,11 +19,13 @@ class JoinedRows:
 
     rows: Mapping[int, Numbers]
     size: int
+    is_whole: bool = False
+    """Whether these are all rows of one input, in order."""
 
     @classmethod
     def of_input(cls, number: int, size: int) -> JoinedRows:
         """All rows of one input."""
-        return cls({number: np.arange(size)}, size)
+        return cls({number: np.arange(size)}, size, is_whole=True)
 
     def __len__(self) -> int:
         """The number of combinations."""

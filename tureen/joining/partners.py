@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from tureen.joining.join_input import Numbers
 from tureen.joining.join_keys import KeyColumn
-from tureen.joining.partner_kernels import fill_pairs, find_groups, group_rows, narrow_range, order_by_group
+from tureen.joining.partner_kernels import fill_pairs, narrow_range
+from tureen.stems.key_kernels import find_groups, group_rows, order_by_group
 
 PAIRS_AT_ONCE = 1 << 21
 """The number of pairs that are written before further conditions are evaluated on them."""

@@ -18,7 +18,7 @@ from tureen.results.grouped import Plans, grouped
 from tureen.results.grouping_set_rows import rows_of_sets
 from tureen.results.join_answers import JoinAnswer, table_input
 from tureen.results.join_changes import JoinChangeReader, NewJoinedRows
-from tureen.results.join_inputs import TableInput
+from tureen.results.join_inputs import KeyIndexes, TableInput
 from tureen.results.join_ready import ReadyInput, ReadyJoin, ReadySelection
 from tureen.results.kept import Structure, StructureCache
 from tureen.results.ranges import ranges_of
@@ -43,6 +43,7 @@ class Answers:
         self._clock = clock
         self._structure_cache = StructureCache()
         self._tables: BoundedCache[str, pa.Table] = BoundedCache(KEPT_TABLES)
+        self._indexes = KeyIndexes()
         self.watch = Watch()
         self.limits = JoinLimits()
 
@@ -106,7 +107,13 @@ class Answers:
             return block.ready.finish(self._rows(selection, block.ready))
 
         join = JoinAnswer(
-            registered.inputs, select, lambda leaf: self._table(snapshot, leaf), answer_selection, instant, self.limits
+            registered.inputs,
+            select,
+            lambda leaf: self._table(snapshot, leaf),
+            answer_selection,
+            instant,
+            self._indexes,
+            self.limits,
         )
         table = join.answer(ready)
         return Answer(table, _bounds(join.spans), snapshot.position, is_complete), join

@@ -20,7 +20,7 @@ from tureen.results.axis import TimeAxis
 from tureen.results.combined_rows import combine
 from tureen.results.grouped import groups_of_rows
 from tureen.results.grouping_set_rows import rows_of_sets
-from tureen.results.join_inputs import StreamInput, TableInput, rows_satisfying
+from tureen.results.join_inputs import KeyIndexes, StreamInput, TableInput, rows_satisfying
 from tureen.results.join_ready import ReadyBlock, ReadyInput, ReadyJoin, ReadySelection
 from tureen.results.joined import JoinedMatches
 from tureen.results.matches import rows_in_steps
@@ -42,6 +42,7 @@ class JoinAnswer:
     read_table: Callable[[RegisteredInput], pa.Table]
     answer_selection: AnswerSelection
     now: int
+    indexes: KeyIndexes
     limits: JoinLimits = DEFAULT_LIMITS
     spans: list[Span] = field(default_factory=list)
     """The windows of all inputs that are streams."""
@@ -78,7 +79,7 @@ class JoinAnswer:
         assert entry.leaf is not None
         leaf = self.leaves[entry.leaf]
         if entry.input.kind is RelationKind.STREAM:
-            return StreamInput(self.select(entry, leaf).matches())
+            return StreamInput(self.select(entry, leaf).matches(), self.indexes)
         return table_input(self.read_table(leaf), entry)
 
     def _of_block(self, entry: ReadyInput, block: ReadyBlock) -> TableInput:
@@ -95,7 +96,14 @@ class JoinAnswer:
         match block:
             case ReadyJoin():
                 inner = JoinAnswer(
-                    self.leaves, self.select, self.read_table, self.answer_selection, self.now, self.limits, self.spans
+                    self.leaves,
+                    self.select,
+                    self.read_table,
+                    self.answer_selection,
+                    self.now,
+                    self.indexes,
+                    self.limits,
+                    self.spans,
                 )
                 table = inner.answer(block)
             case ReadySelection():

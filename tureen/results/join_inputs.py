@@ -9,24 +9,56 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tureen.joining.join_input import Numbers, take_or_null
+from tureen.bounded_cache import BoundedCache
+from tureen.joining.join_input import Flags, Numbers, take_or_null
 from tureen.matching import Selector
 from tureen.results.gather import StreamMatches, fields_of
-from tureen.results.segment import Hits
+from tureen.results.segment import Hits, Segment
 from tureen.stems.index import BLOCK_ROWS, Block
+from tureen.stems.key_index import KeyIndex, can_code
+
+IndexedColumns = tuple[tuple[str, str], ...]
+"""The columns of a key index, each with the domain in which it is compared."""
+
+KEPT_INDEXES = 64
+"""The number of key indexes that a process keeps; one of a million tuples takes some 30 MB."""
+
+PROBE_COST = 4
+"""Probing the index of a segment with one key costs as much as scanning this many tuples."""
 
 SUBSET = 4
 """If fewer than one in this many rows are asked for, only their values are gathered."""
 
 
+class KeyIndexes:
+    """The key indexes that a process has built, by segment and columns; the least recently used are dropped."""
+
+    def __init__(self, size: int = KEPT_INDEXES) -> None:
+        """Keep at most that many."""
+        self._indexes: BoundedCache[tuple[int, IndexedColumns], tuple[Segment, KeyIndex]] = BoundedCache(size)
+
+    def index(self, segment: Segment, columns: IndexedColumns) -> KeyIndex:
+        """The index of a segment by columns, built when it is first needed."""
+        # With the segment, so that its id is not used again while the entry exists.
+        return self._indexes.get((id(segment), columns), lambda: (segment, _build(segment, columns)))[1]
+
+
+def _build(segment: Segment, columns: IndexedColumns) -> KeyIndex:
+    blocks = segment.run().blocks
+    return KeyIndex.of(
+        [(pa.concat_arrays([block.column(name) for block in blocks]), domain) for name, domain in columns]
+    )
+
+
 class StreamInput:
     """The tuples of a stream that satisfy a clause within a window, in order of tuple id."""
 
-    def __init__(self, matches: StreamMatches) -> None:
-        """Join these tuples."""
+    def __init__(self, matches: StreamMatches, indexes: KeyIndexes | None = None) -> None:
+        """Join these tuples; with `indexes`, by key where that is cheaper."""
         self._matches = matches
         self._size = len(matches)
         self._columns: dict[str, pa.Array] = {}
+        self._indexes = indexes
 
     def __len__(self) -> int:
         """The number of tuples."""
@@ -66,6 +98,36 @@ class StreamInput:
         parts = [hit.segment.ids_at(hit.positions()) for hit in self._matches.hits]
         return np.concatenate([np.empty(0, np.int64), *parts])
 
+    def times_at(self, rows: Numbers) -> Numbers:
+        """The times of some tuples."""
+        (column,) = self.columns_at([self._matches.schema.time_column], rows)
+        times: Numbers = column.cast(pa.int64()).to_numpy()
+        return times
+
+    def ids_at(self, rows: Numbers) -> Numbers:
+        """The ids of some tuples."""
+        if len(rows) * SUBSET >= self._size:
+            return self.ids[rows]
+        needed, positions = np.unique(rows, return_inverse=True)
+        return StreamInput(self._subset(needed)).ids[positions]
+
+    def probe(self, columns: Sequence[tuple[str, str]], keys: Numbers, valid: Flags) -> tuple[Numbers, Numbers] | None:
+        """Tuples by key, from the indexes of the segments."""
+        if self._indexes is None or len(valid) * len(self._matches.hits) * PROBE_COST > self._size:
+            return None
+        stored = self._matches.schema.stored
+        if not all(can_code(stored.field(name).type, domain) for name, domain in columns):
+            return None
+        probing, rows = [], []
+        begin = 0
+        for hit in self._matches.hits:
+            keys_at, positions = self._indexes.index(hit.segment, tuple(columns)).find(keys, valid)
+            numbers, is_hit = _numbers_of(hit, positions)
+            probing.append(keys_at[is_hit])
+            rows.append(numbers[is_hit] + begin)
+            begin += len(hit.rows)
+        return np.concatenate(probing), np.concatenate(rows)
+
     def _subset(self, rows: Numbers) -> StreamMatches:
         """Some of the tuples, in ascending order of their numbers."""
         hits = []
@@ -77,6 +139,25 @@ class StreamInput:
                 hits.append(Hits(hit.segment, hit.run, hit.rows[inside], np.searchsorted(inside, hit.starts)))
             begin = end
         return StreamMatches(self._matches.schema, hits)
+
+
+def _numbers_of(hit: Hits, positions: Numbers) -> tuple[Numbers, Flags]:
+    """The numbers among a segment's hits of tuples, given by their positions in it, and which of them are hits."""
+    count = len(hit.rows)
+    first, last = _first_and_last(hit)
+    if last - first + 1 == count:
+        # All tuples of an interval.
+        return positions - first, (positions >= first) & (positions <= last)
+    selected = hit.positions()
+    numbers = np.searchsorted(selected, positions)
+    return numbers, selected[np.minimum(numbers, count - 1)] == positions
+
+
+def _first_and_last(hit: Hits) -> tuple[int, int]:
+    """The positions of the first and the last hit of a segment."""
+    first_block = int(np.searchsorted(hit.starts, 0, side="right")) - 1
+    last_block = int(np.searchsorted(hit.starts, len(hit.rows), side="left")) - 1
+    return hit.run.starts[first_block] + int(hit.rows[0]), hit.run.starts[last_block] + int(hit.rows[-1])
 
 
 class TableInput:
@@ -109,6 +190,16 @@ class TableInput:
     def ids(self) -> Numbers:
         """The numbers of the rows in the table."""
         return np.arange(self._table.num_rows) if self._rows is None else self._rows
+
+    def times_at(self, rows: Numbers) -> None:
+        """None: rows have no time."""
+
+    def ids_at(self, rows: Numbers) -> Numbers:
+        """The numbers of some rows."""
+        return self.ids[rows]
+
+    def probe(self, columns: Sequence[tuple[str, str]], keys: Numbers, valid: Flags) -> None:
+        """None: there is no index."""
 
 
 def rows_satisfying(table: pa.Table, selector: Selector) -> Numbers:

@@ -53,12 +53,12 @@ class JoinedMatches:
     def ids(self) -> npt.NDArray[np.int64]:
         """For each input a line with the tuple ids of all rows, in order."""
         rows = self.in_order.rows
-        return np.stack([_or_first(entry.ids, rows[number]) for number, entry in enumerate(self.inputs)])
+        return np.stack([_or_first(entry, rows[number]) for number, entry in enumerate(self.inputs)])
 
     @cached_property
     def in_order(self) -> JoinedRows:
         """The rows, in order."""
-        ids = [_or_first(self.inputs[number].ids, rows) for number, rows in sorted(self.rows.rows.items())]
+        ids = [_or_first(self.inputs[number], rows) for number, rows in sorted(self.rows.rows.items())]
         order = np.lexsort((*reversed(ids), self._times(self.rows)))
         return self.rows.take(order)
 
@@ -66,12 +66,18 @@ class JoinedMatches:
         """The earliest time of each row; of rows without a tuple, a time before all others."""
         earliest = np.full(len(rows), _NEVER)
         for number, numbers in rows.rows.items():
-            times = self.inputs[number].times
-            if times is not None and len(times):
-                earliest = np.minimum(earliest, np.where(numbers < 0, _NEVER, times[numbers]))
+            exists = numbers >= 0
+            times = self.inputs[number].times_at(numbers if exists.all() else numbers[exists])
+            if times is not None:
+                earliest[exists] = np.minimum(earliest[exists], times)
         return np.where(earliest == _NEVER, np.iinfo(np.int64).min, earliest)
 
 
-def _or_first(ids: Numbers, rows: Numbers) -> Numbers:
+def _or_first(source: JoinInput, rows: Numbers) -> Numbers:
     """The ids of rows; a row of NULLs comes before all others."""
-    return np.where(rows < 0, -1, ids[rows]) if len(ids) else np.full(len(rows), -1)
+    exists = rows >= 0
+    if exists.all():
+        return source.ids_at(rows)
+    ids = np.full(len(rows), -1)
+    ids[exists] = source.ids_at(rows[exists])
+    return ids

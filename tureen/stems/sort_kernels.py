@@ -49,6 +49,7 @@ KERNEL_FILES = (
     "stems/cells/container_kernels.py",
     "stems/cells/decoding.py",
     "stems/cells/lineage_pairs.py",
+    "stems/key_kernels.py",
     "stems/sort_kernels.py",
 )
 """All files with compiled functions, relative to the package; a test compares the list with the files."""
