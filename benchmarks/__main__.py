@@ -26,6 +26,7 @@ from benchmarks import (
     dense,
     freshness,
     invocation,
+    joins,
     limits,
     machine,
     peers,
@@ -56,6 +57,10 @@ class Bench:
     def invoke(self) -> None:
         """Invocation over a million rows."""
         invocation.measure(self.root, self.report)
+
+    def joins(self) -> None:
+        """Joins over millions of rows."""
+        joins.measure(self.root, self.report, self.scale)
 
     def aggregate(self) -> None:
         """Aggregates over a million rows."""
@@ -125,6 +130,7 @@ PARTS: dict[str, Callable[[Bench], None]] = {
     "cacq": Bench.cacq,
     "psoup": Bench.psoup,
     "aggregate": Bench.aggregate,
+    "joins": Bench.joins,
 }
 """The parts in the order in which they run."""
 

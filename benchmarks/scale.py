@@ -33,6 +33,8 @@ class Scale:
     stream_rows: int = 100_000
     flink_rows: tuple[int, int] = (20_000, 200_000)
     flink_seconds: float = 60.0
+    # Joins
+    join_rows: int = 1_048_576
     # Registrations and unregistrations
     changes: int = 8_192
     # Maximum numbers of queries
@@ -51,6 +53,7 @@ class Scale:
 
 FULL = Scale()
 QUICK = Scale(
+    join_rows=4_096,
     rows_per_file=16_384,
     files=8,
     files_per_batch=2,

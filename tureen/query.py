@@ -61,7 +61,7 @@ class RelationKind(Enum):
     VALUES = "values"
     """The parameters of a template: one row for each of its queries."""
     BLOCK = "block"
-    """The answer of a query in parentheses or of WITH; see `Block`."""
+    """The answer of a query in parentheses or of WITH; see `QueryBlock`."""
 
 
 class NamedRelation(NamedTuple):
@@ -84,7 +84,7 @@ class Input:
     clause: Clause = ()
     window: Window = WHOLE
     kind: RelationKind = RelationKind.STREAM
-    block: Block | None = None
+    block: QueryBlock | None = None
     """The query whose answer it is; its columns are named by `block_column`."""
     is_scalar: bool = False
     """Whether it must not have more than one row, because it is used as a value."""
@@ -310,8 +310,8 @@ class SetOperation:
 
     operator: SetOperator
     keep_duplicates: bool
-    left: Block
-    right: Block
+    left: QueryBlock
+    right: QueryBlock
 
     @property
     def outputs(self) -> tuple[Output, ...]:
@@ -319,7 +319,7 @@ class SetOperation:
         return self.left.outputs
 
 
-Block = Query | SetOperation
+QueryBlock = Query | SetOperation
 """A query, or several combined, whose answer is an input of another."""
 
 
@@ -329,7 +329,7 @@ def _leaves(entry: Input) -> tuple[Input, ...]:
     return block_leaves(entry.block)
 
 
-def block_leaves(block: Block) -> tuple[Input, ...]:
+def block_leaves(block: QueryBlock) -> tuple[Input, ...]:
     """The streams and tables that a block reads."""
     if isinstance(block, SetOperation):
         return (*block_leaves(block.left), *block_leaves(block.right))

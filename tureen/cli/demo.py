@@ -16,7 +16,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tureen.cli.demo_data import ALERTS, BLOCK_TRADES, LATE_COMER, ROWS_PER_BATCH, RULES, SCHEMA, rules, trades
+from tureen.cli.demo_data import (
+    ALERTS,
+    BLOCK_TRADES,
+    BY_SECTOR,
+    COMPANIES,
+    LATE_COMER,
+    ROWS_PER_BATCH,
+    RULES,
+    SCHEMA,
+    rules,
+    trades,
+)
 from tureen.cli.output import csv_lines
 from tureen.client.client import Client, connect
 from tureen.errors import EngineFailed, TureenError
@@ -62,6 +73,11 @@ class _Tour:
         self._say("A query that is registered after the data sees the data as well:")
         self._command("query", "register", LATE_COMER, "--name", "late_comer")
         self._command("query", "invoke", "late_comer")
+        self._say("Join the stream with a table. A company that is not in it has a row of NULLs:")
+        Path("companies.csv").write_text("".join(csv_lines(["sym", "sector"], COMPANIES)))
+        self._command("sql", "-c", "CREATE TABLE companies (sym STRING, sector STRING) FROM 'companies.csv'")
+        self._command("query", "register", BY_SECTOR, "--name", "by_sector")
+        self._command("query", "invoke", "by_sector")
         self._say("An error points into the SQL text:")
         self._command("sql", "-c", "SELECT sym, prize FROM trades", fails=True)
         self._say("The same in Python:")

@@ -20,6 +20,20 @@ LATE_COMER = (
     " GROUP BY sym ORDER BY trades DESC BEGIN NOW - 10 MINUTES END NOW"
 )
 
+COMPANIES = [
+    {"sym": "AAPL", "sector": "hardware"},
+    {"sym": "MSFT", "sector": "software"},
+    {"sym": "NVDA", "sector": "hardware"},
+    {"sym": "IBM", "sector": "services"},
+    {"sym": "ORCL", "sector": "software"},
+]
+"""A table without TSLA, so that the LEFT JOIN has a row of NULLs."""
+
+BY_SECTOR = (
+    "SELECT c.sector, count(*) AS trades, sum(t.qty) AS qty FROM trades t LEFT JOIN companies c ON t.sym = c.sym"
+    " GROUP BY c.sector BEGIN NOW - 10 MINUTES END NOW"
+)
+
 
 def trades(generator: random.Random) -> Iterator[list[dict[str, Any]]]:
     """Generate batches of trades: prices are random walks, quantities have a long tail."""

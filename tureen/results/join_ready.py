@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tureen.join import parse_field
 from tureen.matching import Selector
-from tureen.query import Block, Input, Query, RelationKind, SetOperation, block_column
+from tureen.query import Input, Query, QueryBlock, RelationKind, SetOperation, block_column
 from tureen.results.finish import Finish
 from tureen.results.grouped import Plans
 from tureen.results.ready import Ready
@@ -70,7 +70,7 @@ def prepare(query: Query, schema_of: SchemaOf) -> ReadyJoin:
     return _join(query, schema_of, count())
 
 
-def _block(block: Block, schema_of: SchemaOf, leaves: Iterator[int]) -> ReadyBlock:
+def _block(block: QueryBlock, schema_of: SchemaOf, leaves: Iterator[int]) -> ReadyBlock:
     if isinstance(block, SetOperation):
         left = _block(block.left, schema_of, leaves)
         return ReadySetOperation(block, left, _block(block.right, schema_of, leaves))

@@ -24,9 +24,9 @@ from tureen.query import (
     NOW,
     STEP_END,
     STEP_START,
-    Block,
     Input,
     Query,
+    QueryBlock,
     SetOperation,
     SetOperator,
     block_column,
@@ -185,7 +185,7 @@ class JoinRows:
         return is_true(factor.sql, [*columns, NOW] if factor.uses_now else columns, row, self.types)
 
 
-def block_input(block: Block, answer_of: Callable[[Query], list[dict[str, Any]]]) -> JoinedInput:
+def block_input(block: QueryBlock, answer_of: Callable[[Query], list[dict[str, Any]]]) -> JoinedInput:
     """The answer of a block as an input."""
     types = {block_column(number): output.value.type for number, output in enumerate(block.outputs)}
     rows = [dict(zip(types, values, strict=True)) for values in _block_rows(block, answer_of)]
@@ -203,7 +203,7 @@ def check_scalar(entry: Input, rows: Sequence[InputRow]) -> None:
         raise QueryFailed(f"a query that is used as a value returned {len(rows)} rows")
 
 
-def _block_rows(block: Block, answer_of: Callable[[Query], list[dict[str, Any]]]) -> list[tuple[Any, ...]]:
+def _block_rows(block: QueryBlock, answer_of: Callable[[Query], list[dict[str, Any]]]) -> list[tuple[Any, ...]]:
     if isinstance(block, Query):
         return [tuple(row.values()) for row in answer_of(block)]
     left, right = _block_rows(block.left, answer_of), _block_rows(block.right, answer_of)

@@ -21,7 +21,6 @@ from tureen.language.text.blocks import CommonTable, is_block_name
 from tureen.language.text.split import QueryParts
 from tureen.language.tree import Expr, Ref
 from tureen.query import (
-    Block,
     Expression,
     Grouping,
     Input,
@@ -30,6 +29,7 @@ from tureen.query import (
     Output,
     Over,
     Query,
+    QueryBlock,
     RelationKind,
 )
 from tureen.schema import Column, Schema, name_key
@@ -42,7 +42,7 @@ class Context:
 
     source: Source
     lookup: Lookup
-    bind_block: Callable[[Context, list[Token]], Block]
+    bind_block: Callable[[Context, list[Token]], QueryBlock]
     """Binds a query in parentheses, or one of WITH."""
     parameters: Schema | None = None
     """The columns of a template's VALUES."""
@@ -129,7 +129,7 @@ class Draft:
         names = (table.alias,) if table.alias else (table.name, named.name)
         return self._add(Relation(names, named.schema, named.kind, named.name, window=window))
 
-    def add_block(self, block: Block, *, is_scalar: bool = False) -> Relation:
+    def add_block(self, block: QueryBlock, *, is_scalar: bool = False) -> Relation:
         """Add the answer of another query to the inputs."""
         columns = tuple(Column(output.name, output.value.type) for output in block.outputs)
         return self._add(Relation((), Schema(columns), RelationKind.BLOCK, block=block, is_scalar=is_scalar))
@@ -185,7 +185,7 @@ class Draft:
             self.joined = Join(JoinKind.LEFT, self.joined, number)
         self.scalars = []
 
-    def _add_block(self, table: exp.Table, block: Block) -> Relation:
+    def _add_block(self, table: exp.Table, block: QueryBlock) -> Relation:
         relation = self.add_block(block)
         name = table.alias or ("" if is_block_name(table.name) else table.name)
         named = replace(relation, names=(name,) if name else ())
@@ -222,7 +222,7 @@ class Draft:
         return replace(self.context, window=window)
 
 
-def _renamed(source: Source, table: CommonTable, block: Block) -> Block:
+def _renamed(source: Source, table: CommonTable, block: QueryBlock) -> QueryBlock:
     """A block whose columns have the names that WITH gives them."""
     if not table.columns:
         return block

@@ -39,7 +39,7 @@ from tureen.language.text.parse import parse_select
 from tureen.language.text.split import split, tokenize, whole_query
 from tureen.language.text.window_bounds import read_window
 from tureen.language.tree import Expr, Ref
-from tureen.query import STEP_END, STEP_START, VALUES_INPUT, Block, Expression, Query, RelationKind
+from tureen.query import STEP_END, STEP_START, VALUES_INPUT, Expression, Query, QueryBlock, RelationKind
 from tureen.schema import Schema, name_key
 from tureen.window import RowsBack, Steps, Window
 
@@ -150,7 +150,7 @@ def bind_query(text: str, lookup: Lookup, parameters: Schema | None = None) -> Q
         return block if isinstance(block, Query) else query_over(source, block)
 
 
-def bind_block(context: Context, tokens: list[Token]) -> Block:
+def bind_block(context: Context, tokens: list[Token]) -> QueryBlock:
     """A query in parentheses, of WITH, or of a whole text."""
     source = context.source
     common, tokens = cut_with(source, tokens)
@@ -168,7 +168,7 @@ def bind_block(context: Context, tokens: list[Token]) -> Block:
     return _bound_select(replace(context, tables={COMBINED: combined}), ending)
 
 
-def _bound_select(context: Context, tokens: list[Token]) -> Block:
+def _bound_select(context: Context, tokens: list[Token]) -> QueryBlock:
     draft = Draft(context, tokens)
     for run_pass in PASSES:
         run_pass(draft)

@@ -14,7 +14,7 @@ from tureen.language.binding.now import now
 from tureen.language.source import Source, offset_of
 from tureen.language.text.blocks import is_block_name
 from tureen.language.tree import Expr, Ref
-from tureen.query import Block, NamedRelation, RelationKind, block_column
+from tureen.query import NamedRelation, QueryBlock, RelationKind, block_column
 from tureen.schema import Column, Schema, name_key
 from tureen.window import WHOLE, Window
 
@@ -38,7 +38,7 @@ class Relation:
     number: int = 0
     """Its number among the inputs."""
     window: Window = WHOLE
-    block: Block | None = None
+    block: QueryBlock | None = None
     is_scalar: bool = False
 
     def is_named(self, name: str) -> bool:

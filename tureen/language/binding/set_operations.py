@@ -13,7 +13,7 @@ from tureen.language.duckdb.expressions import expression_of
 from tureen.language.source import Source
 from tureen.language.text.blocks import SetTokens
 from tureen.language.tree import Ref
-from tureen.query import Block, Input, Output, Query, RelationKind, SetOperation, SetOperator, block_column
+from tureen.query import Input, Output, Query, QueryBlock, RelationKind, SetOperation, SetOperator, block_column
 from tureen.schema import Column, Kind, Type
 
 
@@ -36,7 +36,7 @@ def bind_set_operation(context: Context, operands: SetTokens) -> SetOperation:
     return SetOperation(operator, operands.keep_duplicates, left, right)
 
 
-def query_over(source: Source, block: Block) -> Query:
+def query_over(source: Source, block: QueryBlock) -> Query:
     """A query that returns the answer of a block."""
     outputs = tuple(
         Output(output.name, expression_of(source, _ref(number, output.value.type)))
@@ -45,7 +45,7 @@ def query_over(source: Source, block: Block) -> Query:
     return Query(source.text, (Input("", kind=RelationKind.BLOCK, block=block),), outputs)
 
 
-def _operand(context: Context, operand: SetTokens | list[Token]) -> Block:
+def _operand(context: Context, operand: SetTokens | list[Token]) -> QueryBlock:
     if isinstance(operand, SetTokens):
         return bind_set_operation(context, operand)
     return context.bind_block(context, operand)
@@ -71,7 +71,7 @@ def _common_type(source: Source, operator: SetOperator, left: Type, right: Type,
     return target
 
 
-def _cast(source: Source, block: Block, types: list[Type]) -> Block:
+def _cast(source: Source, block: QueryBlock, types: list[Type]) -> QueryBlock:
     """A block whose outputs have these types."""
     if [output.value.type for output in block.outputs] == types:
         return block
