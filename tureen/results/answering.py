@@ -63,12 +63,13 @@ class Answers:
         """The answer of a query over one stream."""
         state = snapshot.streams[registered.stream_ids[0]]
         instant = self.now_of([state.stream]) if now is None else now
-        selection, span = self._selection(ready, registered.inputs[0], state, instant)
+        span, horizon = ready.query.inputs[0].window.span(instant), self.horizon(state.stream)
+        selection = self._selection(ready, registered.inputs[0], state, instant, span, horizon)
         return Answer(
             table=ready.finish(self._rows(selection, ready)),
             window=Bounds.of(span.begin, _end_of(span)),
             position=state.position,
-            complete=_complete(state, span, selection.window_rows, self.horizon(state.stream)),
+            complete=_complete(state, span, selection.window_rows, horizon),
         )
 
     def of_join(self, registered: Registered, snapshot: Snapshot, ready: ReadyJoin, now: int | None) -> Answer:
@@ -86,24 +87,25 @@ class Answers:
             assert leaf.stream_id is not None
             return snapshot.streams[leaf.stream_id]
 
-        def note(state: StreamState, span: Span, selection: Selection) -> None:
+        def note(state: StreamState, span: Span, selection: Selection, horizon: int | None) -> None:
             nonlocal is_complete
             join.spans.append(span)
-            is_complete &= _complete(state, span, selection.window_rows, self.horizon(state.stream))
+            is_complete &= _complete(state, span, selection.window_rows, horizon)
 
         def select(entry: ReadyInput, leaf: RegisteredInput) -> Selection:
             state = state_of(leaf)
             assert entry.selector is not None
-            span = entry.input.window.span(instant)
-            ranges = ranges_of(state.segments, span, self.horizon(state.stream))
+            span, horizon = entry.input.window.span(instant), self.horizon(state.stream)
+            ranges = ranges_of(state.segments, span, horizon)
             selection = Selection(state, leaf, entry.selector, ranges, None, self.watch)
-            note(state, span, selection)
+            note(state, span, selection, horizon)
             return selection
 
         def answer_selection(block: ReadySelection, leaf: RegisteredInput) -> pa.Table:
             state = state_of(leaf)
-            selection, span = self._selection(block.ready, leaf, state, instant)
-            note(state, span, selection)
+            span, horizon = block.ready.query.stream.window.span(instant), self.horizon(state.stream)
+            selection = self._selection(block.ready, leaf, state, instant, span, horizon)
+            note(state, span, selection, horizon)
             return block.ready.finish(self._rows(selection, block.ready))
 
         join = JoinAnswer(
@@ -135,18 +137,22 @@ class Answers:
         return self._tables.get(content.path, lambda: read_content(self._root, content))
 
     def _selection(
-        self, ready: Ready, query_input: RegisteredInput, state: StreamState, instant: int
-    ) -> tuple[Selection, Span]:
+        self,
+        ready: Ready,
+        query_input: RegisteredInput,
+        state: StreamState,
+        instant: int,
+        span: Span,
+        horizon: int | None,
+    ) -> Selection:
         """The tuples of a stream that a query over it asks for."""
         query = ready.query
-        span = query.stream.window.span(instant)
-        horizon = self.horizon(state.stream)
         stepping = None
         if query.steps is not None:
             stepping = steps_at(state, query.steps, span, instant, horizon)
         ranges = ranges_of(state.segments, span, horizon) if stepping is None else stepping.ranges
         now_used = instant if query.uses_now else None
-        return Selection(state, query_input, ready.selector, ranges, stepping, self.watch, now_used, query.at_now), span
+        return Selection(state, query_input, ready.selector, ranges, stepping, self.watch, now_used, query.at_now)
 
     def _rows(self, selection: Selection, ready: Ready) -> pa.Table | pa.RecordBatch:
         """The rows of the window, or their groups."""
