@@ -23,10 +23,8 @@ from tureen.errors import (
     UnknownStream,
     UnknownTable,
 )
-from tureen.language import bind_query
 from tureen.pot.catalog import Catalog, check_attempt
 from tureen.pot.catalog_tables import dead_attempts, dimensions
-from tureen.pot.stream_cache import StreamCache
 from tureen.pot.streams import create_stream, find_stream
 from tureen.pot.sweep import sweep
 from tureen.schema import Schema
@@ -142,11 +140,6 @@ def test_streams_and_tables_share_a_namespace(soup: tureen.Soup) -> None:
         soup.drop_table("trades")
     with pytest.raises(UnknownStream, match="'companies' is a table"), catalog.read() as tx:
         find_stream(tx, "COMPANIES")
-    with pytest.raises(UnknownStream, match="'companies' is a table") as caught:
-        bind_query("SELECT *\nFROM companies", StreamCache(catalog).describe)
-    assert "joins with tables are not supported yet" in str(caught.value)
-    assert caught.value.location is not None
-    assert (caught.value.location.line, caught.value.location.column) == (2, 6)
     soup.drop_table("companies")
     with catalog.write() as tx:
         create_stream(tx, "Companies", plain, clock="wall", retain=None, source=None)

@@ -217,7 +217,7 @@ def remove_queries(tx: Connection, leaving: Mapping[int, Unregistration]) -> dic
     """
     rows = _FIND.read(tx, [(change, query.handle, query.owner) for change, query in leaving.items()])
     first: dict[str, int] = {}
-    for change, handle, _, _ in sorted(rows):
+    for change, handle, _, _ in sorted(rows, key=lambda row: row[0]):
         first.setdefault(handle, change)
     _REMOVE.run(tx, [(handle,) for handle in first])
     _REMOVE_INPUTS.run(tx, [(handle,) for handle in first])
