@@ -254,7 +254,9 @@ def test_select_without_registering(soup: tureen.Soup) -> None:
             soup.sql(text)
         assert caught.value.location == Location(2, 9)
     soup.sql("CREATE TABLE once_names (a INT)")
-    assert list(soup.sql("SELECT o.a FROM once o LEFT ANTI JOIN once_names n ON o.a = n.a WHERE o.a > 3")) == [{"a": 4}]
+    joined = soup.sql("SELECT o.a FROM once o LEFT ANTI JOIN once_names n ON o.a = n.a WHERE o.a > 3")
+    assert isinstance(joined, tureen.Answer)
+    assert list(joined) == [{"a": 4}]
 
 
 @pytest.mark.parametrize("bad", [5, None, b"SHOW STREAMS", "\ud800"])
