@@ -86,7 +86,7 @@ class JoinEvaluation:
             pending = [factor for factor in pending if factor not in own]
         first = first_side([SideStatistics(number, len(side)) for number, side in sides.items()])
         joined, inputs = sides.pop(first), of_side[first]
-        self._note(first, len(joined), None)
+        self._note(trees[first], len(joined), None)
         while sides:
             options = [self._statistics(number, side, inputs, of_side, pending) for number, side in sides.items()]
             number = next_side(options)
@@ -94,7 +94,7 @@ class JoinEvaluation:
             between = [factor for factor in pending if _inputs(factor) <= inputs]
             pending = [factor for factor in pending if factor not in between]
             joined = self._pairs(joined, sides.pop(number), between)
-            self._note(number, len(joined), next(option for option in options if option.side == number))
+            self._note(trees[number], len(joined), next(option for option in options if option.side == number))
         return self._where(joined, pending)
 
     def _statistics(
@@ -111,7 +111,7 @@ class JoinEvaluation:
         inequalities = sum(factor.op in _RANGES for factor in comparisons)
         return SideStatistics(number, len(side), equalities, inequalities)
 
-    def _note(self, side: int, rows: int, statistics: SideStatistics | None) -> None:
+    def _note(self, side: JoinTree, rows: int, statistics: SideStatistics | None) -> None:
         step: dict[str, object] = {"side": side, "joined_rows": rows}
         if statistics is not None:
             step |= {

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tureen.joining.join_input import Numbers
 from tureen.joining.join_keys import KeyColumn
 from tureen.joining.partner_kernels import fill_pairs, narrow_range
-from tureen.stems.key_kernels import find_groups, group_rows, order_by_group
+from tureen.stems.key_kernels import empty_table, find_groups, group_rows, order_by_group
 
 PAIRS_AT_ONCE = 1 << 21
 """The number of pairs that are written before further conditions are evaluated on them."""
@@ -91,7 +91,7 @@ def find_partners(size: int, right_size: int, equalities: Sequence[Compared], ra
 def _grouped(equalities: Sequence[Compared], order: Numbers, right_size: int) -> tuple[Numbers, Numbers, Numbers]:
     left, left_valid = _lines([compared.left for compared in equalities])
     right, right_valid = _lines([compared.right for compared in equalities])
-    table = np.zeros(1 << max(2 * right_size, 2).bit_length(), np.int32 if right_size < 1 << 30 else np.int64)
+    table = empty_table(right_size)
     representatives, groups = np.empty(right_size, np.int64), np.empty(right_size, np.int64)
     count = group_rows(right, right_valid, table, representatives, groups)
     starts = np.zeros(count + 1, np.int64)

@@ -28,12 +28,12 @@ def drop_queries(tx: Connection, over: ColumnElement[bool], releasing: ColumnEle
     joined = query_inputs.join(queries, queries.c.id == query_inputs.c.query_id)
     held = (query_inputs.c.query_id.in_(query_ids), true() if releasing is None else releasing)
     holds = tx.execute(select(query_inputs.c.clause_id, queries.c.eager).select_from(joined).where(*held)).all()
-    release_clauses(tx, [(clause_id, eager) for clause_id, eager in holds if clause_id is not None])
     tx.execute(delete(queries).where(queries.c.id.in_(query_ids)))
     _drop_templates(tx, query_ids)
-    # The inputs are deleted last: the statements above select the queries from them.
+    # The inputs are deleted after the queries, which are selected from them, and before the clauses that they refer to.
     ids = tx.execute(query_ids).scalars().all()
     tx.execute(delete(query_inputs).where(query_inputs.c.query_id.in_(ids)))
+    release_clauses(tx, [(clause_id, eager) for clause_id, eager in holds if clause_id is not None])
 
 
 def _drop_templates(tx: Connection, template_ids: Any) -> None:

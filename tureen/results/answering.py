@@ -90,6 +90,7 @@ class Answers:
         def note(state: StreamState, span: Span, selection: Selection, horizon: int | None) -> None:
             nonlocal is_complete
             join.spans.append(span)
+            join.horizons += [] if horizon is None else [horizon]
             is_complete &= _complete(state, span, selection.window_rows, horizon)
 
         def select(entry: ReadyInput, leaf: RegisteredInput) -> Selection:

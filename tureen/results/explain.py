@@ -66,13 +66,12 @@ class Explainer:
             else:
                 state = snapshot.streams[leaf.stream_id or 0]
                 inputs.append(self._input(entry, registered, leaf, state, now))
+        names = input_names(ready.query)
         _, join = self._answers.explained_join(registered, snapshot, ready, None)
         return {
             "inputs": inputs,
             "join": join_text(ready.query),
-            "join_order": [
-                {**step, "side": names} for step in join.steps for names in [_sides(ready.query)[step["side"]]]
-            ],
+            "join_order": [{**step, "side": _tree_text(step["side"], names)} for step in join.steps],
         }
 
     def _input(
@@ -155,13 +154,6 @@ def _factor_text(factor: JoinFactor, names: list[str]) -> str:
 
 def _field_text(field: Field, names: list[str]) -> str:
     return f"{names[field.input]}.{field.column}"
-
-
-def _sides(query: Query) -> list[str]:
-    """A text for each side of the outermost inner join."""
-    names = input_names(query)
-    sides = query.source.sides if isinstance(query.source, InnerJoin) else (query.source,)
-    return [_tree_text(side, names) for side in sides]
 
 
 def _why(registered: Registered, query_input: RegisteredInput, watch: Watch) -> str:

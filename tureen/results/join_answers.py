@@ -46,6 +46,8 @@ class JoinAnswer:
     limits: JoinLimits = DEFAULT_LIMITS
     spans: list[Span] = field(default_factory=list)
     """The windows of all inputs that are streams."""
+    horizons: list[int] = field(default_factory=list)
+    """The times before which their tuples have expired."""
     steps: list[dict[str, Any]] = field(default_factory=list)
     """The order in which the outermost query joined its inputs."""
 
@@ -104,6 +106,7 @@ class JoinAnswer:
                     self.indexes,
                     self.limits,
                     self.spans,
+                    self.horizons,
                 )
                 table = inner.answer(block)
             case ReadySelection():
@@ -117,9 +120,8 @@ class JoinAnswer:
     def _stepping(self, ready: ReadyJoin) -> Stepping:
         steps = ready.query.steps
         assert steps is not None
-        if steps.rows:
-            raise QueryFailed("steps of rows over a join are not supported", hint="write steps of time")
-        begin = max((span.begin for span in self.spans if span.begin is not None), default=None)
+        begins = [*self.horizons, *(span.begin for span in self.spans if span.begin is not None)]
+        begin = max(begins, default=None)
         end = min((span.end for span in self.spans if span.end is not None), default=None)
         first, last = whole_steps(steps, begin, end, self.now)
         return Stepping(steps, [], first, last, TimeAxis((), "", steps.origin), 0)

@@ -21,7 +21,7 @@ IndexedColumns = tuple[tuple[str, str], ...]
 """The columns of a key index, each with the domain in which it is compared."""
 
 KEPT_INDEXES = 64
-"""The number of key indexes that a process keeps; one of a million tuples takes some 30 MB."""
+"""The number of key indexes that a process keeps; one of a million tuples takes some 40 MB."""
 
 PROBE_COST = 4
 """Probing the index of a segment with one key costs as much as scanning this many tuples."""

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from tureen.arguments import check_name, check_text
 from tureen.bounded_cache import BoundedCache
-from tureen.errors import TureenError, UnknownQuery, nearest
+from tureen.errors import TureenError, UnknownQuery, Unsupported, nearest
 from tureen.faults import crash_point
 from tureen.handle import new_handle
 from tureen.join import Field, field_name, parse_field
@@ -97,6 +97,10 @@ class Templates:
         """Raise if the queries cannot be registered; return the id of their stream."""
         text = read_template(sql)
         query = bind_query(text.fill(sql_literals(columns, row)), self._streams.describe)
+        if query.joins:
+            raise Unsupported(
+                "register_many is not supported for joins and nested queries yet", hint="register each query by itself"
+            )
         bind_where_only(text_with_columns(sql, columns), self._streams.describe, columns)
         if not text.only_where:
             # With integers of one digit: the type of an expression of a DECIMAL and an integer depends on its digits.

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.keys import float_keys
-from tureen.stems.key_kernels import find_groups, group_rows, hash_texts, order_by_group
+from tureen.stems.key_kernels import empty_table, find_groups, group_rows, hash_texts, order_by_group
 
 Numbers = npt.NDArray[np.int64]
 
@@ -51,11 +51,11 @@ class KeyIndex:
     """Tuples by key: rows with equal keys form a group."""
 
     keys: Numbers
-    """A line for each column."""
-    table: npt.NDArray[np.int32]
+    """A line for each of several columns."""
+    table: Numbers
     representatives: Numbers
     starts: Numbers
-    rows: Numbers
+    rows: npt.NDArray[np.int32]
     """The rows of all groups, one group after the other, ascending within a group."""
 
     @classmethod
@@ -64,12 +64,20 @@ class KeyIndex:
         keys = np.ascontiguousarray(np.stack([codes_of(column, domain) for column, domain in columns]))
         valid = np.logical_and.reduce([np.asarray(column.is_valid()) for column, _ in columns])
         size = keys.shape[1]
-        table = np.zeros(1 << max(2 * size, 2).bit_length(), np.int32)
+        table = empty_table(size)
         representatives, groups = np.empty(size, np.int64), np.empty(size, np.int64)
         count = group_rows(keys, valid, table, representatives, groups)
         starts, rows = np.zeros(count + 1, np.int64), np.empty(int(valid.sum()), np.int64)
         order_by_group(groups, np.arange(size), starts, rows)
-        return cls(keys, table, representatives[:count].copy(), starts, rows)
+        # A table of one column has the keys themselves.
+        is_single = len(columns) == 1
+        return cls(
+            keys[:, :0] if is_single else keys,
+            table,
+            representatives[:0] if is_single else representatives[:count].copy(),
+            starts,
+            rows.astype(np.int32),
+        )
 
     @property
     def nbytes(self) -> int:
@@ -85,4 +93,4 @@ class KeyIndex:
         sizes = last - first
         begins = np.cumsum(sizes) - sizes
         indexes = np.arange(int(sizes.sum())) + np.repeat(first - begins, sizes)
-        return np.repeat(probing, sizes), self.rows[indexes]
+        return np.repeat(probing, sizes), self.rows[indexes].astype(np.int64)

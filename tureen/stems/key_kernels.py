@@ -1,7 +1,8 @@
 """Compiled loops of key indexes: rows with equal keys form groups, and a hash table finds the group of a key.
 
-Keys are an array of one line per compared column. A table has a power of two slots; a slot holds the number of a group
-plus one, and the group's keys are those of its first row.
+Keys are an array of one line per compared column. A table has a power of two slots; a slot holds the code of a group
+and its number plus one, side by side, so that looking up a key reads one place in memory. The code is the key or, of
+several columns, a hash of their keys, which are then compared with those of the group's first row.
 """
 
 from __future__ import annotations
@@ -11,13 +12,30 @@ import numpy as np
 from tureen.stems.sort_kernels import compiled
 
 
+def empty_table(size: int) -> np.ndarray:
+    """A table for at most `size` groups, at most two thirds full."""
+    return np.zeros((1 << max(size * 3 // 2, 1).bit_length(), 2), np.int64)
+
+
 @compiled
-def _slot(keys: np.ndarray, row: int, mask: int) -> int:
-    """The first slot of a row's keys."""
+def _code(keys: np.ndarray, row: int) -> int:
+    """The key of a row or, of several columns, a hash of their keys."""
+    if keys.shape[0] == 1:
+        only: int = keys[0, row]
+        return only
     mixed = np.uint64(0)
     for line in range(keys.shape[0]):
         mixed = (mixed ^ np.uint64(keys[line, row])) * np.uint64(0x9E3779B97F4A7C15)
         mixed ^= mixed >> np.uint64(32)
+    code: int = np.int64(mixed & np.uint64(0x7FFFFFFFFFFFFFFF))  # type: ignore[assignment]
+    return code
+
+
+@compiled
+def _slot(code: int, mask: int) -> int:
+    """The first slot of a code."""
+    mixed = np.uint64(code) * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= mixed >> np.uint64(32)
     slot: int = np.int64(mixed & np.uint64(mask))  # type: ignore[assignment]
     return slot
 
@@ -28,30 +46,34 @@ def group_rows(keys: np.ndarray, valid: np.ndarray, table: np.ndarray, firsts: n
 
     `groups` receives the group of each row, or -1 where a key is NULL; `firsts` the first row of each group.
     """
-    mask = table.size - 1
+    mask = table.shape[0] - 1
     count = 0
     for row in range(keys.shape[1]):
         if not valid[row]:
             groups[row] = -1
             continue
-        slot = _slot(keys, row, mask)
+        code = _code(keys, row)
+        slot = _slot(code, mask)
         while True:
-            entry = table[slot]
+            entry = table[slot, 1]
             if entry == 0:
                 firsts[count] = row
                 groups[row] = count
                 count += 1
-                table[slot] = count
+                table[slot, 0] = code
+                table[slot, 1] = count
                 break
-            first = firsts[entry - 1]
-            same = True
-            for line in range(keys.shape[0]):
-                if keys[line, first] != keys[line, row]:
-                    same = False
+            if table[slot, 0] == code:
+                same = True
+                if keys.shape[0] > 1:
+                    first = firsts[entry - 1]
+                    for line in range(keys.shape[0]):
+                        if keys[line, first] != keys[line, row]:
+                            same = False
+                            break
+                if same:
+                    groups[row] = entry - 1
                     break
-            if same:
-                groups[row] = entry - 1
-                break
             slot = (slot + 1) & mask
     return count
 
@@ -66,22 +88,25 @@ def find_groups(
     groups: np.ndarray,
 ) -> None:
     """The group of each row of the other side, or -1; `stored` are the keys that the groups were made of."""
-    mask = table.size - 1
+    mask = table.shape[0] - 1
     for row in range(keys.shape[1]):
         groups[row] = -1
         if not valid[row]:
             continue
-        slot = _slot(keys, row, mask)
-        while table[slot] != 0:
-            first = firsts[table[slot] - 1]
-            same = True
-            for line in range(keys.shape[0]):
-                if stored[line, first] != keys[line, row]:
-                    same = False
+        code = _code(keys, row)
+        slot = _slot(code, mask)
+        while table[slot, 1] != 0:
+            if table[slot, 0] == code:
+                same = True
+                if keys.shape[0] > 1:
+                    first = firsts[table[slot, 1] - 1]
+                    for line in range(keys.shape[0]):
+                        if stored[line, first] != keys[line, row]:
+                            same = False
+                            break
+                if same:
+                    groups[row] = table[slot, 1] - 1
                     break
-            if same:
-                groups[row] = table[slot] - 1
-                break
             slot = (slot + 1) & mask
 
 

@@ -35,6 +35,9 @@ from tureen.query import (
 from tureen.schema import Column, Schema, name_key
 from tureen.window import WHOLE, Steps, Window
 
+MAX_BLOCKS = 32
+"""The maximum nesting of query blocks."""
+
 
 @dataclass(frozen=True)
 class Context:
@@ -49,6 +52,12 @@ class Context:
     window: Window = WHOLE
     tables: Mapping[str, tuple[CommonTable, Context]] = field(default_factory=dict)
     """The queries of WITH by the key of their name, each with what it is bound in."""
+    depth: int = 0
+    """The number of query blocks around it."""
+    inputs: list[None] = field(default_factory=list)
+    """An item for each input of the whole text so far, which limits their number."""
+    around: Scope | None = None
+    """The scope of the query around it, whose columns it cannot use."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +112,12 @@ class Draft:
     def scope(self) -> Scope:
         """What names mean in WHERE."""
         return Scope(
-            self.source, tuple(self.relations), block=self.value_of_block, merged=self.merged, outer=self.outer
+            self.source,
+            tuple(self.relations),
+            block=self.value_of_block,
+            merged=self.merged,
+            outer=self.outer,
+            around=self.context.around,
         )
 
     def add_relation(self, table: exp.Table) -> Relation:
@@ -136,7 +150,8 @@ class Draft:
 
     def value_of_block(self, node: exp.Column) -> Expr:
         """The value of a query in parentheses."""
-        block = self.context.bind_block(replace(self.context, window=self.window), self.blocks[node.name])
+        context = replace(self.context, window=self.window, around=replace(self.scope, block=None))
+        block = self.context.bind_block(context, self.blocks[node.name])
         if len(block.outputs) != 1:
             raise SqlError(
                 f"a query that is used as a value must have one column, got {len(block.outputs)}",
@@ -194,8 +209,11 @@ class Draft:
 
     def _add(self, relation: Relation) -> Relation:
         relations = self.conjuncts.relations
-        if len(relations) == MAX_INPUTS:
-            raise SqlError(f"a query can have at most {MAX_INPUTS} inputs")
+        if len(self.context.inputs) == MAX_INPUTS:
+            raise SqlError(
+                f"a query can have at most {MAX_INPUTS} inputs", hint="a query of WITH counts each time it is used"
+            )
+        self.context.inputs.append(None)
         numbered = replace(relation, number=len(relations))
         relations.append(numbered)
         return numbered

@@ -39,6 +39,10 @@ _KINDS = {
 """By the side and the kind of sqlglot's join; an inner join is None. The sides of a RIGHT join are exchanged."""
 
 
+_CONSTANT_CONDITIONS = frozenset((TokenType.ON, word) for word in (TokenType.TRUE, TokenType.FALSE, TokenType.L_PAREN))
+"""How a condition begins that sqlglot reads as a truth value, if it was written at all."""
+
+
 @dataclass(frozen=True)
 class Unbound:
     """Two sides of FROM, and their condition; `kind` is None for an inner join."""
@@ -98,6 +102,8 @@ class FromReader:
         using = tuple(node.name for node in join.args.get("using") or ())
         on = None if self._lacks_condition(join) else join.args.get("on")
         if method == "NATURAL":
+            if on is not None or using:
+                raise SqlError("NATURAL JOIN has no condition", hint="write JOIN", location=self._source.location(at))
             using = self._common_columns(left, right)
         elif kind == "CROSS":
             if on is not None or using:
@@ -145,7 +151,7 @@ class FromReader:
         if taken is not None:
             raise SqlError(
                 f"'{taken}' is in FROM twice",
-                hint=f"give each an alias, such as {taken} AS a",
+                hint=f"give each an alias, such as {taken} AS {taken}2",
                 location=self._source.node(node),
             )
         self.relations.append(relation)
@@ -192,7 +198,12 @@ class FromReader:
             return False
         last = max((child.meta["end"] for child in join.this.walk() if "end" in child.meta), default=0)
         after = [token for token in self._tokens if token.start > last and token.token_type is not TokenType.R_PAREN]
-        return not after or after[0].token_type is not TokenType.ON
+        words = [token.token_type for token in after[:2]]
+        return words[:1] != [TokenType.ON] or words[1:] not in (
+            [TokenType.TRUE],
+            [TokenType.FALSE],
+            [TokenType.L_PAREN],
+        )
 
 
 def numbers_in(tree: FromTree) -> list[int]:

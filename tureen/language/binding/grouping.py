@@ -19,7 +19,7 @@ from tureen.language.duckdb.expressions import expression_of
 from tureen.language.source import Source, offset_of
 from tureen.language.tree import BIGINT, TINYINT, Call, Expr, Ref
 from tureen.query import GROUPING_ID, Aggregate, Expression, Grouping, aggregate_name, key_name
-from tureen.schema import Column
+from tureen.schema import Column, Kind
 from tureen.window import Steps
 
 MOST_KEYS = 63
@@ -53,7 +53,7 @@ class Groups:
         inner = replace(scope, clause="another aggregate", known={}, aggregate=None, over=None)
         in_filter = replace(inner, clause="FILTER")
         aggregate = bind_aggregate(
-            inner, node, lambda argument: bind(inner, argument), lambda filter_: bind_condition(in_filter, filter_)
+            inner, node, lambda argument: _scalar(inner, argument), lambda filter_: bind_condition(in_filter, filter_)
         )
         if aggregate not in self.aggregates:
             self.aggregates.append(aggregate)
@@ -136,6 +136,16 @@ def is_grouped(select: exp.Select) -> bool:
     return any(has_aggregate(node) for node in (*select.expressions, *(order.expressions if order else ())))
 
 
+def _scalar(scope: Scope, node: exp.Expression) -> Expr:
+    """A bound value; raises for an ARRAY, which can neither be a key nor be aggregated."""
+    value = bind(scope, node)
+    if value.type is not None and value.type.kind is Kind.ARRAY:
+        raise Unsupported(
+            "GROUP BY and aggregates do not support ARRAY", hint="use a value", location=scope.source.node(node)
+        )
+    return value
+
+
 def read_keys(scope: Scope, select: exp.Select, steps: Steps | None) -> Keys:
     """The keys of GROUP BY, and the steps: those in brackets, or TUMBLE, HOP or window in GROUP BY."""
     clause = select.args.get("group")
@@ -176,7 +186,7 @@ def _key_index(
     item = _resolved(scope, node, select)
     if steps is not None and _names_step(scope, item):
         return None
-    key = bind(replace(scope, clause="GROUP BY", known={}, aggregate=None, over=None), item)
+    key = _scalar(replace(scope, clause="GROUP BY", known={}, aggregate=None, over=None), item)
     if key not in keys:
         keys.append(key)
     return keys.index(key)

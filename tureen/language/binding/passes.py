@@ -13,7 +13,7 @@ from tureen.language.binding.asof import latest_partner
 from tureen.language.binding.bind import bind_condition, compare
 from tureen.language.binding.brackets import read_brackets
 from tureen.language.binding.conditions import Conditions, all_of, conjuncts_of, inner_join, inputs_of
-from tureen.language.binding.draft import Body, Context, Draft
+from tureen.language.binding.draft import MAX_BLOCKS, Body, Context, Draft
 from tureen.language.binding.from_clause import FromReader, FromTree, Unbound, merged_column, numbers_in
 from tureen.language.binding.grouping import Groups, is_grouped, read_having, read_keys
 from tureen.language.binding.outputs import aliases, read_items, read_order
@@ -46,7 +46,7 @@ from tureen.window import RowsBack, Steps, Window
 
 def cut(draft: Draft) -> None:
     """Cut the tokens into queries in parentheses, the SELECT that sqlglot reads, and the windows that only we know."""
-    draft.tokens, draft.blocks = cut_blocks(draft.tokens)
+    draft.tokens, draft.blocks = cut_blocks(draft.source, draft.tokens)
     draft.parts = split(draft.source, draft.tokens)
 
 
@@ -99,6 +99,7 @@ def resolve_relations(draft: Draft) -> None:
 
 def bind_joins(draft: Draft) -> None:
     """Bind the conditions of ON and USING."""
+    draft.correlated = []
     draft.joined = _bound_tree(draft, draft.tree)
     if draft.context.parameters is not None:
         draft.joined = inner_join(draft.joined, VALUES_INPUT)
@@ -114,7 +115,6 @@ def bind_where(draft: Draft) -> None:
     draft.where = all_of(plain) if plain else None
     own = {relation.number for relation in draft.relations} | set(draft.scalars)
     draft.with_scalars()
-    draft.correlated = []
     conjuncts: list[Expr] = []
     for conjunct in [part for condition in plain for part in conjuncts_of(condition)]:
         (conjuncts if inputs_of(conjunct) <= own else draft.correlated).append(conjunct)
@@ -153,8 +153,18 @@ def bind_query(text: str, lookup: Lookup, parameters: Schema | None = None) -> Q
 def bind_block(context: Context, tokens: list[Token]) -> QueryBlock:
     """A query in parentheses, of WITH, or of a whole text."""
     source = context.source
+    context = replace(context, depth=context.depth + 1)
+    if context.depth > MAX_BLOCKS:
+        raise SqlError(
+            "the query is nested too deeply",
+            hint=f"at most {MAX_BLOCKS} levels of queries",
+            location=source.token(tokens[0]) if tokens else None,
+        )
     common, tokens = cut_with(source, tokens)
-    for table in common:
+    names = [name_key(table.name) for table in common]
+    for number, table in enumerate(common):
+        if names[number] in names[:number]:
+            raise SqlError(f"duplicate name '{table.name}' in WITH", location=source.token(table.tokens[0]))
         context = replace(context, tables={**context.tables, name_key(table.name): (table, context)})
     operands, tail = cut_set_operations(source, tokens)
     if operands is None:
@@ -225,6 +235,15 @@ def _bound_tree(draft: Draft, tree: FromTree) -> JoinTree:
     scope = replace(draft.scope, clause="ON", relations=relations, block=None)
     conjuncts = [] if tree.on is None else conjuncts_of(bind_condition(scope, tree.on))
     conjuncts += [_same_column(draft, scope, tree, name) for name in tree.using]
+    foreign = [conjunct for conjunct in conjuncts if not inputs_of(conjunct) <= visible]
+    if foreign and tree.kind is not None:
+        raise Unsupported(
+            "ON of an outer join cannot use columns of the query around it",
+            hint="write the condition in WHERE",
+            location=draft.source.location(foreign[0].at),
+        )
+    draft.correlated += foreign
+    conjuncts = [conjunct for conjunct in conjuncts if conjunct not in foreign]
     if tree.kind is None:
         return draft.conjuncts.keep_where(inner_join(left, right), conjuncts, is_outermost=draft.outer is None)
     joined = draft.conjuncts.join_on(tree.kind, left, right, conjuncts)
@@ -279,7 +298,7 @@ def _is_column(expr: Expr, name: str) -> bool:
 def _groups(draft: Draft, scope: Scope) -> Body:
     """The body of a query over groups."""
     select, tokens = draft.select, draft.parts.select
-    keys = read_keys(scope, select, draft.bracket_steps)
+    keys = read_keys(replace(scope, block=None, clause="GROUP BY"), select, draft.bracket_steps)
     steps = _checked_steps(draft, keys.steps)
     step_columns = frozenset({STEP_START, STEP_END} if steps is not None else ())
     groups = Groups(scope.source, keys.keys, step_columns, keys.sets)
@@ -287,8 +306,10 @@ def _groups(draft: Draft, scope: Scope) -> Body:
     scope = replace(
         scope,
         known=known_of_steps() if steps is not None else {},
-        aggregate=lambda node: groups.aggregate(scope, node),
+        aggregate=lambda node: groups.aggregate(replace(scope, block=draft.value_of_block), node),
         over=lambda node: windows.bind(scope, node),
+        block=None,
+        clause="the select list of a query with groups",
     )
     items = read_items(scope, select, tokens, groups.settle)
     named = groups.names(aliases(items))
@@ -307,6 +328,12 @@ def _checked_steps(draft: Draft, steps: Steps | None) -> Steps | None:
             "steps of time in a window of rows are not supported",
             hint="count both in rows, or both in time",
             location=draft.source.token((parts.begin or parts.end or parts.select)[0]),
+        )
+    if steps is not None and steps.rows and len(draft.relations) > 1:
+        raise Unsupported(
+            "steps of rows over a join are not supported",
+            hint="write steps of time, such as [TUMBLE 5 MINUTES]",
+            location=draft.source.token(parts.select[0]),
         )
     if parts.partial is None:
         return steps

@@ -76,6 +76,8 @@ class Scope:
     """The columns of USING, by name in lower case: they belong to both sides of their join."""
     outer: Scope | None = None
     """The scope of the query around this one, whose columns it may use too."""
+    around: Scope | None = None
+    """The scope of the query around this one, whose columns it cannot use."""
     ambiguous: frozenset[str] = frozenset()
     """Names, in lower case, of a column and of an item of the select list that differs from it."""
 
@@ -119,7 +121,18 @@ class Scope:
             return self.outer.column(node)
         if node.name.lower() == "now" and not (node.table or node.this.quoted):
             return now(offset_of(node))
+        self._check_around(node)
         raise self._unknown_column(node)
+
+    def _check_around(self, node: exp.Column) -> None:
+        """Raise for a column of the query around this one, which this one cannot use."""
+        if self.around is None or self.around._own_column(node) is None:
+            return
+        raise Unsupported(
+            f"this query cannot use '{node.sql('spark')}' of the query around it",
+            hint="only plain queries after EXISTS and IN can; join the relations instead",
+            location=self.source.node(node),
+        )
 
     def _own_column(self, node: exp.Column) -> Expr | None:
         """A column of the relations of FROM; None if they have none of that name."""

@@ -70,6 +70,12 @@ def fixed_length(source: Source, duration: Duration, at: int) -> int:
 
 
 def _check_time(scope: Scope, node: exp.Expression, name: str) -> None:
+    if len(scope.visible) > 1:
+        raise Unsupported(
+            f"{name.upper()} in GROUP BY is not supported over a join",
+            hint="write [TUMBLE 5 MINUTES] after a stream: it contains joined rows by the time of their earliest tuple",
+            location=scope.source.node(node),
+        )
     column = scope.column(node) if isinstance(node, exp.Column) else None
     time = scope.time
     if not isinstance(column, Ref) or column.column.name != time:

@@ -8,11 +8,11 @@ from dataclasses import replace
 from sqlglot import exp
 from sqlglot.tokens import Token
 
-from tureen.errors import SqlError, UnknownColumn
-from tureen.join import Join, JoinKind, JoinTree
+from tureen.errors import SqlError, Unsupported
+from tureen.join import Join, JoinKind, JoinTree, visible_leaves
 from tureen.language.binding.aggregates import has_aggregate
 from tureen.language.binding.bind import bind, compare
-from tureen.language.binding.conditions import conjuncts_of
+from tureen.language.binding.conditions import conjuncts_of, inputs_of
 from tureen.language.binding.draft import Context, Draft
 from tureen.language.binding.outputs import read_items
 from tureen.language.text.blocks import cut_set_operations, cut_with, is_block_name
@@ -35,7 +35,9 @@ def join_subquery(draft: Draft, node: exp.Expression, parsing: Passes, joining: 
     assert subquery is not None
     condition, name, negated = subquery
     value = bind(draft.scope, condition.this) if isinstance(condition, exp.In) else None
+    draft.with_scalars()
     right, conjuncts, items = _bound(draft, draft.blocks[name], parsing, joining, with_items=value is not None)
+    _check_levels(draft, right, conjuncts)
     kind = JoinKind.ANTI if negated else JoinKind.SEMI
     if value is None:
         draft.joined = draft.conjuncts.join_on(kind, draft.joined, right, conjuncts)
@@ -51,6 +53,18 @@ def join_subquery(draft: Draft, node: exp.Expression, parsing: Passes, joining: 
     for compared in (same, *unknown):
         factors = [factor for part in [*conjuncts, compared] for factor in draft.conjuncts.factors(part)]
         draft.joined = Join(kind, draft.joined, right, tuple(factors))
+
+
+def _check_levels(draft: Draft, right: JoinTree, conjuncts: list[Expr]) -> None:
+    """Raise if a condition of a subquery uses columns of a query further out than the one directly around it."""
+    known = {*visible_leaves(draft.joined), *visible_leaves(right)}
+    for conjunct in conjuncts:
+        if not inputs_of(conjunct) <= known:
+            raise Unsupported(
+                "a subquery can only use columns of the query directly around it",
+                hint="join the relations in FROM instead",
+                location=draft.source.location(conjunct.at),
+            )
 
 
 def _subquery(node: exp.Expression) -> tuple[exp.Expression, str, bool] | None:
@@ -102,13 +116,6 @@ def _plain_select(draft: Draft, context: Context, tokens: list[Token], parsing: 
 
 
 def _joined_block(draft: Draft, context: Context, tokens: list[Token]) -> tuple[JoinTree, list[Expr], list[Expr]]:
-    try:
-        block = context.bind_block(context, tokens)
-    except UnknownColumn as error:
-        raise UnknownColumn(
-            error.message,
-            hint=error.hint or "a subquery with groups, LIMIT or set operations cannot use columns of the outer query",
-            location=error.location,
-        ) from None
+    block = context.bind_block(replace(context, around=replace(draft.scope, block=None)), tokens)
     relation = draft.add_block(block)
     return relation.number, [], [*relation.refs]

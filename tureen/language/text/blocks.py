@@ -20,6 +20,9 @@ _MARK = "\0"
 COMBINED = "\1"
 """The name of the combined rows of a set operation, which the clauses after it refer to."""
 
+MAX_OPERATORS = 63
+"""The maximum number of UNION, INTERSECT and EXCEPT in a row."""
+
 _STARTS = frozenset({TokenType.SELECT, TokenType.WITH})
 _OPERATORS = {
     TokenType.UNION: SetOperator.UNION,
@@ -60,7 +63,12 @@ def is_block_name(name: str) -> bool:
     return name.startswith(_MARK)
 
 
-def cut_blocks(tokens: list[Token]) -> tuple[list[Token], dict[str, list[Token]]]:
+def shown_token(token: Token) -> str:
+    """The text of a token in an error message."""
+    return "(SELECT" if is_block_name(token.text) else token.text
+
+
+def cut_blocks(source: Source, tokens: list[Token]) -> tuple[list[Token], dict[str, list[Token]]]:
     """The tokens with a name for each query in parentheses, and the tokens of these queries by name."""
     rest: list[Token] = []
     blocks: dict[str, list[Token]] = {}
@@ -70,7 +78,7 @@ def cut_blocks(tokens: list[Token]) -> tuple[list[Token], dict[str, list[Token]]
             rest.append(tokens[i])
             i += 1
             continue
-        close = _close(tokens, i)
+        close = _closed(source, tokens, i)
         name = block_name(len(blocks))
         blocks[name] = tokens[i + 1 : close]
         stand_in = _identifier(name, tokens[i])
@@ -90,7 +98,7 @@ def cut_with(source: Source, tokens: list[Token]) -> tuple[list[CommonTable], li
         name, i = _expect_name(source, tokens, i)
         columns: list[str] = []
         if _kind(tokens, i) is TokenType.L_PAREN:
-            close = _close(tokens, i)
+            close = _closed(source, tokens, i)
             columns = [token.text for token in tokens[i + 1 : close] if token.token_type is not TokenType.COMMA]
             i = close + 1
         if _kind(tokens, i) is not TokenType.ALIAS or _kind(tokens, i + 1) is not TokenType.L_PAREN:
@@ -99,9 +107,7 @@ def cut_with(source: Source, tokens: list[Token]) -> tuple[list[CommonTable], li
                 hint="write WITH name AS (SELECT …) SELECT …",
                 location=source.token(name),
             )
-        close = _close(tokens, i + 1)
-        if close >= len(tokens):
-            raise SqlError("the parenthesis is not closed", location=source.token(tokens[i + 1]))
+        close = _closed(source, tokens, i + 1)
         tables.append(CommonTable(name.text, tokens[i + 2 : close], columns))
         i = close + 1
         if _kind(tokens, i) is not TokenType.COMMA:
@@ -114,6 +120,10 @@ def cut_set_operations(source: Source, tokens: list[Token]) -> tuple[SetTokens |
     marks = _operator_marks(tokens)
     if not marks:
         return None, tokens
+    if len(marks) > MAX_OPERATORS:
+        raise SqlError(
+            f"a query can have at most {MAX_OPERATORS} set operations in a row", location=source.token(tokens[marks[0]])
+        )
     end = _end_of_operands(source, tokens, marks[-1])
     operands: list[SetTokens | list[Token]] = []
     operators: list[tuple[SetOperator, bool]] = []
@@ -209,6 +219,14 @@ def _close(tokens: list[Token], i: int) -> int:
         if depth == 0:
             return j
     return len(tokens)
+
+
+def _closed(source: Source, tokens: list[Token], i: int) -> int:
+    """The index of the token that closes the parenthesis at an index."""
+    close = _close(tokens, i)
+    if close == len(tokens):
+        raise SqlError("the parenthesis is not closed", location=source.token(tokens[i]))
+    return close
 
 
 def _kind(tokens: list[Token], i: int) -> TokenType | None:

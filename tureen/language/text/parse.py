@@ -12,6 +12,7 @@ from sqlglot.tokens import Token, TokenType
 from tureen.errors import SqlError
 from tureen.language.durations import unit_name
 from tureen.language.source import Source
+from tureen.language.text.blocks import shown_token
 from tureen.language.text.depth import MAX_OPERATORS, check_operators, too_deep
 
 
@@ -47,10 +48,10 @@ def _parse_error(source: Source, tokens: list[Token], error: ParseError) -> SqlE
     token = next((token for token in tokens if token.line == line and token.col == col), tokens[-1])
     description = str(details.get("description", ""))
     if description.startswith("Expecting "):
-        message = f"expected {description.removeprefix('Expecting ').split()[0]} near '{token.text}'"
+        message = f"expected {description.removeprefix('Expecting ').split()[0]} near '{shown_token(token)}'"
     elif description.startswith("Required keyword") or "Expected table name" in description:
-        message = f"something is missing after '{token.text}'"
+        message = f"something is missing after '{shown_token(token)}'"
     else:
-        message = f"'{token.text}' is not expected here"
+        message = f"'{shown_token(token)}' is not expected here"
     hint = "write INTERVAL before the number, as in NOW - INTERVAL 5 MINUTES" if unit_name(token.text) else None
     return SqlError(message, hint=hint, location=source.token(token))

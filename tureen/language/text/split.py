@@ -221,7 +221,8 @@ def _check_start(source: Source, tokens: list[Token]) -> None:
         raise SqlError("the text contains no query", hint="write SELECT … FROM a stream")
     first = tokens[0]
     if first.token_type is not TokenType.SELECT:
-        raise SqlError(f"a query must start with SELECT, got '{first.text}'", location=source.token(first))
+        got = first.text if first.text[:1] >= " " else "("
+        raise SqlError(f"a query must start with SELECT, got '{got}'", location=source.token(first))
 
 
 def _check_parameters(source: Source, tokens: list[Token]) -> None:

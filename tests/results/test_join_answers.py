@@ -1,0 +1,138 @@
+"""Joins through the catalog: explaining, unregistering and dropping, and queries that must be refused when bound."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tureen.errors import SqlError, TureenError, UnknownQuery, Unsupported
+from tureen.pot.streams import drop_stream, find_stream
+from tureen.soup.tables import Dimensions
+from tureen.testing.manual_engine import ManualEngine
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> ManualEngine:
+    engine = ManualEngine(tmp_path)
+    for name in ("a", "b", "c"):
+        engine.create_stream(name, "k INT, x BIGINT, s STRING, ts TIMESTAMP", time="ts", clock="stream")
+        engine.push(name, [{"k": n, "x": n, "s": str(n), "ts": START + timedelta(seconds=n)} for n in range(6)])
+    Dimensions(engine.catalog).create("dim", "k INT, w STRING", [{"k": 1, "w": "one"}])
+    return engine
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT a.x FROM a JOIN dim ON a.k = dim.k",
+        "SELECT a.x, b.x AS y FROM a JOIN b ON a.k = b.k LEFT JOIN dim ON dim.k = a.k",
+        "SELECT a.x FROM a LEFT JOIN (b JOIN c ON b.k = c.k) ON a.k = b.k",
+        "SELECT a.x FROM a WHERE EXISTS (SELECT 1 FROM b JOIN c ON b.k = c.k WHERE b.k = a.k)",
+        "SELECT x FROM a WHERE k NOT IN (SELECT k FROM b) AND x > (SELECT min(x) FROM b)",
+        "SELECT x FROM a WHERE (SELECT max(x) FROM b) IN (SELECT x FROM b)",
+        "SELECT a.x FROM a WHERE EXISTS (SELECT 1 FROM b JOIN c ON b.k = c.k AND c.x = a.x)",
+        "WITH q AS (SELECT k FROM a UNION SELECT k FROM dim) SELECT l.k FROM q l, q r WHERE l.k = r.k",
+        "SELECT count(*) AS n FROM dim",
+    ],
+)
+def test_joins_are_explained_and_unregistered(engine: ManualEngine, sql: str) -> None:
+    handle, other = engine.register(sql, materialize=None), engine.register("SELECT a.k FROM a, dim")
+    answer = list(engine.invoke(handle))
+    explained = engine.invoker.explain(handle)
+    assert json.loads(json.dumps(explained))["sql"] == sql
+    assert len(explained["inputs"]) >= 1
+    engine.unregister(handle)
+    with pytest.raises(UnknownQuery):
+        engine.invoke(handle)
+    assert list(engine.invoker.answer_once(sql)) == answer
+    assert len(engine.invoke(other)) == 6
+
+
+def test_dropping_a_relation_unregisters_the_queries_over_it(engine: ManualEngine) -> None:
+    sqls = ["SELECT a.x FROM a, b", "SELECT b.x FROM b LEFT JOIN dim ON b.k = dim.k", "SELECT w FROM dim"]
+    of_streams, of_table, alone = (engine.register(sql) for sql in sqls)
+    kept = engine.register("SELECT x FROM a WHERE x > 2")
+    Dimensions(engine.catalog).drop("dim")
+    for handle in (of_table, alone):
+        with pytest.raises(UnknownQuery):
+            engine.invoke(handle)
+    assert len(engine.invoke(of_streams)) == 36
+    with engine.catalog.write() as tx:
+        drop_stream(tx, find_stream(tx, "b"))
+    with pytest.raises(UnknownQuery):
+        engine.invoke(of_streams)
+    assert len(engine.invoke(kept)) == 3
+
+
+def test_replaced_table_is_in_the_next_answer(engine: ManualEngine) -> None:
+    handle = engine.register("SELECT dim.w FROM a JOIN dim ON a.k = dim.k")
+    before = engine.invoke(handle)
+    Dimensions(engine.catalog).replace("dim", [{"k": 2, "w": "two"}, {"k": 3, "w": "three"}])
+    after = engine.invoke(handle)
+    assert ([*before], [*after]) == ([{"w": "one"}], [{"w": "two"}, {"w": "three"}])
+    assert before.position < after.position
+
+
+def test_steps_are_whole_if_all_inputs_retain_them(tmp_path: Path) -> None:
+    engine = ManualEngine(tmp_path)
+    for name, retain in (("kept", None), ("short", "5 seconds")):
+        engine.create_stream(name, "k INT, ts TIMESTAMP", time="ts", clock="stream", retain=retain)
+        engine.push(name, [{"k": n, "ts": START + timedelta(seconds=n)} for n in range(20)])
+    answer = engine.invoker.answer_once(
+        "SELECT window_start, count(*) AS n FROM kept [TUMBLE 2 SECONDS] LEFT JOIN short ON kept.k = short.k"
+    )
+    assert [(row["window_start"] - START).seconds for row in answer] == [14, 16]
+
+
+CHAIN = "WITH q0 AS (SELECT x FROM a)" + "".join(
+    f", q{n} AS (SELECT l.x FROM q{n - 1} l, q{n - 1} r WHERE l.x = r.x)" for n in range(1, 20)
+)
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "message"),
+    [
+        ("SELECT a.x FROM a JOIN b ON", SqlError, "JOIN requires a condition"),
+        ("SELECT a.x FROM a LEFT JOIN b ON WHERE a.x > 1", SqlError, "JOIN requires a condition"),
+        ("SELECT a.x FROM a NATURAL JOIN b USING (k)", SqlError, "NATURAL JOIN has no condition"),
+        ("WITH q AS (SELECT x FROM a), Q AS (SELECT x FROM b) SELECT x FROM q", SqlError, "duplicate name 'Q'"),
+        ("SELECT x FROM a WHERE EXISTS (SELECT 1 FROM b", SqlError, "not closed"),
+        ("SELECT x FROM a WHERE k IN (SELECT k FROM b -- )", SqlError, "not closed"),
+        ("(SELECT x FROM a) t", SqlError, "got '('"),
+        (f"{CHAIN} SELECT x FROM q19", SqlError, "at most 64 inputs"),
+        ("SELECT x FROM " + "(SELECT x FROM " * 90 + "a" + ")" * 90, SqlError, "nested too deeply"),
+        (" UNION ".join(["SELECT x FROM a"] * 100), SqlError, "set operations in a row"),
+        (
+            "SELECT x FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k IN (SELECT k FROM c WHERE c.x = a.x))",
+            Unsupported,
+            "directly around it",
+        ),
+        (
+            "SELECT x FROM a WHERE EXISTS (SELECT 1 FROM b LEFT JOIN c ON c.x = a.x WHERE b.k = a.k)",
+            Unsupported,
+            "ON of an outer join",
+        ),
+        ("SELECT x FROM a WHERE x > (SELECT max(x) FROM b WHERE b.k = a.k)", Unsupported, "cannot use 'a.k'"),
+        ("SELECT k, count(*) AS n FROM a GROUP BY k HAVING count(*) > (SELECT 1 FROM b)", Unsupported, "parentheses"),
+        ("SELECT (SELECT max(x) FROM b) AS v, count(*) AS n FROM a", Unsupported, "parentheses"),
+        ("SELECT count(*) AS n FROM (SELECT collect_list(x) AS l FROM a) t GROUP BY l", Unsupported, "ARRAY"),
+        ("SELECT max(l) AS m FROM (SELECT collect_list(x) AS l FROM a) t", Unsupported, "ARRAY"),
+        ("SELECT a.x FROM a [ROWS 2 SLIDE 1] JOIN b ON a.k = b.k", Unsupported, "steps of rows over a join"),
+        (
+            "SELECT count(*) AS n FROM a JOIN b ON a.k = b.k GROUP BY TUMBLE(a.ts, INTERVAL 1 MINUTE)",
+            Unsupported,
+            "join",
+        ),
+    ],
+)
+def test_queries_are_refused_when_they_are_bound(
+    engine: ManualEngine, sql: str, kind: type[TureenError], message: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        engine.register(sql)
+    assert message in caught.value.message
