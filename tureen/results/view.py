@@ -77,6 +77,7 @@ class View:
         self._members: BoundedCache[Hashable, Members] = BoundedCache(KEPT_TEMPLATES)
         self._heads = HeadsReader(catalog.root / "inbox")
         self._pending: dict[int, PendingRows] = {}
+        self._pending_lock = threading.Lock()
 
     def refresh(self) -> None:
         """Drop what may have changed since the last commit that was seen."""
@@ -164,7 +165,8 @@ class View:
         self._segments.release(tx)
         if self._pending:
             live = {stream.id for stream in list_streams(tx)}
-            self._pending = {stream_id: rows for stream_id, rows in self._pending.items() if stream_id in live}
+            with self._pending_lock:
+                self._pending = {stream_id: rows for stream_id, rows in self._pending.items() if stream_id in live}
 
     def snapshot(self, stream_ids: Sequence[int], table_ids: Sequence[str] = ()) -> Snapshot:
         """Streams and tables as of the last commit that was seen, with all rows whose pushes have returned."""
@@ -206,7 +208,7 @@ class View:
             if seq is not None:
                 break
             self.refresh()
-        self._pending.update({stream_id: state.pending for stream_id, state in streams.items()})
+        self._keep_pending(streams)
         if seq == cached.seq:
             cached.states.update(streams)
         else:
@@ -238,17 +240,33 @@ class View:
 
     def _read_pending(self, committed: StreamState, end: int) -> PendingRows:
         stream = committed.stream
-        pending = self._pending.get(stream.id)
-        if pending is None or pending.start > stream.taken:
-            # Nothing was read yet, or another thread has read a later commit.
-            pending = committed.pending
-        pending = pending.after(stream.taken)
+        pending = self._shared_pending(committed)
         if pending.end < end:
             directory = log_directory(self.catalog.root, stream.id)
             pending = pending.read_to(directory, stream, committed.reserved, end)
             if pending.damaged and self._has_moved(committed):
                 raise FileNotFoundError(f"the inbox of stream '{stream.name}' was trimmed")
         return pending
+
+    def _shared_pending(self, committed: StreamState) -> PendingRows:
+        """The pending rows after a commit that were read already: one object for all threads, which reads on once."""
+        stream = committed.stream
+        with self._pending_lock:
+            pending = self._pending.get(stream.id)
+            if pending is not None and pending.start > stream.taken:
+                # Another thread has read a later commit.
+                return committed.pending
+            pending = (committed.pending if pending is None else pending).after(stream.taken)
+            self._pending[stream.id] = pending
+            return pending
+
+    def _keep_pending(self, streams: Mapping[int, StreamState]) -> None:
+        """Keep the pending rows that were read, unless another thread has read more."""
+        with self._pending_lock:
+            for stream_id, state in streams.items():
+                known, new = self._pending.get(stream_id), state.pending
+                if known is None or (new.start, new.end) > (known.start, known.end):
+                    self._pending[stream_id] = new
 
     def _unmoved_seq(self, cached: CachedStreams, stream_ids: Sequence[int], table_ids: Sequence[str]) -> int | None:
         """The current commit; None if a commit to one of the relations may have come before the last pushes."""
