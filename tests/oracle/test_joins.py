@@ -11,10 +11,10 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.oracle.judges import same_rows
+from tests.oracle.judges import example_settings, same_rows
 from tureen.errors import QueryFailed, SqlError, Unsupported
 from tureen.joining import join_evaluation
 from tureen.pipeline import arrival, compiling, upkeep
@@ -152,7 +152,7 @@ class ScriptRun:
             return rows
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@example_settings(30)
 @given(scripts(), st.booleans())
 def test_joins_equal_oracle_and_duckdb_at_every_step(script: list[Step], by_key: bool) -> None:
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
