@@ -114,8 +114,10 @@ class Join:
 JoinTree = int | InnerJoin | Join
 
 
-def leaves(tree: JoinTree) -> Iterator[int]:
+def leaves(tree: JoinTree, *, visible: bool = False) -> Iterator[int]:
     """The inputs of a join tree, from left to right.
+
+    With `visible`, only those whose columns its rows have: not the right side of a semi or anti join.
 
     >>> list(leaves(InnerJoin((0, Join(JoinKind.LEFT, 2, 1)))))
     [0, 2, 1]
@@ -123,23 +125,15 @@ def leaves(tree: JoinTree) -> Iterator[int]:
     match tree:
         case InnerJoin(sides):
             for side in sides:
-                yield from leaves(side)
-        case Join(_, left, right):
-            yield from leaves(left)
-            yield from leaves(right)
+                yield from leaves(side, visible=visible)
+        case Join(kind, left, right):
+            yield from leaves(left, visible=visible)
+            if not visible or kind not in (JoinKind.SEMI, JoinKind.ANTI):
+                yield from leaves(right, visible=visible)
         case _:
             yield tree
 
 
 def visible_leaves(tree: JoinTree) -> Iterator[int]:
-    """The inputs whose columns the rows of a join tree have: not those of the right side of a semi or anti join."""
-    match tree:
-        case InnerJoin(sides):
-            for side in sides:
-                yield from visible_leaves(side)
-        case Join(kind, left, right):
-            yield from visible_leaves(left)
-            if kind not in (JoinKind.SEMI, JoinKind.ANTI):
-                yield from visible_leaves(right)
-        case _:
-            yield tree
+    """The inputs whose columns the rows of a join tree have."""
+    return leaves(tree, visible=True)

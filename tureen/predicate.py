@@ -111,6 +111,9 @@ Clause = tuple[Factor, ...]
 
 NEVER = AnyOf()
 
+FLIPPED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+"""The operator of a comparison with its sides exchanged."""
+
 BATCH_INTERVALS = 1024
 """Intervals that one call of the JSON encoder writes: no other thread runs during a call."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,14 +27,13 @@ from tureen.joining.join_input import JoinInput, Numbers
 from tureen.joining.join_keys import keys_of
 from tureen.joining.joined_rows import NO_ROW, JoinedRows, concat
 from tureen.joining.partners import Compared, Partners, find_partners
+from tureen.predicate import FLIPPED
 from tureen.query import Expression
 from tureen.schema import Kind, Type
 from tureen.stems.key_index import EXACT, FLOAT, TEXT, can_code, codes_of
 
 PROBE_SHARE = 8
 """An input is probed by its key index if it has this many times the rows of the other side."""
-
-FLIPPED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 @dataclass(frozen=True)
@@ -174,9 +173,9 @@ class JoinEvaluation:
         partners, rest = self._partners(left, right, factors)
         self._count(partners.pairs, None if rest else partners.pairs)
         parts = [self._kept(left, right, pair, rest) for pair in partners.in_parts()]
-        first = np.concatenate([_NONE, *(part[0] for part in parts)])
+        first, second = _concatenated(parts)
         self._check_rows(len(first))
-        return first, np.concatenate([_NONE, *(part[1] for part in parts)])
+        return first, second
 
     def _probed(
         self, left: JoinedRows, right: JoinedRows, factors: Sequence[JoinFactor]
@@ -231,14 +230,10 @@ class JoinEvaluation:
         partners = find_partners(len(left), len(right), compared, [self._compared(latest, left, right)])
         closest_is_last = latest.op in (">", ">=")
         if not rest:
-            pairs = [*(partners.last() if closest_is_last else partners.first()).in_parts()]
-            return np.concatenate([_NONE, *(pair[0] for pair in pairs)]), np.concatenate(
-                [_NONE, *(pair[1] for pair in pairs)]
-            )
+            return _concatenated((partners.last() if closest_is_last else partners.first()).in_parts())
         self._count(partners.pairs, None)
         parts = [self._kept(left, right, pair, rest) for pair in partners.in_parts()]
-        first = np.concatenate([_NONE, *(part[0] for part in parts)])
-        second = np.concatenate([_NONE, *(part[1] for part in parts)])
+        first, second = _concatenated(parts)
         # Pairs of one left row are in order of the right value.
         ends = np.flatnonzero(np.diff(first, append=-1)) if closest_is_last else _starts(first)
         return first[ends], second[ends]
@@ -339,6 +334,12 @@ _OPERATORS = {
     ">": np.greater,
     ">=": np.greater_equal,
 }
+
+
+def _concatenated(parts: Iterable[tuple[Numbers, Numbers]]) -> tuple[Numbers, Numbers]:
+    """Pairs of all parts."""
+    pairs = [(_NONE, _NONE), *parts]
+    return np.concatenate([first for first, _ in pairs]), np.concatenate([second for _, second in pairs])
 
 
 def _inputs(factor: JoinFactor) -> frozenset[int]:

@@ -17,6 +17,7 @@ from tureen.errors import QueryFailed
 from tureen.join import JoinCompare
 from tureen.joining.join_input import Numbers
 from tureen.keys import float_keys
+from tureen.stems.key_index import integer_keys
 
 _EXACT_DIGITS = 15
 _KEY_DIGITS = 18
@@ -36,22 +37,14 @@ def keys_of(factor: JoinCompare, left: pa.Array, right: pa.Array) -> tuple[KeyCo
         case "string":
             values = _ranks(left, right)
         case "int":
-            values = integers(left), _moved(factor, integers(right), valid[1] if valid[0].any() else valid[1] & False)
+            # Where the left side is NULL, Spark never computes the right one.
+            computed = valid[1] & valid[0].any()
+            values = integer_keys(left), _moved(factor, integer_keys(right), computed)
         case "double":
             values = float_keys(_doubles(left)), float_keys(_doubles(right) + float(factor.offset))
         case _:
             values = _decimals(left, right)
     return KeyColumn(values[0], valid[0]), KeyColumn(values[1], valid[1])
-
-
-def integers(column: pa.Array) -> Numbers:
-    """A column of whole numbers, truth values, dates or times as integers."""
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.int8())
-    if pa.types.is_date32(column.type):
-        column = column.cast(pa.int32())
-    values: Numbers = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-    return values
 
 
 def _moved(factor: JoinCompare, values: Numbers, valid: npt.NDArray[np.bool_]) -> Numbers:
@@ -79,7 +72,7 @@ def _doubles(column: pa.Array) -> npt.NDArray[np.float64]:
             return quotients
         return np.array([float(value.as_py() or 0) for value in column], np.float64)
     if not pa.types.is_floating(kind):
-        return integers(column).astype(np.float64)
+        return integer_keys(column).astype(np.float64)
     filled: npt.NDArray[np.float64] = column.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
     return filled
 
@@ -114,7 +107,7 @@ def _unscaled(column: pa.Array) -> npt.NDArray[Any]:
     """The unscaled values of decimals, or whole numbers as they are."""
     kind = column.type
     if not pa.types.is_decimal(kind):
-        return integers(column)
+        return integer_keys(column)
     whole = column.cast(pa.decimal128(38, kind.scale)).fill_null(0)
     words = np.frombuffer(whole.buffers()[1], np.int64).reshape(-1, 2)[whole.offset : whole.offset + len(whole)]
     if kind.precision <= _KEY_DIGITS:

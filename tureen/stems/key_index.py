@@ -38,6 +38,11 @@ def codes_of(column: pa.Array, domain: str) -> Numbers:
         return hash_texts(bounds, bytes_of, np.empty(len(texts), np.int64))
     if domain == FLOAT:
         return float_keys(column.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False))
+    return integer_keys(column)
+
+
+def integer_keys(column: pa.Array) -> Numbers:
+    """The keys of whole numbers, truth values, dates or times; 0 for NULL."""
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
     elif pa.types.is_date32(column.type):
@@ -78,11 +83,6 @@ class KeyIndex:
             starts,
             rows.astype(np.int32),
         )
-
-    @property
-    def nbytes(self) -> int:
-        """The memory that it takes."""
-        return sum(array.nbytes for array in (self.keys, self.table, self.representatives, self.starts, self.rows))
 
     def find(self, keys: Numbers, valid: npt.NDArray[np.bool_]) -> tuple[Numbers, Numbers]:
         """For each key, given as a line per column, the rows that have it: pairs of an index of a key and a row."""

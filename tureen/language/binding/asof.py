@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from tureen.errors import SqlError, Unsupported
 from tureen.join import Join, JoinCompare, JoinFactor, leaves
-from tureen.language.predicates.comparisons import FLIPPED
 from tureen.language.source import Source
+from tureen.predicate import FLIPPED
 
 _HINT = "write ON t.key = q.key AND t.ts >= q.ts"
 

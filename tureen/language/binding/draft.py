@@ -16,7 +16,7 @@ from tureen.language.binding.from_clause import MAX_INPUTS, FromTree
 from tureen.language.binding.outputs import Item, read_count
 from tureen.language.binding.scope import Lookup, Relation, Scope
 from tureen.language.duckdb.expressions import expression_of
-from tureen.language.source import Source
+from tureen.language.source import Source, offset_of
 from tureen.language.text.blocks import CommonTable, is_block_name
 from tureen.language.text.split import QueryParts
 from tureen.language.tree import Expr, Ref
@@ -160,11 +160,7 @@ class Draft:
         relation = self.add_block(block, is_scalar=True)
         self.scalars.append(relation.number)
         (ref,) = relation.refs
-        return Ref(ref.column, self.source_offset(node))
-
-    def source_offset(self, node: exp.Column) -> int:
-        """The offset of the parenthesis that a block's name stands for."""
-        return int(node.this.meta.get("start", 0))
+        return Ref(ref.column, offset_of(node))
 
     def finish(self) -> Conditions:
         """How all inputs are joined, and their clauses."""

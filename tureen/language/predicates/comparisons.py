@@ -11,11 +11,8 @@ from tureen.language.moments import DAY_MICROS
 from tureen.language.predicates.intervals import domain_of
 from tureen.language.tree import DATE, DOUBLE, Call, Const, Expr, IntervalConst, Ref
 from tureen.language.types import INT_BITS, as_decimal, keeps_every_value
-from tureen.predicate import EVERYTHING, NEVER, Compare, Interval, Key, Predicate, Within
+from tureen.predicate import EVERYTHING, FLIPPED, NEVER, Compare, Interval, Key, Predicate, Within
 from tureen.schema import FRACTIONAL, INTEGRAL, Column, Kind, Type
-
-FLIPPED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
-"""The operator of a comparison with its sides exchanged."""
 
 
 def column_with_constant(op: str, left: Expr, right: Expr) -> Predicate | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from tureen.language.duckdb.render import render
-from tureen.language.predicates.comparisons import FLIPPED, column_in, column_with_column, column_with_constant
+from tureen.language.predicates.comparisons import column_in, column_with_column, column_with_constant
 from tureen.language.predicates.intervals import complement, domain_of, normal
 from tureen.language.predicates.patterns import plain_prefix, prefix_interval
 from tureen.language.tree import BOOLEAN, Call, Const, Expr, Ref, columns_in
 from tureen.predicate import (
     EVERYTHING,
+    FLIPPED,
     NEVER,
     AllOf,
     AnyOf,

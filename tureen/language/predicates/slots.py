@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tureen.join import JoinCompare, JoinFactor
-from tureen.language.predicates.comparisons import FLIPPED
+from tureen.predicate import FLIPPED
 from tureen.query import VALUES_INPUT
 
 
