@@ -43,7 +43,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-POT_FOLDERS = ("streams", "queries", "tables", "templates", "inbox")
+POT_FOLDERS = ("streams", "queries", "joins", "tables", "templates", "inbox")
 """The directories of a pot that hold files named by the catalog."""
 
 

@@ -253,6 +253,16 @@ class Query:
         """The streams and tables that it reads, in the order of their inputs, with those of its blocks."""
         return tuple(leaf for entry in self.inputs for leaf in _leaves(entry))
 
+    @cached_property
+    def leaf_numbers(self) -> tuple[int | None, ...]:
+        """For each input its index in `leaves`; None for a block."""
+        numbers: list[int | None] = []
+        begin = 0
+        for entry in self.inputs:
+            numbers.append(begin if entry.block is None else None)
+            begin += len(_leaves(entry))
+        return tuple(numbers)
+
     def with_clause(self, sql: str, clause: Clause) -> Query:
         """The same query with another text and another clause of its stream."""
         return replace(self, sql=sql, inputs=(replace(self.stream, clause=clause), *self.inputs[1:]))

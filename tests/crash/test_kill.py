@@ -36,6 +36,11 @@ CRASH_POINTS = [
     "debt.after_write",
     "debt.before_commit",
     "debt.after_commit",
+    "join.before_write",
+    "join.after_write",
+    "join.before_commit",
+    "join.in_commit",
+    "join.after_commit",
     "trim.before_delete",
 ]
 

@@ -13,15 +13,19 @@ from tureen.pipeline import arrival, compiling, upkeep
 from tureen.pipeline.debts import pay, pay_debts
 from tureen.pipeline.inbox_sink import InboxSink
 from tureen.pipeline.inbox_source import InboxReader
+from tureen.pipeline.join_keeping import JoinKeeper
 from tureen.pot import log
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.inbox import Inbox
+from tureen.pot.kept_joins import new_join
 from tureen.pot.queries import NewInput, Registration
 from tureen.pot.record import Entry
 from tureen.pot.registering import change_together
 from tureen.pot.streams import create_stream, list_streams
 from tureen.pot.sweep import sweep
 from tureen.query import NamedRelation
+from tureen.results.join_inputs import KeyIndexes
+from tureen.results.segment_cache import SegmentCache
 from tureen.schema import Schema
 from tureen.stems.intake import to_batch
 
@@ -68,19 +72,23 @@ def work(root: Path, pushes: int) -> Iterator[str]:
             streams = [create_stream(tx, "s", SCHEMA, clock="wall", retain=None, source=None)]
     stream = streams[0]
     inbox = Inbox(root, catalog)
+    keeper = JoinKeeper(catalog, SegmentCache(catalog), KeyIndexes())
     for number in range(pushes):
         push(inbox, stream.id, number)
         yield f"pushed {number}"
-        sql = f"SELECT id, a FROM s WHERE a <> {number % 7}"
-        clause = bind_query(sql, lambda _: NamedRelation("s", SCHEMA)).stream.clause
-        (handle,) = change_together(
-            catalog, [Registration(sql, shape_of(sql).text, (NewInput(stream.id, clause),), eager=True)]
-        )
-        yield f"registered {handle} {number % 7}"
+        for source in ("s x", "s x JOIN s y ON x.id = y.id"):
+            sql = f"SELECT x.id, x.a FROM {source} WHERE x.a <> {number % 7}"
+            query = bind_query(sql, lambda _: NamedRelation("s", SCHEMA))
+            inputs = tuple(NewInput(stream.id, entry.clause) for entry in query.inputs)
+            join = new_join(query, [stream.id] * len(inputs))
+            registration = Registration(sql, shape_of(sql).text, inputs, eager=True, join=join)
+            (handle,) = change_together(catalog, [registration])
+            yield f"registered {handle} {number % 7}"
         take(root)
         compiling.compile_queries(catalog, stream)
         upkeep.seal(catalog, stream)
         pay_debts(catalog, stream, lambda debts: [pay(debt) for debt in debts], 1 << 62)
+        keeper.keep()
         inbox.trim()
         sweep(catalog, abandoned_after=3600, grace=0)
     inbox.close()

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.oracle.judges import example_settings, same_rows
 from tureen.errors import QueryFailed, SqlError, Unsupported
 from tureen.joining import join_evaluation
-from tureen.pipeline import arrival, compiling, upkeep
+from tureen.pipeline import arrival, compiling, join_keeping, upkeep
 from tureen.results import join_inputs
 from tureen.schema import Schema
 from tureen.soup.tables import Dimensions
@@ -50,11 +50,12 @@ def scripts(draw: st.DrawFn) -> list[Step]:
         st.tuples(st.just("take"), stream),
         st.tuples(st.just("replace"), table_rows()),
         st.tuples(st.just("unregister"), st.integers(0, 9)),
-        st.tuples(st.sampled_from(["compile", "pay", "seal", "seal all"]), st.none()),
+        st.tuples(st.sampled_from(["compile", "pay", "seal", "seal all", "keep_joins", "keep_joins"]), st.none()),
     )
     first = [("push", (name, draw(stream_rows()))) for name in STREAMS]
     steps = draw(st.lists(st.one_of(push, register, other), max_size=6))
-    return [*draw(st.lists(register, max_size=1)), *first, *draw(st.lists(register, min_size=2, max_size=4)), *steps]
+    queries = draw(st.lists(register, min_size=2, max_size=4))
+    return [*draw(st.lists(register, max_size=1)), *first, *queries, ("keep_joins", None), *steps]
 
 
 @dataclass
@@ -153,13 +154,17 @@ class ScriptRun:
 
 
 @example_settings(30)
-@given(scripts(), st.booleans())
-def test_joins_equal_oracle_and_duckdb_at_every_step(script: list[Step], by_key: bool) -> None:
+@given(scripts(), st.booleans(), st.sampled_from([1 << 20, 3]), st.sampled_from([1 << 20, 4]))
+def test_joins_equal_oracle_and_duckdb_at_every_step(
+    script: list[Step], by_key: bool, step_tuples: int, large_step: int
+) -> None:
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
         patch.setattr(arrival, "TAIL_ROWS", 4)
         patch.setattr(upkeep, "LONG_TAIL", 8)
         patch.setattr(upkeep, "FAN", 2)
         patch.setattr(compiling, "SMALL_RUN", 1)
+        patch.setattr(join_keeping, "STEP_TUPLES", step_tuples)
+        patch.setattr(join_keeping, "LARGE_STEP", large_step)
         if by_key:
             # Every equality with an input is looked up in a key index.
             patch.setattr(join_evaluation, "PROBE_SHARE", 0)

@@ -321,8 +321,8 @@ def test_a_reader_with_an_old_view_answers_after_a_merge(soup: ManualEngine) -> 
     reader = ManualEngine(soup.catalog.root)
     state = reader.invoker.view.stream(1)
     assert len(state.segments) == 1
-    reader.invoker.view._segments._maps._values.clear()
-    reader.invoker.view._segments._tails._values.clear()
+    reader.invoker.view.segments._maps._values.clear()
+    reader.invoker.view.segments._tails._values.clear()
     soup.seal()
     sweep(soup.catalog, grace=-1)
     assert [row["a"] for row in reader.invoke(query)] == list(range(20))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -58,8 +58,14 @@ class JoinEvaluation:
     limits: JoinLimits = DEFAULT_LIMITS
     steps: list[dict[str, object]] = field(default_factory=list)
     """The order in which sides were joined, and the numbers that it was decided from."""
+    known: InitVar[Mapping[JoinTree, JoinedRows] | None] = None
+    """The joined rows of parts of the tree that are known already."""
     _candidates: int = 0
     _evaluated: dict[JoinTree, JoinedRows] = field(default_factory=dict)
+
+    def __post_init__(self, known: Mapping[JoinTree, JoinedRows] | None) -> None:
+        """Take over what is known."""
+        self._evaluated |= known or {}
 
     def rows(self, tree: JoinTree) -> JoinedRows:
         """The joined rows of a tree. A side that occurs several times is evaluated once."""

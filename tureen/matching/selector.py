@@ -21,7 +21,7 @@ class Selector:
 
     def __init__(self, clause: Clause, schema: Schema | pa.Schema) -> None:
         """Prepare everything that does not depend on the block."""
-        self._clause = clause
+        self.clause = clause
         self.derived = tuple(factor for factor in clause if not isinstance(factor, Within | IsNull))
         self._ranges = tuple(factor for factor in clause if isinstance(factor, Within | IsNull))
         self._names = tuple(dict.fromkeys(factor.column for factor in self._ranges))
@@ -46,7 +46,7 @@ class Selector:
         table = block.indexed_table(self._names)
         if table is None:
             begin, end = max(first, 0), min(end, block.rows)
-            return narrow(self._clause, block, np.arange(begin, max(begin, end), dtype=np.uint16))
+            return narrow(self.clause, block, np.arange(begin, max(begin, end), dtype=np.uint16))
         address, _owner = self._program
         rows = select_rows(table.address, address, block.rows, first, end)
         return narrow(self.derived, block, rows) if self.derived else rows

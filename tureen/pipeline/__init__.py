@@ -1,7 +1,7 @@
 """The pipeline: the only folder that knows Spark.
 
 Takes pushed rows, Spark's streaming DataFrames and new queries. Holds the Spark session and its streaming queries.
-Gives commits: data runs, cells, compiled query runs. Does not know HTTP.
+Gives commits: data runs, cells, join runs, compiled query runs. Does not know HTTP.
 
 * `engine.py`: the threads of a pot that is open for writing; `streaming.py`: its streaming queries
 * `session.py`, `gateway.py`, `spark_settings.py`, `priority.py`: Spark and its JVM
@@ -10,5 +10,6 @@ Gives commits: data runs, cells, compiled query runs. Does not know HTTP.
 * `inbox_source.py`, `inbox_sink.py`, `inbox_task.py`: pushed rows
 * `arrival.py`, `pinning.py`: a batch becomes matched runs; `visibility.py`: whether the driver sees workers' files
 * `compiling.py`, `debts.py`, `choosing.py`, `upkeep.py`: query runs, cells that are owed, eager or lazy, merging
+* `join_keeping.py`, `join_task.py`: joined tuples of new tuples become join runs
 * `verifying.py`, `repair.py`: verifying a pot and repairing damage
 """

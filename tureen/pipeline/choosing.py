@@ -6,13 +6,16 @@ from dataclasses import dataclass, field, replace
 
 from sqlalchemy import Connection
 
+from tureen.eddy.join_demand import JoinDemand, worth_keeping
 from tureen.eddy.materializing import Budget, Demand, Prices, eager_clauses, saved, spent
 from tureen.faults import crash_point
 from tureen.pot.catalog import Catalog, take_seq
 from tureen.pot.clauses import choosable_clauses, choose_clauses, chosen_clauses
+from tureen.pot.kept_joins import choosable_joins, choose_joins, find_join
 from tureen.pot.runs import live_runs
 from tureen.pot.streams import Stream, list_streams
 from tureen.results.watch import Pace, Watch
+from tureen.stream_join import StreamJoin
 
 HALF_LIFE = 30.0
 """The half-life of observations, in seconds."""
@@ -42,6 +45,15 @@ class _Arrivals:
 
 
 @dataclass
+class _JoinLoad:
+    """The invocations of queries with a join, decaying, and what evaluating it took."""
+
+    invocations: float = 0.0
+    evaluations: int = 0
+    nanoseconds: int = 0
+
+
+@dataclass
 class Chooser:
     """Keeps rates between decisions; the caller passes the time."""
 
@@ -52,11 +64,16 @@ class Chooser:
     _prices: Prices = field(default_factory=Prices)
     _clauses: dict[int, _ClauseDemand] = field(default_factory=dict)
     _arrivals: dict[int, _Arrivals] = field(default_factory=dict)
+    _joins: dict[int, _JoinLoad] = field(default_factory=dict)
 
     def choose(self, elapsed: float) -> bool:
-        """Decide again after `elapsed` seconds; True if a clause became eager or lazy."""
+        """Decide again after `elapsed` seconds; True if a clause became eager or lazy, or a join is kept or not."""
         self._decay(elapsed)
         self._count()
+        clauses_changed = self._choose_clauses()
+        return self._choose_joins() or clauses_changed
+
+    def _choose_clauses(self) -> bool:
         with self.catalog.read() as tx:
             streams = list_streams(tx)
             chosen = {stream.id: chosen_clauses(tx, stream.id) for stream in streams}
@@ -83,6 +100,8 @@ class Chooser:
             demand.hits *= factor
         for arrivals in self._arrivals.values():
             arrivals.tuples *= factor
+        for load in self._joins.values():
+            load.invocations *= factor
 
     def _count(self) -> None:
         counts = self.watch.take()
@@ -90,6 +109,11 @@ class Chooser:
             demand = self._clauses.setdefault(clause, _ClauseDemand(count.stream))
             demand.read += count.tuples
             demand.hits += count.hits
+        for join, joined in counts.joins.items():
+            load = self._joins.setdefault(join, _JoinLoad())
+            load.invocations += joined.invocations
+            load.evaluations += joined.evaluations
+            load.nanoseconds += joined.nanoseconds
         self._prices = replace(
             self._prices,
             evaluate=_updated_price(self._prices.evaluate, counts.evaluated),
@@ -122,6 +146,38 @@ class Chooser:
             for clause in choosable.keys() | chosen
             for demand in (choosable.get(clause, no_demand),)
         ]
+
+    def _choose_joins(self) -> bool:
+        with self.catalog.read() as tx:
+            choosable = choosable_joins(tx)
+            demands = [self._join_demand(tx, join) for join in choosable]
+        before = frozenset(join for join, is_chosen in choosable.items() if is_chosen)
+        after = worth_keeping(demands, before, self.budget.cpu)
+        if self._seconds < HALF_LIFE:
+            after |= before
+        self._joins = {join: load for join, load in self._joins.items() if join in choosable}
+        self.watch.join_reasons = {
+            demand.join: f"{'kept' if demand.join in after else 'evaluated when asked for'}: keeping it takes "
+            f"{demand.spent(kept=demand.join in after) / 1000:.3g} µs of a second and saves invocations "
+            f"{demand.saved / 1000:.3g} µs"
+            for demand in demands
+        }
+        if after == before:
+            return False
+        with self.catalog.write() as tx:
+            take_seq(tx)
+            choose_joins(tx, after - before, before - after)
+        return True
+
+    def _join_demand(self, tx: Connection, join_id: int) -> JoinDemand:
+        load = self._joins.get(join_id, _JoinLoad())
+        join = find_join(tx, join_id)
+        stream_ids = [] if join is None else StreamJoin.of_key(join.key).streams
+        seconds = max(self._seconds, 1.0)
+        arrivals = sum(self._arrivals[stream_id].tuples for stream_id in stream_ids if stream_id in self._arrivals)
+        held = sum(run.rows for stream_id in stream_ids for run in live_runs(tx, stream_id))
+        evaluation = load.nanoseconds / load.evaluations if load.evaluations else 0.0
+        return JoinDemand(join_id, load.invocations / seconds, evaluation, arrivals / seconds, held)
 
     def _explain(self, demands: list[Demand], after: frozenset[int]) -> None:
         reasons = {}

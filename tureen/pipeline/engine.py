@@ -18,6 +18,8 @@ from tureen.errors import EngineFailed, WaitTimeout
 from tureen.pipeline.choosing import Chooser
 from tureen.pipeline.compiling import compile_queries
 from tureen.pipeline.debts import Debt, Payment, pay, pay_debts
+from tureen.pipeline.join_keeping import JoinKeeper, run_in_process
+from tureen.pipeline.join_task import JoinTask, TaskResult
 from tureen.pipeline.repair import repair
 from tureen.pipeline.upkeep import expire, seal
 from tureen.pot.catalog import Catalog, take_seq
@@ -27,7 +29,7 @@ from tureen.pot.query_runs import renew_query_runs
 from tureen.pot.streams import Stream, list_streams
 from tureen.pot.sweep import sweep_abandoned, sweep_replaced
 from tureen.queries.query_run import VERSION
-from tureen.results.watch import Watch
+from tureen.results.invoke import Invoker
 
 if TYPE_CHECKING:
     from tureen.pipeline.streaming import Streaming
@@ -62,14 +64,14 @@ class Engine:
         self,
         root: Path,
         catalog: Catalog,
-        watch: Watch,
+        invoker: Invoker,
         *,
         master: str,
         nice: int,
         clock: Callable[[], int],
         spark: Mapping[str, str] | None = None,
     ) -> None:
-        """Acquire the lease and start; Spark starts in the background. `watch` counts the tuples of invocations."""
+        """Acquire the lease and start; Spark starts in the background. `invoker` answers queries in this process."""
         self._lease = Lease(root)
         try:
             # First, so that readers find the heads after the commit.
@@ -83,7 +85,8 @@ class Engine:
             raise
         self.root, self._catalog, self._clock = root, catalog, clock
         self._master, self._nice, self._spark = master, nice, dict(spark or {})
-        self._chooser = Chooser(catalog, watch)
+        self._chooser = Chooser(catalog, invoker.watch)
+        self._keeper = JoinKeeper(catalog, invoker.view.segments, invoker.key_indexes)
         self._closing = threading.Event()
         self._spark_needed = threading.Event()
         self._wake = threading.Event()
@@ -194,6 +197,11 @@ class Engine:
             return [pay(debt) for debt in debts]
         return self._streaming.pay(debts)
 
+    def _join_by_spark(self, tasks: list[JoinTask]) -> list[TaskResult]:
+        if self._streaming is None or not self._streaming.usable():
+            return run_in_process(tasks)
+        return self._streaming.join(tasks)
+
     # Upkeep
 
     def _run_upkeep(self) -> None:
@@ -228,7 +236,10 @@ class Engine:
             self._wake.clear()
 
     def _upkeep(self, *, with_clauses: bool) -> bool:
-        """One round over all streams; True if it changed anything. `with_clauses` includes compiling and paying."""
+        """One round over all streams; True if it changed anything.
+
+        `with_clauses` includes compiling, paying and keeping joins.
+        """
         changed = False
         with self._upkeep_lock:
             for stream in self._streams():
@@ -240,6 +251,8 @@ class Engine:
                     except Exception:
                         # A failure of one stream must not delay the others; it is retried in the next round.
                         log.exception("the upkeep of stream '%s' failed", stream.name)
+            if with_clauses and not self._closing.is_set():
+                changed = self._keeper.keep(self._join_by_spark) or changed
         return changed
 
     def _steps(self, stream: Stream, *, with_clauses: bool) -> list[Callable[[], object]]:

@@ -9,9 +9,10 @@ import shutil
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -21,6 +22,7 @@ from tureen.errors import InvalidSchema
 from tureen.pipeline import gateway
 from tureen.pipeline.data_source import InboxDataSource, TureenDataSource
 from tureen.pipeline.debts import Debt, Payment, pay
+from tureen.pipeline.join_task import JoinTask, TaskResult, run_join_task
 from tureen.pipeline.priority import lower_priority
 from tureen.pipeline.session import alive, cores, make_active, spark_session
 from tureen.pot.files import make_private_directory
@@ -28,6 +30,8 @@ from tureen.pot.streams import Stream
 from tureen.schema import name_key
 
 log = logging.getLogger("tureen")
+
+Result = TypeVar("Result")
 
 _FILE_FORMATS = frozenset({"json", "csv", "parquet", "orc", "avro", "xml"})
 """Formats that need the schema."""
@@ -197,10 +201,18 @@ class Streaming:
 
     def pay(self, debts: list[Debt]) -> list[Payment]:
         """New queries × old data as one Spark job: a task for each run."""
-        rows = [(pickle.dumps(debt),) for debt in debts]
-        frame = self._spark.createDataFrame(rows, "debt BINARY").repartition(len(rows))
-        paid = frame.mapInArrow(_pay_in_task, "payment BINARY").collect()
-        return [pickle.loads(row.payment) for row in paid]
+        return self._run(pay, debts)
+
+    def join(self, tasks: list[JoinTask]) -> list[TaskResult]:
+        """New tuples × the tuples of other streams as one Spark job."""
+        return self._run(run_join_task, tasks)
+
+    def _run(self, function: Callable[[Any], Result], arguments: Sequence[Any]) -> list[Result]:
+        """Call a function with each argument, in as many tasks of one Spark job."""
+        rows = [(pickle.dumps((function, argument)),) for argument in arguments]
+        frame = self._spark.createDataFrame(rows, "call BINARY").repartition(len(rows))
+        returned = frame.mapInArrow(_call_in_task, "result BINARY").collect()
+        return [pickle.loads(row.result) for row in returned]
 
     def stop(self) -> None:
         """Stop all queries; the session stays for the other pots of the process."""
@@ -236,7 +248,8 @@ def _unchanged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from batches
 
 
-def _pay_in_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _call_in_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        payments = [pickle.dumps(pay(pickle.loads(debt))) for debt in batch.column("debt").to_pylist()]
-        yield pa.record_batch([pa.array(payments, pa.binary())], names=["payment"])
+        calls = [pickle.loads(call) for call in batch.column("call").to_pylist()]
+        results = [pickle.dumps(function(argument)) for function, argument in calls]
+        yield pa.record_batch([pa.array(results, pa.binary())], names=["result"])

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, select
 from tureen.errors import DamagedFile, PotError
 from tureen.pipeline.repair import give_up_lost, repair
 from tureen.pot.catalog import Catalog
-from tureen.pot.catalog_tables import cells, dimensions, query_runs, runs, template_parts, templates
+from tureen.pot.catalog_tables import cells, dimensions, join_runs, query_runs, runs, template_parts, templates
 from tureen.pot.damage import Damage, log, note_damage
 from tureen.pot.heads import acknowledged_ends, log_directory
 from tureen.pot.log import scan
@@ -23,7 +23,7 @@ Progress = Callable[[int, int], None]
 """Called with the number of files verified so far, and of all files."""
 
 _RUN, _DERIVED, _VALUES = "run", "derived", "values"
-_KINDS = {runs: _RUN, cells: _DERIVED, query_runs: _DERIVED, dimensions: _VALUES}
+_KINDS = {runs: _RUN, cells: _DERIVED, query_runs: _DERIVED, join_runs: _DERIVED, dimensions: _VALUES}
 _KINDS |= {templates: _VALUES, template_parts: _VALUES}
 
 

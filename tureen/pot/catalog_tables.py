@@ -260,6 +260,46 @@ query_runs = Table(
     sqlite_autoincrement=True,
 )
 
+joins = Table(
+    "joins",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    # Its streams and comparisons: see `tureen.stream_join.StreamJoin`.
+    Column("key", Text, nullable=False, unique=True),
+    # Whether the engine chose to keep its results for the queries that leave it to the engine.
+    Column("chosen", Boolean, nullable=False, default=False),
+    # For each of its streams the tuple id up to which its results are in join runs, as a list in JSON.
+    Column("progress", Text, nullable=False),
+    # The greatest difference between the times of tuples that are joined in these runs; NULL if it has no limit.
+    Column("reach", BigInteger),
+    # Why its results are not kept.
+    Column("refused", Text),
+    sqlite_autoincrement=True,
+)
+
+query_joins = Table(
+    "query_joins",
+    metadata,
+    # The queries that contain a join, unless they are to be evaluated when they are invoked.
+    Column("query_id", String, primary_key=True),
+    Column("join_id", ForeignKey("joins.id"), nullable=False, index=True),
+    Column("eager", Boolean),
+    Column("reach", BigInteger),
+)
+
+join_runs = Table(
+    "join_runs",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("join_id", ForeignKey("joins.id"), nullable=False, index=True),
+    Column("path", String, nullable=False, unique=True),
+    Column("rows", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    # The greatest tuple id of each stream, as a list in JSON: once such a tuple is dropped, so is the run.
+    Column("last_ids", Text, nullable=False),
+    sqlite_autoincrement=True,
+)
+
 sinks = Table(
     "sinks",
     metadata,

@@ -11,7 +11,16 @@ from sqlalchemy.dialects.sqlite import insert
 
 from tureen.errors import DamagedFile
 from tureen.pot.catalog import Catalog, micros_now
-from tureen.pot.catalog_tables import cells, damage, dimensions, query_runs, runs, template_parts, templates
+from tureen.pot.catalog_tables import (
+    cells,
+    damage,
+    dimensions,
+    join_runs,
+    query_runs,
+    runs,
+    template_parts,
+    templates,
+)
 
 log = logging.getLogger("tureen")
 
@@ -59,6 +68,6 @@ def forget_damage(tx: Connection, paths: Iterable[str]) -> None:
 def named_files(tx: Connection) -> set[str]:
     """The paths of all files that the catalog names, relative to the pot."""
     named: set[str] = set()
-    for table in (runs, cells, query_runs, dimensions, templates, template_parts):
+    for table in (runs, cells, query_runs, join_runs, dimensions, templates, template_parts):
         named.update(tx.execute(select(table.c.path)).scalars())
     return named

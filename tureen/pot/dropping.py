@@ -12,6 +12,7 @@ from tureen.pot.catalog_tables import (
     gone_members,
     queries,
     query_inputs,
+    query_joins,
     template_heads,
     template_parts,
     templates,
@@ -33,6 +34,7 @@ def drop_queries(tx: Connection, over: ColumnElement[bool], releasing: ColumnEle
     # The inputs are deleted after the queries, which are selected from them, and before the clauses that they refer to.
     ids = tx.execute(query_ids).scalars().all()
     tx.execute(delete(query_inputs).where(query_inputs.c.query_id.in_(ids)))
+    tx.execute(delete(query_joins).where(query_joins.c.query_id.in_(ids)))
     release_clauses(tx, [(clause_id, eager) for clause_id, eager in holds if clause_id is not None])
 
 

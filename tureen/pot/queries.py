@@ -19,8 +19,9 @@ from tureen.errors import DuplicateName, TureenError, UnknownQuery, nearest
 from tureen.handle import is_handle, new_handle
 from tureen.pot.bulk_statements import BulkStatement
 from tureen.pot.catalog import micros_now
-from tureen.pot.catalog_tables import clauses, queries, query_inputs, standing
+from tureen.pot.catalog_tables import clauses, queries, query_inputs, query_joins, standing
 from tureen.pot.clauses import ClauseReference, hold_clauses
+from tureen.pot.kept_joins import NewJoin, hold_joins
 from tureen.predicate import Clause, dump_clause
 from tureen.query import RelationKind
 from tureen.schema import Schema, name_key
@@ -57,6 +58,8 @@ class Registration:
     name: str | None = None
     owner: str = LOCAL
     language: str = "sql"
+    join: NewJoin | None = None
+    """The join of streams that it contains, unless the query is to be evaluated when it is invoked."""
 
     @property
     def name_key(self) -> str | None:
@@ -119,6 +122,8 @@ class Registered:
     values: MemberValues | None = None
     """The values of its parameters, where it is a query of a template."""
     language: str = "sql"
+    join_id: int | None = None
+    """The join that it contains, whose results may be kept."""
 
     @property
     def stream(self) -> RegisteredInput:
@@ -173,6 +178,8 @@ def add_queries(tx: Connection, seq: int, registrations: Sequence[Registration])
             for number, (entry, text) in enumerate(zip(registration.inputs, input_texts, strict=True))
         ],
     )
+    joins = [(handle, new.join, new.eager) for handle, new in zip(handles, registrations, strict=True)]
+    hold_joins(tx, [(handle, join, eager) for handle, join, eager in joins if join is not None and eager is not False])
     return handles
 
 
@@ -204,6 +211,7 @@ _FIND = BulkStatement(
 )
 _REMOVE = BulkStatement("DELETE FROM queries WHERE id IN (VALUES {rows})", width=1)
 _REMOVE_INPUTS = BulkStatement("DELETE FROM query_inputs WHERE query_id IN (VALUES {rows})", width=1)
+_REMOVE_JOINS = BulkStatement("DELETE FROM query_joins WHERE query_id IN (VALUES {rows})", width=1)
 _VERSION = select(standing.c.version)
 
 ClauseHold = tuple[int, bool | None]
@@ -221,6 +229,7 @@ def remove_queries(tx: Connection, leaving: Mapping[int, Unregistration]) -> dic
         first.setdefault(handle, change)
     _REMOVE.run(tx, [(handle,) for handle in first])
     _REMOVE_INPUTS.run(tx, [(handle,) for handle in first])
+    _REMOVE_JOINS.run(tx, [(handle,) for handle in first])
     removed: dict[int, list[ClauseHold]] = {change: [] for change in first.values()}
     for change, handle, clause_id, eager in rows:
         if first[handle] == change and clause_id is not None:
@@ -331,9 +340,11 @@ def _with_inputs(selected: Any) -> Any:
     query = selected.subquery()
     state = (clauses.c.seq.label("clause_seq"), clauses.c.error, clauses.c.number)
     entry = query_inputs.c
+    join = query_joins.c.join_id
     return (
-        select(query, entry.kind, entry.stream_id, entry.table_id, entry.clause_id, *state)
+        select(query, entry.kind, entry.stream_id, entry.table_id, entry.clause_id, join, *state)
         .select_from(query)
+        .outerjoin(query_joins, query_joins.c.query_id == query.c.id)
         .join(query_inputs, entry.query_id == query.c.id)
         .outerjoin(clauses, clauses.c.id == entry.clause_id)
         .order_by(query.c.seq, query.c.id, entry.number)
@@ -367,6 +378,7 @@ def _registered(rows: Sequence[Row[Any]]) -> Registered:
         # A query that did not ask for results at arrival is answered from the index, whether its clause failed or not.
         error=next((each.error for each in rows if each.error is not None), None) if row.eager else None,
         language=row.language,
+        join_id=row.join_id,
     )
 
 

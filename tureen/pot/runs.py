@@ -93,11 +93,12 @@ def live_runs(tx: Connection, stream_id: int) -> list[Run]:
 _REPLACED = (
     "SELECT json_group_array(value) FROM json_each(?) WHERE NOT EXISTS (SELECT 1 FROM runs WHERE path = value)"
     " AND NOT EXISTS (SELECT 1 FROM cells WHERE path = value)"
+    " AND NOT EXISTS (SELECT 1 FROM join_runs WHERE path = value)"
 )
 
 
 def replaced_files(tx: Connection, paths: Sequence[str]) -> set[str]:
-    """Those of these files of runs and cells that were replaced or dropped."""
+    """Those of these files of runs, cells and join runs that were replaced or dropped."""
     return set(json.loads(tx.exec_driver_sql(_REPLACED, (json.dumps(paths),)).scalar_one()))
 
 

@@ -12,6 +12,7 @@ from tureen.pot.catalog import current_seq
 from tureen.pot.catalog_tables import clauses, queries, query_inputs
 from tureen.pot.clauses import last_eager_seq
 from tureen.pot.damage import noted_damage
+from tureen.pot.kept_joins import join_status
 from tureen.pot.queries import Registered, count_queries
 from tureen.pot.query_runs import live_query_runs
 from tureen.pot.runs import count_rejected, live_runs
@@ -49,6 +50,7 @@ def pot_status(
         "tables": {table.name: _table_status(table) for table in list_dimensions(tx)},
         "queries": handles + count_members(tx),
         "clauses": distinct,
+        "kept_joins": join_status(tx),
         "damaged": [damage.path for damage in noted_damage(tx)],
         "position": str(Position(current_seq(tx), pushes=pushes)),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from time import perf_counter_ns
 
 import pyarrow as pa
 
@@ -21,6 +22,7 @@ from tureen.results.join_changes import JoinChangeReader, NewJoinedRows
 from tureen.results.join_inputs import KeyIndexes, TableInput
 from tureen.results.join_ready import ReadyInput, ReadyJoin, ReadySelection
 from tureen.results.kept import Structure, StructureCache
+from tureen.results.kept_rows import ClauseRows
 from tureen.results.ranges import ranges_of
 from tureen.results.ready import Ready
 from tureen.results.selection import Selection
@@ -43,7 +45,8 @@ class Answers:
         self._clock = clock
         self._structure_cache = StructureCache()
         self._tables: BoundedCache[str, pa.Table] = BoundedCache(KEPT_TABLES)
-        self._indexes = KeyIndexes()
+        self.indexes = KeyIndexes()
+        self._selected = ClauseRows()
         self.watch = Watch()
         self.limits = JoinLimits()
 
@@ -98,7 +101,8 @@ class Answers:
             assert entry.selector is not None
             span, horizon = entry.input.window.span(instant), self.horizon(state.stream)
             ranges = ranges_of(state.segments, span, horizon)
-            selection = Selection(state, leaf, entry.selector, ranges, None, self.watch)
+            begin = max((time for time in (span.begin, horizon) if time is not None), default=None)
+            selection = Selection(state, leaf, entry.selector, ranges, None, self.watch, begin=begin)
             note(state, span, selection, horizon)
             return selection
 
@@ -115,10 +119,16 @@ class Answers:
             lambda leaf: self._table(snapshot, leaf),
             answer_selection,
             instant,
-            self._indexes,
+            self.indexes,
             self.limits,
+            self._selected,
         )
+        if registered.join_id is not None:
+            join.kept = snapshot.joins.get(registered.join_id)
+        began = perf_counter_ns()
         table = join.answer(ready)
+        if registered.join_id is not None:
+            self.watch.note_join(registered.join_id, perf_counter_ns() - began if join.kept is None else None)
         return Answer(table, _bounds(join.spans), snapshot.position, is_complete), join
 
     def changes_of_join(

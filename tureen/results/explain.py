@@ -12,6 +12,7 @@ from tureen.language.predicates.factor_text import factor_text
 from tureen.language.text.shapes import shape_of
 from tureen.matching import access_column, describe
 from tureen.pot.catalog import Catalog
+from tureen.pot.kept_joins import find_join
 from tureen.pot.queries import Registered, RegisteredInput, count_shape
 from tureen.pot.query_runs import live_query_runs
 from tureen.pot.templates import count_members_of_shape
@@ -23,6 +24,7 @@ from tureen.results.ranges import ranges_of
 from tureen.results.ready import Ready
 from tureen.results.stream_state import Snapshot, StreamState
 from tureen.results.watch import Watch
+from tureen.stream_join import StreamJoin
 
 
 class Explainer:
@@ -72,6 +74,30 @@ class Explainer:
             "inputs": inputs,
             "join": join_text(ready.query),
             "join_order": [{**step, "side": _tree_text(step["side"], names)} for step in join.steps],
+            "kept_join": self._kept(registered, snapshot, is_used=join.kept is not None),
+        }
+
+    def _kept(self, registered: Registered, snapshot: Snapshot, *, is_used: bool) -> dict[str, Any]:
+        """Whether the results of a query's join are kept, and why."""
+        if registered.join_id is None:
+            why = "evaluated when asked for" if registered.eager is False else "it joins no streams by comparisons"
+            return {"used": False, "why": why}
+        with self._catalog.read() as tx:
+            join = find_join(tx, registered.join_id)
+        if join is None or join.refused is not None:
+            return {"used": False, "why": f"not kept: {'its query left' if join is None else join.refused}"}
+        asked = "kept, as the query was registered" if registered.eager else "not invoked recently"
+        owed = {
+            snapshot.streams[stream_id].stream.name: snapshot.streams[stream_id].stream.next_id - done
+            for stream_id, done in zip(StreamJoin.of_key(join.key).streams, join.progress, strict=True)
+        }
+        return {
+            "used": is_used,
+            "why": self._answers.watch.join_reasons.get(join.id, asked),
+            "joined_tuples": sum(run.rows for run in join.runs),
+            "runs": len(join.runs),
+            "bytes": sum(run.bytes for run in join.runs),
+            "owed_tuples": owed,
         }
 
     def _input(

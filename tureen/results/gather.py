@@ -42,6 +42,12 @@ class StreamMatches:
         order = _time_order(self.schema, self.hits)
         return table if order is None else table.take(order)
 
+    def column(self, name: str) -> pa.Array:
+        """A column of the tuples, in the order of `hits`."""
+        kind = self.schema.stored.field(name).type
+        parts = [_column(name, kind, hit, hit.run.map_blocks(hit.starts)) for hit in self.hits]
+        return _concatenated(parts) if parts else pa.nulls(0, kind)
+
     def columns(self, fields: pa.Schema) -> list[pa.Array]:
         """Columns of the tuples, in the order of `hits`."""
         mapped = [(hit, hit.run.map_blocks(hit.starts)) for hit in self.hits]

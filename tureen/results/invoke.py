@@ -65,6 +65,7 @@ class Invoker:
         self._answers = Answers(catalog, clock)
         self._explainer = Explainer(catalog, self._answers)
         self.watch = self._answers.watch
+        self.key_indexes = self._answers.indexes
 
     def invoke(self, handle: str, now: int | None = None) -> Answer:
         """The answer of a query at `now`, by default at the stream's NOW."""
@@ -201,7 +202,8 @@ class Invoker:
 
     def _look_up(self, handle: str) -> tuple[Registered, Snapshot]:
         registered = self.view.query(handle)
-        snapshot = self.view.snapshot(registered.stream_ids, registered.table_ids)
+        join_ids = () if registered.join_id is None else (registered.join_id,)
+        snapshot = self.view.snapshot(registered.stream_ids, registered.table_ids, join_ids)
         return self.view.query(handle, at_least=snapshot.seq), snapshot
 
     def _unregistered(self, sql: str) -> tuple[Registered, Snapshot, Ready | ReadyJoin]:
@@ -212,7 +214,7 @@ class Invoker:
         inputs = tuple(relations.unregistered_input(entry) for entry in query.leaves)
         registered = Registered("", None, sql, "", inputs, seq=0, registered_at=0, owner=LOCAL)
         snapshot = self.view.snapshot(registered.stream_ids, registered.table_ids)
-        return registered, snapshot, _prepared(query, relations.schema)
+        return registered, snapshot, _prepared(query, relations.schema, registered)
 
     def _bound(self, registered: Registered, snapshot: Snapshot) -> Ready | ReadyJoin:
         return self._ready.get(registered.id, lambda: self._prepare(registered, snapshot))
@@ -222,7 +224,7 @@ class Invoker:
         values = registered.values
         if values is None:
             query, _ = self._binder.bind(registered.sql, relations.describe)
-            return _prepared(query, relations.schema)
+            return _prepared(query, relations.schema, registered)
         schema = snapshot.streams[registered.stream_ids[0]].stream.schema
         template = self._members.get(values.template, lambda: BoundTemplate(values, schema))
         return template.ready(registered.sql, values)
@@ -238,8 +240,10 @@ def _relation_of(snapshot: Snapshot, name: str) -> StoredRelation:
     return relation
 
 
-def _prepared(query: Query, schema_of: SchemaOf) -> Ready | ReadyJoin:
-    return prepare(query, schema_of) if query.joins else Ready.of(query, schema_of(query.stream.relation))
+def _prepared(query: Query, schema_of: SchemaOf, registered: Registered) -> Ready | ReadyJoin:
+    if query.joins:
+        return prepare(query, schema_of, [entry.stream_id for entry in registered.inputs])
+    return Ready.of(query, schema_of(query.stream.relation))
 
 
 def _check_standing(registered: Registered) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,9 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.aggregates.expression_values import with_now
-from tureen.errors import QueryFailed
+from tureen.errors import DamagedFile, QueryFailed
+from tureen.join import JoinTree
 from tureen.joining.join_evaluation import DEFAULT_LIMITS, JoinEvaluation, JoinLimits
 from tureen.joining.join_input import JoinInput
+from tureen.joining.joined_rows import JoinedRows
 from tureen.pot.queries import RegisteredInput
 from tureen.query import RelationKind, block_column
 from tureen.results.axis import TimeAxis
@@ -23,9 +25,12 @@ from tureen.results.grouping_set_rows import rows_of_sets
 from tureen.results.join_inputs import KeyIndexes, StreamInput, TableInput, rows_satisfying
 from tureen.results.join_ready import ReadyBlock, ReadyInput, ReadyJoin, ReadySelection
 from tureen.results.joined import JoinedMatches
+from tureen.results.kept_rows import ClauseRows, KeptRows
 from tureen.results.matches import rows_in_steps
 from tureen.results.selection import Selection
 from tureen.results.stepping import Stepping, whole_steps
+from tureen.results.stream_state import JoinState
+from tureen.stream_join import StreamJoinOfQuery
 from tureen.window import Span
 
 AnswerSelection = Callable[[ReadySelection, RegisteredInput], pa.Table]
@@ -44,6 +49,9 @@ class JoinAnswer:
     now: int
     indexes: KeyIndexes
     limits: JoinLimits = DEFAULT_LIMITS
+    selected: ClauseRows = field(default_factory=ClauseRows)
+    kept: JoinState | None = None
+    """The kept results of the outermost query's join."""
     spans: list[Span] = field(default_factory=list)
     """The windows of all inputs that are streams."""
     horizons: list[int] = field(default_factory=list)
@@ -69,9 +77,40 @@ class JoinAnswer:
         return table if now is None else with_now(table, now)
 
     def _matches(self, ready: ReadyJoin) -> JoinedMatches:
-        inputs = [self._input(entry) for entry in ready.inputs]
-        evaluation = JoinEvaluation(inputs, self.now, self.limits)
-        rows = evaluation.rows(ready.query.source)
+        kept = self.kept
+        if kept is not None and ready.stream_join is not None and ready.stream_join.is_within(kept.join.reach):
+            spans, horizons = len(self.spans), len(self.horizons)
+            try:
+                return self._kept_matches(ready, ready.stream_join, kept)
+            except (QueryFailed, DamagedFile):
+                # The clauses were evaluated for tuples outside the windows, or a file is damaged: without kept results.
+                del self.spans[spans:], self.horizons[horizons:]
+        self.kept = None
+        return self._evaluated([self._input(entry) for entry in ready.inputs], ready.query.source)
+
+    def _kept_matches(self, ready: ReadyJoin, part: StreamJoinOfQuery, kept: JoinState) -> JoinedMatches:
+        selections = []
+        for number in part.inputs:
+            entry = ready.inputs[number]
+            assert entry.leaf is not None
+            selections.append(self.select(entry, self.leaves[entry.leaf]))
+        rows = KeptRows(part.join, kept.join, kept.runs, selections, self.selected, self.indexes, self.limits)
+        tuples = rows.tuples().in_order_of(np.argsort(part.inputs).tolist())
+        with_partner, numbers = rows.inputs(tuples)
+        of_part = dict(zip(part.inputs, with_partner, strict=True))
+        joined = JoinedRows(dict(zip(part.inputs, numbers, strict=True)), len(tuples))
+        if part.is_whole:
+            return JoinedMatches([of_part[number] for number in range(len(of_part))], joined, tuples.times)
+        inputs = [
+            of_part[number] if number in of_part else self._input(entry) for number, entry in enumerate(ready.inputs)
+        ]
+        return self._evaluated(inputs, part.source, {part.tree: joined})
+
+    def _evaluated(
+        self, inputs: Sequence[JoinInput], tree: JoinTree, known: Mapping[JoinTree, JoinedRows] | None = None
+    ) -> JoinedMatches:
+        evaluation = JoinEvaluation(inputs, self.now, self.limits, known=known)
+        rows = evaluation.rows(tree)
         self.steps = evaluation.steps
         return JoinedMatches(inputs, rows)
 
@@ -105,8 +144,8 @@ class JoinAnswer:
                     self.now,
                     self.indexes,
                     self.limits,
-                    self.spans,
-                    self.horizons,
+                    spans=self.spans,
+                    horizons=self.horizons,
                 )
                 table = inner.answer(block)
             case ReadySelection():

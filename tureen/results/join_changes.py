@@ -27,18 +27,14 @@ from tureen.pot.queries import Registered, RegisteredInput
 from tureen.query import Input, Query, RelationKind
 from tureen.results.changes import check_has_changes, mark_of
 from tureen.results.gather import StreamMatches
-from tureen.results.join_inputs import StreamInput
+from tureen.results.join_inputs import Ids, StreamInput, with_ids
 from tureen.results.join_ready import ReadyInput, ReadyJoin
 from tureen.results.joined import JoinedMatches
-from tureen.results.segment import Hits
 from tureen.results.stream_state import Snapshot, StreamState
 from tureen.window import At, Bound, Now, RowsBack
 
 ReadTable = Callable[[ReadyInput, RegisteredInput], JoinInput]
 """The rows of an input that is a table."""
-
-Ids = tuple[int, int]
-"""The first tuple id of an interval, and the one after its last."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +190,7 @@ class JoinChangeReader:
             first = 0 if begin is None else segment.rows_before(begin, inclusive=False)
             last = segment.rows if end is None else segment.rows_before(end, inclusive=True)
             if last > first:
-                hits.append(_with_ids(segment.hits(leaf, entry.selector, first, last), ids))
+                hits.append(with_ids(segment.hits(leaf, entry.selector, first, last), ids))
         return StreamInput(StreamMatches(state.stream.schema, [hit for hit in hits if len(hit.rows)]))
 
     def _state(self, stream_id: int | None) -> StreamState:
@@ -220,16 +216,6 @@ def check_can_follow(query: Query) -> None:
         raise Unsupported("a join with a window of rows has no changes", hint="invoke it, or use a window of time")
     if any(isinstance(factor, JoinOpaque) and factor.uses_now for factor in source.factors):
         raise Unsupported("a join that uses NOW outside its windows has no changes", hint="invoke it")
-
-
-def _with_ids(hits: Hits, ids: Ids) -> Hits:
-    """The hits whose tuple ids lie in an interval."""
-    of_hits = hits.segment.ids_at(hits.positions())
-    kept = (of_hits >= ids[0]) & (of_hits < ids[1])
-    if kept.all():
-        return hits
-    before = np.concatenate([[0], np.cumsum(kept)])
-    return Hits(hits.segment, hits.run, hits.rows[kept], before[hits.starts])
 
 
 def _constant_bounds(entry: Input, earliest: int | None) -> tuple[int | None, int | None]:

@@ -12,13 +12,16 @@ import pyarrow as pa
 from tureen.bounded_cache import BoundedCache
 from tureen.joining.join_input import Flags, Numbers, take_or_null
 from tureen.matching import Selector
-from tureen.results.gather import StreamMatches, fields_of
+from tureen.results.gather import StreamMatches
 from tureen.results.segment import Hits, Segment
 from tureen.stems.index import BLOCK_ROWS, Block
 from tureen.stems.key_index import KeyIndex, can_code
 
 IndexedColumns = tuple[tuple[str, str], ...]
 """The columns of a key index, each with the domain in which it is compared."""
+
+Ids = tuple[int, int]
+"""The first tuple id of an interval, and the one after its last."""
 
 KEPT_INDEXES = 64
 """The number of key indexes that a process keeps; one of a million tuples takes some 40 MB."""
@@ -67,7 +70,7 @@ class StreamInput:
     def column(self, name: str) -> pa.Array:
         """A column of all tuples."""
         if name not in self._columns:
-            self._columns[name] = _gathered(self._matches, name)
+            self._columns[name] = self._matches.column(name)
         return self._columns[name]
 
     def columns_at(self, names: Sequence[str], rows: Numbers) -> list[pa.Array]:
@@ -81,7 +84,7 @@ class StreamInput:
         return [
             take_or_null(self._columns[name], rows)
             if name in self._columns
-            else take_or_null(_gathered(subset, name), positions)
+            else take_or_null(subset.column(name), positions)
             for name in names
         ]
 
@@ -160,6 +163,16 @@ def _first_and_last(hit: Hits) -> tuple[int, int]:
     return hit.run.starts[first_block] + int(hit.rows[0]), hit.run.starts[last_block] + int(hit.rows[-1])
 
 
+def with_ids(hits: Hits, ids: Ids) -> Hits:
+    """The hits whose tuple ids lie in an interval."""
+    of_hits = hits.segment.ids_at(hits.positions())
+    kept = (of_hits >= ids[0]) & (of_hits < ids[1])
+    if kept.all():
+        return hits
+    before = np.concatenate([[0], np.cumsum(kept)])
+    return Hits(hits.segment, hits.run, hits.rows[kept], before[hits.starts])
+
+
 class TableInput:
     """Rows of a table or of a block's answer that satisfy a clause; they have no time."""
 
@@ -210,8 +223,3 @@ def rows_satisfying(table: pa.Table, selector: Selector) -> Numbers:
         parts.append(selector.rows(Block(batch)).astype(np.int64) + start)
         start += batch.num_rows
     return np.concatenate(parts)
-
-
-def _gathered(matches: StreamMatches, name: str) -> pa.Array:
-    (column,) = matches.columns(fields_of(matches.schema, [name]))
-    return column

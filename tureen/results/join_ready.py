@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import count
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from tureen.results.finish import Finish
 from tureen.results.grouped import Plans
 from tureen.results.ready import Ready
 from tureen.schema import Schema
+from tureen.stream_join import StreamJoinOfQuery, stream_join_of
 
 SchemaOf = Callable[[str], Schema]
 """The schema of a stream or table, by its name."""
@@ -42,6 +43,8 @@ class ReadyJoin:
     """The columns that its answer is computed from, by the names of `tureen.join.field_name`."""
     finish: Finish
     plans: tuple[Plans, ...]
+    stream_join: StreamJoinOfQuery | None = None
+    """The part of it whose results can be kept."""
     light = False
 
 
@@ -65,9 +68,9 @@ class ReadySetOperation:
 ReadyBlock = ReadyJoin | ReadySelection | ReadySetOperation
 
 
-def prepare(query: Query, schema_of: SchemaOf) -> ReadyJoin:
-    """Prepare a query that joins."""
-    return _join(query, schema_of, count())
+def prepare(query: Query, schema_of: SchemaOf, stream_ids: Sequence[int | None]) -> ReadyJoin:
+    """Prepare a query that joins; `stream_ids` has for each of its leaves the id of its stream, if it is one."""
+    return replace(_join(query, schema_of, count()), stream_join=stream_join_of(query, stream_ids))
 
 
 def _block(block: QueryBlock, schema_of: SchemaOf, leaves: Iterator[int]) -> ReadyBlock:

@@ -26,6 +26,8 @@ class JoinedMatches:
 
     inputs: Sequence[JoinInput]
     rows: JoinedRows
+    known_times: Numbers | None = None
+    """The time of the earliest tuple of each row, if the rows are in order already."""
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -48,6 +50,8 @@ class JoinedMatches:
     @cached_property
     def times(self) -> Numbers:
         """The time of the earliest tuple of each row, in order."""
+        if self.known_times is not None:
+            return self.known_times
         return self._times(self.in_order)
 
     def ids(self) -> npt.NDArray[np.int64]:
@@ -58,6 +62,8 @@ class JoinedMatches:
     @cached_property
     def in_order(self) -> JoinedRows:
         """The rows, in order."""
+        if self.known_times is not None:
+            return self.rows
         ids = [_or_first(self.inputs[number], rows) for number, rows in sorted(self.rows.rows.items())]
         order = np.lexsort((*reversed(ids), self._times(self.rows)))
         return self.rows.take(order)

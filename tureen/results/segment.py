@@ -58,6 +58,8 @@ class Segment:
     _run: OpenRun | None = field(default=None, init=False)
     _cells: RunCells | None = field(default=None, init=False)
     _scans: int = field(default=0, init=False)
+    _by_nth: npt.NDArray[np.int64] | None = field(default=None, init=False)
+    """The number of each tuple, by its position in the order of arrival."""
 
     def run(self) -> OpenRun:
         """The tuples; once they are mapped, the file may be removed."""
@@ -95,6 +97,18 @@ class Segment:
         """The tuple ids of tuples."""
         run = self.run()
         return self.first_id + (rows if run.in_order else _by_block(run, rows, run.nth))
+
+    def positions_of(self, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The numbers of the tuples with these ids; -1 where the segment does not have one."""
+        nth = ids - self.first_id
+        run = self.run()
+        if not run.in_order:
+            if self._by_nth is None:
+                self._by_nth = _inverse(np.concatenate([run.nth(number) for number in range(len(run.blocks))]))
+            by_nth = self._by_nth
+            inside = (nth >= 0) & (nth < len(by_nth))
+            return np.where(inside, by_nth[np.where(inside, nth, 0)], -1)
+        return np.where((nth >= 0) & (nth < self.rows), nth, -1)
 
     def publishes(self, query_input: RegisteredInput) -> bool:
         """Whether the cell of an input's clause is written; otherwise it is owed, lazy, or the segment is a tail."""
@@ -150,6 +164,13 @@ def _by_block(
         in_block = blocks == block
         values[in_block] = values_of(block)[rows[in_block] - starts[block]]
     return values
+
+
+def _inverse(nth: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The index of each of different values, by the value; -1 for those that do not occur."""
+    indexes = np.full(int(nth.max()) + 1 if len(nth) else 0, -1)
+    indexes[nth] = np.arange(len(nth))
+    return indexes
 
 
 _NONE: npt.NDArray[np.uint16] = np.empty(0, np.uint16)

@@ -13,9 +13,12 @@ from tureen.bounded_cache import BoundedCache
 from tureen.errors import DamagedFile, PotError
 from tureen.pot.catalog import Catalog
 from tureen.pot.damage import note_damage
+from tureen.pot.kept_joins import KeptJoin
 from tureen.pot.runs import Run, replaced_files
 from tureen.results.segment import Segment
+from tureen.results.stream_state import JoinState
 from tureen.schema import Schema
+from tureen.stems.join_run import OpenJoinRun
 from tureen.stems.run import OpenRun, in_memory, log, log_damage, open_cells, open_run, sort_by_time
 
 OPEN_RUNS = 1024
@@ -90,7 +93,7 @@ class SegmentCache:
             lambda: self._open(run, schema),
             lambda: [self._cells(cells.path) for cells in run.cells],
             run.matched_seq if run.indexed else None,
-            self._report,
+            self.report,
         )
 
     def _tail(self, runs: list[Run], schema: Schema) -> list[Segment]:
@@ -110,7 +113,21 @@ class SegmentCache:
         )
 
     def _open(self, run: Run, schema: Schema) -> OpenRun:
-        opened: OpenRun = self._maps.get((run.path,), lambda: open_run(self._path(run.path), schema, self._report))
+        opened: OpenRun = self._maps.get((run.path,), lambda: open_run(self._path(run.path), schema, self.report))
+        return opened
+
+    def join_state(self, join: KeptJoin) -> JoinState | None:
+        """A kept join with its runs; None if its results are not kept, or one of its files is damaged."""
+        if not any(join.progress):
+            return None
+        try:
+            return JoinState(join, [self._join_run(run.path) for run in join.runs])
+        except DamagedFile as damage:
+            self.report(damage)
+            return None
+
+    def _join_run(self, path: str) -> OpenJoinRun:
+        opened: OpenJoinRun = self._maps.get((path,), lambda: OpenJoinRun(self._path(path), self.report))
         return opened
 
     def _cells(self, path: str) -> Any:
@@ -119,7 +136,7 @@ class SegmentCache:
     def _path(self, path: str) -> Path:
         return self._catalog.root / path
 
-    def _report(self, damage: DamagedFile) -> None:
+    def report(self, damage: DamagedFile) -> None:
         """Log damage that did not change an answer, and record it for the engine, which repairs it."""
         if damage.file in self._damaged:
             return

@@ -36,6 +36,8 @@ class Selection:
     """The NOW of the invocation, where the query uses it outside its window."""
     at_now: Expression | None = None
     """A condition that tuples must satisfy beside the query's clause."""
+    begin: int | None = None
+    """The time before which no tuple is selected, where it is known."""
 
     @property
     def window_rows(self) -> int:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import NamedTuple
 
 from tureen.position import Mark, Position
+from tureen.pot.kept_joins import KeptJoin
 from tureen.pot.reserved_ids import Reservation
 from tureen.pot.runs import Run
 from tureen.pot.streams import Stream
 from tureen.pot.tables import Dimension
 from tureen.results.pending import PendingRows
 from tureen.results.segment import Segment
+from tureen.stems.join_run import OpenJoinRun
 
 
 @dataclass(frozen=True)
@@ -39,13 +43,21 @@ class StreamState:
         return str(Position(self.seq, {self.stream.id: mark}, self.pushes))
 
 
+class JoinState(NamedTuple):
+    """A kept join and its mapped runs."""
+
+    join: KeptJoin
+    runs: list[OpenJoinRun]
+
+
 class Snapshot(NamedTuple):
-    """Streams and tables as of one commit and one count of pushes; an answer is computed from one snapshot."""
+    """Streams, tables and kept joins as of one commit and one count of pushes: what an answer is computed from."""
 
     seq: int
     pushes: int
     streams: dict[int, StreamState]
     tables: dict[str, Dimension]
+    joins: Mapping[int, JoinState] = MappingProxyType({})
 
     @property
     def position(self) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -15,6 +16,7 @@ from tureen.handle import parse_member
 from tureen.language.templates.member import member_text
 from tureen.pot.catalog import Catalog, current_seq
 from tureen.pot.heads import HeadsReader, log_directory
+from tureen.pot.kept_joins import find_join
 from tureen.pot.members import Members, load_members
 from tureen.pot.queries import Registered, find_query, standing_version
 from tureen.pot.reserved_ids import reservations
@@ -24,7 +26,7 @@ from tureen.pot.tables import Dimension, dimension_by_id
 from tureen.pot.templates import Template, find_template
 from tureen.results.pending import PendingRows
 from tureen.results.segment_cache import SegmentCache
-from tureen.results.stream_state import Snapshot, StreamState
+from tureen.results.stream_state import JoinState, Snapshot, StreamState
 
 KEPT_TEMPLATES = 64
 """The maximum number of templates whose members a process caches."""
@@ -45,6 +47,8 @@ class CachedStreams:
     states: dict[int, StreamState] = field(default_factory=dict)
     """With the pending rows of the last time they were asked for."""
     tables: dict[str, Dimension] = field(default_factory=dict)
+    joins: dict[int, JoinState | None] = field(default_factory=dict)
+    """None for joins whose results are not kept."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ class View:
         self._lock = threading.Lock()
         self._streams = CachedStreams()
         self._cached = CachedQueries()
-        self._segments = SegmentCache(catalog)
+        self.segments = SegmentCache(catalog)
         self._holding = threading.local()
         self._members: BoundedCache[Hashable, Members] = BoundedCache(KEPT_TEMPLATES)
         self._heads = HeadsReader(catalog.root / "inbox")
@@ -162,27 +166,29 @@ class View:
 
     def _release(self, tx: Connection) -> None:
         """Drop the maps of files that are no longer live, and the pending rows of dropped streams."""
-        self._segments.release(tx)
+        self.segments.release(tx)
         if self._pending:
             live = {stream.id for stream in list_streams(tx)}
             with self._pending_lock:
                 self._pending = {stream_id: rows for stream_id, rows in self._pending.items() if stream_id in live}
 
-    def snapshot(self, stream_ids: Sequence[int], table_ids: Sequence[str] = ()) -> Snapshot:
-        """Streams and tables as of the last commit that was seen, with all rows whose pushes have returned."""
+    def snapshot(
+        self, stream_ids: Sequence[int], table_ids: Sequence[str] = (), join_ids: Sequence[int] = ()
+    ) -> Snapshot:
+        """Streams, tables and joins as of the last commit that was seen, with all rows whose pushes have returned."""
         cached, pushes = self._streams, self._heads.pushes()
         streams = {}
         for stream_id in stream_ids:
             state = cached.states.get(stream_id)
             if state is None or state.pushes != pushes:
-                return self._read(stream_ids, table_ids)
+                return self._read(stream_ids, table_ids, join_ids)
             streams[stream_id] = state
-        if not stream_ids or (table_ids and not all(table_id in cached.tables for table_id in table_ids)):
-            return self._read(stream_ids, table_ids)
+        if not stream_ids or not _has(cached.tables, table_ids) or not _has(cached.joins, join_ids):
+            return self._read(stream_ids, table_ids, join_ids)
         if getattr(self._holding, "all", False):
             _hold(streams)
         tables = {table_id: cached.tables[table_id] for table_id in table_ids} if table_ids else {}
-        return Snapshot(cached.seq, pushes, streams, tables)
+        return Snapshot(cached.seq, pushes, streams, tables, _kept(cached, join_ids))
 
     def stream(self, stream_id: int) -> StreamState:
         """A stream and its runs."""
@@ -197,10 +203,10 @@ class View:
         finally:
             self._holding.all = False
 
-    def _read(self, stream_ids: Sequence[int], table_ids: Sequence[str]) -> Snapshot:
+    def _read(self, stream_ids: Sequence[int], table_ids: Sequence[str], join_ids: Sequence[int]) -> Snapshot:
         """A snapshot that includes all commits and pushes up to now."""
         while True:
-            cached = self._read_committed(stream_ids, table_ids)
+            cached = self._read_committed(stream_ids, table_ids, join_ids)
             pushes = self._heads.pushes()
             streams = {stream_id: self._with_pending(cached, stream_id, pushes) for stream_id in stream_ids}
             unmoved = self.catalog.token() == cached.token
@@ -216,7 +222,8 @@ class View:
             streams = {stream_id: replace(state, seq=seq) for stream_id, state in streams.items()}
         if getattr(self._holding, "all", False):
             _hold(streams)
-        return Snapshot(seq, pushes, streams, {table_id: cached.tables[table_id] for table_id in table_ids})
+        tables = {table_id: cached.tables[table_id] for table_id in table_ids}
+        return Snapshot(seq, pushes, streams, tables, _kept(cached, join_ids))
 
     def _with_pending(self, cached: CachedStreams, stream_id: int, pushes: int) -> StreamState:
         """A stream with the rows of its log that are not in runs."""
@@ -283,10 +290,12 @@ class View:
         before = committed.stream
         return current is None or (current.next_id, current.taken) != (before.next_id, before.taken)
 
-    def _read_committed(self, stream_ids: Sequence[int], table_ids: Sequence[str]) -> CachedStreams:
+    def _read_committed(
+        self, stream_ids: Sequence[int], table_ids: Sequence[str], join_ids: Sequence[int]
+    ) -> CachedStreams:
         """The cached streams and these, read in one transaction; of a later commit if there is one."""
         before = self._streams
-        if before.committed.keys() >= set(stream_ids) and before.tables.keys() >= set(table_ids):
+        if _has(before.committed, stream_ids) and _has(before.tables, table_ids) and _has(before.joins, join_ids):
             return before
         with self.catalog.read() as tx:
             seq = current_seq(tx)
@@ -297,6 +306,9 @@ class View:
                 for stream_id in missing
             ]
             tables = {table_id: dimension_by_id(tx, table_id) for table_id in table_ids}
+            joins = {join_id: find_join(tx, join_id) for join_id in join_ids if join_id not in cached.joins}
+        for join_id, join in joins.items():
+            cached.joins[join_id] = None if join is None else self.segments.join_state(join)
         for table_id, table in tables.items():
             if table is None:
                 raise UnknownTable("a table of this query was dropped")
@@ -304,7 +316,7 @@ class View:
         for stream, runs, reserved in read:
             if stream is None:
                 raise UnknownStream("the stream of this query was dropped")
-            segments = self._segments.segments(stream.schema, runs)
+            segments = self.segments.segments(stream.schema, runs)
             pending = PendingRows(stream.taken, stream.taken)
             cached.committed[stream.id] = StreamState(seq, stream, segments, runs, pending, reserved)
         with self._lock:
@@ -318,6 +330,15 @@ def _hold(streams: Mapping[int, StreamState]) -> None:
     for state in streams.values():
         for segment in state.segments:
             segment.hold()
+
+
+def _has(cached: Container[Any], ids: Sequence[Any]) -> bool:
+    return not ids or all(each in cached for each in ids)
+
+
+def _kept(cached: CachedStreams, join_ids: Sequence[int]) -> dict[int, JoinState]:
+    states = {join_id: cached.joins[join_id] for join_id in join_ids}
+    return {join_id: state for join_id, state in states.items() if state is not None}
 
 
 def _members_key(template: Template) -> Hashable:

@@ -1,4 +1,4 @@
-"""Statistics of invocations, from which the engine decides which clauses are eager."""
+"""Statistics of invocations, from which the engine decides which clauses are eager and which joins are kept."""
 
 from __future__ import annotations
 
@@ -24,10 +24,20 @@ class Pace:
 
 
 @dataclass(slots=True)
+class JoinCount:
+    """The number of invocations of queries with a join; of those that evaluated it, and the time they took."""
+
+    invocations: int = 0
+    evaluations: int = 0
+    nanoseconds: int = 0
+
+
+@dataclass(slots=True)
 class Counts:
     """The statistics since they were last taken."""
 
     clauses: dict[int, Count] = field(default_factory=dict)
+    joins: dict[int, JoinCount] = field(default_factory=dict)
     evaluated: Pace = field(default_factory=Pace)
     looked_up: Pace = field(default_factory=Pace)
 
@@ -41,6 +51,8 @@ class Watch:
         self._counts = Counts()
         self.reasons: dict[int, str] = {}
         """Why a clause is eager or lazy, for clauses that the engine of this process decided about."""
+        self.join_reasons: dict[int, str] = {}
+        """Why the results of a join are kept or not, for joins that the engine of this process decided about."""
 
     def note(self, clause: int, stream: int, tuples: int, hits: int, nanoseconds: int, *, eager: bool) -> None:
         """Count one invocation, over the indexed tuples of its window; `eager` if cells were looked up."""
@@ -53,6 +65,15 @@ class Watch:
             pace = self._counts.looked_up if eager else self._counts.evaluated
             pace.tuples += tuples
             pace.nanoseconds += nanoseconds
+
+    def note_join(self, join: int, nanoseconds: int | None) -> None:
+        """Count one invocation of a query with a join, and the time if the join was evaluated."""
+        with self._lock:
+            count = self._counts.joins.setdefault(join, JoinCount())
+            count.invocations += 1
+            if nanoseconds is not None:
+                count.evaluations += 1
+                count.nanoseconds += nanoseconds
 
     def take(self) -> Counts:
         """Return the statistics and start again from zero."""

@@ -113,7 +113,7 @@ class OpenPot:
                 self.running = Engine(
                     self.path,
                     components.catalog,
-                    components.invoker.watch,
+                    components.invoker,
                     master=self._master,
                     nice=self._nice,
                     clock=self.clock,

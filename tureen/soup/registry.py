@@ -8,6 +8,7 @@ from tureen.language.fast.quick import QuickBinder
 from tureen.language.templates.member import member_text
 from tureen.pot.catalog import Catalog, take_seq
 from tureen.pot.group_commit import GroupCommit
+from tureen.pot.kept_joins import new_join
 from tureen.pot.members import find_standing
 from tureen.pot.queries import LOCAL, Registered, Registration, Unregistration, list_queries, share
 from tureen.pot.registering import change_together
@@ -42,7 +43,15 @@ class Registry:
             relations = Relations(self._streams.last_known)
             query, shape = self._binder.bind(sql, relations.describe)
             inputs = tuple(relations.new_input(entry) for entry in query.leaves)
-            new = Registration(sql, shape, inputs, MATERIALIZE[materialize], name, LOCAL if owner is None else owner)
+            new = Registration(
+                sql,
+                shape,
+                inputs,
+                MATERIALIZE[materialize],
+                name,
+                LOCAL if owner is None else owner,
+                join=new_join(query, [entry.stream_id for entry in inputs]),
+            )
             return self._changes.submit(new)
 
         try:

@@ -22,6 +22,7 @@ from tureen.pipeline.choosing import Chooser
 from tureen.pipeline.compiling import compile_queries
 from tureen.pipeline.debts import pay, pay_debts
 from tureen.pipeline.inbox_sink import InboxMessage, InboxSink
+from tureen.pipeline.join_keeping import JoinKeeper, run_in_process
 from tureen.pipeline.pinning import pin
 from tureen.pipeline.repair import repair
 from tureen.position import Pushed
@@ -29,6 +30,7 @@ from tureen.pot.catalog import Catalog, check_attempt, current_seq, micros_now, 
 from tureen.pot.files import new_attempt
 from tureen.pot.heads import acknowledged_ends, log_directory, pushes_held
 from tureen.pot.inbox import Inbox
+from tureen.pot.kept_joins import new_join
 from tureen.pot.log import refer
 from tureen.pot.queries import Registration, Unregistration
 from tureen.pot.registering import change_together
@@ -92,6 +94,7 @@ class ManualEngine:
         self._clock = clock
         self.invoker = Invoker(self.catalog, clock)
         self._chooser = Chooser(self.catalog, self.invoker.watch)
+        self._keeper = JoinKeeper(self.catalog, self.invoker.view.segments, self.invoker.key_indexes)
         self.inbox = Inbox(root, self.catalog)
 
     def create_stream(
@@ -164,7 +167,8 @@ class ManualEngine:
             query = bind_query(sql, relations.describe)
             inputs = tuple(relations.new_input(entry) for entry in query.leaves)
         shape = shape_of(sql).text
-        return change(self.catalog, Registration(sql, shape, inputs, eager=materialize, name=name))
+        join = new_join(query, [entry.stream_id for entry in inputs])
+        return change(self.catalog, Registration(sql, shape, inputs, eager=materialize, name=name, join=join))
 
     def unregister(self, handle: str) -> None:
         """Unregister a query."""
@@ -179,6 +183,15 @@ class ManualEngine:
         """Pay all debts."""
         for stream in self._streams():
             pay_debts(self.catalog, stream, lambda debts: [pay(debt) for debt in debts], 1 << 62)
+
+    def keep_joins(self) -> None:
+        """Join all new tuples for the joins whose results are kept."""
+        while self.keep_joins_once():
+            pass
+
+    def keep_joins_once(self) -> bool:
+        """One step of that; True if something changed."""
+        return self._keeper.keep(run_in_process)
 
     def choose(self, seconds: float) -> bool:
         """Decide again which clauses are eager, as if that many seconds had passed."""

@@ -1,0 +1,256 @@
+"""Kept joins: answers stay the same while results are kept, merged, expired, damaged and dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tureen.pipeline import arrival, join_keeping
+from tureen.pot.kept_joins import join_status
+from tureen.pot.sweep import sweep
+from tureen.results import kept_rows
+from tureen.testing.manual_engine import ManualEngine
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+SQL = "SELECT a.n AS x, b.n AS y FROM a JOIN b ON a.k = b.k WHERE a.n < 90"
+
+
+def rows(first: int, count: int, keys: int = 10, *, step: int = 1) -> list[dict[str, Any]]:
+    return [
+        {"n": number, "k": number % keys, "ts": START + timedelta(seconds=number * step)}
+        for number in range(first, first + count)
+    ]
+
+
+@pytest.fixture
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ManualEngine]:
+    monkeypatch.setattr(arrival, "TAIL_ROWS", 8)
+    opened = ManualEngine(tmp_path)
+    for name in "ab":
+        opened.create_stream(name, "n INT, k INT, ts TIMESTAMP", time="ts", clock="stream")
+    opened.push("a", rows(0, 30))
+    opened.push("b", rows(0, 20))
+    yield opened
+    opened.close()
+
+
+def answer(engine: ManualEngine, handle: str) -> list[dict[str, Any]]:
+    return list(engine.invoke(handle))
+
+
+def kept(engine: ManualEngine, handle: str) -> dict[str, Any]:
+    about: dict[str, Any] = engine.invoker.explain(handle)["kept_join"]
+    return about
+
+
+def check_kept(engine: ManualEngine, handles: Sequence[str], lazy: Sequence[str]) -> None:
+    """Each query uses kept results, and answers as one that does not."""
+    for handle, other in zip(handles, lazy, strict=True):
+        assert kept(engine, handle)["used"]
+        assert answer(engine, handle) == answer(engine, other)
+
+
+def pairs(engine: ManualEngine, *texts: str) -> tuple[list[str], list[str]]:
+    return (
+        [engine.register(text, materialize=True) for text in texts],
+        [engine.register(text, materialize=False) for text in texts],
+    )
+
+
+def status(engine: ManualEngine) -> dict[str, int]:
+    with engine.catalog.read() as tx:
+        return join_status(tx)
+
+
+def test_queries_share_kept_results_and_what_is_owed_is_evaluated(engine: ManualEngine) -> None:
+    eager, lazy = pairs(engine, SQL, "SELECT count(*) AS c FROM b, a WHERE b.k = a.k AND b.n > 3 AND a.n <> 7")
+    assert not kept(engine, eager[0])["used"], "nothing is kept yet"
+    engine.keep_joins()
+    assert status(engine) == {"joins": 1, "rows": 60, "bytes": kept(engine, eager[0])["bytes"]}
+    check_kept(engine, eager, lazy)
+    engine.push("a", rows(30, 25))
+    engine.append("b", rows(20, 5))
+    about = kept(engine, eager[0])
+    assert (about["joined_tuples"], about["owed_tuples"]) == (60, {"a": 25, "b": 5})
+    check_kept(engine, eager, lazy)
+    engine.take("b")
+    engine.keep_joins()
+    about = kept(engine, eager[0])
+    assert (about["joined_tuples"], about["owed_tuples"], about["runs"]) == (140, {"a": 0, "b": 0}, 1)
+    check_kept(engine, eager, lazy)
+    engine.seal(everything=True)
+    check_kept(engine, eager, lazy)
+
+
+def test_a_query_with_other_conditions_needs_no_new_results(engine: ManualEngine) -> None:
+    engine.register(SQL, materialize=True)
+    engine.keep_joins()
+    before = status(engine)
+    eager, lazy = pairs(engine, "SELECT a.n FROM a, b WHERE a.k = b.k AND a.n % 2 = 0")
+    check_kept(engine, eager, lazy)
+    engine.keep_joins()
+    assert status(engine) == before
+
+
+@pytest.mark.parametrize(
+    "windows",
+    [
+        ("[RANGE 10 SECONDS]", "[RANGE 15 SECONDS]"),
+        ("[ROWS 7]", ""),
+        ("", "[RANGE 3 SECONDS]"),
+        ("[ROWS 3]", "[ROWS 9]"),
+    ],
+)
+def test_windows(engine: ManualEngine, windows: tuple[str, str]) -> None:
+    eager, lazy = pairs(engine, f"SELECT a.n AS x, b.n AS y FROM a {windows[0]} JOIN b {windows[1]} ON a.k = b.k")
+    engine.keep_joins()
+    for first in (30, 43, 60):
+        check_kept(engine, eager, lazy)
+        engine.push("a", rows(first, 13))
+        # Late tuples: the runs are not in the order of arrival.
+        engine.push("b", rows(first, 9)[::-1])
+        check_kept(engine, eager, lazy)
+        engine.keep_joins()
+    check_kept(engine, eager, lazy)
+
+
+def test_a_wider_window_starts_again(engine: ManualEngine) -> None:
+    narrow, lazy = pairs(engine, "SELECT a.n AS x FROM a [RANGE 5 SECONDS] JOIN b [RANGE 5 SECONDS] ON a.k = b.k")
+    engine.keep_joins()
+    few = status(engine)["rows"]
+    wide, lazy_wide = pairs(engine, SQL)
+    assert few < 60
+    engine.keep_joins()
+    assert status(engine)["rows"] == 60
+    check_kept(engine, [*narrow, *wide], [*lazy, *lazy_wide])
+
+
+def test_a_wider_window_is_right_before_it_is_kept(engine: ManualEngine) -> None:
+    """Kept pairs within the reach of a narrow window are not all pairs of a wide one."""
+    engine.register("SELECT a.n FROM a [RANGE 5 SECONDS] JOIN b [RANGE 5 SECONDS] ON a.k = b.k", materialize=True)
+    engine.keep_joins()
+    (wide,), (lazy,) = pairs(engine, SQL)
+    assert answer(engine, wide) == answer(engine, lazy)
+
+
+def test_three_streams_with_a_table_and_an_expression(engine: ManualEngine) -> None:
+    engine.create_stream("c", "n INT, k INT, ts TIMESTAMP", time="ts", clock="stream")
+    engine.push("c", rows(0, 12, keys=5))
+    eager, lazy = pairs(
+        engine,
+        "SELECT a.n AS x, b.n AS y, c.n AS z FROM c, b, a WHERE a.k = b.k AND b.k = c.k AND a.n + c.n > 20",
+        "SELECT x.n AS x, y.n AS y FROM a x JOIN a y ON x.n = y.n + 1 AND x.k > y.k",
+    )
+    engine.keep_joins()
+    check_kept(engine, eager, lazy)
+    engine.push("c", rows(12, 5, keys=5))
+    check_kept(engine, eager, lazy)
+    engine.keep_joins()
+    check_kept(engine, eager, lazy)
+
+
+def test_steps_are_bounded_and_large_ones_are_divided(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    eager, lazy = pairs(engine, SQL)
+    monkeypatch.setattr(join_keeping, "STEP_TUPLES", 7)
+    monkeypatch.setattr(join_keeping, "LARGE_STEP", 1 << 30)
+    assert engine.keep_joins_once()
+    assert kept(engine, eager[0])["owed_tuples"] == {"a": 23, "b": 13}
+    check_kept(engine, eager, lazy)
+    monkeypatch.setattr(join_keeping, "LARGE_STEP", 20)
+    assert engine.keep_joins_once()
+    assert kept(engine, eager[0])["owed_tuples"] == {"a": 0, "b": 0}
+    assert kept(engine, eager[0])["runs"] > 2
+    check_kept(engine, eager, lazy)
+    assert not engine.keep_joins_once()
+
+
+def test_exploding_joins_are_not_kept(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(join_keeping, "FAN_OUT_SAMPLE", 50)
+    monkeypatch.setattr(join_keeping, "MAX_FAN_OUT", 1)
+    (handle,), (lazy,) = pairs(engine, SQL)
+    engine.keep_joins()
+    about = kept(engine, handle)
+    assert not about["used"]
+    assert about["why"] == "not kept: 50 new tuples have 60 partners, more than 1 each"
+    assert answer(engine, handle) == answer(engine, lazy)
+
+
+def test_expired_results_are_dropped(tmp_path: Path) -> None:
+    engine = ManualEngine(tmp_path)
+    for name in "ab":
+        engine.create_stream(name, "n INT, k INT, ts TIMESTAMP", time="ts", clock="stream", retain="60 seconds")
+    eager, lazy = pairs(engine, SQL.replace("< 90", "< 900"))
+    for first in range(0, 500, 100):
+        for name in "ab":
+            engine.push(name, rows(first, 20))
+        engine.expire()
+        engine.keep_joins()
+        check_kept(engine, eager, lazy)
+        assert status(engine)["rows"] == 40
+    engine.close()
+
+
+def test_damage_does_not_change_answers_and_is_repaired(engine: ManualEngine) -> None:
+    (handle,), (lazy,) = pairs(engine, SQL)
+    engine.keep_joins()
+    (file,) = (engine.catalog.root / "joins").rglob("*.run")
+    content = bytearray(file.read_bytes())
+    content[5] ^= 1
+    file.chmod(0o600)
+    file.write_bytes(content)
+    assert answer(engine, handle) == answer(engine, lazy)
+    assert not kept(engine, handle)["used"]
+    engine.keep_joins()
+    check_kept(engine, [handle], [lazy])
+
+
+def test_results_are_dropped_with_the_last_query(engine: ManualEngine) -> None:
+    first, second = engine.register(SQL, materialize=True), engine.register(SQL, materialize=True)
+    engine.keep_joins()
+    engine.unregister(first)
+    engine.keep_joins()
+    assert status(engine)["rows"] == 60
+    engine.unregister(second)
+    engine.keep_joins()
+    assert status(engine) == {"joins": 0, "rows": 0, "bytes": 0}
+    sweep(engine.catalog, grace=-1)
+    assert not list((engine.catalog.root / "joins").rglob("*.run"))
+
+
+def test_clauses_that_raise_outside_the_window_do_not_matter(engine: ManualEngine) -> None:
+    text = "SELECT a.n AS x FROM a [RANGE 5 SECONDS] JOIN b [RANGE 60 SECONDS] ON a.k = b.k WHERE 10 / (a.n - 3) > 0"
+    (handle,), (lazy,) = pairs(engine, text)
+    engine.keep_joins()
+    assert answer(engine, handle) == answer(engine, lazy)
+
+
+def test_selected_rows_are_remembered(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    handle = engine.register(SQL, materialize=True)
+    engine.keep_joins()
+    before = answer(engine, handle)
+    monkeypatch.setattr(kept_rows, "_select", None)
+    assert answer(engine, handle) == before
+
+
+def test_auto_keeps_joins_that_are_invoked_often(engine: ManualEngine) -> None:
+    auto, lazy = engine.register(SQL, materialize=None), engine.register(SQL, materialize=False)
+    engine.keep_joins()
+    assert not kept(engine, auto)["used"]
+    answer(engine, auto)
+    join_id = engine.invoker.view.query(auto).join_id
+    assert join_id is not None
+    engine.invoker.watch.note_join(join_id, 10**12)
+    assert engine.choose(5)
+    engine.keep_joins()
+    check_kept(engine, [auto], [lazy])
+    assert kept(engine, auto)["why"].startswith("kept: keeping it takes")
+    assert not engine.choose(10_000), "no tuples arrive, so that keeping costs nothing"
+    engine.push("a", rows(30, 40))
+    assert engine.choose(10_000), "it was not invoked since"
+    engine.keep_joins()
+    assert status(engine)["rows"] == 0
+    assert answer(engine, auto) == answer(engine, lazy)

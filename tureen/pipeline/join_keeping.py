@@ -1,0 +1,252 @@
+"""Keeping joins: the joined tuples of new tuples are written as join runs.
+
+A step joins some of the tuples that are owed, writes the results as one run, and commits it with the progress of the
+join. The run absorbs the newest runs that are not larger than itself, so that a join has few runs. Large steps are
+divided among the tasks of a Spark job.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from sqlalchemy import Connection
+
+from tureen.errors import DamagedFile, PotError, QueryFailed
+from tureen.faults import crash_point
+from tureen.pipeline.join_task import (
+    JoinTask,
+    StoredTuples,
+    TaskResult,
+    alive,
+    joined_tuples,
+    run_join_task,
+    write_joined,
+)
+from tureen.pot.catalog import Catalog, check_attempt, take_seq
+from tureen.pot.damage import forget_damage, noted_damage
+from tureen.pot.files import new_attempt
+from tureen.pot.kept_joins import (
+    JoinRun,
+    KeptJoin,
+    NewJoinRun,
+    drop_join_runs,
+    drop_unused_joins,
+    joins_no_longer_kept,
+    joins_to_keep,
+    needed_reach,
+    publish_join_runs,
+    restart_join,
+    unused_joins,
+)
+from tureen.pot.reserved_ids import reservations
+from tureen.pot.runs import live_runs
+from tureen.pot.streams import stream_by_id
+from tureen.results.join_inputs import KeyIndexes
+from tureen.results.new_joined_tuples import id_limits
+from tureen.results.segment_cache import SegmentCache
+from tureen.stems.join_run import OpenJoinRun, concatenated
+from tureen.stream_join import StreamJoin
+
+log = logging.getLogger("tureen")
+
+STEP_TUPLES = 1 << 20
+"""The maximum number of new tuples of a stream that one step in this process joins."""
+
+LARGE_STEP = 4 * STEP_TUPLES
+"""From that many new tuples on, a step is a Spark job, with a task for each `STEP_TUPLES`."""
+
+MAX_ROWS = 1 << 26
+"""The maximum number of joined tuples that are kept for a join."""
+
+MAX_FAN_OUT = 8
+"""A join is not kept if new tuples have more partners than this on average."""
+
+FAN_OUT_SAMPLE = 4096
+"""The minimum number of joined tuples of a step for which that average is considered."""
+
+MAX_ABSORBED = 1 << 23
+"""A join run with more rows is not absorbed any more."""
+
+RunTasks = Callable[[list[JoinTask]], list[TaskResult]]
+
+
+@dataclass(frozen=True)
+class Owing:
+    """A stream of a join: its tuples from the id `begin` to before `end` are not joined yet."""
+
+    tuples: StoredTuples
+    first_id: int
+    """The id of the first tuple that exists."""
+    begin: int
+    end: int
+
+    def shortened(self) -> Owing:
+        """The same for at most `STEP_TUPLES`."""
+        return replace(self, end=min(self.end, self.begin + STEP_TUPLES))
+
+
+def _owing(tx: Connection, stream_id: int, done: int) -> Owing:
+    stream = stream_by_id(tx, stream_id)
+    if stream is None:
+        raise PotError("a stream of this join was dropped")
+    runs = live_runs(tx, stream_id)
+    first_id = runs[0].first_id if runs else stream.next_id
+    # Tuples with reserved ids are still to come between the others.
+    end = min([stream.next_id, *(reserved.first_id for reserved in reservations(tx, stream_id))])
+    tuples = StoredTuples(stream.schema, tuple(runs), stream.next_id)
+    return Owing(tuples, first_id, max(done, min(first_id, end)), end)
+
+
+def _is_expired(run: JoinRun, streams: Sequence[Owing]) -> bool:
+    return any(last < stream.first_id for last, stream in zip(run.last_ids, streams, strict=True))
+
+
+class JoinKeeper:
+    """Keeps the joins of one pot, in the process that has its engine."""
+
+    def __init__(self, catalog: Catalog, segments: SegmentCache, indexes: KeyIndexes) -> None:
+        """Join tuples of that catalog's streams, with the segments and key indexes of the process."""
+        self._catalog, self._segments, self._indexes = catalog, segments, indexes
+
+    def keep(self, run_tasks: RunTasks | None = None) -> bool:
+        """One step for each join; True if something changed. `run_tasks` runs the tasks of large steps."""
+        with self._catalog.read() as tx:
+            to_keep, dropped, unused = joins_to_keep(tx), joins_no_longer_kept(tx), unused_joins(tx)
+            damaged = {damage.path for damage in noted_damage(tx)} if to_keep else set()
+        changed = bool(unused or dropped)
+        if changed:
+            with self._catalog.write() as tx:
+                take_seq(tx)
+                for join in dropped:
+                    restart_join(tx, join, join.reach)
+                drop_unused_joins(tx)
+        for join in to_keep:
+            try:
+                changed = self._step(join, damaged, run_tasks) or changed
+            except (FileNotFoundError, PotError):
+                continue  # a run was merged, or the join was changed, in the meantime
+            except DamagedFile as damage:
+                self._segments.report(damage)
+            except QueryFailed as failure:
+                self._refuse(join, failure.message)
+                changed = True
+        return changed
+
+    def _step(self, join: KeptJoin, damaged: set[str], run_tasks: RunTasks | None) -> bool:
+        stream_join = StreamJoin.of_key(join.key)
+        with self._catalog.read() as tx:
+            reach = needed_reach(tx, join.id)
+            streams = [
+                _owing(tx, stream_id, done) for stream_id, done in zip(stream_join.streams, join.progress, strict=True)
+            ]
+        broken = [run.path for run in join.runs if run.path in damaged]
+        if broken or _exceeds(reach, join.reach):
+            self._restart(join, reach, broken)
+            return True
+        expired = [run for run in join.runs if _is_expired(run, streams)]
+        if expired:
+            with self._catalog.write() as tx:
+                take_seq(tx)
+                drop_join_runs(tx, expired)
+            return True
+        new = sum(stream.end - stream.begin for stream in streams)
+        if not new:
+            return False
+        stored = tuple(stream.tuples for stream in streams)
+        base = JoinTask(str(self._catalog.root), stream_join, stored, 0, (), join.reach, MAX_ROWS)
+        if new >= LARGE_STEP and run_tasks is not None:
+            self._large_step(join, base, streams, run_tasks)
+        else:
+            self._small_step(join, base, [stream.shortened() for stream in streams])
+        return True
+
+    def _small_step(self, join: KeptJoin, base: JoinTask, streams: Sequence[Owing]) -> None:
+        begins, ends = [stream.begin for stream in streams], [stream.end for stream in streams]
+        parts = [
+            joined_tuples(replace(base, new=new, limits=tuple(limits)), self._segments.segments, self._indexes)
+            for new, limits in id_limits(begins, ends)
+        ]
+        joined = concatenated(len(ends), parts)
+        _check_size(join, len(joined), sum(ends) - sum(begins))
+        absorbed = choose_absorbed(join.runs, len(joined))
+        first_ids = [stream.first_id for stream in streams]
+        old = [alive(OpenJoinRun(self._catalog.root / run.path).tuples, first_ids) for run in absorbed]
+        tuples = concatenated(len(ends), [*old, joined])
+        attempt = new_attempt()
+        path = f"joins/{join.id}/{attempt}-joined.run"
+        written = [write_joined(self._catalog.root, path, tuples)] if len(tuples) else []
+        self._publish(join, attempt, ends, written, absorbed)
+
+    def _large_step(self, join: KeptJoin, base: JoinTask, streams: Sequence[Owing], run_tasks: RunTasks) -> None:
+        begins, ends = [stream.begin for stream in streams], [stream.end for stream in streams]
+        attempt = new_attempt()
+        tasks: list[JoinTask] = []
+        for new, limits in id_limits(begins, ends):
+            for first in range(begins[new], ends[new], STEP_TUPLES):
+                part = (first, min(first + STEP_TUPLES, ends[new]))
+                of_task = tuple(part if index == new else ids for index, ids in enumerate(limits))
+                path = f"joins/{join.id}/{attempt}-{len(tasks)}.run"
+                tasks.append(replace(base, new=new, limits=of_task, path=path))
+        results = run_tasks(tasks)
+        _check_size(join, sum(count for _, count in results), sum(ends) - sum(begins))
+        self._publish(join, attempt, ends, [run for run, _ in results if run is not None], [])
+
+    def _publish(
+        self,
+        join: KeptJoin,
+        attempt: str,
+        progress: Sequence[int],
+        written: Sequence[NewJoinRun],
+        absorbed: Sequence[JoinRun],
+    ) -> None:
+        crash_point("join.before_commit")
+        with self._catalog.write() as tx:
+            check_attempt(tx, attempt)
+            take_seq(tx)
+            publish_join_runs(tx, join, tuple(progress), written, absorbed)
+            crash_point("join.in_commit")
+        crash_point("join.after_commit")
+
+    def _restart(self, join: KeptJoin, reach: int | None, broken: Sequence[str]) -> None:
+        with self._catalog.write() as tx:
+            take_seq(tx)
+            restart_join(tx, join, reach)
+            forget_damage(tx, broken)
+
+    def _refuse(self, join: KeptJoin, reason: str) -> None:
+        log.info("the results of join %d are not kept: %s", join.id, reason)
+        with self._catalog.write() as tx:
+            take_seq(tx)
+            restart_join(tx, join, join.reach, refused=reason)
+
+
+def run_in_process(tasks: list[JoinTask]) -> list[TaskResult]:
+    """Run the tasks of a large step one after the other."""
+    return [run_join_task(task) for task in tasks]
+
+
+def choose_absorbed(runs: Sequence[JoinRun], rows: int) -> list[JoinRun]:
+    """The newest runs that a new run of that many rows absorbs: those that are not larger than what it has then."""
+    absorbed: list[JoinRun] = []
+    for run in reversed(runs):
+        if run.rows > rows or rows + run.rows > MAX_ABSORBED:
+            break
+        absorbed.append(run)
+        rows += run.rows
+    return absorbed
+
+
+def _exceeds(needed: int | None, reach: int | None) -> bool:
+    """Whether a reach is greater than another; None has no limit."""
+    return reach is not None and (needed is None or needed > reach)
+
+
+def _check_size(join: KeptJoin, joined: int, new: int) -> None:
+    """Raise if the results of a join are too many to be kept."""
+    if joined >= FAN_OUT_SAMPLE and joined > MAX_FAN_OUT * new:
+        raise QueryFailed(f"{new:,} new tuples have {joined:,} partners, more than {MAX_FAN_OUT} each")
+    rows = joined + sum(run.rows for run in join.runs)
+    if rows > MAX_ROWS:
+        raise QueryFailed(f"{rows:,} joined tuples, more than {MAX_ROWS:,}")

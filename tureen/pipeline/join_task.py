@@ -1,0 +1,127 @@
+"""A join task: new tuples of one stream are joined with tuples of the others, in this process or in a task of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tureen.faults import crash_point
+from tureen.joining.join_evaluation import JoinLimits
+from tureen.matching import Selector
+from tureen.pot.files import durable_file
+from tureen.pot.kept_joins import NewJoinRun
+from tureen.pot.queries import RegisteredInput
+from tureen.pot.runs import Run
+from tureen.results.gather import StreamMatches
+from tureen.results.join_inputs import Ids, KeyIndexes, StreamInput, with_ids
+from tureen.results.new_joined_tuples import Times, join_new
+from tureen.results.segment import Segment
+from tureen.schema import Schema
+from tureen.stems.join_run import JoinedTuples, write_join_run
+from tureen.stems.run import open_run
+from tureen.stream_join import StreamJoin
+
+SegmentsOf = Callable[[Schema, Sequence[Run]], Sequence[Segment]]
+"""The tuples of runs as segments."""
+
+
+@dataclass(frozen=True)
+class StoredTuples:
+    """The tuples of a stream that a join reads."""
+
+    schema: Schema
+    runs: tuple[Run, ...]
+    next_id: int
+
+
+@dataclass(frozen=True)
+class JoinTask:
+    """New tuples of one stream, and the tuples of all others that they are joined with."""
+
+    root: str
+    join: StreamJoin
+    streams: tuple[StoredTuples, ...]
+    new: int
+    """The index of the stream with new tuples."""
+    limits: tuple[Ids, ...]
+    reach: int | None
+    max_rows: int
+    path: str = ""
+    """The file that a task of Spark writes, relative to the pot."""
+
+    @property
+    def new_tuples(self) -> int:
+        """The number of new tuples."""
+        first, end = self.limits[self.new]
+        return end - first
+
+
+TaskResult = tuple[NewJoinRun | None, int]
+"""The file that a task wrote, if there are any joined tuples, and their number."""
+
+
+def joined_tuples(task: JoinTask, segments_of: SegmentsOf, indexes: KeyIndexes) -> JoinedTuples:
+    """The joined tuples of a task; those whose times differ by more than the reach are left out."""
+    segments = [segments_of(stream.schema, stream.runs) for stream in task.streams]
+
+    def input_within(index: int, ids: Ids, times: Times | None) -> StreamInput:
+        stream = task.streams[index]
+        near = None if times is None or task.reach is None else (times[0] - task.reach, times[1] + task.reach)
+        hits = []
+        ends = [*(segment.first_id for segment in segments[index]), stream.next_id][1:]
+        for segment, end in zip(segments[index], ends, strict=True):
+            if end <= ids[0] or segment.first_id >= ids[1]:
+                continue
+            first = 0 if near is None else segment.rows_before(near[0], inclusive=False)
+            last = segment.rows if near is None else segment.rows_before(near[1], inclusive=True)
+            if last > first:
+                hit = segment.hits(RegisteredInput(), Selector((), stream.schema), first, last)
+                is_whole = ids[0] <= segment.first_id and end <= ids[1]
+                hits.append(hit if is_whole else with_ids(hit, ids))
+        return StreamInput(StreamMatches(stream.schema, [hit for hit in hits if len(hit.rows)]), indexes)
+
+    return join_new(task.join, task.new, task.limits, input_within, JoinLimits(rows=task.max_rows), task.reach)
+
+
+def run_join_task(task: JoinTask) -> TaskResult:
+    """Write the joined tuples of a task to a file of its own."""
+    root = Path(task.root)
+
+    def segments_of(schema: Schema, runs: Sequence[Run]) -> list[Segment]:
+        return [_segment(root, schema, run) for run in runs]
+
+    tuples = joined_tuples(task, segments_of, KeyIndexes())
+    return (write_joined(root, task.path, tuples), len(tuples)) if len(tuples) else (None, 0)
+
+
+def write_joined(root: Path, path: str, tuples: JoinedTuples) -> NewJoinRun:
+    """Write joined tuples to a durable file."""
+    crash_point("join.before_write")
+    ordered = tuples.in_order_of(range(len(tuples.ids)))
+    with durable_file(root / path) as file:
+        write_join_run(file, Path(path).name, ordered)
+        size = file.tell()
+    crash_point("join.after_write")
+    return NewJoinRun(path, len(ordered), size, tuple(int(ids.max()) for ids in ordered.ids))
+
+
+def _segment(root: Path, schema: Schema, run: Run) -> Segment:
+    return Segment(
+        (run.id,),
+        run.first_id,
+        run.rows,
+        run.min_time,
+        run.max_time,
+        lambda: open_run(root / run.path, schema),
+        list,
+        run.matched_seq if run.indexed else None,
+    )
+
+
+def alive(tuples: JoinedTuples, first_ids: Sequence[int]) -> JoinedTuples:
+    """The joined tuples of which no tuple has an id before the first one that exists in its stream."""
+    exists = np.logical_and.reduce([ids >= first for ids, first in zip(tuples.ids, first_ids, strict=True)])
+    return tuples if exists.all() else tuples.take(exists)

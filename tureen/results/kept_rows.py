@@ -1,0 +1,185 @@
+"""Kept rows: the rows of a query that contains a kept join, from its join runs and from what is owed.
+
+A join run has the joined tuples of all queries with that join. Those that satisfy the clauses of a query are selected
+once per run and remembered, because neither a run nor a clause ever changes. At an invocation, what remains is to find
+the tuples of these rows and to compare them with the windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tureen.bounded_cache import BoundedCache
+from tureen.joining.join_evaluation import JoinLimits
+from tureen.joining.join_input import Flags, Numbers
+from tureen.pot.kept_joins import KeptJoin
+from tureen.results.gather import StreamMatches
+from tureen.results.join_inputs import Ids, KeyIndexes, StreamInput, with_ids
+from tureen.results.new_joined_tuples import Times, id_limits, join_new
+from tureen.results.segment import Hits, Segment
+from tureen.results.selection import Selection
+from tureen.stems.join_run import JoinedTuples, OpenJoinRun, concatenated
+from tureen.stream_join import StreamJoin
+
+REMEMBERED = 4096
+"""The number of selections of join runs that a process remembers."""
+
+_SEGMENT_BITS = 32
+
+Selected = npt.NDArray[np.int32]
+"""The numbers of the rows of a join run that satisfy the clauses of a query."""
+
+
+class TuplePlaces(NamedTuple):
+    """Where tuples are: the numbers of their segments, and their numbers within these; -1 if they were dropped."""
+
+    segments: Numbers
+    rows: Numbers
+
+
+class ClauseRows:
+    """The rows of join runs that satisfy clauses, as a process remembers them."""
+
+    def __init__(self) -> None:
+        """Remember none."""
+        self._selected: BoundedCache[tuple[str, tuple[int | None, ...]], Selected] = BoundedCache(REMEMBERED)
+
+    def of(self, path: str, tuples: JoinedTuples, selections: Sequence[Selection]) -> Selected:
+        """The rows of the run of that path that satisfy the clauses of selections."""
+        clauses = tuple(selection.query_input.clause_id for selection in selections)
+        if None in clauses:
+            return _select(tuples, selections)
+        return self._selected.get((path, clauses), lambda: _select(tuples, selections))
+
+
+@dataclass(frozen=True)
+class KeptRows:
+    """The rows of a query's stream join in one snapshot."""
+
+    join: StreamJoin
+    state: KeptJoin
+    runs: Sequence[OpenJoinRun]
+    selections: Sequence[Selection]
+    """The tuples of each stream of the join that satisfy the query's clause within its window."""
+    selected: ClauseRows
+    indexes: KeyIndexes
+    limits: JoinLimits
+
+    def tuples(self) -> JoinedTuples:
+        """The joined tuples that satisfy the clauses within the windows."""
+        return concatenated(len(self.selections), [*self._kept(), *self._owed()])
+
+    def inputs(self, tuples: JoinedTuples) -> tuple[list[StreamInput], list[Numbers]]:
+        """For each stream the tuples that occur in joined ones, each once; and their numbers in the joined ones."""
+        inputs, numbers = [], []
+        for selection, ids in zip(self.selections, tuples.ids, strict=True):
+            matches, of_tuples = _matches_of(selection, ids)
+            inputs.append(StreamInput(matches))
+            numbers.append(of_tuples)
+        return inputs, numbers
+
+    def _kept(self) -> Iterator[JoinedTuples]:
+        for run, opened in zip(self.state.runs, self.runs, strict=True):
+            tuples = opened.tuples
+            selected = self.selected.of(run.path, tuples, self.selections)
+            begins = [selection.begin for selection in self.selections if selection.begin is not None]
+            if len(begins) == len(self.selections):
+                # Rows are in order of their earliest tuple.
+                first = int(np.searchsorted(tuples.times, min(begins)))
+                selected = selected[np.searchsorted(selected, first) :]
+            if len(selected):
+                yield self._in_windows(tuples.take(selected))
+
+    def _in_windows(self, tuples: JoinedTuples) -> JoinedTuples:
+        for number, selection in enumerate(self.selections):
+            inside = _within(selection, _find(selection.state.segments, tuples.ids[number]))
+            if not inside.all():
+                tuples = tuples.take(inside)
+        return tuples
+
+    def _owed(self) -> list[JoinedTuples]:
+        ends = [selection.state.stream.next_id for selection in self.selections]
+        return [
+            join_new(self.join, new, limits, self._input_within, self.limits)
+            for new, limits in id_limits(self.state.progress, ends)
+        ]
+
+    def _input_within(self, index: int, ids: Ids, _: Times | None) -> StreamInput:
+        selection = self.selections[index]
+        state = selection.state
+        hits = []
+        ends = [*(segment.first_id for segment in state.segments), state.stream.next_id][1:]
+        for segment, end, (first, last) in zip(state.segments, ends, selection.ranges, strict=True):
+            if last > first and end > ids[0] and segment.first_id < ids[1]:
+                hit = segment.hits(selection.query_input, selection.selector, first, last)
+                is_whole = ids[0] <= segment.first_id and end <= ids[1]
+                hits.append(hit if is_whole else with_ids(hit, ids))
+        return StreamInput(StreamMatches(state.stream.schema, [hit for hit in hits if len(hit.rows)]), self.indexes)
+
+
+def _select(tuples: JoinedTuples, selections: Sequence[Selection]) -> Selected:
+    rows = np.arange(len(tuples), dtype=np.int32)
+    for selection, ids in zip(selections, tuples.ids, strict=True):
+        if not selection.selector.clause:
+            continue
+        places = _find(selection.state.segments, ids[rows])
+        satisfies = np.zeros(len(rows), np.bool_)
+        for number, inside in _by_segment(places):
+            segment = selection.state.segments[number]
+            flags = np.zeros(segment.rows, np.bool_)
+            flags[segment.hits(selection.query_input, selection.selector, 0, segment.rows).positions()] = True
+            satisfies[inside] = flags[places.rows[inside]]
+        rows = rows[satisfies]
+    return rows
+
+
+def _find(segments: Sequence[Segment], ids: Numbers) -> TuplePlaces:
+    """Where the tuples with these ids are; segments are in order of their first ids."""
+    first_ids = [segment.first_id for segment in segments]
+    numbers = np.searchsorted(first_ids, ids, side="right") - 1
+    if len(ids) and (number := int(numbers[0])) >= 0 and (numbers == number).all():
+        rows = segments[number].positions_of(ids)
+    else:
+        rows = np.full(len(ids), -1)
+        for number in np.unique(numbers[numbers >= 0]).tolist():
+            inside = numbers == number
+            rows[inside] = segments[number].positions_of(ids[inside])
+    return TuplePlaces(np.where(rows < 0, -1, numbers), rows)
+
+
+def _by_segment(places: TuplePlaces) -> list[tuple[int, Numbers]]:
+    """For each segment that has some of the tuples, their indexes."""
+    numbers = np.unique(places.segments)
+    return [(number, np.flatnonzero(places.segments == number)) for number in numbers.tolist() if number >= 0]
+
+
+def _within(selection: Selection, places: TuplePlaces) -> Flags:
+    """Which tuples are in the window of a selection."""
+    # A tuple that was dropped has segment -1, whose range is empty.
+    ranges = np.array([*selection.ranges, (0, 0)], np.int64).reshape(-1, 2)
+    inside: Flags = (places.rows >= ranges[places.segments, 0]) & (places.rows < ranges[places.segments, 1])
+    return inside
+
+
+def _matches_of(selection: Selection, ids: Numbers) -> tuple[StreamMatches, Numbers]:
+    """Tuples as matches, each once, and the number of each of them among these."""
+    places = _find(selection.state.segments, ids)
+    keys, numbers = np.unique(places.segments << _SEGMENT_BITS | places.rows, return_inverse=True)
+    segments = keys >> _SEGMENT_BITS
+    hits = []
+    for number in range(int(segments[0]), int(segments[-1]) + 1) if len(keys) else ():
+        begin, end = np.searchsorted(segments, (number, number + 1))
+        if begin == end:
+            continue
+        segment = selection.state.segments[number]
+        run = segment.run()
+        rows = keys[begin:end] - (number << _SEGMENT_BITS)
+        starts = np.searchsorted(rows, run.starts)
+        in_block = rows - np.repeat(np.array(run.starts[:-1]), np.diff(starts))
+        hits.append(Hits(segment, run, in_block.astype(np.uint16), starts))
+    return StreamMatches(selection.state.stream.schema, hits), numbers
