@@ -1,4 +1,4 @@
-"""External sources, debts that Spark pays, and the files that Spark writes."""
+"""External sources, debts and joins of Spark jobs, and the files that Spark writes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ import pytest
 
 import tureen
 from tests.disk import modes
-from tureen.pipeline import engine
+from tureen.pipeline import engine, join_keeping
 from tureen.pipeline.debts import Debt, Payment
+from tureen.pipeline.join_task import JoinTask, TaskResult
 from tureen.pipeline.streaming import Streaming
 from tureen.position import Position
 from tureen.soup.served_soup import ServedSoup
@@ -110,6 +111,34 @@ def test_large_debts_are_paid_by_a_spark_job(soup: tureen.Soup, monkeypatch: pyt
     assert sum(paid) >= 1
     assert query.explain()["tuples_by_path"]["published"] == 15_000
     assert [row["a"] for row in query.invoke()] == list(range(4998, 5003))
+
+
+def test_large_joins_are_kept_by_a_spark_job(soup: tureen.Soup, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, factor in (("joined", 1), ("other", 2)):
+        soup.create_stream(name, "a BIGINT")
+        soup.push(name, pa.table({"a": pa.array(range(0, 6000 * factor, factor), pa.int64())}))
+    soup.settle()
+    monkeypatch.setattr(join_keeping, "STEP_TUPLES", 2000)
+    monkeypatch.setattr(join_keeping, "LARGE_STEP", 5000)
+    tasks: list[int] = []
+    by_spark = Streaming.join
+
+    def counted(self: Streaming, join_tasks: list[JoinTask]) -> list[TaskResult]:
+        tasks.append(len(join_tasks))
+        return by_spark(self, join_tasks)
+
+    monkeypatch.setattr(Streaming, "join", counted)
+    sql = "SELECT joined.a FROM joined JOIN other ON joined.a = other.a WHERE joined.a < 10"
+    query = soup.register(sql, materialize=True)
+    assert [row["a"] for row in query.invoke()] == [0, 2, 4, 6, 8]
+    soup.settle()
+    assert tasks == [6]
+    kept = query.explain()["kept_join"]
+    assert (kept["used"], kept["joined_tuples"]) == (True, 3000)
+    assert [row["a"] for row in query.invoke()] == [0, 2, 4, 6, 8]
+    soup.drop_stream("joined")
+    soup.settle()
+    assert soup.status()["kept_joins"] == {"joins": 0, "rows": 0, "bytes": 0}
 
 
 def test_a_failed_source_is_reported_with_its_stream(soup: tureen.Soup, tmp_path: Path) -> None:
