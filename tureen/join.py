@@ -111,13 +111,26 @@ class Join:
     latest: JoinCompare | None = None
 
 
-JoinTree = int | InnerJoin | Join
+@dataclass(frozen=True, slots=True)
+class LateralJoin:
+    """Each left row once, with the row of the input `result`, which is computed from its partners on the right.
+
+    This is a subquery that uses columns of the query around it. Partners satisfy all factors.
+    """
+
+    left: JoinTree
+    right: JoinTree
+    factors: tuple[JoinFactor, ...]
+    result: int
+
+
+JoinTree = int | InnerJoin | Join | LateralJoin
 
 
 def leaves(tree: JoinTree, *, visible: bool = False) -> Iterator[int]:
     """The inputs of a join tree, from left to right.
 
-    With `visible`, only those whose columns its rows have: not the right side of a semi or anti join.
+    With `visible`, only those whose columns its rows have: not the right side of a semi, anti or lateral join.
 
     >>> list(leaves(InnerJoin((0, Join(JoinKind.LEFT, 2, 1)))))
     [0, 2, 1]
@@ -130,6 +143,11 @@ def leaves(tree: JoinTree, *, visible: bool = False) -> Iterator[int]:
             yield from leaves(left, visible=visible)
             if not visible or kind not in (JoinKind.SEMI, JoinKind.ANTI):
                 yield from leaves(right, visible=visible)
+        case LateralJoin(left, right, _, result):
+            yield from leaves(left, visible=visible)
+            if not visible:
+                yield from leaves(right, visible=visible)
+            yield result
         case _:
             yield tree
 

@@ -88,6 +88,8 @@ class Input:
     """The query whose answer it is; its columns are named by `block_column`."""
     is_scalar: bool = False
     """Whether it must not have more than one row, because it is used as a value."""
+    is_lateral: bool = False
+    """Whether `block` is computed from the partners of each row of a lateral join, whose columns it reads."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,8 +201,21 @@ def test_star_and_columns_of_the_same_name() -> None:
         ("WITH RECURSIVE x AS (SELECT 1) SELECT * FROM x", Unsupported, "RECURSIVE", 6, None),
         ("WITH x (a, b) AS (SELECT sym FROM t) SELECT a FROM x", SqlError, "2 names for 1", 19, None),
         ("SELECT 1 AS x FROM t LEFT JOIN LATERAL (SELECT 1) ON TRUE", TureenError, "", 0, None),
-        ("SELECT qty FROM t WHERE qty > 1 OR EXISTS (SELECT 1 FROM q)", Unsupported, "EXISTS", 36, "AND"),
-        ("SELECT qty FROM t WHERE qty > 1 OR sym IN (SELECT sym FROM q)", Unsupported, "IN with a query", 36, "AND"),
+        ("SELECT sym FROM t GROUP BY sym HAVING EXISTS (SELECT 1 FROM q)", Unsupported, "EXISTS", 39, "WHERE"),
+        (
+            "SELECT qty, (SELECT bid FROM q WHERE q.sym = t.sym LIMIT 1) AS b FROM t",
+            Unsupported,
+            "plain SELECT",
+            13,
+            "join",
+        ),
+        (
+            "SELECT qty, (SELECT bid, size FROM q WHERE q.sym = t.sym) AS b FROM t",
+            SqlError,
+            "one column, got 2",
+            13,
+            None,
+        ),
         (
             "SELECT 1 AS x FROM t [TUMBLE 1 MINUTE], q [TUMBLE 1 MINUTE]",
             Unsupported,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tureen.errors import SqlError, TureenError, UnknownQuery, Unsupported
+from tureen.errors import QueryFailed, SqlError, TureenError, UnknownQuery, Unsupported
 from tureen.pot.streams import drop_stream, find_stream
 from tureen.soup.tables import Dimensions
 from tureen.testing.manual_engine import ManualEngine
@@ -35,6 +35,9 @@ def engine(tmp_path: Path) -> ManualEngine:
         "SELECT a.x FROM a WHERE EXISTS (SELECT 1 FROM b JOIN c ON b.k = c.k WHERE b.k = a.k)",
         "SELECT x FROM a WHERE k NOT IN (SELECT k FROM b) AND x > (SELECT min(x) FROM b)",
         "SELECT x FROM a WHERE (SELECT max(x) FROM b) IN (SELECT x FROM b)",
+        "SELECT x, (SELECT count(*) FROM b WHERE b.x < a.x) AS n FROM a",
+        "SELECT x FROM a WHERE x > 3 OR EXISTS (SELECT 1 FROM b, dim WHERE b.x = a.x AND dim.k = b.k)",
+        "SELECT x FROM a WHERE x = 0 OR k NOT IN (SELECT b.k FROM b WHERE b.x <> a.x)",
         "SELECT a.x FROM a WHERE EXISTS (SELECT 1 FROM b JOIN c ON b.k = c.k AND c.x = a.x)",
         "WITH q AS (SELECT k FROM a UNION SELECT k FROM dim) SELECT l.k FROM q l, q r WHERE l.k = r.k",
         "SELECT count(*) AS n FROM dim",
@@ -78,6 +81,32 @@ def test_replaced_table_is_in_the_next_answer(engine: ManualEngine) -> None:
     assert before.position < after.position
 
 
+def test_a_lateral_value_has_one_row(engine: ManualEngine) -> None:
+    """A query that is used as a value must not have several rows, for any row of the query around it."""
+    query = engine.register("SELECT x, (SELECT b.s FROM b WHERE b.k = a.k AND b.x > 1) AS s FROM a")
+    assert [row["s"] for row in engine.invoke(query)] == [None, None, "2", "3", "4", "5"]
+    engine.push("b", [{"k": 4, "x": 9, "s": "other", "ts": START}])
+    with pytest.raises(QueryFailed, match="used as a value returned 2 rows"):
+        engine.invoke(query)
+
+
+def test_lateral_values_of_now(engine: ManualEngine) -> None:
+    query = engine.register("SELECT x, (SELECT count(*) FROM b WHERE b.k >= a.k AND b.ts < NOW) AS n FROM a")
+    assert [row["n"] for row in engine.invoke(query)] == [5, 4, 3, 2, 1, 0]
+    latest = engine.register("SELECT x, (SELECT max(NOW) FROM b WHERE b.k = a.k) AS n FROM a WHERE x = 1")
+    assert [row["n"] for row in engine.invoke(latest)] == [START + timedelta(seconds=5)]
+
+
+def test_values_of_queries_beside_groups(engine: ManualEngine) -> None:
+    query = engine.register(
+        "SELECT k % 2 AS odd, sum(x) + (SELECT min(x) FROM b WHERE x > 2) AS s FROM a GROUP BY k % 2 "
+        "HAVING sum(x) > (SELECT max(x) FROM b) ORDER BY (SELECT max(k) FROM dim)"
+    )
+    assert list(engine.invoke(query)) == [{"odd": 0, "s": 9}, {"odd": 1, "s": 12}]
+    engine.push("b", [{"k": 0, "x": 7, "s": "", "ts": START}])
+    assert list(engine.invoke(query)) == [{"odd": 1, "s": 12}]
+
+
 def test_steps_are_whole_if_all_inputs_retain_them(tmp_path: Path) -> None:
     engine = ManualEngine(tmp_path)
     for name, retain in (("kept", None), ("short", "5 seconds")):
@@ -117,8 +146,12 @@ CHAIN = "WITH q0 AS (SELECT x FROM a)" + "".join(
             Unsupported,
             "ON of an outer join",
         ),
-        ("SELECT x FROM a WHERE x > (SELECT max(x) FROM b WHERE b.k = a.k)", Unsupported, "cannot use 'a.k'"),
-        ("SELECT k, count(*) AS n FROM a GROUP BY k HAVING count(*) > (SELECT 1 FROM b)", Unsupported, "parentheses"),
+        ("SELECT x FROM a WHERE x > (SELECT max(x) FROM b WHERE b.k = a.k GROUP BY s)", Unsupported, "plain SELECT"),
+        (
+            "SELECT k, count(*) AS n FROM a GROUP BY k HAVING count(*) > (SELECT max(x) FROM b WHERE b.k = a.k)",
+            Unsupported,
+            "cannot use 'a.k'",
+        ),
         ("SELECT (SELECT max(x) FROM b) AS v, count(*) AS n FROM a", Unsupported, "parentheses"),
         ("SELECT count(*) AS n FROM (SELECT collect_list(x) AS l FROM a) t GROUP BY l", Unsupported, "ARRAY"),
         ("SELECT max(l) AS m FROM (SELECT collect_list(x) AS l FROM a) t", Unsupported, "ARRAY"),

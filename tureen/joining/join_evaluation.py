@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
+from typing import NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,12 +22,14 @@ from tureen.join import (
     JoinKind,
     JoinOpaque,
     JoinTree,
+    LateralJoin,
     field_name,
 )
-from tureen.joining.join_input import JoinInput, Numbers
+from tureen.joining.join_input import JoinInput, LateralInput, Numbers
 from tureen.joining.join_keys import keys_of
 from tureen.joining.joined_rows import NO_ROW, JoinedRows, concat
 from tureen.joining.partners import Compared, Partners, find_partners
+from tureen.joining.row_order import order_of
 from tureen.predicate import FLIPPED
 from tureen.query import Expression
 from tureen.schema import Kind, Type
@@ -47,6 +50,16 @@ class JoinLimits:
 
 
 DEFAULT_LIMITS = JoinLimits()
+
+
+class Sides(NamedTuple):
+    """The rows of two sides that can have partners, their numbers, and the conditions between the sides."""
+
+    left: JoinedRows
+    right: JoinedRows
+    left_rows: Numbers
+    right_rows: Numbers
+    factors: list[JoinFactor]
 
 
 @dataclass
@@ -76,6 +89,8 @@ class JoinEvaluation:
                     known = self._inner(sides, factors)
                 case Join():
                     known = self._join(tree)
+                case LateralJoin():
+                    known = self._lateral(tree)
                 case _:
                     known = JoinedRows.of_input(tree, len(self.inputs[tree]))
             self._evaluated[tree] = known
@@ -128,26 +143,18 @@ class JoinEvaluation:
 
     def _join(self, join: Join) -> JoinedRows:
         left, right = self.rows(join.left), self.rows(join.right)
-        of_left, of_right = frozenset(left.rows), frozenset(right.rows)
-        left_only = [factor for factor in join.factors if _inputs(factor) <= of_left]
-        right_only = [factor for factor in join.factors if _inputs(factor) <= of_right and factor not in left_only]
-        between = [factor for factor in join.factors if factor not in left_only and factor not in right_only]
-        # A row that fails a condition of its own side has no partner.
-        left_rows = self._numbers_where(left, left_only)
-        right_rows = self._numbers_where(right, right_only)
-        candidates = left.take(left_rows) if left_only else left
-        others = right.take(right_rows) if right_only else right
+        sides = self._sides(left, right, join.factors)
         match join.kind:
             case JoinKind.SEMI | JoinKind.ANTI:
                 matched = np.zeros(len(left), np.bool_)
-                matched[left_rows[self._with_partner(candidates, others, between)]] = True
+                matched[sides.left_rows[self._with_partner(sides.left, sides.right, sides.factors)]] = True
                 return left.take(np.flatnonzero(matched if join.kind is JoinKind.SEMI else ~matched))
             case JoinKind.ASOF | JoinKind.ASOF_LEFT:
                 assert join.latest is not None
-                pairs = self._latest(candidates, others, between, join.latest)
+                pairs = self._latest(sides.left, sides.right, sides.factors, join.latest)
             case _:
-                pairs = self._pair_numbers(candidates, others, between)
-        first, second = left_rows[pairs[0]], right_rows[pairs[1]]
+                pairs = self._pair_numbers(sides.left, sides.right, sides.factors)
+        first, second = sides.left_rows[pairs[0]], sides.right_rows[pairs[1]]
         parts = [left.take(first).beside(right.take(second))]
         if join.kind is not JoinKind.ASOF:
             alone = _others(first, len(left))
@@ -156,6 +163,42 @@ class JoinEvaluation:
             alone = _others(second, len(right))
             parts.append(left.take(np.full(len(alone), NO_ROW)).beside(right.take(alone)))
         return self._checked(concat(parts))
+
+    def _sides(self, left: JoinedRows, right: JoinedRows, factors: Sequence[JoinFactor]) -> Sides:
+        """The rows of two sides that can have partners: a row that fails a condition of its own side has none."""
+        of_left, of_right = frozenset(left.rows), frozenset(right.rows)
+        left_only = [factor for factor in factors if _inputs(factor) <= of_left]
+        right_only = [factor for factor in factors if _inputs(factor) <= of_right and factor not in left_only]
+        between = [factor for factor in factors if factor not in left_only and factor not in right_only]
+        left_rows, right_rows = self._numbers_where(left, left_only), self._numbers_where(right, right_only)
+        return Sides(
+            left.take(left_rows) if left_only else left,
+            right.take(right_rows) if right_only else right,
+            left_rows,
+            right_rows,
+            between,
+        )
+
+    def _lateral(self, join: LateralJoin) -> JoinedRows:
+        left, right = self.rows(join.left), self.rows(join.right)
+        entry = cast(LateralInput, self.inputs[join.result])
+        sides = self._sides(left, right, join.factors)
+        reads_left = any(field.input in left.rows for field in entry.fields)
+        if len(left) and not reads_left and not sides.factors and len(sides.left) == len(left):
+            # All rows have the same partners.
+            self._compute(entry, sides.right, np.zeros(len(sides.right), np.int64), 1)
+            return left.beside(JoinedRows({join.result: np.zeros(len(left), np.int64)}, len(left)))
+        first, second = self._pair_numbers(sides.left, sides.right, sides.factors)
+        pairs = sides.left.take(first).beside(sides.right.take(second))
+        self._compute(entry, pairs, sides.left_rows[first], len(left))
+        return left.beside(JoinedRows({join.result: np.arange(len(left))}, len(left)))
+
+    def _compute(self, entry: LateralInput, partners: JoinedRows, of_rows: Numbers, rows: int) -> None:
+        order = order_of(self.inputs, partners)
+        order = order[np.argsort(of_rows[order], kind="stable")]
+        columns = {field_name(field): self._values(field, partners.take(order)) for field in entry.fields}
+        table = pa.table(columns) if columns else pa.table({"_none": pa.nulls(len(partners))})
+        entry.compute(table, of_rows[order], rows)
 
     def _pairs(self, left: JoinedRows, right: JoinedRows, factors: Sequence[JoinFactor]) -> JoinedRows:
         first, second = self._pair_numbers(left, right, factors)

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tureen.join import Field
+
 Numbers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
@@ -44,6 +46,19 @@ class JoinInput(Protocol):
 
         A column is a name and the domain in which it is compared; the keys of `tureen.stems.key_index` have a line for
         each. Rows of strings with equal hashes may be among them.
+        """
+
+
+class LateralInput(JoinInput, Protocol):
+    """An input whose rows are computed from the partners of other rows; see `tureen.join.LateralJoin`."""
+
+    fields: Sequence[Field]
+    """The columns that they are computed from."""
+
+    def compute(self, partners: pa.Table, of_rows: Numbers, rows: int) -> None:
+        """Compute a row for each of `rows` rows, given the columns of all partners and the row that each belongs to.
+
+        The partners of each row are in order.
         """
 
 

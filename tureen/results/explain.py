@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tureen.join import Field, InnerJoin, Join, JoinCompare, JoinFactor, JoinTree
+from tureen.join import Field, InnerJoin, Join, JoinCompare, JoinFactor, JoinTree, LateralJoin
 from tureen.language.predicates.factor_text import factor_text
 from tureen.language.text.shapes import shape_of
 from tureen.matching import access_column, describe
@@ -163,6 +163,9 @@ def _tree_text(tree: JoinTree, names: list[str]) -> str:
         case Join(kind, left, right, factors, latest):
             on = _on(" ON ", (*factors, *([latest] if latest is not None else [])), names)
             return f"({_tree_text(left, names)} {kind.value.upper()} JOIN {_tree_text(right, names)}{on})"
+        case LateralJoin(left, right, factors, result):
+            on = _on(" ON ", factors, names)
+            return f"({_tree_text(left, names)} LATERAL {names[result]} OF {_tree_text(right, names)}{on})"
         case _:
             return names[tree]
 

@@ -47,8 +47,8 @@ class Plans:
     """Whether an answer without groups has a row."""
 
     @classmethod
-    def of(cls, query: Query) -> tuple[Plans, ...]:
-        """The plans of each grouping of a query; empty if it has no groups."""
+    def of(cls, query: Query, clause: Clause) -> tuple[Plans, ...]:
+        """The plans of each grouping of a query with that clause; empty if it has no groups."""
         grouping = query.grouping
         if grouping is None:
             return ()
@@ -59,7 +59,7 @@ class Plans:
             depends_on_now = query.at_now is not None or any(NOW in value.columns for value in single.over_rows)
             uses_partials = not partial.from_rows and not depends_on_now
             rows = plan_of(single, two_phase=False)
-            plans.append(cls(partial, rows, uses_partials, "", grouping.always).with_clause(query.stream.clause))
+            plans.append(cls(partial, rows, uses_partials, "", grouping.always).with_clause(clause))
         return tuple(plans)
 
     def with_clause(self, clause: Clause) -> Plans:

@@ -23,9 +23,10 @@ from tureen.results.combined_rows import combine
 from tureen.results.grouped import groups_of_rows
 from tureen.results.grouping_set_rows import rows_of_sets
 from tureen.results.join_inputs import KeyIndexes, StreamInput, TableInput, rows_satisfying
-from tureen.results.join_ready import ReadyBlock, ReadyInput, ReadyJoin, ReadySelection
+from tureen.results.join_ready import ReadyBlock, ReadyInput, ReadyJoin, ReadyLateral, ReadySelection, several_rows
 from tureen.results.joined import JoinedMatches
 from tureen.results.kept_rows import ClauseRows, KeptRows
+from tureen.results.lateral_values import LateralValues
 from tureen.results.matches import rows_in_steps
 from tureen.results.selection import Selection
 from tureen.results.stepping import Stepping, whole_steps
@@ -115,6 +116,8 @@ class JoinAnswer:
         return JoinedMatches(inputs, rows)
 
     def _input(self, entry: ReadyInput) -> JoinInput:
+        if isinstance(entry.block, ReadyLateral):
+            return LateralValues(entry.block, self.now)
         if entry.block is not None:
             return self._of_block(entry, entry.block)
         assert entry.leaf is not None
@@ -126,10 +129,7 @@ class JoinAnswer:
     def _of_block(self, entry: ReadyInput, block: ReadyBlock) -> TableInput:
         table = self._block(block)
         if entry.input.is_scalar and table.num_rows > 1:
-            raise QueryFailed(
-                f"a query that is used as a value returned {table.num_rows:,} rows",
-                hint="aggregate it, or add LIMIT 1",
-            )
+            raise several_rows(table.num_rows)
         return table_input(table, entry)
 
     def _block(self, block: ReadyBlock) -> pa.Table:
@@ -148,6 +148,8 @@ class JoinAnswer:
                     horizons=self.horizons,
                 )
                 table = inner.answer(block)
+            case ReadyLateral():
+                raise AssertionError("it is computed from partners")
             case ReadySelection():
                 table = self.answer_selection(block, self.leaves[block.leaf])
             case _:

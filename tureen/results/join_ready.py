@@ -8,13 +8,14 @@ from itertools import count
 
 import pyarrow as pa
 
-from tureen.join import parse_field
+from tureen.errors import QueryFailed
+from tureen.join import Field, parse_field
 from tureen.matching import Selector
-from tureen.query import Input, Query, QueryBlock, RelationKind, SetOperation, block_column
+from tureen.query import Expression, Input, Query, QueryBlock, RelationKind, SetOperation, block_column
 from tureen.results.finish import Finish
 from tureen.results.grouped import Plans
 from tureen.results.ready import Ready
-from tureen.schema import Schema
+from tureen.schema import Kind, Schema, Type
 from tureen.stream_join import StreamJoinOfQuery, stream_join_of
 
 SchemaOf = Callable[[str], Schema]
@@ -57,6 +58,22 @@ class ReadySelection:
 
 
 @dataclass(frozen=True)
+class ReadyLateral:
+    """A prepared query that is computed from the partners of each row; see `tureen.join.LateralJoin`."""
+
+    fields: tuple[Field, ...]
+    """The columns of the partners that it reads."""
+    finish: Finish
+    by_row: Plans
+    """Its aggregates, grouped by the number of the row that partners belong to."""
+    of_none: Plans
+    """Its aggregates of a row without partners."""
+    uses_now: bool
+    is_scalar: bool
+    """Whether a row must not have more than one partner."""
+
+
+@dataclass(frozen=True)
 class ReadySetOperation:
     """A prepared set operation."""
 
@@ -65,7 +82,10 @@ class ReadySetOperation:
     right: ReadyBlock
 
 
-ReadyBlock = ReadyJoin | ReadySelection | ReadySetOperation
+ReadyBlock = ReadyJoin | ReadySelection | ReadySetOperation | ReadyLateral
+
+OF_ROW = "_of_row"
+"""The column with the number of the row that a partner belongs to."""
 
 
 def prepare(query: Query, schema_of: SchemaOf, stream_ids: Sequence[int | None]) -> ReadyJoin:
@@ -91,6 +111,9 @@ def _join(query: Query, schema_of: SchemaOf, leaves: Iterator[int]) -> ReadyJoin
         selector = Selector(entry.clause, schema) if entry.clause else None
         if entry.block is None:
             inputs.append(ReadyInput(entry, selector or _whole(entry, schema), next(leaves)))
+        elif entry.is_lateral:
+            assert isinstance(entry.block, Query)
+            inputs.append(ReadyInput(entry, selector, None, _lateral(entry.block, is_scalar=entry.is_scalar)))
         else:
             inputs.append(ReadyInput(entry, selector, None, _block(entry.block, schema_of, leaves)))
     fields = [
@@ -98,12 +121,29 @@ def _join(query: Query, schema_of: SchemaOf, leaves: Iterator[int]) -> ReadyJoin
         for name in query.columns
         for field in [parse_field(name)]
     ]
-    return ReadyJoin(query, tuple(inputs), pa.schema(fields), Finish(query), Plans.of(query))
+    return ReadyJoin(query, tuple(inputs), pa.schema(fields), Finish(query), Plans.of(query, ()))
+
+
+def _lateral(query: Query, *, is_scalar: bool) -> ReadyLateral:
+    grouping = query.grouping
+    assert grouping is not None
+    of_row = Expression(OF_ROW, Type(Kind.BIGINT), (OF_ROW,), OF_ROW)
+    (by_row,) = Plans.of(replace(query, grouping=replace(grouping, keys=(of_row,))), ())
+    (of_none,) = Plans.of(query, ())
+    fields = tuple(parse_field(name) for name in query.columns)
+    return ReadyLateral(fields, Finish(query), by_row, of_none, query.uses_now, is_scalar)
 
 
 def _whole(entry: Input, schema: pa.Schema) -> Selector | None:
     """Tuples of a stream are always selected, which is how their window is applied."""
     return Selector((), schema) if entry.kind is RelationKind.STREAM else None
+
+
+def several_rows(rows: int) -> QueryFailed:
+    """The error for a query that is used as a value and has several rows."""
+    return QueryFailed(
+        f"a query that is used as a value returned {rows:,} rows", hint="aggregate it, such as by max(…)"
+    )
 
 
 def stored_schema(entry: Input, schema_of: SchemaOf) -> pa.Schema:

@@ -13,8 +13,7 @@ import pyarrow as pa
 from tureen.join import parse_field
 from tureen.joining.join_input import JoinInput, Numbers
 from tureen.joining.joined_rows import JoinedRows
-
-_NEVER = np.iinfo(np.int64).max
+from tureen.joining.row_order import earliest_times, ids_or_first, order_of
 
 
 @dataclass(frozen=True)
@@ -52,38 +51,16 @@ class JoinedMatches:
         """The time of the earliest tuple of each row, in order."""
         if self.known_times is not None:
             return self.known_times
-        return self._times(self.in_order)
+        return earliest_times(self.inputs, self.in_order)
 
     def ids(self) -> npt.NDArray[np.int64]:
         """For each input a line with the tuple ids of all rows, in order."""
         rows = self.in_order.rows
-        return np.stack([_or_first(entry, rows[number]) for number, entry in enumerate(self.inputs)])
+        return np.stack([ids_or_first(entry, rows[number]) for number, entry in enumerate(self.inputs)])
 
     @cached_property
     def in_order(self) -> JoinedRows:
         """The rows, in order."""
         if self.known_times is not None:
             return self.rows
-        ids = [_or_first(self.inputs[number], rows) for number, rows in sorted(self.rows.rows.items())]
-        order = np.lexsort((*reversed(ids), self._times(self.rows)))
-        return self.rows.take(order)
-
-    def _times(self, rows: JoinedRows) -> Numbers:
-        """The earliest time of each row; of rows without a tuple, a time before all others."""
-        earliest = np.full(len(rows), _NEVER)
-        for number, numbers in rows.rows.items():
-            exists = numbers >= 0
-            times = self.inputs[number].times_at(numbers if exists.all() else numbers[exists])
-            if times is not None:
-                earliest[exists] = np.minimum(earliest[exists], times)
-        return np.where(earliest == _NEVER, np.iinfo(np.int64).min, earliest)
-
-
-def _or_first(source: JoinInput, rows: Numbers) -> Numbers:
-    """The ids of rows; a row of NULLs comes before all others."""
-    exists = rows >= 0
-    if exists.all():
-        return source.ids_at(rows)
-    ids = np.full(len(rows), -1)
-    ids[exists] = source.ids_at(rows[exists])
-    return ids
+        return self.rows.take(order_of(self.inputs, self.rows))

@@ -33,7 +33,7 @@ class Ready:
     @classmethod
     def of(cls, query: Query, schema: Schema) -> Ready:
         """Prepare a query."""
-        plans = Plans.of(query)
+        plans = Plans.of(query, query.stream.clause)
         finish, selector = Finish(query), Selector(query.stream.clause, schema)
         gathers = _gathers(query)
         # In the order of the select list, so that the columns of most answers need not be rearranged.

@@ -228,6 +228,8 @@ def _subquery(draw: st.DrawFn, sources: Sequence[_Source], window: _Window) -> t
     negated = draw(st.sampled_from(["", "NOT "]))
     condition = draw(_factors([*sources, inner], inner))
     if draw(st.booleans()):
+        return _lateral(draw, sources, inner, condition)
+    if draw(st.booleans()):
         text, judge = (f"{negated}EXISTS (SELECT 1 FROM {part} WHERE {condition})" for part in _both(inner))
         return text, judge
     outer = draw(st.sampled_from(sources))
@@ -237,6 +239,28 @@ def _subquery(draw: st.DrawFn, sources: Sequence[_Source], window: _Window) -> t
         f"{outer.alias}.{column} {negated}IN (SELECT {inner.alias}.{column} FROM {part}{where})"
         for part in _both(inner)
     )
+    return text, judge
+
+
+def _lateral(draw: st.DrawFn, sources: Sequence[_Source], inner: _Source, condition: str) -> tuple[str, str]:
+    """EXISTS or a query with an aggregate as a value, which may use columns of the query around it."""
+    other = draw(_factors(sources, None))
+    connective = draw(st.sampled_from(["AND", "OR"]))
+    negated = draw(st.sampled_from(["", "NOT "]))
+    form = draw(st.sampled_from(["exists", "in", "value"]))
+    if form == "exists":
+        test = [f"{negated}EXISTS (SELECT 1 FROM {part} WHERE {condition})" for part in _both(inner)]
+    elif form == "in":
+        outer = draw(st.sampled_from(sources)).alias
+        test = [
+            f"{outer}.k {negated}IN (SELECT {inner.alias}.k FROM {part} WHERE {condition})" for part in _both(inner)
+        ]
+    else:
+        call = draw(st.sampled_from(["count(*)", "count({0}.k)", "max({0}.k)", "count(*) + coalesce(min({0}.k), 5)"]))
+        op = draw(st.sampled_from(_OPS))
+        item = call.format(inner.alias)
+        test = [f"(SELECT {item} FROM {part} WHERE {condition}) {op} 1" for part in _both(inner)]
+    text, judge = (f"({each} {connective} {other})" for each in test)
     return text, judge
 
 

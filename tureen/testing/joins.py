@@ -16,6 +16,7 @@ from tureen.join import (
     JoinFactor,
     JoinKind,
     JoinTree,
+    LateralJoin,
     field_name,
     visible_leaves,
 )
@@ -33,6 +34,7 @@ from tureen.query import (
 )
 from tureen.schema import Kind, Type
 from tureen.testing.evaluate import Row, Types, is_true, value_of
+from tureen.testing.grouped import SelectedRows
 from tureen.testing.truth import compare_columns
 from tureen.testing.values import compare, identity, normalized
 from tureen.window import Span, Steps, from_micros
@@ -70,6 +72,8 @@ class JoinRows:
     query: Query
     inputs: Sequence[JoinedInput]
     now: int
+    answer: Callable[[SelectedRows], list[dict[str, Any]]]
+    """The answer of a query from its rows."""
 
     @property
     def types(self) -> Types:
@@ -130,6 +134,8 @@ class JoinRows:
                 return [rows for rows in combined if self._holds(factors, rows)]
             case Join():
                 return self._two_sided(tree)
+            case LateralJoin():
+                return self._lateral(tree)
             case _:
                 return [{tree: row} for row in self.inputs[tree].rows]
 
@@ -159,6 +165,22 @@ class JoinRows:
             joined += [_merged(no_left, other) for other in right if other not in matched]
         return joined
 
+    def _lateral(self, join: LateralJoin) -> list[Combination]:
+        """Each left row with the value of a query over its partners, which are taken one by one."""
+        block = self.query.inputs[join.result].block
+        assert isinstance(block, Query)
+        visible = sorted(visible_leaves(join.right))
+        right = sorted(self._joined(join.right), key=lambda rows: _order(visible, rows))
+        joined = []
+        for rows in self._joined(join.left):
+            both = [_merged(rows, other) for other in right]
+            partners = [self._row(each) for each in both if self._holds(join.factors, each)]
+            check_scalar(self.query.inputs[join.result], partners)
+            (answer,) = self.answer(PartnerRows(block, partners, self.types, self.now))
+            values = dict(zip(self.inputs[join.result].types, answer.values(), strict=True))
+            joined.append(_merged(rows, {join.result: InputRow(float("inf"), 0, values)}))
+        return joined
+
     def _latest(self, latest: JoinCompare, others: Sequence[Combination]) -> Combination | None:
         """The partner with the closest value; of equal ones the last if later ones are further away, else the first."""
         best: Combination | None = None
@@ -185,6 +207,24 @@ class JoinRows:
         return is_true(factor.sql, [*columns, NOW] if factor.uses_now else columns, row, self.types)
 
 
+@dataclass(frozen=True)
+class PartnerRows:
+    """The partners of a row, from which a query is computed: see `tureen.testing.grouped.SelectedRows`."""
+
+    query: Query
+    partners: list[Row]
+    types: Types
+    now: int
+
+    def rows(self) -> list[Row]:
+        """The partners, in order."""
+        return self.partners
+
+    def by_step(self, steps: Steps) -> Iterator[tuple[Row, list[Row]]]:
+        """Such a query has no steps."""
+        raise NotImplementedError
+
+
 def block_input(block: QueryBlock, answer_of: Callable[[Query], list[dict[str, Any]]]) -> JoinedInput:
     """The answer of a block as an input."""
     types = {block_column(number): output.value.type for number, output in enumerate(block.outputs)}
@@ -197,7 +237,7 @@ def numbered_rows(rows: Sequence[Mapping[str, Any]]) -> list[InputRow]:
     return [InputRow(float("inf"), number, row) for number, row in enumerate(rows)]
 
 
-def check_scalar(entry: Input, rows: Sequence[InputRow]) -> None:
+def check_scalar(entry: Input, rows: Sequence[InputRow] | Sequence[Row]) -> None:
     """Raise if a query that is used as a value has several rows."""
     if entry.is_scalar and len(rows) > 1:
         raise QueryFailed(f"a query that is used as a value returned {len(rows)} rows")

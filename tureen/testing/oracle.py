@@ -17,7 +17,7 @@ import pyarrow as pa
 from tureen.errors import DuplicateName, InvalidRows, InvalidSchema, UnknownQuery, UnknownStream
 from tureen.language import bind_query
 from tureen.predicate import AllOf
-from tureen.query import NOW, NamedRelation, Query, RelationKind
+from tureen.query import NOW, NamedRelation, Query, RelationKind, block_column
 from tureen.schema import ARRIVAL, Column, Schema, name_key
 from tureen.testing.evaluate import types_of
 from tureen.testing.grouped import StreamRows, answer
@@ -139,13 +139,16 @@ class Oracle:
     def _answer(self, query: Query, now: int, wall: int) -> list[dict[str, Any]]:
         if query.joins:
             inputs = [self._input(query, number, now, wall) for number in range(len(query.inputs))]
-            return answer(JoinRows(query, inputs, now))
+            return answer(JoinRows(query, inputs, now, answer))
         stream, span = self._stream(query.stream.relation), query.stream.window.span(now)
         view = WindowView(stream, span, now, wall, in_window(stream.retained(wall), span))
         return answer(StreamRows(query, view))
 
     def _input(self, query: Query, number: int, now: int, wall: int) -> JoinedInput:
         entry = query.inputs[number]
+        if entry.is_lateral:
+            assert entry.block is not None
+            return JoinedInput([], {block_column(0): entry.block.outputs[0].value.type})
         if entry.block is not None:
             source = block_input(entry.block, lambda block: self._answer(block, now, wall))
             check_scalar(entry, source.rows)

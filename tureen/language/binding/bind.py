@@ -54,7 +54,6 @@ _ARITHMETIC: dict[type[exp.Expression], str] = {
 _UNSUPPORTED: dict[type[exp.Expression], tuple[str, str]] = {
     exp.Subquery: ("a subquery", "list the values, or register a second query"),
     exp.Select: ("a subquery", "list the values, or register a second query"),
-    exp.Exists: ("EXISTS here", "write it as a condition of WHERE that is joined by AND"),
     exp.Placeholder: ("a parameter", "write the value itself"),
     exp.Parameter: ("a parameter", "write the value itself"),
     exp.SessionParameter: ("a parameter", "write the value itself"),
@@ -178,11 +177,7 @@ def _in(scope: Scope, node: exp.Expression) -> Expr:
     if not node.expressions:
         raise SqlError("the list of IN is empty", location=scope.source.node(node))
     if len(node.expressions) == 1 and is_block_name(node.expressions[0].name):
-        raise Unsupported(
-            "IN with a query is not supported here",
-            hint="write it as a condition of WHERE that is joined by AND",
-            location=scope.source.node(node),
-        )
+        return _subquery(scope, node)
     if any(map(rows.is_row, (node.this, *node.expressions))):
         return rows.row_in(scope.source, partial(_compared, scope), node.this, node.expressions)
     value = bind(scope, node.this)
@@ -273,6 +268,17 @@ def _column(scope: Scope, node: exp.Expression) -> Expr:
     return scope.column(cast(exp.Column, node))
 
 
+def _subquery(scope: Scope, node: exp.Expression) -> Expr:
+    if scope.subquery is None:
+        word = "EXISTS" if isinstance(node, exp.Exists) else "IN with a query"
+        raise Unsupported(
+            f"{word} is not supported in {scope.clause}",
+            hint="write it in WHERE, or in the select list of a query without groups",
+            location=scope.source.node(node),
+        )
+    return scope.subquery(node)
+
+
 def _paren(scope: Scope, node: exp.Expression) -> Expr:
     return bind(scope, node.this)
 
@@ -349,6 +355,7 @@ _HANDLERS: dict[type[exp.Expression], _Handler] = {
     exp.Null: null,
     exp.Boolean: boolean,
     exp.Column: _column,
+    exp.Exists: _subquery,
     exp.Paren: _paren,
     exp.Interval: interval,
     exp.Cast: _cast,

@@ -13,6 +13,7 @@ from tureen.join import (
     JoinKind,
     JoinOpaque,
     JoinTree,
+    LateralJoin,
     leaves,
     parse_field,
     visible_leaves,
@@ -180,6 +181,8 @@ def _is_preserved(tree: JoinTree, number: int) -> bool:
             return any(_is_preserved(side, number) for side in sides)
         case Join(kind, left, _):
             return kind in _PRESERVED_LEFT and _is_preserved(left, number)
+        case LateralJoin(left):
+            return _is_preserved(left, number)
         case _:
             return tree == number
 
@@ -211,7 +214,7 @@ def _without_null_rows(tree: JoinTree, rejected: frozenset[int]) -> JoinTree:
             return filtered(
                 inner_join(_without_null_rows(left, rejected), _without_null_rows(right, rejected)), factors
             )
-        case Join(_, left):
+        case Join(_, left) | LateralJoin(left):
             return replace(tree, left=_without_null_rows(left, rejected))
         case _:
             return tree

@@ -9,12 +9,12 @@ from sqlglot import exp
 from sqlglot.tokens import Token
 
 from tureen.errors import SqlError, UnknownStream
-from tureen.join import Join, JoinKind, JoinTree
+from tureen.join import Join, JoinKind, JoinTree, LateralJoin
 from tureen.language.binding.brackets import BracketWindow
 from tureen.language.binding.conditions import Conditions, Conjuncts
 from tureen.language.binding.from_clause import MAX_INPUTS, FromTree
 from tureen.language.binding.outputs import Item, read_count
-from tureen.language.binding.scope import Lookup, Relation, Scope
+from tureen.language.binding.scope import Lookup, OuterColumn, Relation, Scope
 from tureen.language.duckdb.expressions import expression_of
 from tureen.language.source import Source, offset_of
 from tureen.language.text.blocks import CommonTable, is_block_name
@@ -58,6 +58,8 @@ class Context:
     """An item for each input of the whole text so far, which limits their number."""
     around: Scope | None = None
     """The scope of the query around it, whose columns it cannot use."""
+    bind_lateral: Callable[[Draft, exp.Expression], Expr] | None = None
+    """Binds a value that is computed by a query for each row of the query around it."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,9 @@ class Draft:
         self.source = context.source
         self.conjuncts = Conjuncts(context.source, []) if conjuncts is None else conjuncts
         self.merged: dict[str, Expr] = {}
-        self.scalars: list[int] = []
+        self.scalars: dict[int, tuple[JoinTree, list[Expr]] | None] = {}
+        """The queries that are used as values, by their numbers; those that use columns of this one with their rows and
+        the conditions between them."""
 
     @property
     def scope(self) -> Scope:
@@ -117,6 +121,7 @@ class Draft:
             block=self.value_of_block,
             merged=self.merged,
             outer=self.outer,
+            subquery=self.value_of_subquery,
             around=self.context.around,
         )
 
@@ -148,9 +153,34 @@ class Draft:
         columns = tuple(Column(output.name, output.value.type) for output in block.outputs)
         return self._add(Relation((), Schema(columns), RelationKind.BLOCK, block=block, is_scalar=is_scalar))
 
+    def add_lateral(self, block: Query, right: JoinTree, conjuncts: list[Expr], *, is_scalar: bool) -> Expr:
+        """Add a query of one value that is computed for each row, from the rows of `right` that satisfy conjuncts."""
+        columns = tuple(Column(output.name, output.value.type) for output in block.outputs)
+        relation = self._add(
+            Relation((), Schema(columns), RelationKind.BLOCK, block=block, is_scalar=is_scalar, is_lateral=True)
+        )
+        self.scalars[relation.number] = right, conjuncts
+        (ref,) = relation.refs
+        return ref
+
+    def value_of_subquery(self, node: exp.Expression) -> Expr:
+        """The truth value of EXISTS or of IN with a query."""
+        assert self.context.bind_lateral is not None
+        return self.context.bind_lateral(self, node)
+
     def value_of_block(self, node: exp.Column) -> Expr:
-        """The value of a query in parentheses."""
-        context = replace(self.context, window=self.window, around=replace(self.scope, block=None))
+        """The value of a query in parentheses, which may use columns of this one."""
+        inputs = len(self.context.inputs)
+        try:
+            return self.value_of_all_rows(node)
+        except OuterColumn:
+            assert self.context.bind_lateral is not None
+            del self.context.inputs[inputs:]
+            return replace(self.context.bind_lateral(self, node), at=offset_of(node))
+
+    def value_of_all_rows(self, node: exp.Column) -> Expr:
+        """The value of a query in parentheses, which is the same for all rows."""
+        context = replace(self.context, window=self.window, around=replace(self.scope, block=None, subquery=None))
         block = self.context.bind_block(context, self.blocks[node.name])
         if len(block.outputs) != 1:
             raise SqlError(
@@ -158,7 +188,7 @@ class Draft:
                 location=self.source.node(node),
             )
         relation = self.add_block(block, is_scalar=True)
-        self.scalars.append(relation.number)
+        self.scalars[relation.number] = None
         (ref,) = relation.refs
         return Ref(ref.column, offset_of(node))
 
@@ -171,7 +201,15 @@ class Draft:
         scope = replace(self.scope, clause="the select list")
         conditions = self.finish()
         inputs = [
-            Input(relation.relation, clause, relation.window, relation.kind, relation.block, relation.is_scalar)
+            Input(
+                relation.relation,
+                clause,
+                relation.window,
+                relation.kind,
+                relation.block,
+                relation.is_scalar,
+                relation.is_lateral,
+            )
             for relation, clause in zip(self.conjuncts.relations, conditions.clauses, strict=True)
         ]
         return Query(
@@ -191,10 +229,15 @@ class Draft:
         )
 
     def with_scalars(self) -> None:
-        """Join the values of queries in parentheses, each with every row."""
-        for number in self.scalars:
-            self.joined = Join(JoinKind.LEFT, self.joined, number)
-        self.scalars = []
+        """Join the values of queries in parentheses: one with every row, or one that is computed for each row."""
+        for number, lateral in self.scalars.items():
+            if lateral is None:
+                self.joined = Join(JoinKind.LEFT, self.joined, number)
+            else:
+                right, conjuncts = lateral
+                factors = [factor for conjunct in conjuncts for factor in self.conjuncts.factors(conjunct)]
+                self.joined = LateralJoin(self.joined, right, tuple(factors), number)
+        self.scalars = {}
 
     def _add_block(self, table: exp.Table, block: QueryBlock) -> Relation:
         relation = self.add_block(block)

@@ -16,6 +16,7 @@ from tureen.language.binding.conditions import Conditions, all_of, conjuncts_of,
 from tureen.language.binding.draft import MAX_BLOCKS, Body, Context, Draft
 from tureen.language.binding.from_clause import FromReader, FromTree, Unbound, merged_column, numbers_in
 from tureen.language.binding.grouping import Groups, is_grouped, read_having, read_keys
+from tureen.language.binding.lateral import bind_lateral
 from tureen.language.binding.outputs import aliases, read_items, read_order
 from tureen.language.binding.scope import PARAMETERS, Lookup, Relation, Scope
 from tureen.language.binding.select import check_select
@@ -113,12 +114,16 @@ def bind_where(draft: Draft) -> None:
     nodes = [] if clause is None else _conjunct_nodes(clause.this)
     plain = [bind_condition(draft.scope, node) for node in nodes if not is_subquery(node)]
     draft.where = all_of(plain) if plain else None
-    own = {relation.number for relation in draft.relations} | set(draft.scalars)
+    relations, scalars = {relation.number for relation in draft.relations}, set(draft.scalars)
+    conjuncts = [part for condition in plain for part in conjuncts_of(condition)]
+    own = [conjunct for conjunct in conjuncts if inputs_of(conjunct) <= relations | scalars]
+    draft.correlated += [conjunct for conjunct in conjuncts if conjunct not in own]
+    # First what does not need the values of queries, so that these are joined with fewer rows.
+    first = [conjunct for conjunct in own if inputs_of(conjunct) <= relations]
+    then = [conjunct for conjunct in own if conjunct not in first]
+    draft.joined = draft.conjuncts.keep_where(draft.joined, first, is_outermost=draft.outer is None)
     draft.with_scalars()
-    conjuncts: list[Expr] = []
-    for conjunct in [part for condition in plain for part in conjuncts_of(condition)]:
-        (conjuncts if inputs_of(conjunct) <= own else draft.correlated).append(conjunct)
-    draft.joined = draft.conjuncts.keep_where(draft.joined, conjuncts, is_outermost=draft.outer is None)
+    draft.joined = draft.conjuncts.keep_where(draft.joined, then, is_outermost=draft.outer is None)
     for node in nodes:
         if is_subquery(node):
             join_subquery(draft, node, PARSING, JOINING)
@@ -146,8 +151,17 @@ def bind_query(text: str, lookup: Lookup, parameters: Schema | None = None) -> Q
         tokens = whole_query(source, tokenize(source))
         if not tokens:
             raise SqlError("the text contains no query", hint="write SELECT … FROM a stream")
-        block = bind_block(Context(source, lookup, bind_block, parameters), tokens)
+        block = bind_block(_outermost(source, lookup, parameters), tokens)
         return block if isinstance(block, Query) else query_over(source, block)
+
+
+def _outermost(source: Source, lookup: Lookup, parameters: Schema | None) -> Context:
+    """What the query of a whole text is bound in."""
+    return Context(source, lookup, bind_block, parameters, bind_lateral=_bind_lateral)
+
+
+def _bind_lateral(draft: Draft, node: exp.Expression) -> Expr:
+    return bind_lateral(draft, node, PARSING, JOINING)
 
 
 def bind_block(context: Context, tokens: list[Token]) -> QueryBlock:
@@ -206,7 +220,7 @@ def bind_where_only(text: str, lookup: Lookup, parameters: Schema | None = None)
     """The WHERE clause of a query, whatever the rest of it means."""
     with parser_stack():
         source = Source(text)
-        draft = Draft(Context(source, lookup, bind_block, parameters), whole_query(source, tokenize(source)))
+        draft = Draft(_outermost(source, lookup, parameters), whole_query(source, tokenize(source)))
         for run_pass in (*PARSING, *JOINING):
             run_pass(draft)
         expression = None if draft.where is None else expression_of(draft.source, draft.where)
@@ -232,7 +246,7 @@ def _bound_tree(draft: Draft, tree: FromTree) -> JoinTree:
     left, right = _bound_tree(draft, tree.left), _bound_tree(draft, tree.right)
     visible = {*visible_leaves(left), *visible_leaves(right)}
     relations = tuple(relation for relation in draft.relations if relation.number in visible)
-    scope = replace(draft.scope, clause="ON", relations=relations, block=None)
+    scope = replace(draft.scope, clause="ON", relations=relations, block=None, subquery=None)
     conjuncts = [] if tree.on is None else conjuncts_of(bind_condition(scope, tree.on))
     conjuncts += [_same_column(draft, scope, tree, name) for name in tree.using]
     foreign = [conjunct for conjunct in conjuncts if not inputs_of(conjunct) <= visible]
@@ -298,17 +312,24 @@ def _is_column(expr: Expr, name: str) -> bool:
 def _groups(draft: Draft, scope: Scope) -> Body:
     """The body of a query over groups."""
     select, tokens = draft.select, draft.parts.select
-    keys = read_keys(replace(scope, block=None, clause="GROUP BY"), select, draft.bracket_steps)
+    keys = read_keys(replace(scope, block=None, subquery=None, clause="GROUP BY"), select, draft.bracket_steps)
     steps = _checked_steps(draft, keys.steps)
     step_columns = frozenset({STEP_START, STEP_END} if steps is not None else ())
     groups = Groups(scope.source, keys.keys, step_columns, keys.sets)
     windows = read_windows(scope, select, groups.settle)
+    over_rows = scope
+
+    def value_beside_groups(node: exp.Column) -> Expr:
+        # It is the same for all rows, of which a group with keys has at least one.
+        return groups.aggregate(replace(over_rows, block=draft.value_of_all_rows), exp.Max(this=node))
+
     scope = replace(
         scope,
         known=known_of_steps() if steps is not None else {},
         aggregate=lambda node: groups.aggregate(replace(scope, block=draft.value_of_block), node),
         over=lambda node: windows.bind(scope, node),
-        block=None,
+        block=value_beside_groups if keys.keys and keys.sets is None else None,
+        subquery=None,
         clause="the select list of a query with groups",
     )
     items = read_items(scope, select, tokens, groups.settle)

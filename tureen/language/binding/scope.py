@@ -22,6 +22,10 @@ PARAMETERS = ":"
 """The name of a template's relation of VALUES; no stream or table can have it."""
 
 
+class OuterColumn(Unsupported):
+    """A query uses a column of the query around it, which it cannot."""
+
+
 Lookup = Callable[[str], NamedRelation]
 """Looks up a stream or a table by its name in a query."""
 
@@ -40,6 +44,7 @@ class Relation:
     window: Window = WHOLE
     block: QueryBlock | None = None
     is_scalar: bool = False
+    is_lateral: bool = False
 
     def is_named(self, name: str) -> bool:
         """Whether a column may be qualified with that name."""
@@ -72,6 +77,8 @@ class Scope:
     aggregate: Callable[[exp.Expression], Expr] | None = None
     over: Callable[[exp.Window], Expr] | None = None
     block: Callable[[exp.Column], Expr] | None = None
+    subquery: Callable[[exp.Expression], Expr] | None = None
+    """Binds EXISTS, or IN with a query, where it is used as a value; None where the clause cannot have it."""
     merged: Mapping[str, Expr] = field(default_factory=dict)
     """The columns of USING, by name in lower case: they belong to both sides of their join."""
     outer: Scope | None = None
@@ -128,9 +135,9 @@ class Scope:
         """Raise for a column of the query around this one, which this one cannot use."""
         if self.around is None or self.around._own_column(node) is None:
             return
-        raise Unsupported(
+        raise OuterColumn(
             f"this query cannot use '{node.sql('spark')}' of the query around it",
-            hint="only plain queries after EXISTS and IN can; join the relations instead",
+            hint="queries after EXISTS and IN and queries of one aggregate can; or join the relations instead",
             location=self.source.node(node),
         )
 

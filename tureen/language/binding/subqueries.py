@@ -20,7 +20,7 @@ from tureen.language.tree import BOOLEAN, Call, Expr
 
 Passes = tuple[Callable[[Draft], None], ...]
 
-_OWN_RESULT = ("group", "having", "limit", "offset", "qualify", "windows")
+OWN_RESULT = ("group", "having", "limit", "offset", "qualify", "windows")
 """The clauses of a subquery that make its rows other than the rows of its FROM."""
 
 
@@ -37,7 +37,7 @@ def join_subquery(draft: Draft, node: exp.Expression, parsing: Passes, joining: 
     value = bind(draft.scope, condition.this) if isinstance(condition, exp.In) else None
     draft.with_scalars()
     right, conjuncts, items = _bound(draft, draft.blocks[name], parsing, joining, with_items=value is not None)
-    _check_levels(draft, right, conjuncts)
+    check_levels(draft, right, conjuncts)
     kind = JoinKind.ANTI if negated else JoinKind.SEMI
     if value is None:
         draft.joined = draft.conjuncts.join_on(kind, draft.joined, right, conjuncts)
@@ -55,7 +55,7 @@ def join_subquery(draft: Draft, node: exp.Expression, parsing: Passes, joining: 
         draft.joined = Join(kind, draft.joined, right, tuple(factors))
 
 
-def _check_levels(draft: Draft, right: JoinTree, conjuncts: list[Expr]) -> None:
+def check_levels(draft: Draft, right: JoinTree, conjuncts: list[Expr]) -> None:
     """Raise if a condition of a subquery uses columns of a query further out than the one directly around it."""
     known = {*visible_leaves(draft.joined), *visible_leaves(right)}
     for conjunct in conjuncts:
@@ -110,7 +110,7 @@ def _plain_select(draft: Draft, context: Context, tokens: list[Token], parsing: 
     for run_pass in parsing:
         run_pass(inner)
     select = inner.select
-    if any(select.args.get(key) for key in _OWN_RESULT) or any(map(has_aggregate, select.expressions)):
+    if any(select.args.get(key) for key in OWN_RESULT) or any(map(has_aggregate, select.expressions)):
         return None
     return inner
 

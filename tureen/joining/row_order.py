@@ -1,0 +1,39 @@
+"""The order of joined rows: by the time of their earliest tuple, and then by the ids of their tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tureen.joining.join_input import JoinInput, Numbers
+from tureen.joining.joined_rows import JoinedRows
+
+_NEVER = np.iinfo(np.int64).max
+
+
+def order_of(inputs: Sequence[JoinInput], rows: JoinedRows) -> Numbers:
+    """The numbers of joined rows, in order; ids are compared in the order of FROM."""
+    ids = [ids_or_first(inputs[number], of_input) for number, of_input in sorted(rows.rows.items())]
+    return np.lexsort((*reversed(ids), earliest_times(inputs, rows)))
+
+
+def earliest_times(inputs: Sequence[JoinInput], rows: JoinedRows) -> Numbers:
+    """The earliest time of each row; of rows without a tuple, a time before all others."""
+    earliest = np.full(len(rows), _NEVER)
+    for number, numbers in rows.rows.items():
+        exists = numbers >= 0
+        times = inputs[number].times_at(numbers if exists.all() else numbers[exists])
+        if times is not None:
+            earliest[exists] = np.minimum(earliest[exists], times)
+    return np.where(earliest == _NEVER, np.iinfo(np.int64).min, earliest)
+
+
+def ids_or_first(source: JoinInput, rows: Numbers) -> Numbers:
+    """The ids of rows; a row of NULLs comes before all others."""
+    exists = rows >= 0
+    if exists.all():
+        return source.ids_at(rows)
+    ids = np.full(len(rows), -1)
+    ids[exists] = source.ids_at(rows[exists])
+    return ids
