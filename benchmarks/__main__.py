@@ -26,6 +26,7 @@ from benchmarks import (
     dense,
     freshness,
     invocation,
+    join_throughput,
     joins,
     limits,
     machine,
@@ -61,6 +62,11 @@ class Bench:
     def joins(self) -> None:
         """Joins over millions of rows."""
         joins.measure(self.root, self.report, self.scale)
+
+    def join_throughput(self) -> None:
+        """Rows per second through Spark with joins."""
+        folder = self.root / "join_throughput"
+        join_throughput.measure(self.spark, folder, self.report, self.scale)
 
     def aggregate(self) -> None:
         """Aggregates over a million rows."""
@@ -131,6 +137,7 @@ PARTS: dict[str, Callable[[Bench], None]] = {
     "psoup": Bench.psoup,
     "aggregate": Bench.aggregate,
     "joins": Bench.joins,
+    "join_throughput": Bench.join_throughput,
 }
 """The parts in the order in which they run."""
 

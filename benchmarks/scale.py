@@ -35,6 +35,8 @@ class Scale:
     flink_seconds: float = 60.0
     # Joins
     join_rows: int = 1_048_576
+    spark_joins: int = 32
+    """The number of Spark's streaming queries with a join."""
     # Registrations and unregistrations
     changes: int = 8_192
     # Maximum numbers of queries
@@ -54,6 +56,7 @@ class Scale:
 FULL = Scale()
 QUICK = Scale(
     join_rows=4_096,
+    spark_joins=2,
     rows_per_file=16_384,
     files=8,
     files_per_batch=2,

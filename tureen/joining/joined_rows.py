@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -11,6 +12,28 @@ from tureen.joining.join_input import Numbers
 
 NO_ROW = -1
 """The number of the row of NULLs that an outer join adds."""
+
+
+class _AllRows(Mapping[int, Numbers]):
+    """The numbers of all rows of one input, which are written only if they are asked for."""
+
+    def __init__(self, number: int, size: int) -> None:
+        self._number, self._size = number, size
+
+    def __getitem__(self, number: int) -> Numbers:
+        if number != self._number:
+            raise KeyError(number)
+        return self._rows
+
+    def __iter__(self) -> Iterator[int]:
+        return iter((self._number,))
+
+    def __len__(self) -> int:
+        return 1
+
+    @cached_property
+    def _rows(self) -> Numbers:
+        return np.arange(self._size)
 
 
 @dataclass(frozen=True)
@@ -25,7 +48,7 @@ class JoinedRows:
     @classmethod
     def of_input(cls, number: int, size: int) -> JoinedRows:
         """All rows of one input."""
-        return cls({number: np.arange(size)}, size, is_whole=True)
+        return cls(_AllRows(number, size), size, is_whole=True)
 
     def __len__(self) -> int:
         """The number of combinations."""
@@ -33,6 +56,8 @@ class JoinedRows:
 
     def take(self, selected: Numbers) -> JoinedRows:
         """Some combinations; -1 stands for one of NULLs."""
+        if self.is_whole and self.size:
+            return JoinedRows(dict.fromkeys(self.rows, selected), len(selected))
         missing = selected < 0
         if not missing.any():
             return JoinedRows({number: rows[selected] for number, rows in self.rows.items()}, len(selected))

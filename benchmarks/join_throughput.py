@@ -1,0 +1,152 @@
+"""Rows per second of two streams through Spark, with join queries and without; beside it Spark's stream-stream join.
+
+Every key occurs once in each stream, so that each tuple has one partner. Rows per second are those of both streams
+together, from the start of both streaming queries until all rows are in runs and, where results are kept, joined.
+"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+import tureen
+from benchmarks.report import Report
+from benchmarks.scale import Scale
+
+SCHEMA = "k BIGINT, x INT, v DOUBLE, ts TIMESTAMP"
+START = 1_700_000_000_000_000
+STREAMS = ("a", "b")
+CASES: dict[str, tuple[int, bool | str]] = {
+    "no query": (0, False),
+    "1,000 joins, auto": (1_000, "auto"),
+    "1 join, kept": (1, True),
+    "1,000 joins, kept": (1_000, True),
+}
+"""The number of join queries of each case, and how they are registered."""
+
+
+def measure(spark: SparkSession, root: Path, report: Report, scale: Scale) -> None:
+    """Measure each case in several rounds, after one that is the warm-up, and Spark's own join."""
+    files, rows = max(scale.files // 2, 2), scale.rows_per_file // 2
+    _write(root / "files", files, rows)
+    rates: dict[str, list[float]] = {case: [] for case in CASES}
+    for number in range(scale.rounds + 1):
+        for case in CASES:
+            rate = _once(spark, root, case, files * rows)
+            print(f"    {case}: {rate:,.0f} rows/s", flush=True)
+            if number or not scale.rounds:
+                rates[case].append(rate)
+    typical = {case: statistics.median(of_case) for case, of_case in rates.items()}
+    for case, rate in typical.items():
+        report.add(f"rows/s of two streams, {case}", rate, "rows/s")
+    none, kept = typical["no query"], typical["1 join, kept"]
+    report.reach("joins auto", typical["1,000 joins, auto"] / none)
+    report.reach("join kept", kept / none)
+    report.reach("joins kept", typical["1,000 joins, kept"] / kept)
+    for count, goal in ((1, "spark join"), (scale.spark_joins, "spark joins")):
+        theirs = _spark_join(spark, root, count)
+        report.add(f"rows/s of Spark's stream-stream join, {count} streaming queries", theirs, "rows/s")
+        ours = kept if count == 1 else typical["1,000 joins, kept"]
+        report.reach(goal, ours / theirs)
+
+
+def _write(folder: Path, files: int, rows: int) -> None:
+    for seed, name in enumerate(STREAMS):
+        random = np.random.default_rng(seed)
+        keys = random.permutation(files * rows)
+        (folder / name).mkdir(parents=True)
+        for number in range(files):
+            part = slice(number * rows, (number + 1) * rows)
+            times = START + np.arange(part.start, part.stop) * 1000
+            table = pa.table(
+                {
+                    "k": keys[part],
+                    "x": random.integers(0, 1000, rows).astype(np.int32),
+                    "v": random.random(rows),
+                    "ts": pa.array(times).cast(pa.timestamp("us", "UTC")),
+                }
+            )
+            pq.write_table(table, folder / name / f"{number:03}.parquet", compression="none")
+
+
+def _once(spark: SparkSession, root: Path, case: str, rows: int) -> float:
+    count, materialize = CASES[case]
+    pot = root / "pot"
+    shutil.rmtree(pot, ignore_errors=True)
+    with tureen.open(pot, mode="write") as soup:
+        for name in STREAMS:
+            soup.create_stream(name, SCHEMA, time="ts", clock="stream")
+        queries = [soup.register(_join(number), materialize=materialize) for number in range(count)]
+        soup.start(wait=120)
+        soup.settle()
+        began = time.perf_counter()
+        running = [_send(spark, root, pot, name) for name in STREAMS]
+        for query in running:
+            query.awaitTermination()
+        soup.settle()
+        seconds = time.perf_counter() - began
+        if queries:
+            _verify(soup, queries[0], kept=materialize is True, rows=rows)
+    return len(STREAMS) * rows / seconds
+
+
+def _join(number: int) -> str:
+    low = number % 997
+    return f"SELECT a.k, a.v, b.v AS w FROM a JOIN b ON a.k = b.k WHERE a.x >= {low} AND a.x <= {low + 2} AND b.x < 10"
+
+
+def _send(spark: SparkSession, root: Path, pot: Path, name: str) -> Any:
+    frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 2).parquet(str(root / "files" / name))
+    return (
+        frame.writeStream.format("tureen")
+        .option("pot", str(pot))
+        .option("stream", name)
+        .option("checkpointLocation", str(pot / f"benchmark-{name}"))
+        .trigger(availableNow=True)
+        .start()
+    )
+
+
+def _verify(soup: tureen.Soup, query: tureen.StandingQuery, *, kept: bool, rows: int) -> None:
+    about = query.explain()["kept_join"]
+    if kept:
+        assert about["used"], about
+        assert about["joined_tuples"] == rows, about
+    lazy = soup.register(query.sql, materialize=False)
+    assert query.invoke().table.equals(lazy.invoke().table), "the kept answer differs"
+
+
+def _spark_join(spark: SparkSession, root: Path, count: int) -> float:
+    """Rows per second of Spark's stream-stream join, with a streaming query for each."""
+    queries = []
+    began = time.perf_counter()
+    for number in range(count):
+        sides = [
+            spark.readStream.schema(SCHEMA)
+            .option("maxFilesPerTrigger", 2)
+            .parquet(str(root / "files" / name))
+            .selectExpr(f"k AS {name}_k", f"x AS {name}_x", f"v AS {name}_v", f"ts AS {name}_ts")
+            for name in STREAMS
+        ]
+        joined = sides[0].join(sides[1], sides[0]["a_k"] == sides[1]["b_k"])
+        queries.append(
+            joined.where(f"a_x >= {number % 997} AND a_x <= {number % 997 + 2} AND b_x < 10")
+            .writeStream.format("noop")
+            .option("checkpointLocation", str(root / "spark" / f"{count}-{number}"))
+            .trigger(availableNow=True)
+            .start()
+        )
+    for query in queries:
+        query.awaitTermination()
+    seconds = time.perf_counter() - began
+    read = {sum(progress["numInputRows"] for progress in query.recentProgress) for query in queries}
+    (rows,) = read
+    return float(rows / seconds)
