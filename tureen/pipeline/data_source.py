@@ -88,7 +88,8 @@ class InboxDataSource(DataSource):
         """The source."""
         from tureen.pipeline.inbox_source import InboxReader
 
-        return InboxReader(Path(self.options["pot"]), int(self.options.get("tasks", "2")))
+        tasks, every = int(self.options.get("tasks", "2")), float(self.options.get("every", "0"))
+        return InboxReader(Path(self.options["pot"]), tasks, every)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> InboxSink:
         """The sink."""
