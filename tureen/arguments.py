@@ -102,6 +102,17 @@ def check_timeout(seconds: object) -> float | None:
     return timeout
 
 
+def check_positive(value: object, argument: str) -> int:
+    """A positive integer.
+
+    >>> check_positive(5, "limit")
+    5
+    """
+    if type(value) is not int or not 1 <= value < 1 << 62:
+        raise TureenError(f"{argument} must be a positive integer, got {shown(value)}")
+    return value
+
+
 def check_path(path: object) -> Path:
     """Raise for a path that no file system accepts."""
     try:

@@ -15,6 +15,7 @@ from sqlalchemy import update
 
 import tureen
 from tureen import errors
+from tureen.errors import QueryFailed
 from tureen.position import parse_position
 from tureen.pot.catalog import Catalog
 from tureen.pot.catalog_tables import meta
@@ -248,3 +249,20 @@ def test_an_empty_directory_has_no_streams_and_queries(tmp_path: Path) -> None:
         with pytest.raises(errors.UnknownQuery):
             soup.query("x")
     assert not (tmp_path / "none").exists()
+
+
+def test_limits_of_joins(tmp_path: Path) -> None:
+    """An answer that exceeds a limit fails; others go on."""
+    with tureen.open(tmp_path / "pot", max_joined_rows=20, max_join_pairs=30) as soup:
+        soup.create_stream("s", "a INT")
+        soup.push("s", [{"a": number % 2} for number in range(6)])
+        fine = soup.register("SELECT x.a FROM s x JOIN s y ON x.a = y.a")
+        rows = soup.register("SELECT x.a FROM s x, s y WHERE x.a <= y.a")
+        pairs = soup.register("SELECT x.a FROM s x, s y WHERE x.a + y.a = 7")
+        with pytest.raises(QueryFailed, match="would have 27 rows, more than 20"):
+            rows.invoke()
+        with pytest.raises(QueryFailed, match="would examine 36 pairs of rows, more than 30"):
+            pairs.invoke()
+        assert len(fine.invoke()) == 18
+    with pytest.raises(tureen.TureenError, match="max_joined_rows must be a positive integer, got 0"):
+        tureen.open(tmp_path / "pot", max_joined_rows=0)

@@ -39,8 +39,8 @@ KEPT_TABLES = 64
 class Answers:
     """Answers prepared queries from snapshots of one pot."""
 
-    def __init__(self, catalog: Catalog, clock: Callable[[], int]) -> None:
-        """Answer from that catalog's files; `clock` returns NOW in microseconds."""
+    def __init__(self, catalog: Catalog, clock: Callable[[], int], limits: JoinLimits) -> None:
+        """Answer from that catalog's files, joins within limits; `clock` returns NOW in microseconds."""
         self._root = catalog.root
         self._clock = clock
         self._structure_cache = StructureCache()
@@ -48,7 +48,7 @@ class Answers:
         self.indexes = KeyIndexes()
         self._selected = ClauseRows()
         self.watch = Watch()
-        self.limits = JoinLimits()
+        self.limits = limits
 
     def now_of(self, streams: Sequence[Stream]) -> int:
         """The NOW of streams: the highest time seen if all of them have that clock, otherwise the wall clock."""

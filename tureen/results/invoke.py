@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from tureen.bounded_cache import BoundedCache
 from tureen.errors import QueryFailed, UnknownQuery, UnknownStream
+from tureen.joining.join_evaluation import DEFAULT_LIMITS, JoinLimits
 from tureen.language import bind_query
 from tureen.language.fast.quick import QuickBinder
 from tureen.matching import Selector
@@ -56,13 +57,15 @@ BOUND_QUERIES = 4096
 class Invoker:
     """Answers standing queries of one pot; needs neither the lease nor Spark."""
 
-    def __init__(self, catalog: Catalog, clock: Callable[[], int] = micros_now) -> None:
-        """Answer from that catalog; `clock` returns NOW in microseconds."""
+    def __init__(
+        self, catalog: Catalog, clock: Callable[[], int] = micros_now, limits: JoinLimits = DEFAULT_LIMITS
+    ) -> None:
+        """Answer from that catalog, joins within limits; `clock` returns NOW in microseconds."""
         self.view = View(catalog)
         self._ready: BoundedCache[str, Ready | ReadyJoin] = BoundedCache(BOUND_QUERIES)
         self._binder = QuickBinder()
         self._members: BoundedCache[str, BoundTemplate] = BoundedCache(BOUND_TEMPLATES)
-        self._answers = Answers(catalog, clock)
+        self._answers = Answers(catalog, clock, limits)
         self._explainer = Explainer(catalog, self._answers)
         self.watch = self._answers.watch
         self.key_indexes = self._answers.indexes

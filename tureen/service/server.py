@@ -96,7 +96,15 @@ def serve(settings: Settings) -> int:
         return 1
     try:
         spark = settings.spark_settings
-        soup = open_pot(settings.pot, mode="write", master=settings.master, nice=settings.nice, spark=spark)
+        soup = open_pot(
+            settings.pot,
+            mode="write",
+            master=settings.master,
+            nice=settings.nice,
+            spark=spark,
+            max_joined_rows=settings.max_joined_rows,
+            max_join_pairs=settings.max_join_pairs,
+        )
     except TureenError as error:
         address.close()
         print(f"tureen: {error}", file=sys.stderr)

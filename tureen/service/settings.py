@@ -64,6 +64,8 @@ class Settings:
     )
     max_push_rows: int = _setting(2_000_000, "the most rows of a push")
     max_result_rows: int = _setting(5_000_000, "the most rows of an answer")
+    max_joined_rows: int = _setting(20_000_000, "the most rows of a join that an answer may need")
+    max_join_pairs: int = _setting(2_000_000_000, "the most pairs of rows that a join may examine for an answer")
     max_queries: int = _setting(5_000_000, "the most standing queries of a principal, including those of templates")
     max_invocations: int = _setting(256, "the most concurrent invocations of a principal")
     max_followers: int = _setting(256, "the most connections of a principal that follow changes or wait for a position")

@@ -17,6 +17,7 @@ from tureen.arguments import (
     check_moment,
     check_name,
     check_path,
+    check_positive,
     check_schema,
     check_stream,
     check_text,
@@ -25,6 +26,7 @@ from tureen.arguments import (
 )
 from tureen.deferred_import import DeferredModule
 from tureen.errors import UnknownQuery, UnknownTable
+from tureen.joining.join_evaluation import DEFAULT_LIMITS, JoinLimits
 from tureen.language import parse_duration
 from tureen.language.text.statements import parse_statement
 from tureen.pipeline.priority import check_nice
@@ -57,6 +59,8 @@ def open(  # noqa: A001 - the name people expect
     master: str = "local[*]",
     nice: int = 0,
     spark: Mapping[str, Any] | None = None,
+    max_joined_rows: int = DEFAULT_LIMITS.rows,
+    max_join_pairs: int = DEFAULT_LIMITS.candidates,
     clock: Callable[[], int] = micros_now,
 ) -> Soup:
     """Open a pot: a directory, which is created if it does not exist.
@@ -64,11 +68,18 @@ def open(  # noqa: A001 - the name people expect
     `mode="auto"` opens the pot for reading, and for writing at the first call that needs it; `"write"` acquires the
     lease and starts Spark immediately, in the background; `"read"` never writes. `nice` lowers the scheduling priority
     of Spark, as the command `nice` does. `spark` is configuration of Spark, such as the packages of a source; if this
-    process already has a Spark session, that session must have the same settings. `clock` returns NOW in microseconds,
-    for tests.
+    process already has a Spark session, that session must have the same settings. An answer fails if it would have more
+    than `max_joined_rows` rows of a join, or examine more than `max_join_pairs` pairs of rows. `clock` returns NOW in
+    microseconds, for tests.
     """
     settings, location = check_spark(spark), check_path(path).absolute()
-    return Soup(OpenPot(location, mode=mode, master=master, nice=check_nice(nice), clock=clock, spark=settings))
+    limits = JoinLimits(
+        check_positive(max_joined_rows, "max_joined_rows"), check_positive(max_join_pairs, "max_join_pairs")
+    )
+    pot = OpenPot(
+        location, mode=mode, master=master, nice=check_nice(nice), clock=clock, spark=settings, join_limits=limits
+    )
+    return Soup(pot)
 
 
 class Soup(AnySoup):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tureen.errors import EngineFailed, PotError, TureenError
+from tureen.joining.join_evaluation import DEFAULT_LIMITS, JoinLimits
 from tureen.migration.migrate import migrate
 from tureen.pipeline.engine import Engine
 from tureen.pot.catalog import Catalog
@@ -52,6 +53,7 @@ class OpenPot:
         nice: int,
         clock: Callable[[], int],
         spark: Mapping[str, str] | None = None,
+        join_limits: JoinLimits = DEFAULT_LIMITS,
     ) -> None:
         """Open the pot if it exists; with mode "write", acquire the lease and start the engine."""
         if mode not in MODES:
@@ -60,6 +62,7 @@ class OpenPot:
         self.clock = clock
         self._mode, self._master, self._nice = mode, master, nice
         self._spark = dict(spark or {})
+        self._join_limits = join_limits
         self._lock = threading.RLock()
         self._closed = False
         self._components: PotComponents | None = None
@@ -171,7 +174,7 @@ class OpenPot:
         if self._mode != "read":
             migrate(self.path)
         catalog = Catalog(self.path, create=create)
-        invoker, streams = Invoker(catalog, self.clock), StreamCache(catalog)
+        invoker, streams = Invoker(catalog, self.clock, self._join_limits), StreamCache(catalog)
         registry, templates = Registry(catalog, streams), Templates(catalog, streams, invoker)
         self._components = PotComponents(
             catalog, PotProgress(catalog), invoker, streams, Dimensions(catalog), registry, templates

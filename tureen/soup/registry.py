@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tureen.arguments import check_name, check_text
+from tureen.arguments import check_name, check_positive, check_text
 from tureen.errors import DuplicateName, StorageFailed, TureenError, UnknownQuery, shown
 from tureen.language.fast.quick import QuickBinder
 from tureen.language.templates.member import member_text
@@ -79,8 +79,8 @@ class Registry:
         self, owner: str | None, after: str | None, limit: int | None, *, with_shared: bool = True
     ) -> list[Registered]:
         """Queries of an owner in order of registration, after a cursor; `with_shared` adds those that others share."""
-        if limit is not None and (type(limit) is not int or not 1 <= limit < 1 << 62):
-            raise TureenError(f"limit must be a positive integer, got {shown(limit)}")
+        if limit is not None:
+            check_positive(limit, "limit")
         after = None if after is None else check_text(after, "a cursor")
         with self._catalog.read() as tx:
             return list_queries(tx, owner, after, limit, with_shared=with_shared)
