@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from tureen.joining import join_evaluation
 from tureen.results import join_inputs
+from tureen.soup.tables import Dimensions
 from tureen.stems import key_index
 from tureen.testing.manual_engine import ManualEngine
 
@@ -61,6 +63,30 @@ def test_index_gives_the_same_rows_as_a_scan(
     # The rows of an outer join's own side that fail a condition of ON have no partner, so not all of them are probed.
     assert probes == ([] if join == "RIGHT JOIN" and "AND b." in condition else [True])
     assert len(scanned) > 4
+
+
+def test_a_content_of_a_table_is_indexed_once(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = Dimensions(engine.catalog)
+    tables.create("t", "k BIGINT, w INT", [{"k": n % 9, "w": n} for n in range(200)])
+    sql = "SELECT a.n AS x, t.w FROM small a JOIN t ON a.k = t.k WHERE t.w % 3 = 0"
+    monkeypatch.setattr(join_evaluation, "PROBE_SHARE", 1 << 30)
+    scanned = list(engine.invoker.answer_once(sql))
+    assert len(scanned) > 20
+    monkeypatch.setattr(join_evaluation, "PROBE_SHARE", 0)
+    built: list[int] = []
+    build = key_index.KeyIndex.of
+
+    def counting_build(columns: Sequence[tuple[pa.Array, str]]) -> key_index.KeyIndex:
+        built.append(len(columns))
+        return build(columns)
+
+    monkeypatch.setattr(key_index.KeyIndex, "of", counting_build)
+    for _ in range(3):
+        assert list(engine.invoker.answer_once(sql)) == scanned
+    assert built == [1]
+    tables.replace("t", [{"k": 2, "w": 3 * n} for n in range(100)])
+    assert [row["w"] for row in engine.invoker.answer_once(sql)] == [3 * n for n in range(100)]
+    assert built == [1, 1]
 
 
 def test_texts_with_equal_hashes_are_compared(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -124,7 +124,7 @@ class JoinAnswer:
         leaf = self.leaves[entry.leaf]
         if entry.input.kind is RelationKind.STREAM:
             return StreamInput(self.select(entry, leaf).matches(), self.indexes)
-        return table_input(self.read_table(leaf), entry)
+        return table_input(self.read_table(leaf), entry, self.indexes)
 
     def _of_block(self, entry: ReadyInput, block: ReadyBlock) -> TableInput:
         table = self._block(block)
@@ -174,6 +174,6 @@ def _with_columns(rows: pa.Table, stepping: Stepping, steps: npt.NDArray[np.int6
     return rows
 
 
-def table_input(table: pa.Table, entry: ReadyInput) -> TableInput:
-    """The rows of a table or of a block's answer that satisfy the clause of an input."""
-    return TableInput(table, None if entry.selector is None else rows_satisfying(table, entry.selector))
+def table_input(table: pa.Table, entry: ReadyInput, indexes: KeyIndexes | None = None) -> TableInput:
+    """The rows of a table or of a block's answer that satisfy the clause of an input; with `indexes`, also by key."""
+    return TableInput(table, None if entry.selector is None else rows_satisfying(table, entry.selector), indexes)

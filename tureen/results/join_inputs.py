@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -34,23 +34,28 @@ SUBSET = 4
 
 
 class KeyIndexes:
-    """The key indexes that a process has built, by segment and columns; the least recently used are dropped."""
+    """The key indexes that a process has built, by relation and columns; the least recently used are dropped."""
 
     def __init__(self, size: int = KEPT_INDEXES) -> None:
         """Keep at most that many."""
-        self._indexes: BoundedCache[tuple[int, IndexedColumns], tuple[Segment, KeyIndex]] = BoundedCache(size)
+        self._indexes: BoundedCache[tuple[int, IndexedColumns], tuple[object, KeyIndex]] = BoundedCache(size)
 
-    def index(self, segment: Segment, columns: IndexedColumns) -> KeyIndex:
-        """The index of a segment by columns, built when it is first needed."""
-        # With the segment, so that its id is not used again while the entry exists.
-        return self._indexes.get((id(segment), columns), lambda: (segment, _build(segment, columns)))[1]
+    def of_segment(self, segment: Segment, columns: IndexedColumns) -> KeyIndex:
+        """The index of a segment by columns."""
+        blocks = segment.run().blocks
+        return self._index(segment, columns, lambda name: pa.concat_arrays([block.column(name) for block in blocks]))
 
+    def of_table(self, table: pa.Table, columns: IndexedColumns) -> KeyIndex:
+        """The index of a content of a table by columns."""
+        return self._index(table, columns, lambda name: _whole_column(table, name))
 
-def _build(segment: Segment, columns: IndexedColumns) -> KeyIndex:
-    blocks = segment.run().blocks
-    return KeyIndex.of(
-        [(pa.concat_arrays([block.column(name) for block in blocks]), domain) for name, domain in columns]
-    )
+    def _index(self, relation: object, columns: IndexedColumns, column_of: Callable[[str], pa.Array]) -> KeyIndex:
+        """The index of a relation that never changes, built when it is first needed."""
+        # With the relation, so that its id is not used again while the entry exists.
+        return self._indexes.get(
+            (id(relation), columns),
+            lambda: (relation, KeyIndex.of([(column_of(name), domain) for name, domain in columns])),
+        )[1]
 
 
 class StreamInput:
@@ -124,7 +129,7 @@ class StreamInput:
         probing, rows = [], []
         begin = 0
         for hit in self._matches.hits:
-            keys_at, positions = self._indexes.index(hit.segment, tuple(columns)).find(keys, valid)
+            keys_at, positions = self._indexes.of_segment(hit.segment, tuple(columns)).find(keys, valid)
             numbers, is_hit = _numbers_of(hit, positions)
             probing.append(keys_at[is_hit])
             rows.append(numbers[is_hit] + begin)
@@ -178,9 +183,9 @@ class TableInput:
 
     times = None
 
-    def __init__(self, table: pa.Table, rows: Numbers | None = None) -> None:
-        """Join these rows of a table, or all of them."""
-        self._table, self._rows = table, rows
+    def __init__(self, table: pa.Table, rows: Numbers | None = None, indexes: KeyIndexes | None = None) -> None:
+        """Join these rows of a table, ascending, or all of them; with `indexes`, by key where that is cheaper."""
+        self._table, self._rows, self._indexes = table, rows, indexes
         self._columns: dict[str, pa.Array] = {}
 
     def __len__(self) -> int:
@@ -190,9 +195,8 @@ class TableInput:
     def column(self, name: str) -> pa.Array:
         """A column of all rows."""
         if name not in self._columns:
-            column = self._table.column(name)
-            column = column if self._rows is None else column.take(pa.array(self._rows))
-            self._columns[name] = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+            column = _whole_column(self._table, name)
+            self._columns[name] = column if self._rows is None else column.take(pa.array(self._rows))
         return self._columns[name]
 
     def columns_at(self, names: Sequence[str], rows: Numbers) -> list[pa.Array]:
@@ -211,8 +215,23 @@ class TableInput:
         """The numbers of some rows."""
         return self.ids[rows]
 
-    def probe(self, columns: Sequence[tuple[str, str]], keys: Numbers, valid: Flags) -> None:
-        """None: there is no index."""
+    def probe(self, columns: Sequence[tuple[str, str]], keys: Numbers, valid: Flags) -> tuple[Numbers, Numbers] | None:
+        """Rows by key, from the index of the table's content."""
+        if self._indexes is None or not len(self) or len(valid) * PROBE_COST > len(self):
+            return None
+        if not all(can_code(self._table.schema.field(name).type, domain) for name, domain in columns):
+            return None
+        keys_at, rows = self._indexes.of_table(self._table, tuple(columns)).find(keys, valid)
+        if self._rows is None:
+            return keys_at, rows
+        numbers = np.searchsorted(self._rows, rows)
+        is_row = self._rows[np.minimum(numbers, len(self._rows) - 1)] == rows
+        return keys_at[is_row], numbers[is_row]
+
+
+def _whole_column(table: pa.Table, name: str) -> pa.Array:
+    column = table.column(name)
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def rows_satisfying(table: pa.Table, selector: Selector) -> Numbers:
