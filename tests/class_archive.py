@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark import SparkContext
 
 import tureen
+from tests.spark_home import make_home, spark_home
 from tureen.pipeline.session import spark_session, stop_session
 
 ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
@@ -34,6 +35,9 @@ def write_archive() -> None:
     """Use Spark as the tests do, and write the archive when its JVM ends."""
     os.environ["SPARK_SUBMIT_OPTS"] = f"{_QUICK_START} -XX:ArchiveClassesAtExit={ARCHIVE} {_NO_LOG}"
     ARCHIVE.unlink(missing_ok=True)
+    # The archive has the paths of the jars.
+    make_home()
+    os.environ["SPARK_HOME"] = spark_home()
     with tempfile.TemporaryDirectory() as root, tureen.open(Path(root) / "pot", master="local[2]") as soup:
         soup.create_stream("s", "id BIGINT, ts TIMESTAMP", time="ts")
         soup.register("SELECT count(*) AS n FROM s WHERE id > 1", materialize=True)

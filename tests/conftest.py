@@ -14,7 +14,9 @@ import pytest
 os.environ["TUREEN_CRASH_DIR"] = tempfile.mkdtemp(prefix="tureen-crash-")
 
 from tests.class_archive import java_options
+from tests.spark_home import spark_home
 
+os.environ.setdefault("SPARK_HOME", spark_home())
 os.environ.setdefault("SPARK_SUBMIT_OPTS", java_options())
 
 from pyspark.sql import SparkSession
