@@ -10,7 +10,7 @@ BENCH_READY := $(VENV)/.ready-bench
 # Every process compiles the modules that it imports, unless some process may write the result.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo serve kernels test flips traffic cases reference check style bench bench-quick format clean
+.PHONY: setup demo serve kernels test explore flips traffic cases reference check style bench bench-quick format clean
 
 setup: $(READY)
 
@@ -36,6 +36,10 @@ $(CLASSES): $(READY) | kernels
 # Kernels and classes are prepared, because otherwise each process of the tests would compile and load them itself.
 test: kernels $(CLASSES)
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 15
+
+# Many new random examples, where `make test` runs a few that are always the same.
+explore: setup
+	TUREEN_EXPLORE=20 $(BIN)/python -m pytest -n 3 --timeout 0 $$(grep -rl --include 'test_*.py' 'import example_settings' tests)
 
 flips: setup
 	$(BIN)/python -m tests.damage.flips 5000

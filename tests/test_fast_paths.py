@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tureen
+from tests.examples import example_settings
 from tests.fast_path_switch import without_fast_paths
 from tests.pot.catalog_rows import reproducible, rows_of_tables
 from tureen.errors import TureenError
@@ -121,7 +122,7 @@ def play(root: Path, script: list[Step]) -> list[Any]:
     return history
 
 
-@settings(max_examples=25, deadline=None)
+@example_settings(10)
 @given(script=st.lists(steps, min_size=4, max_size=12))
 def test_registrations_and_answers_are_the_same(tmp_path_factory: pytest.TempPathFactory, script: list[Step]) -> None:
     with reproducible():

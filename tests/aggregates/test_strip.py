@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import example_settings
 from tureen.aggregates import aggregate_kernels as kernels
 from tureen.aggregates import strip
 from tureen.aggregates.finals import column_of
@@ -118,7 +119,7 @@ def _check(plan: Plan, groups: GroupNumbers, entries: Entries, expected: dict[in
         assert (None if net is None else int(net.scaleb(2))) == (sum(group["n"]) if group["n"] else None)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@example_settings(60)
 @given(st.integers(0, 10**6), st.integers(0, 700), st.sampled_from([1, 3, 40]), st.data())
 def test_any_interval_of_several_strips(seed: int, rows: int, groups: int, data: st.DataObject) -> None:
     numbering = GroupNumbers([INT])
@@ -139,7 +140,7 @@ def test_any_interval_of_several_strips(seed: int, rows: int, groups: int, data:
     _check(PLAN, numbering, entries, _plain(both, hits))
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@example_settings(60)
 @given(st.integers(0, 10**6), st.integers(1, 300), st.integers(1, 9), st.integers(1, 9), st.integers(0, 20), st.data())
 def test_steps_from_panes(seed: int, rows: int, width: int, slide: int, origin: int, data: st.DataObject) -> None:
     rng = np.random.default_rng(seed)

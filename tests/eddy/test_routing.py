@@ -7,10 +7,11 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.routing import GroupedFilters, alone, clauses_of, route
+from tests.examples import example_settings
 from tureen.eddy import (
     Eddy,
     Fixed,
@@ -65,7 +66,7 @@ def policies(filters: GroupedFilters, batch: pa.RecordBatch, seed: int) -> list[
     return result
 
 
-@settings(max_examples=60, deadline=None)
+@example_settings(25)
 @given(
     clauses=st.lists(CLAUSES, min_size=1, max_size=8),
     rows=ROWS,
@@ -88,7 +89,7 @@ def test_every_policy_answers_as_each_query_alone(
             assert eddy.statistics.visits <= len(rows) * len(filters.flow.operators)
 
 
-@settings(max_examples=40, deadline=None)
+@example_settings(20)
 @given(clauses=st.lists(CLAUSES, min_size=2, max_size=8), rows=ROWS, seed=st.integers(0, 2**32))
 def test_queries_added_between_blocks_get_later_tuples(
     clauses: list[Clause], rows: list[tuple[int | None, ...]], seed: int
@@ -104,7 +105,7 @@ def test_queries_added_between_blocks_get_later_tuples(
     assert np.array_equal(late, expected[half:])
 
 
-@settings(max_examples=40, deadline=None)
+@example_settings(20)
 @given(clauses=st.lists(CLAUSES, min_size=1, max_size=6), rows=ROWS)
 def test_optimal_order_has_fewest_visits(clauses: list[Clause], rows: list[tuple[int | None, ...]]) -> None:
     batch = batch_of(rows)

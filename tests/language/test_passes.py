@@ -7,9 +7,10 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import example_settings
 from tureen.errors import TureenError
 from tureen.language import bind_query, parse_duration
 from tureen.language.binding.calls import NAMES
@@ -56,25 +57,25 @@ def check(text: str) -> None:
 
 
 @given(st.text(max_size=200))
-@settings(max_examples=150, deadline=None)
+@example_settings(60)
 def test_any_text(text: str) -> None:
     check(text)
 
 
 @given(st.text(max_size=60), st.sampled_from(WINDOWS))
-@settings(max_examples=150, deadline=None)
+@example_settings(60)
 def test_any_condition(text: str, window: str) -> None:
     check(f"SELECT * FROM x WHERE {text} {window}")
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=25), st.booleans())
-@settings(max_examples=400, deadline=None)
+@example_settings(150)
 def test_any_words(words: list[str], condition: bool) -> None:
     check(("SELECT * FROM x WHERE " if condition else "SELECT ") + " ".join(words))
 
 
 @given(st.text(max_size=40))
-@settings(max_examples=150, deadline=None)
+@example_settings(60)
 def test_any_duration(text: str) -> None:
     with contextlib.suppress(TureenError):
         assert parse_duration(text) > 0

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import example_settings
 from tests.fast_path_switch import without_fast_paths
 from tureen.errors import TureenError, UnknownColumn
 from tureen.fast_paths import FastPath
@@ -91,7 +92,7 @@ def quickly(binder: QuickBinder, text: str) -> Query | str:
         return type(error).__name__
 
 
-@settings(max_examples=300, deadline=None)
+@example_settings(100)
 @given(shapes(), st.data())
 def test_known_shape_is_bound_as_in_full(shape: tuple[str, int], data: st.DataObject) -> None:
     text, count = shape
@@ -190,7 +191,7 @@ def binder_without_quick_binding() -> QuickBinder:
         return QuickBinder()
 
 
-@settings(max_examples=150, deadline=None)
+@example_settings(60)
 @given(st.data())
 def test_queries_shapes_and_errors_are_the_same_without_quick_binding(data: st.DataObject) -> None:
     quick, full = QuickBinder(), binder_without_quick_binding()
@@ -255,7 +256,7 @@ POOL = (
 )
 
 
-@settings(max_examples=150, deadline=None)
+@example_settings(60)
 @given(st.data())
 def test_known_comparisons_are_combined_as_in_full(data: st.DataObject) -> None:
     binder = QuickBinder()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import example_settings
 from tureen.errors import InvalidSchema, Location, SqlError, TureenError
 from tureen.language.text.statements import (
     CreateStream,
@@ -187,7 +188,7 @@ CLOCK 1 DAY INTERVAL REGISTER AS SELECT INVOKE AT TIMESTAMP EXPLAIN DESCRIBE ; -
 WORDS = st.sampled_from([*TEXT.split(), "\n"])
 
 
-@settings(max_examples=300, deadline=None)
+@example_settings(120)
 @given(st.lists(WORDS, max_size=14).map(" ".join) | st.text(max_size=40))
 def test_any_text_is_parsed_or_rejected(text: str) -> None:
     try:

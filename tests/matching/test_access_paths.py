@@ -9,9 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import example_settings
 from tureen.matching import Buffers, Cell, CellReader, Costs, Tuning, access_column, describe, match_block
 from tureen.predicate import Clause, Interval, Like, Within
 from tureen.queries import QueryRun, compile_clauses
@@ -50,7 +51,7 @@ def check(cell: Cell, ids: Sequence[int], clauses: Sequence[Clause], rows: Seque
         assert reader.count_of(number) == len(matches or [])
 
 
-@settings(max_examples=200, deadline=None)
+@example_settings(80)
 @given(
     seed=st.integers(0, 2**32),
     size=st.sampled_from([1, 2, 7, 64, 65, 130, 300]),

@@ -6,9 +6,10 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import example_settings
 from tureen.errors import QueryFailed
 from tureen.matching import Buffers, CellReader, Costs, Selector, Tuning, holds, match_block, select
 from tureen.predicate import AllOf, Clause
@@ -39,7 +40,7 @@ def make(seed: int, size: int, *, indexed: bool) -> tuple[random.Random, list[di
     return rng, rows, Block(batch, index_block(batch, SCHEMA.names) if indexed else None)
 
 
-@settings(max_examples=150, deadline=None)
+@example_settings(50)
 @given(seed=SEEDS, size=SIZES)
 def test_index_sorts_each_column(seed: int, size: int) -> None:
     _, rows, block = make(seed, size, indexed=True)
@@ -54,7 +55,7 @@ def test_index_sorts_each_column(seed: int, size: int) -> None:
         assert index.perm.dtype == index.rank.dtype == np.uint16
 
 
-@settings(max_examples=150, deadline=None)
+@example_settings(50)
 @given(seed=SEEDS, size=SIZES, indexed=st.booleans(), tuning=st.sampled_from(TUNINGS))
 def test_match_select_and_twin_agree(seed: int, size: int, indexed: bool, tuning: Tuning) -> None:
     rng, rows, block = make(seed, size, indexed=indexed)
@@ -85,7 +86,7 @@ def test_match_select_and_twin_agree(seed: int, size: int, indexed: bool, tuning
         assert Selector(clause, SCHEMA).rows(block, first, last).tolist() == inside
 
 
-@settings(max_examples=80, deadline=None)
+@example_settings(30)
 @given(seed=SEEDS, size=SIZES, indexed=st.booleans())
 def test_holds_agrees_with_the_twin(seed: int, size: int, indexed: bool) -> None:
     rng, rows, block = make(seed, size, indexed=indexed)
@@ -95,7 +96,7 @@ def test_holds_agrees_with_the_twin(seed: int, size: int, indexed: bool) -> None
         assert holds(predicate, block).tolist() == expected, predicate
 
 
-@settings(max_examples=100, deadline=None)
+@example_settings(40)
 @given(seed=SEEDS)
 def test_compiled_clauses_can_be_read_back(seed: int) -> None:
     rng, rows, _ = make(seed, 60, indexed=False)

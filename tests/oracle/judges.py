@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
-
-from hypothesis import HealthCheck, Phase, settings
 
 from tureen.schema import Schema
 from tureen.testing import Oracle, comparable
@@ -17,18 +14,6 @@ from tureen.window import to_micros
 
 CLOSE = 1e-9
 """The tolerance for sums of DOUBLE, whose order of addition is undefined."""
-
-
-def example_settings(examples: int) -> settings:
-    """Settings for a number of examples: the same in every run, or new examples with `TUREEN_EXPLORE`."""
-    return settings(
-        max_examples=examples,
-        phases=(Phase.generate,),
-        deadline=None,
-        database=None,
-        derandomize="TUREEN_EXPLORE" not in os.environ,
-        suppress_health_check=list(HealthCheck),
-    )
 
 
 def oracle_with(schema: Schema, rows: Sequence[Mapping[str, Any]]) -> Oracle:

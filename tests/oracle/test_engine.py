@@ -16,11 +16,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import select
 
 import tureen
+from tests.examples import example_settings
 from tests.oracle.judges import same_value
 from tureen.errors import QueryFailed, Unsupported
 from tureen.pipeline import arrival, compiling, upkeep
@@ -291,21 +292,13 @@ def _raises(leaf: Predicate, row: dict[str, Any], schema: Schema) -> bool:
     return False
 
 
-@settings(
-    max_examples=80,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+@example_settings(25)
 @given(scripts())
 def test_selections_agree_with_the_oracle(script: Script) -> None:
     play(script)
 
 
-@settings(
-    max_examples=30,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+@example_settings(10)
 @given(scripts(grouped=True))
 def test_groups_and_orders_agree_with_the_oracle(script: Script) -> None:
     play(script)
@@ -358,7 +351,7 @@ def _path(engine: ManualEngine, handle: str) -> str:
     return str(next(path for path, tuples in paths.items() if tuples))
 
 
-@settings(max_examples=3, phases=(Phase.generate,), deadline=None, suppress_health_check=list(HealthCheck))
+@example_settings(3, shrink=False)
 @given(scripts(timed=True) | scripts(timed=True, grouped=True))
 def test_the_engine_on_spark_agrees_with_the_oracle(soup: tureen.Soup, script: Script) -> None:
     """The same scripts through push, Spark and threads, with upkeep in the background."""

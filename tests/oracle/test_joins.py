@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.oracle.judges import example_settings, same_rows
+from tests.examples import example_settings
+from tests.oracle.judges import same_rows
 from tureen.errors import QueryFailed, SqlError, Unsupported
 from tureen.joining import join_evaluation
 from tureen.pipeline import arrival, compiling, join_keeping, upkeep
@@ -153,7 +154,7 @@ class ScriptRun:
             return rows
 
 
-@example_settings(30)
+@example_settings(20, shrink=False)
 @given(scripts(), st.booleans(), st.sampled_from([1 << 20, 3]), st.sampled_from([1 << 20, 4]))
 def test_joins_equal_oracle_and_duckdb_at_every_step(
     script: list[Step], by_key: bool, step_tuples: int, large_step: int

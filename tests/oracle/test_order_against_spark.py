@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from tests.examples import example_settings
 from tureen.predicate import Compare, Like
 from tureen.schema import Column, Kind, Schema, Type
 from tureen.testing import strategies
@@ -20,14 +20,7 @@ from tureen.testing.values import stored_value
 OPS = ("=", "<>", "<", "<=", ">", ">=")
 DOMAINS = {Kind.FLOAT: "double", Kind.DOUBLE: "double", Kind.DECIMAL: "decimal", Kind.STRING: "string"}
 
-few_examples = settings(
-    max_examples=2,
-    phases=(Phase.generate,),
-    deadline=None,
-    database=None,
-    derandomize="TUREEN_EXPLORE" not in os.environ,
-    suppress_health_check=list(HealthCheck),
-)
+few_examples = example_settings(2, shrink=False)
 
 
 def pair_schema(type_: Type) -> Schema:

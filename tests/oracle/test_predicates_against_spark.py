@@ -6,17 +6,17 @@ conditions are new in every run.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from tests.examples import example_settings
 from tureen.errors import QueryFailed, SqlError, Unsupported
 from tureen.language import bind_query
 from tureen.predicate import AllOf
@@ -32,14 +32,7 @@ SQL_ERROR = "misread"
 Truth = list[bool] | str
 """Whether a condition holds, row by row; or that it failed, is not supported, or is rejected as invalid SQL."""
 
-few_examples = settings(
-    max_examples=4,
-    phases=(Phase.generate,),
-    deadline=None,
-    database=None,
-    derandomize="TUREEN_EXPLORE" not in os.environ,
-    suppress_health_check=list(HealthCheck),
-)
+few_examples = example_settings(4, shrink=False)
 
 
 def condition_lists(depth: int) -> st.SearchStrategy[list[str]]:

@@ -12,7 +12,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.oracle.judges import example_settings, oracle_with, ranked_rows, same_rows
+from tests.examples import example_settings
+from tests.oracle.judges import oracle_with, ranked_rows, same_rows
 from tureen.errors import QueryFailed, Unsupported
 from tureen.schema import SCALARS, Kind, Schema, Type
 from tureen.testing import strategies
@@ -30,7 +31,7 @@ def cases(draw: st.DrawFn) -> Case:
     return schema, rows, draw(st.lists(strategies.questions(schema, judge="duckdb"), min_size=5, max_size=5))
 
 
-@example_settings(40)
+@example_settings(20, shrink=False)
 @given(cases())
 def test_answers_agree_with_duckdb(case: Case) -> None:
     schema, rows, questions = case

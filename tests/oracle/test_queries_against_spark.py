@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tests.oracle.judges import example_settings, oracle_with, ranked_rows, same_rows
+from tests.examples import example_settings
+from tests.oracle.judges import oracle_with, ranked_rows, same_rows
 from tureen.errors import QueryFailed, Unsupported
 from tureen.testing import Handle, strategies
 from tureen.testing.judge import RANK
@@ -100,7 +101,7 @@ def spark_answer(spark: SparkSession, question: strategies.Question) -> pa.Table
 
 @pytest.mark.timeout(120)
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
-@example_settings(1)
+@example_settings(1, shrink=False)
 @given(cases(tame=True, count=24))
 def test_answers_agree_with_spark(
     small_spark: SparkSession, case: tuple[list[dict[str, Any]], list[strategies.Question]]
@@ -110,7 +111,7 @@ def test_answers_agree_with_spark(
 
 @pytest.mark.timeout(120)
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
-@example_settings(1)
+@example_settings(1, shrink=False)
 @given(cases(tame=False, count=8))
 def test_answers_from_extremes_agree_with_spark(
     small_spark: SparkSession, case: tuple[list[dict[str, Any]], list[strategies.Question]]

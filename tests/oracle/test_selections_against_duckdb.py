@@ -7,9 +7,10 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.examples import example_settings
 from tureen.errors import QueryFailed, Unsupported
 from tureen.schema import Kind, Schema, Type
 from tureen.testing import Oracle, comparable, strategies
@@ -60,9 +61,7 @@ def for_duckdb(query: strategies.QueryText, schema: Schema) -> str:
 
 
 # A failure shows the query and the rows, so shrinking is not needed; it would be slow.
-@settings(
-    max_examples=100, phases=(Phase.explicit, Phase.generate), deadline=None, suppress_health_check=list(HealthCheck)
-)
+@example_settings(40, shrink=False)
 @given(cases())
 @example(
     (

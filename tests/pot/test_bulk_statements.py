@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import event, select
 
+from tests.examples import example_settings
 from tests.fast_path_switch import without_fast_paths
 from tests.pot.catalog_rows import reproducible, rows_of_tables
 from tests.pot.test_registering import compiled, registration, two_streams
@@ -83,7 +84,7 @@ def play(root: Path, script: list[Group], *, bulk: bool) -> list[Any]:
         return apply(catalog, script)
 
 
-@settings(max_examples=40, deadline=None)
+@example_settings(15)
 @given(script=st.lists(groups, min_size=1, max_size=8))
 def test_catalogs_are_the_same(tmp_path_factory: pytest.TempPathFactory, script: list[Group]) -> None:
     on, off = (play(tmp_path_factory.mktemp("pot"), script, bulk=bulk) for bulk in (True, False))

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import select
 
+from tests.examples import example_settings
 from tureen.errors import DuplicateName, UnknownQuery, UnknownStream
 from tureen.pot.bulk_statements import BATCH_ROWS
 from tureen.pot.catalog import Catalog, take_seq
@@ -58,7 +59,7 @@ def number_of(catalog: Catalog, handle: Any) -> int | None:
         return find_query(tx, handle).stream.number
 
 
-@settings(max_examples=60, deadline=None)
+@example_settings(20)
 @given(data=st.data())
 def test_random_groups(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     catalog = two_streams(tmp_path_factory.mktemp("pot"))

@@ -8,10 +8,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tureen
+from tests.examples import example_settings
 from tureen.errors import SqlError, TureenError, Unsupported
 from tureen.evaluation.duck import run
 from tureen.pipeline import arrival, upkeep
@@ -55,7 +56,7 @@ def test_changes_since_an_answer_are_in_order_of_arrival(engine: ManualEngine) -
     assert _news(engine, even, after)[0] == []
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@example_settings(25)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["push", "push", "seal", "seal all", "pay", "read"]), st.integers(1, 5)), max_size=25

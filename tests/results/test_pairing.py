@@ -10,9 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import example_settings
 from tureen.pot.catalog import Catalog
 from tureen.pot.stream_cache import StreamCache
 from tureen.pot.streams import create_stream
@@ -80,7 +81,7 @@ def pairing_of(templates: Templates, sql: str, params: pa.Table) -> Pairing:
         templates.drop(handle)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@example_settings(50)
 @given(parametrized_queries(), st.lists(ROWS, min_size=1, max_size=30))
 def test_index_and_join_agree(templates: Templates, query: tuple[str, pa.Table], rows: list[dict[str, Any]]) -> None:
     sql, params = query

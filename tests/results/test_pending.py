@@ -10,10 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import tureen
+from tests.examples import example_settings
 from tureen.pipeline import arrival, upkeep
 from tureen.position import Position, parse_position
 from tureen.pot import backup, log
@@ -137,7 +138,7 @@ class Reader:
         self.position = new.position()
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@example_settings(40)
 @given(st.lists(STEPS, min_size=4, max_size=25), st.sampled_from([1, 3, 100]), st.integers(1, 8))
 @example([("append", [1]), ("push", [1]), ("append", [1]), ("take", 3)], 1, 1)
 @example([("push", [1]), ("append", [1]), ("push", [1]), ("seal all", 0), ("take", 3)], 1, 1)

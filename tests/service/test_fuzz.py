@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
@@ -20,6 +20,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from tests.examples import example_settings
 from tests.service.running import RunningServer
 from tureen.service.app import description
 
@@ -53,7 +54,7 @@ def test_any_request(served: RunningServer, operation: Any, mode: GenerationMode
     """Requests that conform to the description, and requests that do not."""
     headers = {"Authorization": f"Bearer {served.tokens['admin']}"}
 
-    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @example_settings(EXAMPLES)
     @given(case=operation.as_strategy(generation_mode=mode))
     def send(case: Any) -> None:
         if operation.path.endswith(("/changes", "/wait", "/result")):
@@ -84,7 +85,7 @@ texts = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@example_settings(60)
 @given(text=texts)
 def test_any_text_as_sql(served: RunningServer, text: str) -> None:
     with served.client("both") as http:
@@ -101,7 +102,7 @@ def test_any_text_as_sql(served: RunningServer, text: str) -> None:
                 assert http.delete(f"/v1/queries/{handle}").status_code == 204
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@example_settings(30)
 @given(
     body=st.binary(max_size=80) | st.text(max_size=80).map(lambda text: text.encode("utf-8", "surrogatepass")),
     media_type=st.sampled_from(

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from tests.examples import example_settings
 from tureen.schema import Kind, Schema, Type
 from tureen.testing import strategies
 from tureen.testing.values import stored_value
@@ -125,7 +126,9 @@ def test_the_parts_of_a_query_make_its_text() -> None:
 
 @cache
 def questions() -> list[str]:
-    return [question.text for question in drawn(strategies.questions(SCHEMA), 2000)]
+    # Hypothesis often repeats parts of an example in the next one: few long lists differ more than many questions.
+    lists = st.lists(strategies.questions(SCHEMA), min_size=40, max_size=40)
+    return [question.text for examples in drawn(lists, 25) for question in examples]
 
 
 @pytest.mark.parametrize(
@@ -220,7 +223,7 @@ def test_schemas_with_and_without_time_occur() -> None:
     assert times == {None, "Ts"}
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@example_settings(30)
 @given(st.data())
 def test_rows_fit_their_schema(data: st.DataObject) -> None:
     schema: Schema = data.draw(strategies.schemas())

@@ -1,0 +1,25 @@
+"""How many random examples a test runs: a few, the same in every run; with `make explore` many, and new ones."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, Phase, settings
+
+_FACTOR = int(os.environ.get("TUREEN_EXPLORE", "0"))
+"""If not zero: examples are new in every run, and there are that many times as many."""
+
+
+def example_settings(examples: int, *, shrink: bool = True) -> settings:
+    """Settings of a test with that many examples in every run.
+
+    Without `shrink`, a failing example is reported as it is: searching for a smaller one would take too long.
+    """
+    return settings(
+        max_examples=examples * (_FACTOR or 1),
+        derandomize=not _FACTOR,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        phases=(Phase.explicit, Phase.generate, *([Phase.shrink] if shrink else [])),
+    )
