@@ -1,4 +1,4 @@
-"""Processes that are killed: forked from one that has imported the modules, because imports take seconds."""
+"""Processes that are killed: forked from one that has loaded modules and kernels, which takes seconds."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from tempfile import NamedTemporaryFile
 from typing import Any
 
 FORKING = multiprocessing.get_context("forkserver")
-FORKING.set_forkserver_preload(
-    ["tests.crash.workload", "tests.crash.pending_pot", "tests.crash.test_table_kill", "tests.crash.test_template_kill"]
-)
-"""Starts processes that have imported the modules of all crash tests: a process can have one such list only."""
+FORKING.set_forkserver_preload(["tests.crash.preloaded"])
+"""Starts processes that have loaded what the crash tests need: a process can have one such list only."""
 
 
 def run_until_killed(call: Callable[..., None], *arguments: Any) -> None:

@@ -1,0 +1,12 @@
+"""Imported by the process that killed processes are forked from: the modules of all crash tests, and compiled kernels."""
+
+from __future__ import annotations
+
+from tests.crash import pending_pot, test_table_kill, test_template_kill, workload
+from tureen import matching
+from tureen.aggregates import aggregate_warming
+
+assert (pending_pot, test_table_kill, test_template_kill, workload)  # imported for what they load
+
+matching.warm_up()
+aggregate_warming.warm_up()
