@@ -208,14 +208,22 @@ def _values(array: Any) -> list[Any]:
     return list(array.to_pylist())
 
 
-def _by_us(connection: duckdb.DuckDBPyConnection, rows: pa.Table, sql: str) -> list[Value]:
-    """The values of the rows; equal rows are evaluated once."""
+def _by_us(connection: duckdb.DuckDBPyConnection, rows: pa.Table, sql: str, theirs: list[Value]) -> list[Value]:
+    """The values of the rows; equal rows are evaluated once.
+
+    Rows that raise in Spark are evaluated one by one, because they will raise here too, and the others together.
+    """
     texts = [repr(row) for row in zip(*(_values(column) for column in rows.columns), strict=True)]
     first = {text: index for index, text in reversed(list(enumerate(texts)))}
-    distinct = list(dict.fromkeys(texts))
-    values = _evaluated(connection, rows.take([first[text] for text in distinct]), sql)
-    value_by_text = dict(zip(distinct, values, strict=True))
-    return [value_by_text[text] for text in texts]
+    together = [index for index in first.values() if theirs[index] != RAISED]
+    parts = [together, *([index] for index in first.values() if theirs[index] == RAISED)]
+    values = {
+        index: value
+        for part in parts
+        if part
+        for index, value in zip(part, _evaluated(connection, rows.take(part), sql), strict=True)
+    }
+    return [values[first[text]] for text in texts]
 
 
 def _evaluated(connection: duckdb.DuckDBPyConnection, rows: pa.Table, sql: str) -> list[Value]:
@@ -268,7 +276,7 @@ def test_expressions_equal_spark(frame: DataFrame, connection: duckdb.DuckDBPyCo
         if Type.parse(type_name) != expr.type:
             wrong.append(f"{line.text}: here {expr.type.sql}, Spark {type_name}")
         # At least one column, to have rows.
-        values = _by_us(connection, rows.select(columns_in(expr) or ("i",)), render(expr))
+        values = _by_us(connection, rows.select(columns_in(expr) or ("i",)), render(expr), theirs)
         wrong += _wrong(line, values, theirs, rows)
         if RAISED in values and not can_raise(expr):
             wrong.append(f"{line.text}: raises, although can_raise is false")
