@@ -32,6 +32,9 @@ _ROLES: tuple[tuple[str, ...], ...] = (
     ("eager, after",),
     ("lazy, before", "lazy, between", "lazy, after"),
 )
+WITH_PATHS = ("expressions", "where", "windows")
+"""The files whose paths are counted; explaining the queries of all files would take seconds."""
+
 _INVOKED_AGAIN = ("eager, between", "lazy, before")
 
 Outcomes = dict[str, Expected]
@@ -45,7 +48,7 @@ class FileRun:
         """Run the file in new pots in a directory."""
         self.outcomes: dict[str, Outcomes] = {case.name: {} for case in file.cases}
         self.paths: Counter[str] = Counter()
-        """The tuples of the answers by their path: published, owed, lazy or tail."""
+        """The tuples of the answers by their path: published, owed, lazy or tail; for files of `WITH_PATHS`."""
         with pytest.MonkeyPatch.context() as patch:
             for module, name, value in _SMALL:
                 patch.setattr(module, name, value)
@@ -119,6 +122,10 @@ class _Pot:
         for case, role, handle in self.handles:
             if not only or role in only:
                 self.outcomes[case.name][f"{role}, {when}"] = self._answer(handle, case.now)
+        if self.file.name in WITH_PATHS:
+            self._count_paths()
+
+    def _count_paths(self) -> None:
         for case, _, handle in self.handles:
             # Queries without a condition need no cells, and stopped queries have none.
             if "WHERE" in case.sql and not isinstance(case.expected, Failure):

@@ -60,7 +60,8 @@ def spark_answer(spark: SparkSession) -> Iterator[SparkAnswer]:
         text = case.spark or at_now(windowless(case.sql), now_of(file, case))
         for name, table in views_of(file, rows).items():
             if name in text.lower() and not (name in seen and seen[name].equals(table)):
-                spark.createDataFrame(table).createOrReplaceTempView(name)
+                # Spark knows that a coalesced table has one partition, and does not shuffle it.
+                spark.createDataFrame(table).coalesce(1).createOrReplaceTempView(name)
                 seen[name] = table
         return spark.sql(text).toArrow()
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cases.casefile import FOLDER, Case, CaseFile, Failure, read_files
 from tests.cases.compare import LAST_DIGITS, judge
-from tests.cases.runner import FileRun, cases_of
+from tests.cases.runner import WITH_PATHS, FileRun, cases_of
 from tureen.errors import TureenError
 from tureen.language import bind_query
 from tureen.query import NamedRelation
@@ -50,7 +50,7 @@ def test_case(run: Run, file: CaseFile, case: Case) -> None:
 
 
 def test_answers_use_every_path(run: Run) -> None:
-    for name in ("where", "expressions", "windows"):
+    for name in WITH_PATHS:
         paths = run(next(file for file in FILES if file.name == name)).paths
         assert all(paths[path] for path in ("published", "owed", "lazy", "tail")), f"{name}: {paths}"
 
