@@ -14,11 +14,12 @@ unexport PYTHONDONTWRITEBYTECODE
 
 setup: $(READY)
 
+# Bytecode is written by the first process that imports a module; most modules are never imported.
 $(READY): pyproject.toml scripts/ensure-python scripts/ensure-java
 	@scripts/ensure-python $(PYTHON)
 	@scripts/ensure-java
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --editable '.[dev]'
+	$(BIN)/pip install --quiet --no-compile --editable '.[dev]'
 	@touch $(READY)
 
 demo: setup
