@@ -28,21 +28,23 @@ from tureen.testing.manual_engine import ManualEngine
 
 LONGEST = (
     "tests/service/test_server.py",
-    "tests/crash/test_spark_kill.py",
     "tests/cases/test_cases.py",
-    "tests/oracle/test_engine.py",
+    "tests/crash/test_spark_kill.py",
+    "tests/cases/test_against_spark.py",
     "tests/pipeline/test_session.py",
     "tests/behaviour/test_interfaces.py",
-    "tests/crash/test_kill.py",
-    "tests/crash/test_pending_kill.py",
-    "tests/cluster/test_cluster.py",
-    "tests/cases/test_against_spark.py",
-    "tests/language/test_functions.py",
-    "tests/service/test_fast_path.py",
-    "tests/testing/test_strategies.py",
-    "tests/language/test_member.py",
+    "tests/test_fast_paths.py",
     "tests/cli/test_main.py",
+    "tests/cluster/test_cluster.py",
+    "tests/crash/test_pending_kill.py",
     "tests/test_install.py",
+    "tests/language/test_member.py",
+    "tests/language/test_functions.py",
+    "tests/oracle/test_engine.py",
+    "tests/testing/test_strategies.py",
+    "tests/crash/test_kill.py",
+    "tests/service/test_fuzz.py",
+    "tests/test_readme.py",
 )
 """The files that take longest, which start first, so that no process of `make test` is left with one at the end."""
 
