@@ -1,4 +1,4 @@
-"""Imported by the process that killed processes are forked from: the modules of all crash tests, and compiled kernels."""
+"""What the process loads that killed processes are forked from: the modules of all crash tests, and the kernels."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from tests.crash import pending_pot, test_table_kill, test_template_kill, worklo
 from tureen import matching
 from tureen.aggregates import aggregate_warming
 
-assert (pending_pot, test_table_kill, test_template_kill, workload)  # imported for what they load
+LOADED = (pending_pot, test_table_kill, test_template_kill, workload)
+"""Modules that are imported for what they load."""
 
 matching.warm_up()
 aggregate_warming.warm_up()
