@@ -7,6 +7,7 @@ from itertools import permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import example_settings
 from tureen.eddy import Tally, order_factors
 from tureen.predicate import Factor, Like, Opaque
 
@@ -45,6 +46,7 @@ def test_without_statistics_the_order_stays() -> None:
     assert order_factors((), {}) == ()
 
 
+@example_settings(100)
 @given(st.dictionaries(st.sampled_from("abcd"), TALLIES), st.floats(1e-6, 1e6))
 def test_order_does_not_depend_on_unit_or_input_order(tallies: dict[str, Tally], unit: float) -> None:
     order = order_factors("abcd", tallies)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import example_settings
 from tureen.eddy.materializing import Budget, Demand, Prices, bytes_per_tuple, eager_clauses, saved, spent
 
 PRICES, BUDGET = Prices(), Budget()
@@ -56,6 +57,7 @@ def test_budget_goes_to_the_best_ratio_of_savings_to_cost() -> None:
 RATES = st.floats(0, 1e12)
 
 
+@example_settings(100)
 @given(
     st.lists(st.tuples(RATES, st.floats(0, 1), RATES, RATES), max_size=8),
     st.sets(st.integers(0, 7)),

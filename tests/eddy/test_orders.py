@@ -6,9 +6,10 @@ import random
 from itertools import permutations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import example_settings
 from tureen.eddy import (
     Flow,
     Operator,
@@ -27,6 +28,7 @@ NAMES = "abcde"
 PROFILES = st.builds(Profile, st.floats(0, 1), st.floats(0.01, 100))
 
 
+@example_settings(100)
 @given(st.lists(PROFILES, min_size=1, max_size=5))
 def test_rank_order_is_best_for_independent_operators(profiles: list[Profile]) -> None:
     names = NAMES[: len(profiles)]
@@ -74,7 +76,7 @@ def cost_of_every_order(flow: Flow, work: Work) -> list[float]:
     return [expected_work(order, work) for order in permutations(operator.name for operator in flow.operators)]
 
 
-@settings(deadline=None)
+@example_settings(100)
 @given(st.integers(0, 2**32), st.booleans())
 def test_search_finds_the_extremes_of_all_orders(seed: int, sparing: bool) -> None:
     flow, accepted, costs = flow_and_sample(seed)
@@ -84,7 +86,7 @@ def test_search_finds_the_extremes_of_all_orders(seed: int, sparing: bool) -> No
     assert expected_work(worst_order(names, work), work) == pytest.approx(max(cost_of_every_order(flow, work)))
 
 
-@settings(deadline=None)
+@example_settings(100)
 @given(st.integers(0, 2**32))
 def test_shared_work_equals_simulation(seed: int) -> None:
     flow, accepted, costs = flow_and_sample(seed)

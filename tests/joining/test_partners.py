@@ -6,9 +6,10 @@ import operator
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import example_settings
 from tureen.joining import partners
 from tureen.joining.join_keys import KeyColumn
 from tureen.joining.partners import Compared, find_partners
@@ -30,7 +31,7 @@ def keys(values: list[int | None]) -> KeyColumn:
     )
 
 
-@settings(deadline=None)
+@example_settings(100)
 @given(st.data(), st.integers(0, 2), st.lists(st.sampled_from(["<", "<=", ">", ">="]), max_size=2))
 def test_partners_are_those_of_a_nested_loop(data: st.DataObject, equalities: int, ops: list[str]) -> None:
     left_size, right_size = data.draw(st.integers(0, 8)), data.draw(st.integers(0, 8))

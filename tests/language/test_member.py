@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import example_settings
 from tureen.language import bind_query
 from tureen.language.spelling import sql_literals
 from tureen.language.templates.member import MemberBinder
@@ -113,7 +114,9 @@ def _check(sql: str, kind: str, rows: list[dict[str, Any]]) -> MemberBinder:
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_clause_from_values_equals_clause_from_text(kind: str, condition: str) -> None:
     values = VALUES[kind]
-    rows = [{"x": x, "y": values[-2]} for x in values] + [{"x": x, "y": None} for x in values[:2]]
+    rows = [{"x": x, "y": values[-2]} for x in values]
+    if ":y" in condition:
+        rows += [{"x": x, "y": None} for x in values[:2]]
     quick = 0
     for column in _columns(kind):
         for op in ("=", "<>", "<", "<=", ">", ">=") if "{op}" in condition else ("",):
@@ -157,6 +160,7 @@ def test_other_clauses_are_reused(sql: str) -> None:
     assert _check(sql, "BIGINT", [{"x": x} for x in (1, 2, None, -3)])._first is not None
 
 
+@example_settings(50)
 @given(
     low=st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1)),
     high=st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1)),
@@ -168,6 +172,7 @@ def test_any_two_bounds(low: int | None, high: int | None, column: str, ops: tup
     _check(sql, "BIGINT", [{"x": 1, "y": 2}, {"x": low, "y": high}])
 
 
+@example_settings(50)
 @given(x=st.one_of(st.none(), st.text(st.characters(codec="utf-8"), max_size=12)))
 def test_any_text(x: str | None) -> None:
     _check("SELECT * FROM s WHERE sym > :x", "STRING", [{"x": "a"}, {"x": x}])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import example_settings
 from tests.matching.material import SCHEMA, random_clause
 from tests.matching.test_match import SEEDS, SIZES, make
 from tureen.matching import Buffers, match_block
@@ -16,7 +17,7 @@ from tureen.queries.merging import merge_runs
 MERGED_BUFFERS, COMPILED_BUFFERS = Buffers(), Buffers()
 
 
-@settings(max_examples=200, deadline=None)
+@example_settings(80)
 @given(seed=SEEDS, size=SIZES, parts=st.integers(1, 4), some_died=st.booleans(), twice=st.booleans())
 def test_merged_runs_match_like_one_run(seed: int, size: int, parts: int, some_died: bool, twice: bool) -> None:
     rng, rows, block = make(seed, size, indexed=True)

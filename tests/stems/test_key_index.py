@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import example_settings
 from tureen.stems.key_index import EXACT, FLOAT, TEXT, KeyIndex, can_code, codes_of
 
 NAN = float("nan")
@@ -21,7 +22,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 TYPES = {EXACT: pa.int32(), FLOAT: pa.float64(), TEXT: pa.string()}
 
 
-@settings(deadline=None)
+@example_settings(100)
 @given(st.data(), st.lists(st.sampled_from([EXACT, FLOAT, TEXT]), min_size=1, max_size=3))
 def test_index_finds_the_rows_of_equal_values(data: st.DataObject, domains: list[str]) -> None:
     row = st.tuples(*(VALUES[domain] for domain in domains))
