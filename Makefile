@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CLASSES := $(VENV)/spark-classes.jsa
 BENCH_READY := $(VENV)/.ready-bench
+WORKERS ?= 3
 
 # Every process compiles the modules that it imports, unless some process may write the result.
 unexport PYTHONDONTWRITEBYTECODE
@@ -36,11 +37,11 @@ $(CLASSES): $(READY) | kernels
 
 # Kernels and classes are prepared, because otherwise each process of the tests would compile and load them itself.
 test: kernels $(CLASSES)
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 15
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 15
 
 # Many new random examples, where `make test` runs a few that are always the same.
 explore: setup
-	TUREEN_EXPLORE=20 $(BIN)/python -m pytest -n 3 --timeout 0 $$(grep -rl --include 'test_*.py' 'import example_settings' tests)
+	TUREEN_EXPLORE=20 $(BIN)/python -m pytest -n $(WORKERS) --timeout 0 $$(grep -rl --include 'test_*.py' 'import example_settings' tests)
 
 flips: setup
 	$(BIN)/python -m tests.damage.flips 5000

@@ -29,16 +29,16 @@ from tureen.testing.manual_engine import ManualEngine
 LONGEST = (
     "tests/service/test_server.py",
     "tests/cases/test_cases.py",
-    "tests/crash/test_spark_kill.py",
     "tests/cases/test_against_spark.py",
+    "tests/crash/test_spark_kill.py",
+    "tests/crash/test_pending_kill.py",
     "tests/pipeline/test_session.py",
     "tests/behaviour/test_interfaces.py",
     "tests/test_fast_paths.py",
-    "tests/cli/test_main.py",
-    "tests/cluster/test_cluster.py",
-    "tests/crash/test_pending_kill.py",
-    "tests/test_install.py",
     "tests/language/test_member.py",
+    "tests/cluster/test_cluster.py",
+    "tests/cli/test_main.py",
+    "tests/test_install.py",
     "tests/language/test_functions.py",
     "tests/oracle/test_engine.py",
     "tests/testing/test_strategies.py",
@@ -46,7 +46,10 @@ LONGEST = (
     "tests/service/test_fuzz.py",
     "tests/test_readme.py",
 )
-"""The files that take longest, which start first, so that no process of `make test` is left with one at the end."""
+"""The files that take longest, which start first, so that no process of `make test` is left with one at the end.
+
+Those that often wait for new processes are between those that compute, so that few of them wait at the same time.
+"""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
