@@ -109,6 +109,7 @@ def test_invalid_names_are_rejected_by_all_methods(soup: tureen.Soup, bad: Any) 
         calls.template_numbers,
         lambda name: calls.changes(name, None, None),
         lambda name: calls.answer(name, None, None, None),
+        lambda name: calls.why(name, "TRUE", None, 1),
         lambda name: calls.template_changes(name, None, None),
         lambda name: soup.replace_table(name, []),
     ):

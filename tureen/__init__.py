@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tureen.soup.integrity import Verification, backup, verify
     from tureen.soup.interface import AnySoup
     from tureen.soup.standing import QueryTemplate, StandingQuery
+    from tureen.why.explanation import ExplainedTuple, Explanation, Reason
 
     __version__: str
 
@@ -23,7 +24,10 @@ __all__ = [
     "AnySoup",
     "Change",
     "Client",
+    "ExplainedTuple",
+    "Explanation",
     "QueryTemplate",
+    "Reason",
     "Soup",
     "StandingQuery",
     "TureenError",
@@ -40,7 +44,10 @@ _MODULES = {
     "AnySoup": "tureen.soup.interface",
     "Change": "tureen.results.answer",
     "Client": "tureen.client.client",
+    "ExplainedTuple": "tureen.why.explanation",
+    "Explanation": "tureen.why.explanation",
     "QueryTemplate": "tureen.soup.standing",
+    "Reason": "tureen.why.explanation",
     "Soup": "tureen.soup.embedded",
     "StandingQuery": "tureen.soup.standing",
     "Verification": "tureen.soup.integrity",

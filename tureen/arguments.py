@@ -102,6 +102,13 @@ def check_timeout(seconds: object) -> float | None:
     return timeout
 
 
+def check_count(value: object, subject: str, most: int) -> int:
+    """Raise unless a value is an integer from 1 to a maximum; `subject` names it in the message."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+        raise TureenError(f"{subject} must be an integer from 1 to {most:,}, got {shown(value)}")
+    return value
+
+
 def check_positive(value: object, argument: str) -> int:
     """A positive integer.
 

@@ -90,6 +90,13 @@ class Input:
     """Whether it must not have more than one row, because it is used as a value."""
     is_lateral: bool = False
     """Whether `block` is computed from the partners of each row of a lateral join, whose columns it reads."""
+    names: tuple[str, ...] = ()
+    """The names that may precede the dot of its columns: its alias, or the name of its relation."""
+
+    @property
+    def shown_name(self) -> str:
+        """Its name in texts for people."""
+        return self.names[0] if self.names else self.relation or "query"
 
 
 @dataclass(frozen=True, slots=True)

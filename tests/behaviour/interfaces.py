@@ -20,6 +20,7 @@ import tureen
 from tests.service.running import RunningServer
 from tureen.cli.main import app
 from tureen.errors import TureenError
+from tureen.why.explanation_json import to_json
 
 # ruff: noqa: D102 - `Interface` documents the methods
 
@@ -67,6 +68,9 @@ class Interface(Protocol):
     def explain(self, query: str) -> Row:
         """How a query is answered."""
 
+    def why(self, query: str, condition: str) -> Row:
+        """Why tuples are in a query's answer or not, in the form of HTTP."""
+
     def unregister(self, query: str) -> None:
         """Unregister a query."""
 
@@ -112,6 +116,9 @@ class PythonInterface:
         plan: Row = as_user(lambda: self.soup.query(query).explain())
         return plan
 
+    def why(self, query: str, condition: str) -> Row:
+        return to_json(as_user(lambda: self.soup.query(query).why(condition)))
+
     def unregister(self, query: str) -> None:
         as_user(lambda: self.soup.query(query).unregister())
 
@@ -146,6 +153,9 @@ class SqlInterface(PythonInterface):
 
     def explain(self, query: str) -> Row:
         return dict(self._sql(f"EXPLAIN `{query}`"))
+
+    def why(self, query: str, condition: str) -> Row:
+        return to_json(self._sql(f"EXPLAIN ROW `{query}` WHERE {condition}"))
 
     def unregister(self, query: str) -> None:
         self._sql(f"DROP QUERY `{query}`")
@@ -207,6 +217,9 @@ class HttpInterface:
 
     def explain(self, query: str) -> Row:
         return dict(self._send("GET", f"queries/{query}/explain"))
+
+    def why(self, query: str, condition: str) -> Row:
+        return dict(self._send("GET", f"queries/{query}/why", params={"where": condition}))
 
     def unregister(self, query: str) -> None:
         self._send("DELETE", f"queries/{query}")
@@ -277,6 +290,9 @@ class CommandLine:
 
     def explain(self, query: str) -> Row:
         return dict(self._json("query", "explain", query))
+
+    def why(self, query: str, condition: str) -> Row:
+        return dict(self._json("query", "why", query, condition))
 
     def unregister(self, query: str) -> None:
         self._run("query", "drop", query)

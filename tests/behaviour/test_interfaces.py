@@ -78,6 +78,9 @@ def test_life_of_a_query(any_interface: Interface, fresh: Names) -> None:
     assert (listed["name"], listed["sql"], listed["state"]) == (name, sql, "standing")
     plan = any_interface.explain(name)
     assert (plan["id"], plan["stream"], plan["factors"]) == (handle, stream, ["qty >= 2"])
+    (explained,) = any_interface.why(name, "sym = 'A'")["tuples"]
+    assert [reason["text"] for reason in explained["reasons"]] == ["qty >= 2 is false (qty = 1)"]
+    assert (explained["in_answer"], explained["row"]["price"]) == (False, ROWS[0]["price"])
     any_interface.unregister(name)
     with pytest.raises(InterfaceError):
         any_interface.invoke(handle)
@@ -131,6 +134,13 @@ ERRORS: dict[str, Callable[[Interface, str], Any]] = {
     ],
     "invoke an unknown query": lambda interface, _: interface.invoke("nothing"),
     "explain an unknown query": lambda interface, _: interface.explain("nothing"),
+    "why in an unknown query": lambda interface, _: interface.why("nothing", "a = 1"),
+    "why with an unknown column": lambda interface, stream: interface.why(
+        interface.register(f"SELECT sym FROM {stream}"), "prize = 1"
+    ),
+    "why with an invalid condition": lambda interface, stream: interface.why(
+        interface.register(f"SELECT sym FROM {stream}"), "sym ="
+    ),
     "unregister an unknown query": lambda interface, _: interface.unregister("nothing"),
     "drop an unknown stream": lambda interface, _: interface.drop_stream("nowhere"),
     "push to an unknown stream": lambda interface, _: interface.push("nowhere", ROWS),

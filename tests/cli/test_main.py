@@ -142,6 +142,27 @@ def test_explain_as_table(cli: Cli, stream: str) -> None:
         assert not set("{}[]") & set(result.out)
 
 
+def test_why(cli: Cli, stream: str) -> None:
+    handle = cli("query", "register", f"SELECT qty FROM {stream} WHERE price > 100").out.strip()
+    rows = "sym,price,qty,ts\nA,99,1,2026-01-01T00:00:00Z\nA,101,2,2026-01-01T00:00:01Z\n"
+    assert cli("push", stream, "-", "--format", "csv", stdin=rows).code == 0
+    for result in (
+        cli("query", "why", handle, "sym = 'A'"),
+        cli("sql", "-c", f"EXPLAIN ROW `{handle}` WHERE sym = 'A'"),
+    ):
+        for part in ("| in_answer |", "price = 99.0", "price > 100.0 is false (price = 99.0)", "| true "):
+            assert part in result.out, result.err
+    limited = cli("query", "why", handle, "sym = 'A'", "--limit", "1")
+    assert limited.out.splitlines()[-1] == "the latest 1 of 2 tuples that satisfy the condition"
+    body = cli("query", "why", handle, "qty = 1", "--now", "2026-01-01T00:00:05Z", "-o", "json").json()
+    assert (body["total"], body["tuples"][0]["in_answer"], body["types"]["price"]) == (1, False, "DOUBLE")
+    assert cli("query", "why", handle, "qty = 1", "-o", "csv").out.splitlines()[0] == "input,tuple,in_answer,reasons"
+    failed = cli("query", "why", handle, "qty = 1 AND prize > 2")
+    assert failed.code == 1
+    assert failed.err.splitlines()[1:3] == ["  qty = 1 AND prize > 2", "              ^"]
+    assert cli("query", "why", handle, "qty = 1", "--limit", "0").code == 2
+
+
 def test_templates(cli: Cli, served_pot: RunningServer, stream: str, tmp_path: Path) -> None:
     params = tmp_path / "rules.csv"
     params.write_text("sym,least\nA,1\nB,2\n")

@@ -19,7 +19,7 @@ def test_every_command_exists() -> None:
     headings = re.findall(r"^### (.*)$", reference(), re.MULTILINE)
     groups = {
         "stream": "create list drop",
-        "query": "register list invoke explain share drop follow",
+        "query": "register list invoke explain why share drop follow",
         "template": "register list show add remove share drop follow",
         "token": "create list revoke",
     }

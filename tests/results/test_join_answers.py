@@ -81,6 +81,16 @@ def test_replaced_table_is_in_the_next_answer(engine: ManualEngine) -> None:
     assert before.position < after.position
 
 
+def test_steps_of_a_query_within_a_query_depend_on_its_own_windows(engine: ManualEngine) -> None:
+    steps = "SELECT window_start AS w, count(*) AS n FROM a x [TUMBLE 2 SECONDS] JOIN b y ON x.k = y.k"
+    alone = [(row["w"], row["n"]) for row in engine.invoke(engine.register(steps))]
+    assert len(alone) == 2
+    within = engine.register(f"SELECT z.w, z.n FROM a t [ROWS 1], c [RANGE 0 SECONDS], ({steps}) z")
+    assert [(row["w"], row["n"]) for row in engine.invoke(within)] == alone
+    around = engine.register(f"{steps} JOIN (SELECT max(k) AS m FROM c [RANGE 0 SECONDS]) z ON z.m > 0")
+    assert [(row["w"], row["n"]) for row in engine.invoke(around)] == alone
+
+
 def test_a_lateral_value_has_one_row(engine: ManualEngine) -> None:
     """A query that is used as a value must not have several rows, for any row of the query around it."""
     query = engine.register("SELECT x, (SELECT b.s FROM b WHERE b.k = a.k AND b.x > 1) AS s FROM a")

@@ -82,14 +82,14 @@ def test_the_cache_stays_within_its_limit(
     clock.moment = BASE + timedelta(days=1)
     engine.create_stream("s", "i INT, ts TIMESTAMP", time="ts")
     engine.push("s", _rows(0, 5000))
-    monkeypatch.setattr(engine.invoker._answers._structure_cache, "_limit", 1 << 20)
+    monkeypatch.setattr(engine.invoker.answers._structure_cache, "_limit", 1 << 20)
     for number in range(40):
         start = f"2026-01-01 00:00:00.{number:06d}"
         sql = f"SELECT window_start, sum(i), avg(i) FROM s [TUMBLE 2 SECONDS START AT TIMESTAMP '{start}'] LIMIT 1"
         assert len(engine.invoker.answer_once(sql)) == 1
         engine.invoker.answer_once(f"SELECT sum(i) FROM s WHERE i > {number}")
         assert (
-            sum(structure.nbytes for structure in engine.invoker._answers._structure_cache._structures.values())
+            sum(structure.nbytes for structure in engine.invoker.answers._structure_cache._structures.values())
             < 2 << 20
         )
 
@@ -103,7 +103,7 @@ def test_aggregates_of_replaced_runs_are_dropped(engine: ManualEngine, clock: Ma
         for text in texts:
             engine.invoker.answer_once(text)
     engine.seal(everything=True)
-    structures = list(engine.invoker._answers._structure_cache._structures.values())
+    structures = list(engine.invoker.answers._structure_cache._structures.values())
     assert len(structures) == len(texts)
     for _ in range(3 * len(texts)):
         assert [row["n"] for row in engine.invoker.answer_once(texts[0])] == [40]
@@ -140,7 +140,7 @@ def test_many_distinct_values_are_counted_from_the_rows(
     engine.push("s", _rows(0, 300, 0.1))
     clock.moment = BASE + timedelta(seconds=30)
     assert engine.invoke(query).table.to_pylist() == [{"n": 300}]
-    (structure,) = engine.invoker._answers._structure_cache._structures.values()
+    (structure,) = engine.invoker.answers._structure_cache._structures.values()
     assert not structure._strips
     for first in range(2000, 2100, 20):
         engine.push("s", _rows(first, 20))

@@ -134,6 +134,7 @@ def test_objects_of_others_are_not_found(served: RunningServer, http: httpx.Clie
                 ("GET", "/result"),
                 ("GET", "/result?limit=1"),
                 ("GET", "/explain"),
+                ("GET", "/why?where=id>0"),
                 ("GET", "/changes"),
             ):
                 response = theirs.request(method, f"/v1/queries/{name}{path}")
@@ -148,7 +149,12 @@ def test_objects_of_others_are_not_found(served: RunningServer, http: httpx.Clie
         shown = theirs.post("/v1/sql", json={"sql": "SHOW QUERIES"}).text
         assert query["id"] not in listed + shown
         assert template["id"] not in listed
-        for statement in (f"INVOKE `{query['id']}`", f"EXPLAIN `{query['id']}`", f"DROP QUERY `{query['id']}`"):
+        for statement in (
+            f"INVOKE `{query['id']}`",
+            f"EXPLAIN `{query['id']}`",
+            f"EXPLAIN ROW `{query['id']}` WHERE id > 0",
+            f"DROP QUERY `{query['id']}`",
+        ):
             assert theirs.post("/v1/sql", json={"sql": statement}).status_code in (400, 404), statement
         similar = theirs.get(f"/v1/queries/{query['name']}x").json()["error"]
         assert "hint" not in similar, "a hint must not contain names of others"

@@ -108,6 +108,7 @@ A = Schema.parse("a INT")
         ("SELECT 1;", [("answer_once", ("SELECT 1",), {})], "answer_once"),
         ("EXPLAIN SELECT 1", [("explain_once", ("SELECT 1",), {})], "explain_once"),
         ("EXPLAIN q", [("query", ("q",), {}), ("explain", (), {})], "explain"),
+        ("EXPLAIN ROW q WHERE a > 1", [("query", ("q",), {}), ("why", ("a > 1",), {"now": None})], "why"),
         ("SHOW STREAMS", [("streams", (), {})], [{"name": "a_streams"}]),
         ("SHOW TABLES", [("tables", (), {})], [{"name": "a_tables"}]),
         ("SHOW QUERIES", [("describe_queries", (), {})], [{"name": "a_describe_queries"}]),
@@ -137,6 +138,7 @@ def test_a_statement_becomes_calls(text: str, calls: list[Any], gives: Any) -> N
         ("INVOKE q", UnknownQuery("x"), Location(1, 8)),
         ("INVOKE q", QueryFailed("x"), None),
         ("EXPLAIN q", UnknownQuery("x"), Location(1, 9)),
+        ("EXPLAIN ROW q WHERE a", UnknownQuery("x"), Location(1, 13)),
     ],
 )
 def test_errors_have_a_position_in_the_whole_text(text: str, error: TureenError, location: Location | None) -> None:
@@ -170,8 +172,8 @@ def test_examples_of_the_documentation(soup: tureen.Soup, tmp_path: Path, monkey
     monkeypatch.chdir(tmp_path)
     Path("companies.csv").write_text("sym,sector\nIBM,tech\n")
     parquet.write_table(pa.table({"venue": ["X"]}), "venues.parquet")
-    outcomes = {text.split()[0]: soup.sql(text) for text in EXAMPLES}
-    assert len(EXAMPLES) == 19
+    outcomes = {" ".join(text.split()[: 2 if "ROW" in text.split() else 1]): soup.sql(text) for text in EXAMPLES}
+    assert len(EXAMPLES) == 20
     assert outcomes["CREATE"] is outcomes["DROP"] is None
     assert isinstance(outcomes["REGISTER"], tureen.StandingQuery)
     assert isinstance(outcomes["INVOKE"], tureen.Answer)
@@ -180,6 +182,7 @@ def test_examples_of_the_documentation(soup: tureen.Soup, tmp_path: Path, monkey
     assert soup.table("companies").to_pylist() == [{"sym": "IBM", "sector": "tech", "founded": None}]
     assert [info["name"] for info in soup.streams()] == ["trades"]
     assert isinstance(outcomes["EXPLAIN"], dict)
+    assert isinstance(outcomes["EXPLAIN ROW"], tureen.Explanation)
     for word in (
         "CREATE STREAM",
         "CREATE TABLE",
@@ -190,6 +193,7 @@ def test_examples_of_the_documentation(soup: tureen.Soup, tmp_path: Path, monkey
         "SHOW",
         "DESCRIBE",
         "EXPLAIN",
+        "EXPLAIN ROW",
     ):
         assert f"\n## {word}\n" in PAGE
 

@@ -17,6 +17,7 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from tureen.results.answer import Answer
+    from tureen.why.explanation import Explanation
 
 
 class Format(StrEnum):
@@ -104,6 +105,30 @@ def show_answer(answer: Answer, output: Format, *, to: IO[str] | None = None) ->
         "complete": answer.complete,
     }
     print(_json(body), file=out)
+
+
+def show_explanation(explanation: Explanation, output: Format, *, to: IO[str] | None = None) -> None:
+    """Print why tuples are in an answer or not; as JSON, in the format of the server's responses."""
+    out = to or sys.stdout
+    if output is Format.JSON:
+        # It imports Arrow, which `tureen --help` does not need.
+        from tureen.why.explanation_json import to_json  # noqa: PLC0415
+
+        print(_json(to_json(explanation)), file=out)
+        return
+    rows = [
+        {
+            "input": explained.input,
+            "tuple": "\n".join(explained.shown_values()),
+            "in_answer": explained.in_answer,
+            "reasons": "\n".join(reason.text for reason in explained.reasons),
+        }
+        for explained in explanation
+    ]
+    show_rows(rows, output, columns=("input", "tuple", "in_answer", "reasons"), to=out)
+    if output is Format.TABLE:
+        for line in explanation.summary():
+            print(line, file=out)
 
 
 def csv_lines(names: Sequence[str], rows: Iterable[Row]) -> Iterable[str]:

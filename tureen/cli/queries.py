@@ -12,13 +12,14 @@ import typer
 
 from tureen.cli.error_output import pointing_into
 from tureen.cli.following import add_follow_command
-from tureen.cli.output import Format, show_answer, show_object, show_rows
+from tureen.cli.output import Format, show_answer, show_explanation, show_object, show_rows
 from tureen.cli.progress import Progress, wait_for_position
 from tureen.cli.target import AnySoup, Output, Owner, on_soup
 from tureen.errors import TureenError
+from tureen.why.explanation import DEFAULT_LIMIT, MAX_LIMIT
 
 queries = typer.Typer(
-    no_args_is_help=True, help="Standing queries: register, list, invoke, explain, share, follow, drop."
+    no_args_is_help=True, help="Standing queries: register, list, invoke, explain, why, share, follow, drop."
 )
 
 WAIT_SECONDS = 60.0
@@ -58,6 +59,12 @@ def parse_time(text: str) -> datetime:
         return datetime.fromisoformat(text.strip().upper())
     except ValueError:
         raise typer.BadParameter(f"expected a time such as 2026-01-01T12:00:00Z, got '{text}'") from None
+
+
+Now = Annotated[
+    datetime | None,
+    typer.Option(parser=parse_time, metavar="TIME", help="The value of NOW, in UTC unless it has a zone."),
+]
 
 
 def sql_text(sql: str | None, file: Path | None) -> str:
@@ -108,10 +115,7 @@ def list_queries(soup: AnySoup, owner: Owner = None, output: Output = Format.TAB
 def invoke(
     soup: AnySoup,
     query: Handle,
-    now: Annotated[
-        datetime | None,
-        typer.Option(parser=parse_time, metavar="TIME", help="The value of NOW, in UTC unless it has a zone."),
-    ] = None,
+    now: Now = None,
     wait_for: Annotated[str | None, typer.Option(help="Wait until answers reflect this position.")] = None,
     timeout: Annotated[float | None, typer.Option(help="The longest wait, in seconds.")] = None,
     output: Output = Format.TABLE,
@@ -129,6 +133,23 @@ def invoke(
 def explain(soup: AnySoup, query: Handle, output: Output = Format.TABLE) -> None:
     """Show how a query is answered."""
     show_object(soup.query(query).explain(), output)
+
+
+@queries.command("why")
+@on_soup
+def why(
+    soup: AnySoup,
+    query: Handle,
+    condition: Annotated[str, typer.Argument(help="A condition over one input, such as \"t.sym = 'IBM'\".")],
+    now: Now = None,
+    limit: Annotated[int, typer.Option(min=1, max=MAX_LIMIT, help="The most tuples to explain.")] = DEFAULT_LIMIT,
+    output: Output = Format.TABLE,
+) -> None:
+    """Show whether the tuples that satisfy a condition are in a query's answer, and what kept them out."""
+    standing = soup.query(query)
+    with pointing_into(condition):
+        explanation = standing.why(condition, now=now, limit=limit)
+    show_explanation(explanation, output)
 
 
 @queries.command("share")

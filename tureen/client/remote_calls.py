@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from tureen.arguments import check_moment, check_text, check_timeout
+from tureen.arguments import check_count, check_moment, check_text, check_timeout
 from tureen.client.events import EventFeed
 from tureen.client.json_values import read_answer, timestamp_text
 from tureen.client.listings import ListedQuery, MemberNumbers, segment
@@ -14,6 +14,8 @@ from tureen.client.row_types import RowTypes
 from tureen.client.row_upload import TemplateRows
 from tureen.client.transport import ARROW, Request, Transport
 from tureen.results.answer import Answer, Change
+from tureen.why.explanation import MAX_LIMIT, Explanation
+from tureen.why.explanation_json import from_json
 
 WAIT_SECONDS = 60.0
 """The default number of seconds that the server waits for a position."""
@@ -52,6 +54,17 @@ class RemoteCalls:
         """How a query is answered."""
         plan: dict[str, Any] = self._transport.get_json(f"{_query_path(handle)}/explain")
         return plan
+
+    def why(self, handle: str, condition: str, now: datetime | None, limit: int) -> Explanation:
+        """Why tuples are in a query's answer or not; see `StandingQuery.why`."""
+        params: dict[str, Any] = {
+            "where": check_text(condition, "a condition"),
+            "limit": check_count(limit, "limit", MAX_LIMIT),
+        }
+        moment = check_moment(now)
+        if moment is not None:
+            params["now"] = timestamp_text(moment)
+        return from_json(self._transport.send(Request("GET", f"{_query_path(handle)}/why", params)).json())
 
     def unregister(self, handle: str) -> None:
         """Unregister a query."""

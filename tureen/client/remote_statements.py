@@ -11,6 +11,7 @@ from tureen.client.transport import ARROW, Request, Transport
 from tureen.errors import DuplicateName, InvalidSchema
 from tureen.soup.interface import AnySoup, Outcome
 from tureen.soup.standing import HandleCalls, StandingQuery
+from tureen.why.explanation_json import from_json
 
 _READ_ONLY = re.compile(
     r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(?:select|invoke|show|desc|describe|explain)\b", re.IGNORECASE | re.DOTALL
@@ -48,4 +49,6 @@ def _outcome(calls: HandleCalls, body: dict[str, Any]) -> Outcome:
             return [with_datetimes(row) for row in body["rows"]]
         case "object":
             return with_datetimes(body["object"])
+        case "explanation":
+            return from_json(body["explanation"])
     return None

@@ -101,8 +101,8 @@ class JoinEvaluation:
         of_side = {number: frozenset(side.rows) for number, side in sides.items()}
         pending = list(factors)
         for number, side in sides.items():
-            own = [factor for factor in pending if _inputs(factor) <= of_side[number]]
-            sides[number] = self._where(side, own)
+            own = [factor for factor in pending if inputs_of(factor) <= of_side[number]]
+            sides[number] = self.where(side, own)
             pending = [factor for factor in pending if factor not in own]
         first = first_side([SideStatistics(number, len(side)) for number, side in sides.items()])
         joined, inputs = sides.pop(first), of_side[first]
@@ -111,11 +111,11 @@ class JoinEvaluation:
             options = [self._statistics(number, side, inputs, of_side, pending) for number, side in sides.items()]
             number = next_side(options)
             inputs |= of_side[number]
-            between = [factor for factor in pending if _inputs(factor) <= inputs]
+            between = [factor for factor in pending if inputs_of(factor) <= inputs]
             pending = [factor for factor in pending if factor not in between]
-            joined = self._pairs(joined, sides.pop(number), between)
+            joined = self.pairs(joined, sides.pop(number), between)
             self._note(trees[number], len(joined), next(option for option in options if option.side == number))
-        return self._where(joined, pending)
+        return self.where(joined, pending)
 
     def _statistics(
         self,
@@ -125,7 +125,7 @@ class JoinEvaluation:
         of_side: Mapping[int, frozenset[int]],
         pending: Sequence[JoinFactor],
     ) -> SideStatistics:
-        with_side = [factor for factor in pending if _inputs(factor) <= inputs | of_side[number]]
+        with_side = [factor for factor in pending if inputs_of(factor) <= inputs | of_side[number]]
         comparisons = [factor for factor in with_side if isinstance(factor, JoinCompare)]
         equalities = sum(factor.op == "=" for factor in comparisons)
         inequalities = sum(factor.op in _RANGES for factor in comparisons)
@@ -167,8 +167,8 @@ class JoinEvaluation:
     def _sides(self, left: JoinedRows, right: JoinedRows, factors: Sequence[JoinFactor]) -> Sides:
         """The rows of two sides that can have partners: a row that fails a condition of its own side has none."""
         of_left, of_right = frozenset(left.rows), frozenset(right.rows)
-        left_only = [factor for factor in factors if _inputs(factor) <= of_left]
-        right_only = [factor for factor in factors if _inputs(factor) <= of_right and factor not in left_only]
+        left_only = [factor for factor in factors if inputs_of(factor) <= of_left]
+        right_only = [factor for factor in factors if inputs_of(factor) <= of_right and factor not in left_only]
         between = [factor for factor in factors if factor not in left_only and factor not in right_only]
         left_rows, right_rows = self._numbers_where(left, left_only), self._numbers_where(right, right_only)
         return Sides(
@@ -196,11 +196,12 @@ class JoinEvaluation:
     def _compute(self, entry: LateralInput, partners: JoinedRows, of_rows: Numbers, rows: int) -> None:
         order = order_of(self.inputs, partners)
         order = order[np.argsort(of_rows[order], kind="stable")]
-        columns = {field_name(field): self._values(field, partners.take(order)) for field in entry.fields}
+        columns = {field_name(field): self.values(field, partners.take(order)) for field in entry.fields}
         table = pa.table(columns) if columns else pa.table({"_none": pa.nulls(len(partners))})
         entry.compute(table, of_rows[order], rows)
 
-    def _pairs(self, left: JoinedRows, right: JoinedRows, factors: Sequence[JoinFactor]) -> JoinedRows:
+    def pairs(self, left: JoinedRows, right: JoinedRows, factors: Sequence[JoinFactor]) -> JoinedRows:
+        """The pairs of two sides that satisfy factors between them."""
         first, second = self._pair_numbers(left, right, factors)
         return left.take(first).beside(right.take(second))
 
@@ -237,7 +238,7 @@ class JoinEvaluation:
         if not equalities:
             return None
         columns = [(_own(factor, number).column, factor.domain) for factor in equalities]
-        probes = [self._values(_other(factor, number), left) for factor in equalities]
+        probes = [self.values(_other(factor, number), left) for factor in equalities]
         if not all(can_code(column.type, domain) for column, (_, domain) in zip(probes, columns, strict=True)):
             return None
         codes = [codes_of(column, domain) for column, (_, domain) in zip(probes, columns, strict=True)]
@@ -302,19 +303,21 @@ class JoinEvaluation:
         """A comparison of two sides as keys, with the side of `left` first."""
         assert isinstance(factor, JoinCompare)
         if factor.left.input in left.rows:
-            first, second = keys_of(factor, self._values(factor.left, left), self._values(factor.right, right))
+            first, second = keys_of(factor, self.values(factor.left, left), self.values(factor.right, right))
             return Compared(factor.op, first, second)
-        first, second = keys_of(factor, self._values(factor.left, right), self._values(factor.right, left))
+        first, second = keys_of(factor, self.values(factor.left, right), self.values(factor.right, left))
         return Compared(FLIPPED[factor.op], second, first)
 
-    def _values(self, column: Field, rows: JoinedRows) -> pa.Array:
+    def values(self, column: Field, rows: JoinedRows) -> pa.Array:
+        """A column of joined rows."""
         source = self.inputs[column.input]
         if rows.is_whole:
             return source.column(column.column)
         (values,) = source.columns_at([column.column], rows.rows[column.input])
         return values
 
-    def _where(self, rows: JoinedRows, factors: Sequence[JoinFactor]) -> JoinedRows:
+    def where(self, rows: JoinedRows, factors: Sequence[JoinFactor]) -> JoinedRows:
+        """The rows that satisfy factors."""
         return rows.take(self._numbers_where(rows, factors)) if factors else rows
 
     def _numbers_where(self, rows: JoinedRows, factors: Sequence[JoinFactor]) -> Numbers:
@@ -323,7 +326,7 @@ class JoinEvaluation:
         for factor in factors:
             if isinstance(factor, JoinCompare):
                 taken = rows.take(numbers)
-                left, right = keys_of(factor, self._values(factor.left, taken), self._values(factor.right, taken))
+                left, right = keys_of(factor, self.values(factor.left, taken), self.values(factor.right, taken))
                 numbers = numbers[_OPERATORS[factor.op](left.values, right.values) & left.valid & right.valid]
         for factor in factors:
             if isinstance(factor, JoinOpaque) and len(numbers):
@@ -331,7 +334,7 @@ class JoinEvaluation:
         return numbers
 
     def _satisfying(self, factor: JoinOpaque, rows: JoinedRows) -> Numbers:
-        columns = {field_name(column): self._values(column, rows) for column in dict.fromkeys(factor.fields)}
+        columns = {field_name(column): self.values(column, rows) for column in dict.fromkeys(factor.fields)}
         # DuckDB needs a column to know the number of rows.
         table = pa.table(columns) if columns else pa.table({"_none": pa.nulls(len(rows))})
         table = with_now(table, self.now) if factor.uses_now else table
@@ -391,7 +394,8 @@ def _concatenated(parts: Iterable[tuple[Numbers, Numbers]]) -> tuple[Numbers, Nu
     return np.concatenate([first for first, _ in pairs]), np.concatenate([second for _, second in pairs])
 
 
-def _inputs(factor: JoinFactor) -> frozenset[int]:
+def inputs_of(factor: JoinFactor) -> frozenset[int]:
+    """The inputs that a factor reads."""
     return frozenset(column.input for column in factor.fields)
 
 

@@ -84,17 +84,24 @@ class Answers:
     ) -> tuple[Answer, JoinAnswer]:
         """The answer of a query over several inputs, and how it was computed."""
         instant = self.now_of([state.stream for state in snapshot.streams.values()]) if now is None else now
-        is_complete = True
+        join = self.join_answer(registered, snapshot, instant)
+        began = perf_counter_ns()
+        table = join.answer(ready)
+        if registered.join_id is not None:
+            self.watch.note_join(registered.join_id, perf_counter_ns() - began if join.kept is None else None)
+        return Answer(table, _bounds(join.spans), snapshot.position, join.is_complete), join
+
+    def join_answer(self, registered: Registered, snapshot: Snapshot, instant: int) -> JoinAnswer:
+        """What reads the inputs of a query at one NOW."""
 
         def state_of(leaf: RegisteredInput) -> StreamState:
             assert leaf.stream_id is not None
             return snapshot.streams[leaf.stream_id]
 
         def note(state: StreamState, span: Span, selection: Selection, horizon: int | None) -> None:
-            nonlocal is_complete
             join.spans.append(span)
             join.horizons += [] if horizon is None else [horizon]
-            is_complete &= _complete(state, span, selection.window_rows, horizon)
+            join.is_complete &= _complete(state, span, selection.window_rows, horizon)
 
         def select(entry: ReadyInput, leaf: RegisteredInput) -> Selection:
             state = state_of(leaf)
@@ -116,7 +123,7 @@ class Answers:
         join = JoinAnswer(
             registered.inputs,
             select,
-            lambda leaf: self._table(snapshot, leaf),
+            lambda leaf: self.table(snapshot, leaf),
             answer_selection,
             instant,
             self.indexes,
@@ -125,11 +132,7 @@ class Answers:
         )
         if registered.join_id is not None:
             join.kept = snapshot.joins.get(registered.join_id)
-        began = perf_counter_ns()
-        table = join.answer(ready)
-        if registered.join_id is not None:
-            self.watch.note_join(registered.join_id, perf_counter_ns() - began if join.kept is None else None)
-        return Answer(table, _bounds(join.spans), snapshot.position, is_complete), join
+        return join
 
     def changes_of_join(
         self, registered: Registered, snapshot: Snapshot, ready: ReadyJoin, since: Position | None
@@ -137,11 +140,11 @@ class Answers:
         """The rows of a join that appeared since a position."""
 
         def read_table(entry: ReadyInput, leaf: RegisteredInput) -> TableInput:
-            return table_input(self._table(snapshot, leaf), entry)
+            return table_input(self.table(snapshot, leaf), entry)
 
         return JoinChangeReader(registered, snapshot, ready, read_table).read(since)
 
-    def _table(self, snapshot: Snapshot, leaf: RegisteredInput) -> pa.Table:
+    def table(self, snapshot: Snapshot, leaf: RegisteredInput) -> pa.Table:
         """The rows of a table."""
         assert leaf.table_id is not None
         content = snapshot.tables[leaf.table_id].content

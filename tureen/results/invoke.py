@@ -65,10 +65,10 @@ class Invoker:
         self._ready: BoundedCache[str, Ready | ReadyJoin] = BoundedCache(BOUND_QUERIES)
         self._binder = QuickBinder()
         self._members: BoundedCache[str, BoundTemplate] = BoundedCache(BOUND_TEMPLATES)
-        self._answers = Answers(catalog, clock, limits)
-        self._explainer = Explainer(catalog, self._answers)
-        self.watch = self._answers.watch
-        self.key_indexes = self._answers.indexes
+        self.answers = Answers(catalog, clock, limits)
+        self._explainer = Explainer(catalog, self.answers)
+        self.watch = self.answers.watch
+        self.key_indexes = self.answers.indexes
 
     def invoke(self, handle: str, now: int | None = None) -> Answer:
         """The answer of a query at `now`, by default at the stream's NOW."""
@@ -98,10 +98,10 @@ class Invoker:
 
     def _new_rows(self, handle: str, since: Position | None) -> NewRows | NewJoinedRows:
         registered, snapshot = self._look_up(handle)
-        _check_standing(registered)
+        check_standing(registered)
         ready = self._bound(registered, snapshot)
         if isinstance(ready, ReadyJoin):
-            return self._answers.changes_of_join(registered, snapshot, ready, since)
+            return self.answers.changes_of_join(registered, snapshot, ready, since)
         check_has_changes(ready.query)
         state = snapshot.streams[registered.stream_ids[0]]
         query, mark = ready.query, mark_of(state, since)
@@ -178,26 +178,30 @@ class Invoker:
 
     def _invoke(self, handle: str, now: int | None) -> Answer:
         registered, snapshot = self._look_up(handle)
-        _check_standing(registered)
+        check_standing(registered)
         return self._answer(registered, snapshot, self._bound(registered, snapshot), now)
 
     def _answer(self, registered: Registered, snapshot: Snapshot, ready: Ready | ReadyJoin, now: int | None) -> Answer:
         if isinstance(ready, ReadyJoin):
-            return self._answers.of_join(registered, snapshot, ready, now)
-        return self._answers.of_stream(registered, snapshot, ready, now)
+            return self.answers.of_join(registered, snapshot, ready, now)
+        return self.answers.of_stream(registered, snapshot, ready, now)
 
     def now_of(self, stream: Stream) -> int:
         """The NOW of a stream: the wall clock, or the highest time seen."""
-        return self._answers.now_of([stream])
+        return self.answers.now_of([stream])
 
     def explain(self, handle: str) -> dict[str, Any]:
         """How a query is answered: its factors, its access path, and the state of its cells."""
+        return self.with_prepared(handle, self._explainer.explain)
 
-        def explain() -> dict[str, Any]:
+    def with_prepared(self, handle: str, use: Callable[[Registered, Snapshot, Ready | ReadyJoin], Result]) -> Result:
+        """Call `use` with a query, the snapshot that an invocation would answer from, and the prepared query."""
+
+        def look_up_and_use() -> Result:
             registered, snapshot = self._look_up(handle)
-            return self._explainer.explain(registered, snapshot, self._bound(registered, snapshot))
+            return use(registered, snapshot, self._bound(registered, snapshot))
 
-        return self._with_files(explain)
+        return self._with_files(look_up_and_use)
 
     def explain_once(self, sql: str) -> dict[str, Any]:
         """How an unregistered query would be answered."""
@@ -223,7 +227,7 @@ class Invoker:
         return self._ready.get(registered.id, lambda: self._prepare(registered, snapshot))
 
     def _prepare(self, registered: Registered, snapshot: Snapshot) -> Ready | ReadyJoin:
-        relations = Relations(lambda name: _relation_of(snapshot, name))
+        relations = Relations(lambda name: relation_of(snapshot, name))
         values = registered.values
         if values is None:
             query, _ = self._binder.bind(registered.sql, relations.describe)
@@ -233,7 +237,7 @@ class Invoker:
         return template.ready(registered.sql, values)
 
 
-def _relation_of(snapshot: Snapshot, name: str) -> StoredRelation:
+def relation_of(snapshot: Snapshot, name: str) -> StoredRelation:
     """A relation of a standing query. Its name was unique when the query was registered, and still is."""
     relations: list[StoredRelation] = [state.stream for state in snapshot.streams.values()]
     relations += snapshot.tables.values()
@@ -249,7 +253,8 @@ def _prepared(query: Query, schema_of: SchemaOf, registered: Registered) -> Read
     return Ready.of(query, schema_of(query.stream.relation))
 
 
-def _check_standing(registered: Registered) -> None:
+def check_standing(registered: Registered) -> None:
+    """Raise if a query was stopped."""
     if registered.error is not None:
         raise QueryFailed(
             f"query '{registered.name or registered.id}' was stopped",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ from tureen.results.selection import Selection
 from tureen.results.stepping import Stepping, whole_steps
 from tureen.results.stream_state import JoinState
 from tureen.stream_join import StreamJoinOfQuery
-from tureen.window import Span
+from tureen.window import Span, Steps
 
 AnswerSelection = Callable[[ReadySelection, RegisteredInput], pa.Table]
 """The answer of a block over one stream."""
@@ -57,6 +57,10 @@ class JoinAnswer:
     """The windows of all inputs that are streams."""
     horizons: list[int] = field(default_factory=list)
     """The times before which their tuples have expired."""
+    step_spans: list[Span] = field(default_factory=list)
+    """The windows of its own inputs that are streams, as far as they are retained: steps lie in all of these."""
+    is_complete: bool = True
+    """Whether everything that the windows ask for is still retained."""
     steps: list[dict[str, Any]] = field(default_factory=list)
     """The order in which the outermost query joined its inputs."""
 
@@ -68,7 +72,7 @@ class JoinAnswer:
         query = ready.query
         matches = self._matches(ready)
         now = self.now if query.uses_now else None
-        stepping = None if query.steps is None else self._stepping(ready)
+        stepping = None if query.steps is None else self.stepping(query.steps)
         steps_of = None if stepping is None else lambda _: stepping.of_each(matches.times - stepping.steps.origin)
         rows, steps = rows_in_steps(matches, ready.fields, now, query.at_now, steps_of)
         if query.grouping is None:
@@ -80,21 +84,21 @@ class JoinAnswer:
     def _matches(self, ready: ReadyJoin) -> JoinedMatches:
         kept = self.kept
         if kept is not None and ready.stream_join is not None and ready.stream_join.is_within(kept.join.reach):
-            spans, horizons = len(self.spans), len(self.horizons)
+            before = len(self.spans), len(self.horizons), len(self.step_spans)
             try:
                 return self._kept_matches(ready, ready.stream_join, kept)
             except (QueryFailed, DamagedFile):
                 # The clauses were evaluated for tuples outside the windows, or a file is damaged: without kept results.
-                del self.spans[spans:], self.horizons[horizons:]
+                del self.spans[before[0] :], self.horizons[before[1] :], self.step_spans[before[2] :]
         self.kept = None
-        return self._evaluated([self._input(entry) for entry in ready.inputs], ready.query.source)
+        return self._evaluated(self.inputs(ready), ready.query.source)
 
     def _kept_matches(self, ready: ReadyJoin, part: StreamJoinOfQuery, kept: JoinState) -> JoinedMatches:
         selections = []
         for number in part.inputs:
             entry = ready.inputs[number]
             assert entry.leaf is not None
-            selections.append(self.select(entry, self.leaves[entry.leaf]))
+            selections.append(self._select(entry, self.leaves[entry.leaf]))
         rows = KeptRows(part.join, kept.join, kept.runs, selections, self.selected, self.indexes, self.limits)
         tuples = rows.tuples().in_order_of(np.argsort(part.inputs).tolist())
         with_partner, numbers = rows.inputs(tuples)
@@ -115,6 +119,10 @@ class JoinAnswer:
         self.steps = evaluation.steps
         return JoinedMatches(inputs, rows)
 
+    def inputs(self, ready: ReadyJoin) -> list[JoinInput]:
+        """The rows of each input that lie in its window and satisfy its clause."""
+        return [self._input(entry) for entry in ready.inputs]
+
     def _input(self, entry: ReadyInput) -> JoinInput:
         if isinstance(entry.block, ReadyLateral):
             return LateralValues(entry.block, self.now)
@@ -123,16 +131,25 @@ class JoinAnswer:
         assert entry.leaf is not None
         leaf = self.leaves[entry.leaf]
         if entry.input.kind is RelationKind.STREAM:
-            return StreamInput(self.select(entry, leaf).matches(), self.indexes)
+            return StreamInput(self._select(entry, leaf).matches(), self.indexes)
         return table_input(self.read_table(leaf), entry, self.indexes)
 
+    def _select(self, entry: ReadyInput, leaf: RegisteredInput) -> Selection:
+        """The tuples of an input, whose window the steps of this query depend on."""
+        known = len(self.horizons)
+        selection = self.select(entry, leaf)
+        begins = [self.spans[-1].begin, *self.horizons[known:]]
+        begin = max((time for time in begins if time is not None), default=None)
+        self.step_spans.append(replace(self.spans[-1], begin=begin))
+        return selection
+
     def _of_block(self, entry: ReadyInput, block: ReadyBlock) -> TableInput:
-        table = self._block(block)
+        table = self.block_answer(block)
         if entry.input.is_scalar and table.num_rows > 1:
             raise several_rows(table.num_rows)
         return table_input(table, entry)
 
-    def _block(self, block: ReadyBlock) -> pa.Table:
+    def block_answer(self, block: ReadyBlock) -> pa.Table:
         """The answer of a block, with the columns of `block_column`."""
         match block:
             case ReadyJoin():
@@ -154,16 +171,14 @@ class JoinAnswer:
                 table = self.answer_selection(block, self.leaves[block.leaf])
             case _:
                 operation = block.operation
-                left, right = self._block(block.left), self._block(block.right)
+                left, right = self.block_answer(block.left), self.block_answer(block.right)
                 return combine(operation.operator, operation.keep_duplicates, left, right)
         return table.rename_columns([block_column(number) for number in range(table.num_columns)])
 
-    def _stepping(self, ready: ReadyJoin) -> Stepping:
-        steps = ready.query.steps
-        assert steps is not None
-        begins = [*self.horizons, *(span.begin for span in self.spans if span.begin is not None)]
-        begin = max(begins, default=None)
-        end = min((span.end for span in self.spans if span.end is not None), default=None)
+    def stepping(self, steps: Steps) -> Stepping:
+        """The steps of time that lie in the windows of its own inputs, once these are read."""
+        begin = max((span.begin for span in self.step_spans if span.begin is not None), default=None)
+        end = min((span.end for span in self.step_spans if span.end is not None), default=None)
         first, last = whole_steps(steps, begin, end, self.now)
         return Stepping(steps, [], first, last, TimeAxis((), "", steps.origin), 0)
 

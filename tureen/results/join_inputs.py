@@ -85,7 +85,7 @@ class StreamInput:
         needed, positions = np.unique(rows, return_inverse=True)
         if len(needed) and needed[0] < 0:
             needed, positions = needed[1:], positions - 1
-        subset = self._subset(needed)
+        subset = self.subset(needed)
         return [
             take_or_null(self._columns[name], rows)
             if name in self._columns
@@ -117,7 +117,7 @@ class StreamInput:
         if len(rows) * SUBSET >= self._size:
             return self.ids[rows]
         needed, positions = np.unique(rows, return_inverse=True)
-        return StreamInput(self._subset(needed)).ids[positions]
+        return StreamInput(self.subset(needed)).ids[positions]
 
     def probe(self, columns: Sequence[tuple[str, str]], keys: Numbers, valid: Flags) -> tuple[Numbers, Numbers] | None:
         """Tuples by key, from the indexes of the segments."""
@@ -136,7 +136,7 @@ class StreamInput:
             begin += len(hit.rows)
         return np.concatenate(probing), np.concatenate(rows)
 
-    def _subset(self, rows: Numbers) -> StreamMatches:
+    def subset(self, rows: Numbers) -> StreamMatches:
         """Some of the tuples, in ascending order of their numbers."""
         hits = []
         begin = 0

@@ -88,9 +88,15 @@ OF_ROW = "_of_row"
 """The column with the number of the row that a partner belongs to."""
 
 
-def prepare(query: Query, schema_of: SchemaOf, stream_ids: Sequence[int | None]) -> ReadyJoin:
-    """Prepare a query that joins; `stream_ids` has for each of its leaves the id of its stream, if it is one."""
-    return replace(_join(query, schema_of, count()), stream_join=stream_join_of(query, stream_ids))
+def prepare(
+    query: Query, schema_of: SchemaOf, stream_ids: Sequence[int | None] | None = None, first_leaf: int = 0
+) -> ReadyJoin:
+    """Prepare a query that joins; its streams and tables have the numbers from `first_leaf` on.
+
+    With `stream_ids`, which has for each of its leaves the id of its stream if it is one, results may be kept.
+    """
+    part = None if stream_ids is None else stream_join_of(query, stream_ids)
+    return replace(_join(query, schema_of, count(first_leaf)), stream_join=part)
 
 
 def _block(block: QueryBlock, schema_of: SchemaOf, leaves: Iterator[int]) -> ReadyBlock:

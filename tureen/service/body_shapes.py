@@ -227,6 +227,41 @@ class TableList(ResponseBody):
     next: str | None
 
 
+class ReasonInfo(ResponseBody):
+    """What kept a tuple out of an answer, or how it is in it."""
+
+    kind: str
+    text: str
+    factor: str | None
+    truth: Literal["false", "unknown", "error"] | None
+    values: dict[str, Any]
+    input: str | None
+    nearest: dict[str, Any] | None
+    distance: float | None
+
+
+class ExplainedTupleInfo(ResponseBody):
+    """A tuple that satisfies the condition."""
+
+    input: str
+    row: dict[str, Any]
+    time: datetime | None
+    in_answer: bool
+    reasons: list[ReasonInfo]
+
+
+class ExplanationInfo(ResponseBody):
+    """Why tuples are in a query's answer or not."""
+
+    input: str
+    tuples: list[ExplainedTupleInfo]
+    total: int
+    has_more: bool
+    notes: list[str]
+    types: dict[str, str]
+    position: str
+
+
 class StatementRequest(RequestBody):
     """A statement to run."""
 
@@ -236,10 +271,11 @@ class StatementRequest(RequestBody):
 class StatementResult(ResponseBody):
     """The result of a statement."""
 
-    kind: Literal["none", "query", "answer", "rows", "object"]
+    kind: Literal["none", "query", "answer", "rows", "object", "explanation"]
     query: QueryInfo | None = None
     rows: list[dict[str, Any]] | None = None
     object: dict[str, Any] | None = None
+    explanation: ExplanationInfo | None = None
 
 
 class ReachedPosition(ResponseBody):

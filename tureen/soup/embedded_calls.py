@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from tureen.arguments import check_moment, check_text, check_timeout
+from tureen.arguments import check_count, check_moment, check_text, check_timeout
 from tureen.errors import Forbidden, UnknownQuery
 from tureen.language.templates.member import member_text
 from tureen.pot.members import Members
@@ -15,6 +15,8 @@ from tureen.results.answer import Answer, Change
 from tureen.soup.feed import ChangeBatch, ChangeReader
 from tureen.soup.open_pot import OpenPot
 from tureen.soup.waiting import follow
+from tureen.why.asking import explain_tuples
+from tureen.why.explanation import MAX_LIMIT, Explanation
 from tureen.window import to_micros
 
 ALL_OWNERS = "*"
@@ -66,6 +68,14 @@ class EmbeddedCalls:
         """How a query is answered."""
         self._check_visible(handle)
         return self._pot.components.invoker.explain(handle)
+
+    def why(self, handle: str, condition: str, now: datetime | None, limit: int) -> Explanation:
+        """Why tuples are in a query's answer or not; see `StandingQuery.why`."""
+        self._check_visible(handle)
+        text, moment = check_text(condition, "a condition"), check_moment(now)
+        count = check_count(limit, "limit", MAX_LIMIT)
+        instant = None if moment is None else to_micros(moment)
+        return explain_tuples(self._pot.components.invoker, handle, text, instant, count)
 
     def unregister(self, handle: str) -> None:
         """Unregister a query."""

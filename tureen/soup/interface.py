@@ -16,13 +16,14 @@ from tureen.position import Pushed
 from tureen.results.answer import Answer, Change
 from tureen.schema import Schema
 from tureen.soup.standing import QueryTemplate, StandingQuery
+from tureen.why.explanation import Explanation
 
 Positions = str | list[str] | tuple[str, ...] | set[str]
 """A position, or several."""
 
-Outcome = StandingQuery | Answer | list[dict[str, Any]] | dict[str, Any] | None
+Outcome = StandingQuery | Answer | Explanation | list[dict[str, Any]] | dict[str, Any] | None
 """The result of a statement: REGISTER returns a handle, INVOKE and SELECT an answer, SHOW rows, EXPLAIN and DESCRIBE a
-dict."""
+dict, EXPLAIN ROW an explanation."""
 
 
 class AnySoup(Protocol):

@@ -11,6 +11,7 @@ from typing import Any, Protocol, overload
 
 from tureen.handle import member_handle
 from tureen.results.answer import Answer, Change
+from tureen.why.explanation import DEFAULT_LIMIT, Explanation
 
 
 class RegisteredQuery(Protocol):
@@ -59,6 +60,9 @@ class HandleCalls(Protocol):
 
     def explain(self, handle: str) -> dict[str, Any]:
         """How a query is answered."""
+
+    def why(self, handle: str, condition: str, now: datetime | None, limit: int) -> Explanation:
+        """Why tuples are in a query's answer or not; see `StandingQuery.why`."""
 
     def unregister(self, handle: str) -> None:
         """Unregister a query."""
@@ -128,6 +132,14 @@ class StandingQuery:
     def explain(self) -> dict[str, Any]:
         """How this query is answered."""
         return self._calls.explain(self.id)
+
+    def why(self, condition: str, *, now: datetime | None = None, limit: int = DEFAULT_LIMIT) -> Explanation:
+        """Why tuples are in the answer at `now`, or what kept them out.
+
+        `condition` is over the columns of one input of the query, as in "t.sym = 'IBM' AND t.qty = 3"; the tuples that
+        satisfy it are explained, whether they are in the window or not; if there are more than `limit`, the latest.
+        """
+        return self._calls.why(self.id, condition, now, limit)
 
     def unregister(self) -> None:
         """Unregister the query."""

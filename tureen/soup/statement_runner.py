@@ -23,6 +23,7 @@ from tureen.language.text.statements import (
     Describe,
     Drop,
     Explain,
+    ExplainRow,
     Invoke,
     Register,
     Select,
@@ -58,6 +59,9 @@ def run_statement(soup: AnySoup, statement: Statement, *, files: bool = True) ->
         case Explain(query, _, location):
             with _at(location):
                 return soup.query(str(query)).explain()
+        case ExplainRow(query, condition, at, location):
+            with _at(location), _within(statement.condition_location):
+                return soup.query(query).why(condition, now=at)
         case Invoke(query, at, location):
             with _at(location):
                 return soup.query(query).invoke(now=at)

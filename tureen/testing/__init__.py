@@ -4,7 +4,7 @@ Takes: SQL texts and rows. Holds: every tuple, as a Python dict. Gives: the corr
 Does not know: Spark, runs, indexes, the pot, the table of aggregates; only `manual_engine.py` does.
 
 * `oracle.py`, `tuples.py`, `values.py`, `truth.py`, `evaluate.py`: the oracle
-* `joins.py`: joins of the oracle
+* `joins.py`: joins of the oracle; `answered_ids.py`: which tuples have rows in its answers
 * `grouped.py`, `steps.py`, `aggregates.py`, `ordered_aggregates.py`, `bivariate.py`, `window_functions.py`,
   `outputs.py`: groups, steps, OVER and ORDER BY of the oracle
 * `manual_engine.py`: the engine itself, without Spark and threads, driven step by step by a test

@@ -131,7 +131,7 @@ class Oracle:
         wall = self._clock()
         if now is None:
             streams = [self._stream(entry.relation) for entry in query.leaves if entry.kind is RelationKind.STREAM]
-            now = _now_of(streams, wall)
+            now = now_of(streams, wall)
         elif isinstance(now, datetime):
             now = to_micros(now)
         return self._answer(query, now, wall)
@@ -196,7 +196,7 @@ class OracleTable:
     rows: list[dict[str, Any]]
 
 
-def _now_of(streams: list[OracleStream], wall: int) -> int:
+def now_of(streams: list[OracleStream], wall: int) -> int:
     """The highest time seen if all streams have that clock, otherwise the wall clock."""
     if len(streams) == 1:
         return streams[0].now(wall)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from tureen.cli.error_output import pointing_into, print_error
 from tureen.cli.following import follow_changes
-from tureen.cli.output import Format, show_answer, show_object, show_rows
+from tureen.cli.output import Format, show_answer, show_explanation, show_object, show_rows
 from tureen.cli.shell.splitting import command_of, first_word, split
 from tureen.cli.target import AnySoup
 from tureen.client.client import Client
@@ -19,6 +19,7 @@ from tureen.errors import Forbidden, TureenError
 from tureen.results.answer import Answer
 from tureen.schema import Schema
 from tureen.soup.standing import StandingQuery
+from tureen.why.explanation import Explanation
 
 if TYPE_CHECKING:
     from tureen.soup.embedded import Soup
@@ -134,6 +135,8 @@ class Shell:
         match outcome:
             case Answer():
                 show_answer(outcome, self.output)
+            case Explanation():
+                show_explanation(outcome, self.output)
             case StandingQuery():
                 show_object({"id": outcome.id, "name": outcome.name, "sql": outcome.sql}, self.output)
             case list():
@@ -144,7 +147,7 @@ class Shell:
                 print("done")
         if self.timing:
             print(f"{seconds * 1000:.1f} ms", file=sys.stderr)
-        if not isinstance(outcome, Answer):
+        if not isinstance(outcome, Answer | Explanation):
             self.changed()
 
     def command(self, text: str) -> None:

@@ -113,7 +113,7 @@ class Conjuncts:
 
     def finish(self, source: JoinTree) -> Conditions:
         """The conditions of the whole query, whose rows are joined by `source`."""
-        clauses = tuple(_clause(relation, self._alone.get(relation.number, [])) for relation in self.relations)
+        clauses = tuple(clause_of_input(relation, self._alone.get(relation.number, [])) for relation in self.relations)
         at_now = expression_of(self.source, all_of(self._at_now)) if self._at_now else None
         return Conditions(clauses, source, at_now)
 
@@ -236,7 +236,8 @@ def _null_rejecting(predicate: Predicate) -> frozenset[str]:
             return frozenset()
 
 
-def _clause(relation: Relation, parts: Sequence[Expr]) -> Clause:
+def clause_of_input(relation: Relation, parts: Sequence[Expr]) -> Clause:
+    """The clause of one input that conjuncts over it become, with the input's own names of its columns."""
     if not parts:
         return ()
     condition = _own_columns(all_of(parts)) if relation.number else all_of(parts)

@@ -17,7 +17,7 @@ from tureen.language.binding.outputs import Item, read_count
 from tureen.language.binding.scope import Lookup, OuterColumn, Relation, Scope
 from tureen.language.duckdb.expressions import expression_of
 from tureen.language.source import Source, offset_of
-from tureen.language.text.blocks import CommonTable, is_block_name
+from tureen.language.text.blocks import COMBINED, CommonTable, is_block_name
 from tureen.language.text.split import QueryParts
 from tureen.language.tree import Expr, Ref
 from tureen.query import (
@@ -209,6 +209,7 @@ class Draft:
                 relation.block,
                 relation.is_scalar,
                 relation.is_lateral,
+                relation.names,
             )
             for relation, clause in zip(self.conjuncts.relations, conditions.clauses, strict=True)
         ]
@@ -241,7 +242,7 @@ class Draft:
 
     def _add_block(self, table: exp.Table, block: QueryBlock) -> Relation:
         relation = self.add_block(block)
-        name = table.alias or ("" if is_block_name(table.name) else table.name)
+        name = table.alias or ("" if is_block_name(table.name) or table.name == COMBINED else table.name)
         named = replace(relation, names=(name,) if name else ())
         self.conjuncts.relations[relation.number] = named
         return named

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 
-from tureen.language.moments import day_text, moment_text
+from tureen.language.moments import day_text, moment_text, read_date, read_timestamp
 from tureen.language.spelling import sql_literal
 from tureen.predicate import AllOf, AnyOf, Compare, Interval, IsNull, Key, Like, Opaque, Predicate, Within
 from tureen.schema import Kind, Schema, Type
@@ -23,6 +23,11 @@ def factor_text(factor: Predicate, schema: Schema) -> str:
     "sym IN ('a', 'b')"
     >>> factor_text(Within("day", (Interval(0, 30),)), schema)
     "day BETWEEN DATE '1970-01-01' AND DATE '1970-01-31'"
+    >>> factor_text(Within("day", (Interval(2932897, None),)), schema)
+    "day >= DATE '9999-12-31' + INTERVAL '1' DAY"
+    >>> not_a = Within("sym", (Interval(None, "a", high_open=True), Interval("a", None, low_open=True)))
+    >>> factor_text(AllOf((not_a, IsNull("day"))), schema)
+    "(sym < 'a' OR sym > 'a') AND day IS NULL"
     """
     match factor:
         case Within(column, intervals):
@@ -45,7 +50,10 @@ def factor_text(factor: Predicate, schema: Schema) -> str:
 
 def _part(part: Predicate, schema: Schema) -> str:
     text = factor_text(part, schema)
-    return f"({text})" if isinstance(part, AllOf | AnyOf) and len(part.parts) > 1 else text
+    is_compound = (
+        len(part.parts) > 1 if isinstance(part, AllOf | AnyOf) else isinstance(part, Within) and " OR " in text
+    )
+    return f"({text})" if is_compound else text
 
 
 def _within(column: str, intervals: tuple[Interval, ...], constant: Callable[[Key], str]) -> str:
@@ -76,6 +84,23 @@ def _interval(column: str, interval: Interval, constant: Callable[[Key], str]) -
     return " AND ".join(ends)
 
 
+_DAYS = read_date("0001-01-01") or 0, read_date("9999-12-31") or 0
+_MOMENTS = read_timestamp("0001-01-01") or 0, read_timestamp("9999-12-31 23:59:59.999999") or 0
+"""The first and the last values that can be written. The normal form of > 9999-12-31 has the value after the last."""
+
+
+def _timestamp(micros: int) -> str:
+    return f"TIMESTAMP '{moment_text(micros).removesuffix('.000000')}'"
+
+
+def _in_range(key: int, bounds: tuple[int, int], text_of: Callable[[int], str], unit: str) -> str:
+    """The text of a key; of one that cannot be written, its distance from the nearest that can."""
+    nearest = min(max(key, bounds[0]), bounds[1])
+    if nearest == key:
+        return text_of(key)
+    return f"{text_of(nearest)} {'+' if key > nearest else '-'} INTERVAL '{abs(key - nearest)}' {unit}"
+
+
 def _constants(schema: Schema, name: str) -> Callable[[Key], str]:
     """A function that formats the constants of a column."""
     column = schema.find(name)
@@ -87,9 +112,9 @@ def _constants(schema: Schema, name: str) -> Callable[[Key], str]:
         case Type(kind=Kind.BOOLEAN):
             return lambda key: "TRUE" if key else "FALSE"
         case Type(kind=Kind.DATE):
-            return lambda key: f"DATE '{day_text(int(key))}'"
+            return lambda key: _in_range(int(key), _DAYS, lambda day: f"DATE '{day_text(day)}'", "DAY")
         case Type(kind=Kind.TIMESTAMP):
-            return lambda key: f"TIMESTAMP '{moment_text(int(key)).removesuffix('.000000')}'"
+            return lambda key: _in_range(int(key), _MOMENTS, _timestamp, "MICROSECOND")
         case Type(kind=Kind.DECIMAL, scale=scale):
             return lambda key: str(Decimal(int(key)).scaleb(-scale))
     return str

@@ -88,6 +88,17 @@ class Explain:
 
 
 @dataclass(frozen=True, slots=True)
+class ExplainRow:
+    """`EXPLAIN ROW query [AT TIMESTAMP '…'] WHERE condition`; the second location is the condition's."""
+
+    query: str
+    condition: str
+    at: datetime | None = None
+    location: Location = field(default=Location(1, 1), compare=False)
+    condition_location: Location = field(default=Location(1, 1), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Describe:
     """`DESCRIBE [STREAM|TABLE|QUERY|TEMPLATE] name`."""
 
@@ -104,7 +115,7 @@ class Select:
     location: Location = field(default=Location(1, 1), compare=False)
 
 
-Statement = CreateStream | CreateTable | Drop | Register | Invoke | Show | Explain | Describe | Select
+Statement = CreateStream | CreateTable | Drop | Register | Invoke | Show | Explain | ExplainRow | Describe | Select
 
 KINDS = ("STREAM", "TABLE", "QUERY")
 DESCRIBED = (*KINDS, "TEMPLATE")
@@ -240,8 +251,23 @@ def _explain(reader: StatementReader) -> Statement:
     if reader.word() in _SELECT:
         sql, location = reader.rest()
         return Explain(None, sql, location)
+    # A query may be named "row".
+    if reader.word() == "ROW" and reader.peek(1) is not None:
+        return _explain_row(reader)
     location = reader.location()
     return Explain(reader.handle(), None, location)
+
+
+def _explain_row(reader: StatementReader) -> Statement:
+    reader.take()
+    location = reader.location()
+    query = reader.handle()
+    at = _moment(reader) if reader.accept("AT") else None
+    reader.expect("WHERE", "write EXPLAIN ROW query WHERE condition")
+    if reader.peek() is None:
+        raise reader.syntax_error("a condition", "such as sym = 'IBM'")
+    condition, condition_location = reader.rest()
+    return ExplainRow(query, condition, at, location, condition_location)
 
 
 def _describe(reader: StatementReader) -> Statement:

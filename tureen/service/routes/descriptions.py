@@ -22,6 +22,7 @@ _ERRORS = {
     415: "Unsupported media type or encoding of the body.",
     422: "Invalid parameters or JSON body.",
     429: "A limit of the principal is reached.",
+    431: "The address and the headers are too long.",
     503: "Temporarily unavailable.",
 }
 _EVERY_ROUTE = (400, 401, 403, 413, 415, 422, 503)

@@ -1,4 +1,4 @@
-"""Routes of standing queries: register, list, show, share, drop, invoke, explain and follow."""
+"""Routes of standing queries: register, list, show, share, drop, invoke, explain, why and follow."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from tureen.handle import is_query_handle
 from tureen.results.answer import Answer
 from tureen.service import body_shapes as shapes
 from tureen.service.authorization import Caller
+from tureen.service.bodies import JSON
+from tureen.service.error_responses import encode_json
 from tureen.service.rendering import Rendered, render
 from tureen.service.routes.descriptions import EVENT_STREAM, describe_answer, describe_errors
 from tureen.service.routes.parameters import After, LastEventId, Limit, Owner, Reader, Seconds, Since, Timestamp, Writer
@@ -28,6 +30,8 @@ from tureen.service.routes.responses import (
 )
 from tureen.service.watcher import Follower
 from tureen.soup.feed import ChangeBatch
+from tureen.why.explanation import DEFAULT_LIMIT, MAX_LIMIT
+from tureen.why.explanation_json import to_json
 
 router = APIRouter(tags=["queries"])
 
@@ -168,6 +172,29 @@ async def explain_query(caller: Reader, handle: str) -> Response:
         return calls.explain(query.id)
 
     return json_response(visible_plan(caller, await asyncio.to_thread(explain)))
+
+
+@router.get(
+    "/v1/queries/{handle}/why",
+    response_model=shapes.ExplanationInfo,
+    responses=describe_errors(404, 409, 429, 431),
+    summary="Explain tuples",
+)
+async def explain_tuples(
+    caller: Reader,
+    handle: str,
+    where: Annotated[str, Query(description="a condition over one input of the query")],
+    now: Timestamp | None = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_LIMIT, description="the most tuples to explain")] = DEFAULT_LIMIT,
+) -> Response:
+    """Whether the tuples that satisfy a condition are in the query's answer, and what kept them out."""
+
+    def explain() -> Rendered:
+        query_id = handle if is_query_handle(handle) else caller.resolve_handle(handle)
+        explanation = caller.soup.calls.why(query_id, where, now, limit)
+        return Rendered({"Content-Type": JSON}, encode_json(to_json(explanation)))
+
+    return to_response(await caller.service.compute(caller.principal, explain))
 
 
 @router.get(

@@ -22,6 +22,8 @@ from tureen.service.routes.responses import query_info, response_format, to_resp
 from tureen.service.routes.streams import visible_stream
 from tureen.soup.standing import StandingQuery
 from tureen.soup.statement_runner import run_statement
+from tureen.why.explanation import Explanation
+from tureen.why.explanation_json import to_json
 
 router = APIRouter(tags=["statements"])
 
@@ -65,6 +67,8 @@ def _result_body(caller: Caller, result: Any) -> dict[str, Any]:
     match result:
         case StandingQuery():
             return {"kind": "query", "query": query_info(caller.soup.calls.registered(result.id))}
+        case Explanation():
+            return {"kind": "explanation", "explanation": to_json(result)}
         case list():
             return {"kind": "rows", "rows": [visible_stream(caller, row) for row in result]}
         case dict():
