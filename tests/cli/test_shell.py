@@ -87,12 +87,29 @@ def test_completions() -> None:
         return [name.text for name in completions(before, word, names)]
 
     assert texts("SELECT * FROM tr") == ["trades", "tree"]
+    assert texts("SELECT * FROM x JOIN tr") == ["trades", "tree"]
     assert texts("INVOKE tr") == ["trail"]
     assert texts("\\d tr") == ["trades", "trail", "tree"]
     assert texts("SELECT tr") == ["trades", "track", "tree", "true"]
     assert texts("SELECT TR")[-1] == "TRUE"
     assert texts("sel") == ["select"]
     assert len(set(KEYWORDS)) == len(KEYWORDS)
+
+
+def test_completions_after_an_alias() -> None:
+    columns = {"trades": ["sym", "price"], "quotes": ["sym", "bid"]}
+    names = [Name(column, "column", relation) for relation, of in columns.items() for column in of]
+
+    def texts(before: str, after: str) -> list[str]:
+        word = re.split(r"\s", before)[-1]
+        return [name.text for name in completions(before, word, names, before + after)]
+
+    assert texts("SELECT q.", " FROM trades t, quotes AS q") == ["sym", "bid"]
+    assert texts("SELECT t.p", " FROM trades [RANGE 5 MINUTES] t JOIN quotes q ON t.sym = q.sym") == ["price"]
+    assert texts("SELECT * FROM trades JOIN quotes ON quotes.S", "") == ["sym"]
+    assert texts("SELECT x.", " FROM trades t") == []
+    assert texts("SELECT s", " FROM trades t, quotes q")[:1] == ["sym"]
+    assert texts("SELECT s", "").count("sym") == 1
 
 
 # Background jobs ignore SIGINT, and the tests may run as one; a command at a terminal does not.

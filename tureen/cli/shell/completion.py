@@ -21,18 +21,22 @@ QUERY_LIMIT = 2_000
 """The largest number of queries whose names are completed."""
 
 _KEYWORD_TEXT = """
-    ALL AND AS ASC AT AVG BEGIN BETWEEN BY CASE CAST CLOCK COUNT CREATE DATE DAY DAYS DESC DESCRIBE DISTINCT DROP ELSE
-    END EXISTS EXPLAIN FALSE FROM GROUP HAVING HOP HOUR HOURS IF IN INTERVAL INVOKE IS LIKE LIMIT MAX MIN MINUTE MINUTES
-    NOT NOW NULL OFFSET OPTIONS OR ORDER QUERIES QUERY RANGE REGISTER RETAIN ROW ROWS SECOND SECONDS SELECT SHOW SLIDE
-    START STREAM STREAMS SUM TABLE TABLES TEMPLATE TEMPLATES THEN TIME TIMESTAMP TRUE TUMBLE WHEN WHERE
+    ALL AND AS ASC ASOF AT AVG BEGIN BETWEEN BY CASE CAST CLOCK COUNT CREATE CROSS DATE DAY DAYS DESC DESCRIBE DISTINCT
+    DROP ELSE END EXCEPT EXISTS EXPLAIN FALSE FROM FULL GROUP HAVING HOP HOUR HOURS IF IN INTERSECT INTERVAL INVOKE IS
+    JOIN LEFT LIKE LIMIT MAX MIN MINUTE MINUTES NOT NOW NULL OFFSET ON OPTIONS OR ORDER QUERIES QUERY RANGE REGISTER
+    RETAIN RIGHT ROW ROWS SECOND SECONDS SELECT SHOW SLIDE START STREAM STREAMS SUM TABLE TABLES TEMPLATE TEMPLATES THEN
+    TIME TIMESTAMP TRUE TUMBLE UNION USING WHEN WHERE WITH
 """
 KEYWORDS = tuple(_KEYWORD_TEXT.split())
 
 _WORD = re.compile(r"[\w.]*$")
+_INPUT = re.compile(r"(?:\bfrom|\bjoin|,)\s+(\w+)(?:\s*\[[^]]*\])?\s+(?:as\s+)?(\w+)", re.IGNORECASE)
+"""A relation in FROM and its alias."""
 _PREVIOUS_WORD = re.compile(r"(\w+|\\\w+)\s+`?[\w.]*$")
 
 _KINDS_AFTER = {
     "from": ("stream", "table"),
+    "join": ("stream", "table"),
     "stream": ("stream",),
     "table": ("table",),
     "query": ("query",),
@@ -52,6 +56,8 @@ class Name:
 
     text: str
     kind: str
+    relation: str = ""
+    """The stream or table of a column."""
 
 
 def names_of(soup: AnySoup) -> list[Name]:
@@ -61,7 +67,7 @@ def names_of(soup: AnySoup) -> list[Name]:
         for entry in entries:
             names[Name(entry["name"], kind)] = None
             for column in Schema.parse(entry["schema"]).names:
-                names[Name(column, "column")] = None
+                names[Name(column, "column", entry["name"])] = None
     for query in soup.describe_queries()[:QUERY_LIMIT]:
         if query["name"]:
             names[Name(query["name"], "query")] = None
@@ -69,7 +75,7 @@ def names_of(soup: AnySoup) -> list[Name]:
 
 
 class NameCompleter(Completer):
-    """Completes streams after FROM, queries after INVOKE, and columns and keywords elsewhere."""
+    """Completes streams after FROM, queries after INVOKE, columns of an alias, and columns and keywords elsewhere."""
 
     def __init__(self, names: Callable[[], list[Name]]) -> None:
         """Cache the result of `names`."""
@@ -87,9 +93,10 @@ class NameCompleter(Completer):
         before = document.text_before_cursor
         match = _WORD.search(before)
         word = match.group() if match else ""
-        for name in completions(before, word, self._cached_names()):
+        for name in completions(before, word, self._cached_names(), document.text):
             text = name.text if re.fullmatch(r"\w+", name.text) else f"`{name.text}`"
-            yield Completion(text, start_position=-len(word), display=name.text, display_meta=name.kind)
+            start = -len(word.rpartition(".")[2])
+            yield Completion(text, start_position=start, display=name.text, display_meta=name.kind)
 
     def _cached_names(self) -> list[Name]:
         if time.monotonic() > self._expires:
@@ -102,17 +109,32 @@ class NameCompleter(Completer):
         return self._names
 
 
-def completions(before: str, word: str, names: Iterable[Name]) -> list[Name]:
-    """The names and keywords that start with a word, for a text that ends with it.
+def completions(before: str, word: str, names: Iterable[Name], text: str = "") -> list[Name]:
+    """The names and keywords that start with a word, where the part of `text` before the cursor ends with it.
 
-    >>> names = [Name("trades", "stream"), Name("track", "column")]
+    >>> names = [Name("trades", "stream"), Name("track", "column", "trades")]
     >>> [name.text for name in completions("SELECT * FROM tr", "tr", names)]
     ['trades']
+    >>> [name.text for name in completions("SELECT t.", "t.", names, "SELECT t. FROM trades t")]
+    ['track']
     """
+    if "." in word:
+        alias, _, start = word.partition(".")
+        return _columns_of(alias, start, names, text or before)
     previous = _PREVIOUS_WORD.search(before)
     kinds = _KINDS_AFTER.get(previous.group(1).lower()) if previous else None
     candidates = [name for name in names if (name.kind != "query" if kinds is None else name.kind in kinds)]
     if kinds is None and word:
         # Keywords take the case of the word.
         candidates += [Name(keyword.lower() if word.islower() else keyword, "keyword") for keyword in KEYWORDS]
-    return [name for name in candidates if name.text.lower().startswith(word.lower())]
+    # Columns of several relations may have the same name.
+    unique = {(name.text, name.kind): name for name in candidates}
+    return [name for name in unique.values() if name.text.lower().startswith(word.lower())]
+
+
+def _columns_of(alias: str, word: str, names: Iterable[Name], text: str) -> list[Name]:
+    """The columns that start with a word, of a relation that a statement names by its alias or its name."""
+    aliases = {match.group(2).lower(): match.group(1).lower() for match in _INPUT.finditer(text)}
+    relation = aliases.get(alias.lower(), alias.lower())
+    columns = [name for name in names if name.kind == "column" and name.relation.lower() == relation]
+    return [name for name in columns if name.text.lower().startswith(word.lower())]
