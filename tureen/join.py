@@ -6,7 +6,7 @@ A query's inputs have numbers. A *join tree* says how their rows are combined: a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -70,6 +70,16 @@ class JoinOpaque:
 
 
 JoinFactor = JoinCompare | JoinOpaque
+
+
+def divided(factors: Sequence[JoinFactor], number: int) -> tuple[tuple[JoinFactor, ...], tuple[JoinFactor, ...]]:
+    """The factors without columns of an input, and those with one."""
+    uses = [any(field.input == number for field in factor.fields) for factor in factors]
+    without, using = (
+        tuple(factor for factor, is_using in zip(factors, uses, strict=True) if is_using is side)
+        for side in (False, True)
+    )
+    return without, using
 
 
 class JoinKind(Enum):

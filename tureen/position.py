@@ -40,26 +40,31 @@ class QueryKey(NamedTuple):
 class Mark(NamedTuple):
     """How far the changes of a stream were read: all tuples with an id below `next_id`.
 
-    Of the tuple `next_id` itself, the changes of the queries up to `after` were read too; of a join, the first `rows`
-    of its joined rows.
+    Of the tuple `next_id` itself, the first `rows` of its joined rows were read too, and of the row after these (or of
+    the tuple, without a join) the changes of the queries up to `after`.
     """
 
     next_id: int
     after: QueryKey = QueryKey()
     rows: int = 0
 
+    @property
+    def is_within(self) -> bool:
+        """Whether some changes of the tuple `next_id` were read, and not all of them."""
+        return self.rows > 0 or self.after != QueryKey()
+
     def __str__(self) -> str:
         """The text within a position."""
-        if self.rows:
-            return f"{self.next_id:015d}x{self.rows}"
-        return f"{self.next_id:015d}.{self.after}" if self.after.handle else f"{self.next_id:015d}"
+        rows = f"x{self.rows}" if self.rows else ""
+        after = f".{self.after}" if self.after.handle else ""
+        return f"{self.next_id:015d}{rows}{after}"
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
     """A commit, a mark for each stream that was read, and the count of pushes whose rows are included.
 
-    >>> position = Position(7, {1: Mark(90), 2: Mark(5, QueryKey("f" * 32, 3))}, 12)
+    >>> position = Position(7, {1: Mark(90), 2: Mark(5, QueryKey("f" * 32, 3), rows=4)}, 12)
     >>> Position.parse(str(position)) == position
     True
     >>> str(PushPosition(7, 1, 400, 12)) < str(position) < str(PushPosition(7, 1, 464, 13)) < str(Position(8))

@@ -72,10 +72,6 @@ class NamedRelation(NamedTuple):
     kind: RelationKind = RelationKind.STREAM
 
 
-VALUES_INPUT = 1
-"""The number of a template's input of VALUES; its stream is input 0."""
-
-
 @dataclass(frozen=True, slots=True)
 class Input:
     """A relation of FROM: its window, and the factors over this relation only."""
@@ -275,6 +271,12 @@ class Query:
     def with_clause(self, sql: str, clause: Clause) -> Query:
         """The same query with another text and another clause of its stream."""
         return replace(self, sql=sql, inputs=(replace(self.stream, clause=clause), *self.inputs[1:]))
+
+    @property
+    def values_input(self) -> int:
+        """The number of a template's input of VALUES, which is its last one."""
+        assert self.inputs[-1].kind is RelationKind.VALUES
+        return len(self.inputs) - 1
 
     def columns_of(self, number: int) -> tuple[str, ...]:
         """The columns of an input that the answer is computed from."""

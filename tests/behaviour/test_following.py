@@ -77,6 +77,54 @@ def test_template(soup: AnySoup, trades: str, fresh: Names) -> None:
             call()
 
 
+def test_template_over_a_join(soup: AnySoup, trades: str, fresh: Names) -> None:
+    quotes, companies, name = fresh("quotes"), fresh("companies"), fresh("spreads")
+    soup.create_stream(quotes, "sym STRING, ask DOUBLE, ts TIMESTAMP", time="ts")
+    soup.create_table(companies, "sym STRING, sector STRING", [{"sym": "A", "sector": "tech"}])
+    sql = (
+        f"SELECT t.sym, t.price, q.ask, c.sector FROM {trades} t, {quotes} q, {companies} c"
+        " WHERE t.sym = q.sym AND c.sym = t.sym AND t.sym = :sym AND q.ask > :p"
+    )
+    rules = [{"sym": sym, "p": p, "rule": f"{sym}{p}"} for sym in "AB" for p in (0.0, 5.0)]
+    spreads = soup.register_many(sql, rules, name=name, label="rule")
+    since = spreads[0].invoke().position
+    soup.push(trades, rows(("A", 9.0, 1), ("B", 3.0, 1)))
+    soup.push(
+        quotes,
+        [
+            {"sym": "A", "ask": ask, "ts": row["ts"]}
+            for row, ask in zip(rows(("A", 1.0, 1)) * 2, (7.0, 1.0), strict=True)
+        ],
+    )
+    seen = list(islice(spreads.changes(since=since), 3))
+    assert [(change.label, change.row["ask"]) for change in seen] == [("A0.0", 7.0), ("A5.0", 7.0), ("A0.0", 1.0)]
+    for index, change in enumerate(seen, 1):
+        resumed = [later.row for later in spreads.changes(since=change.position, timeout=0)]
+        assert resumed == [later.row for later in seen[index:]]
+    alone = soup.register(sql.replace(":sym", "'A'").replace(":p", "0.0"))
+    assert soup.query(f"{name}.0").invoke().table.to_pylist() == alone.invoke().table.to_pylist()
+    assert list(spreads.add([{"sym": "A", "p": 2.0, "rule": "late"}])) == [4]
+    soup.push(trades, rows(("A", 8.0, 1), start=5))
+    later = list(islice(spreads.changes(since=seen[-1].position), 4))
+    assert sorted((change.label, change.row["ask"]) for change in later) == [
+        ("A0.0", 1.0),
+        ("A0.0", 7.0),
+        ("A5.0", 7.0),
+        ("late", 7.0),
+    ]
+    assert spreads.explain()["matching"]["columns"] == [f"{trades}.sym", f"{quotes}.ask"]
+    assert [entry.get("stream") for entry in spreads[0].explain()["inputs"]] == [trades, quotes, None]
+    spreads[1].unregister()
+    assert (spreads.remove(where={"sym": "B"}), len(spreads)) == (2, 2)
+    with pytest.raises(Unsupported, match="inner joins only"):
+        soup.register_many(
+            f"SELECT t.sym FROM {trades} t LEFT JOIN {quotes} q USING (sym) WHERE t.qty > :n", [{"n": 1}]
+        )
+    soup.drop_table(companies)
+    with pytest.raises(UnknownQuery):
+        soup.template(name)
+
+
 def number_of(handle: str) -> str:
     """The number of a template's query."""
     return handle.rpartition(".")[2]

@@ -21,7 +21,6 @@ from tureen.handle import member_handle
 from tureen.pipeline.sink import BatchSink
 from tureen.position import BEGINNING
 from tureen.pot.catalog import Catalog
-from tureen.pot.stream_cache import StreamCache
 from tureen.pot.sweep import sweep
 from tureen.results.invoke import Invoker
 from tureen.schema import Schema
@@ -83,7 +82,7 @@ def create_pot(root: Path) -> Handles:
     engine.create_stream("other", "m INT")
     queries = {name: engine.register(sql, materialize=eager) for name, (sql, eager) in QUERIES.items()}
     queries["other"] = engine.register("SELECT m FROM other")
-    templates = Templates(engine.catalog, StreamCache(engine.catalog), engine.invoker)
+    templates = Templates(engine.catalog, engine.invoker)
     template = templates.register(TEMPLATE, [{"k": k} for k in VALUES], None)
     engine.close()
     return Handles(queries, template)
@@ -115,7 +114,7 @@ class Reader:
     def __init__(self, invoker: Invoker, handles: Handles) -> None:
         catalog = invoker.view.catalog
         self.invoker, self.handles = invoker, handles
-        templates = Templates(catalog, StreamCache(catalog), invoker)
+        templates = Templates(catalog, invoker)
         self._changes = ChangeReader(catalog, invoker, templates, None, lambda _: None)
 
     def changes(self, follower: Follower) -> ChangeBatch:

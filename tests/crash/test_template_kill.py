@@ -10,7 +10,6 @@ import pytest
 from tests.crash.processes import run_until_killed
 from tests.soup.template_pot import TemplatePot, make_row, numbered_rows
 from tureen.pot.catalog import Catalog
-from tureen.pot.stream_cache import StreamCache
 from tureen.pot.sweep import sweep
 from tureen.results.invoke import Invoker
 from tureen.soup.templates import Templates
@@ -27,7 +26,7 @@ def pot(tmp_path: Path) -> Iterator[TemplatePot]:
 def change(root: Path, handle: str, action: str) -> None:
     """Add or remove rows of a template."""
     catalog = Catalog(root)
-    templates = Templates(catalog, StreamCache(catalog), Invoker(catalog))
+    templates = Templates(catalog, Invoker(catalog))
     if action == "add":
         templates.add(handle, [{"n": number} for number in range(50)])
     else:

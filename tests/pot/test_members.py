@@ -17,7 +17,6 @@ from tests.soup.template_pot import SQL, TemplatePot, make_row, numbered_rows
 from tureen.errors import InvalidRows, TureenError, UnknownQuery
 from tureen.pot.catalog import Catalog
 from tureen.pot.members import drop_member, load_members
-from tureen.pot.stream_cache import StreamCache
 from tureen.pot.streams import drop_stream, find_stream
 from tureen.pot.sweep import sweep
 from tureen.pot.template_files import MOST_GONE
@@ -302,7 +301,7 @@ def test_parameters_in_the_select_list(pot: TemplatePot, items: str, where: str)
     for number in range(3):
         answer = pot.engine.invoke(f"{handle}.{number}").table
         assert answer.to_pylist() == rows_by_number.get(number, [])
-        assert answer.schema == matches.new.rows.schema
+        assert answer.schema == matches.rows.schema
     assert rows_by_number
 
 
@@ -322,6 +321,14 @@ def test_parameters_in_having(pot: TemplatePot) -> None:
     ]
     with pytest.raises(TureenError, match="has no changes"):
         pot.matches(handle, None)
+
+
+def test_parameters_in_the_select_list_of_steps_of_rows(pot: TemplatePot) -> None:
+    sql = "SELECT :x AS x, count(*) AS n FROM s [ROWS 4 SLIDE 2] WHERE qty > :x GROUP BY sym"
+    handle = pot.templates.register(sql, [{"x": 0}, {"x": 4}], None)
+    pot.engine.push("s", [make_row(n, qty=n) for n in range(8)])
+    answers = [pot.engine.invoke(f"{handle}.{number}").table.to_pylist() for number in (0, 1)]
+    assert answers == [[{"x": 0, "n": 3}, {"x": 0, "n": 4}, {"x": 0, "n": 4}], [{"x": 4, "n": 1}, {"x": 4, "n": 3}]]
 
 
 def test_dropping_a_template_removes_its_files(pot: TemplatePot) -> None:
@@ -347,7 +354,7 @@ def test_templates_of_an_older_pot(pot: TemplatePot) -> None:
         tx.exec_driver_sql("DROP TABLE template_heads")
         tx.exec_driver_sql("DROP TABLE template_parts")
     catalog = Catalog(pot.engine.catalog.root)
-    templates = Templates(catalog, StreamCache(catalog), Invoker(catalog))
+    templates = Templates(catalog, Invoker(catalog))
     assert list(templates.members(handle)) == [0, 1]
     with catalog.write() as tx:
         drop_member(tx, catalog.root, f"{handle}.0")
@@ -363,7 +370,7 @@ def test_concurrent_changes(pot: TemplatePot) -> None:
 
     def add(worker: int) -> None:
         catalog = Catalog(root)
-        templates = Templates(catalog, StreamCache(catalog), Invoker(catalog))
+        templates = Templates(catalog, Invoker(catalog))
         for number in range(5):
             ranges.append(templates.add(handle, [{"sym": "a", "p": worker * 100.0 + number}] * 2))
         catalog.close()

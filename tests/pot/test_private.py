@@ -14,7 +14,6 @@ from tureen.errors import DuplicateName
 from tureen.pot.catalog import Catalog
 from tureen.pot.inbox import Inbox
 from tureen.pot.lease import Lease
-from tureen.pot.stream_cache import StreamCache
 from tureen.pot.streams import find_stream
 from tureen.soup.templates import Templates
 from tureen.testing.manual_engine import ManualEngine
@@ -38,7 +37,7 @@ def test_files_and_directories_are_private(tmp_path: Path) -> None:
     engine.compile()
     engine.push("s", [{"a": n} for n in range(100)])
     engine.seal(everything=True)
-    templates = Templates(engine.catalog, StreamCache(engine.catalog), engine.invoker)
+    templates = Templates(engine.catalog, engine.invoker)
     templates.add(templates.register("SELECT a FROM s WHERE a = :n", [{"n": 1}], None), [{"n": 2}])
     lease, inbox = Lease(tmp_path), Inbox(tmp_path, engine.catalog)
     engine.close()

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from tests.examples import example_settings
 from tureen.pot.catalog import Catalog
-from tureen.pot.stream_cache import StreamCache
 from tureen.pot.streams import create_stream
 from tureen.results.invoke import Invoker
 from tureen.results.pairing import IndexedPairing, JoinedPairing, Pairing
@@ -52,7 +51,7 @@ def templates(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Templates]:
     catalog = Catalog(Path(tmp_path_factory.mktemp("pot")), create=True)
     with catalog.write() as tx:
         create_stream(tx, "s", SCHEMA, clock="wall", retain=None, source=None)
-    yield Templates(catalog, StreamCache(catalog), Invoker(catalog))
+    yield Templates(catalog, Invoker(catalog))
     catalog.close()
 
 

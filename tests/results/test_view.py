@@ -15,7 +15,6 @@ from tureen.pot.clauses import choose_clauses, fail_clauses
 from tureen.pot.members import drop_member
 from tureen.pot.queries import NewInput, Registration, Unregistration, share
 from tureen.pot.registering import change_together
-from tureen.pot.stream_cache import StreamCache
 from tureen.pot.streams import create_stream
 from tureen.pot.templates import share_template
 from tureen.predicate import Interval, Within
@@ -121,7 +120,7 @@ def test_a_name_reused_by_another_query(catalog: Catalog, others: Catalog) -> No
 
 def test_members_of_a_template_are_shared_and_dropped(catalog: Catalog, others: Catalog) -> None:
     view = View(catalog)
-    templates = Templates(others, StreamCache(others), Invoker(others))
+    templates = Templates(others, Invoker(others))
     handle = templates.register("SELECT a FROM s WHERE a > :low", [{"low": 1}, {"low": 2}], "many", None)
     view.refresh()
     assert [view.query(f"{handle}.{n}").shared for n in range(2)] == [False, False]

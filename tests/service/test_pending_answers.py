@@ -14,7 +14,6 @@ import pytest
 import tureen
 from tests.service.running import RunningServer, events, run_server, run_server_without_fast_path
 from tests.service.test_watcher import following, ids, take
-from tureen.pot.stream_cache import StreamCache
 from tureen.soup.templates import Templates
 from tureen.testing.manual_engine import ManualEngine
 
@@ -105,7 +104,7 @@ def test_positions_of_pending_rows_are_reached(engine: ManualEngine, http: httpx
 @pytest.mark.parametrize("kind", ["query", "template", "feed"])
 def test_followers_get_pending_rows_once(engine: ManualEngine, http: httpx.Client, kind: str) -> None:
     if kind == "template":
-        templates = Templates(engine.catalog, StreamCache(engine.catalog), engine.invoker)
+        templates = Templates(engine.catalog, engine.invoker)
         handle = templates.register("SELECT id FROM s WHERE price > :p", [{"p": 0}, {"p": 0}], None)
         path, copies = f"/v1/templates/{handle}/changes", 2
     else:

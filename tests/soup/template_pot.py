@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from tureen.position import Position
-from tureen.pot.stream_cache import StreamCache
 from tureen.results.template_matches import TemplateMatches
 from tureen.soup.templates import Templates
 from tureen.testing.manual_engine import ManualEngine
@@ -23,7 +22,7 @@ class TemplatePot:
     def __init__(self, root: Path) -> None:
         self.engine = ManualEngine(root)
         self.engine.create_stream("s", SCHEMA, time="ts")
-        self.templates = Templates(self.engine.catalog, StreamCache(self.engine.catalog), self.engine.invoker)
+        self.templates = Templates(self.engine.catalog, self.engine.invoker)
 
     def matches(self, handle: str, since: str | None) -> TemplateMatches:
         """The changes of a template's queries since a position."""
@@ -37,4 +36,4 @@ def make_row(number: int, **values: Any) -> dict[str, Any]:
 
 def numbered_rows(matches: TemplateMatches) -> list[tuple[int, dict[str, Any]]]:
     """The matched rows with the numbers of their queries."""
-    return list(zip(matches.numbers.tolist(), matches.new.rows.to_pylist(), strict=True))
+    return list(zip(matches.numbers.tolist(), matches.rows.to_pylist(), strict=True))

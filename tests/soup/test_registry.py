@@ -109,7 +109,7 @@ def test_queries_are_paged(registry: Registry) -> None:
 
 
 def test_queries_and_templates_share_a_namespace(registry: Registry) -> None:
-    templates = Templates(registry._catalog, registry._streams, Invoker(registry._catalog))
+    templates = Templates(registry._catalog, Invoker(registry._catalog))
     handle = templates.register("SELECT a FROM s WHERE a > :k", [{"k": 1}, {"k": 2}], "x")
     with pytest.raises(DuplicateName):
         registry.register(SQL.format(1), "X", "auto", None)

@@ -241,11 +241,10 @@ CODE = """
 import sys
 from pathlib import Path
 from tureen.pot.catalog import Catalog
-from tureen.pot.stream_cache import StreamCache
 from tureen.results.invoke import Invoker
 from tureen.soup.templates import Templates
 catalog = Catalog(Path(sys.argv[1]))
-templates = Templates(catalog, StreamCache(catalog), Invoker(catalog))
+templates = Templates(catalog, Invoker(catalog))
 templates.register("SELECT * FROM s WHERE qty > :n", [{"n": number} for number in range(1000)], "many")
 """
 

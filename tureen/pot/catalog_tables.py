@@ -189,9 +189,19 @@ template_parts = Table(
     Column("template_id", String, nullable=False, index=True),
     Column("path", String, nullable=False, unique=True),
     Column("rows", BigInteger, nullable=False),
-    # The first tuple that its newest rows are matched with.
+    # The first tuple of the template's first stream that its newest rows are matched with.
     Column("first_id", BigInteger, nullable=False),
     sqlite_autoincrement=True,
+)
+
+template_part_ids = Table(
+    "template_part_ids",
+    metadata,
+    # Of a template over several streams, what `template_parts.first_id` is for its first stream.
+    Column("path", String, primary_key=True),
+    Column("stream_id", Integer, primary_key=True),
+    Column("template_id", String, nullable=False, index=True),
+    Column("first_id", BigInteger, nullable=False),
 )
 
 gone_members = Table(

@@ -14,6 +14,7 @@ from tureen.pot.catalog_tables import (
     query_inputs,
     query_joins,
     template_heads,
+    template_part_ids,
     template_parts,
     templates,
 )
@@ -41,7 +42,7 @@ def drop_queries(tx: Connection, over: ColumnElement[bool], releasing: ColumnEle
 def _drop_templates(tx: Connection, template_ids: Any) -> None:
     discard(tx, select(templates.c.path).where(templates.c.id.in_(template_ids)))
     discard(tx, select(template_parts.c.path).where(template_parts.c.template_id.in_(template_ids)))
-    for table in (gone_members, template_parts, template_heads):
+    for table in (gone_members, template_parts, template_part_ids, template_heads):
         tx.execute(delete(table).where(table.c.template_id.in_(template_ids)))
     tx.execute(delete(templates).where(templates.c.id.in_(template_ids)))
 

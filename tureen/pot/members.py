@@ -21,20 +21,34 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from tureen.handle import member_handle, parse_member
 from tureen.pot.catalog import micros_now
-from tureen.pot.catalog_tables import garbage, gone_members, template_heads, template_parts, templates
-from tureen.pot.queries import MemberValues, Registered, RegisteredInput, find_query, unknown
+from tureen.pot.catalog_tables import (
+    garbage,
+    gone_members,
+    template_heads,
+    template_part_ids,
+    template_parts,
+    templates,
+)
+from tureen.pot.queries import MemberValues, Registered, find_query, unknown
 from tureen.pot.tablefile import read_table
 from tureen.pot.templates import Template, find_template
-from tureen.query import RelationKind
 from tureen.schema import Schema
 
-NUMBER, FIRST_ID = "_number", "_first_id"
-"""Columns of a further file: a row's number, and the first tuple that it is matched with, NULL in its newest rows."""
+NUMBER = "_number"
+"""The column of a further file with a row's number."""
 
 Numbers = npt.NDArray[np.int64]
 
 MemberText = Callable[[str, Schema, Mapping[str, Any]], str]
 """Writes the text of a query, given its template's text, the columns of its parameters, and their values."""
+
+
+def first_id_column(index: int) -> str:
+    """The column of a further file with the first tuple that a row is matched with, NULL in its newest rows.
+
+    There is one for each stream of the template; `index` is the stream's.
+    """
+    return f"_first_id{index}" if index else "_first_id"
 
 
 @dataclass(frozen=True)
@@ -44,8 +58,8 @@ class Part:
     root: Path
     path: str
     rows: int
-    first_id: int = 0
-    """The first tuple that its newest rows are matched with."""
+    first_ids: tuple[int, ...] = ()
+    """The first tuple of each stream that its newest rows are matched with."""
 
     @property
     def table(self) -> pa.Table:
@@ -60,12 +74,17 @@ class Part:
         numbers: Numbers = self.table.column(NUMBER).to_numpy()
         return numbers
 
-    @cached_property
-    def first_ids(self) -> Numbers:
-        """The first tuple that each row is matched with."""
-        if FIRST_ID not in self.table.column_names:
+    @property
+    def has_first_ids(self) -> bool:
+        """Whether some of its rows were added to the template later."""
+        return first_id_column(0) in self.table.column_names
+
+    def first_ids_of(self, index: int) -> Numbers:
+        """The first tuple of a stream that each row is matched with."""
+        if not self.has_first_ids:
             return np.broadcast_to(np.int64(0), (self.rows,))
-        firsts: Numbers = self.table.column(FIRST_ID).fill_null(self.first_id).to_numpy()
+        column = self.table.column(first_id_column(index))
+        firsts: Numbers = (column.fill_null(self.first_ids[index]) if self.first_ids else column).to_numpy()
         return firsts
 
     def row_index(self, number: int) -> int | None:
@@ -147,7 +166,7 @@ class Members(Sequence[int]):
             name=None if template.name is None else member_handle(template.name, number),
             sql=text_of(template.sql, template.columns, row),
             shape=template.shape,
-            inputs=(RegisteredInput(stream_id=template.stream_id), RegisteredInput(RelationKind.VALUES)),
+            inputs=template.inputs,
             seq=template.seq,
             registered_at=template.registered_at,
             owner=template.owner,
@@ -156,12 +175,24 @@ class Members(Sequence[int]):
             values=MemberValues(template.id, template.sql, template.columns, row),
         )
 
-    def first_ids(self, numbers: Numbers) -> Numbers:
-        """The first tuples that rows are matched with, by their numbers."""
-        if len(self.parts) == 1 and FIRST_ID not in self.parts[0].table.column_names:
-            return np.broadcast_to(np.int64(0), (len(numbers),))
-        firsts: Numbers = np.concatenate([part.first_ids for part in self.parts])
-        return firsts[np.searchsorted(self.all_numbers, numbers)]
+    def added_before(self, numbers: Numbers, tuple_ids: Sequence[Numbers]) -> npt.NDArray[np.bool_]:
+        """Whether queries were added before tuples that they are matched with, one of them at least.
+
+        `tuple_ids` has for each stream of the template a tuple for each of the numbers.
+        """
+        if not any(part.has_first_ids for part in self.parts):
+            return np.ones(len(numbers), np.bool_)
+        rows = np.searchsorted(self.all_numbers, numbers)
+        before = np.zeros(len(numbers), np.bool_)
+        for ids, firsts in zip(tuple_ids, self._first_ids, strict=True):
+            before |= ids >= firsts[rows]
+        return before
+
+    @cached_property
+    def _first_ids(self) -> list[Numbers]:
+        """For each stream, the first tuple that each row is matched with."""
+        indexes = range(len(self.template.stream_ids))
+        return [np.concatenate([part.first_ids_of(index) for part in self.parts]) for index in indexes]
 
     def labels(self, numbers: Numbers) -> list[Any]:
         """The labels of rows, by their numbers; all None if the template has no label."""
@@ -181,12 +212,24 @@ def load_members(tx: Connection, root: Path, template: Template, number: int | N
     rows = tx.execute(
         select(template_parts).where(template_parts.c.template_id == template.id).order_by(template_parts.c.id)
     )
-    parts = [Part(root, row.path, row.rows, row.first_id) for row in rows]
+    further = _further_first_ids(tx, template)
+    parts = [Part(root, row.path, row.rows, (row.first_id, *further.get(row.path, ()))) for row in rows]
     gone = select(gone_members.c.number).where(gone_members.c.template_id == template.id)
     if number is not None:
         gone = gone.where(gone_members.c.number == number)
     numbers = np.sort(np.array(tx.execute(gone).scalars().all(), np.int64))
     return Members(template, [Part(root, template.path, template.rows), *parts], numbers)
+
+
+def _further_first_ids(tx: Connection, template: Template) -> dict[str, list[int]]:
+    """By the path of a file, the first tuples of the template's second and further streams."""
+    others = template.stream_ids[1:]
+    if not others:
+        return {}
+    ids = template_part_ids.c
+    rows = tx.execute(select(ids.path, ids.stream_id, ids.first_id).where(ids.template_id == template.id)).all()
+    by_stream = {(row.path, row.stream_id): row.first_id for row in rows}
+    return {row.path: [by_stream[row.path, stream_id] for stream_id in others] for row in rows}
 
 
 def find_standing(
@@ -229,10 +272,14 @@ def replace_parts(tx: Connection, members: Members, replaced: Sequence[Part], ne
     if new is not None and len(replaced) == len(members.parts):
         tx.execute(update(templates).where(templates.c.id == template.id).values(path=new.path, rows=new.rows))
     elif new is not None:
-        values = {"template_id": template.id, "path": new.path, "rows": new.rows, "first_id": new.first_id}
-        tx.execute(insert(template_parts).values(values))
+        first_id, *further = new.first_ids or (0,)
+        of_part = {"template_id": template.id, "path": new.path}
+        tx.execute(insert(template_parts).values({**of_part, "rows": new.rows, "first_id": first_id}))
+        for stream_id, first_id in zip(template.stream_ids[1:], further, strict=True):
+            tx.execute(insert(template_part_ids).values({**of_part, "stream_id": stream_id, "first_id": first_id}))
     for part in replaced:
-        tx.execute(delete(template_parts).where(template_parts.c.path == part.path))
+        for table in (template_parts, template_part_ids):
+            tx.execute(delete(table).where(table.c.path == part.path))
         tx.execute(insert(garbage).values(path=part.path, since=micros_now()))
     if replaced:
         first = int(replaced[0].numbers[0]) if replaced[0].rows else template.next_number

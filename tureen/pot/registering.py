@@ -15,6 +15,7 @@ from tureen.pot.clauses import release_clauses
 from tureen.pot.members import drop_member
 from tureen.pot.queries import (
     NewInput,
+    RegisteredInput,
     Registration,
     Unregistration,
     add_queries,
@@ -85,7 +86,13 @@ def _refused(tx: Connection, coming: Mapping[int, Registration]) -> Outcomes:
     return refused
 
 
-def _is_dropped(tx: Connection, entry: NewInput) -> bool:
+def check_inputs(tx: Connection, inputs: Sequence[RegisteredInput]) -> None:
+    """Raise if a stream or table was dropped since a query was bound to it."""
+    if any(_is_dropped(tx, entry) for entry in inputs):
+        raise UnknownStream("a stream or table of this query was dropped")
+
+
+def _is_dropped(tx: Connection, entry: NewInput | RegisteredInput) -> bool:
     if entry.stream_id is not None:
         return stream_by_id(tx, entry.stream_id) is None
     return entry.table_id is None or dimension_by_id(tx, entry.table_id) is None

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tureen.arguments import check_text
-from tureen.errors import UnknownStream
 from tureen.pot.catalog import Catalog, current_seq
 from tureen.pot.relations import StoredRelation, find_relation
-from tureen.pot.streams import Stream, find_stream, stream_by_id
-from tureen.query import NamedRelation
+from tureen.pot.streams import Stream, find_stream
 from tureen.schema import name_key
 
 
@@ -58,16 +56,3 @@ class StreamCache:
     def forget(self) -> None:
         """Forget the relations that `last_known` returns."""
         self._last_known = {}
-
-    def describe_id(self, stream_id: int) -> NamedRelation:
-        """The stream of an id."""
-        with self._catalog.read() as tx:
-            stream = stream_by_id(tx, stream_id)
-        if stream is None:
-            raise UnknownStream("the stream was dropped")
-        return NamedRelation(stream.name, stream.schema)
-
-    def describe(self, name: str) -> NamedRelation:
-        """A stream, for binding queries over it."""
-        stream = self.find(name).stream
-        return NamedRelation(stream.name, stream.schema)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tureen.faults import crash_point
-from tureen.pot.members import FIRST_ID, NUMBER, Members, Part
+from tureen.pot.members import NUMBER, Members, Part, first_id_column
 from tureen.pot.tablefile import write_table
 
 MOST_GONE = 1024
@@ -37,8 +37,9 @@ def write_added(members: Members, attempt: str, values: pa.RecordBatch) -> tuple
     first = members.template.next_number
     numbers = pa.array(np.arange(first, first + values.num_rows, dtype=np.int64))
     new = pa.Table.from_batches([values]).append_column(NUMBER, numbers)
-    # The first tuple that they are matched with is known only in the commit.
-    new = new.append_column(FIRST_ID, pa.nulls(values.num_rows, pa.int64()))
+    for index in _streams(members):
+        # The first tuple that they are matched with is known only in the commit.
+        new = new.append_column(first_id_column(index), pa.nulls(values.num_rows, pa.int64()))
     table = pa.concat_tables([*_standing(members, replaced), new])
     return _write(members.parts[0].root, members.template.id, attempt, table), replaced
 
@@ -60,9 +61,15 @@ def _standing(members: Members, parts: Sequence[Part]) -> list[pa.Table]:
     tables = []
     for part in parts:
         table = part.table.select(names).append_column(NUMBER, pa.array(part.numbers))
-        table = table.append_column(FIRST_ID, pa.array(part.first_ids))
+        for index in _streams(members):
+            table = table.append_column(first_id_column(index), pa.array(part.first_ids_of(index)))
         tables.append(table.filter(pa.array(~np.isin(part.numbers, members.gone))))
     return tables
+
+
+def _streams(members: Members) -> range:
+    """The indexes of a template's streams; one over tables alone has a column of first tuples as well."""
+    return range(max(1, len(members.template.stream_ids)))
 
 
 def _write(root: Path, template_id: str, attempt: str, table: pa.Table) -> Part:

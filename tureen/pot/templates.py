@@ -6,16 +6,26 @@ only a million rows of values. `tureen/pot/members.py` describes the files.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from sqlalchemy import Connection, Row, and_, delete, func, insert, or_, select, update
 
 from tureen.errors import UnknownQuery
 from tureen.pot.catalog import micros_now, take_seq
-from tureen.pot.catalog_tables import garbage, gone_members, query_inputs, template_heads, template_parts, templates
-from tureen.pot.queries import LOCAL, check_free
-from tureen.query import VALUES_INPUT, RelationKind
+from tureen.pot.catalog_tables import (
+    garbage,
+    gone_members,
+    query_inputs,
+    template_heads,
+    template_part_ids,
+    template_parts,
+    templates,
+)
+from tureen.pot.queries import LOCAL, RegisteredInput, check_free
+from tureen.query import RelationKind
 from tureen.schema import Schema, name_key
 
 
@@ -27,8 +37,8 @@ class Template:
     name: str | None
     sql: str
     shape: str
-    stream_id: int
-    """Its stream; its other input is VALUES."""
+    inputs: tuple[RegisteredInput, ...]
+    """The streams and tables of FROM; its last input is VALUES."""
     columns: Schema
     path: str
     """The file of its first rows of values."""
@@ -43,6 +53,16 @@ class Template:
     next_number: int = 0
     version: int = 0
     """Increased whenever rows are added or removed."""
+
+    @property
+    def stream_ids(self) -> tuple[int, ...]:
+        """The streams that its queries read, each once."""
+        return tuple(dict.fromkeys(entry.stream_id for entry in self.inputs if entry.stream_id is not None))
+
+    @property
+    def table_ids(self) -> tuple[str, ...]:
+        """The tables that its queries read, each once."""
+        return tuple(dict.fromkeys(entry.table_id for entry in self.inputs if entry.table_id is not None))
 
 
 def add_template(tx: Connection, new: Template) -> None:
@@ -66,8 +86,14 @@ def add_template(tx: Connection, new: Template) -> None:
         )
     )
     inputs = [
-        {"query_id": new.id, "number": 0, "kind": RelationKind.STREAM.value, "stream_id": new.stream_id},
-        {"query_id": new.id, "number": VALUES_INPUT, "kind": RelationKind.VALUES.value, "stream_id": None},
+        {
+            "query_id": new.id,
+            "number": number,
+            "kind": entry.kind.value,
+            "stream_id": entry.stream_id,
+            "table_id": entry.table_id,
+        }
+        for number, entry in enumerate((*new.inputs, RegisteredInput(RelationKind.VALUES)))
     ]
     tx.execute(insert(query_inputs), inputs)
     tx.execute(insert(template_heads).values(template_id=new.id, next_number=new.rows, version=0, label=new.label))
@@ -76,14 +102,19 @@ def add_template(tx: Connection, new: Template) -> None:
 _TEMPLATES = (
     select(
         templates,
+        query_inputs.c.kind,
         query_inputs.c.stream_id,
+        query_inputs.c.table_id,
         template_heads.c.label,
         template_heads.c.next_number,
         template_heads.c.version,
     )
     .select_from(templates.outerjoin(template_heads, template_heads.c.template_id == templates.c.id))
-    .join(query_inputs, and_(query_inputs.c.query_id == templates.c.id, query_inputs.c.number == 0))
+    .join(query_inputs, query_inputs.c.query_id == templates.c.id)
+    .where(query_inputs.c.kind != RelationKind.VALUES.value)
+    .order_by(templates.c.seq, templates.c.id, query_inputs.c.number)
 )
+"""Templates with one row for each of their streams and tables, in order."""
 
 
 def find_template(tx: Connection, handle_or_name: str, owner: str | None = None) -> Template | None:
@@ -93,17 +124,16 @@ def find_template(tx: Connection, handle_or_name: str, owner: str | None = None)
     if owner is not None:
         by_handle &= or_(templates.c.owner == owner, templates.c.shared)
     by_name = and_(templates.c.owner == name_owner, templates.c.name_key == name_key(handle_or_name))
-    row = tx.execute(_TEMPLATES.where(or_(by_handle, by_name))).first()
-    return None if row is None else _template(row)
+    return next(_grouped(tx.execute(_TEMPLATES.where(or_(by_handle, by_name)))), None)
 
 
 def list_templates(tx: Connection, owner: str | None = None, *, with_shared: bool = False) -> list[Template]:
     """All templates in order of registration, or an owner's; `with_shared` adds those that others share."""
-    statement = _TEMPLATES.order_by(templates.c.seq)
+    statement = _TEMPLATES
     if owner is not None:
         visible = templates.c.owner == owner
         statement = statement.where(or_(visible, templates.c.shared) if with_shared else visible)
-    return [_template(row) for row in tx.execute(statement)]
+    return list(_grouped(tx.execute(statement)))
 
 
 def share_template(tx: Connection, template_id: str, shared: bool) -> None:
@@ -119,7 +149,7 @@ def drop_template(tx: Connection, template_id: str) -> None:
     take_seq(tx)
     added = delete(template_parts).where(template_parts.c.template_id == template_id).returning(template_parts.c.path)
     paths = [row.path, *tx.execute(added).scalars()]
-    for table in (gone_members, template_heads):
+    for table in (gone_members, template_heads, template_part_ids):
         tx.execute(delete(table).where(table.c.template_id == template_id))
     tx.execute(delete(query_inputs).where(query_inputs.c.query_id == template_id))
     tx.execute(insert(garbage), [{"path": path, "since": micros_now()} for path in paths])
@@ -151,13 +181,20 @@ def _count(tx: Connection, condition: Any) -> int:
     return int(tx.execute(select(total)).scalar_one())
 
 
-def _template(row: Row[Any]) -> Template:
+def _grouped(rows: Iterable[Row[Any]]) -> Iterator[Template]:
+    """Templates from their inputs' rows."""
+    for _, group in groupby(rows, key=lambda row: row.id):
+        yield _template(list(group))
+
+
+def _template(rows: Sequence[Row[Any]]) -> Template:
+    row = rows[0]
     return Template(
         id=row.id,
         name=row.name,
         sql=row.sql,
         shape=row.shape,
-        stream_id=row.stream_id,
+        inputs=tuple(RegisteredInput(RelationKind(each.kind), each.stream_id, each.table_id) for each in rows),
         columns=Schema.parse(row.columns),
         path=row.path,
         rows=row.rows,

@@ -15,6 +15,7 @@ Gives answers as Arrow. Does not know Spark, HTTP, or how blocks are matched.
 * `gather.py`, `gather_kernels.py`: rows; `grouped.py`, `grouping_set_rows.py`, `kept.py`: groups
 * `finish.py`, `over_columns.py`: DISTINCT, ORDER BY, LIMIT, OVER
 * `selection.py`, `matches.py`: the tuples in the window of an invocation, and those that satisfy the query
-* `changes.py`: the rows that joined an answer; `template_matches.py`, `pairing.py`: the same for templates
+* `changes.py`: the rows that joined an answer; `template_rule.py`, `template_matches.py`, `pairing.py`: the same for
+  templates
 * `watch.py`: how often clauses are invoked
 """

@@ -135,14 +135,14 @@ class Answers:
         return join
 
     def changes_of_join(
-        self, registered: Registered, snapshot: Snapshot, ready: ReadyJoin, since: Position | None
+        self, leaves: Sequence[RegisteredInput], snapshot: Snapshot, ready: ReadyJoin, since: Position | None
     ) -> NewJoinedRows:
-        """The rows of a join that appeared since a position."""
+        """The rows of a join that appeared since a position, before the last step of the query."""
 
         def read_table(entry: ReadyInput, leaf: RegisteredInput) -> TableInput:
             return table_input(self.table(snapshot, leaf), entry)
 
-        return JoinChangeReader(registered, snapshot, ready, read_table).read(since)
+        return JoinChangeReader(leaves, snapshot, ready, read_table, self.indexes).read(since)
 
     def table(self, snapshot: Snapshot, leaf: RegisteredInput) -> pa.Table:
         """The rows of a table."""

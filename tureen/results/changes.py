@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tureen.errors import TureenError, Unsupported
 from tureen.matching import Selector
-from tureen.position import BEGINNING, Mark, Position
+from tureen.position import BEGINNING, Mark, Position, QueryKey
 from tureen.pot.queries import RegisteredInput
 from tureen.query import Query
 from tureen.results.gather import gather_segment
@@ -31,6 +31,8 @@ class NewRows:
     rows: pa.Table
     ids: npt.NDArray[np.int64]
     state: StreamState
+    read_before: Mapping[int, QueryKey] = field(default_factory=dict)
+    """The index of a row that was read before for the queries of a template up to that one."""
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -38,11 +40,17 @@ class NewRows:
 
     def position(self, index: int | None = None) -> str:
         """The position after the row of that index, or after all of them."""
-        return self.position_at(Mark(self.state.stream.next_id if index is None else int(self.ids[index]) + 1))
+        next_id = self.state.stream.next_id if index is None else int(self.ids[index]) + 1
+        return self.state.position_at(Mark(next_id))
 
-    def position_at(self, mark: Mark) -> str:
-        """The position of a mark."""
-        return self.state.position_at(mark)
+    def position_within(self, index: int, after: QueryKey) -> str:
+        """The position after the queries up to that one of a template, at the row of that index."""
+        return self.state.position_at(Mark(int(self.ids[index]), after))
+
+    def tuple_ids(self, stream_id: int) -> npt.NDArray[np.int64]:
+        """The tuple of each row."""
+        assert stream_id == self.state.stream.id
+        return self.ids
 
 
 def mark_of(state: StreamState, since: Position | None) -> Mark:

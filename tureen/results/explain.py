@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tureen.join import Field, InnerJoin, Join, JoinCompare, JoinFactor, JoinTree, LateralJoin
+from tureen.join import Field, InnerJoin, Join, JoinCompare, JoinFactor, JoinTree, LateralJoin, parse_field
 from tureen.language.predicates.factor_text import factor_text
 from tureen.language.text.shapes import shape_of
 from tureen.matching import access_column, describe
@@ -153,6 +153,11 @@ def input_names(query: Query) -> list[str]:
     names = [entry.relation or "query" for entry in query.inputs]
     repeated = Counter(names)
     return [f"{name}#{number}" if repeated[name] > 1 else name for number, name in enumerate(names)]
+
+
+def column_text(query: Query, name: str) -> str:
+    """A column of the rows of a query, by the name of `tureen.join.field_name`."""
+    return _field_text(parse_field(name), input_names(query)) if query.joins else name
 
 
 def _tree_text(tree: JoinTree, names: list[str]) -> str:

@@ -6,7 +6,7 @@ index.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -16,11 +16,10 @@ from tureen.errors import QueryFailed, UnknownQuery, UnknownStream
 from tureen.joining.join_evaluation import DEFAULT_LIMITS, JoinLimits
 from tureen.language import bind_query
 from tureen.language.fast.quick import QuickBinder
-from tureen.matching import Selector
 from tureen.position import Position
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.parts import missing_file
-from tureen.pot.queries import LOCAL, Registered, RegisteredInput
+from tureen.pot.queries import LOCAL, Registered
 from tureen.pot.relations import Relations, StoredRelation, find_relation
 from tureen.pot.streams import Stream, list_streams
 from tureen.query import Query
@@ -32,7 +31,8 @@ from tureen.results.join_changes import NewJoinedRows
 from tureen.results.join_ready import ReadyJoin, SchemaOf, prepare
 from tureen.results.ready import BoundTemplate, Ready
 from tureen.results.stream_state import Snapshot
-from tureen.results.template_matches import TemplateMatches, TemplateRule, finish_matches, match_template
+from tureen.results.template_matches import TemplateMatches, finish_matches, match_template
+from tureen.results.template_rule import TemplateRule
 from tureen.results.view import View
 from tureen.schema import Column, Schema, name_key
 
@@ -101,7 +101,8 @@ class Invoker:
         check_standing(registered)
         ready = self._bound(registered, snapshot)
         if isinstance(ready, ReadyJoin):
-            return self.answers.changes_of_join(registered, snapshot, ready, since)
+            joined = self.answers.changes_of_join(registered.inputs, snapshot, ready, since)
+            return replace(joined, rows=ready.finish.each(joined.rows))
         check_has_changes(ready.query)
         state = snapshot.streams[registered.stream_ids[0]]
         query, mark = ready.query, mark_of(state, since)
@@ -109,24 +110,28 @@ class Invoker:
         new = new_rows(state, names, query.stream.window, registered.stream, ready.selector, mark.next_id)
         return replace(new, rows=ready.finish.each(new.rows))
 
-    def template_matches(self, rule: TemplateRule, template_id: str, since: Position | None) -> TemplateMatches:
+    def template_matches(self, rule: TemplateRule, since: Position | None) -> TemplateMatches:
         """The rows that joined the answers of a template's queries since a position; without one, none yet."""
-        return self._with_files(lambda: self._template_matches(rule, template_id, since))
+        return self._with_files(lambda: self._template_matches(rule, since))
 
-    def _template_matches(self, rule: TemplateRule, template_id: str, since: Position | None) -> TemplateMatches:
+    def _template_matches(self, rule: TemplateRule, since: Position | None) -> TemplateMatches:
         check_has_changes(rule.query)
-        state = self.view.stream(rule.stream_id)
-        # Read after the stream: an older version of the template could lack queries, see `View.members`.
-        members = self.view.members(template_id, at_least=state.seq)
+        snapshot = self.view.snapshot(rule.template.stream_ids, rule.template.table_ids)
+        # Read after the streams: an older version of the template could lack queries, see `View.members`.
+        members = self.view.members(rule.template.id, at_least=snapshot.seq)
         if members is None:
-            raise UnknownQuery(f"there is no template '{template_id}'", hint="it was unregistered before")
+            raise UnknownQuery(f"there is no template '{rule.template.id}'", hint="it was unregistered before")
         pairing = rule.pairing(members)
-        schema = state.stream.schema
-        names = sorted({schema.time_column, *rule.columns, *pairing.columns})
-        common, mark = Selector(pairing.common, schema), mark_of(state, since)
-        stream = RegisteredInput(stream_id=rule.stream_id)
-        new = new_rows(state, names, rule.query.stream.window, stream, common, mark.next_id)
-        return finish_matches(rule, match_template(new, pairing, members, mark), members)
+        names = sorted({*rule.columns, *pairing.columns})
+        if rule.query.joins:
+            joined = self.answers.changes_of_join(rule.template.inputs, snapshot, rule.join(names), since)
+            return finish_matches(rule, match_template(joined, pairing, members), members)
+        (state,), (stream,) = snapshot.streams.values(), rule.template.inputs
+        mark, names = mark_of(state, since), names or [state.stream.schema.time_column]
+        new = new_rows(state, names, rule.query.stream.window, stream, rule.selector, mark.next_id)
+        if len(new) and new.ids[0] == mark.next_id:
+            new = replace(new, read_before={0: mark.after})
+        return finish_matches(rule, match_template(new, pairing, members), members)
 
     def snapshot(self) -> Snapshot:
         """All streams, with their pending rows."""
@@ -142,9 +147,10 @@ class Invoker:
 
         return self._with_files(read)
 
-    def next_id(self, stream_id: int) -> int:
-        """The id of the next tuple that is pushed to a stream."""
-        return self._with_files(lambda: self.view.stream(stream_id)).stream.next_id
+    def next_ids(self, stream_ids: Sequence[int]) -> tuple[int, ...]:
+        """For each of these streams, the id of the next tuple that is pushed to it."""
+        streams = self._with_files(lambda: self.view.snapshot(stream_ids)).streams
+        return tuple(streams[stream_id].stream.next_id for stream_id in stream_ids)
 
     def schema_of(self, handle: str) -> Schema:
         """The columns of a query's answers."""
@@ -229,7 +235,7 @@ class Invoker:
     def _prepare(self, registered: Registered, snapshot: Snapshot) -> Ready | ReadyJoin:
         relations = Relations(lambda name: relation_of(snapshot, name))
         values = registered.values
-        if values is None:
+        if values is None or len(registered.inputs) > 1 or not registered.stream_ids:
             query, _ = self._binder.bind(registered.sql, relations.describe)
             return _prepared(query, relations.schema, registered)
         schema = snapshot.streams[registered.stream_ids[0]].stream.schema

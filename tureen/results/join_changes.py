@@ -11,7 +11,8 @@ each row the position is a mark per stream.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -22,12 +23,12 @@ from tureen.join import InnerJoin, JoinOpaque
 from tureen.joining.join_evaluation import JoinEvaluation
 from tureen.joining.join_input import JoinInput, Numbers
 from tureen.joining.joined_rows import JoinedRows
-from tureen.position import Mark, Position
-from tureen.pot.queries import Registered, RegisteredInput
+from tureen.position import Mark, Position, QueryKey
+from tureen.pot.queries import RegisteredInput
 from tureen.query import Input, Query, RelationKind
 from tureen.results.changes import check_has_changes, mark_of
 from tureen.results.gather import StreamMatches
-from tureen.results.join_inputs import Ids, StreamInput, with_ids
+from tureen.results.join_inputs import Ids, KeyIndexes, StreamInput, with_ids
 from tureen.results.join_ready import ReadyInput, ReadyJoin
 from tureen.results.joined import JoinedMatches
 from tureen.results.stream_state import Snapshot, StreamState
@@ -38,41 +39,106 @@ ReadTable = Callable[[ReadyInput, RegisteredInput], JoinInput]
 
 
 @dataclass(frozen=True)
+class JoinedPart:
+    """The rows that are new by new tuples of one stream, in order."""
+
+    stream_id: int
+    marks: Mapping[int, Mark]
+    """How far each stream was read before."""
+    rows: pa.Table
+    latest: Mapping[int, Numbers]
+    """For each stream, the latest tuple of each row; that of this stream is the one by which the row is new."""
+    skipped: int = 0
+    """The number of rows that were read before."""
+
+    def __len__(self) -> int:
+        """The number of rows that were not read before."""
+        return len(self.latest[self.stream_id]) - self.skipped
+
+    @cached_property
+    def counts(self) -> Numbers:
+        """For each row, the number of rows of its tuple before it."""
+        ids = self.latest[self.stream_id]
+        return np.arange(len(ids)) - np.searchsorted(ids, ids)
+
+    def marks_after(self, row: int) -> Mapping[int, Mark]:
+        """The marks after a row: after the last row of a tuple, those after the tuple."""
+        ids = self.latest[self.stream_id]
+        if row + 1 == len(ids) or ids[row + 1] != ids[row]:
+            return {**self.marks, self.stream_id: Mark(int(ids[row]) + 1)}
+        return self.marks_within(row + 1, QueryKey())
+
+    def marks_within(self, row: int, after: QueryKey) -> Mapping[int, Mark]:
+        """The marks before a row, and after the queries up to that one of a template at the row."""
+        mark = Mark(int(self.latest[self.stream_id][row]), after, int(self.counts[row]))
+        return {**self.marks, self.stream_id: mark}
+
+
+@dataclass(frozen=True)
 class NewJoinedRows:
-    """The joined rows that appeared since a position, and the marks after each."""
+    """The joined rows that appeared since a position."""
 
     rows: pa.Table
     snapshot: Snapshot
     marks: Mapping[int, Mark]
     """The marks after all rows."""
-    _row_marks: Sequence[Mapping[int, Mark]]
+    parts: Sequence[JoinedPart]
+    read_before: Mapping[int, QueryKey]
+    """See `NewRows`."""
 
     def __len__(self) -> int:
         """The number of rows."""
-        return len(self._row_marks)
+        return int(self._starts[-1])
 
     def position(self, index: int | None = None) -> str:
         """The position after the row of that index, or after all of them."""
-        marks = self.marks if index is None else self._row_marks[index]
+        if index is None:
+            return self._position(self.marks)
+        part, row = self._find(index)
+        return self._position(part.marks_after(row))
+
+    def position_within(self, index: int, after: QueryKey) -> str:
+        """The position after the queries up to that one of a template, at the row of that index."""
+        part, row = self._find(index)
+        return self._position(part.marks_within(row, after))
+
+    def tuple_ids(self, stream_id: int) -> Numbers:
+        """The latest tuple of a stream in each row."""
+        return np.concatenate([np.empty(0, np.int64), *(part.latest[stream_id][part.skipped :] for part in self.parts)])
+
+    @cached_property
+    def _starts(self) -> Numbers:
+        return np.cumsum([0, *map(len, self.parts)])
+
+    def _find(self, index: int) -> tuple[JoinedPart, int]:
+        """The part with the row of an index, and the row's number in it."""
+        number = int(np.searchsorted(self._starts, index, side="right")) - 1
+        part = self.parts[number]
+        return part, index - int(self._starts[number]) + part.skipped
+
+    def _position(self, marks: Mapping[int, Mark]) -> str:
         return str(Position(self.snapshot.seq, marks, self.snapshot.pushes))
-
-
-@dataclass(frozen=True)
-class _Part:
-    """Rows that one pass has read, in order, each with the tuple by which it is new."""
-
-    rows: pa.Table
-    tuple_ids: Numbers
 
 
 class JoinChangeReader:
     """Reads the changes of one join from one snapshot."""
 
-    def __init__(self, registered: Registered, snapshot: Snapshot, ready: ReadyJoin, read_table: ReadTable) -> None:
-        """Read from that snapshot."""
+    def __init__(
+        self,
+        leaves: Sequence[RegisteredInput],
+        snapshot: Snapshot,
+        ready: ReadyJoin,
+        read_table: ReadTable,
+        indexes: KeyIndexes,
+    ) -> None:
+        """Read from that snapshot the columns of `ready.fields`; `leaves` are the join's streams and tables.
+
+        Partners of few new tuples are found by `indexes`.
+        """
         check_can_follow(ready.query)
+        self._indexes = indexes
         self._snapshot, self._ready, self._read_table = snapshot, ready, read_table
-        self._leaves = registered.inputs
+        self._leaves = leaves
         self._inputs_of = {
             stream_id: [number for number, leaf in enumerate(self._leaves) if leaf.stream_id == stream_id]
             for stream_id in sorted(snapshot.streams)
@@ -82,51 +148,32 @@ class JoinChangeReader:
         """The rows that appeared since a position; without one, none yet."""
         ends = {stream_id: self._state(stream_id).stream.next_id for stream_id in self._inputs_of}
         marks = {stream_id: mark_of(self._state(stream_id), since) for stream_id in self._inputs_of}
-        parts: list[pa.Table] = []
-        row_marks: list[Mapping[int, Mark]] = []
+        parts: list[JoinedPart] = []
+        read_before: dict[int, QueryKey] = {}
         for stream_id, mark in list(marks.items()):
-            if mark.rows:
+            if mark.is_within:
                 # Some rows of this tuple were read with the marks that the position has.
                 part = self._new(stream_id, (mark.next_id, mark.next_id + 1), marks)
-                self._add(part, stream_id, marks, parts, row_marks, skipped=mark.rows)
+                if len(part) > mark.rows:
+                    read_before[sum(map(len, parts))] = mark.after
+                    parts.append(replace(part, skipped=mark.rows))
                 marks[stream_id] = Mark(mark.next_id + 1)
         for stream_id, end in ends.items():
             first = marks[stream_id].next_id
             if end > first:
-                self._add(self._new(stream_id, (first, end), marks), stream_id, marks, parts, row_marks)
+                parts.append(self._new(stream_id, (first, end), marks))
             marks[stream_id] = Mark(max(first, end))
-        rows = pa.concat_tables([self._ready.fields.empty_table() if self._ready.fields.names else _NO_COLUMNS, *parts])
-        return NewJoinedRows(self._ready.finish(rows), self._snapshot, marks, row_marks)
+        empty = self._ready.fields.empty_table() if self._ready.fields.names else _NO_COLUMNS
+        rows = pa.concat_tables([empty, *(part.rows.slice(part.skipped) for part in parts)])
+        return NewJoinedRows(rows, self._snapshot, marks, parts, read_before)
 
-    def _add(
-        self,
-        part: _Part,
-        stream_id: int,
-        marks: Mapping[int, Mark],
-        parts: list[pa.Table],
-        row_marks: list[Mapping[int, Mark]],
-        *,
-        skipped: int = 0,
-    ) -> None:
-        """Add rows, with the marks after each: of the last row of a tuple, those after the tuple."""
-        ids = part.tuple_ids.tolist()
-        count = 0
-        for index, tuple_id in enumerate(ids):
-            count = count + 1 if index and ids[index - 1] == tuple_id else 1
-            is_last = index + 1 == len(ids) or ids[index + 1] != tuple_id
-            if index >= skipped:
-                mark = Mark(tuple_id + 1) if is_last else Mark(tuple_id, rows=count)
-                row_marks.append({**marks, stream_id: mark})
-        parts.append(part.rows.slice(skipped))
-
-    def _new(self, stream_id: int, new: Ids, marks: Mapping[int, Mark]) -> _Part:
+    def _new(self, stream_id: int, new: Ids, marks: Mapping[int, Mark]) -> JoinedPart:
         """The rows with a new tuple of one stream; of each other stream, the tuples before its mark.
 
         A row with new tuples in several inputs over the stream is read with the first of them.
         """
         tables, ids_of_tables = [], []
-        inputs = self._inputs_of[stream_id]
-        for number in inputs:
+        for number in self._inputs_of[stream_id]:
             limits: dict[int, Ids] = {}
             for other, leaf in enumerate(self._leaves):
                 if leaf.stream_id is None:
@@ -141,10 +188,11 @@ class JoinChangeReader:
             tables.append(matches.table(self._ready.fields))
             ids_of_tables.append(matches.ids())
         ids = np.concatenate(ids_of_tables, axis=1)
-        latest = np.maximum.reduce(ids[inputs])
+        latest = {stream: np.maximum.reduce(ids[inputs]) for stream, inputs in self._inputs_of.items()}
         # The order of a tuple's rows does not depend on which of them are read together.
-        order = np.lexsort((*ids[::-1], latest))
-        return _Part(pa.concat_tables(tables).take(pa.array(order)), latest[order])
+        order = np.lexsort((*ids[::-1], latest[stream_id]))
+        rows = pa.concat_tables(tables).take(pa.array(order))
+        return JoinedPart(stream_id, dict(marks), rows, {stream: of_rows[order] for stream, of_rows in latest.items()})
 
     def _joined(self, limits: Mapping[int, Ids], number: int) -> JoinedMatches:
         """The joined rows of tuples within limits, of which those of one input are new."""
@@ -164,9 +212,8 @@ class JoinChangeReader:
 
     def _within_windows(self, inputs: Sequence[JoinInput], rows: JoinedRows) -> JoinedRows:
         """The rows whose tuples are in their windows at the time of the latest of them."""
-        times = {
-            number: entry.times[rows.rows[number]] for number, entry in enumerate(inputs) if entry.times is not None
-        }
+        times_at = {number: entry.times_at(rows.rows[number]) for number, entry in enumerate(inputs)}
+        times = {number: of_rows for number, of_rows in times_at.items() if of_rows is not None}
         latest = np.maximum.reduce(list(times.values()))
         inside: npt.NDArray[np.bool_] = np.ones(len(rows), np.bool_)
         for number, of_input in times.items():
@@ -190,8 +237,11 @@ class JoinChangeReader:
             first = 0 if begin is None else segment.rows_before(begin, inclusive=False)
             last = segment.rows if end is None else segment.rows_before(end, inclusive=True)
             if last > first:
-                hits.append(with_ids(segment.hits(leaf, entry.selector, first, last), ids))
-        return StreamInput(StreamMatches(state.stream.schema, [hit for hit in hits if len(hit.rows)]))
+                hit = segment.hits(leaf, entry.selector, first, last)
+                is_whole = ids[0] <= segment.first_id and last_id <= ids[1]
+                hits.append(hit if is_whole else with_ids(hit, ids))
+        matches = StreamMatches(state.stream.schema, [hit for hit in hits if len(hit.rows)])
+        return StreamInput(matches, None if earliest is None else self._indexes)
 
     def _state(self, stream_id: int | None) -> StreamState:
         assert stream_id is not None

@@ -110,10 +110,8 @@ def _block(block: QueryBlock, schema_of: SchemaOf, leaves: Iterator[int]) -> Rea
 
 def _join(query: Query, schema_of: SchemaOf, leaves: Iterator[int]) -> ReadyJoin:
     inputs = []
-    schemas = []
     for entry in query.inputs:
         schema = stored_schema(entry, schema_of)
-        schemas.append(schema)
         selector = Selector(entry.clause, schema) if entry.clause else None
         if entry.block is None:
             inputs.append(ReadyInput(entry, selector or _whole(entry, schema), next(leaves)))
@@ -122,12 +120,8 @@ def _join(query: Query, schema_of: SchemaOf, leaves: Iterator[int]) -> ReadyJoin
             inputs.append(ReadyInput(entry, selector, None, _lateral(entry.block, is_scalar=entry.is_scalar)))
         else:
             inputs.append(ReadyInput(entry, selector, None, _block(entry.block, schema_of, leaves)))
-    fields = [
-        pa.field(name, schemas[field.input].field(field.column).type)
-        for name in query.columns
-        for field in [parse_field(name)]
-    ]
-    return ReadyJoin(query, tuple(inputs), pa.schema(fields), Finish(query), Plans.of(query, ()))
+    fields = stored_fields(query, query.columns, schema_of)
+    return ReadyJoin(query, tuple(inputs), fields, Finish(query), Plans.of(query, ()))
 
 
 def _lateral(query: Query, *, is_scalar: bool) -> ReadyLateral:
@@ -143,6 +137,14 @@ def _lateral(query: Query, *, is_scalar: bool) -> ReadyLateral:
 def _whole(entry: Input, schema: pa.Schema) -> Selector | None:
     """Tuples of a stream are always selected, which is how their window is applied."""
     return Selector((), schema) if entry.kind is RelationKind.STREAM else None
+
+
+def stored_fields(query: Query, names: Sequence[str], schema_of: SchemaOf) -> pa.Schema:
+    """Columns of joined rows, by the names of `tureen.join.field_name`, as they are stored."""
+    fields = [parse_field(name) for name in names]
+    schemas = {number: stored_schema(query.inputs[number], schema_of) for number in {field.input for field in fields}}
+    types = [schemas[field.input].field(field.column).type for field in fields]
+    return pa.schema(list(zip(names, types, strict=True)))
 
 
 def several_rows(rows: int) -> QueryFailed:

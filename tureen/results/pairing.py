@@ -1,14 +1,14 @@
 """Which rows satisfy which queries of a template: by an index of the values, or by a join with them.
 
-The queries of a template are rows of values. If the condition is a conjunction of comparisons of columns with values,
+The queries of a template are rows of values. If the conditions with parameters are comparisons of columns with values,
 the values are compiled into a query run, like clauses, and matched with new rows as arriving tuples are. Any other
-condition is evaluated as a join of rows and values, in DuckDB.
+conditions are evaluated as a join of rows and values, in DuckDB.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Protocol
@@ -21,7 +21,6 @@ from tureen.aggregates.expression_values import ROW, numbered
 from tureen.errors import LimitExceeded, QueryFailed
 from tureen.evaluation.duck import run
 from tureen.matching import Buffers, describe, match_block
-from tureen.predicate import Clause
 from tureen.queries import QueryRun
 from tureen.query import Expression
 from tureen.stems.cells.lineage_pairs import pairs_of
@@ -39,22 +38,24 @@ MOST_RAISING = 64
 
 Numbers = npt.NDArray[np.int64]
 
+TextOfColumn = Callable[[str], str]
+"""The name of a column as users know it."""
+
 
 class Pairing(Protocol):
-    """Finds the queries of a template that rows satisfy."""
+    """Finds the queries of a template whose conditions with parameters rows satisfy.
 
-    @property
-    def common(self) -> Clause:
-        """Factors that all queries have; the rows passed to `pairs` satisfy them."""
+    The rows are tuples of its stream, or joined rows, that satisfy the conditions without parameters.
+    """
 
     @property
     def columns(self) -> Sequence[str]:
-        """The columns of the stream that it reads."""
+        """The columns of the rows that it reads."""
 
     def pairs(self, rows: pa.Table) -> tuple[Numbers, Numbers]:
         """Indexes of rows, and the numbers of the queries that they satisfy; ordered by both."""
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self, text_of: TextOfColumn) -> dict[str, Any]:
         """How pairs are found, for EXPLAIN."""
 
 
@@ -63,13 +64,12 @@ class IndexedPairing:
     """Values compiled into a query run."""
 
     queries: QueryRun
-    common: Clause
     _buffers: Buffers = field(default_factory=Buffers)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def columns(self) -> Sequence[str]:
-        """The columns of the stream that it reads."""
+        """The columns of the rows that it reads."""
         return self.queries.names
 
     def pairs(self, rows: pa.Table) -> tuple[Numbers, Numbers]:
@@ -86,25 +86,34 @@ class IndexedPairing:
             start += batch.num_rows
         return np.concatenate(indexes), np.concatenate(numbers)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self, text_of: TextOfColumn) -> dict[str, Any]:
         """How pairs are found, for EXPLAIN."""
-        return {"way": "an index of the values", "columns": list(self.columns), **describe(self.queries)}
+        about = describe(self.queries)
+        by_key = [
+            {
+                **key,
+                "column": text_of(key["column"]),
+                "residual": None if key["residual"] is None else text_of(key["residual"]),
+            }
+            for key in about["by_key"]
+        ]
+        return {
+            "way": "an index of the values",
+            "columns": list(map(text_of, self.columns)),
+            **about,
+            "by_key": by_key,
+        }
 
 
 @dataclass(frozen=True, eq=False)
 class CombinedPairing:
-    """Values in several files, with a pairing for each; their common factors are the same."""
+    """Values in several files, with a pairing for each."""
 
     pairings: Sequence[Pairing]
 
     @property
-    def common(self) -> Clause:
-        """Factors that all queries have; the rows passed to `pairs` satisfy them."""
-        return self.pairings[0].common
-
-    @property
     def columns(self) -> Sequence[str]:
-        """The columns of the stream that it reads."""
+        """The columns of the rows that it reads."""
         return list(dict.fromkeys(name for pairing in self.pairings for name in pairing.columns))
 
     def pairs(self, rows: pa.Table) -> tuple[Numbers, Numbers]:
@@ -114,20 +123,19 @@ class CombinedPairing:
         order = np.lexsort((numbers, indexes))
         return indexes[order], numbers[order]
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self, text_of: TextOfColumn) -> dict[str, Any]:
         """How pairs are found in the first file, and the number of files."""
-        return {**self.pairings[0].describe(), "files": len(self.pairings)}
+        return {**self.pairings[0].describe(text_of), "files": len(self.pairings)}
 
 
 @dataclass(frozen=True, eq=False)
 class JoinedPairing:
-    """Values joined with the rows on the template's WHERE clause."""
+    """Values joined with the rows on the template's conditions with parameters."""
 
     condition: Expression | None
     values: pa.Table
     """The values of each query, and its NUMBER."""
     columns: Sequence[str]
-    common: Clause = ()
 
     def pairs(self, rows: pa.Table) -> tuple[Numbers, Numbers]:
         """Join; see `Pairing`."""
@@ -156,6 +164,6 @@ class JoinedPairing:
             return [np.empty((2, 0), np.int64), *chain.from_iterable(pairs_of_halves)]
         return [np.stack([pairs.column(side).to_numpy().astype(np.int64) for side in (0, 1)])]
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self, text_of: TextOfColumn) -> dict[str, Any]:
         """How pairs are found, for EXPLAIN."""
-        return {"way": "a join of rows and values", "columns": list(self.columns)}
+        return {"way": "a join of rows and values", "columns": list(map(text_of, self.columns))}

@@ -1,10 +1,9 @@
-"""Matches of a template: which new tuples satisfy which of its queries, for all queries at once."""
+"""Matches of a template: which new rows satisfy which of its queries, for all queries at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,41 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.errors import LimitExceeded, QueryFailed
-from tureen.join import Field, field_name
-from tureen.position import Mark, QueryKey
+from tureen.position import QueryKey
 from tureen.pot.members import Members
-from tureen.query import VALUES_INPUT, Query
 from tureen.results.changes import NewRows
-from tureen.results.finish import Finish
+from tureen.results.join_changes import NewJoinedRows
 from tureen.results.pairing import MOST_RAISING, Numbers, Pairing
-
-
-@dataclass(frozen=True)
-class TemplateRule:
-    """What all queries of a template have in common: a join of a stream with VALUES."""
-
-    stream_id: int
-    query: Query
-    pairing: Callable[[Members], Pairing]
-
-    @cached_property
-    def finish(self) -> Finish:
-        """The last step of the queries."""
-        return Finish(self.query)
-
-    @property
-    def columns(self) -> Sequence[str]:
-        """The stream's columns that the rows are computed from."""
-        return self.query.columns_of(0)
-
-    def with_values(self, rows: pa.Table, members: Members, numbers: npt.NDArray[np.int64]) -> pa.Table:
-        """Rows with the parameters of their queries that the select list uses."""
-        parameters = self.query.columns_of(VALUES_INPUT)
-        if parameters:
-            values = members.take(parameters, numbers)
-            for parameter, column in zip(parameters, values.columns, strict=True):
-                rows = rows.append_column(field_name(Field(VALUES_INPUT, parameter)), column)
-        return rows
+from tureen.results.template_rule import TemplateRule
 
 
 @dataclass(frozen=True)
@@ -54,7 +24,12 @@ class TemplateMatches:
     """New rows with the numbers of the queries they satisfy, in order of arrival and then of the number."""
 
     template: str
-    new: NewRows
+    new: NewRows | NewJoinedRows
+    """The new rows, whether they satisfy a query or not."""
+    rows: pa.Table
+    """The row of each match."""
+    indexes: npt.NDArray[np.int64]
+    """Its index in `new`."""
     numbers: npt.NDArray[np.int64]
     labels: Sequence[Any] = field(default=())
     """The label of each of these queries."""
@@ -65,32 +40,35 @@ class TemplateMatches:
 
     def position(self, index: int | None = None) -> str:
         """The position after the match of that index, or after all of them."""
-        ids = self.new.ids
-        if index is None or index + 1 == len(self) or ids[index] != ids[index + 1]:
-            return self.new.position(index)
-        return self.new.position_at(Mark(int(ids[index]), QueryKey(self.template, int(self.numbers[index]))))
+        if index is None:
+            return self.new.position()
+        row = int(self.indexes[index])
+        if index + 1 == len(self) or self.indexes[index + 1] != row:
+            return self.new.position(row)
+        return self.new.position_within(row, QueryKey(self.template, int(self.numbers[index])))
 
 
-def match_template(new: NewRows, pairing: Pairing, members: Members, mark: Mark) -> TemplateMatches:
+def match_template(new: NewRows | NewJoinedRows, pairing: Pairing, members: Members) -> TemplateMatches:
     """The queries that each new row satisfies, without those that are unregistered; a row appears once for each.
 
-    A query that was added is matched with the tuples that came after it: a slow follower sees the same as a fast one.
+    A query that was added is matched with the rows that are new since then: a slow follower sees the same as a fast
+    one.
     """
+    template = members.template
     rows, numbers = pairing.pairs(new.rows)
-    remaining = new.ids[rows] >= members.first_ids(numbers)
+    remaining = members.added_before(numbers, [new.tuple_ids(stream_id)[rows] for stream_id in template.stream_ids])
     if len(members.gone):
         remaining &= ~np.isin(numbers, members.gone)
-    if mark.after.number >= 0 and mark.after.handle in ("", members.template.id):
-        # Changes of the first tuple were read for the queries up to that one.
-        remaining &= (new.ids[rows] != mark.next_id) | (numbers > mark.after.number)
+    for row, after in new.read_before.items():
+        if after.number >= 0 and after.handle in ("", template.id):
+            remaining &= (rows != row) | (numbers > after.number)
     rows, numbers = rows[remaining], numbers[remaining]
-    matched = replace(new, rows=new.rows.take(pa.array(rows)), ids=new.ids[rows])
-    return TemplateMatches(members.template.id, matched, numbers, members.labels(numbers))
+    return TemplateMatches(template.id, new, new.rows.take(pa.array(rows)), rows, numbers, members.labels(numbers))
 
 
 def finish_matches(rule: TemplateRule, matches: TemplateMatches, members: Members) -> TemplateMatches:
     """Matches with the columns of the select list; a query that raises there has none, and does not stop the others."""
-    rows = rule.with_values(matches.new.rows, members, matches.numbers)
+    rows = rule.with_values(matches.rows, members, matches.numbers)
     try:
         finished = rule.finish.each(rows)
     except LimitExceeded:
@@ -99,10 +77,9 @@ def finish_matches(rule: TemplateRule, matches: TemplateMatches, members: Member
         raising = _raising(rule, rows, matches.numbers, np.unique(matches.numbers), [MOST_RAISING])
         remaining = ~np.isin(matches.numbers, raising)
         finished = rule.finish.each(rows.filter(pa.array(remaining)))
-        numbers = matches.numbers[remaining]
-        new = replace(matches.new, ids=matches.new.ids[remaining])
-        matches = TemplateMatches(matches.template, new, numbers, members.labels(numbers))
-    return replace(matches, new=replace(matches.new, rows=finished))
+        numbers, indexes = matches.numbers[remaining], matches.indexes[remaining]
+        matches = replace(matches, indexes=indexes, numbers=numbers, labels=members.labels(numbers))
+    return replace(matches, rows=finished)
 
 
 def _raising(rule: TemplateRule, rows: pa.Table, numbers: Numbers, suspects: Numbers, patience: list[int]) -> Numbers:

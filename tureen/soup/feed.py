@@ -80,7 +80,7 @@ class TemplateChanges:
         """The rows, in order of arrival and for one row in the order of the queries."""
         matches = self.matches
         for start in range(0, len(self), SLICE):
-            rows = matches.new.rows.slice(start, SLICE).to_pylist()
+            rows = matches.rows.slice(start, SLICE).to_pylist()
             for index, row in enumerate(rows, start):
                 key = QueryKey(matches.template, int(matches.numbers[index]))
                 yield Change(str(key), row, matches.position(index), matches.labels[index])
@@ -191,7 +191,8 @@ class ChangeReader:
         # Of joins, only the changes of each by itself can be followed.
         of_stream = [query for query in queries if len(query.inputs) == 1 and query.stream_ids]
         singles = [Followed(query.id, query.stream_ids[0], is_template=False) for query in of_stream]
-        return singles + [Followed(template.id, template.stream_id, is_template=True) for template in templates]
+        many = [template for template in templates if len(template.inputs) == 1 and template.stream_ids]
+        return singles + [Followed(template.id, template.stream_ids[0], is_template=True) for template in many]
 
     def _rows_of(self, followed: Followed, since: Mark, end: int) -> Iterator[FeedRow]:
         """What joined the answers of a query or a template, up to the tuple where this batch ends."""
@@ -199,17 +200,16 @@ class ChangeReader:
         try:
             if followed.is_template:
                 matches = self._templates.matches(followed.handle, position)
-                new, numbers, labels = matches.new, matches.numbers.tolist(), matches.labels
+                ids = matches.new.tuple_ids(followed.stream)[matches.indexes]
+                rows, numbers, labels = matches.rows, matches.numbers.tolist(), matches.labels
             else:
-                changed = self._invoker.new_rows(followed.handle, position)
-                if isinstance(changed, NewJoinedRows):
-                    return
-                new, numbers, labels = changed, [-1] * len(changed), [None] * len(changed)
+                new = self._invoker.new_rows(followed.handle, position)
+                ids = new.tuple_ids(followed.stream)
+                rows, numbers, labels = new.rows, [-1] * len(new), [None] * len(new)
         except (Unsupported, QueryFailed, UnknownQuery, UnknownStream):
             # It cannot be followed, or was unregistered since it was listed; the others go on.
             return
-        rows = zip(new.ids.tolist(), numbers, new.rows.to_pylist(), labels, strict=True)
-        for tuple_id, number, row, label in rows:
+        for tuple_id, number, row, label in zip(ids.tolist(), numbers, rows.to_pylist(), labels, strict=True):
             key = QueryKey(followed.handle, number)
             if tuple_id < end and (tuple_id > since.next_id or key > since.after):
                 yield FeedRow(tuple_id, key, row, label)

@@ -175,7 +175,7 @@ class OpenPot:
             migrate(self.path)
         catalog = Catalog(self.path, create=create)
         invoker, streams = Invoker(catalog, self.clock, self._join_limits), StreamCache(catalog)
-        registry, templates = Registry(catalog, streams), Templates(catalog, streams, invoker)
+        registry, templates = Registry(catalog, streams), Templates(catalog, invoker)
         self._components = PotComponents(
             catalog, PotProgress(catalog), invoker, streams, Dimensions(catalog), registry, templates
         )

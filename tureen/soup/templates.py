@@ -13,13 +13,12 @@ from sqlalchemy import Connection
 
 from tureen.arguments import check_name, check_text
 from tureen.bounded_cache import BoundedCache
-from tureen.errors import TureenError, UnknownQuery, Unsupported, nearest
+from tureen.errors import TureenError, UnknownQuery, nearest
 from tureen.faults import crash_point
 from tureen.handle import new_handle
 from tureen.join import Field, field_name, parse_field
 from tureen.language import bind_query
-from tureen.language.binding.passes import bind_where_only
-from tureen.language.predicates.slots import slots_of
+from tureen.language.binding.passes import bind_template_where
 from tureen.language.spelling import sql_literals
 from tureen.language.templates.template import read_template, text_with_columns
 from tureen.language.text.shapes import shape_of
@@ -28,9 +27,10 @@ from tureen.pot.catalog import Catalog, check_attempt, take_seq
 from tureen.pot.files import new_attempt
 from tureen.pot.members import Members, Part, load_members, remove_members, replace_parts
 from tureen.pot.parts import missing_file
-from tureen.pot.queries import LOCAL
+from tureen.pot.queries import LOCAL, RegisteredInput
+from tureen.pot.registering import check_inputs
+from tureen.pot.relations import Relations, StoredRelation, find_relation
 from tureen.pot.status import describe_template
-from tureen.pot.stream_cache import StreamCache
 from tureen.pot.template_files import has_many_gone, write_added, write_first, write_remaining
 from tureen.pot.templates import (
     Template,
@@ -41,10 +41,12 @@ from tureen.pot.templates import (
     list_templates,
 )
 from tureen.queries.template_compile import can_compile, compile_table
-from tureen.query import VALUES_INPUT, Query
+from tureen.query import Query
+from tureen.results.explain import column_text, join_text
 from tureen.results.invoke import Invoker
 from tureen.results.pairing import NUMBER, CombinedPairing, IndexedPairing, JoinedPairing, Pairing
-from tureen.results.template_matches import TemplateMatches, TemplateRule
+from tureen.results.template_matches import TemplateMatches
+from tureen.results.template_rule import TemplateRule, without_values
 from tureen.schema import INTEGRAL, Schema
 from tureen.soup.template_parameters import (
     added_values,
@@ -65,9 +67,9 @@ Outcome = TypeVar("Outcome")
 class Templates:
     """The templates of one pot."""
 
-    def __init__(self, catalog: Catalog, streams: StreamCache, invoker: Invoker) -> None:
+    def __init__(self, catalog: Catalog, invoker: Invoker) -> None:
         """Read and change the templates of that catalog."""
-        self._catalog, self._streams, self._invoker = catalog, streams, invoker
+        self._catalog, self._invoker = catalog, invoker
         self._rules: BoundedCache[str, TemplateRule] = BoundedCache(PAIRINGS)
         self._pairings: BoundedCache[str, Pairing] = BoundedCache(PAIRINGS)
         self._change_lock = threading.Lock()
@@ -82,38 +84,40 @@ class Templates:
         columns, values = values_of(text, params, None if label is None else check_text(label, "a label's column"))
         label_column = None if label is None else label_of(columns, label)
         template_id, attempt = new_handle(), new_attempt()
-        stream_id = self._check(sql, columns, values.slice(0, 1).to_pylist()[0])
+        inputs = self._check(sql, columns, values.slice(0, 1).to_pylist()[0])
         part = write_first(self._catalog.root, template_id, attempt, values)
         with self._catalog.write() as tx:
             check_attempt(tx, attempt)
+            check_inputs(tx, inputs)
             shape, owner = shape_of(sql).text, LOCAL if owner is None else owner
-            new = Template(template_id, name, sql, shape, stream_id, columns, part.path, part.rows, owner)
+            new = Template(template_id, name, sql, shape, inputs, columns, part.path, part.rows, owner)
             add_template(tx, replace(new, label=label_column))
             crash_point("template.in_commit")
         crash_point("template.after_commit")
         return template_id
 
-    def _check(self, sql: str, columns: Schema, row: Mapping[str, Any]) -> int:
-        """Raise if the queries cannot be registered; return the id of their stream."""
-        text = read_template(sql)
-        query = bind_query(text.fill(sql_literals(columns, row)), self._streams.describe)
-        if query.joins:
-            raise Unsupported(
-                "register_many is not supported for joins and nested queries yet", hint="register each query by itself"
-            )
-        bind_where_only(text_with_columns(sql, columns), self._streams.describe, columns)
+    def _check(self, sql: str, columns: Schema, row: Mapping[str, Any]) -> tuple[RegisteredInput, ...]:
+        """Raise if the queries cannot be registered; return their inputs."""
+        text, relations = read_template(sql), self._relations()
+        query = bind_query(text.fill(sql_literals(columns, row)), relations.describe)
+        bind_template_where(text_with_columns(sql, columns), relations.describe, columns)
         if not text.only_where:
             # With integers of one digit: the type of an expression of a DECIMAL and an integer depends on its digits.
             shortest = {
                 column.name: 0 if column.type.kind in INTEGRAL else row[column.name] for column in columns.columns
             }
-            other = bind_query(text.fill(sql_literals(columns, shortest)), self._streams.describe)
-            check_outputs(self._bound(sql, columns), query, other)
-        return self._streams.find(query.stream.relation).stream.id
+            other = bind_query(text.fill(sql_literals(columns, shortest)), relations.describe)
+            check_outputs(_bound(sql, columns, relations), query, other)
+        return tuple(relations.unregistered_input(entry) for entry in query.leaves)
 
-    def _bound(self, sql: str, columns: Schema) -> Query:
-        """A template as a join of its stream with VALUES."""
-        return bind_query(text_with_columns(sql, columns), self._streams.describe, columns)
+    def _relations(self) -> Relations:
+        """The streams and tables of the catalog."""
+
+        def find(name: str) -> StoredRelation:
+            with self._catalog.read() as tx:
+                return find_relation(tx, name)
+
+        return Relations(find)
 
     def find(self, handle_or_name: str, owner: str | None = None) -> Template:
         """The template of that handle or name."""
@@ -146,13 +150,13 @@ class Templates:
     def _add(self, members: Members, values: pa.RecordBatch) -> range | None:
         template, attempt = members.template, new_attempt()
         part, replaced = write_added(members, attempt, values)
-        first_id = self._invoker.next_id(template.stream_id)
+        first_ids = self._invoker.next_ids(template.stream_ids)
         with self._catalog.write() as tx:
             check_attempt(tx, attempt)
             if not _is_unchanged(tx, template):
                 return None
             take_seq(tx)
-            replace_parts(tx, members, replaced, replace(part, first_id=first_id), values.num_rows)
+            replace_parts(tx, members, replaced, replace(part, first_ids=first_ids), values.num_rows)
             crash_point("template.in_commit")
         crash_point("template.after_commit")
         return range(template.next_number, template.next_number + values.num_rows)
@@ -229,18 +233,24 @@ class Templates:
     def matches(self, handle: str, since: Position | None, owner: str | None = None) -> TemplateMatches:
         """The rows that joined the answers of a template's queries since a position."""
         template = self.find(handle, owner)
-        return self._invoker.template_matches(self._rule(template), template.id, since)
+        return self._invoker.template_matches(self._rule(template), since)
 
     def explain(self, handle: str, owner: str | None = None) -> dict[str, Any]:
         """How a template's queries are matched with new rows."""
         members = self.members(handle, owner)
         template = members.template
         description = describe_template(template, len(members))
-        return {**description, "shape": template.shape, "matching": self._pairing(members).describe()}
+        query = without_values(self._rule(template).query)
+        matching = self._pairing(members).describe(lambda name: column_text(query, name))
+        if query.joins:
+            matching["join"] = join_text(query)
+        return {**description, "shape": template.shape, "matching": matching}
 
     def _rule(self, template: Template) -> TemplateRule:
         def create() -> TemplateRule:
-            return TemplateRule(template.stream_id, self._bound(template.sql, template.columns), self._pairing)
+            relations = self._relations()
+            query = _bound(template.sql, template.columns, relations)
+            return TemplateRule(template, query, self._pairing, relations.schema)
 
         return self._rules.get(template.id, create)
 
@@ -254,20 +264,25 @@ class Templates:
         return pairings[0] if len(pairings) == 1 else CombinedPairing(pairings)
 
     def _pairing_of(self, template: Template, part: Part) -> Pairing:
-        columns = template.columns
-        where = bind_where_only(text_with_columns(template.sql, columns), self._streams.describe, columns)
-        schema = self._streams.describe_id(template.stream_id).schema
+        columns, relations = template.columns, self._relations()
+        text = text_with_columns(template.sql, columns)
+        where = bind_template_where(text, relations.describe, columns)
         values = part.table.select(list(columns.names))
-        of_stream, of_values = where.conditions.clauses
-        slots = None if of_values else slots_of(where.conditions.joins)
-        common = () if slots is None else of_stream
-        if slots and can_compile(slots, schema.stored, values):
-            return IndexedPairing(compile_table(slots, schema.stored, values, part.numbers), common)
-        fields = map(parse_field, () if where.expression is None else where.expression.columns)
-        read = [field.column for field in fields if field.input == 0]
-        names = [field_name(Field(VALUES_INPUT, name)) for name in columns.names]
+        if where.slots:
+            stored = self._rule(template).fields(sorted({slot.column for slot in where.slots}))
+            if can_compile(where.slots, stored, values):
+                return IndexedPairing(compile_table(where.slots, stored, values, part.numbers))
+        values_input = len(template.inputs)
+        names = [field_name(Field(values_input, name)) for name in columns.names]
         numbered = values.rename_columns(names).append_column(NUMBER, pa.array(part.numbers))
-        return JoinedPairing(where.expression, numbered, read, common)
+        used = () if where.with_parameters is None else where.with_parameters.columns
+        read = [name for name in used if parse_field(name).input != values_input]
+        return JoinedPairing(where.with_parameters, numbered, read)
+
+
+def _bound(sql: str, columns: Schema, relations: Relations) -> Query:
+    """A template as a join of its streams and tables with VALUES."""
+    return bind_query(text_with_columns(sql, columns), relations.describe, columns)
 
 
 def _is_visible(owner: str | None, template: Template) -> bool:

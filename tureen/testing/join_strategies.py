@@ -6,10 +6,11 @@ is over tables with the same names and a column `_id`; windows are written as pr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
@@ -100,6 +101,100 @@ def joins(draw: st.DrawFn, *, nested: bool = True) -> JoinText:
     if nested and draw(st.integers(0, 7)) == 0:
         return _set_operation(draw, window)
     return _select(draw, window, nested=nested)
+
+
+@dataclass(frozen=True)
+class JoinTemplate:
+    """The text of a template over a join, and the type of each of its parameters."""
+
+    text: str
+    parameters: Mapping[str, str]
+
+    def rows(self) -> st.SearchStrategy[list[dict[str, Any]]]:
+        """Rows of parameters."""
+        values = {name: _PARAMETERS[kind] for name, kind in self.parameters.items()}
+        return st.lists(st.fixed_dictionaries(values), min_size=1, max_size=4)
+
+
+_PARAMETERS: dict[str, st.SearchStrategy[Any]] = {
+    "BIGINT": st.sampled_from([1, 2, 0, 3, -1, None]),
+    "DOUBLE": st.sampled_from([1.0, 2.0, 2.5, 0.0, float("nan"), None]),
+    "STRING": st.sampled_from(["a", "ab", "A", "", None]),
+}
+
+
+@st.composite
+def join_templates(draw: st.DrawFn) -> JoinTemplate:
+    """Templates over one to four relations, joined by inner joins; most of them can be followed."""
+    count = draw(st.sampled_from([2, 2, 2, 3, 3, 4, 1]))
+    windows = ["", " BEGIN NOW - 5 END NOW", " BEGIN NOW - 3 END NOW - 1"]
+    window = _Window(draw(st.sampled_from(windows)) if count > 1 else "")
+    can_follow = draw(st.sampled_from([True, True, True, True, False]))
+    take_source = _followed_source if can_follow else partial(_source, nested=False)
+    sources = [take_source(draw, window)]
+    text = sources[0].text
+    for _ in range(count - 1):
+        source = take_source(draw, window)
+        sources.append(source)
+        equality = f"{sources[-2].alias}.k = {source.alias}.k"
+        on = draw(st.sampled_from([equality, equality, draw(_factors(sources, source))]))
+        text += draw(st.sampled_from([f" JOIN {source.text} ON {on}"] * 4 + [f" CROSS JOIN {source.text}"]))
+    parameters: dict[str, str] = {}
+    condition = draw(st.sampled_from([_comparison_with_parameter, _with_parameter]))
+    where = [condition(draw, sources, parameters) for _ in range(draw(st.sampled_from([1, 1, 2, 3])))]
+    where += [draw(_factors(sources, None)) for _ in range(draw(st.sampled_from([0, 0, 1])))]
+    text += f" WHERE {' AND '.join(draw(st.permutations(where)))}"
+    if not can_follow:
+        return JoinTemplate(_with_outputs(draw, sources, text, "", window).text, parameters)
+    names = [f"{source.alias}.{column}" for source in sources for column in source.columns]
+    names += [f"abs({source.alias}.k) + 1" for source in sources]
+    chosen = draw(st.lists(st.sampled_from([*names, *(f":{name}" for name in parameters)]), min_size=1, max_size=4))
+    items = ", ".join(f"{name} AS c{number}" for number, name in enumerate(chosen))
+    return JoinTemplate(f"SELECT {items} FROM {text}{window.text}", parameters)
+
+
+def _followed_source(draw: st.DrawFn, window: _Window) -> _Source:
+    """A stream with a window of time, or sometimes the table."""
+    alias = window.alias()
+    relation = draw(st.sampled_from([*STREAMS, *STREAMS, TABLE]))
+    if relation == TABLE:
+        return _Source(f"{TABLE} {alias}", "", alias, ("k", "m", "s", "w"), is_stream=False)
+    bracket = draw(st.sampled_from(["", "", "", " [RANGE 3 SECONDS]"]))
+    return _Source(f"{relation}{bracket} {alias}", "", alias, ("k", "x", "d", "m", "s", "ts"))
+
+
+def _comparison_with_parameter(draw: st.DrawFn, sources: Sequence[_Source], parameters: dict[str, str]) -> str:
+    """A comparison that an index of the values finds."""
+    names = [(source, column) for source in sources for column in source.columns if column in ("k", "x", "s", "w")]
+    source, column = draw(st.sampled_from(names))
+    parameter = f"{'text' if column == 's' else 'number'}{draw(st.integers(0, 1))}"
+    parameters[parameter] = "STRING" if column == "s" else "BIGINT"
+    return f"{source.alias}.{column} {draw(st.sampled_from(['>=', '=', '<=', '>', '<']))} :{parameter}"
+
+
+def _with_parameter(draw: st.DrawFn, sources: Sequence[_Source], parameters: dict[str, str]) -> str:
+    """A condition with a new parameter, or with one that exists."""
+    names = [(source, column) for source in sources for column in source.columns if column != "ts"]
+    source, column = draw(st.sampled_from(names))
+    kind = "STRING" if _KINDS[column] == "text" else draw(st.sampled_from(["BIGINT", "BIGINT", "DOUBLE"]))
+    known = [name for name, other in parameters.items() if other == kind]
+    parameter = draw(st.sampled_from([*known, f"p{len(parameters)}"]))
+    parameters[parameter] = kind
+    name, op = f"{source.alias}.{column}", draw(st.sampled_from([">=", "=", "<=", "<>", ">", "<"]))
+    match draw(st.sampled_from(["plain", "plain", "plain", "flipped", "or", "null", "sum", "alone"])):
+        case "flipped":
+            return f":{parameter} {op} {name}"
+        case "or":
+            return f"({name} {op} :{parameter} OR {draw(_factors(sources, None))})"
+        case "alone":
+            return f"{name} {op} :{parameter} AND :{parameter} {'<> 1' if kind != 'STRING' else 'IS NOT NULL'}"
+        case "null":
+            return f"({name} {op} :{parameter} OR :{parameter} IS NULL)"
+        case "sum" if kind != "STRING":
+            other = draw(st.sampled_from([name for name in names if _KINDS[name[1]] == "number"]))
+            return f"{name} {op} {other[0].alias}.{other[1]} + :{parameter}"
+        case _:
+            return f"{name} {op} :{parameter}"
 
 
 def _since(seconds: int) -> str:

@@ -8,11 +8,11 @@ from sqlglot import exp
 from sqlglot.tokens import Token
 
 from tureen.errors import SqlError, Unsupported
-from tureen.join import JoinKind, JoinTree, visible_leaves
+from tureen.join import JoinKind, JoinTree, divided, visible_leaves
 from tureen.language.binding.asof import latest_partner
 from tureen.language.binding.bind import bind_condition, compare
 from tureen.language.binding.brackets import read_brackets
-from tureen.language.binding.conditions import Conditions, all_of, conjuncts_of, inner_join, inputs_of
+from tureen.language.binding.conditions import all_of, conjuncts_of, inner_join, inputs_of
 from tureen.language.binding.draft import MAX_BLOCKS, Body, Context, Draft
 from tureen.language.binding.from_clause import FromReader, FromTree, Unbound, merged_column, numbers_in
 from tureen.language.binding.grouping import Groups, is_grouped, read_having, read_keys
@@ -25,6 +25,7 @@ from tureen.language.binding.steps import known_of_steps
 from tureen.language.binding.subqueries import Passes, is_subquery, join_subquery
 from tureen.language.binding.window_functions import read_windows
 from tureen.language.duckdb.expressions import expression_of
+from tureen.language.predicates.slots import Slot, slots_of
 from tureen.language.source import Source
 from tureen.language.text.blocks import (
     COMBINED,
@@ -40,7 +41,8 @@ from tureen.language.text.parse import parse_select
 from tureen.language.text.split import split, tokenize, whole_query
 from tureen.language.text.window_bounds import read_window
 from tureen.language.tree import Expr, Ref
-from tureen.query import STEP_END, STEP_START, VALUES_INPUT, Expression, Query, QueryBlock, RelationKind
+from tureen.predicate import Clause
+from tureen.query import STEP_END, STEP_START, Expression, Query, QueryBlock, RelationKind
 from tureen.schema import Schema, name_key
 from tureen.window import RowsBack, Steps, Window
 
@@ -87,13 +89,8 @@ def resolve_relations(draft: Draft) -> None:
         )
     parameters = draft.context.parameters
     if parameters is not None:
-        if len(draft.relations) > 1:
-            raise Unsupported(
-                "parameters of a join are not supported yet",
-                hint="register one query for each row of values",
-                location=draft.source.token(draft.parts.select[0]),
-            )
-        values = Relation((PARAMETERS,), parameters, RelationKind.VALUES, PARAMETERS, number=VALUES_INPUT)
+        _check_inner(draft.source, draft.tree)
+        values = Relation((PARAMETERS,), parameters, RelationKind.VALUES, PARAMETERS, number=len(draft.relations))
         draft.conjuncts.relations.append(values)
         draft.relations.append(values)
 
@@ -103,7 +100,7 @@ def bind_joins(draft: Draft) -> None:
     draft.correlated = []
     draft.joined = _bound_tree(draft, draft.tree)
     if draft.context.parameters is not None:
-        draft.joined = inner_join(draft.joined, VALUES_INPUT)
+        draft.joined = inner_join(draft.joined, draft.relations[-1].number)
     visible = set(visible_leaves(draft.joined))
     draft.relations = [relation for relation in draft.relations if relation.number in visible]
 
@@ -208,23 +205,48 @@ def _window_of(context: Context, tokens: list[Token]) -> Window:
 
 
 @dataclass(frozen=True)
-class Where:
-    """The WHERE clause of a query alone."""
+class TemplateWhere:
+    """The conditions of a template: those that all its queries have, and those with parameters."""
 
-    conditions: Conditions
-    expression: Expression | None
-    """All of it as one expression over a row; None where there is none."""
+    clauses: tuple[Clause, ...]
+    """Those without parameters over each relation alone."""
+    slots: tuple[Slot, ...] | None
+    """The conditions with parameters as comparisons of columns; None where one of them is anything else."""
+    with_parameters: Expression | None
+    """The conditions with parameters as one expression over joined rows and values; None where there are none."""
 
 
-def bind_where_only(text: str, lookup: Lookup, parameters: Schema | None = None) -> Where:
-    """The WHERE clause of a query, whatever the rest of it means."""
+def bind_template_where(text: str, lookup: Lookup, parameters: Schema) -> TemplateWhere:
+    """The conditions of a template, whatever the rest of it means."""
     with parser_stack():
         source = Source(text)
         draft = Draft(_outermost(source, lookup, parameters), whole_query(source, tokenize(source)))
         for run_pass in (*PARSING, *JOINING):
             run_pass(draft)
-        expression = None if draft.where is None else expression_of(draft.source, draft.where)
-        return Where(draft.finish(), expression)
+        conditions, values = draft.finish(), draft.relations[-1].number
+        *clauses, of_values = conditions.clauses
+        _, factors = divided(conditions.joins, values)
+        conjuncts = [] if draft.where is None else conjuncts_of(draft.where)
+        conjuncts = [conjunct for conjunct in conjuncts if values in inputs_of(conjunct)]
+        return TemplateWhere(
+            tuple(clauses),
+            None if of_values else slots_of(factors, values),
+            expression_of(source, all_of(conjuncts)) if conjuncts else None,
+        )
+
+
+def _check_inner(source: Source, tree: FromTree) -> None:
+    """Raise if a join of a template is not an inner join."""
+    if isinstance(tree, int):
+        return
+    if tree.kind is not None:
+        raise Unsupported(
+            "register_many is supported for inner joins only",
+            hint="register each query by itself",
+            location=source.location(tree.at),
+        )
+    _check_inner(source, tree.left)
+    _check_inner(source, tree.right)
 
 
 def _conjunct_nodes(node: exp.Expression) -> list[exp.Expression]:
@@ -350,7 +372,7 @@ def _checked_steps(draft: Draft, steps: Steps | None) -> Steps | None:
             hint="count both in rows, or both in time",
             location=draft.source.token((parts.begin or parts.end or parts.select)[0]),
         )
-    if steps is not None and steps.rows and len(draft.relations) > 1:
+    if steps is not None and steps.rows and len(draft.scope.visible) > 1:
         raise Unsupported(
             "steps of rows over a join are not supported",
             hint="write steps of time, such as [TUMBLE 5 MINUTES]",

@@ -15,11 +15,11 @@ from typing import Any
 
 from tureen.keys import canonical_float
 from tureen.language.binding.bind import compare
-from tureen.language.binding.passes import bind_query, bind_where_only
+from tureen.language.binding.passes import bind_query, bind_template_where
 from tureen.language.binding.scope import Relation, Scope
 from tureen.language.predicates.factors import holds
 from tureen.language.predicates.normal_form import clause_of
-from tureen.language.predicates.slots import Slot, slots_of
+from tureen.language.predicates.slots import Slot
 from tureen.language.source import Source
 from tureen.language.spelling import sql_literals
 from tureen.language.templates.template import read_template, text_with_columns
@@ -47,9 +47,9 @@ class MemberBinder:
         self._fixed: Clause = ()
         self._first: Query | None = None
         if read_template(sql).only_where:
-            where = bind_where_only(text_with_columns(sql, columns), lambda name: NamedRelation(name, schema), columns)
-            self._fixed, of_values = where.conditions.clauses
-            self._slots = None if of_values else slots_of(where.conditions.joins)
+            text = text_with_columns(sql, columns)
+            where = bind_template_where(text, lambda name: NamedRelation(name, schema), columns)
+            (self._fixed,), self._slots = where.clauses, where.slots
 
     def bind(self, text: str, row: Mapping[str, Any]) -> tuple[Query, Query | None]:
         """The query of some values, whose text is given; and the one that it differs from in its clause only."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from sqlglot.tokens import TokenType
+from sqlglot.tokens import Token, TokenType
 
-from tureen.errors import SqlError
+from tureen.errors import SqlError, Unsupported
 from tureen.language.binding.scope import PARAMETERS
 from tureen.language.source import Source
 from tureen.language.text.split import ClauseSpans, clauses_of, tokenize
@@ -49,6 +49,7 @@ def read_template(text: str) -> TemplateText:
     """Find the parameters of a text."""
     source = Source(text)
     tokens = tokenize(source)
+    _check_single(source, tokens)
     pieces, names, end = [], [], 0
     clauses = clauses_of(source, tokens)
     only_where = True
@@ -67,6 +68,18 @@ def read_template(text: str) -> TemplateText:
     if not names:
         raise SqlError("the query has no parameter", hint="write :name where a row's value belongs, or use register")
     return TemplateText((*pieces, text[end:]), tuple(names), only_where)
+
+
+def _check_single(source: Source, tokens: Sequence[Token]) -> None:
+    """Raise if a query contains another one."""
+    selects = [token for token in tokens if token.token_type is TokenType.SELECT]
+    if len(selects) > 1:
+        within = selects[0] if tokens[0].token_type is TokenType.WITH else selects[1]
+        raise Unsupported(
+            "register_many is not supported for queries within queries",
+            hint="register each query by itself",
+            location=source.token(within),
+        )
 
 
 def _takes_values(clauses: ClauseSpans, offset: int) -> bool:
