@@ -132,6 +132,8 @@ class LateralJoin:
     right: JoinTree
     factors: tuple[JoinFactor, ...]
     result: int
+    one_suffices: bool = False
+    """Whether it is computed from one partner, of which no column is read: EXISTS."""
 
 
 JoinTree = int | InnerJoin | Join | LateralJoin

@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 
+from tureen.errors import QueryFailed
+from tureen.joining.join_evaluation import JoinLimits
 from tureen.pipeline import arrival, join_keeping
+from tureen.pipeline.verifying import repair_pot, verify_pot
 from tureen.pot.kept_joins import join_status
 from tureen.pot.sweep import sweep
 from tureen.results import kept_rows
+from tureen.results.invoke import Invoker
 from tureen.testing.manual_engine import ManualEngine
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -206,6 +210,41 @@ def test_damage_does_not_change_answers_and_is_repaired(engine: ManualEngine) ->
     assert not kept(engine, handle)["used"]
     engine.keep_joins()
     check_kept(engine, [handle], [lazy])
+
+
+def test_a_missing_file_does_not_change_answers_and_is_repaired(engine: ManualEngine) -> None:
+    (handle,), (lazy,) = pairs(engine, SQL)
+    engine.keep_joins()
+    (file,) = (engine.catalog.root / "joins").rglob("*.run")
+    file.unlink()
+    reader = ManualEngine(engine.catalog.root)
+    assert answer(reader, handle) == answer(engine, lazy)
+    assert not kept(reader, handle)["used"]
+    engine.keep_joins()
+    check_kept(reader, [handle], [lazy])
+    reader.close()
+
+
+def test_verifying_repairs_damaged_results(engine: ManualEngine) -> None:
+    (handle,), (lazy,) = pairs(engine, SQL)
+    engine.keep_joins()
+    (file,) = (engine.catalog.root / "joins").rglob("*.run")
+    file.write_bytes(file.read_bytes()[:-1] + b"x")
+    assert len(verify_pot(engine.catalog, lambda *_: None).damaged) == 1
+    assert repair_pot(engine.catalog).files == 1
+    assert not verify_pot(engine.catalog, lambda *_: None).damaged
+    assert answer(engine, handle) == answer(engine, lazy)
+    engine.keep_joins()
+    check_kept(engine, [handle], [lazy])
+
+
+def test_the_limit_of_joined_rows_applies_to_kept_results(engine: ManualEngine) -> None:
+    (handle,), (lazy,) = pairs(engine, SQL)
+    engine.keep_joins()
+    limited = Invoker(engine.catalog, limits=JoinLimits(rows=10))
+    for query in (handle, lazy):
+        with pytest.raises(QueryFailed, match="would have 60 rows, more than 10"):
+            limited.invoke(query)
 
 
 def test_results_are_dropped_with_the_last_query(engine: ManualEngine) -> None:

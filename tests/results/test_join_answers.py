@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from tureen.errors import QueryFailed, SqlError, TureenError, UnknownQuery, Unsupported
+from tureen.joining.join_evaluation import JoinLimits
 from tureen.pot.streams import drop_stream, find_stream
+from tureen.results.invoke import Invoker
 from tureen.soup.tables import Dimensions
 from tureen.testing.manual_engine import ManualEngine
 
@@ -100,6 +102,32 @@ def test_a_lateral_value_has_one_row(engine: ManualEngine) -> None:
         engine.invoke(query)
 
 
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("x IN (SELECT max(x) FROM b)", [5]),
+        ("x = 0 OR x IN (SELECT max(x) FROM b)", [0, 5]),
+        ("x = 0 OR x IN (SELECT x FROM b ORDER BY x LIMIT 2)", [0, 1]),
+        ("x = 0 OR x NOT IN (SELECT x FROM b WHERE x > 1 UNION SELECT k FROM dim)", [0]),
+        ("x = 0 OR EXISTS (SELECT k FROM b GROUP BY k HAVING count(*) > 1)", [0]),
+        # Only whole steps count, and the last one is not.
+        ("x IN (SELECT x FROM b [TUMBLE 4 SECONDS])", [0, 1, 2, 3]),
+        ("x = 5 OR x IN (SELECT x FROM b [TUMBLE 4 SECONDS])", [0, 1, 2, 3, 5]),
+    ],
+)
+def test_subqueries_with_rows_of_their_own(engine: ManualEngine, condition: str, expected: list[int]) -> None:
+    query = engine.register(f"SELECT x FROM a WHERE {condition}")
+    assert [row["x"] for row in engine.invoke(query)] == expected
+
+
+def test_exists_under_or_needs_one_partner_only(engine: ManualEngine) -> None:
+    engine.push("b", [{"k": 1, "x": n, "s": "", "ts": START} for n in range(50)])
+    for condition in ("EXISTS (SELECT 1 FROM b WHERE b.k = a.k)", "k IN (SELECT k FROM b)"):
+        query = engine.register(f"SELECT x FROM a WHERE x = 9 OR {condition}")
+        limited = Invoker(engine.catalog, limits=JoinLimits(rows=20))
+        assert len(limited.invoke(query)) == 6
+
+
 def test_lateral_values_of_now(engine: ManualEngine) -> None:
     query = engine.register("SELECT x, (SELECT count(*) FROM b WHERE b.k >= a.k AND b.ts < NOW) AS n FROM a")
     assert [row["n"] for row in engine.invoke(query)] == [5, 4, 3, 2, 1, 0]
@@ -163,6 +191,7 @@ CHAIN = "WITH q0 AS (SELECT x FROM a)" + "".join(
             "cannot use 'a.k'",
         ),
         ("SELECT (SELECT max(x) FROM b) AS v, count(*) AS n FROM a", Unsupported, "parentheses"),
+        ("SELECT (SELECT max(x) FROM b [TUMBLE 2 SECONDS] WHERE b.k = a.k) AS v FROM a", Unsupported, "plain SELECT"),
         ("SELECT count(*) AS n FROM (SELECT collect_list(x) AS l FROM a) t GROUP BY l", Unsupported, "ARRAY"),
         ("SELECT max(l) AS m FROM (SELECT collect_list(x) AS l FROM a) t", Unsupported, "ARRAY"),
         ("SELECT a.x FROM a [ROWS 2 SLIDE 1] JOIN b ON a.k = b.k", Unsupported, "steps of rows over a join"),

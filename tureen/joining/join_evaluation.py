@@ -48,6 +48,14 @@ class JoinLimits:
     candidates: int = 2_000_000_000
     """Pairs of rows that are examined."""
 
+    def check_rows(self, rows: int) -> None:
+        """Raise if there are more rows."""
+        if rows > self.rows:
+            raise QueryFailed(
+                f"the join would have {rows:,} rows, more than {self.rows:,}",
+                hint="add a condition, or narrow its windows",
+            )
+
 
 DEFAULT_LIMITS = JoinLimits()
 
@@ -183,6 +191,10 @@ class JoinEvaluation:
         left, right = self.rows(join.left), self.rows(join.right)
         entry = cast(LateralInput, self.inputs[join.result])
         sides = self._sides(left, right, join.factors)
+        if join.one_suffices:
+            with_partner = sides.left_rows[self._with_partner(sides.left, sides.right, sides.factors)]
+            entry.compute(pa.table({"_none": pa.nulls(len(with_partner))}), with_partner, len(left))
+            return left.beside(JoinedRows({join.result: np.arange(len(left))}, len(left)))
         reads_left = any(field.input in left.rows for field in entry.fields)
         if len(left) and not reads_left and not sides.factors and len(sides.left) == len(left):
             # All rows have the same partners.
@@ -222,10 +234,13 @@ class JoinEvaluation:
         """The pairs by grouping and sorting the right side."""
         partners, rest = self._partners(left, right, factors)
         self._count(partners.pairs, None if rest else partners.pairs)
-        parts = [self._kept(left, right, pair, rest) for pair in partners.in_parts()]
-        first, second = _concatenated(parts)
-        self._check_rows(len(first))
-        return first, second
+        parts: list[tuple[Numbers, Numbers]] = []
+        rows = 0
+        for pair in partners.in_parts():
+            parts.append(self._kept(left, right, pair, rest))
+            rows += len(parts[-1][0])
+            self.limits.check_rows(rows)
+        return _concatenated(parts)
 
     def _probed(
         self, left: JoinedRows, right: JoinedRows, factors: Sequence[JoinFactor]
@@ -250,7 +265,7 @@ class JoinEvaluation:
         rest = [factor for factor in factors if factor not in exact]
         self._count(len(pairs[0]), None if rest else len(pairs[0]))
         first, second = self._kept(left, right, pairs, rest)
-        self._check_rows(len(first))
+        self.limits.check_rows(len(first))
         return first, second
 
     def _kept(
@@ -267,8 +282,8 @@ class JoinEvaluation:
         if not rest:
             return np.flatnonzero(partners.lasts > partners.firsts)
         self._count(partners.pairs, None)
-        kept = [self._kept(left, right, pair, rest)[0] for pair in partners.in_parts()]
-        return np.unique(np.concatenate([_NONE, *kept]))
+        kept = [np.unique(self._kept(left, right, pair, rest)[0]) for pair in partners.in_parts()]
+        return np.concatenate([_NONE, *kept])
 
     def _latest(
         self, left: JoinedRows, right: JoinedRows, factors: Sequence[JoinFactor], latest: JoinCompare
@@ -282,11 +297,13 @@ class JoinEvaluation:
         if not rest:
             return _concatenated((partners.last() if closest_is_last else partners.first()).in_parts())
         self._count(partners.pairs, None)
-        parts = [self._kept(left, right, pair, rest) for pair in partners.in_parts()]
-        first, second = _concatenated(parts)
-        # Pairs of one left row are in order of the right value.
-        ends = np.flatnonzero(np.diff(first, append=-1)) if closest_is_last else _starts(first)
-        return first[ends], second[ends]
+        parts = []
+        for pair in partners.in_parts():
+            first, second = self._kept(left, right, pair, rest)
+            # All pairs of a left row are in one part, in order of the right value.
+            ends = np.flatnonzero(np.diff(first, append=-1)) if closest_is_last else _starts(first)
+            parts.append((first[ends], second[ends]))
+        return _concatenated(parts)
 
     def _partners(
         self, left: JoinedRows, right: JoinedRows, factors: Sequence[JoinFactor]
@@ -343,7 +360,7 @@ class JoinEvaluation:
     def _count(self, candidates: int, rows: int | None) -> None:
         self._candidates += candidates
         if rows is not None:
-            self._check_rows(rows)
+            self.limits.check_rows(rows)
         if self._candidates > self.limits.candidates:
             raise QueryFailed(
                 f"the join would examine {self._candidates:,} pairs of rows, more than {self.limits.candidates:,}",
@@ -351,15 +368,8 @@ class JoinEvaluation:
             )
 
     def _checked(self, rows: JoinedRows) -> JoinedRows:
-        self._check_rows(len(rows))
+        self.limits.check_rows(len(rows))
         return rows
-
-    def _check_rows(self, rows: int) -> None:
-        if rows > self.limits.rows:
-            raise QueryFailed(
-                f"the join would have {rows:,} rows, more than {self.limits.rows:,}",
-                hint="add a condition, or narrow its windows",
-            )
 
 
 def _is_indexed(factor: JoinCompare, number: int) -> bool:

@@ -141,7 +141,7 @@ class JoinKeeper:
             streams = [
                 _owing(tx, stream_id, done) for stream_id, done in zip(stream_join.streams, join.progress, strict=True)
             ]
-        broken = [run.path for run in join.runs if run.path in damaged]
+        broken = [run.path for run in join.runs if run.path in damaged or not (self._catalog.root / run.path).exists()]
         if broken or _exceeds(reach, join.reach):
             self._restart(join, reach, broken)
             return True
@@ -214,6 +214,8 @@ class JoinKeeper:
             take_seq(tx)
             restart_join(tx, join, reach)
             forget_damage(tx, broken)
+        for path in broken:
+            log.warning("file '%s' is damaged or missing: the results of its join are computed again", path)
 
     def _refuse(self, join: KeptJoin, reason: str) -> None:
         log.info("the results of join %d are not kept: %s", join.id, reason)

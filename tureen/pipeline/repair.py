@@ -15,6 +15,7 @@ from tureen.pipeline.upkeep import merge
 from tureen.pot.catalog import Catalog, check_attempt, take_seq
 from tureen.pot.damage import forget_damage, log, lost_files, noted_damage
 from tureen.pot.files import new_attempt
+from tureen.pot.kept_joins import damaged_joins, restart_join
 from tureen.pot.query_runs import forget_query_runs, live_query_runs
 from tureen.pot.runs import Rejected, Run, drop_runs, live_runs, reject, replace_runs
 from tureen.pot.streams import Stream
@@ -44,6 +45,24 @@ def repair(catalog: Catalog, stream: Stream) -> int:
         forget_damage(tx, repaired)
     for path in sorted(repaired):
         log.warning("repaired: the content of file '%s' was rewritten", path)
+    return len(repaired)
+
+
+def repair_joins(catalog: Catalog) -> int:
+    """Drop the results of joins with damaged runs, which the engine computes again; return the number of these runs."""
+    with catalog.read() as tx:
+        noted = {damage.path for damage in noted_damage(tx)}
+        damaged = damaged_joins(tx, noted)
+    if not damaged:
+        return 0
+    repaired = [run.path for join in damaged for run in join.runs if run.path in noted]
+    with catalog.write() as tx:
+        take_seq(tx)
+        for join in damaged:
+            restart_join(tx, join, join.reach)
+        forget_damage(tx, repaired)
+    for path in repaired:
+        log.warning("repaired: file '%s' was dropped, and the results of its join are computed again", path)
     return len(repaired)
 
 

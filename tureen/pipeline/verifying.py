@@ -9,7 +9,7 @@ from pathlib import Path
 from sqlalchemy import Connection, select
 
 from tureen.errors import DamagedFile, PotError
-from tureen.pipeline.repair import give_up_lost, repair
+from tureen.pipeline.repair import give_up_lost, repair, repair_joins
 from tureen.pot.catalog import Catalog
 from tureen.pot.catalog_tables import cells, dimensions, join_runs, query_runs, runs, template_parts, templates
 from tureen.pot.damage import Damage, log, note_damage
@@ -80,7 +80,7 @@ def repair_pot(catalog: Catalog) -> Repaired:
     """Rewrite derived data and give up the tuples that are lost; the process must hold the lease."""
     with catalog.read() as tx:
         streams = list_streams(tx)
-    files = sum(repair(catalog, stream) for stream in streams)
+    files = repair_joins(catalog) + sum(repair(catalog, stream) for stream in streams)
     return Repaired(files, sum(give_up_lost(catalog, stream) for stream in streams))
 
 

@@ -161,6 +161,12 @@ def restart_join(tx: Connection, join: KeptJoin, reach: int | None, refused: str
     tx.execute(update(joins).where(joins.c.id == join.id).values(progress=progress, reach=reach, refused=refused))
 
 
+def damaged_joins(tx: Connection, paths: Collection[str]) -> list[KeptJoin]:
+    """The joins with a run among damaged files."""
+    ids = select(join_runs.c.join_id).where(join_runs.c.path.in_(paths))
+    return [_kept(tx, row) for row in tx.execute(select(joins).where(joins.c.id.in_(ids))).all()]
+
+
 def unused_joins(tx: Connection) -> list[int]:
     """The joins that no query refers to."""
     used = exists().where(query_joins.c.join_id == joins.c.id)

@@ -71,8 +71,10 @@ class KeptRows:
     limits: JoinLimits
 
     def tuples(self) -> JoinedTuples:
-        """The joined tuples that satisfy the clauses within the windows."""
-        return concatenated(len(self.selections), [*self._kept(), *self._owed()])
+        """The joined tuples that satisfy the clauses within the windows; raises if they exceed the limit."""
+        tuples = concatenated(len(self.selections), [*self._kept(), *self._owed()])
+        self.limits.check_rows(len(tuples))
+        return tuples
 
     def inputs(self, tuples: JoinedTuples) -> tuple[list[StreamInput], list[Numbers]]:
         """For each stream the tuples that occur in joined ones, each once; and their numbers in the joined ones."""

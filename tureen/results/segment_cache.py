@@ -14,6 +14,7 @@ from tureen.errors import DamagedFile, PotError
 from tureen.pot.catalog import Catalog
 from tureen.pot.damage import note_damage
 from tureen.pot.kept_joins import KeptJoin
+from tureen.pot.parts import missing_file
 from tureen.pot.runs import Run, replaced_files
 from tureen.results.segment import Segment
 from tureen.results.stream_state import JoinState
@@ -124,6 +125,13 @@ class SegmentCache:
             return JoinState(join, [self._join_run(run.path) for run in join.runs])
         except DamagedFile as damage:
             self.report(damage)
+            return None
+        except FileNotFoundError as error:
+            missing = missing_file(error)
+            with self._catalog.read() as tx:
+                if replaced_files(tx, [missing.file]):
+                    raise
+            self.report(missing)
             return None
 
     def _join_run(self, path: str) -> OpenJoinRun:

@@ -108,7 +108,7 @@ class Draft:
         self.source = context.source
         self.conjuncts = Conjuncts(context.source, []) if conjuncts is None else conjuncts
         self.merged: dict[str, Expr] = {}
-        self.scalars: dict[int, tuple[JoinTree, list[Expr]] | None] = {}
+        self.scalars: dict[int, tuple[JoinTree, list[Expr], bool] | None] = {}
         """The queries that are used as values, by their numbers; those that use columns of this one with their rows and
         the conditions between them."""
 
@@ -153,13 +153,18 @@ class Draft:
         columns = tuple(Column(output.name, output.value.type) for output in block.outputs)
         return self._add(Relation((), Schema(columns), RelationKind.BLOCK, block=block, is_scalar=is_scalar))
 
-    def add_lateral(self, block: Query, right: JoinTree, conjuncts: list[Expr], *, is_scalar: bool) -> Expr:
-        """Add a query of one value that is computed for each row, from the rows of `right` that satisfy conjuncts."""
+    def add_lateral(
+        self, block: Query, right: JoinTree, conjuncts: list[Expr], *, exists: bool, is_scalar: bool
+    ) -> Expr:
+        """Add a query of one value that is computed for each row, from the rows of `right` that satisfy conjuncts.
+
+        With `exists`, one of them suffices; with `is_scalar`, there must not be several.
+        """
         columns = tuple(Column(output.name, output.value.type) for output in block.outputs)
         relation = self._add(
             Relation((), Schema(columns), RelationKind.BLOCK, block=block, is_scalar=is_scalar, is_lateral=True)
         )
-        self.scalars[relation.number] = right, conjuncts
+        self.scalars[relation.number] = right, conjuncts, exists
         (ref,) = relation.refs
         return ref
 
@@ -235,9 +240,9 @@ class Draft:
             if lateral is None:
                 self.joined = Join(JoinKind.LEFT, self.joined, number)
             else:
-                right, conjuncts = lateral
+                right, conjuncts, exists = lateral
                 factors = [factor for conjunct in conjuncts for factor in self.conjuncts.factors(conjunct)]
-                self.joined = LateralJoin(self.joined, right, tuple(factors), number)
+                self.joined = LateralJoin(self.joined, right, tuple(factors), number, exists)
         self.scalars = {}
 
     def _add_block(self, table: exp.Table, block: QueryBlock) -> Relation:

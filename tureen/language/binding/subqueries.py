@@ -20,7 +20,7 @@ from tureen.language.tree import BOOLEAN, Call, Expr
 
 Passes = tuple[Callable[[Draft], None], ...]
 
-OWN_RESULT = ("group", "having", "limit", "offset", "qualify", "windows")
+_OWN_RESULT = ("group", "having", "limit", "offset", "qualify", "windows")
 """The clauses of a subquery that make its rows other than the rows of its FROM."""
 
 
@@ -36,7 +36,7 @@ def join_subquery(draft: Draft, node: exp.Expression, parsing: Passes, joining: 
     condition, name, negated = subquery
     value = bind(draft.scope, condition.this) if isinstance(condition, exp.In) else None
     draft.with_scalars()
-    right, conjuncts, items = _bound(draft, draft.blocks[name], parsing, joining, with_items=value is not None)
+    right, conjuncts, items = bind_subquery(draft, draft.blocks[name], parsing, joining, with_items=value is not None)
     check_levels(draft, right, conjuncts)
     kind = JoinKind.ANTI if negated else JoinKind.SEMI
     if value is None:
@@ -84,7 +84,7 @@ def _subquery(node: exp.Expression) -> tuple[exp.Expression, str, bool] | None:
     return node, operand.name, negated
 
 
-def _bound(
+def bind_subquery(
     draft: Draft, tokens: list[Token], parsing: Passes, joining: Passes, *, with_items: bool
 ) -> tuple[JoinTree, list[Expr], list[Expr]]:
     """The rows of a subquery, the conditions between them and the outer rows, and its select list."""
@@ -110,9 +110,15 @@ def _plain_select(draft: Draft, context: Context, tokens: list[Token], parsing: 
     for run_pass in parsing:
         run_pass(inner)
     select = inner.select
-    if any(select.args.get(key) for key in OWN_RESULT) or any(map(has_aggregate, select.expressions)):
+    if has_own_result(inner) or any(map(has_aggregate, select.expressions)):
         return None
     return inner
+
+
+def has_own_result(draft: Draft) -> bool:
+    """Whether the rows of a query are other than those of its FROM that satisfy WHERE."""
+    has_steps = draft.bracket_steps is not None or draft.parts.partial is not None
+    return has_steps or any(draft.select.args.get(key) for key in _OWN_RESULT)
 
 
 def _joined_block(draft: Draft, context: Context, tokens: list[Token]) -> tuple[JoinTree, list[Expr], list[Expr]]:
