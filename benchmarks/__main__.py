@@ -30,6 +30,7 @@ from benchmarks import (
     joins,
     limits,
     machine,
+    nexmark,
     peers,
     psoup,
     service,
@@ -62,6 +63,10 @@ class Bench:
     def joins(self) -> None:
         """Joins over millions of rows."""
         joins.measure(self.root, self.report, self.scale)
+
+    def nexmark(self) -> None:
+        """The queries of NEXMark over a million events."""
+        nexmark.measure(self.root, self.report, self.scale)
 
     def join_throughput(self) -> None:
         """Rows per second through Spark with joins."""
@@ -137,6 +142,7 @@ PARTS: dict[str, Callable[[Bench], None]] = {
     "psoup": Bench.psoup,
     "aggregate": Bench.aggregate,
     "joins": Bench.joins,
+    "nexmark": Bench.nexmark,
     "join_throughput": Bench.join_throughput,
 }
 """The parts in the order in which they run."""

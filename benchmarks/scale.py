@@ -35,6 +35,7 @@ class Scale:
     flink_seconds: float = 60.0
     # Joins
     join_rows: int = 1_048_576
+    nexmark_events: int = 1_048_576
     spark_joins: int = 32
     """The number of Spark's streaming queries with a join."""
     # Registrations and unregistrations
@@ -56,6 +57,7 @@ class Scale:
 FULL = Scale()
 QUICK = Scale(
     join_rows=4_096,
+    nexmark_events=4_096,
     spark_joins=2,
     rows_per_file=16_384,
     files=8,

@@ -24,6 +24,11 @@ sym STRING | total BIGINT
 'BB'       | NULL
 ```
 
+A file may have several relations: the next one starts with another line `stream: …` or `table: …`. First arrives the
+first batch of each, then the second of each; a batch of a table replaces its content. The query for Spark then reads
+all tuples that are retained, not those in the window, because each stream may have a window of its own. DuckDB runs the
+same query, much faster than Spark; cases with `judge: spark` are those whose query means something else in DuckDB.
+
 Lines that start with `#` are comments. Keys come after the SQL, each at the start of a line; a long value continues
 until the next key. `spark: no – reason` excludes a case from the comparison with Spark. An expected error is `error:
 Class`, with ` at line:column` if it has a location, then `says: …` and `hint: …` or, if the query fails at run time,
@@ -39,12 +44,14 @@ from typing import Any
 
 from tests.cases.tables import Table, read_row, read_time, split_cells
 from tests.cases.tables import read_column as column_of
-from tureen.schema import Schema
+from tureen.errors import UnknownStream
+from tureen.query import NamedRelation, RelationKind
+from tureen.schema import Schema, name_key
 from tureen.window import to_micros
 
 FOLDER = Path(__file__).parent
-_KEY = re.compile(r"(now|spark|error|says|hint|because):(?: (.*))?")
-_HEAD = re.compile(r"(stream|time|now|retain|clock): (.*)")
+_KEY = re.compile(r"(now|spark|judge|error|says|hint|because):(?: (.*))?")
+_HEAD = re.compile(r"(stream|table|time|now|retain|clock): (.*)")
 _ERROR = re.compile(r"(\w+)(?: at (\d+:\d+))?")
 
 
@@ -76,6 +83,7 @@ class Case:
     sql: str
     now: int | None
     spark: str | None
+    judge: str | None
     head: tuple[str, ...]
     """All lines before the answer, unchanged."""
     expected: Expected | None
@@ -91,13 +99,40 @@ class Case:
 
 
 @dataclass(frozen=True)
-class CaseFile:
-    """A stream, its tuples in batches of arrival, and its cases."""
+class CaseRelation:
+    """A stream with its tuples in batches of arrival, or a table with its contents in turn."""
 
-    path: Path
     settings: dict[str, str]
     schema: Schema
     batches: tuple[list[dict[str, Any]], ...]
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is a table."""
+        return "table" in self.settings
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.settings["table" if self.is_table else "stream"]
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """All tuples of the stream in order of arrival, or the last content of the table."""
+        return self.batches[-1] if self.is_table else [row for batch in self.batches for row in batch]
+
+    @property
+    def named(self) -> NamedRelation:
+        """The relation as the language knows it."""
+        return NamedRelation(self.name, self.schema, RelationKind.TABLE if self.is_table else RelationKind.STREAM)
+
+
+@dataclass(frozen=True)
+class CaseFile:
+    """Streams and tables, and cases over them."""
+
+    path: Path
+    relations: tuple[CaseRelation, ...]
     head: tuple[str, ...]
     cases: tuple[Case, ...]
 
@@ -107,14 +142,26 @@ class CaseFile:
         return self.path.stem
 
     @property
-    def stream(self) -> str:
-        """The stream's name."""
-        return self.settings["stream"]
+    def stream(self) -> CaseRelation:
+        """The first stream; the only relation of most files."""
+        return self.relations[0]
+
+    @property
+    def joins(self) -> bool:
+        """Whether there are several relations."""
+        return len(self.relations) > 1
 
     @property
     def clock(self) -> int:
         """The wall clock while the file runs."""
-        return to_micros(read_time(self.settings["now"]))
+        return to_micros(read_time(self.stream.settings["now"]))
+
+    def find(self, name: str) -> NamedRelation:
+        """Look up a relation, as the catalog does."""
+        for relation in self.relations:
+            if name_key(relation.name) == name_key(name):
+                return relation.named
+        raise UnknownStream(f"there is no stream or table named '{name}'")
 
     def text(self) -> str:
         """The whole file."""
@@ -128,22 +175,14 @@ def read_files() -> list[CaseFile]:
 
 
 def read_file(path: Path) -> CaseFile:
-    """The stream and the cases of one file."""
+    """The relations and the cases of one file."""
     head, *blocks = _blocks(path.read_text().splitlines())
-    settings, table = _head(head)
-    columns = tuple(map(column_of, split_cells(table[0])))
-    schema = Schema(columns, settings.get("time")).checked()
-    batches: list[list[dict[str, Any]]] = [[]]
-    for line in table[1:]:
-        if line == "----":
-            batches.append([])
-        else:
-            batches[-1].append(dict(zip(schema.names, read_row(columns, line), strict=True)))
+    relations = tuple(map(_relation, _sections(head)))
     cases = tuple(map(_case, blocks))
     duplicates = {case.name for case in cases if [other.name for other in cases].count(case.name) > 1}
     if duplicates:
         raise ValueError(f"{path.name} has duplicate cases: {', '.join(sorted(duplicates))}")
-    return CaseFile(path, settings, schema, tuple(batches), tuple(head), cases)
+    return CaseFile(path, relations, tuple(head), cases)
 
 
 def _blocks(lines: list[str]) -> list[list[str]]:
@@ -159,12 +198,29 @@ def _blocks(lines: list[str]) -> list[list[str]]:
     return blocks
 
 
-def _head(lines: list[str]) -> tuple[dict[str, str], list[str]]:
-    """The settings of the stream, and the lines of its table."""
-    first = next(i for i, line in enumerate(lines) if line.startswith("stream: "))
-    rest = [line for line in lines[first:] if line and not line.startswith("#")]
-    settings = {match.group(1): match.group(2) for line in rest if (match := _HEAD.fullmatch(line))}
-    return settings, rest[len(settings) :]
+def _sections(head: list[str]) -> list[list[str]]:
+    """The lines of each relation, without comments."""
+    sections: list[list[str]] = []
+    for line in head:
+        if line.startswith(("stream: ", "table: ")):
+            sections.append([])
+        if sections and line and not line.startswith("#"):
+            sections[-1].append(line)
+    return sections
+
+
+def _relation(lines: list[str]) -> CaseRelation:
+    settings = {match.group(1): match.group(2) for line in lines if (match := _HEAD.fullmatch(line))}
+    header, *rows = lines[len(settings) :]
+    columns = tuple(map(column_of, split_cells(header)))
+    schema = Schema(columns, settings.get("time")).checked()
+    batches: list[list[dict[str, Any]]] = [[]]
+    for line in rows:
+        if line == "----":
+            batches.append([])
+        else:
+            batches[-1].append(dict(zip(schema.names, read_row(columns, line), strict=True)))
+    return CaseRelation(settings, schema, tuple(batches))
 
 
 def _case(block: list[str]) -> Case:
@@ -180,7 +236,7 @@ def _case(block: list[str]) -> Case:
     if answer:
         expected = _failure(_keys(answer)) if answer[0].startswith("error: ") else Table.read(answer)
     now = to_micros(read_time(keys["now"])) if "now" in keys else None
-    return Case(name, "\n".join(sql).rstrip(), now, keys.get("spark"), tuple(head), expected)
+    return Case(name, "\n".join(sql).rstrip(), now, keys.get("spark"), keys.get("judge"), tuple(head), expected)
 
 
 def _keys(lines: list[str]) -> dict[str, str]:

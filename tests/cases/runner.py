@@ -2,7 +2,7 @@
 
 A query is registered before the data, between the batches and after them, each time eager and lazy. Queries with equal
 conditions share their cells, so an eager query would hide errors of the others: a file runs in four pots, in each of
-which a query has another role, next to queries in the other roles.
+which a query has another role, next to queries in the other roles; a file with several relations in two.
 
 Queries are invoked when all data have arrived, while some cells are published, some are owed and the last tuples are
 an unindexed tail. After all debts are paid and all runs are merged, some are invoked once more.
@@ -13,13 +13,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.cases.casefile import Case, CaseFile, Expected, Failure
+from tests.cases.casefile import Case, CaseFile, CaseRelation, Expected, Failure
 from tests.cases.tables import Table
 from tureen.errors import TureenError
 from tureen.pipeline import arrival, upkeep
+from tureen.soup.tables import Dimensions
 from tureen.testing.manual_engine import ManualEngine
 
 TAIL_ROWS = 4
@@ -32,7 +34,18 @@ _ROLES: tuple[tuple[str, ...], ...] = (
     ("eager, after",),
     ("lazy, before", "lazy, between", "lazy, after"),
 )
-WITH_PATHS = ("expressions", "where", "windows")
+_JOIN_ROLES: tuple[tuple[str, ...], ...] = (
+    ("eager, before",),
+    ("lazy, before",),
+    ("eager, between",),
+    ("lazy, before",),
+)
+"""The roles in files with several relations; `tests/oracle/test_joins.py` runs random joins in many more orders."""
+
+_JOIN_TURNS = 2
+"""In two turns every query is eager once and lazy once."""
+
+WITH_PATHS = ("expressions", "joins", "where", "windows")
 """The files whose paths are counted; explaining the queries of all files would take seconds."""
 
 _INVOKED_AGAIN = ("eager, between", "lazy, before")
@@ -48,12 +61,14 @@ class FileRun:
         """Run the file in new pots in a directory."""
         self.outcomes: dict[str, Outcomes] = {case.name: {} for case in file.cases}
         self.paths: Counter[str] = Counter()
-        """The tuples of the answers by their path: published, owed, lazy or tail; for files of `WITH_PATHS`."""
+        """The tuples of the answers by their path: published, owed, lazy or tail; for files of `WITH_PATHS`;
+        and the answers from kept joins."""
         with pytest.MonkeyPatch.context() as patch:
             for module, name, value in _SMALL:
                 patch.setattr(module, name, value)
-            for turn in range(len(_ROLES)):
-                roles = {case.name: _ROLES[(number + turn) % len(_ROLES)] for number, case in enumerate(file.cases)}
+            choices, turns = (_JOIN_ROLES, _JOIN_TURNS) if file.joins else (_ROLES, len(_ROLES))
+            for turn in range(turns):
+                roles = {case.name: choices[(number + turn) % len(choices)] for number, case in enumerate(file.cases)}
                 pot = _Pot(file, root / str(turn), roles)
                 try:
                     pot.run()
@@ -70,32 +85,52 @@ class _Pot:
     def __init__(self, file: CaseFile, root: Path, roles: dict[str, tuple[str, ...]]) -> None:
         self.file, self.roles = file, roles
         self.engine = ManualEngine(root, clock=lambda: file.clock)
+        self.tables = Dimensions(self.engine.catalog)
         self.outcomes: dict[str, Outcomes] = {case.name: {} for case in file.cases}
         self.paths: Counter[str] = Counter()
         self.handles: list[tuple[Case, str, str]] = []
 
     def run(self) -> None:
-        engine, settings = self.engine, self.file.settings
-        clock, retain = settings.get("clock", "wall"), settings.get("retain")
-        engine.create_stream(self.file.stream, self.file.schema.sql, self.file.schema.time, clock, retain)
+        engine = self.engine
+        for relation in self.file.relations:
+            self._create(relation)
         self._register("before")
         engine.compile()
-        for number, rows in enumerate(self.file.batches):
-            # Every second batch is pushed in two parts: one may be large enough for an index, the other not.
-            engine.push(self.file.stream, rows, parts=1 + number % 2)
+        for number in range(max(len(relation.batches) for relation in self.file.relations)):
+            self._arrive(number)
             self._invoke_role("eager, before")
             if number == 0:
                 self._register("between")
             elif number == 1:
                 engine.seal()
                 engine.compile()
+                engine.keep_joins()
         self._register("after")
         engine.expire()
         self._invoke("at once")
         engine.compile()
         engine.pay()
+        engine.keep_joins()
         engine.seal(everything=True)
-        self._invoke("settled", *_INVOKED_AGAIN)
+        self._invoke("settled", *(() if self.file.joins else _INVOKED_AGAIN))
+
+    def _create(self, relation: CaseRelation) -> None:
+        if relation.is_table:
+            self.tables.create(relation.name, relation.schema.sql, [])
+            return
+        clock, retain = relation.settings.get("clock", "wall"), relation.settings.get("retain")
+        self.engine.create_stream(relation.name, relation.schema.sql, relation.schema.time, clock, retain)
+
+    def _arrive(self, number: int) -> None:
+        """Push the batch of that number of each stream, and replace the tables that have a content of that number."""
+        for relation in self.file.relations:
+            if number >= len(relation.batches):
+                continue
+            if relation.is_table:
+                self.tables.replace(relation.name, relation.batches[number])
+            else:
+                # Every second batch is pushed in two parts: one may be large enough for an index, the other not.
+                self.engine.push(relation.name, relation.batches[number], parts=1 + number % 2)
 
     def _invoke_role(self, role: str) -> None:
         """Invoke the queries of a role while data arrive: results cached for one answer must serve the next."""
@@ -122,14 +157,20 @@ class _Pot:
         for case, role, handle in self.handles:
             if not only or role in only:
                 self.outcomes[case.name][f"{role}, {when}"] = self._answer(handle, case.now)
-        if self.file.name in WITH_PATHS:
-            self._count_paths()
+        if when == "at once" and self.file.name in WITH_PATHS:
+            self._explain(when)
 
-    def _count_paths(self) -> None:
-        for case, _, handle in self.handles:
+    def _explain(self, when: str) -> None:
+        for case, role, handle in self.handles:
             # Queries without a condition need no cells, and stopped queries have none.
-            if "WHERE" in case.sql and not isinstance(case.expected, Failure):
-                self.paths.update(self.engine.invoker.explain(handle)["tuples_by_path"])
+            if "WHERE" in case.sql and not isinstance(self.outcomes[case.name][f"{role}, {when}"], Failure):
+                self._count_paths(self.engine.invoker.explain(handle))
+
+    def _count_paths(self, plan: dict[str, Any]) -> None:
+        for entry in plan.get("inputs", [plan]):
+            self.paths.update(entry.get("tuples_by_path", {}))
+        if "kept_join" in plan:
+            self.paths["kept join"] += plan["kept_join"]["used"]
 
     def _answer(self, handle: str, now: int | None) -> Expected:
         try:

@@ -7,16 +7,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.cases.casefile import Case, CaseFile
+from tests.cases.casefile import Case, CaseFile, CaseRelation
 from tureen.language import bind_query, parse_duration
 from tureen.language.source import Source
+from tureen.language.text.blocks import cut_with
 from tureen.language.text.split import split, tokenize
-from tureen.query import NamedRelation, Query
+from tureen.query import Query, RelationKind
 from tureen.schema import Column, Kind, Schema, Type
-from tureen.window import Span, from_micros, to_micros
+from tureen.window import WHOLE, Span, Window, from_micros, to_micros
 
 _MOMENT = re.compile(r"\b(now|current_timestamp)\b(\(\))?", re.IGNORECASE)
 _DAY = re.compile(r"\b(current_date|curdate)\b(\(\))?", re.IGNORECASE)
+Tuples = list[tuple[int, dict[str, Any]]]
+
 NUMBERED = "numbered_"
 """Prefix of the view that has the same tuples with their number by (time, arrival) as the column `number`."""
 
@@ -30,7 +33,8 @@ def windowless(sql: str) -> str:
     'SELECT * FROM trades'
     """
     source = Source(sql)
-    parts = split(source, tokenize(source))
+    _, tokens = cut_with(source, tokenize(source))
+    parts = split(source, tokens)
     text = sql[: parts.select[-1].end + 1]
     for bracket in reversed([bracket.tokens for bracket in parts.brackets]):
         text = text[: bracket[0].start] + text[bracket[-1].end + 1 :]
@@ -50,16 +54,15 @@ def at_now(sql: str, now: int) -> str:
 
 def bound(file: CaseFile, case: Case) -> Query:
     """The bound query of a case."""
-    return bind_query(case.sql, lambda _: NamedRelation(file.stream, file.schema))
+    return bind_query(case.sql, file.find)
 
 
-def tuples_of(file: CaseFile) -> list[tuple[int, dict[str, Any]]]:
-    """The stream's retained tuples in order of (time, arrival), each with its time."""
-    rows = [row for batch in file.batches for row in batch]
-    time_column = file.schema.time
-    timed = [(file.clock if time_column is None else to_micros(row[time_column]), row) for row in rows]
+def tuples_of(file: CaseFile, stream: CaseRelation) -> Tuples:
+    """A stream's retained tuples in order of (time, arrival), each with its time."""
+    time_column = stream.schema.time
+    timed = [(file.clock if time_column is None else to_micros(row[time_column]), row) for row in stream.rows]
     timed.sort(key=lambda pair: pair[0])
-    retain = file.settings.get("retain")
+    retain = stream.settings.get("retain")
     if retain is None:
         return timed
     horizon = min(file.clock, timed[-1][0]) - parse_duration(retain)
@@ -68,12 +71,23 @@ def tuples_of(file: CaseFile) -> list[tuple[int, dict[str, Any]]]:
 
 def now_of(file: CaseFile, case: Case) -> int:
     """NOW of a case."""
-    if case.now is None and file.settings.get("clock") == "stream":
-        return tuples_of(file)[-1][0]
-    return file.clock if case.now is None else case.now
+    if case.now is not None:
+        return case.now
+    streams = [relation for relation in file.relations if not relation.is_table]
+    if all(stream.settings.get("clock") == "stream" for stream in streams):
+        return max(tuples_of(file, stream)[-1][0] for stream in streams)
+    return file.clock
 
 
-def in_window(span: Span, tuples: list[tuple[int, dict[str, Any]]]) -> list[dict[str, Any]]:
+def common_window(query: Query) -> Window:
+    """The window of all streams of a query."""
+    windows = {leaf.window for leaf in query.leaves if leaf.kind is RelationKind.STREAM}
+    if len(windows) > 1:
+        raise ValueError("the streams have different windows: write a query for Spark")
+    return windows.pop() if windows else WHOLE
+
+
+def in_window(span: Span, tuples: Tuples) -> list[dict[str, Any]]:
     """The rows in a window, by its definition, row by row."""
     # Counted back from the latest up to NOW, the last tuple is number 1.
     counted = [(time, row) for time, row in tuples if span.until is None or time <= span.until]
@@ -87,10 +101,17 @@ def in_window(span: Span, tuples: list[tuple[int, dict[str, Any]]]) -> list[dict
     ]
 
 
-def views_of(file: CaseFile, rows: list[dict[str, Any]]) -> dict[str, pa.Table]:
-    """The views for Spark, by name."""
-    plain = pa.Table.from_pylist(rows, schema=file.schema.arrow)
-    number = Column("number", Type(Kind.INT))
-    schema = Schema((*file.schema.columns, number))
-    numbered = pa.Table.from_pylist([{**row, "number": i} for i, row in enumerate(rows)], schema=schema.arrow)
-    return {file.stream: plain, NUMBERED + file.stream: numbered}
+def views_of(file: CaseFile, case: Case) -> dict[str, pa.Table]:
+    """The views for Spark, by name: what is in the window or, for a query of its own over a join, everything."""
+    window = WHOLE if file.joins and case.spark else common_window(bound(file, case))
+    views: dict[str, pa.Table] = {}
+    for relation in file.relations:
+        if relation.is_table:
+            rows = relation.rows
+        else:
+            rows = in_window(window.span(now_of(file, case)), tuples_of(file, relation))
+        views[relation.name] = pa.Table.from_pylist(rows, schema=relation.schema.arrow)
+        schema = Schema((*relation.schema.columns, Column("number", Type(Kind.INT))))
+        numbered = [{**row, "number": number} for number, row in enumerate(rows)]
+        views[NUMBERED + relation.name] = pa.Table.from_pylist(numbered, schema=schema.arrow)
+    return views

@@ -7,7 +7,7 @@ is over tables with the same names and a column `_id`; windows are written as pr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -52,7 +52,7 @@ class _Window:
     text: str = ""
     predicate: str = "TRUE"
     aliases: int = 0
-    brackets: bool = field(default=True)
+    lateral: bool = True
 
     def alias(self) -> str:
         self.aliases += 1
@@ -92,12 +92,12 @@ def time_of(number: int, jitter: int) -> datetime:
 
 
 @st.composite
-def joins(draw: st.DrawFn, *, nested: bool = True) -> JoinText:
-    """Queries over one to five relations."""
-    window = _Window()
+def joins(draw: st.DrawFn, *, nested: bool = True, lateral: bool = True) -> JoinText:
+    """Queries over one to five relations; with `lateral`, also with subqueries that are computed for each row."""
+    window = _Window(lateral=lateral)
     seconds = draw(st.sampled_from([None, None, 2, 5, 30]))
     if seconds is not None:
-        window = _Window(f" BEGIN NOW - {seconds} END NOW", _since(seconds))
+        window = _Window(f" BEGIN NOW - {seconds} END NOW", _since(seconds), lateral=lateral)
     if nested and draw(st.integers(0, 7)) == 0:
         return _set_operation(draw, window)
     return _select(draw, window, nested=nested)
@@ -322,7 +322,7 @@ def _subquery(draw: st.DrawFn, sources: Sequence[_Source], window: _Window) -> t
     inner = _source(draw, window, nested=False)
     negated = draw(st.sampled_from(["", "NOT "]))
     condition = draw(_factors([*sources, inner], inner))
-    if draw(st.booleans()):
+    if window.lateral and draw(st.booleans()):
         return _lateral(draw, sources, inner, condition)
     if draw(st.booleans()):
         text, judge = (f"{negated}EXISTS (SELECT 1 FROM {part} WHERE {condition})" for part in _both(inner))

@@ -133,6 +133,7 @@ class Draft:
         common = self.context.tables.get(name_key(table.name))
         if common is not None:
             definition, context = common
+            context = replace(context, window=self._within(bracket).window)
             block = _renamed(self.source, definition, context.bind_block(context, definition.tokens))
             return self._add_block(table, block)
         named = self._look_up(table)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
@@ -51,7 +51,8 @@ class Unbound:
     left: FromTree
     right: FromTree
     on: exp.Expression | None
-    using: tuple[str, ...] = ()
+    using: Mapping[str, int] = field(default_factory=dict)
+    """The columns of USING, and where each is written."""
     at: int = 0
 
 
@@ -99,12 +100,12 @@ class FromReader:
             words = " ".join(word for word in (method, side, kind) if word)
             raise Unsupported(f"{words} JOIN is not supported", location=self._source.location(at))
         right = self._side(join.this)
-        using = tuple(node.name for node in join.args.get("using") or ())
+        using = {node.name: offset_of(node) for node in join.args.get("using") or ()}
         on = None if self._lacks_condition(join) else join.args.get("on")
         if method == "NATURAL":
             if on is not None or using:
                 raise SqlError("NATURAL JOIN has no condition", hint="write JOIN", location=self._source.location(at))
-            using = self._common_columns(left, right)
+            using = dict.fromkeys(self._common_columns(left, right), at)
         elif kind == "CROSS":
             if on is not None or using:
                 raise SqlError("CROSS JOIN has no condition", hint="write JOIN", location=self._source.location(at))

@@ -270,7 +270,7 @@ def _bound_tree(draft: Draft, tree: FromTree) -> JoinTree:
     relations = tuple(relation for relation in draft.relations if relation.number in visible)
     scope = replace(draft.scope, clause="ON", relations=relations, block=None, subquery=None)
     conjuncts = [] if tree.on is None else conjuncts_of(bind_condition(scope, tree.on))
-    conjuncts += [_same_column(draft, scope, tree, name) for name in tree.using]
+    conjuncts += [_same_column(draft, scope, tree, name, at) for name, at in tree.using.items()]
     foreign = [conjunct for conjunct in conjuncts if not inputs_of(conjunct) <= visible]
     if foreign and tree.kind is not None:
         raise Unsupported(
@@ -288,7 +288,7 @@ def _bound_tree(draft: Draft, tree: FromTree) -> JoinTree:
     return latest_partner(draft.source, joined, tree.at)
 
 
-def _same_column(draft: Draft, scope: Scope, tree: Unbound, name: str) -> Expr:
+def _same_column(draft: Draft, scope: Scope, tree: Unbound, name: str, at: int) -> Expr:
     """The equality of a column of USING, which from then on is one column."""
     sides = []
     for side in (tree.left, tree.right):
@@ -297,7 +297,7 @@ def _same_column(draft: Draft, scope: Scope, tree: Unbound, name: str) -> Expr:
         merged = {key: expr for key, expr in draft.merged.items() if inputs_of(expr) <= numbers}
         sides.append(replace(scope, relations=relations, merged=merged, clause="USING"))
     node = exp.column(exp.to_identifier(name))
-    node.this.meta["start"] = tree.at
+    node.this.meta["start"] = at
     left, right = (side.column(node) for side in sides)
     draft.merged[name.lower()] = merged_column(draft.source, tree.kind, left, right)
     return compare(scope, "=", left, right)

@@ -125,11 +125,20 @@ class Scope:
         if expr is not None:
             return expr
         if self.outer is not None:
-            return self.outer.column(node)
+            return self._outer_column(self.outer, node)
         if node.name.lower() == "now" and not (node.table or node.this.quoted):
             return now(offset_of(node))
         self._check_around(node)
         raise self._unknown_column(node)
+
+    def _outer_column(self, outer: Scope, node: exp.Column) -> Expr:
+        """A column of the query around this one; if that has none either, this query's columns are the hint."""
+        try:
+            return outer.column(node)
+        except UnknownColumn:
+            if not self._named(node):
+                raise
+            raise self._unknown_column(node) from None
 
     def _check_around(self, node: exp.Column) -> None:
         """Raise for a column of the query around this one, which this one cannot use."""
@@ -167,10 +176,19 @@ class Scope:
             what = "the stream" if len(self.visible) == 1 else "an input"
             raise UnknownColumn(
                 f"'{node.table}' is not {what} of this query",
-                hint=nearest(node.table, names) or f"write {names[0]}.{node.name}",
+                hint=nearest(node.table, names) or self._hint_for(node),
                 location=self.source.node(node),
             )
         return named
+
+    def _hint_for(self, node: exp.Column) -> str | None:
+        """The column of that name of another input, or the names of the inputs."""
+        is_star = isinstance(node.this, exp.Star)
+        for relation in self.visible:
+            if relation.names and (is_star or relation.schema.find(node.name) is not None):
+                return f"write {relation.names[0]}.{'*' if is_star else node.name}"
+        inputs = [relation.names[0] for relation in self.visible if relation.names]
+        return f"the query has {', '.join(inputs)}" if inputs else None
 
     def all_columns(self, at: int) -> list[tuple[str, Expr]]:
         """The columns that `*` means: those of USING, and then those of each relation that are not among them."""

@@ -19,14 +19,14 @@ from tureen.schema import Column, Kind, Type
 
 def bind_set_operation(context: Context, operands: SetTokens) -> SetOperation:
     """Bind the operands of a set operation, and cast their outputs to common types."""
-    at = _first(operands).start
+    at = _first(operands.right).start
     left, right = (_operand(context, operand) for operand in (operands.left, operands.right))
     operator = operands.operator
     if len(left.outputs) != len(right.outputs):
         raise SqlError(
             f"{operator.value} requires as many columns on both sides, "
             f"got {len(left.outputs)} and {len(right.outputs)}",
-            location=context.source.location(_first(operands.right).start),
+            location=context.source.location(at),
         )
     types = [
         _common_type(context.source, operator, output.value.type, other.value.type, at)

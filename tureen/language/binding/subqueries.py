@@ -15,6 +15,7 @@ from tureen.language.binding.bind import bind, compare
 from tureen.language.binding.conditions import conjuncts_of, inputs_of
 from tureen.language.binding.draft import Context, Draft
 from tureen.language.binding.outputs import read_items
+from tureen.language.binding.scope import Scope
 from tureen.language.text.blocks import cut_set_operations, cut_with, is_block_name
 from tureen.language.tree import BOOLEAN, Call, Expr
 
@@ -95,11 +96,20 @@ def bind_subquery(
     for run_pass in joining:
         run_pass(inner)
     inner.with_scalars()
-    items: list[Expr] = []
-    if with_items:
-        scope = replace(inner.scope, clause="the select list", block=None)
-        items = [item.expr for item in read_items(scope, inner.select, inner.parts.select, lambda expr: expr)]
+    scope = replace(inner.scope, clause="the select list", block=None)
+    if not with_items:
+        _check_names(scope, inner.select)
+        return inner.joined, inner.correlated, []
+    items = [item.expr for item in read_items(scope, inner.select, inner.parts.select, lambda expr: expr)]
     return inner.joined, inner.correlated, items
+
+
+def _check_names(scope: Scope, select: exp.Select) -> None:
+    """Raise for an unknown column in the select list of EXISTS, of which nothing else matters."""
+    for item in select.expressions:
+        for column in item.find_all(exp.Column):
+            if not isinstance(column.this, exp.Star) and not is_block_name(column.name):
+                scope.column(column)
 
 
 def _plain_select(draft: Draft, context: Context, tokens: list[Token], parsing: Passes) -> Draft | None:
