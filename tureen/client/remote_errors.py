@@ -59,8 +59,11 @@ def _error(kind: type[TureenError], code: str, message: str, **parts: Any) -> Tu
 
 
 def _classes() -> dict[str, type[TureenError]]:
-    """All exception classes by their codes."""
-    return {kind.code: kind for kind in _subclasses(TureenError)}
+    """The exception classes by their codes; a subclass may have the code of its base."""
+    classes: dict[str, type[TureenError]] = {}
+    for kind in _subclasses(TureenError):
+        classes.setdefault(kind.code, kind)
+    return classes
 
 
 def _subclasses(kind: type[TureenError]) -> Iterator[type[TureenError]]:
