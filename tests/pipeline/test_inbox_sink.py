@@ -10,7 +10,6 @@ import pytest
 from tests.crash.workload import ROWS, push, take
 from tests.disk import small_disk
 from tureen.errors import PotError, StorageFailed
-from tureen.pipeline import inbox_source
 from tureen.pipeline.inbox_sink import InboxSink
 from tureen.pipeline.inbox_source import InboxReader
 from tureen.pipeline.verifying import verify_pot
@@ -150,31 +149,6 @@ def test_a_repeated_batch_changes_nothing(catalog: Catalog) -> None:
         sink = InboxSink(catalog.root)
         sink.commit([sink.write(reader.read(part)) for part in reader.partitions(start, end)], 0)
     assert ids(catalog.root) == list(range(ROWS))
-
-
-def test_batches_are_not_more_frequent_than_needed(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first batch begins at once; the next one later, unless it is asked for, or many rows are waiting."""
-    inbox = Inbox(catalog.root, catalog)
-    reader = InboxReader(catalog.root, 1, every=3600)
-    start = {**reader.initialOffset(), "warm": 1}
-
-    def advance() -> bool:
-        nonlocal start
-        before, start = start, reader.latestOffset(start, reader.getDefaultReadLimit())
-        return start != before
-
-    push(inbox, 1, 0)
-    assert advance()
-    push(inbox, 1, 1)
-    assert not advance()
-    inbox.request_batch()
-    assert advance()
-    push(inbox, 1, 2)
-    assert not advance(), "the request was served"
-    monkeypatch.setattr(inbox_source, "LARGE_BATCH", 1)
-    assert advance()
-    inbox.close()
-    reader.stop()
 
 
 def test_a_full_disk_fails_pushes_and_loses_no_acknowledged_rows() -> None:

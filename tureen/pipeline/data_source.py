@@ -88,8 +88,7 @@ class InboxDataSource(DataSource):
         """The source."""
         from tureen.pipeline.inbox_source import InboxReader
 
-        tasks, every = int(self.options.get("tasks", "2")), float(self.options.get("every", "0"))
-        return InboxReader(Path(self.options["pot"]), tasks, every)
+        return InboxReader(Path(self.options["pot"]), int(self.options.get("tasks", "2")))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> InboxSink:
         """The sink."""

@@ -118,7 +118,6 @@ class Engine:
 
     def _wait_for_taking(self) -> None:
         ends = {stream.id: self.inbox.end(stream.id) for stream in self._streams()}
-        self.inbox.request_batch()
         deadline = time.monotonic() + TAKE_TIMEOUT
         while any(stream.taken < ends.get(stream.id, 0) for stream in self._streams()):
             if time.monotonic() > deadline:

@@ -6,7 +6,6 @@ Spark's checkpoint is disposable.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple
 from pathlib import Path
@@ -20,12 +19,6 @@ from tureen.pot.log import Reference, refer
 
 WAIT_FOR_NEWS = 0.2
 """Seconds that the source waits for new rows before it reports that there are none."""
-
-POLL_EVERY = 0.02
-"""Seconds after which the source looks again whether the next batch is due."""
-
-LARGE_BATCH = 4 << 20
-"""The bytes of waiting rows from which on the next batch begins at once."""
 
 ROWS_PER_TRIGGER = 2_000_000
 """The maximum rows of a micro-batch, divided equally among the streams."""
@@ -60,12 +53,10 @@ class References(InputPartition):
 class InboxReader(DataSourceStreamReader):
     """Determines the next batch; runs in a process of its own beside the driver."""
 
-    def __init__(self, root: Path, tasks: int, every: float = 0.0) -> None:
-        """Read the inbox of that pot, in at most `tasks` tasks per batch, and at most one batch in `every` seconds."""
+    def __init__(self, root: Path, tasks: int) -> None:
+        """Read the inbox of that pot, in at most `tasks` tasks per batch."""
         self._root = root
-        self._tasks, self._every = tasks, every
-        self._last_batch = 0.0
-        self._requests = 0
+        self._tasks = tasks
         self._heads_file: Heads | None = None
         self._seen = -1
         self._planned: dict[tuple[int, int, int], list[Reference]] = {}
@@ -87,17 +78,11 @@ class InboxReader(DataSourceStreamReader):
         """The end of the next batch, after a short wait if there are no new rows."""
         if start.get(_WARM) == 0:
             return {**start, _WARM: 1}
-        requests = self._heads.requests()
         news = self._news(start)
         if not news:
             self._seen = self._heads.wait(self._seen, WAIT_FOR_NEWS)
             news = self._news(start)
         self._planned = {}
-        if news and requests == self._requests and not self._is_due(news):
-            time.sleep(POLL_EVERY)
-            return start
-        if news:
-            self._last_batch, self._requests = time.monotonic(), requests
         budget = limit.max_rows // len(news) if isinstance(limit, ReadMaxRows) and news else None
         ends = {str(stream): self._plan(stream, begin, end, budget) for stream, (begin, end) in news.items()}
         return dict(sorted({**start, **ends}.items()))
@@ -140,12 +125,6 @@ class InboxReader(DataSourceStreamReader):
         return {
             stream: (start.get(str(stream), 0), end) for stream, end in ends.items() if end > start.get(str(stream), 0)
         }
-
-    def _is_due(self, news: dict[int, tuple[int, int]]) -> bool:
-        """Whether the next batch may begin: the last one began long enough ago, or many rows are waiting."""
-        if time.monotonic() - self._last_batch >= self._every:
-            return True
-        return sum(end - begin for begin, end in news.values()) >= LARGE_BATCH
 
     def _plan(self, stream: int, start: int, end: int, budget: int | None) -> int:
         """Plan the references of one stream's next batch and return its end."""

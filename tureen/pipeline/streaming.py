@@ -36,12 +36,6 @@ Result = TypeVar("Result")
 _FILE_FORMATS = frozenset({"json", "csv", "parquet", "orc", "avro", "xml"})
 """Formats that need the schema."""
 
-BATCH_EVERY = 1.0
-"""The minimum seconds between micro-batches of pushed rows, unless many are waiting.
-
-Answers do not wait for them (docs/decisions/0029), and each costs about a tenth of a second, whatever its size.
-"""
-
 _INBOX = 0
 """The key of the pushed streams' query; those of external sources are their streams' ids."""
 
@@ -148,7 +142,7 @@ class Streaming:
         checkpoints = self._root / "checkpoints"
         for old in checkpoints.glob("inbox-*"):
             shutil.rmtree(old, ignore_errors=True)
-        options = {"pot": str(self._root), "tasks": str(cores(self._spark)), "every": str(BATCH_EVERY)}
+        options = {"pot": str(self._root), "tasks": str(cores(self._spark))}
         source = self._spark.readStream.format("tureen_inbox").options(**options).load()
         return (
             source.writeStream.format("tureen_inbox")

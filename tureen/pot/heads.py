@@ -16,8 +16,7 @@ from pathlib import Path
 from tureen.faults import crash_point
 from tureen.pot.files import make_private_directory, open_private
 
-_COUNT = struct.Struct("<q")
-_REQUESTS_AT = _COUNT.size
+_COUNT = struct.Struct("<q8x")
 _HEAD = struct.Struct("<qI4x")
 _SLOT = _HEAD.size
 
@@ -28,9 +27,9 @@ _GROWTH = 4096
 class Heads:
     """The durable end of each stream's log, in a file that the Spark source and readers of pending rows poll.
 
-    Slot 0 counts the pushes, and the requests to take their rows at once; slot `n` holds the end of stream n's log,
-    with a checksum. The file is written after the log was synchronised and is not synchronised itself: after a crash it
-    tells the next engine which pushes have returned, after a power failure possibly fewer of them.
+    Slot 0 counts the pushes; slot `n` holds the end of stream n's log, with a checksum. The file is written after the
+    log was synchronised and is not synchronised itself: after a crash it tells the next engine which pushes have
+    returned, after a power failure possibly fewer of them.
     """
 
     def __init__(self, inbox: Path) -> None:
@@ -80,20 +79,8 @@ class Heads:
 
     def pushes(self) -> int:
         """The count of pushes to all streams."""
-        return self._count(0)
-
-    def request_batch(self) -> None:
-        """Ask the Spark source to take the pushed rows now."""
-        with self._lock, self.held():
-            os.pwrite(self._file, _COUNT.pack(self.requests() + 1), _REQUESTS_AT)
-
-    def requests(self) -> int:
-        """The count of such requests."""
-        return self._count(_REQUESTS_AT)
-
-    def _count(self, offset: int) -> int:
-        data = os.pread(self._file, _COUNT.size, offset)
-        return int(_COUNT.unpack(data)[0]) if len(data) == _COUNT.size else 0
+        data = os.pread(self._file, _SLOT, 0)
+        return int(_COUNT.unpack(data)[0]) if len(data) == _SLOT else 0
 
     def sync(self) -> None:
         """Make the published ends durable."""

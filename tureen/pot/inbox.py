@@ -93,10 +93,6 @@ class Inbox:
         """The count of pushes to all streams."""
         return self._heads.pushes()
 
-    def request_batch(self) -> None:
-        """Ask Spark to take the pushed rows now."""
-        self._heads.request_batch()
-
     def trim(self) -> None:
         """Remove segments whose rows are all in runs, after storing their keys in the catalog."""
         with self._catalog.read() as tx:
