@@ -62,9 +62,14 @@ class StreamJoinOfQuery:
     reach: int | None
     """The greatest difference between the times of joined tuples in the query's windows; None if it has no limit."""
 
-    def is_within(self, reach: int | None) -> bool:
-        """Whether tuples whose times differ by at most `reach` are all that the query needs."""
-        return reach is None or (self.reach is not None and self.reach <= reach)
+
+def is_within(needed: int | None, reach: int | None) -> bool:
+    """Whether a reach is at most another; None has no limit.
+
+    >>> is_within(5, None), is_within(None, 5), is_within(5, 5)
+    (True, False, True)
+    """
+    return reach is None or (needed is not None and needed <= reach)
 
 
 def stream_join_of(query: Query, stream_ids: Sequence[int | None]) -> StreamJoinOfQuery | None:

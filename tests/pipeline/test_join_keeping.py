@@ -293,3 +293,17 @@ def test_auto_keeps_joins_that_are_invoked_often(engine: ManualEngine) -> None:
     engine.keep_joins()
     assert status(engine)["rows"] == 0
     assert answer(engine, auto) == answer(engine, lazy)
+
+
+def test_damage_that_keeping_finds_is_repaired(engine: ManualEngine) -> None:
+    """The new run would absorb the damaged one, which nobody has invoked since."""
+    (handle,), (lazy,) = pairs(engine, SQL)
+    engine.keep_joins()
+    (file,) = (engine.catalog.root / "joins").rglob("*.run")
+    content = bytearray(file.read_bytes())
+    content[5] ^= 1
+    file.write_bytes(content)
+    engine.push("a", rows(30, 60))
+    assert not engine.keep_joins_once(), "the damage is noted"
+    engine.keep_joins()
+    check_kept(engine, [handle], [lazy])

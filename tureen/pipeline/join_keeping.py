@@ -47,7 +47,7 @@ from tureen.results.join_inputs import KeyIndexes
 from tureen.results.new_joined_tuples import id_limits
 from tureen.results.segment_cache import SegmentCache
 from tureen.stems.join_run import OpenJoinRun, concatenated
-from tureen.stream_join import StreamJoin
+from tureen.stream_join import StreamJoin, is_within
 
 log = logging.getLogger("tureen")
 
@@ -125,10 +125,10 @@ class JoinKeeper:
         for join in to_keep:
             try:
                 changed = self._step(join, damaged, run_tasks) or changed
-            except (FileNotFoundError, PotError):
-                continue  # a run was merged, or the join was changed, in the meantime
             except DamagedFile as damage:
                 self._segments.report(damage)
+            except (FileNotFoundError, PotError):
+                continue  # a run was merged, or the join was changed, in the meantime
             except QueryFailed as failure:
                 self._refuse(join, failure.message)
                 changed = True
@@ -142,7 +142,7 @@ class JoinKeeper:
                 _owing(tx, stream_id, done) for stream_id, done in zip(stream_join.streams, join.progress, strict=True)
             ]
         broken = [run.path for run in join.runs if run.path in damaged or not (self._catalog.root / run.path).exists()]
-        if broken or _exceeds(reach, join.reach):
+        if broken or not is_within(reach, join.reach):
             self._restart(join, reach, broken)
             return True
         expired = [run for run in join.runs if _is_expired(run, streams)]
@@ -238,11 +238,6 @@ def choose_absorbed(runs: Sequence[JoinRun], rows: int) -> list[JoinRun]:
         absorbed.append(run)
         rows += run.rows
     return absorbed
-
-
-def _exceeds(needed: int | None, reach: int | None) -> bool:
-    """Whether a reach is greater than another; None has no limit."""
-    return reach is not None and (needed is None or needed > reach)
 
 
 def _check_size(join: KeptJoin, joined: int, new: int) -> None:

@@ -52,12 +52,6 @@ class JoinTask:
     path: str = ""
     """The file that a task of Spark writes, relative to the pot."""
 
-    @property
-    def new_tuples(self) -> int:
-        """The number of new tuples."""
-        first, end = self.limits[self.new]
-        return end - first
-
 
 TaskResult = tuple[NewJoinRun | None, int]
 """The file that a task wrote, if there are any joined tuples, and their number."""

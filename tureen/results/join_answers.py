@@ -31,7 +31,7 @@ from tureen.results.matches import rows_in_steps
 from tureen.results.selection import Selection
 from tureen.results.stepping import Stepping, whole_steps
 from tureen.results.stream_state import JoinState
-from tureen.stream_join import StreamJoinOfQuery
+from tureen.stream_join import StreamJoinOfQuery, is_within
 from tureen.window import Span, Steps
 
 AnswerSelection = Callable[[ReadySelection, RegisteredInput], pa.Table]
@@ -83,7 +83,7 @@ class JoinAnswer:
 
     def _matches(self, ready: ReadyJoin) -> JoinedMatches:
         kept = self.kept
-        if kept is not None and ready.stream_join is not None and ready.stream_join.is_within(kept.join.reach):
+        if kept is not None and ready.stream_join is not None and is_within(ready.stream_join.reach, kept.join.reach):
             before = len(self.spans), len(self.horizons), len(self.step_spans)
             try:
                 return self._kept_matches(ready, ready.stream_join, kept)
