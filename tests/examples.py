@@ -5,9 +5,16 @@ from __future__ import annotations
 import os
 
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 _FACTOR = int(os.environ.get("TUREEN_EXPLORE", "0"))
 """If not zero: examples are new in every run, and there are that many times as many."""
+
+if not _FACTOR:
+    # Hypothesis also draws constants of the modules imported so far, which depend on the tests that ran before in the
+    # process. Without them, the examples of a test are the same in every run.
+    vars(providers)["_get_local_constants"] = Constants
 
 
 def example_settings(examples: int, *, shrink: bool = True) -> settings:

@@ -40,14 +40,23 @@ def drawn(strategy: st.SearchStrategy[Any], count: int = 300) -> list[Any]:
     return examples
 
 
+def drawn_lists(strategy: st.SearchStrategy[Any], count: int = 1000) -> list[Any]:
+    """Many examples that differ more than those of `drawn`, at the same cost.
+
+    Hypothesis often repeats parts of an example in the next one, so few long lists differ more than many examples.
+    """
+    lists = st.lists(strategy, min_size=40, max_size=40)
+    return [example for examples in drawn(lists, count // 40) for example in examples]
+
+
 @cache
 def conditions(portable: bool) -> list[str]:
-    return drawn(strategies.conditions(SCHEMA, portable=portable, depth=1), 800)
+    return drawn_lists(strategies.conditions(SCHEMA, portable=portable, depth=1), 3000)
 
 
 @cache
 def queries() -> list[strategies.QueryText]:
-    return drawn(strategies.queries(SCHEMA, "s", depth=0))
+    return drawn_lists(strategies.queries(SCHEMA, "s", depth=0))
 
 
 def occurs(form: str, texts: list[str]) -> bool:
@@ -126,9 +135,7 @@ def test_the_parts_of_a_query_make_its_text() -> None:
 
 @cache
 def questions() -> list[str]:
-    # Hypothesis often repeats parts of an example in the next one: few long lists differ more than many questions.
-    lists = st.lists(strategies.questions(SCHEMA), min_size=40, max_size=40)
-    return [question.text for examples in drawn(lists, 25) for question in examples]
+    return [question.text for question in drawn_lists(strategies.questions(SCHEMA))]
 
 
 @pytest.mark.parametrize(
