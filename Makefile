@@ -37,7 +37,7 @@ $(CLASSES): $(READY) | kernels
 
 # Kernels and classes are prepared, because otherwise each process of the tests would compile and load them itself.
 test: kernels $(CLASSES)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 15
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 --durations 15
 
 # Many new random examples, where `make test` runs a few that are always the same.
 explore: setup

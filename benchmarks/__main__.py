@@ -26,6 +26,7 @@ from benchmarks import (
     dense,
     freshness,
     invocation,
+    join_growth,
     join_throughput,
     joins,
     limits,
@@ -33,6 +34,7 @@ from benchmarks import (
     nexmark,
     peers,
     psoup,
+    psoup_joins,
     service,
     soak,
     throughput,
@@ -64,6 +66,10 @@ class Bench:
         """Joins over millions of rows."""
         joins.measure(self.root, self.report, self.scale)
 
+    def join_growth(self) -> None:
+        """The growth of joins with inputs and windows."""
+        join_growth.plot(join_growth.measure(self.root, self.report, self.scale), self.report)
+
     def nexmark(self) -> None:
         """The queries of NEXMark over a million events."""
         nexmark.measure(self.root, self.report, self.scale)
@@ -88,6 +94,12 @@ class Bench:
         psoup.plot(psoup.measure(folder, self.report, quick=self.scale is QUICK), self.report.folder)
         for plot in sorted(self.report.folder.glob("psoup-*.svg")):
             self.report.plot(plot.name, plot.stem)
+
+    def psoup_joins(self) -> None:
+        """PSoup's experiments with joins."""
+        folder = self.root / "psoup_joins"
+        folder.mkdir()
+        psoup_joins.plot(psoup_joins.measure(folder, self.report, quick=self.scale is QUICK), self.report)
 
     def fresh(self) -> None:
         """From push to visible."""
@@ -140,8 +152,10 @@ PARTS: dict[str, Callable[[Bench], None]] = {
     "service": Bench.service,
     "cacq": Bench.cacq,
     "psoup": Bench.psoup,
+    "psoup_joins": Bench.psoup_joins,
     "aggregate": Bench.aggregate,
     "joins": Bench.joins,
+    "join_growth": Bench.join_growth,
     "nexmark": Bench.nexmark,
     "join_throughput": Bench.join_throughput,
 }
@@ -161,6 +175,7 @@ def main() -> int:
         help=f"{', '.join(PARTS | LONG)} (default: all but {' and '.join(LONG)})",
     )
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to check that everything runs")
+    parser.add_argument("--remark", default="", help="conditions of the run, for the report")
     long = parser.add_argument_group("the soak")
     long.add_argument("--minutes", type=float, default=60, help="duration (default: 60)")
     long.add_argument("--rate", type=int, default=2_000, help="rows per second (default: 2,000)")
@@ -175,7 +190,7 @@ def main() -> int:
         selected.add("throughput")
     parts = [part for part in known if part in selected]
     folder = Path(tempfile.mkdtemp(prefix="tureen-quick-")) if arguments.quick else RESULTS
-    report = Report(folder, whole=parts == list(PARTS))
+    report = Report(folder, whole=parts == list(PARTS), remark=arguments.remark)
     name = "bench" if report.whole else "-".join(parts)
     load = (
         soak.Soak(20, 1_000, 5)

@@ -1,6 +1,7 @@
 """Joins when asked for, compared with DuckDB from scratch on the same rows.
 
-Selective joins of a million by a million rows; 16,384 tuples that probe six million; two to eight inputs.
+Selective joins of a million by a million rows; 16,384 tuples that probe six million. How the cost grows with the
+number of inputs and with the windows is in `join_growth`.
 """
 
 from __future__ import annotations
@@ -21,8 +22,6 @@ COLUMNS = "k BIGINT, x INT, v DOUBLE, ts TIMESTAMP"
 START = 1_700_000_000_000_000
 SHARES = {"0.1 %": 1, "1 %": 10, "10 %": 100}
 """The conditions `x < n` of both sides, and the share of the rows that satisfy each: x is uniform below 1,000."""
-
-MOST_INPUTS = 8
 
 
 def rows_of(size: int, seed: int) -> pa.Table:
@@ -53,7 +52,6 @@ def measure(root: Path, report: Report, scale: Scale) -> None:
         soup.settle()
         _selective(soup, duck, report)
         _probing(soup, duck, report, min(16_384, size))
-        _inputs(soup, duck, report)
 
 
 def _selective(soup: tureen.Soup, duck: duckdb.DuckDBPyConnection, report: Report) -> None:
@@ -98,16 +96,6 @@ def _probing(soup: tureen.Soup, duck: duckdb.DuckDBPyConnection, report: Report,
     report.reach("probe table", p50(partial(_run, duck, from_table), 10) / ours)
     report.reach("probe arrow", p50(partial(_run, duck, from_arrow), 5) / ours)
     query.unregister()
-
-
-def _inputs(soup: tureen.Soup, duck: duckdb.DuckDBPyConnection, report: Report) -> None:
-    """From two to eight inputs, all joined on the same column, with 0.1 % of the first."""
-    for count in (2, 3, 4, 6, MOST_INPUTS):
-        others = " ".join(f"JOIN {{{'ab'[number % 2]}}} t{number} ON t{number}.k = t0.k" for number in range(1, count))
-        sql = f"SELECT count(*) AS n FROM {{a}} t0 {others} WHERE t0.x < 1"
-        ours, theirs = _compared(soup, duck, sql, times=10)
-        report.add(f"join of {count} inputs, 0.1 % of the first", ours, "ms p50")
-        report.add(f"DuckDB over Arrow / join of {count} inputs", theirs / ours, "times")
 
 
 def _compared(soup: tureen.Soup, duck: duckdb.DuckDBPyConnection, sql: str, times: int = 30) -> tuple[float, float]:

@@ -179,11 +179,11 @@ def response_times(
         now = int(workload.times[arrived - 1])
         verify(workload, windows, answering, arrived)
         _check_paths(lazy, eager, now)
-        whole.append(_in_turns(answering, windows, len(workload.conditions), now, plan.rounds))
-        rows.append(_in_turns(finding, windows, len(workload.conditions), now, plan.rounds))
+        whole.append(in_turns(answering, windows, len(workload.conditions), now, plan.rounds))
+        rows.append(in_turns(finding, windows, len(workload.conditions), now, plan.rounds))
     for pot in (lazy, eager):
         pot.engine.close()
-    return _mean(whole), _mean(rows)
+    return mean_curves(whole), mean_curves(rows)
 
 
 def verify(
@@ -213,20 +213,32 @@ def _check_paths(lazy: ExperimentPot, eager: ExperimentPot, now: int) -> None:
             assert all(segment.publishes(registered.stream) is published for segment in segments), f"at {now}"
 
 
-def _in_turns(methods: Methods, windows: Sequence[int], queries: int, now: int, rounds: int) -> Curves:
-    """Milliseconds of an invocation, for each query the best of the rounds; methods take turns."""
-    best = {(name, size): np.full(queries, np.inf) for size in windows for name in methods}
-    for _ in range(rounds):
-        for (name, size), times in best.items():
+def in_turns(
+    methods: Methods,
+    windows: Sequence[int],
+    queries: int,
+    now: int,
+    rounds: int,
+    of_rounds: Callable[[Sequence[float]], float] = min,
+) -> Curves:
+    """Milliseconds of an invocation, for each query by default the best of the rounds; methods take turns."""
+    durations = {(name, size): np.empty((queries, rounds)) for size in windows for name in methods}
+    for number in range(rounds):
+        for (name, size), times in durations.items():
             answer = methods[name]
             for query in range(queries):
                 began = time.perf_counter()
                 answer(size, query, now)
-                times[query] = min(times[query], time.perf_counter() - began)
-    return {name: {size: 1000 * float(best[name, size].mean()) for size in windows} for name in methods}
+                times[query, number] = time.perf_counter() - began
+    milliseconds = {
+        key: 1000 * float(np.mean([of_rounds(of_query.tolist()) for of_query in times]))
+        for key, times in durations.items()
+    }
+    return {name: {size: milliseconds[name, size] for size in windows} for name in methods}
 
 
-def _mean(moments: Sequence[Curves]) -> Curves:
+def mean_curves(moments: Sequence[Curves]) -> Curves:
+    """The mean of measurements at several moments."""
     return {
         name: {size: float(np.mean([curves[name][size] for curves in moments])) for size in curve}
         for name, curve in moments[0].items()

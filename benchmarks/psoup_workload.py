@@ -25,12 +25,16 @@ from tureen.query import NamedRelation
 from tureen.schema import Schema
 from tureen.stems.run import times_of
 
-_SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
+SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq,
+    "<": operator.lt,
     ">": operator.gt,
     ">=": operator.ge,
     "<=": operator.le,
 }
+"""The comparisons of factors, by their sign in SQL."""
+
+INEQUALITIES = ("<", "<=", ">", ">=")
 
 
 class Factor(NamedTuple):
@@ -99,7 +103,7 @@ class Workload:
         """Which tuples from `first` to before `last` satisfy a condition, by numpy alone."""
         matches = np.ones(last - first, np.bool_)
         for column, sign, constant in condition:
-            matches &= _SIGNS[sign](self.values[column][first:last], constant)
+            matches &= SIGNS[sign](self.values[column][first:last], constant)
         return np.flatnonzero(matches) + first
 
     def begin(self, size: int, last: int) -> int:
@@ -115,7 +119,7 @@ def uniform(name: str, rows: int, conditions: Sequence[Condition]) -> Workload:
 def equalities(count: int, seed: int = 7) -> list[Condition]:
     """One to four equalities each."""
     chance = random.Random(seed)
-    return [tuple(Factor(name, "=", _constant(chance)) for name in _columns(chance, None)) for _ in range(count)]
+    return [tuple(Factor(name, "=", constant(chance)) for name in _columns(chance, None)) for _ in range(count)]
 
 
 def intervals(count: int, seed: int = 7, predicates: int | None = None) -> list[Condition]:
@@ -127,17 +131,18 @@ def intervals(count: int, seed: int = 7, predicates: int | None = None) -> list[
     ]
 
 
+def constant(chance: random.Random) -> int:
+    """A constant of the paper's distribution."""
+    return chance.randrange(0, 256, 32) if chance.random() < 0.2 else chance.randrange(256)
+
+
 def _columns(chance: random.Random, count: int | None) -> list[str]:
     return chance.sample(COLUMNS, chance.randint(1, len(COLUMNS)) if count is None else count)
 
 
-def _constant(chance: random.Random) -> int:
-    return chance.randrange(0, 256, 32) if chance.random() < 0.2 else chance.randrange(256)
-
-
 def _interval(column: str, chance: random.Random) -> tuple[Factor, Factor]:
     size = chance.randint(0, 255)
-    low = _constant(chance)
+    low = constant(chance)
     while low + size > 255:
-        low = _constant(chance)
+        low = constant(chance)
     return Factor(column, ">=", low), Factor(column, "<=", low + size)

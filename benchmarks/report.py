@@ -38,6 +38,8 @@ class Report:
     folder: Path = RESULTS
     whole: bool = False
     """Whether all parts run."""
+    remark: str = ""
+    """The conditions of the run that nothing measures, such as other load on the machine."""
     lines: list[Measurement] = field(default_factory=list)
     notes: list[tuple[str, str]] = field(default_factory=list)
     """Remarks by part: why something was not measured, and what a figure means."""
@@ -101,7 +103,7 @@ class Report:
             "when": datetime.now(UTC).isoformat(timespec="seconds"),
             "load_before": self._before,
             "load_after": machine.load(),
-        }
+        } | ({"remark": self.remark} if self.remark else {})
         document = {
             "machine": conditions,
             "goals": [{**asdict(result.goal), "value": result.value, "met": result.met} for result in self.goals],

@@ -35,6 +35,8 @@ class Scale:
     flink_seconds: float = 60.0
     # Joins
     join_rows: int = 1_048_576
+    growth_rounds: int = 15
+    """The invocations of each join whose growth is measured."""
     nexmark_events: int = 1_048_576
     spark_joins: int = 32
     """The number of Spark's streaming queries with a join."""
@@ -57,6 +59,7 @@ class Scale:
 FULL = Scale()
 QUICK = Scale(
     join_rows=4_096,
+    growth_rounds=3,
     nexmark_events=4_096,
     spark_joins=2,
     rows_per_file=16_384,

@@ -23,8 +23,12 @@ from pyspark.sql import SparkSession
 
 import tureen
 from tests.service.running import RunningServer, run_server
+from tureen.faults import spare_this_process
 from tureen.pipeline.session import spark_session
 from tureen.testing.manual_engine import ManualEngine
+
+# Pots that stay open for all tests of this process reach crash points too.
+spare_this_process()
 
 LONGEST = (
     "tests/service/test_server.py",

@@ -50,6 +50,8 @@ def check_name(value: object, kind: str) -> str:
             f"a {kind}'s name must not end in a dot and a number, got '{name}'",
             hint="such names refer to the queries of templates",
         )
+    if kind == "principal" and name.startswith("$"):
+        raise TureenError(f"a principal's name must not begin with a dollar sign, got '{name}'")
     if resembles_handle(name):
         raise TureenError(f"a {kind}'s name must not look like a handle, got '{name}'")
     return name
@@ -132,10 +134,18 @@ def check_path(path: object) -> Path:
     return checked
 
 
-def check_stream(name: object, time: object, retain: object, clock: object, source: Any) -> str:
+def check_stream(
+    name: object, schema: object, time: object, retain: object, clock: object, source: Any, query: object
+) -> str:
     """Check the properties of a new stream other than its columns; return its name in composed form."""
     checked = check_name(name, "stream")
-    if clock not in ("wall", "stream"):
+    if (schema is None) == (query is None):
+        raise InvalidSchema("a stream needs columns, or a query that it is derived from, and not both")
+    if query is not None:
+        check_text(query, "a query's SQL")
+        if source is not None:
+            raise InvalidSchema("a stream that is derived from a query has no source")
+    if clock not in ("wall", "stream", None):
         raise InvalidSchema(f"unknown clock '{clock}'", hint="use 'wall', or 'stream' for replays")
     check_source(source)
     for text in (time, retain):

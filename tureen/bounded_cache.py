@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
+from concurrent.futures import Future
 from typing import Generic, TypeVar
 
 from cachetools import LRUCache
@@ -13,7 +14,7 @@ Value = TypeVar("Value")
 
 
 class BoundedCache(Generic[Key, Value]):
-    """At most `size` values, by key.
+    """At most `size` values, by key; or values with that size together, where `size_of` measures each of them.
 
     >>> cache = BoundedCache[int, str](2)
     >>> [cache.get(key, lambda key=key: str(key)) for key in (1, 2, 1, 3)], cache.keys()
@@ -21,12 +22,22 @@ class BoundedCache(Generic[Key, Value]):
     >>> cache.put(4, "4")
     >>> cache.find(1), cache.find(4)
     (None, '4')
+    >>> by_length = BoundedCache[int, str](5, len)
+    >>> [by_length.get(key, lambda key=key: key * "x") for key in (1, 2, 3, 9)], by_length.keys(), by_length.size
+    (['x', 'xx', 'xxx', 'xxxxxxxxx'], [2, 3], 5)
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, size_of: Callable[[Value], int] | None = None) -> None:
         """Start empty."""
-        self._values: LRUCache[Key, Value] = LRUCache(size)
+        self._values: LRUCache[Key, Value] = LRUCache(size, size_of)
+        self._computing: dict[Key, Future[Value]] = {}
         self._lock = threading.Lock()
+
+    @property
+    def size(self) -> int:
+        """The size of all values together."""
+        with self._lock:
+            return int(self._values.currsize)
 
     def get(self, key: Key, compute: Callable[[], Value]) -> Value:
         """The value of a key, computed if it is missing; two threads may compute it at the same time."""
@@ -39,15 +50,41 @@ class BoundedCache(Generic[Key, Value]):
         self.put(key, value)
         return value
 
+    def get_once(self, key: Key, compute: Callable[[], Value]) -> Value:
+        """As `get`, but of threads that miss it at the same time, one computes it; all get its value or error."""
+        with self._lock:
+            try:
+                return self._values[key]
+            except KeyError:
+                pass
+            known = self._computing.get(key)
+            future = known or self._computing.setdefault(key, Future())
+        if known is not None:
+            return known.result()
+        try:
+            value = compute()
+            self.put(key, value)
+            future.set_result(value)
+        except BaseException as error:
+            future.set_exception(error)
+            raise
+        finally:
+            with self._lock:
+                del self._computing[key]
+        return value
+
     def find(self, key: Key) -> Value | None:
         """The value of a key, or None."""
         with self._lock:
             return self._values.get(key)
 
     def put(self, key: Key, value: Value) -> None:
-        """Add or replace a value."""
+        """Add or replace a value; one that is larger than the cache is not kept."""
         with self._lock:
-            self._values[key] = value
+            try:
+                self._values[key] = value
+            except ValueError:
+                self._values.pop(key, None)
 
     def keys(self) -> list[Key]:
         """The keys of all values."""

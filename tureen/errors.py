@@ -12,6 +12,7 @@ TureenError
 ├── UnknownTable         there is no table of that name
 ├── UnknownQuery         there is no query or template of that handle or name
 ├── DuplicateName        the name is in use
+├── DependentStreams     a stream or table that other streams are derived from cannot be dropped
 ├── InvalidSchema        the properties of a stream or table are not valid
 ├── InvalidRows          rows that do not match the schema
 ├── KeyConflict          an idempotency key was reused with different rows
@@ -146,6 +147,12 @@ class DuplicateName(TureenError):
     """The name is in use."""
 
     code = "duplicate_name"
+
+
+class DependentStreams(TureenError):
+    """A stream or table that other streams are derived from cannot be dropped."""
+
+    code = "dependent_streams"
 
 
 class InvalidSchema(TureenError):

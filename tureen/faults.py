@@ -13,11 +13,19 @@ import time
 from pathlib import Path
 
 _ARMED = os.environ.get("TUREEN_CRASH_DIR")
+_spared: int | None = None
+"""The process that runs the tests, which must not be killed in place of the one that a test has started."""
+
+
+def spare_this_process() -> None:
+    """Let no crash point kill this process; those that it starts are not spared."""
+    global _spared
+    _spared = os.getpid()
 
 
 def crash_point(name: str) -> None:
     """Kill the process with SIGKILL if a test armed this point."""
-    if _ARMED is None:
+    if _ARMED is None or os.getpid() == _spared:
         return
     try:
         Path(_ARMED, name).unlink()

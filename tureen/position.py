@@ -41,7 +41,8 @@ class Mark(NamedTuple):
     """How far the changes of a stream were read: all tuples with an id below `next_id`.
 
     Of the tuple `next_id` itself, the first `rows` of its joined rows were read too, and of the row after these (or of
-    the tuple, without a join) the changes of the queries up to `after`.
+    the tuple, without a join) the changes of the queries up to `after`. In a feed, `rows` includes that row: all
+    changes of the tuple up to the row of that number of the query `after` were read; 0 is the row without a join.
     """
 
     next_id: int

@@ -168,6 +168,33 @@ def test_feed_of_all_queries(soup: AnySoup, trades: str) -> None:
     assert resumed == [(change.query, change.row) for change in seen[2:]]
 
 
+def test_feed_with_joins(soup: AnySoup, trades: str, fresh: Names) -> None:
+    quotes = fresh("quotes")
+    soup.create_stream(quotes, "sym STRING, ask DOUBLE, ts TIMESTAMP", time="ts")
+    join = f"SELECT t.qty, q.ask FROM {trades} t JOIN {quotes} q ON t.sym = q.sym"
+    handles = {
+        soup.register(f"SELECT qty FROM {trades}").id: 2,
+        soup.register(join).id: 4,
+        soup.register(f"{join} AND t.qty > 1 BEGIN NOW - 10 MINUTES END NOW").id: 2,
+        soup.register(f"SELECT qty FROM {trades} t WHERE EXISTS (SELECT 1 FROM {quotes} q WHERE q.sym = t.sym)").id: 2,
+        soup.register_many(f"{join} WHERE q.ask > :p", [{"p": 0.0}, {"p": 5.0}]).id: 6,
+        soup.register(f"SELECT t.qty FROM {trades} t LEFT JOIN {quotes} q ON t.sym = q.sym").id: 0,
+    }
+    feed = soup.feed()
+    soup.push(trades, rows(("A", 1.0, 1)))
+    soup.push(quotes, [{"sym": "A", "ask": ask, "ts": rows(("A", 1.0, 1))[0]["ts"]} for ask in (7.0, 1.0)])
+    soup.push(trades, rows(("A", 1.0, 2), start=5))
+    ours = (change for change in feed if change.query.partition(".")[0] in handles)
+    seen = list(islice(ours, sum(handles.values())))
+    of_queries = [change.query.partition(".")[0] for change in seen]
+    assert {handle: of_queries.count(handle) for handle in handles} == handles
+    told = [(change.query, change.row) for change in seen]
+    for index, change in enumerate(seen, 1):
+        later = soup.feed(since=change.position, timeout=0)
+        resumed = [(change.query, change.row) for change in later if change.query.partition(".")[0] in handles]
+        assert sorted(map(repr, resumed)) == sorted(map(repr, told[index:]))
+
+
 def test_rows_are_added_to_and_removed_from_a_template(soup: AnySoup, trades: str, fresh: Names) -> None:
     sql = f"SELECT :p AS least, sym, price FROM {trades} WHERE sym = :sym AND price > :p"
     params = [{"sym": "A", "p": 1.0, "rule": "low"}, {"sym": "A", "p": 5.0, "rule": "high"}]

@@ -30,6 +30,7 @@ def test_create_list_and_drop(soup: AnySoup, fresh: Names) -> None:
         "clock": "wall",
         "retain_seconds": 86400.0,
         "source": None,
+        "query": None,
         "error": None,
     }
     with pytest.raises(DuplicateName):

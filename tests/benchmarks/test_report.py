@@ -77,6 +77,13 @@ def test_the_json_has_measurements_and_machine(tmp_path: Path) -> None:
     assert report.all_met()
 
 
+def test_conditions_of_the_run_are_on_the_page(tmp_path: Path) -> None:
+    Report(tmp_path, remark="another program was running").write("some")
+    assert "* remark: another program was running" in (tmp_path / "some.md").read_text()
+    Report(tmp_path).write("some")
+    assert "remark" not in (tmp_path / "some.md").read_text()
+
+
 def test_a_failed_part_fails_the_run() -> None:
     report = Report()
     report.fail("no such thing")

@@ -135,7 +135,7 @@ def test_followers_and_waiters_are_notified(feeder: ManualEngine, soup: tureen.S
     catalog = Catalog(feeder.catalog.root)
 
     async def notice() -> bool:
-        watcher = ProgressWatcher(PotProgress(catalog), _nothing)
+        watcher = ProgressWatcher(PotProgress(catalog), _nothing, tuple)
         watcher.start()
         version = watcher.version
         await asyncio.sleep(0)

@@ -18,7 +18,7 @@ from tests.examples import example_settings
 from tests.oracle.judges import same_rows
 from tureen.errors import QueryFailed, SqlError, Unsupported
 from tureen.joining import join_evaluation
-from tureen.pipeline import arrival, compiling, join_keeping, upkeep
+from tureen.pipeline import arrival, compiling, join_keeping, key_indexing, upkeep
 from tureen.results import join_inputs
 from tureen.schema import Schema
 from tureen.soup.tables import Dimensions
@@ -47,11 +47,12 @@ def scripts(draw: st.DrawFn) -> list[Step]:
     stream = st.sampled_from(STREAMS)
     push = st.tuples(st.sampled_from(["push", "push", "append"]), st.tuples(stream, stream_rows()))
     register = st.tuples(st.just("register"), st.tuples(joins(), st.sampled_from([True, False, None])))
+    upkeep_steps = ["compile", "pay", "seal", "seal all", "keep_joins", "keep_joins", "index_keys"]
     other = st.one_of(
         st.tuples(st.just("take"), stream),
         st.tuples(st.just("replace"), table_rows()),
         st.tuples(st.just("unregister"), st.integers(0, 9)),
-        st.tuples(st.sampled_from(["compile", "pay", "seal", "seal all", "keep_joins", "keep_joins"]), st.none()),
+        st.tuples(st.sampled_from(upkeep_steps), st.none()),
     )
     first = [("push", (name, draw(stream_rows()))) for name in STREAMS]
     steps = draw(st.lists(st.one_of(push, register, other), max_size=6))
@@ -154,7 +155,7 @@ class ScriptRun:
             return rows
 
 
-@example_settings(20, shrink=False)
+@example_settings(12, shrink=False)
 @given(scripts(), st.booleans(), st.sampled_from([1 << 20, 3]), st.sampled_from([1 << 20, 4]))
 def test_joins_equal_oracle_and_duckdb_at_every_step(
     script: list[Step], by_key: bool, step_tuples: int, large_step: int
@@ -164,6 +165,7 @@ def test_joins_equal_oracle_and_duckdb_at_every_step(
         patch.setattr(upkeep, "LONG_TAIL", 8)
         patch.setattr(upkeep, "FAN", 2)
         patch.setattr(compiling, "SMALL_RUN", 1)
+        patch.setattr(key_indexing, "MIN_ROWS", 1)
         patch.setattr(join_keeping, "STEP_TUPLES", step_tuples)
         patch.setattr(join_keeping, "LARGE_STEP", large_step)
         if by_key:

@@ -58,6 +58,33 @@ def test_joins_are_explained_and_unregistered(engine: ManualEngine, sql: str) ->
     assert len(engine.invoke(other)) == 6
 
 
+def test_explain_says_how_the_rows_of_an_input_are_found(engine: ManualEngine) -> None:
+    large = [{"k": n, "x": n, "s": str(n), "ts": START + timedelta(seconds=n)} for n in range(2000)]
+    engine.push("b", large)
+
+    def ways(sql: str, *, materialize: bool = False) -> list[str]:
+        handle = engine.register(sql, materialize=materialize)
+        engine.keep_joins()
+        return [entry["joined_by"] for entry in engine.invoker.explain(handle)["inputs"]]
+
+    assert ways("SELECT a.x FROM a JOIN b ON a.k = b.k") == ["scan", "key index"]
+    assert ways("SELECT a.x FROM b RIGHT JOIN a ON a.s = b.s") == ["key index", "scan"]
+    assert ways("SELECT a.x FROM a JOIN c ON a.k = c.k") == ["scan", "scan"]
+    assert ways("SELECT a.x FROM a JOIN b ON a.k < b.k") == ["scan", "scan"]
+    assert ways("SELECT q.k FROM dim, (SELECT b.k FROM a JOIN b ON a.k = b.k) q") == ["scan", "scan", "key index"]
+    sql = "SELECT a.x FROM a JOIN b ON a.k = b.k JOIN dim ON dim.k = a.k"
+    assert ways(sql, materialize=True) == ["kept results", "kept results", "scan"]
+
+
+def test_explain_does_not_compute_the_answer(engine: ManualEngine) -> None:
+    failing = engine.register("SELECT CAST(a.s || 'x' AS INT) AS n FROM a JOIN b ON a.k = b.k", materialize=None)
+    with pytest.raises(QueryFailed):
+        engine.invoke(failing)
+    engine.invoker.watch.take()
+    assert engine.invoker.explain(failing)["join_order"][1]["joined_rows"] == 6
+    assert not engine.invoker.watch.take().joins, "an explanation is not an invocation"
+
+
 def test_dropping_a_relation_unregisters_the_queries_over_it(engine: ManualEngine) -> None:
     sqls = ["SELECT a.x FROM a, b", "SELECT b.x FROM b LEFT JOIN dim ON b.k = dim.k", "SELECT w FROM dim"]
     of_streams, of_table, alone = (engine.register(sql) for sql in sqls)

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.examples import example_settings
 from tureen.joining import join_evaluation
 from tureen.results import join_inputs
 from tureen.soup.tables import Dimensions
@@ -22,9 +29,12 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 @pytest.fixture
 def engine(tmp_path: Path) -> ManualEngine:
     engine = ManualEngine(tmp_path)
-    for name, size in (("small", 4), ("large", 300)):
-        engine.create_stream(name, "k BIGINT, s STRING, n INT, ts TIMESTAMP", time="ts", clock="stream")
-        rows = [{"k": n % 7, "s": f"v{n % 5}", "n": n, "ts": START + timedelta(seconds=n)} for n in range(size)]
+    for name, size, kind in (("small", 4, "DECIMAL(8,2)"), ("large", 300, "DECIMAL(38,10)")):
+        engine.create_stream(name, f"k BIGINT, s STRING, m {kind}, n INT, ts TIMESTAMP", time="ts", clock="stream")
+        rows = [
+            {"k": n % 7, "s": f"v{n % 5}", "m": Decimal(n % 5), "n": n, "ts": START + timedelta(seconds=n)}
+            for n in range(size)
+        ]
         for first in range(0, size, 100):
             engine.push(name, rows[first : first + 100])
     return engine
@@ -36,6 +46,9 @@ def engine(tmp_path: Path) -> ManualEngine:
         "a.k = b.k",
         "a.s = b.s",
         "a.s = b.s AND a.k = b.k",
+        "a.m = b.m",
+        "a.k = b.m AND a.m = b.m",
+        "a.m = b.m AND a.s = b.s AND a.k = b.k",
         "a.k = b.k AND b.n % 2 = 0",
         "a.k = b.k AND b.n > 250",
         "a.k = b.k AND a.n < b.n",
@@ -89,11 +102,14 @@ def test_a_content_of_a_table_is_indexed_once(engine: ManualEngine, monkeypatch:
     assert built == [1, 1]
 
 
-def test_texts_with_equal_hashes_are_compared(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("column", ["s", "m"])
+def test_values_with_equal_hashes_are_compared(
+    engine: ManualEngine, monkeypatch: pytest.MonkeyPatch, column: str
+) -> None:
     def same_hash(column: pa.Array, _domain: str) -> np.ndarray:
         return np.zeros(len(column), np.int64)
 
-    sql = "SELECT a.n AS x, b.n AS y FROM small a JOIN large b ON a.s = b.s"
+    sql = f"SELECT a.n AS x, b.n AS y FROM small a JOIN large b ON a.{column} = b.{column}"
     monkeypatch.setattr(join_evaluation, "PROBE_SHARE", 1 << 30)
     scanned = list(engine.invoker.answer_once(sql))
     monkeypatch.setattr(join_evaluation, "PROBE_SHARE", 0)
@@ -101,3 +117,56 @@ def test_texts_with_equal_hashes_are_compared(engine: ManualEngine, monkeypatch:
     monkeypatch.setattr(key_index, "codes_of", same_hash)
     monkeypatch.setattr(join_evaluation, "codes_of", same_hash)
     assert list(engine.invoker.answer_once(sql)) == scanned
+
+
+NUMBERS = {"BIGINT": (19, 0), "INT": (9, 0), "DECIMAL(6,2)": (6, 2), "DECIMAL(9,3)": (9, 3), "DECIMAL(38,10)": (38, 10)}
+"""Types of numbers: the digits of their values, and how many of these are behind the point."""
+
+
+@st.composite
+def numbers(draw: st.DrawFn, kind: str) -> Decimal | int | None:
+    """NULL, small numbers that other types have too, and numbers of all digits."""
+    digits, scale = NUMBERS[kind]
+    largest = min(10**digits - 1, 2**63 - 1) if scale == 0 else 10**digits - 1
+    whole = st.integers(-3, 3).map(lambda number: number * 10**scale)
+    tenths = st.integers(-20, 20).map(lambda number: number * 10**scale // 10)
+    unscaled = draw(st.none() | whole | tenths | st.integers(-largest, largest) | st.just(largest))
+    if unscaled is None or scale == 0:
+        return unscaled
+    return Decimal(f"{unscaled}e-{scale}")
+
+
+@example_settings(25)
+@given(st.data(), st.sampled_from(sorted(NUMBERS)), st.sampled_from([kind for kind in NUMBERS if "(" in kind]))
+def test_decimals_are_found_by_index(data: st.DataObject, left: str, right: str) -> None:
+    few = data.draw(st.lists(numbers(left), min_size=1, max_size=5))
+    many = [*data.draw(st.lists(numbers(right), max_size=20)), *map(Decimal, range(-3, 4)), None]
+    sql = "SELECT a.n AS x, b.n AS y FROM a JOIN b ON a.v = b.v ORDER BY x, y"
+    with TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
+        engine = ManualEngine(Path(directory))
+        for name, kind, values in (("a", left, few), ("b", right, many)):
+            engine.create_stream(name, f"v {kind}, n INT, ts TIMESTAMP", time="ts", clock="stream")
+            rows = [{"v": value, "n": n, "ts": START + timedelta(seconds=n)} for n, value in enumerate(values)]
+            engine.push(name, rows)
+        patch.setattr(join_evaluation, "PROBE_SHARE", 1 << 30)
+        scanned = list(engine.invoker.answer_once(sql))
+        patch.setattr(join_evaluation, "PROBE_SHARE", 0)
+        patch.setattr(join_inputs, "PROBE_COST", 0)
+        indexed = list(engine.invoker.answer_once(sql))
+        entries = engine.invoker.explain_once(sql)["inputs"]
+    assert indexed == scanned == _judged(sql, {"a": (left, few), "b": (right, many)})
+    assert [entry["joined_by"] for entry in entries] == ["scan", "key index"]
+
+
+def _judged(sql: str, tables: dict[str, tuple[str, list[Any]]]) -> list[dict[str, Any]]:
+    """The answer of DuckDB."""
+    with duckdb.connect() as connection:
+        for name, (kind, values) in tables.items():
+            connection.execute(f"CREATE TABLE {name} (v {kind}, n INT)")
+            for n, value in enumerate(values):
+                text = "NULL" if value is None else f"'{value}'"
+                connection.execute(f"INSERT INTO {name} VALUES (CAST({text} AS {kind}), {n})")
+        # Without digits that DuckDB's common type of two decimals would not have room for.
+        wide = sql.replace("a.v = b.v", "CAST(a.v AS DECIMAL(38,10)) = CAST(b.v AS DECIMAL(38,10))")
+        rows: list[dict[str, Any]] = connection.sql(wide).to_arrow_table().to_pylist()
+        return rows

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 
 import httpx
 import pytest
 
 from tests.service.running import RunningServer, SentEvent, events
-from tureen.service.watcher import SharedThreads
+from tureen.pot.pot_progress import PotProgress
+from tureen.service.watcher import ProgressWatcher, SharedThreads
+from tureen.testing.manual_engine import ManualEngine
 
 Push = Callable[..., str]
 
@@ -53,6 +55,47 @@ def test_following_a_query_can_be_resumed(http: httpx.Client, stream: str, push:
         assert ids(take(sent, 2)) == [3, 4]
         push((5, "A", 2.0))
         assert ids(take(sent, 1)) == [5]
+
+
+def test_many_followers_of_different_queries(http: httpx.Client, stream: str, push: Push) -> None:
+    sql = f"SELECT id FROM {stream} WHERE id = "
+    handles = [http.post("/v1/queries", json={"sql": f"{sql}{number}"}).json()["id"] for number in range(6)]
+    with ExitStack() as stack:
+        opened = [stack.enter_context(following(http, f"/v1/queries/{handle}/changes")) for handle in handles]
+        for number in (2, 4, 2, 5):
+            push((number, "A", 1.0))
+        assert [ids(take(opened[number], count)) for number, count in ((2, 2), (4, 1), (5, 1))] == [[2, 2], [4], [5]]
+        push(*((number, "A", 1.0) for number in range(6)))
+        assert [ids(take(sent, 1)) for sent in opened] == [[number] for number in range(6)]
+        assert http.delete(f"/v1/queries/{handles[1]}").status_code == 204
+        assert next(opened[1]).event_type == "error"
+
+
+def test_only_followers_with_changes_are_woken(engine: ManualEngine) -> None:
+    engine.create_stream("s", "n INT")
+
+    async def check() -> None:
+        watcher = ProgressWatcher(PotProgress(engine.catalog), lambda: None, lambda: {"a"})
+        watcher.start()
+        version = watcher.version
+        with watcher.following("a"), watcher.following("b"):
+            waiting = {
+                name: asyncio.create_task(watcher.wait_for_news(version, 60, clause))
+                for name, clause in (("a", "a"), ("b", "b"), ("any", None))
+            }
+            await asyncio.sleep(0)
+            engine.append("s", [{"n": 1}])
+            done, pending = await asyncio.wait([waiting["a"], waiting["any"]], timeout=30)
+            assert len(done) == 2
+            assert not pending
+            assert not waiting["b"].done()
+            # A follower that was reading while its clause was matched is not kept waiting.
+            assert await watcher.wait_for_news(watcher.version, 60, "a", watcher.matches - 1)
+            assert not await watcher.wait_for_news(watcher.version, 0.01, "a", watcher.matches)
+            watcher.close()
+            assert not await waiting["b"]
+
+    asyncio.run(check())
 
 
 def test_last_event_id_takes_precedence_over_since(http: httpx.Client, stream: str, push: Push) -> None:

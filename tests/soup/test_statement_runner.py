@@ -173,14 +173,14 @@ def test_examples_of_the_documentation(soup: tureen.Soup, tmp_path: Path, monkey
     Path("companies.csv").write_text("sym,sector\nIBM,tech\n")
     parquet.write_table(pa.table({"venue": ["X"]}), "venues.parquet")
     outcomes = {" ".join(text.split()[: 2 if "ROW" in text.split() else 1]): soup.sql(text) for text in EXAMPLES}
-    assert len(EXAMPLES) == 20
+    assert len(EXAMPLES) == 22
     assert outcomes["CREATE"] is outcomes["DROP"] is None
     assert isinstance(outcomes["REGISTER"], tureen.StandingQuery)
     assert isinstance(outcomes["INVOKE"], tureen.Answer)
     assert isinstance(outcomes["SELECT"], tureen.Answer)
     assert outcomes["DESCRIBE"] == {"kind": "table", **soup.tables()[0]}
     assert soup.table("companies").to_pylist() == [{"sym": "IBM", "sector": "tech", "founded": None}]
-    assert [info["name"] for info in soup.streams()] == ["trades"]
+    assert [info["name"] for info in soup.streams()] == ["trades", "big", "per_minute"]
     assert isinstance(outcomes["EXPLAIN"], dict)
     assert isinstance(outcomes["EXPLAIN ROW"], tureen.Explanation)
     for word in (

@@ -289,3 +289,22 @@ def test_a_hundred_thousand_queries_on_spark(soup: tureen.Soup) -> None:
     soup.template("many-alerts").unregister()
     with pytest.raises(UnknownQuery):
         soup.query(f"{alerts.id}.8")
+
+
+@pytest.mark.parametrize(
+    ("sql", "wrong"),
+    [
+        ("SELECT :p AS p, :k AS k, nope FROM s", "nope"),
+        ("SELECT :p AS p, sym\nFROM s WHERE qty = :k AND :p > 1 AND qty + nope = 1", "nope"),
+        ("SELECT sym FROM s WHERE price > -:k AND qty = :p AND\n sqrtt(qty) = 1", "sqrtt"),
+        ("SELECT :p AS p, sym FROM nope WHERE qty = :k", "nope"),
+        ("SELECT sym FROM s WHERE qty = :k AND day > :p", ":p"),
+        ("SELECT :p AS p, :k AS k, qty FROM s BEGIN NOW - 3 END NOPE", "NOPE"),
+    ],
+)
+def test_errors_are_located_in_the_text_of_the_template(pot: TemplatePot, sql: str, wrong: str) -> None:
+    with pytest.raises(TureenError) as raised:
+        pot.templates.register(sql, [{"p": 123_456, "k": -7}], None)
+    location = raised.value.location
+    assert location is not None
+    assert sql.split("\n")[location.line - 1][location.column - 1 :].startswith(wrong)

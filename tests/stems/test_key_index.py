@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import example_settings
-from tureen.stems.key_index import EXACT, FLOAT, TEXT, KeyIndex, can_code, codes_of
+from tureen.stems.key_index import DECIMAL, EXACT, FLOAT, TEXT, KeyIndex, codes_of
 
 NAN = float("nan")
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     EXACT: st.none() | st.integers(-2, 2),
     FLOAT: st.none() | st.sampled_from([0.0, -0.0, 1.5, NAN]),
     TEXT: st.none() | st.sampled_from(["", "a", "b", "ab", "ä"]),
+    DECIMAL: st.none() | st.sampled_from([Decimal(text) for text in ("0", "1", "10", "0.1", "-0.01", "-1", "99.99")]),
 }
-TYPES = {EXACT: pa.int32(), FLOAT: pa.float64(), TEXT: pa.string()}
+TYPES = {EXACT: pa.int32(), FLOAT: pa.float64(), TEXT: pa.string(), DECIMAL: pa.decimal128(4, 2)}
+PROBE_TYPES = {EXACT: pa.int64(), FLOAT: pa.float32(), TEXT: pa.large_string(), DECIMAL: pa.decimal128(38, 10)}
 
 
 @example_settings(100)
-@given(st.data(), st.lists(st.sampled_from([EXACT, FLOAT, TEXT]), min_size=1, max_size=3))
+@given(st.data(), st.lists(st.sampled_from(sorted(TYPES)), min_size=1, max_size=3))
 def test_index_finds_the_rows_of_equal_values(data: st.DataObject, domains: list[str]) -> None:
     row = st.tuples(*(VALUES[domain] for domain in domains))
     stored, probes = data.draw(st.lists(row, max_size=12)), data.draw(st.lists(row, max_size=6))
-    index = KeyIndex.of(list(zip(_columns(stored, domains), domains, strict=True)))
-    columns = _columns(probes, domains)
+    index = KeyIndex.of(list(zip(_columns(stored, domains, TYPES), domains, strict=True)))
+    columns = _columns(probes, domains, PROBE_TYPES)
     keys = np.stack([codes_of(column, domain) for column, domain in zip(columns, domains, strict=True)])
     valid = np.logical_and.reduce([np.asarray(column.is_valid()) for column in columns])
     probing, rows = index.find(np.ascontiguousarray(keys), valid)
@@ -41,8 +43,8 @@ def test_index_finds_the_rows_of_equal_values(data: st.DataObject, domains: list
     assert list(zip(probing.tolist(), rows.tolist(), strict=True)) == expected
 
 
-def _columns(rows: list[tuple[Any, ...]], domains: list[str]) -> list[pa.Array]:
-    return [pa.array([row[line] for row in rows], TYPES[domain]) for line, domain in enumerate(domains)]
+def _columns(rows: list[tuple[Any, ...]], domains: list[str], types: dict[str, pa.DataType]) -> list[pa.Array]:
+    return [pa.array([row[line] for row in rows], types[domain]) for line, domain in enumerate(domains)]
 
 
 def _equal(left: Any, right: Any) -> bool:
@@ -56,9 +58,38 @@ def test_sliced_columns_are_coded_from_their_start() -> None:
     assert codes_of(column.slice(1), TEXT)[[0, 2]].tolist() == codes_of(pa.array(["a", "a"]), TEXT).tolist()
 
 
-@pytest.mark.parametrize(
-    ("kind", "domain", "is_coded"),
-    [(pa.int64(), EXACT, True), (pa.float32(), FLOAT, True), (pa.int64(), FLOAT, False), (pa.string(), TEXT, True)],
-)
-def test_values_that_would_be_converted_have_no_keys(kind: pa.DataType, domain: str, is_coded: bool) -> None:
-    assert can_code(kind, domain) is is_coded
+@example_settings(200)
+@given(st.integers(-(10**38) + 1, 10**38 - 1) | st.integers(-1000, 1000), st.integers(0, 38))
+def test_decimals_are_hashed_as_python_hashes_numbers(unscaled: int, scale: int) -> None:
+    value = Decimal(f"{unscaled}e-{scale}")
+    column = pa.array([None, value], pa.decimal128(38, scale))
+    prime = 2**61 - 1
+    assert codes_of(column.slice(1), DECIMAL).tolist() == [unscaled * pow(10, -scale, prime) % prime]
+    assert hash(value) in (codes_of(column, DECIMAL)[1], codes_of(column, DECIMAL)[1] - prime)
+
+
+def test_equal_numbers_of_different_types_have_equal_hashes() -> None:
+    numbers = [0, 1, -1, 7, 10**9, -(10**9)]
+    columns = [pa.array(numbers, kind) for kind in (pa.int32(), pa.int64())]
+    scales = [(10, 0), (12, 2), (38, 20)]
+    columns += [pa.array(map(Decimal, numbers), pa.decimal128(*precision_and_scale)) for precision_and_scale in scales]
+    hashes = [codes_of(column, DECIMAL).tolist() for column in columns]
+    assert hashes == [hashes[0]] * len(columns)
+    assert len(set(hashes[0])) == len(numbers)
+
+
+def test_numbers_of_all_types_are_coded_as_doubles() -> None:
+    values = [Decimal("1.50"), Decimal("-3.00"), Decimal("0.00")]
+    doubles = codes_of(pa.array([1.5, -3.0, 0.0]), FLOAT).tolist()
+    assert codes_of(pa.array(values, pa.decimal128(5, 2)), FLOAT).tolist() == doubles
+    assert codes_of(pa.array(values, pa.decimal128(30, 2)), FLOAT).tolist() == doubles
+    assert codes_of(pa.array([-3, 0]), FLOAT).tolist() == doubles[1:]
+
+
+def test_few_different_keys_take_little_memory() -> None:
+    rows = 100_000
+    few = KeyIndex.of([(pa.array(np.arange(rows) % 100), EXACT), (pa.array(np.arange(rows) % 3), EXACT)])
+    assert few.bytes < 5 * rows
+    probing, rows_of_key = few.find(np.array([[7, 8], [1, 5]]), np.array([True, True]))
+    assert probing.tolist() == [0] * len(rows_of_key)
+    assert rows_of_key.tolist() == [n for n in range(rows) if n % 100 == 7 and n % 3 == 1]

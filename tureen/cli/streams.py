@@ -26,12 +26,19 @@ IfNotExists = Annotated[bool, typer.Option("--if-not-exists", help="Do nothing i
 def create_stream(
     soup: AnySoup,
     name: Name,
-    schema: Annotated[str, typer.Argument(help='The columns, for example "sym STRING, price DOUBLE, ts TIMESTAMP".')],
+    schema: Annotated[
+        str | None, typer.Argument(help='The columns, for example "sym STRING, price DOUBLE, ts TIMESTAMP".')
+    ] = None,
     time: Annotated[str | None, typer.Option(help="The time column; the default is the time of arrival.")] = None,
     retain: Annotated[
         str | None, typer.Option(help='How long rows are kept, for example "1 day"; default: for ever.')
     ] = None,
-    clock: Annotated[str, typer.Option(help="The clock of NOW: wall, or stream for replays.")] = "wall",
+    clock: Annotated[
+        str | None, typer.Option(help="The clock of NOW: wall, or stream for replays; default: wall.")
+    ] = None,
+    query: Annotated[
+        str | None, typer.Option(help="The query that the stream is derived from, instead of columns.")
+    ] = None,
     source: Annotated[str | None, typer.Option(help="The format of a Spark source that feeds the stream.")] = None,
     option: Annotated[
         list[str] | None,
@@ -39,13 +46,24 @@ def create_stream(
     ] = None,
     if_not_exists: IfNotExists = False,
 ) -> None:
-    """Create a stream."""
+    """Create a stream: from columns, or derived from a query."""
+    if schema is None and query is None:
+        raise typer.BadParameter("Missing argument: the columns, or --query", param_hint="SCHEMA")
     feed: dict[str, Any] | None = None
     if source is not None:
         feed = {"format": source, "options": dict(map(_key_and_value, option or []))}
     elif option:
         raise typer.BadParameter("--option requires --source", param_hint="--option")
-    soup.create_stream(name, schema, time=time, retain=retain, clock=clock, source=feed, if_not_exists=if_not_exists)
+    soup.create_stream(
+        name,
+        schema,
+        time=time,
+        retain=retain,
+        clock=clock,
+        source=feed,
+        query=query,
+        if_not_exists=if_not_exists,
+    )
     print(f"stream {name} created", file=sys.stderr)
 
 
@@ -53,7 +71,7 @@ def create_stream(
 @on_soup
 def list_streams(soup: AnySoup, output: Output = Format.TABLE) -> None:
     """List the streams."""
-    columns = ("name", "schema", "time", "clock", "retain_seconds", "source")
+    columns = ("name", "schema", "time", "clock", "retain_seconds", "source", "query")
     show_rows(soup.streams(), output, columns=columns)
 
 

@@ -62,16 +62,17 @@ class Client(AnySoup):
     def create_stream(
         self,
         name: str,
-        schema: str | Schema,
+        schema: str | Schema | None = None,
         *,
         time: str | None = None,
         retain: str | None = None,
-        clock: str = "wall",
+        clock: str | None = None,
         source: dict[str, Any] | None = None,
+        query: str | None = None,
         if_not_exists: bool = False,
     ) -> None:
         body: dict[str, Any] = {"name": name, "schema": schema, "time": time, "retain": retain, "clock": clock}
-        body |= {"source": source, "if_not_exists": if_not_exists or None}
+        body |= {"source": source, "query": query, "if_not_exists": if_not_exists or None}
         if isinstance(schema, Schema):
             body |= {"schema": schema.sql, "time": time or schema.time}
         self._transport.post_json("/v1/streams", {key: value for key, value in body.items() if value is not None})

@@ -101,18 +101,21 @@ class EventFeed:
     def _next(self) -> Event | None:
         """The next event, over a new connection if the last one was lost; None at the end."""
         retries = Retries(repeatable=True, known=self._transport.known, patience=self._transport.patience)
-        began = time.monotonic()
+        began: float | None = None
         while True:
             failed = AttemptFailed(Failure.LOST, ServiceError("the server keeps closing the connection"))
             try:
                 event = next(self._events, None)
                 if event is not None:
                     return self._accept(event)
-                if self._timeout is not None and time.monotonic() - self._last_event >= self._timeout:
+                # The server's clock began a little earlier.
+                if self._timeout is not None and time.monotonic() - self._last_event >= 0.95 * self._timeout:
                     return None
             except AttemptFailed as error:
                 failed = error
             retries.known = self._transport.known
+            # The time that passed before the connection was lost does not count.
+            began = time.monotonic() if began is None else began
             pause = retries.pause_after(failed.failure, time.monotonic() - began, failed.retry_after, random.random())
             if pause is None:
                 raise failed.error from failed.__cause__

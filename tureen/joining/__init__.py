@@ -7,6 +7,7 @@ Does not know Spark, the pot, the language, windows, or how the rows of an input
 * `join_keys.py`: columns of two sides as integers that compare as the values do
 * `partners.py`, `partner_kernels.py`: the rows of one side that satisfy comparisons with a row of the other; an input
   may find them by a key index instead
+* `key_columns.py`: the columns by which an input may be probed
 * `row_order.py`: the order of joined rows
 * `join_evaluation.py`: a join tree, side by side
 """

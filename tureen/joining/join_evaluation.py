@@ -28,12 +28,13 @@ from tureen.join import (
 from tureen.joining.join_input import JoinInput, LateralInput, Numbers
 from tureen.joining.join_keys import keys_of
 from tureen.joining.joined_rows import NO_ROW, JoinedRows, concat
+from tureen.joining.key_columns import key_columns, key_equalities, other_field
 from tureen.joining.partners import Compared, Partners, find_partners
 from tureen.joining.row_order import order_of
 from tureen.predicate import FLIPPED
 from tureen.query import Expression
 from tureen.schema import Kind, Type
-from tureen.stems.key_index import EXACT, FLOAT, TEXT, can_code, codes_of
+from tureen.stems.key_index import HASHED, codes_of
 
 PROBE_SHARE = 8
 """An input is probed by its key index if it has this many times the rows of the other side."""
@@ -79,6 +80,8 @@ class JoinEvaluation:
     limits: JoinLimits = DEFAULT_LIMITS
     steps: list[dict[str, object]] = field(default_factory=list)
     """The order in which sides were joined, and the numbers that it was decided from."""
+    probed: set[int] = field(default_factory=set)
+    """The inputs whose rows were found by key index."""
     known: InitVar[Mapping[JoinTree, JoinedRows] | None] = None
     """The joined rows of parts of the tree that are known already."""
     _candidates: int = 0
@@ -206,7 +209,8 @@ class JoinEvaluation:
         return left.beside(JoinedRows({join.result: np.arange(len(left))}, len(left)))
 
     def _compute(self, entry: LateralInput, partners: JoinedRows, of_rows: Numbers, rows: int) -> None:
-        order = order_of(self.inputs, partners)
+        in_order = order_of(self.inputs, partners)
+        order = np.arange(len(partners)) if in_order is None else in_order
         order = order[np.argsort(of_rows[order], kind="stable")]
         columns = {field_name(field): self.values(field, partners.take(order)) for field in entry.fields}
         table = pa.table(columns) if columns else pa.table({"_none": pa.nulls(len(partners))})
@@ -249,19 +253,18 @@ class JoinEvaluation:
         if not right.is_whole or len(left) * PROBE_SHARE >= len(right):
             return None
         (number,) = right.rows
-        equalities = [factor for factor in factors if isinstance(factor, JoinCompare) and _is_indexed(factor, number)]
+        equalities = key_equalities(factors, number)
         if not equalities:
             return None
-        columns = [(_own(factor, number).column, factor.domain) for factor in equalities]
-        probes = [self.values(_other(factor, number), left) for factor in equalities]
-        if not all(can_code(column.type, domain) for column, (_, domain) in zip(probes, columns, strict=True)):
-            return None
+        columns = key_columns(equalities, number)
+        probes = [self.values(other_field(factor, number), left) for factor in equalities]
         codes = [codes_of(column, domain) for column, (_, domain) in zip(probes, columns, strict=True)]
         valid = np.logical_and.reduce([np.asarray(column.is_valid()) for column in probes])
         pairs = self.inputs[number].probe(columns, np.ascontiguousarray(np.stack(codes)), valid)
         if pairs is None:
             return None
-        exact = [factor for factor in equalities if factor.domain != TEXT]
+        self.probed.add(number)
+        exact = [factor for factor in equalities if factor.domain not in HASHED]
         rest = [factor for factor in factors if factor not in exact]
         self._count(len(pairs[0]), None if rest else len(pairs[0]))
         first, second = self._kept(left, right, pairs, rest)
@@ -370,20 +373,6 @@ class JoinEvaluation:
     def _checked(self, rows: JoinedRows) -> JoinedRows:
         self.limits.check_rows(len(rows))
         return rows
-
-
-def _is_indexed(factor: JoinCompare, number: int) -> bool:
-    """Whether a factor is an equality of a column of an input that a key index finds."""
-    of_input = number in (factor.left.input, factor.right.input)
-    return factor.op == "=" and of_input and not factor.offset and factor.domain in (EXACT, FLOAT, TEXT)
-
-
-def _own(factor: JoinCompare, number: int) -> Field:
-    return factor.left if factor.left.input == number else factor.right
-
-
-def _other(factor: JoinCompare, number: int) -> Field:
-    return factor.right if factor.left.input == number else factor.left
 
 
 _NONE: Numbers = np.empty(0, np.int64)

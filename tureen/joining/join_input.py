@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.join import Field
+from tureen.joining.key_columns import KeyColumns
 
 Numbers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -41,11 +42,11 @@ class JoinInput(Protocol):
     def ids_at(self, rows: Numbers) -> Numbers:
         """The ids of some rows, all of which exist."""
 
-    def probe(self, columns: Sequence[tuple[str, str]], keys: Numbers, valid: Flags) -> tuple[Numbers, Numbers] | None:
+    def probe(self, columns: KeyColumns, keys: Numbers, valid: Flags) -> tuple[Numbers, Numbers] | None:
         """Rows by key, from an index: pairs of an index of a key and a row; None if scanning all rows is cheaper.
 
         A column is a name and the domain in which it is compared; the keys of `tureen.stems.key_index` have a line for
-        each. Rows of strings with equal hashes may be among them.
+        each. Rows with other values that have the same hash may be among them.
         """
 
 

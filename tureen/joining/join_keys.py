@@ -17,9 +17,8 @@ from tureen.errors import QueryFailed
 from tureen.join import JoinCompare
 from tureen.joining.join_input import Numbers
 from tureen.keys import float_keys
-from tureen.stems.key_index import integer_keys
+from tureen.stems.key_index import decimal_scale, decimal_words, double_values, integer_keys
 
-_EXACT_DIGITS = 15
 _KEY_DIGITS = 18
 
 
@@ -41,7 +40,7 @@ def keys_of(factor: JoinCompare, left: pa.Array, right: pa.Array) -> tuple[KeyCo
             computed = valid[1] & valid[0].any()
             values = integer_keys(left), _moved(factor, integer_keys(right), computed)
         case "double":
-            values = float_keys(_doubles(left)), float_keys(_doubles(right) + float(factor.offset))
+            values = float_keys(double_values(left)), float_keys(double_values(right) + float(factor.offset))
         case _:
             values = _decimals(left, right)
     return KeyColumn(values[0], valid[0]), KeyColumn(values[1], valid[1])
@@ -63,44 +62,22 @@ def _moved(factor: JoinCompare, values: Numbers, valid: npt.NDArray[np.bool_]) -
     return values + wrapped
 
 
-def _doubles(column: pa.Array) -> npt.NDArray[np.float64]:
-    kind = column.type
-    if pa.types.is_decimal(kind):
-        if kind.precision <= _EXACT_DIGITS:
-            # Both numbers are exact doubles, so the quotient is the double nearest to the decimal.
-            quotients: npt.NDArray[np.float64] = _unscaled(column).astype(np.float64) / 10.0**kind.scale
-            return quotients
-        return np.array([float(value.as_py() or 0) for value in column], np.float64)
-    if not pa.types.is_floating(kind):
-        return integer_keys(column).astype(np.float64)
-    filled: npt.NDArray[np.float64] = column.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
-    return filled
-
-
 def _decimals(left: pa.Array, right: pa.Array) -> tuple[Numbers, Numbers]:
     sides = (left, right)
-    scale = max(_scale(side.type) for side in sides)
-    digits = max(_digits(side.type) + scale - _scale(side.type) for side in sides)
+    scale = max(decimal_scale(side.type) for side in sides)
+    shifts = [scale - decimal_scale(side.type) for side in sides]
+    digits = max(_digits(side.type) + shift for side, shift in zip(sides, shifts, strict=True))
     unscaled = [_unscaled(side) for side in sides]
     if digits <= _KEY_DIGITS:
-        first, second = (
-            values.astype(np.int64) * 10 ** (scale - _scale(side.type))
-            for values, side in zip(unscaled, sides, strict=True)
-        )
+        first, second = (values.astype(np.int64) * 10**shift for values, shift in zip(unscaled, shifts, strict=True))
         return first, second
-    first, second = (
-        values.astype(object) * 10 ** (scale - _scale(side.type)) for values, side in zip(unscaled, sides, strict=True)
-    )
+    first, second = (values.astype(object) * 10**shift for values, shift in zip(unscaled, shifts, strict=True))
     _, ranks = np.unique(np.concatenate([first, second]), return_inverse=True)
     return ranks[: len(first)], ranks[len(first) :]
 
 
-def _scale(kind: pa.DataType) -> int:
-    return int(kind.scale) if pa.types.is_decimal(kind) else 0
-
-
 def _digits(kind: pa.DataType) -> int:
-    return int(kind.precision) if pa.types.is_decimal(kind) else 19
+    return int(kind.precision) if pa.types.is_decimal(kind) else len(str(1 << kind.bit_width - 1))
 
 
 def _unscaled(column: pa.Array) -> npt.NDArray[Any]:
@@ -108,8 +85,7 @@ def _unscaled(column: pa.Array) -> npt.NDArray[Any]:
     kind = column.type
     if not pa.types.is_decimal(kind):
         return integer_keys(column)
-    whole = column.cast(pa.decimal128(38, kind.scale)).fill_null(0)
-    words = np.frombuffer(whole.buffers()[1], np.int64).reshape(-1, 2)[whole.offset : whole.offset + len(whole)]
+    words = decimal_words(column)
     if kind.precision <= _KEY_DIGITS:
         return words[:, 0].copy()
     values: npt.NDArray[Any] = words[:, 1].astype(object) * (1 << 64) + words[:, 0].view(np.uint64).astype(object)

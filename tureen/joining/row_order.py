@@ -8,14 +8,15 @@ import numpy as np
 
 from tureen.joining.join_input import JoinInput, Numbers
 from tureen.joining.joined_rows import JoinedRows
+from tureen.stems.tuple_order import order_by_time
 
 _NEVER = np.iinfo(np.int64).max
 
 
-def order_of(inputs: Sequence[JoinInput], rows: JoinedRows) -> Numbers:
-    """The numbers of joined rows, in order; ids are compared in the order of FROM."""
+def order_of(inputs: Sequence[JoinInput], rows: JoinedRows) -> Numbers | None:
+    """The numbers of joined rows, in order; ids are compared in the order of FROM. None if they are in order."""
     ids = [ids_or_first(inputs[number], of_input) for number, of_input in sorted(rows.rows.items())]
-    return np.lexsort((*reversed(ids), earliest_times(inputs, rows)))
+    return order_by_time(earliest_times(inputs, rows), ids)
 
 
 def earliest_times(inputs: Sequence[JoinInput], rows: JoinedRows) -> Numbers:

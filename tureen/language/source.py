@@ -26,6 +26,15 @@ class Source:
         line_start = self.text.rfind("\n", 0, offset) + 1
         return Location(self.text.count("\n", 0, offset) + 1, offset - line_start + 1)
 
+    def offset(self, location: Location) -> int:
+        r"""The offset of a line and column.
+
+        >>> Source("SELECT\n  a").offset(Location(2, 3))
+        9
+        """
+        lines = self.text.split("\n")[: location.line - 1]
+        return sum(len(line) + 1 for line in lines) + location.column - 1
+
     def raw(self, node: exp.Expression) -> str | None:
         """The text of a node that keeps its offsets, such as a literal."""
         start, end = node.meta.get("start"), node.meta.get("end")

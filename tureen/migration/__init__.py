@@ -4,5 +4,6 @@ Takes the directory of a pot. Holds the SQL and the readers of earlier formats, 
 Gives a pot that answers as before. Does not know Spark, queries' meanings, or today's catalog tables.
 
 * `migrate.py`: the migrations in order
-* `files_to_parts.py`: format 2 to 3; `query_inputs.py`: format 3 to 4; `reserved_id_table.py`: format 4 to 5
+* `files_to_parts.py`: format 2 to 3; `query_inputs.py`: format 3 to 4; `reserved_id_table.py`: format 4 to 5;
+  `derived_stream_columns.py`: format 5 to 6
 """

@@ -1,6 +1,7 @@
 """The engine: the threads of a pot that is open for writing.
 
-One thread starts Spark and keeps its streaming queries running; the other does the upkeep. Both retry after failures.
+One thread starts Spark and keeps its streaming queries running, one does the upkeep, and one derives streams. All
+retry after failures.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from tureen.errors import EngineFailed, WaitTimeout
 from tureen.pipeline.choosing import Chooser
 from tureen.pipeline.compiling import compile_queries
 from tureen.pipeline.debts import Debt, Payment, pay, pay_debts
+from tureen.pipeline.deriving import Deriver
 from tureen.pipeline.join_keeping import JoinKeeper, run_in_process
 from tureen.pipeline.join_task import JoinTask, TaskResult
+from tureen.pipeline.key_indexing import KeyIndexer
 from tureen.pipeline.repair import repair
 from tureen.pipeline.upkeep import expire, seal
 from tureen.pot.catalog import Catalog, take_seq
@@ -87,6 +90,8 @@ class Engine:
         self._master, self._nice, self._spark = master, nice, dict(spark or {})
         self._chooser = Chooser(catalog, invoker.watch)
         self._keeper = JoinKeeper(catalog, invoker.view.segments, invoker.key_indexes)
+        self.deriver = Deriver(catalog, self.inbox, invoker, clock)
+        self._indexer = KeyIndexer(catalog, invoker.view.segments, invoker.key_indexes)
         self._closing = threading.Event()
         self._spark_needed = threading.Event()
         self._wake = threading.Event()
@@ -97,6 +102,7 @@ class Engine:
         self._threads = [
             threading.Thread(target=self._run_spark, name="tureen-spark", daemon=True),
             threading.Thread(target=self._run_upkeep, name="tureen-upkeep", daemon=True),
+            threading.Thread(target=self.deriver.run, args=(self._closing,), name="tureen-derive", daemon=True),
         ]
         for thread in self._threads:
             thread.start()
@@ -112,6 +118,8 @@ class Engine:
     def settle(self) -> None:
         """Wait until all pushed rows are in runs, then compile, pay and merge until there is nothing left to do."""
         self.start_spark()
+        while self.deriver.catch_up() or not self.deriver.is_current:
+            pass
         self._wait_for_taking()
         while self._upkeep(with_clauses=True):
             pass
@@ -185,8 +193,8 @@ class Engine:
             raise EngineFailed("Spark has not started yet", detail=self.error)
 
     def source_errors(self) -> dict[int, str]:
-        """The current errors of external sources, by the id of their stream."""
-        return {} if self._streaming is None else self._streaming.source_errors
+        """The current errors of external sources and of derived streams' queries, by the id of their stream."""
+        return self.deriver.errors() | ({} if self._streaming is None else self._streaming.source_errors)
 
     def batches(self) -> list[dict[str, float]]:
         """The last micro-batch of each streaming query: its seconds and its rows."""
@@ -216,6 +224,7 @@ class Engine:
                     # the last time took longer. Meanwhile, what is owed is evaluated at invocation.
                     token, owing = current, not due
                     self._upkeep(with_clauses=due)
+                    owing = owing or self._indexer.is_behind
                     if due:
                         duration = time.monotonic() - now
                         pay_at = now + duration + max(PAY_EVERY, REST * duration)
@@ -238,7 +247,7 @@ class Engine:
     def _upkeep(self, *, with_clauses: bool) -> bool:
         """One round over all streams; True if it changed anything.
 
-        `with_clauses` includes compiling, paying and keeping joins.
+        `with_clauses` includes compiling, paying and keeping joins, and the key indexes of new joins.
         """
         changed = False
         with self._upkeep_lock:
@@ -253,7 +262,8 @@ class Engine:
                         log.exception("the upkeep of stream '%s' failed", stream.name)
             if with_clauses and not self._closing.is_set():
                 changed = self._keeper.keep(self._join_by_spark) or changed
-        return changed
+                self._indexer.plan()
+            return self._indexer.build() or changed
 
     def _steps(self, stream: Stream, *, with_clauses: bool) -> list[Callable[[], object]]:
         merge: list[Callable[[], object]] = [

@@ -43,7 +43,7 @@ from tureen.pot.kept_joins import (
 from tureen.pot.reserved_ids import reservations
 from tureen.pot.runs import live_runs
 from tureen.pot.streams import stream_by_id
-from tureen.results.join_inputs import KeyIndexes
+from tureen.results.key_indexes import KeyIndexes
 from tureen.results.new_joined_tuples import id_limits
 from tureen.results.segment_cache import SegmentCache
 from tureen.stems.join_run import OpenJoinRun, concatenated

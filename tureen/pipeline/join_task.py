@@ -15,10 +15,10 @@ from tureen.pot.files import durable_file
 from tureen.pot.kept_joins import NewJoinRun
 from tureen.pot.queries import RegisteredInput
 from tureen.pot.runs import Run
-from tureen.results.gather import StreamMatches
-from tureen.results.join_inputs import Ids, KeyIndexes, StreamInput, with_ids
+from tureen.results.join_inputs import Ids, StreamInput, matches_within
+from tureen.results.key_indexes import KeyIndexes
 from tureen.results.new_joined_tuples import Times, join_new
-from tureen.results.segment import Segment
+from tureen.results.segment import Hits, Segment
 from tureen.schema import Schema
 from tureen.stems.join_run import JoinedTuples, write_join_run
 from tureen.stems.run import open_run
@@ -64,18 +64,15 @@ def joined_tuples(task: JoinTask, segments_of: SegmentsOf, indexes: KeyIndexes) 
     def input_within(index: int, ids: Ids, times: Times | None) -> StreamInput:
         stream = task.streams[index]
         near = None if times is None or task.reach is None else (times[0] - task.reach, times[1] + task.reach)
-        hits = []
-        ends = [*(segment.first_id for segment in segments[index]), stream.next_id][1:]
-        for segment, end in zip(segments[index], ends, strict=True):
-            if end <= ids[0] or segment.first_id >= ids[1]:
-                continue
+        all_tuples = Selector((), stream.schema)
+
+        def select(number: int) -> Hits | None:
+            segment = segments[index][number]
             first = 0 if near is None else segment.rows_before(near[0], inclusive=False)
             last = segment.rows if near is None else segment.rows_before(near[1], inclusive=True)
-            if last > first:
-                hit = segment.hits(RegisteredInput(), Selector((), stream.schema), first, last)
-                is_whole = ids[0] <= segment.first_id and end <= ids[1]
-                hits.append(hit if is_whole else with_ids(hit, ids))
-        return StreamInput(StreamMatches(stream.schema, [hit for hit in hits if len(hit.rows)]), indexes)
+            return segment.hits(RegisteredInput(), all_tuples, first, last) if last > first else None
+
+        return StreamInput(matches_within(stream.schema, segments[index], stream.next_id, ids, select), indexes)
 
     return join_new(task.join, task.new, task.limits, input_within, JoinLimits(rows=task.max_rows), task.reach)
 

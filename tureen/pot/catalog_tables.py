@@ -69,6 +69,10 @@ streams = Table(
     Column("taken", BigInteger, nullable=False, default=0),
     # The commit up to which the eager clauses are in compiled query runs.
     Column("compiled_seq", BigInteger, nullable=False, default=0),
+    # Of a derived stream: the query whose changes are its tuples, and up to where these are in its inbox. The keys of
+    # its pushes are later ends (docs/decisions/0033).
+    Column("query_id", String),
+    Column("derived_to", String),
     sqlite_autoincrement=True,
 )
 

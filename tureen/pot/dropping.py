@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, insert, select, true
 
+from tureen.errors import DependentStreams
 from tureen.pot.catalog import micros_now
 from tureen.pot.catalog_tables import (
     garbage,
@@ -13,6 +14,7 @@ from tureen.pot.catalog_tables import (
     queries,
     query_inputs,
     query_joins,
+    streams,
     template_heads,
     template_part_ids,
     template_parts,
@@ -37,6 +39,19 @@ def drop_queries(tx: Connection, over: ColumnElement[bool], releasing: ColumnEle
     tx.execute(delete(query_inputs).where(query_inputs.c.query_id.in_(ids)))
     tx.execute(delete(query_joins).where(query_joins.c.query_id.in_(ids)))
     release_clauses(tx, [(clause_id, eager) for clause_id, eager in holds if clause_id is not None])
+
+
+def check_underived(tx: Connection, relation: str, over: ColumnElement[bool]) -> None:
+    """Raise if streams are derived from queries that have an input `over` a relation."""
+    query_ids = select(query_inputs.c.query_id).where(over)
+    derived = select(streams.c.name).where(streams.c.name_key.is_not(None), streams.c.query_id.in_(query_ids))
+    names = tx.execute(derived.order_by(streams.c.id)).scalars().all()
+    if names:
+        listed = ", ".join(f"'{name}'" for name in names)
+        raise DependentStreams(
+            f"{relation} cannot be dropped: {listed} {'is' if len(names) == 1 else 'are'} derived from it",
+            hint=f"drop {listed} first",
+        )
 
 
 def _drop_templates(tx: Connection, template_ids: Any) -> None:

@@ -24,13 +24,16 @@ from tureen.pot.heads import Heads, log_directory
 from tureen.pot.log import LogWriter, scan, segments
 from tureen.pot.record import Entry, LogRecord
 from tureen.pot.reserved_ids import clip_reservations, reservations
-from tureen.pot.streams import list_streams
+from tureen.pot.streams import advance_derived, list_streams
 
 TRIM_BYTES = 1 << 20
 """The size at which trimming the inbox ends a segment, so that it can be removed the next time."""
 
 KEY_LIFETIME = 24 * 3600 * 1_000_000
 """How long an idempotency key is remembered, in microseconds."""
+
+DERIVED_KEY = "derived to "
+"""The beginning of the keys of pushes to derived streams; nobody else can push to these."""
 
 _KeyedPush = tuple[str, int]
 """The digest of a push's rows, and its end in the log."""
@@ -55,6 +58,7 @@ class Inbox:
         acknowledged = self._heads.ends()
         self._logs: dict[int, LogWriter] = {}
         self._keys: dict[tuple[int, str], _KeyedPush] = {}
+        self._derived_to: dict[int, str] = {}
         self._closed = False
         self._commit: GroupCommit[tuple[int, Entry], Stored] = GroupCommit(self._append)
         with catalog.read() as tx:
@@ -92,6 +96,10 @@ class Inbox:
     def pushes(self) -> int:
         """The count of pushes to all streams."""
         return self._heads.pushes()
+
+    def derived_to(self, stream: int) -> str | None:
+        """The position of the last push to a derived stream that is in its log, without those of removed segments."""
+        return self._derived_to.get(stream)
 
     def trim(self) -> None:
         """Remove segments whose rows are all in runs, after storing their keys in the catalog."""
@@ -173,15 +181,14 @@ class Inbox:
             for number, end in zip(fresh, ends, strict=True):
                 outcomes[number] = Stored(end, added=True, pushes=pushes)
                 entry = items[number][1]
-                if entry.key:
-                    self._keys[stream, entry.key] = (entry.digest.hex(), end)
+                self._remember_key(stream, entry, end)
         for number, first in repeats:
             stored = outcomes[first]
             outcomes[number] = stored._replace(added=False) if isinstance(stored, Stored) else stored
 
     def _known(self, stream: int, entry: Entry) -> int | None:
         """The end of an earlier push with this key, or None; raises KeyConflict if its rows were others."""
-        if not entry.key:
+        if not entry.key or is_derived(entry):
             return None
         known = self._keys.get((stream, entry.key))
         if known is None:
@@ -201,12 +208,23 @@ class Inbox:
 
     def _remember(self, stream: int, records: Iterable[LogRecord]) -> None:
         for record in records:
-            if record.entry is not None and record.entry.key:
-                self._keys[stream, record.entry.key] = (record.entry.digest.hex(), record.end)
+            if record.entry is not None:
+                self._remember_key(stream, record.entry, record.end)
+
+    def _remember_key(self, stream: int, entry: Entry, end: int) -> None:
+        if is_derived(entry):
+            self._derived_to[stream] = entry.key.removeprefix(DERIVED_KEY)
+        elif entry.key:
+            self._keys[stream, entry.key] = (entry.digest.hex(), end)
 
     def _note_keys(self, stream: int, records: Sequence[LogRecord]) -> None:
         keyed = [(record.entry, record.end) for record in records if record.entry is not None and record.entry.key]
         if not keyed:
+            return
+        last = keyed[-1][0]
+        if is_derived(last):
+            with self._catalog.write() as tx:
+                advance_derived(tx, stream, last.key.removeprefix(DERIVED_KEY))
             return
         with self._catalog.write() as tx:
             for entry, end in keyed:
@@ -247,6 +265,11 @@ class Inbox:
                 if log is not None:
                     log.close()
                 shutil.rmtree(directory, ignore_errors=True)
+
+
+def is_derived(entry: Entry) -> bool:
+    """Whether a push was derived from a query: its key is a position, and only the last one is needed."""
+    return entry.key.startswith(DERIVED_KEY)
 
 
 def _check_same_rows(entry: Entry, digest: str) -> None:

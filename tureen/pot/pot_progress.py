@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from tureen.errors import UnknownStream
@@ -26,6 +27,11 @@ class PotProgress:
         self._catalog = catalog
         self._heads = HeadsReader(catalog.root / "inbox")
         self._token = -1
+        self.is_derived: Callable[[Position | PushPosition], bool] = lambda _: True
+        """Whether derived streams have what follows from a position; set by the engine of this process.
+
+        There is no news when that changes, but asking takes less than a microsecond.
+        """
 
     def now(self) -> Moment:
         """The current moment; takes about a microsecond."""
@@ -36,7 +42,10 @@ class PotProgress:
         return Moment(token, self._heads.pushes())
 
     def is_reached(self, position: Position | PushPosition) -> bool:
-        """Whether an answer of now reflects a position: it includes the push, or all that the other answer did."""
+        """Whether an answer of now reflects a position: it includes the push, or all that the other answer did.
+
+        Over derived streams only if `is_derived` returns True as well.
+        """
         with self._catalog.read() as tx:
             seq = current_seq(tx)
             stream = stream_by_id(tx, position.stream) if isinstance(position, PushPosition) else None

@@ -31,6 +31,9 @@ _SEQ = re.compile(r"[0-9]{1,18}")
 LOCAL = "local"
 """The owner of what is registered without a service."""
 
+DERIVED = "$derived"
+"""The owner of the queries of derived streams, which no list contains; `check_name` refuses it for a principal."""
+
 
 @dataclass(frozen=True, slots=True)
 class NewInput:
@@ -205,7 +208,7 @@ _FIND = BulkStatement(
     WITH leaving (change, handle, owner) AS (VALUES {rows})
     SELECT json_group_array(json_array(change, id, clause_id, eager))
     FROM leaving JOIN queries ON id = handle JOIN query_inputs ON query_id = id
-    WHERE leaving.owner IS NULL OR leaving.owner = queries.owner
+    WHERE (leaving.owner IS NULL OR leaving.owner = queries.owner) AND queries.owner <> '$derived'
     """,
     width=3,
 )
@@ -244,7 +247,8 @@ def unknown(handle: str) -> UnknownQuery:
 
 def share(tx: Connection, handle: str, shared: bool, owner: str | None = None) -> None:
     """Make a query visible to others, or private again."""
-    condition = queries.c.id == handle if owner is None else and_(queries.c.id == handle, queries.c.owner == owner)
+    of_owner = queries.c.owner != DERIVED if owner is None else queries.c.owner == owner
+    condition = and_(queries.c.id == handle, of_owner)
     if tx.execute(update(queries).where(condition).values(shared=shared)).rowcount == 0:
         raise UnknownQuery(f"there is no query '{handle}'")
 
@@ -276,6 +280,18 @@ def standing_version(tx: Connection) -> int:
     return int(tx.execute(_VERSION).scalar_one())
 
 
+def last_registration(tx: Connection) -> int:
+    """The commit by which the newest of the standing queries was registered; 0 without any."""
+    return int(tx.execute(select(func.max(queries.c.seq))).scalar_one() or 0)
+
+
+def texts_of_joins(tx: Connection) -> dict[str, str]:
+    """For each shape of queries over several streams and tables, the text of one of them."""
+    several = select(query_inputs.c.query_id).where(query_inputs.c.number == 1)
+    texts = select(queries.c.shape, func.min(queries.c.sql)).where(queries.c.id.in_(several))
+    return {row[0]: row[1] for row in tx.execute(texts.group_by(queries.c.shape))}
+
+
 def list_queries(
     tx: Connection,
     owner: str | None = None,
@@ -288,7 +304,7 @@ def list_queries(
 
     All, or an owner's; `with_shared` adds what others share with that owner.
     """
-    page = select(queries).order_by(queries.c.seq, queries.c.id)
+    page = select(queries).where(queries.c.owner != DERIVED).order_by(queries.c.seq, queries.c.id)
     if owner is not None:
         visible = queries.c.owner == owner
         page = page.where(or_(visible, queries.c.shared) if with_shared else visible)
@@ -391,6 +407,6 @@ def _registered_input(row: Row[Any]) -> RegisteredInput:
 
 def count_queries(tx: Connection) -> tuple[int, int]:
     """The number of standing queries, and of distinct clauses that they have."""
-    handles = tx.execute(select(func.count()).select_from(queries)).scalar_one()
+    handles = tx.execute(select(func.count()).where(queries.c.owner != DERIVED)).scalar_one()
     distinct = tx.execute(select(func.count()).select_from(clauses)).scalar_one()
     return int(handles), int(distinct)

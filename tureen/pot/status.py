@@ -69,8 +69,8 @@ def count_owned(tx: Connection, owner: str) -> int:
     return int(singles) + count_members(tx, owner)
 
 
-def describe_stream(stream: Stream, error: str | None = None) -> dict[str, Any]:
-    """The definition of a stream, and the error of its source."""
+def describe_stream(stream: Stream, error: str | None = None, query: str | None = None) -> dict[str, Any]:
+    """The definition of a stream, the SQL that it is derived from, and the error of its source or its query."""
     return {
         "name": stream.name,
         "schema": stream.schema.sql,
@@ -78,6 +78,7 @@ def describe_stream(stream: Stream, error: str | None = None) -> dict[str, Any]:
         "clock": stream.clock,
         "retain_seconds": None if stream.retain is None else stream.retain / 1_000_000,
         "source": stream.source,
+        "query": query,
         "error": error,
     }
 
@@ -113,6 +114,14 @@ def _table_status(table: Dimension) -> dict[str, Any]:
     return {"rows": table.content.rows, "bytes": table.content.bytes}
 
 
+_FRESH = {
+    (True, True): "after its push",
+    (True, False): "after a push to its inputs",
+    (False, True): "after a micro-batch",
+}
+"""When a tuple is in answers; by whether its stream has no source, and is not derived."""
+
+
 def _stream_status(tx: Connection, stream: Stream, inbox_end: InboxEnd) -> dict[str, Any]:
     runs = live_runs(tx, stream.id)
     tail = [run for run in runs if not run.indexed]
@@ -122,7 +131,7 @@ def _stream_status(tx: Connection, stream: Stream, inbox_end: InboxEnd) -> dict[
     return {
         "rows": sum(run.rows for run in runs) + pending,
         "pending_rows": pending,
-        "fresh": "after its push" if stream.source is None else "after a micro-batch",
+        "fresh": _FRESH[stream.source is None, stream.query_id is None],
         "bytes": sum(run.bytes for run in runs),
         "runs": len(runs) - len(tail),
         "tail_runs": len(tail),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from tureen.errors import DuplicateName, UnknownStream, nearest
@@ -26,7 +26,7 @@ from tureen.pot.catalog_tables import (
     sinks,
     streams,
 )
-from tureen.pot.dropping import discard, drop_queries
+from tureen.pot.dropping import check_underived, discard, drop_queries
 from tureen.schema import Schema, name_key
 
 
@@ -43,6 +43,8 @@ class Stream:
     next_id: int
     last_time: int | None
     taken: int
+    query_id: str | None = None
+    """The query whose changes are its tuples, if it is a derived stream."""
 
     def horizon(self, now: int) -> int | None:
         """The time before which tuples are no longer retained, or None if all are.
@@ -69,6 +71,7 @@ def create_stream(
     clock: str,
     retain: int | None,
     source: dict[str, Any] | None,
+    query_id: str | None = None,
 ) -> Stream:
     """Add a stream."""
     take_seq(tx)
@@ -86,6 +89,7 @@ def create_stream(
         "source": None if source is None else json.dumps(source),
         "next_id": 0,
         "taken": 0,
+        "query_id": query_id,
     }
     try:
         row = tx.execute(insert(streams).values(values).returning(streams)).one()
@@ -97,8 +101,11 @@ def create_stream(
 
 
 def drop_stream(tx: Connection, stream: Stream) -> None:
-    """Remove a stream, its runs, and the queries and templates over it."""
+    """Remove a stream, its runs, and the queries and templates over it; raises if streams are derived from it."""
     take_seq(tx)
+    check_underived(tx, f"stream '{stream.name}'", query_inputs.c.stream_id == stream.id)
+    if stream.query_id is not None:
+        drop_queries(tx, query_inputs.c.query_id == stream.query_id)
     drop_queries(tx, query_inputs.c.stream_id == stream.id, query_inputs.c.stream_id != stream.id)
     run_ids = select(runs.c.id).where(runs.c.stream_id == stream.id)
     discard(tx, select(cells.c.path).where(cells.c.run_id.in_(run_ids)))
@@ -108,6 +115,12 @@ def drop_stream(tx: Connection, stream: Stream) -> None:
     for table in (runs, reserved_ids, expiring, query_runs, clauses, sinks, push_keys, rejected):
         tx.execute(delete(table).where(table.c.stream_id == stream.id))
     tx.execute(update(streams).where(streams.c.id == stream.id).values(name_key=None))
+
+
+def advance_derived(tx: Connection, stream_id: int, end: str) -> None:
+    """Store that the changes of a derived stream's query are in its inbox or its runs up to a position."""
+    earlier = or_(streams.c.derived_to.is_(None), streams.c.derived_to < end)
+    tx.execute(update(streams).where(streams.c.id == stream_id, earlier).values(derived_to=end))
 
 
 def list_streams(tx: Connection) -> list[Stream]:
@@ -152,6 +165,7 @@ def _stream(row: Row[Any]) -> Stream:
         next_id=row.next_id,
         last_time=row.last_time,
         taken=row.taken,
+        query_id=row.query_id,
     )
 
 

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 from tureen.errors import DuplicateName, UnknownTable, nearest
 from tureen.pot.catalog import micros_now, take_seq
 from tureen.pot.catalog_tables import dimensions, garbage, query_inputs, streams
-from tureen.pot.dropping import drop_queries
+from tureen.pot.dropping import check_underived, drop_queries
 from tureen.pot.tablefile import Content
 from tureen.schema import Schema, name_key
 
@@ -55,8 +55,9 @@ def replace_content(tx: Connection, table: Dimension, content: Content) -> None:
 
 
 def drop_dimension(tx: Connection, table: Dimension) -> None:
-    """Remove a table, and the queries over it."""
+    """Remove a table, and the queries over it; raises if streams are derived from them."""
     take_seq(tx)
+    check_underived(tx, f"table '{table.name}'", query_inputs.c.table_id == table.id)
     drop_queries(tx, query_inputs.c.table_id == table.id)
     tx.execute(delete(dimensions).where(dimensions.c.id == table.id))
     tx.execute(insert(garbage).values(path=table.content.path, since=micros_now()))

@@ -6,16 +6,18 @@ Gives answers as Arrow. Does not know Spark, HTTP, or how blocks are matched.
 * `invoke.py`: invocations; `answering.py`: answers of prepared queries; `answer.py`: answers and changes as users see
   them; `ready.py`, `join_ready.py`: prepared queries; `explain.py`: how they are answered
 * `join_answers.py`, `join_inputs.py`, `joined.py`, `combined_rows.py`: joins and queries within queries;
-  `join_changes.py`: the rows that joined the answer of a join
+  `join_changes.py`, `flat_join.py`: the rows that joined the answer of a join
 * `kept_rows.py`: rows of a join from its join runs; `new_joined_tuples.py`: joined tuples of new tuples;
   `lateral_values.py`: subqueries that use columns of the query around them
+* `key_indexes.py`: the key indexes of runs and tables that a process keeps
 * `view.py`, `stream_state.py`: streams as of one commit and one push; `pending.py`: rows that are in the inbox only
 * `segment.py`, `segment_cache.py`: runs that are mapped; `ranges.py`, `numbering.py`, `axis.py`: which tuples a window
   contains; `stepping.py`: steps
 * `gather.py`, `gather_kernels.py`: rows; `grouped.py`, `grouping_set_rows.py`, `kept.py`: groups
 * `finish.py`, `over_columns.py`: DISTINCT, ORDER BY, LIMIT, OVER
 * `selection.py`, `matches.py`: the tuples in the window of an invocation, and those that satisfy the query
-* `changes.py`: the rows that joined an answer; `template_rule.py`, `template_matches.py`, `pairing.py`: the same for
-  templates
+* `changes.py`: the rows that joined an answer; `followed.py`: which followers have any;
+  `closed_steps.py`: the rows of steps that are over; `template_rule.py`,
+  `template_matches.py`, `pairing.py`: the same for templates
 * `watch.py`: how often clauses are invoked
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter_ns
 
 import pyarrow as pa
@@ -15,14 +15,16 @@ from tureen.pot.catalog import Catalog
 from tureen.pot.queries import Registered, RegisteredInput
 from tureen.pot.streams import Stream
 from tureen.results.answer import Answer, Bounds
+from tureen.results.closed_steps import ClosedSteps, closed_steps
 from tureen.results.grouped import Plans, grouped
 from tureen.results.grouping_set_rows import rows_of_sets
 from tureen.results.join_answers import JoinAnswer, table_input
 from tureen.results.join_changes import JoinChangeReader, NewJoinedRows
-from tureen.results.join_inputs import KeyIndexes, TableInput
+from tureen.results.join_inputs import TableInput
 from tureen.results.join_ready import ReadyInput, ReadyJoin, ReadySelection
 from tureen.results.kept import Structure, StructureCache
 from tureen.results.kept_rows import ClauseRows
+from tureen.results.key_indexes import KeyIndexes
 from tureen.results.ranges import ranges_of
 from tureen.results.ready import Ready
 from tureen.results.selection import Selection
@@ -75,33 +77,52 @@ class Answers:
             complete=_complete(state, span, selection.window_rows, horizon),
         )
 
+    def closed_steps(self, registered: Registered, snapshot: Snapshot, ready: Ready, after: int | None) -> ClosedSteps:
+        """The rows of a query's steps after that number that are over."""
+        state = snapshot.streams[registered.stream_ids[0]]
+        if state.stream.last_time is None:
+            return ClosedSteps(pa.table({}), after)
+        instant = self.now_of([state.stream])
+
+        def select(state: StreamState, span: Span) -> Selection:
+            # Without the horizon: after a pause, it may have passed steps that were not read yet.
+            return self._selection(ready, registered.inputs[0], state, instant, span, None)
+
+        return closed_steps(ready, state, select, self._rows, after)
+
     def of_join(self, registered: Registered, snapshot: Snapshot, ready: ReadyJoin, now: int | None) -> Answer:
         """The answer of a query over several inputs."""
-        return self.explained_join(registered, snapshot, ready, now)[0]
-
-    def explained_join(
-        self, registered: Registered, snapshot: Snapshot, ready: ReadyJoin, now: int | None
-    ) -> tuple[Answer, JoinAnswer]:
-        """The answer of a query over several inputs, and how it was computed."""
         instant = self.now_of([state.stream for state in snapshot.streams.values()]) if now is None else now
         join = self.join_answer(registered, snapshot, instant)
         began = perf_counter_ns()
         table = join.answer(ready)
         if registered.join_id is not None:
             self.watch.note_join(registered.join_id, perf_counter_ns() - began if join.kept is None else None)
-        return Answer(table, _bounds(join.spans), snapshot.position, join.is_complete), join
+        return Answer(table, _bounds(join.spans), snapshot.position, all(join.complete))
+
+    def explained_join(self, registered: Registered, snapshot: Snapshot, ready: ReadyJoin) -> JoinAnswer:
+        """How the inputs of a query are joined; its answer is not computed from the joined rows."""
+        instant = self.now_of([state.stream for state in snapshot.streams.values()])
+        join = self.join_answer(registered, snapshot, instant)
+        join.evaluate(ready)
+        return join
 
     def join_answer(self, registered: Registered, snapshot: Snapshot, instant: int) -> JoinAnswer:
         """What reads the inputs of a query at one NOW."""
+        # The functions do not refer to the answer that refers to them: it would be kept until the garbage collector
+        # runs, and with it the runs that it reads.
+        spans: list[Span] = []
+        horizons: list[int] = []
+        complete: list[bool] = []
 
         def state_of(leaf: RegisteredInput) -> StreamState:
             assert leaf.stream_id is not None
             return snapshot.streams[leaf.stream_id]
 
         def note(state: StreamState, span: Span, selection: Selection, horizon: int | None) -> None:
-            join.spans.append(span)
-            join.horizons += [] if horizon is None else [horizon]
-            join.is_complete &= _complete(state, span, selection.window_rows, horizon)
+            spans.append(span)
+            horizons.extend([] if horizon is None else [horizon])
+            complete.append(_complete(state, span, selection.window_rows, horizon))
 
         def select(entry: ReadyInput, leaf: RegisteredInput) -> Selection:
             state = state_of(leaf)
@@ -129,20 +150,28 @@ class Answers:
             self.indexes,
             self.limits,
             self._selected,
+            spans=spans,
+            horizons=horizons,
+            complete=complete,
         )
         if registered.join_id is not None:
             join.kept = snapshot.joins.get(registered.join_id)
         return join
 
     def changes_of_join(
-        self, leaves: Sequence[RegisteredInput], snapshot: Snapshot, ready: ReadyJoin, since: Position | None
+        self,
+        leaves: Sequence[RegisteredInput],
+        snapshot: Snapshot,
+        ready: ReadyJoin,
+        since: Position | None,
+        until: Mapping[int, int] | None = None,
     ) -> NewJoinedRows:
         """The rows of a join that appeared since a position, before the last step of the query."""
 
         def read_table(entry: ReadyInput, leaf: RegisteredInput) -> TableInput:
             return table_input(self.table(snapshot, leaf), entry)
 
-        return JoinChangeReader(leaves, snapshot, ready, read_table, self.indexes).read(since)
+        return JoinChangeReader(leaves, snapshot, ready, read_table, self.indexes).read(since, until)
 
     def table(self, snapshot: Snapshot, leaf: RegisteredInput) -> pa.Table:
         """The rows of a table."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -22,6 +22,8 @@ from tureen.schema import Schema
 from tureen.window import At, Window
 
 _BEGINNING = Position.parse(BEGINNING)
+_NO_IDS: npt.NDArray[np.int64] = np.empty(0, np.int64)
+_NO_ROWS = pa.table({})
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,7 @@ class NewRows:
 
     def position(self, index: int | None = None) -> str:
         """The position after the row of that index, or after all of them."""
-        next_id = self.state.stream.next_id if index is None else int(self.ids[index]) + 1
-        return self.state.position_at(Mark(next_id))
+        return self.state.position if index is None else self.state.position_at(Mark(int(self.ids[index]) + 1))
 
     def position_within(self, index: int, after: QueryKey) -> str:
         """The position after the queries up to that one of a template, at the row of that index."""
@@ -51,6 +52,16 @@ class NewRows:
         """The tuple of each row."""
         assert stream_id == self.state.stream.id
         return self.ids
+
+    @property
+    def row_numbers(self) -> npt.NDArray[np.int64]:
+        """Zeros: a tuple is one row, see `NewJoinedRows`."""
+        return np.zeros(len(self), np.int64)
+
+
+def no_new_rows(state: StreamState) -> NewRows:
+    """No rows, up to the end of a stream."""
+    return NewRows(_NO_ROWS, _NO_IDS, state)
 
 
 def mark_of(state: StreamState, since: Position | None) -> Mark:
@@ -66,6 +77,13 @@ def mark_of(state: StreamState, since: Position | None) -> Mark:
             hint="changes continue from the position of an answer or a change of the same query",
         )
     return mark
+
+
+def up_to(state: StreamState, next_id: int) -> StreamState:
+    """A stream without the tuples from that id on."""
+    if next_id >= state.stream.next_id:
+        return state
+    return replace(state, stream=replace(state.stream, next_id=next_id))
 
 
 def check_has_changes(query: Query) -> None:
@@ -94,8 +112,9 @@ def new_rows(
     query_input: RegisteredInput,
     selector: Selector,
     first_id: int,
+    end_id: int,
 ) -> NewRows:
-    """Some columns of a query's tuples with an id from `first_id` on, in order of their ids.
+    """Some columns of a query's tuples with an id from `first_id` to before `end_id`, in order of their ids.
 
     The constant bounds of the window apply. Relative ones do not: a row that joined the answer and has left it since
     was a change nevertheless.
@@ -105,7 +124,7 @@ def new_rows(
     # The ids of a segment end before the next one begins.
     ends = [*(segment.first_id for segment in state.segments), state.stream.next_id][1:]
     for segment, end in zip(state.segments, ends, strict=True):
-        if end <= first_id:
+        if end <= first_id or segment.first_id >= end_id:
             continue
         first, last = _bounded(segment, window)
         if last <= first:
@@ -114,12 +133,12 @@ def new_rows(
         if not len(hits.rows):
             continue
         ids = segment.ids_at(hits.positions())
-        new = np.flatnonzero(ids >= first_id)
+        new = np.flatnonzero((ids >= first_id) & (ids < end_id))
         if len(new):
             tables.append(gather_segment(schema, names, hits).take(pa.array(new)))
             ids_of_tables.append(ids[new])
     if not tables:
-        return NewRows(_no_rows(schema, tuple(names)), np.empty(0, np.int64), state)
+        return NewRows(_no_rows(schema, tuple(names)), _NO_IDS, state)
     ids, rows = np.concatenate(ids_of_tables), pa.concat_tables(tables)
     order = np.argsort(ids)
     return NewRows(rows.take(pa.array(order)), ids[order], state)

@@ -19,6 +19,7 @@ from tureen.pot.templates import count_members_of_shape
 from tureen.queries import QueryRun
 from tureen.query import Input, Query, RelationKind
 from tureen.results.answering import Answers
+from tureen.results.join_answers import JoinAnswer
 from tureen.results.join_ready import ReadyJoin
 from tureen.results.ranges import ranges_of
 from tureen.results.ready import Ready
@@ -59,8 +60,9 @@ class Explainer:
     def _join(self, registered: Registered, snapshot: Snapshot, ready: ReadyJoin) -> dict[str, Any]:
         streams = [state.stream for state in snapshot.streams.values()]
         now = self._answers.now_of(streams)
-        inputs = []
-        for leaf, entry in zip(registered.inputs, ready.query.leaves, strict=True):
+        join = self._answers.explained_join(registered, snapshot, ready)
+        inputs: list[dict[str, Any]] = []
+        for number, (leaf, entry) in enumerate(zip(registered.inputs, ready.query.leaves, strict=True)):
             if entry.kind is RelationKind.TABLE:
                 table = snapshot.tables[leaf.table_id or ""]
                 factors = [factor_text(factor, table.schema) for factor in entry.clause]
@@ -68,8 +70,8 @@ class Explainer:
             else:
                 state = snapshot.streams[leaf.stream_id or 0]
                 inputs.append(self._input(entry, registered, leaf, state, now))
+            inputs[-1]["joined_by"] = _joined_by(number, join, ready)
         names = input_names(ready.query)
-        _, join = self._answers.explained_join(registered, snapshot, ready, None)
         return {
             "inputs": inputs,
             "join": join_text(ready.query),
@@ -141,6 +143,14 @@ class Explainer:
         shape = registered.shape or shape_of(registered.sql).text
         with self._catalog.read() as tx:
             return {"text": shape, "queries": count_shape(tx, shape) + count_members_of_shape(tx, shape)}
+
+
+def _joined_by(leaf: int, join: JoinAnswer, ready: ReadyJoin) -> str:
+    """How the rows of a stream or table are found that are joined."""
+    kept = () if join.kept is None or ready.stream_join is None else ready.stream_join.inputs
+    if leaf in {ready.inputs[number].leaf for number in kept}:
+        return "kept results"
+    return "key index" if leaf in join.probed else "scan"
 
 
 def join_text(query: Query) -> str:

@@ -6,7 +6,7 @@ index.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -25,12 +25,14 @@ from tureen.pot.streams import Stream, list_streams
 from tureen.query import Query
 from tureen.results.answer import Answer
 from tureen.results.answering import Answers
-from tureen.results.changes import NewRows, check_has_changes, mark_of, new_rows
+from tureen.results.changes import NewRows, check_has_changes, mark_of, new_rows, no_new_rows, up_to
+from tureen.results.closed_steps import ClosedSteps
 from tureen.results.explain import Explainer
+from tureen.results.followed import FollowedQueries, FollowedQuery
 from tureen.results.join_changes import NewJoinedRows
 from tureen.results.join_ready import ReadyJoin, SchemaOf, prepare
 from tureen.results.ready import BoundTemplate, Ready
-from tureen.results.stream_state import Snapshot
+from tureen.results.stream_state import Snapshot, StreamState
 from tureen.results.template_matches import TemplateMatches, finish_matches, match_template
 from tureen.results.template_rule import TemplateRule
 from tureen.results.view import View
@@ -69,6 +71,7 @@ class Invoker:
         self._explainer = Explainer(catalog, self.answers)
         self.watch = self.answers.watch
         self.key_indexes = self.answers.indexes
+        self.followed = FollowedQueries(self.view)
 
     def invoke(self, handle: str, now: int | None = None) -> Answer:
         """The answer of a query at `now`, by default at the stream's NOW."""
@@ -92,29 +95,86 @@ class Invoker:
         """The answer of an unregistered query, evaluated from the index."""
         return self._with_files(lambda: self._answer(*self._unregistered(sql), now))
 
-    def new_rows(self, handle: str, since: Position | None) -> NewRows | NewJoinedRows:
-        """The rows that joined a query's answer since a position; without one, none yet."""
-        return self._with_files(lambda: self._new_rows(handle, since))
+    def follow(self, handle: str) -> FollowedQuery | None:
+        """Add a follower of a query to those that are matched together; None if it is not over one stream."""
 
-    def _new_rows(self, handle: str, since: Position | None) -> NewRows | NewJoinedRows:
+        def add() -> FollowedQuery | None:
+            registered, snapshot = self._look_up(handle)
+            ready = self._bound(registered, snapshot)
+            if isinstance(ready, ReadyJoin) or not registered.stream_ids:
+                return None
+            return self.followed.add(registered.stream_ids[0], ready.query.stream.clause)
+
+        return self._with_files(add)
+
+    def new_rows(
+        self,
+        handle: str,
+        since: Position | None,
+        follower: FollowedQuery | None = None,
+        at_most: int | None = None,
+        until: Mapping[int, int] | None = None,
+    ) -> NewRows | NewJoinedRows:
+        """The rows that joined a query's answer since a position; without one, none yet.
+
+        For a follower, new tuples are matched together with those of the others. With `at_most`, only that
+        many tuples of each stream are read. With `until`, only tuples before that id of each stream are read.
+        """
+        if since is not None and follower is not None:
+            since, end = self.followed.unread(follower, since)
+            if end is not None:
+                return no_new_rows(end)
+        return self._with_files(lambda: self._new_rows(handle, since, at_most, until))
+
+    def _new_rows(
+        self, handle: str, since: Position | None, at_most: int | None, until: Mapping[int, int] | None
+    ) -> NewRows | NewJoinedRows:
         registered, snapshot = self._look_up(handle)
         check_standing(registered)
         ready = self._bound(registered, snapshot)
         if isinstance(ready, ReadyJoin):
-            joined = self.answers.changes_of_join(registered.inputs, snapshot, ready, since)
+            if at_most is not None:
+                until = {
+                    stream_id: mark_of(state, since).next_id + at_most for stream_id, state in snapshot.streams.items()
+                }
+            joined = self.answers.changes_of_join(registered.inputs, snapshot, ready, since, until)
             return replace(joined, rows=ready.finish.each(joined.rows))
         check_has_changes(ready.query)
         state = snapshot.streams[registered.stream_ids[0]]
         query, mark = ready.query, mark_of(state, since)
+        if at_most is not None:
+            state = up_to(state, mark.next_id + at_most)
+        end = _end_of(state, until)
         names = query.columns or (state.stream.schema.time_column,)
-        new = new_rows(state, names, query.stream.window, registered.stream, ready.selector, mark.next_id)
+        new = new_rows(state, names, query.stream.window, registered.stream, ready.selector, mark.next_id, end)
         return replace(new, rows=ready.finish.each(new.rows))
 
-    def template_matches(self, rule: TemplateRule, since: Position | None) -> TemplateMatches:
-        """The rows that joined the answers of a template's queries since a position; without one, none yet."""
-        return self._with_files(lambda: self._template_matches(rule, since))
+    def has_steps(self, handle: str) -> bool:
+        """Whether the answers of a query have steps."""
+        registered, snapshot = self._with_files(lambda: self._look_up(handle))
+        return self._bound(registered, snapshot).query.steps is not None
 
-    def _template_matches(self, rule: TemplateRule, since: Position | None) -> TemplateMatches:
+    def closed_steps(self, handle: str, after: int | None) -> ClosedSteps:
+        """The rows of a query's steps after that number that are over."""
+
+        def read() -> ClosedSteps:
+            registered, snapshot = self._look_up(handle)
+            check_standing(registered)
+            ready = self._bound(registered, snapshot)
+            assert isinstance(ready, Ready)
+            return self.answers.closed_steps(registered, snapshot, ready, after)
+
+        return self._with_files(read)
+
+    def template_matches(
+        self, rule: TemplateRule, since: Position | None, until: Mapping[int, int] | None = None
+    ) -> TemplateMatches:
+        """The rows that joined the answers of a template's queries since a position; see `new_rows`."""
+        return self._with_files(lambda: self._template_matches(rule, since, until))
+
+    def _template_matches(
+        self, rule: TemplateRule, since: Position | None, until: Mapping[int, int] | None
+    ) -> TemplateMatches:
         check_has_changes(rule.query)
         snapshot = self.view.snapshot(rule.template.stream_ids, rule.template.table_ids)
         # Read after the streams: an older version of the template could lack queries, see `View.members`.
@@ -124,11 +184,12 @@ class Invoker:
         pairing = rule.pairing(members)
         names = sorted({*rule.columns, *pairing.columns})
         if rule.query.joins:
-            joined = self.answers.changes_of_join(rule.template.inputs, snapshot, rule.join(names), since)
+            joined = self.answers.changes_of_join(rule.template.inputs, snapshot, rule.join(names), since, until)
             return finish_matches(rule, match_template(joined, pairing, members), members)
         (state,), (stream,) = snapshot.streams.values(), rule.template.inputs
         mark, names = mark_of(state, since), names or [state.stream.schema.time_column]
-        new = new_rows(state, names, rule.query.stream.window, stream, rule.selector, mark.next_id)
+        end = _end_of(state, until)
+        new = new_rows(state, names, rule.query.stream.window, stream, rule.selector, mark.next_id, end)
         if len(new) and new.ids[0] == mark.next_id:
             new = replace(new, read_before={0: mark.after})
         return finish_matches(rule, match_template(new, pairing, members), members)
@@ -251,6 +312,11 @@ def relation_of(snapshot: Snapshot, name: str) -> StoredRelation:
     if relation is None:
         raise UnknownStream(f"there is no stream or table named '{name}'")
     return relation
+
+
+def _end_of(state: StreamState, until: Mapping[int, int] | None) -> int:
+    """The tuple of a stream at which changes end."""
+    return state.stream.next_id if until is None else until[state.stream.id]
 
 
 def _prepared(query: Query, schema_of: SchemaOf, registered: Registered) -> Ready | ReadyJoin:

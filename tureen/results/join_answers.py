@@ -22,10 +22,11 @@ from tureen.results.axis import TimeAxis
 from tureen.results.combined_rows import combine
 from tureen.results.grouped import groups_of_rows
 from tureen.results.grouping_set_rows import rows_of_sets
-from tureen.results.join_inputs import KeyIndexes, StreamInput, TableInput, rows_satisfying
+from tureen.results.join_inputs import StreamInput, TableInput, rows_satisfying
 from tureen.results.join_ready import ReadyBlock, ReadyInput, ReadyJoin, ReadyLateral, ReadySelection, several_rows
 from tureen.results.joined import JoinedMatches
 from tureen.results.kept_rows import ClauseRows, KeptRows
+from tureen.results.key_indexes import KeyIndexes
 from tureen.results.lateral_values import LateralValues
 from tureen.results.matches import rows_in_steps
 from tureen.results.selection import Selection
@@ -59,14 +60,20 @@ class JoinAnswer:
     """The times before which their tuples have expired."""
     step_spans: list[Span] = field(default_factory=list)
     """The windows of its own inputs that are streams, as far as they are retained: steps lie in all of these."""
-    is_complete: bool = True
-    """Whether everything that the windows ask for is still retained."""
+    complete: list[bool] = field(default_factory=list)
+    """For each of these windows, whether everything that it asks for is still retained."""
     steps: list[dict[str, Any]] = field(default_factory=list)
     """The order in which the outermost query joined its inputs."""
+    probed: set[int] = field(default_factory=set)
+    """The streams and tables whose rows were found by key index, by their numbers in `leaves`."""
 
     def answer(self, ready: ReadyJoin) -> pa.Table:
         """The rows of the answer."""
         return ready.finish(self._rows(ready))
+
+    def evaluate(self, ready: ReadyJoin) -> None:
+        """Join the inputs only, to learn how that is done."""
+        self._matches(ready)
 
     def _rows(self, ready: ReadyJoin) -> pa.Table | pa.RecordBatch:
         query = ready.query
@@ -84,14 +91,16 @@ class JoinAnswer:
     def _matches(self, ready: ReadyJoin) -> JoinedMatches:
         kept = self.kept
         if kept is not None and ready.stream_join is not None and is_within(ready.stream_join.reach, kept.join.reach):
-            before = len(self.spans), len(self.horizons), len(self.step_spans)
+            lists: tuple[list[Any], ...] = self.spans, self.horizons, self.step_spans, self.complete
+            sizes = [len(noted) for noted in lists]
             try:
                 return self._kept_matches(ready, ready.stream_join, kept)
             except (QueryFailed, DamagedFile):
                 # The clauses were evaluated for tuples outside the windows, or a file is damaged: without kept results.
-                del self.spans[before[0] :], self.horizons[before[1] :], self.step_spans[before[2] :]
+                for noted, size in zip(lists, sizes, strict=True):
+                    del noted[size:]
         self.kept = None
-        return self._evaluated(self.inputs(ready), ready.query.source)
+        return self._evaluated(ready, self.inputs(ready), ready.query.source)
 
     def _kept_matches(self, ready: ReadyJoin, part: StreamJoinOfQuery, kept: JoinState) -> JoinedMatches:
         selections = []
@@ -109,14 +118,20 @@ class JoinAnswer:
         inputs = [
             of_part[number] if number in of_part else self._input(entry) for number, entry in enumerate(ready.inputs)
         ]
-        return self._evaluated(inputs, part.source, {part.tree: joined})
+        return self._evaluated(ready, inputs, part.source, {part.tree: joined})
 
     def _evaluated(
-        self, inputs: Sequence[JoinInput], tree: JoinTree, known: Mapping[JoinTree, JoinedRows] | None = None
+        self,
+        ready: ReadyJoin,
+        inputs: Sequence[JoinInput],
+        tree: JoinTree,
+        known: Mapping[JoinTree, JoinedRows] | None = None,
     ) -> JoinedMatches:
         evaluation = JoinEvaluation(inputs, self.now, self.limits, known=known)
         rows = evaluation.rows(tree)
         self.steps = evaluation.steps
+        leaves = (ready.inputs[number].leaf for number in evaluation.probed)
+        self.probed.update(leaf for leaf in leaves if leaf is not None)
         return JoinedMatches(inputs, rows)
 
     def inputs(self, ready: ReadyJoin) -> list[JoinInput]:
@@ -163,6 +178,8 @@ class JoinAnswer:
                     self.limits,
                     spans=self.spans,
                     horizons=self.horizons,
+                    complete=self.complete,
+                    probed=self.probed,
                 )
                 table = inner.answer(block)
             case ReadyLateral():

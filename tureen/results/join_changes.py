@@ -6,6 +6,9 @@ appear does not depend on when they are read (docs/decisions/0030).
 The new rows are read stream by stream: those of the first stream's new tuples with the old ones of all others, then
 those of the second stream's new tuples with all of the first stream's, and so on. So each row is read once, and after
 each row the position is a mark per stream.
+
+A row of a semi join appears with its first combination of tuples and partners: it is new if it has a combination with a
+new tuple, and none without (`tureen/results/flat_join.py`).
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.errors import Unsupported
-from tureen.join import InnerJoin, JoinOpaque
+from tureen.join import InnerJoin, Join, JoinKind, JoinOpaque, JoinTree
 from tureen.joining.join_evaluation import JoinEvaluation
 from tureen.joining.join_input import JoinInput, Numbers
 from tureen.joining.joined_rows import JoinedRows
@@ -27,10 +30,12 @@ from tureen.position import Mark, Position, QueryKey
 from tureen.pot.queries import RegisteredInput
 from tureen.query import Input, Query, RelationKind
 from tureen.results.changes import check_has_changes, mark_of
-from tureen.results.gather import StreamMatches
-from tureen.results.join_inputs import Ids, KeyIndexes, StreamInput, with_ids
+from tureen.results.flat_join import FlatJoin, first_of_each, flat_join, occurs_in
+from tureen.results.join_inputs import Ids, StreamInput, matches_within
 from tureen.results.join_ready import ReadyInput, ReadyJoin
 from tureen.results.joined import JoinedMatches
+from tureen.results.key_indexes import KeyIndexes
+from tureen.results.segment import Hits
 from tureen.results.stream_state import Snapshot, StreamState
 from tureen.window import At, Bound, Now, RowsBack
 
@@ -106,6 +111,11 @@ class NewJoinedRows:
         """The latest tuple of a stream in each row."""
         return np.concatenate([np.empty(0, np.int64), *(part.latest[stream_id][part.skipped :] for part in self.parts)])
 
+    @property
+    def row_numbers(self) -> Numbers:
+        """The number of each row among those of its tuple, from 1 on."""
+        return 1 + np.concatenate([np.empty(0, np.int64), *(part.counts[part.skipped :] for part in self.parts)])
+
     @cached_property
     def _starts(self) -> Numbers:
         return np.cumsum([0, *map(len, self.parts)])
@@ -135,7 +145,7 @@ class JoinChangeReader:
 
         Partners of few new tuples are found by `indexes`.
         """
-        check_can_follow(ready.query)
+        self._flat = check_can_follow(ready.query)
         self._indexes = indexes
         self._snapshot, self._ready, self._read_table = snapshot, ready, read_table
         self._leaves = leaves
@@ -144,9 +154,11 @@ class JoinChangeReader:
             for stream_id in sorted(snapshot.streams)
         }
 
-    def read(self, since: Position | None) -> NewJoinedRows:
-        """The rows that appeared since a position; without one, none yet."""
+    def read(self, since: Position | None, until: Mapping[int, int] | None = None) -> NewJoinedRows:
+        """The rows that appeared since a position; without one, none yet. `until` limits the tuples of each stream."""
         ends = {stream_id: self._state(stream_id).stream.next_id for stream_id in self._inputs_of}
+        if until is not None:
+            ends = {stream_id: min(end, until[stream_id]) for stream_id, end in ends.items()}
         marks = {stream_id: mark_of(self._state(stream_id), since) for stream_id in self._inputs_of}
         parts: list[JoinedPart] = []
         read_before: dict[int, QueryKey] = {}
@@ -185,12 +197,16 @@ class JoinChangeReader:
                 else:
                     limits[other] = (0, new[0] if other < number else new[1])
             matches = self._joined(limits, number)
+            if number not in self._flat.visible:
+                matches = self._without_earlier(matches, self._before(stream_id, new, marks))
             tables.append(matches.table(self._ready.fields))
             ids_of_tables.append(matches.ids())
         ids = np.concatenate(ids_of_tables, axis=1)
         latest = {stream: np.maximum.reduce(ids[inputs]) for stream, inputs in self._inputs_of.items()}
         # The order of a tuple's rows does not depend on which of them are read together.
         order = np.lexsort((*ids[::-1], latest[stream_id]))
+        if self._flat.has_hidden:
+            order = order[first_of_each(ids[list(self._flat.visible)][:, order])]
         rows = pa.concat_tables(tables).take(pa.array(order))
         return JoinedPart(stream_id, dict(marks), rows, {stream: of_rows[order] for stream, of_rows in latest.items()})
 
@@ -207,8 +223,34 @@ class JoinChangeReader:
             else:
                 ids = limits[other] if earliest is not None else (0, 0)
                 join_inputs.append(self._stream_input(other, ids, earliest))
-        rows = JoinEvaluation(join_inputs, 0).rows(self._ready.query.source)
-        return JoinedMatches(join_inputs, self._within_windows(join_inputs, rows))
+        return self._evaluated(join_inputs)
+
+    def _evaluated(self, inputs: Sequence[JoinInput]) -> JoinedMatches:
+        rows = JoinEvaluation(inputs, 0).rows(self._flat.join)
+        return JoinedMatches(inputs, self._within_windows(inputs, rows))
+
+    def _before(self, stream_id: int, new: Ids, marks: Mapping[int, Mark]) -> Mapping[int, Ids]:
+        """For each input over a stream, the tuples that were read before new ones of one stream."""
+        ends = {stream: mark.next_id for stream, mark in marks.items()} | {stream_id: new[0]}
+        return {
+            number: (0, ends[leaf.stream_id]) for number, leaf in enumerate(self._leaves) if leaf.stream_id is not None
+        }
+
+    def _without_earlier(self, matches: JoinedMatches, before: Mapping[int, Ids]) -> JoinedMatches:
+        """The matches whose rows have no partner from before, which was read; if the row is new, it is read with it."""
+        rows, inputs, visible = matches.in_order, list(matches.inputs), list(self._flat.visible)
+        if not len(rows):
+            return matches
+        earliest: int | None = None
+        for number in visible:
+            entry = inputs[number]
+            if isinstance(entry, StreamInput):
+                inputs[number] = of_rows = StreamInput(entry.subset(np.unique(rows.rows[number])))
+                earliest = int(of_rows.times.min())
+        for number in before.keys() - set(visible):
+            inputs[number] = self._stream_input(number, before[number], earliest)
+        has_earlier = occurs_in(matches.ids()[visible], self._evaluated(inputs).ids()[visible])
+        return JoinedMatches(matches.inputs, rows.take(np.flatnonzero(~has_earlier)))
 
     def _within_windows(self, inputs: Sequence[JoinInput], rows: JoinedRows) -> JoinedRows:
         """The rows whose tuples are in their windows at the time of the latest of them."""
@@ -227,20 +269,17 @@ class JoinChangeReader:
         """The tuples of an input with ids in an interval; partners of tuples from a time on."""
         entry, leaf = self._ready.inputs[number], self._leaves[number]
         state = self._state(leaf.stream_id)
-        assert entry.selector is not None
+        selector, stream = entry.selector, state.stream
+        assert selector is not None
         begin, end = _constant_bounds(entry.input, earliest)
-        hits = []
-        ends = [*(segment.first_id for segment in state.segments), state.stream.next_id][1:]
-        for segment, last_id in zip(state.segments, ends, strict=True):
-            if last_id <= ids[0] or segment.first_id >= ids[1]:
-                continue
+
+        def select(number: int) -> Hits | None:
+            segment = state.segments[number]
             first = 0 if begin is None else segment.rows_before(begin, inclusive=False)
             last = segment.rows if end is None else segment.rows_before(end, inclusive=True)
-            if last > first:
-                hit = segment.hits(leaf, entry.selector, first, last)
-                is_whole = ids[0] <= segment.first_id and last_id <= ids[1]
-                hits.append(hit if is_whole else with_ids(hit, ids))
-        matches = StreamMatches(state.stream.schema, [hit for hit in hits if len(hit.rows)])
+            return segment.hits(leaf, selector, first, last) if last > first else None
+
+        matches = matches_within(stream.schema, state.segments, stream.next_id, ids, select)
         return StreamInput(matches, None if earliest is None else self._indexes)
 
     def _state(self, stream_id: int | None) -> StreamState:
@@ -251,21 +290,42 @@ class JoinChangeReader:
 _NO_COLUMNS = pa.table({"_none": pa.nulls(0)})
 
 
-def check_can_follow(query: Query) -> None:
-    """Raise for a join whose rows can disappear, or appear without a tuple that arrives."""
+def check_can_follow(query: Query) -> FlatJoin:
+    """The join that is followed; raise for one whose rows can disappear, or appear without a tuple that arrives."""
     check_has_changes(query)
-    source = query.source
-    if not isinstance(source, InnerJoin) or not all(isinstance(side, int) for side in source.sides):
+    flat = flat_join(query.source)
+    if flat is None and _has_anti_join(query.source):
         raise Unsupported(
-            "an outer join, EXISTS, IN, ASOF JOIN or a query in parentheses has no changes",
+            "NOT EXISTS, NOT IN and ANTI JOIN have no changes: a row disappears when a partner arrives",
+            hint="invoke it, or follow the rows without this condition",
+        )
+    if flat is None:
+        raise Unsupported(
+            "an outer join, ASOF JOIN, or a subquery whose value is computed for each row has no changes",
             hint="invoke it: its rows can disappear when a tuple arrives",
         )
     if any(entry.block is not None for entry in query.inputs):
         raise Unsupported("a join with a query in parentheses has no changes", hint="invoke it")
+    if flat.has_hidden and all(query.inputs[number].kind is RelationKind.TABLE for number in flat.visible):
+        raise Unsupported(
+            "the rows of a table have no changes, whatever their partners are",
+            hint="invoke it, or join the stream to the table: each row with a partner is a change",
+        )
     if any(isinstance(bound, RowsBack) for entry in query.inputs for bound in (entry.window.begin, entry.window.end)):
         raise Unsupported("a join with a window of rows has no changes", hint="invoke it, or use a window of time")
-    if any(isinstance(factor, JoinOpaque) and factor.uses_now for factor in source.factors):
+    if any(isinstance(factor, JoinOpaque) and factor.uses_now for factor in flat.join.factors):
         raise Unsupported("a join that uses NOW outside its windows has no changes", hint="invoke it")
+    return flat
+
+
+def _has_anti_join(tree: JoinTree) -> bool:
+    match tree:
+        case InnerJoin(sides):
+            return any(map(_has_anti_join, sides))
+        case Join(kind, left, right):
+            return kind is JoinKind.ANTI or _has_anti_join(left) or _has_anti_join(right)
+        case _:
+            return False
 
 
 def _constant_bounds(entry: Input, earliest: int | None) -> tuple[int | None, int | None]:

@@ -9,53 +9,23 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tureen.bounded_cache import BoundedCache
 from tureen.joining.join_input import Flags, Numbers, take_or_null
+from tureen.joining.key_columns import KeyColumns
 from tureen.matching import Selector
 from tureen.results.gather import StreamMatches
+from tureen.results.key_indexes import KeyIndexes, whole_column
 from tureen.results.segment import Hits, Segment
+from tureen.schema import Schema
 from tureen.stems.index import BLOCK_ROWS, Block
-from tureen.stems.key_index import KeyIndex, can_code
-
-IndexedColumns = tuple[tuple[str, str], ...]
-"""The columns of a key index, each with the domain in which it is compared."""
 
 Ids = tuple[int, int]
 """The first tuple id of an interval, and the one after its last."""
-
-KEPT_INDEXES = 64
-"""The number of key indexes that a process keeps; one of a million tuples takes some 40 MB."""
 
 PROBE_COST = 4
 """Probing the index of a segment with one key costs as much as scanning this many tuples."""
 
 SUBSET = 4
 """If fewer than one in this many rows are asked for, only their values are gathered."""
-
-
-class KeyIndexes:
-    """The key indexes that a process has built, by relation and columns; the least recently used are dropped."""
-
-    def __init__(self, size: int = KEPT_INDEXES) -> None:
-        """Keep at most that many."""
-        self._indexes: BoundedCache[tuple[int, IndexedColumns], tuple[object, KeyIndex]] = BoundedCache(size)
-
-    def of_segment(self, segment: Segment, columns: IndexedColumns) -> KeyIndex:
-        """The index of a segment by columns."""
-        blocks = segment.run().blocks
-        return self._index(segment, columns, lambda name: pa.concat_arrays([block.column(name) for block in blocks]))
-
-    def of_table(self, table: pa.Table, columns: IndexedColumns) -> KeyIndex:
-        """The index of a content of a table by columns."""
-        return self._index(table, columns, lambda name: _whole_column(table, name))
-
-    def _index(self, relation: object, columns: IndexedColumns, column_of: Callable[[str], pa.Array]) -> KeyIndex:
-        """The index of a relation that never changes, built when it is first needed."""
-        # With the relation, so that its id is not used again while the entry exists.
-        return self._indexes.get(
-            (id(relation), columns),
-            lambda: (relation, KeyIndex.of([(column_of(name), domain) for name, domain in columns])),
-        )[1]
 
 
 class StreamInput:
@@ -119,17 +89,14 @@ class StreamInput:
         needed, positions = np.unique(rows, return_inverse=True)
         return StreamInput(self.subset(needed)).ids[positions]
 
-    def probe(self, columns: Sequence[tuple[str, str]], keys: Numbers, valid: Flags) -> tuple[Numbers, Numbers] | None:
+    def probe(self, columns: KeyColumns, keys: Numbers, valid: Flags) -> tuple[Numbers, Numbers] | None:
         """Tuples by key, from the indexes of the segments."""
         if self._indexes is None or len(valid) * len(self._matches.hits) * PROBE_COST > self._size:
-            return None
-        stored = self._matches.schema.stored
-        if not all(can_code(stored.field(name).type, domain) for name, domain in columns):
             return None
         probing, rows = [], []
         begin = 0
         for hit in self._matches.hits:
-            keys_at, positions = self._indexes.of_segment(hit.segment, tuple(columns)).find(keys, valid)
+            keys_at, positions = self._indexes.of_run(hit.run, columns).find(keys, valid)
             numbers, is_hit = _numbers_of(hit, positions)
             probing.append(keys_at[is_hit])
             rows.append(numbers[is_hit] + begin)
@@ -178,6 +145,23 @@ def with_ids(hits: Hits, ids: Ids) -> Hits:
     return Hits(hits.segment, hits.run, hits.rows[kept], before[hits.starts])
 
 
+def matches_within(
+    schema: Schema, segments: Sequence[Segment], next_id: int, ids: Ids, select: Callable[[int], Hits | None]
+) -> StreamMatches:
+    """The tuples of a stream with ids in an interval, of those that `select` finds in the segment of a number.
+
+    `next_id` is the id after the stream's last tuple.
+    """
+    ends = [*(segment.first_id for segment in segments), next_id][1:]
+    hits = []
+    for number, (segment, end) in enumerate(zip(segments, ends, strict=True)):
+        hit = select(number) if end > ids[0] and segment.first_id < ids[1] else None
+        if hit is not None:
+            is_whole = ids[0] <= segment.first_id and end <= ids[1]
+            hits.append(hit if is_whole else with_ids(hit, ids))
+    return StreamMatches(schema, [hit for hit in hits if len(hit.rows)])
+
+
 class TableInput:
     """Rows of a table or of a block's answer that satisfy a clause; they have no time."""
 
@@ -195,7 +179,7 @@ class TableInput:
     def column(self, name: str) -> pa.Array:
         """A column of all rows."""
         if name not in self._columns:
-            column = _whole_column(self._table, name)
+            column = whole_column(self._table, name)
             self._columns[name] = column if self._rows is None else column.take(pa.array(self._rows))
         return self._columns[name]
 
@@ -215,23 +199,18 @@ class TableInput:
         """The numbers of some rows."""
         return self.ids[rows]
 
-    def probe(self, columns: Sequence[tuple[str, str]], keys: Numbers, valid: Flags) -> tuple[Numbers, Numbers] | None:
+    def probe(self, columns: KeyColumns, keys: Numbers, valid: Flags) -> tuple[Numbers, Numbers] | None:
         """Rows by key, from the index of the table's content."""
         if self._indexes is None or not len(self) or len(valid) * PROBE_COST > len(self):
             return None
-        if not all(can_code(self._table.schema.field(name).type, domain) for name, domain in columns):
+        if not self._indexes.can_keep(self._table.num_rows, columns):
             return None
-        keys_at, rows = self._indexes.of_table(self._table, tuple(columns)).find(keys, valid)
+        keys_at, rows = self._indexes.of_table(self._table, columns).find(keys, valid)
         if self._rows is None:
             return keys_at, rows
         numbers = np.searchsorted(self._rows, rows)
         is_row = self._rows[np.minimum(numbers, len(self._rows) - 1)] == rows
         return keys_at[is_row], numbers[is_row]
-
-
-def _whole_column(table: pa.Table, name: str) -> pa.Array:
-    column = table.column(name)
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def rows_satisfying(table: pa.Table, selector: Selector) -> Numbers:

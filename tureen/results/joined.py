@@ -63,4 +63,5 @@ class JoinedMatches:
         """The rows, in order."""
         if self.known_times is not None:
             return self.rows
-        return self.rows.take(order_of(self.inputs, self.rows))
+        order = order_of(self.inputs, self.rows)
+        return self.rows if order is None else self.rows.take(order)

@@ -19,7 +19,8 @@ from tureen.joining.join_evaluation import JoinLimits
 from tureen.joining.join_input import Flags, Numbers
 from tureen.pot.kept_joins import KeptJoin
 from tureen.results.gather import StreamMatches
-from tureen.results.join_inputs import Ids, KeyIndexes, StreamInput, with_ids
+from tureen.results.join_inputs import Ids, StreamInput, matches_within
+from tureen.results.key_indexes import KeyIndexes
 from tureen.results.new_joined_tuples import Times, id_limits, join_new
 from tureen.results.segment import Hits, Segment
 from tureen.results.selection import Selection
@@ -29,7 +30,8 @@ from tureen.stream_join import StreamJoin
 REMEMBERED = 4096
 """The number of selections of join runs that a process remembers."""
 
-_SEGMENT_BITS = 32
+SPARSE = 16
+"""If fewer than one in this many rows of a segment are in joined tuples, they are sorted instead of looked up."""
 
 Selected = npt.NDArray[np.int32]
 """The numbers of the rows of a join run that satisfy the clauses of a query."""
@@ -86,10 +88,10 @@ class KeptRows:
         return inputs, numbers
 
     def _kept(self) -> Iterator[JoinedTuples]:
+        begins = [selection.begin for selection in self.selections if selection.begin is not None]
         for run, opened in zip(self.state.runs, self.runs, strict=True):
             tuples = opened.tuples
             selected = self.selected.of(run.path, tuples, self.selections)
-            begins = [selection.begin for selection in self.selections if selection.begin is not None]
             if len(begins) == len(self.selections):
                 # Rows are in order of their earliest tuple.
                 first = int(np.searchsorted(tuples.times, min(begins)))
@@ -114,14 +116,14 @@ class KeptRows:
     def _input_within(self, index: int, ids: Ids, _: Times | None) -> StreamInput:
         selection = self.selections[index]
         state = selection.state
-        hits = []
-        ends = [*(segment.first_id for segment in state.segments), state.stream.next_id][1:]
-        for segment, end, (first, last) in zip(state.segments, ends, selection.ranges, strict=True):
-            if last > first and end > ids[0] and segment.first_id < ids[1]:
-                hit = segment.hits(selection.query_input, selection.selector, first, last)
-                is_whole = ids[0] <= segment.first_id and end <= ids[1]
-                hits.append(hit if is_whole else with_ids(hit, ids))
-        return StreamInput(StreamMatches(state.stream.schema, [hit for hit in hits if len(hit.rows)]), self.indexes)
+
+        def select(number: int) -> Hits | None:
+            first, last = selection.ranges[number]
+            hits = state.segments[number].hits
+            return hits(selection.query_input, selection.selector, first, last) if last > first else None
+
+        stream = state.stream
+        return StreamInput(matches_within(stream.schema, state.segments, stream.next_id, ids, select), self.indexes)
 
 
 def _select(tuples: JoinedTuples, selections: Sequence[Selection]) -> Selected:
@@ -171,17 +173,28 @@ def _within(selection: Selection, places: TuplePlaces) -> Flags:
 def _matches_of(selection: Selection, ids: Numbers) -> tuple[StreamMatches, Numbers]:
     """Tuples as matches, each once, and the number of each of them among these."""
     places = _find(selection.state.segments, ids)
-    keys, numbers = np.unique(places.segments << _SEGMENT_BITS | places.rows, return_inverse=True)
-    segments = keys >> _SEGMENT_BITS
+    numbers = np.empty(len(ids), np.int64)
     hits = []
-    for number in range(int(segments[0]), int(segments[-1]) + 1) if len(keys) else ():
-        begin, end = np.searchsorted(segments, (number, number + 1))
-        if begin == end:
-            continue
+    before = 0
+    for number, inside in _by_segment(places):
         segment = selection.state.segments[number]
         run = segment.run()
-        rows = keys[begin:end] - (number << _SEGMENT_BITS)
+        rows, numbers[inside] = _distinct(places.rows[inside], segment.rows)
+        numbers[inside] += before
+        before += len(rows)
         starts = np.searchsorted(rows, run.starts)
         in_block = rows - np.repeat(np.array(run.starts[:-1]), np.diff(starts))
         hits.append(Hits(segment, run, in_block.astype(np.uint16), starts))
     return StreamMatches(selection.state.stream.schema, hits), numbers
+
+
+def _distinct(rows: Numbers, end: int) -> tuple[Numbers, Numbers]:
+    """The different rows of a segment, ascending, and the number of each row among them."""
+    if len(rows) * SPARSE < end:
+        return np.unique(rows, return_inverse=True)
+    # Many rows are not sorted: their numbers are looked up.
+    lookup = np.zeros(end, np.int32)
+    lookup[rows] = 1
+    distinct = np.flatnonzero(lookup)
+    lookup[distinct] = np.arange(len(distinct), dtype=np.int32)
+    return distinct, lookup[rows].astype(np.int64)

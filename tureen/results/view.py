@@ -92,6 +92,11 @@ class View:
                 self._renew()
                 self._streams = CachedStreams(token)
 
+    @property
+    def version(self) -> int:
+        """The version of the standing queries at the last refresh."""
+        return self._cached.version
+
     def forget(self) -> None:
         """Drop everything, so that it is read again."""
         with self._lock:

@@ -33,11 +33,12 @@ class NewStream(RequestBody):
     """A stream to create."""
 
     name: Name
-    schema_: Annotated[Text, Field(alias="schema", examples=["sym STRING, price DOUBLE, ts TIMESTAMP"])]
+    schema_: Annotated[Text | None, Field(alias="schema", examples=["sym STRING, price DOUBLE, ts TIMESTAMP"])] = None
     time: Name | None = None
     retain: Text | None = None
-    clock: Literal["wall", "stream"] = "wall"
+    clock: Literal["wall", "stream"] | None = None
     source: StreamSource | None = None
+    query: Text | None = None
     if_not_exists: bool = False
 
 
@@ -50,6 +51,7 @@ class StreamInfo(ResponseBody):
     clock: str
     retain_seconds: float | None
     source: dict[str, Any] | None
+    query: str | None
     error: str | None
 
 

@@ -22,6 +22,7 @@ STATUSES: dict[type[TureenError], int] = {
     errors.UnknownToken: 404,
     errors.WaitTimeout: 408,
     errors.DuplicateName: 409,
+    errors.DependentStreams: 409,
     errors.KeyConflict: 409,
     errors.QueryFailed: 409,
     errors.TooLarge: 413,

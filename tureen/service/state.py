@@ -11,7 +11,6 @@ from datetime import datetime
 
 from tureen.errors import TooMany
 from tureen.pot.catalog import Catalog
-from tureen.pot.pot_progress import PotProgress
 from tureen.pot.status import count_owned
 from tureen.results.answer import Answer
 from tureen.service.authorization import Authenticator, ConcurrencyLimit
@@ -49,8 +48,8 @@ class Service:
         self.metrics = Metrics()
         self.freshness = FreshnessSampler(self.catalog, self.metrics.freshness)
         self.metrics.registry.register(StatusCollector(self.soup.status, self.soup.batches, self.catalog, self._counts))
-        self._progress = PotProgress(self.catalog)
-        self.watcher = ProgressWatcher(self._progress, self._on_commit)
+        self._progress = self.soup.progress
+        self.watcher = ProgressWatcher(self._progress, self._on_commit, self.soup.calls.clauses_with_changes)
         self._invokers = ThreadPoolExecutor(settings.invoke_threads, "tureen-invoke")
         self._workers = ThreadPoolExecutor(WORKERS, "tureen-work")
         self._soups: dict[str, ServedSoup] = {}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import suppress
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -18,6 +20,8 @@ from tureen.service.error_responses import error_body
 from tureen.service.rendering import plain_row
 from tureen.soup.feed import ChangeBatch
 from tureen.soup.waiting import WAIT_SECONDS
+
+logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.004
 """The interval at which the pot is checked for pushes and commits; a check takes microseconds."""
@@ -86,13 +90,28 @@ def _outcome(call: Callable[[], Any]) -> Any:
 class ProgressWatcher:
     """Polls for pushes and commits and wakes all waiting tasks."""
 
-    def __init__(self, progress: PotProgress, on_commit: Callable[[], None]) -> None:
-        """Watch a pot; call `on_commit` in the event loop after each commit."""
+    def __init__(
+        self,
+        progress: PotProgress,
+        on_commit: Callable[[], None],
+        clauses_with_changes: Callable[[], Collection[Hashable] | None],
+    ) -> None:
+        """Watch a pot; call `on_commit` in the event loop after each commit.
+
+        `clauses_with_changes` returns the clauses whose followers are woken; None for all of them.
+        """
         self._progress, self._on_commit = progress, on_commit
+        self._clauses_with_changes = clauses_with_changes
         self.version = 0
         self.closing = False
         self.threads = SharedThreads()
-        self._waiters: set[asyncio.Future[None]] = set()
+        self._waiters: dict[asyncio.Future[None], Hashable] = {}
+        """The clause that each waits for; None for any push or commit."""
+        self.matches = 0
+        """How often new tuples were matched with the clauses of followers."""
+        self._matched: dict[Hashable, int] = {}
+        """The last such count that found tuples for a clause; by None, for all clauses."""
+        self._followers: Counter[Hashable] = Counter()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -108,24 +127,63 @@ class ProgressWatcher:
                 self.version += 1
                 if now.token != last.token:
                     self._on_commit()
-                self._wake()
                 last = now
+                self._wake(await self._find_clauses())
 
-    def _wake(self) -> None:
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
-        self._waiters = set()
+    async def _find_clauses(self) -> Collection[Hashable] | None:
+        """The clauses whose followers are woken; None for all."""
+        if not self._followers:
+            return ()
+        try:
+            clauses = await asyncio.to_thread(self._clauses_with_changes)
+        except Exception:
+            # Each follower reads its changes by itself, and gets the error if it concerns it.
+            logger.exception("new tuples could not be matched with the followed queries")
+            clauses = None
+        # Also for followers that are reading at the moment, and may not see the new tuples.
+        self.matches += 1
+        self._matched |= dict.fromkeys([None] if clauses is None else clauses, self.matches)
+        return clauses
 
-    async def wait_for_news(self, version: int, seconds: float) -> bool:
-        """Wait for a push or a commit after `version`; False if there was none in time, or the server stops."""
-        if self.version == version and not self.closing:
+    @contextmanager
+    def following(self, clause: Hashable) -> Iterator[None]:
+        """Match new tuples with a clause in this block; with None, nothing."""
+        if clause is None:
+            yield
+            return
+        self._followers[clause] += 1
+        try:
+            yield
+        finally:
+            self._followers[clause] -= 1
+            if not self._followers[clause]:
+                del self._followers[clause]
+                self._matched.pop(clause, None)
+
+    def _has_news(self, version: int, clause: Hashable, matches: int) -> bool:
+        if clause is None:
+            return self.version != version
+        return max(self._matched.get(clause, 0), self._matched.get(None, 0)) > matches
+
+    def _wake(self, clauses: Collection[Hashable] | None = None) -> None:
+        for waiter, clause in list(self._waiters.items()):
+            if clause is None or clauses is None or clause in clauses:
+                del self._waiters[waiter]
+                if not waiter.done():
+                    waiter.set_result(None)
+
+    async def wait_for_news(self, version: int, seconds: float, clause: Hashable = None, matches: int = 0) -> bool:
+        """Wait for a push or a commit after `version`; False if there was none in time, or the server stops.
+
+        With a clause, which must be one that is followed, wait for tuples that may satisfy it, found after `matches`.
+        """
+        if not self._has_news(version, clause, matches) and not self.closing:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiters.add(waiter)
+            self._waiters[waiter] = clause
             with suppress(TimeoutError):
                 await asyncio.wait_for(waiter, seconds)
-            self._waiters.discard(waiter)
-        return self.version != version and not self.closing
+            self._waiters.pop(waiter, None)
+        return self._has_news(version, clause, matches) and not self.closing
 
     def close(self) -> None:
         """Stop polling and wake all waiting tasks."""
@@ -147,20 +205,27 @@ async def wait_for_positions(
     def unreached() -> list[Position | PushPosition]:
         return [position for position in pending if not progress.is_reached(position)]
 
-    while pending:
-        version = watcher.version
-        pending = await asyncio.to_thread(unreached)
-        remaining = deadline - time.monotonic()
-        if pending and watcher.closing:
+    def remaining() -> float:
+        """The seconds until the deadline; raises after it, or if the server stops."""
+        if watcher.closing:
             raise EngineFailed("the server is shutting down", hint="retry later; pushed rows are durable")
-        if pending and remaining <= 0:
+        seconds = deadline - time.monotonic()
+        if seconds <= 0:
             raise WaitTimeout(
                 "the position was not reached in time",
                 detail=trouble(),
                 hint="increase the timeout; /v1/status shows the progress of the pipeline",
             )
+        return seconds
+
+    underived = list(pending)
+    while pending:
+        version = watcher.version
+        pending = await asyncio.to_thread(unreached)
         if pending:
-            await watcher.wait_for_news(version, remaining)
+            await watcher.wait_for_news(version, remaining())
+    while underived := [position for position in underived if not progress.is_derived(position)]:
+        await asyncio.sleep(min(POLL_SECONDS, remaining()))
 
 
 class Follower:
@@ -172,12 +237,16 @@ class Follower:
         read_changes: Callable[[str | None], ChangeBatch],
         since: str | None,
         check_access: Callable[[], None],
+        clause: Hashable = None,
     ) -> None:
-        """Follow the changes that `read_changes` returns from a position on, until `check_access` raises."""
+        """Follow the changes that `read_changes` returns from a position on, until `check_access` raises.
+
+        With a clause, it is read only after pushes and commits with tuples that may satisfy it.
+        """
         self._watcher, self._read_changes, self._since = watcher, read_changes, since
-        self._check_access = check_access
+        self._check_access, self._clause = check_access, clause
         # Before the first read, so that no push or commit during the read is missed.
-        self._version = watcher.version
+        self._version, self._matches = watcher.version, watcher.matches
         self._first: ChangeBatch | None = None
 
     async def begin(self) -> Follower:
@@ -189,8 +258,9 @@ class Follower:
         self, *, heartbeat: float, timeout: float | None, request_id: str, on_sent: Callable[[int], None]
     ) -> AsyncIterator[bytes]:
         """Server-sent events, until `timeout` seconds without changes; `on_sent` is called with numbers of changes."""
-        changes, last_sent_at = self._first, time.monotonic()
+        changes = self._first
         assert changes is not None
+        last_sent_at = last_change_at = time.monotonic()
         yield _event("position", changes.position() if self._since is None else self._since, b"{}")
         unsent = len(changes)
         try:
@@ -201,20 +271,21 @@ class Follower:
                     async for part in _encode_changes(changes, self._watcher.threads):
                         yield part
                     on_sent(unsent)
-                    last_sent_at, unsent = time.monotonic(), 0
-                pause = heartbeat
-                if timeout is not None:
-                    pause = min(heartbeat, last_sent_at + timeout - time.monotonic())
-                if pause <= CLOCK_RESOLUTION:
+                    last_sent_at = last_change_at = time.monotonic()
+                    unsent = 0
+                now = time.monotonic()
+                if timeout is not None and last_change_at + timeout - now <= CLOCK_RESOLUTION:
                     return
+                if last_sent_at + heartbeat - now <= CLOCK_RESOLUTION:
+                    yield b": still here\n\n"
+                    last_sent_at = now
+                end = last_sent_at + heartbeat
+                end = end if timeout is None else min(end, last_change_at + timeout)
                 # At once if there was a push or a commit since the last read began.
-                if not await self._watcher.wait_for_news(self._version, pause):
-                    if pause == heartbeat:
-                        yield b": still here\n\n"
-                    continue
-                self._version = self._watcher.version
-                changes = await self._watcher.threads.run(partial(self._read_changes, changes.position()))
-                unsent = len(changes)
+                if await self._watcher.wait_for_news(self._version, end - now, self._clause, self._matches):
+                    self._version, self._matches = self._watcher.version, self._watcher.matches
+                    changes = await self._watcher.threads.run(partial(self._read_changes, changes.position()))
+                    unsent = len(changes)
         except TureenError as error:
             yield _event("error", None, orjson.dumps(error_body(error, request_id)))
 

@@ -9,5 +9,6 @@ Gives handles, answers, changes. Does not know HTTP or terminals.
 * `open_pot.py`: the catalog, the invoker and the engine below them; `registry.py`: registering queries
 * `templates.py`, `template_parameters.py`: templates, and their tables of parameter values
 * `pushing.py`, `waiting.py`, `feed.py`: rows in, positions reached, changes out
-* `tables.py`: users' tables; `statement_runner.py`: SQL statements as method calls; `integrity.py`: verify and backup
+* `stream_derivation.py`: streams that are derived from queries; `tables.py`: users' tables
+* `statement_runner.py`: SQL statements as method calls; `integrity.py`: verify and backup
 """

@@ -33,6 +33,7 @@ from tureen.pipeline.priority import check_nice
 from tureen.pipeline.spark_settings import check_spark
 from tureen.position import BEGINNING, Pushed
 from tureen.pot.catalog import micros_now
+from tureen.pot.derived_streams import texts_of_queries
 from tureen.pot.runs import rejected_rows
 from tureen.pot.status import InboxEnd, describe_query, describe_stream, describe_template, pot_status
 from tureen.pot.streams import create_stream, drop_stream, find_stream, list_streams
@@ -44,6 +45,7 @@ from tureen.soup.open_pot import OpenPot
 from tureen.soup.pushing import push_rows
 from tureen.soup.standing import QueryTemplate, StandingQuery, standing_query
 from tureen.soup.statement_runner import run_statement
+from tureen.soup.stream_derivation import derive_stream
 from tureen.window import from_micros, to_micros
 
 if TYPE_CHECKING:
@@ -104,20 +106,26 @@ class Soup(AnySoup):
     def create_stream(
         self,
         name: str,
-        schema: str | Schema,
+        schema: str | Schema | None = None,
         *,
         time: str | None = None,
         retain: str | None = None,
-        clock: str = "wall",
+        clock: str | None = None,
         source: dict[str, Any] | None = None,
+        query: str | None = None,
         if_not_exists: bool = False,
     ) -> None:
-        name = check_stream(name, time, retain, clock, source)
-        parsed = check_schema(schema, time)
+        name = check_stream(name, schema, time, retain, clock, source, query)
         retention = None if retain is None else parse_duration(retain)
+        parsed = None if schema is None else check_schema(schema, time)
         engine = self._pot.engine()
-        with skip_existing(name, if_not_exists, self.streams), self._pot.catalog.write() as tx:
-            create_stream(tx, name, parsed, clock=clock, retain=retention, source=source)
+        with skip_existing(name, if_not_exists, self.streams):
+            if query is not None:
+                derive_stream(self._pot.catalog, name, query, time=time, retain=retention, clock=clock)
+            else:
+                assert parsed is not None
+                with self._pot.catalog.write() as tx:
+                    create_stream(tx, name, parsed, clock=clock or "wall", retain=retention, source=source)
         engine.notice()
 
     def drop_stream(self, name: str) -> None:
@@ -132,7 +140,11 @@ class Soup(AnySoup):
             return []
         errors = self._pot.source_errors()
         with self._pot.catalog.read() as tx:
-            return [describe_stream(stream, errors.get(stream.id)) for stream in list_streams(tx)]
+            texts = texts_of_queries(tx)
+            return [
+                describe_stream(stream, errors.get(stream.id), texts.get(stream.query_id or ""))
+                for stream in list_streams(tx)
+            ]
 
     def push(self, stream: str, rows: Any, *, key: str | None = None) -> Pushed:
         engine = self._pot.engine()
@@ -251,6 +263,13 @@ class Soup(AnySoup):
         }
         with self._pot.catalog.read() as tx:
             status = pot_status(tx, ends, snapshot.pushes, self._pot.source_errors())
+        for stream_id, next_ids in self._pot.read_up_to().items():
+            state = snapshot.streams.get(stream_id)
+            # It may have been dropped since the snapshot.
+            entry = None if state is None else status["streams"].get(state.stream.name)
+            if entry is not None:
+                inputs = [(snapshot.streams[number], next_id) for number, next_id in next_ids.items()]
+                entry["unread_tuples"] = sum(max(0, source.stream.next_id - next_id) for source, next_id in inputs)
         return {
             **status,
             "engine": self._pot.state(),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import datetime
 from typing import Any
 
@@ -107,7 +108,19 @@ class EmbeddedCalls:
 
     def changes(self, handle: str, since: str | None, timeout: float | None) -> Iterator[Change]:
         """Follow a query; see `StandingQuery.changes`."""
-        return self._follow(lambda at: self.change_reader.query(handle, at), since, timeout)
+        seconds, reader = check_timeout(timeout), self.change_reader
+        return self._follow_query(reader, handle, reader.query(handle, since), seconds)
+
+    def _follow_query(
+        self, reader: ChangeReader, handle: str, first: ChangeBatch, seconds: float | None
+    ) -> Iterator[Change]:
+        with closing(reader.follower(handle)) as follower:
+            for batch in follow(self._pot.components.progress, first, follower.read, seconds, self._pot.ensure_fed):
+                yield from batch
+
+    def clauses_with_changes(self) -> Collection[Hashable] | None:
+        """The clauses of followers that may have changes since the last call; None if any may have some."""
+        return self._pot.components.invoker.followed.advance()
 
     def template_changes(self, handle: str, since: str | None, timeout: float | None) -> Iterator[Change]:
         """Follow all queries of a template; see `QueryTemplate.changes`."""

@@ -6,9 +6,11 @@ Reading changes never waits. A follower reads again after the next push or commi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
+
+import numpy as np
 
 from tureen.arguments import check_text
 from tureen.errors import QueryFailed, TureenError, UnknownQuery, UnknownStream, Unsupported
@@ -18,6 +20,7 @@ from tureen.pot.queries import list_queries
 from tureen.pot.templates import list_templates
 from tureen.results.answer import Change
 from tureen.results.changes import NewRows
+from tureen.results.followed import FollowedQuery
 from tureen.results.invoke import Invoker
 from tureen.results.join_changes import NewJoinedRows
 from tureen.results.template_matches import TemplateMatches
@@ -87,12 +90,35 @@ class TemplateChanges:
 
 
 class FeedRow(NamedTuple):
-    """A row that joined an answer, in the order of a feed: by tuple id, then by query."""
+    """A row that joined an answer because a tuple arrived."""
 
     tuple_id: int
+    joined: int
+    """The number of a joined row among those of the tuple in one query, from 1 on; 0 for a query over one stream."""
     key: QueryKey
     row: dict[str, object]
     label: str | int | None = None
+
+    @property
+    def order(self) -> tuple[int, int, QueryKey]:
+        """The place in a feed: of a tuple, rows of queries over one stream, then first joined rows, and so on."""
+        return self.tuple_id, self.joined, self.key
+
+
+class FeedPart(NamedTuple):
+    """The changes that new tuples of one stream make, with the tuples of others before their marks."""
+
+    stream: int
+    end: int
+    """The tuple of the stream before which this part ends."""
+    marks: Mapping[int, Mark]
+    """How far each stream was read before."""
+    rows: Sequence[FeedRow] = ()
+
+    def is_read(self, entry: FeedRow) -> bool:
+        """Whether a row was read before: its tuple is the first one, and its mark is not before the row."""
+        mark = self.marks[self.stream]
+        return entry.order <= (mark.next_id, mark.rows, mark.after)
 
 
 @dataclass(frozen=True)
@@ -101,35 +127,57 @@ class FeedChanges:
 
     seq: int
     pushes: int
-    before: Mapping[int, Mark]
     after: Mapping[int, Mark]
-    rows: Mapping[int, Sequence[FeedRow]] = field(default_factory=dict)
+    parts: Sequence[FeedPart] = ()
 
     def __len__(self) -> int:
         """The number of changes."""
-        return sum(len(rows) for rows in self.rows.values())
+        return sum(len(part.rows) for part in self.parts)
 
     def position(self) -> str:
         """The position after all of them."""
         return str(Position(self.seq, self.after, self.pushes))
 
     def __iter__(self) -> Iterator[Change]:
-        """The rows: of each stream in order of arrival, and for one row in the order of the handles."""
-        marks = dict(self.before)
-        for stream in sorted(self.after):
-            rows = self.rows.get(stream, ())
+        """The rows: of each stream in order of arrival, and of one tuple in the order of `FeedRow`."""
+        for part in self.parts:
+            marks, rows = dict(part.marks), part.rows
             for index, entry in enumerate(rows):
                 more = index + 1 < len(rows) and rows[index + 1].tuple_id == entry.tuple_id
-                marks[stream] = Mark(entry.tuple_id, entry.key) if more else Mark(entry.tuple_id + 1)
+                mark = Mark(entry.tuple_id, entry.key, entry.joined) if more else Mark(entry.tuple_id + 1)
+                marks[part.stream] = mark
                 yield Change(str(entry.key), entry.row, str(Position(self.seq, marks, self.pushes)), entry.label)
-            marks[stream] = self.after[stream]
+
+
+class QueryFollower:
+    """Reads the changes of a query again and again; new tuples are matched once for all followers."""
+
+    def __init__(self, reader: ChangeReader, handle: str, invoker: Invoker) -> None:
+        """Follow a query, until `close` is called."""
+        self._reader, self._handle = reader, handle
+        self._followers, self._followed = invoker.followed, invoker.follow(handle)
+
+    @property
+    def clause(self) -> Hashable:
+        """What `EmbeddedCalls.clauses_with_changes` contains if there may be changes; None if it must be asked."""
+        return None if self._followed is None else self._followed.clause
+
+    def read(self, since: str | None) -> QueryChanges:
+        """What joined the query's answer since a position."""
+        return self._reader.query(self._handle, since, self._followed)
+
+    def close(self) -> None:
+        """Stop following."""
+        followed, self._followed = self._followed, None
+        if followed is not None:
+            self._followers.remove(followed)
 
 
 class Followed(NamedTuple):
-    """A query or a template that a feed follows, and its stream."""
+    """A query or a template that a feed follows, and its streams."""
 
     handle: str
-    stream: int
+    streams: Sequence[int]
     is_template: bool
 
 
@@ -148,10 +196,15 @@ class ChangeReader:
         self._catalog, self._invoker, self._templates = catalog, invoker, templates
         self._owner, self._check = owner, check
 
-    def query(self, handle: str, since: str | None) -> QueryChanges:
+    def query(self, handle: str, since: str | None, follower: FollowedQuery | None = None) -> QueryChanges:
         """What joined a query's answer since a position; without one, nothing yet."""
         self._check(handle)
-        return QueryChanges(handle, self._invoker.new_rows(handle, _parse(since)))
+        return QueryChanges(handle, self._invoker.new_rows(handle, _parse(since), follower))
+
+    def follower(self, handle: str) -> QueryFollower:
+        """A follower of a query."""
+        self._check(handle)
+        return QueryFollower(self, handle, self._invoker)
 
     def template(self, handle: str, since: str | None) -> TemplateChanges:
         """What joined the answers of a template's queries since a position."""
@@ -169,50 +222,67 @@ class ChangeReader:
         ends = {stream: state.stream.next_id for stream, state in snapshot.streams.items()}
         after = {stream: Mark(end) for stream, end in ends.items()}
         if position is None:
-            return FeedChanges(seq, pushes, after, after)
+            return FeedChanges(seq, pushes, after)
         # All of a stream is new that the position does not name: it was created later.
         before = {stream: position.marks.get(stream, Mark(0)) for stream in ends}
-        grown = {stream for stream, end in ends.items() if end > before[stream].next_id}
-        if not grown:
-            return FeedChanges(position.seq, position.pushes, before, before)
-        rows: dict[int, list[FeedRow]] = {}
-        for followed in self._followed():
-            stream = followed.stream
-            if stream in grown:
-                rows.setdefault(stream, []).extend(self._rows_of(followed, before[stream], ends[stream]))
-        for stream_rows in rows.values():
-            stream_rows.sort(key=lambda entry: (entry.tuple_id, entry.key))
-        return FeedChanges(seq, pushes, before, after, rows)
+        parts = list(_parts(before, ends))
+        if not parts:
+            return FeedChanges(position.seq, position.pushes, before)
+        followed = self._followed(ends)
+        return FeedChanges(seq, pushes, after, [self._read(part, followed) for part in parts])
 
-    def _followed(self) -> list[Followed]:
-        """The queries and templates of the owner."""
+    def _read(self, part: FeedPart, followed: Sequence[Followed]) -> FeedPart:
+        """A part with its rows."""
+        concerned = [each for each in followed if part.stream in each.streams]
+        rows = [entry for each in concerned for entry in self._rows_of(each, part) if not part.is_read(entry)]
+        return part._replace(rows=sorted(rows, key=lambda entry: entry.order))
+
+    def _followed(self, streams: Container[int]) -> list[Followed]:
+        """The queries and templates of the owner over these streams."""
         with self._catalog.read() as tx:
             queries, templates = list_queries(tx, self._owner), list_templates(tx, self._owner)
-        # Of joins, only the changes of each by itself can be followed.
-        of_stream = [query for query in queries if len(query.inputs) == 1 and query.stream_ids]
-        singles = [Followed(query.id, query.stream_ids[0], is_template=False) for query in of_stream]
-        many = [template for template in templates if len(template.inputs) == 1 and template.stream_ids]
-        return singles + [Followed(template.id, template.stream_ids[0], is_template=True) for template in many]
+        followed = [Followed(query.id, query.stream_ids, is_template=False) for query in queries]
+        followed += [Followed(template.id, template.stream_ids, is_template=True) for template in templates]
+        # One over a stream that was just created is read with the next batch.
+        return [each for each in followed if all(stream in streams for stream in each.streams)]
 
-    def _rows_of(self, followed: Followed, since: Mark, end: int) -> Iterator[FeedRow]:
-        """What joined the answers of a query or a template, up to the tuple where this batch ends."""
-        position = Position(0, {followed.stream: Mark(since.next_id)})
+    def _rows_of(self, followed: Followed, part: FeedPart) -> Iterator[FeedRow]:
+        """What joined the answers of a query or a template by the tuples of a part."""
+        since = Position(0, {stream: Mark(mark.next_id) for stream, mark in part.marks.items()})
+        until = {stream: mark.next_id for stream, mark in part.marks.items()} | {part.stream: part.end}
+        new: NewRows | NewJoinedRows
         try:
             if followed.is_template:
-                matches = self._templates.matches(followed.handle, position)
-                ids = matches.new.tuple_ids(followed.stream)[matches.indexes]
-                rows, numbers, labels = matches.rows, matches.numbers.tolist(), matches.labels
+                matches = self._templates.matches(followed.handle, since, until=until)
+                new, indexes, rows = matches.new, matches.indexes, matches.rows
+                numbers, labels = matches.numbers.tolist(), matches.labels
             else:
-                new = self._invoker.new_rows(followed.handle, position)
-                ids = new.tuple_ids(followed.stream)
-                rows, numbers, labels = new.rows, [-1] * len(new), [None] * len(new)
+                new = self._invoker.new_rows(followed.handle, since, until=until)
+                indexes, rows = np.arange(len(new)), new.rows
+                numbers, labels = [-1] * len(new), [None] * len(new)
         except (Unsupported, QueryFailed, UnknownQuery, UnknownStream):
             # It cannot be followed, or was unregistered since it was listed; the others go on.
             return
-        for tuple_id, number, row, label in zip(ids.tolist(), numbers, rows.to_pylist(), labels, strict=True):
-            key = QueryKey(followed.handle, number)
-            if tuple_id < end and (tuple_id > since.next_id or key > since.after):
-                yield FeedRow(tuple_id, key, row, label)
+        ids, joined = new.tuple_ids(part.stream)[indexes].tolist(), new.row_numbers[indexes].tolist()
+        keys = [QueryKey(followed.handle, number) for number in numbers]
+        yield from map(FeedRow, ids, joined, keys, rows.to_pylist(), labels)
+
+
+def _parts(before: Mapping[int, Mark], ends: Mapping[int, int]) -> Iterator[FeedPart]:
+    """The parts of a feed between marks and ends, without rows.
+
+    First the rest of a tuple of which some changes were read, because its joined rows are counted with the marks of
+    then; after that stream by stream, each with all tuples of those before it.
+    """
+    marks = dict(before)
+    for stream, mark in sorted(before.items()):
+        if mark.is_within and mark.next_id < ends[stream]:
+            yield FeedPart(stream, mark.next_id + 1, dict(marks))
+            marks[stream] = Mark(mark.next_id + 1)
+    for stream, end in sorted(ends.items()):
+        if end > marks[stream].next_id:
+            yield FeedPart(stream, end, dict(marks))
+            marks[stream] = Mark(end)
 
 
 def _parse(since: str | None) -> Position | None:

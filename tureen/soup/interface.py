@@ -34,19 +34,25 @@ class AnySoup(Protocol):
     def create_stream(
         self,
         name: str,
-        schema: str | Schema,
+        schema: str | Schema | None = None,
         *,
         time: str | None = None,
         retain: str | None = None,
-        clock: str = "wall",
+        clock: str | None = None,
         source: dict[str, Any] | None = None,
+        query: str | None = None,
         if_not_exists: bool = False,
     ) -> None:
-        """Create a stream, fed by `push` or by a Spark source; `if_not_exists` keeps an existing one unchanged.
+        """Create a stream, fed by `push`, by a Spark source or by a query.
 
         `schema` lists the columns as in CREATE TABLE. `time` names the time column; without it, the time is that of
         arrival. `retain` is how long rows are kept, such as "1 day". With `clock="stream"`, NOW is the highest time
-        seen, for replays. `source` has the keys `format` and `options`.
+        seen, for replays. `source` has the keys `format` and `options`. `if_not_exists` keeps an existing stream
+        unchanged.
+
+        With a `query` instead of a schema, the stream is derived: its tuples are the changes of that query, from the
+        first retained tuple on, and the rows of steps that are over. Its time is, unless `time` names another column,
+        the first column that is the time of an input, or the start of a step. Its clock is that of its inputs.
         """
 
     def drop_stream(self, name: str) -> None:

@@ -122,6 +122,7 @@ class OpenPot:
                     clock=self.clock,
                     spark=self._spark,
                 )
+                components.progress.is_derived = self.running.deriver.is_reached
             return self.running
 
     def ensure_fed(self) -> None:
@@ -148,8 +149,12 @@ class OpenPot:
         return self.engine_error() or (STARTING if self.state() == "starting" else None)
 
     def source_errors(self) -> dict[int, str]:
-        """Errors of external sources that cannot be read at the moment, by stream id."""
+        """Errors of external sources that cannot be read and of derived streams' queries, by stream id."""
         return {} if self.running is None else self.running.source_errors()
+
+    def read_up_to(self) -> dict[int, Mapping[int, int]]:
+        """How far the engine of this process has read the inputs of derived streams; see `Deriver.read_up_to`."""
+        return {} if self.running is None else self.running.deriver.read_up_to()
 
     def state(self) -> str:
         """Either "running", "starting", or "none" if this process has no engine."""

@@ -20,6 +20,8 @@ def push_rows(inbox: Inbox, target: CachedStream, rows: Any, key: str | None, ar
     stream, seq = target.stream, target.seq
     if stream.source is not None:
         raise TureenError(f"stream '{stream.name}' is fed by its source", hint="push to another stream")
+    if stream.query_id is not None:
+        raise TureenError(f"stream '{stream.name}' is derived from a query", hint="push to the streams of its query")
     batch = to_batch(stream.schema, rows)
     if batch.num_rows == 0 and key is None:
         return Pushed(str(PushPosition(seq, stream.id, inbox.end(stream.id), inbox.pushes())))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tureen.pot.pot_progress import PotProgress
 from tureen.soup.embedded import Soup
 from tureen.soup.embedded_calls import EmbeddedCalls
 from tureen.soup.open_pot import NO_ENGINE
@@ -19,6 +20,11 @@ class ServedSoup(Soup):
     def calls(self) -> EmbeddedCalls:
         """The calls that a handle's methods make, for requests that name the handle."""
         return self._calls
+
+    @property
+    def progress(self) -> PotProgress:
+        """The pot's commits and pushes, and how far its streams are derived."""
+        return self._pot.components.progress
 
     def trouble(self) -> str | None:
         """Why pushed rows do not get into runs; None if Spark takes them, or will once it has started."""

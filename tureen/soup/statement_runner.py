@@ -20,6 +20,7 @@ from tureen.errors import (
 from tureen.language.text.statements import (
     CreateStream,
     CreateTable,
+    DeriveStream,
     Describe,
     Drop,
     Explain,
@@ -43,6 +44,8 @@ def run_statement(soup: AnySoup, statement: Statement, *, files: bool = True) ->
     match statement:
         case CreateStream():
             _create_stream(soup, statement)
+        case DeriveStream():
+            _derive_stream(soup, statement)
         case CreateTable():
             _create_table(soup, statement, files)
         case Drop():
@@ -82,6 +85,18 @@ def _create_stream(soup: AnySoup, statement: CreateStream) -> None:
             retain=statement.retain,
             clock=statement.clock,
             source=source,
+            if_not_exists=statement.if_not_exists,
+        )
+
+
+def _derive_stream(soup: AnySoup, statement: DeriveStream) -> None:
+    with _at(statement.location), _within(statement.query_location):
+        soup.create_stream(
+            statement.name,
+            query=statement.sql,
+            time=statement.time,
+            retain=statement.retain,
+            clock=statement.clock,
             if_not_exists=statement.if_not_exists,
         )
 

@@ -20,7 +20,7 @@ from tureen.join import Field, field_name, parse_field
 from tureen.language import bind_query
 from tureen.language.binding.passes import bind_template_where
 from tureen.language.spelling import sql_literals
-from tureen.language.templates.template import read_template, text_with_columns
+from tureen.language.templates.template import columns_of_values, read_template, text_with_columns
 from tureen.language.text.shapes import shape_of
 from tureen.position import Position
 from tureen.pot.catalog import Catalog, check_attempt, take_seq
@@ -99,15 +99,19 @@ class Templates:
     def _check(self, sql: str, columns: Schema, row: Mapping[str, Any]) -> tuple[RegisteredInput, ...]:
         """Raise if the queries cannot be registered; return their inputs."""
         text, relations = read_template(sql), self._relations()
-        query = bind_query(text.fill(sql_literals(columns, row)), relations.describe)
-        bind_template_where(text_with_columns(sql, columns), relations.describe, columns)
+        with text.filled(sql_literals(columns, row)) as filled:
+            query = bind_query(filled, relations.describe)
+        with text.filled(columns_of_values(columns)) as filled:
+            bind_template_where(filled, relations.describe, columns)
         if not text.only_where:
             # With integers of one digit: the type of an expression of a DECIMAL and an integer depends on its digits.
             shortest = {
                 column.name: 0 if column.type.kind in INTEGRAL else row[column.name] for column in columns.columns
             }
-            other = bind_query(text.fill(sql_literals(columns, shortest)), relations.describe)
-            check_outputs(_bound(sql, columns, relations), query, other)
+            with text.filled(sql_literals(columns, shortest)) as filled:
+                other = bind_query(filled, relations.describe)
+            with text.filled(columns_of_values(columns)) as filled:
+                check_outputs(bind_query(filled, relations.describe, columns), query, other)
         return tuple(relations.unregistered_input(entry) for entry in query.leaves)
 
     def _relations(self) -> Relations:
@@ -230,10 +234,16 @@ class Templates:
             templates = list_templates(tx, owner, with_shared=with_shared)
             return [(template, count_standing(tx, template.id)) for template in templates]
 
-    def matches(self, handle: str, since: Position | None, owner: str | None = None) -> TemplateMatches:
-        """The rows that joined the answers of a template's queries since a position."""
+    def matches(
+        self,
+        handle: str,
+        since: Position | None,
+        owner: str | None = None,
+        until: Mapping[int, int] | None = None,
+    ) -> TemplateMatches:
+        """The rows that joined the answers of a template's queries since a position; see `Invoker.new_rows`."""
         template = self.find(handle, owner)
-        return self._invoker.template_matches(self._rule(template), since)
+        return self._invoker.template_matches(self._rule(template), since, until)
 
     def explain(self, handle: str, owner: str | None = None) -> dict[str, Any]:
         """How a template's queries are matched with new rows."""

@@ -96,15 +96,17 @@ def _wait_for_news(
 def _wait_until_reached(
     progress: PotProgress, position: Position | PushPosition, deadline: float, ensure_fed: Callable[[], None]
 ) -> bool:
-    last, next_check = None, 0.0
+    last, next_check, is_stored = None, 0.0, False
     while True:
         now = progress.now()
         # Also without news: the process with the engine may have died.
-        if now != last or time.monotonic() > next_check:
+        if not is_stored and (now != last or time.monotonic() > next_check):
             last, next_check = now, time.monotonic() + CHECK_SECONDS
-            if progress.is_reached(position):
-                return True
-            ensure_fed()
+            is_stored = progress.is_reached(position)
+            if not is_stored:
+                ensure_fed()
+        if is_stored and progress.is_derived(position):
+            return True
         if time.monotonic() > deadline:
             return False
         time.sleep(POLL_SECONDS)

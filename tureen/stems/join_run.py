@@ -18,6 +18,7 @@ import numpy.typing as npt
 from tureen.errors import DamagedFile
 from tureen.pot.parts import Parts, PartsWriter
 from tureen.stems.run import Report, log_damage
+from tureen.stems.tuple_order import order_by_time
 
 Numbers = npt.NDArray[np.int64]
 
@@ -39,7 +40,8 @@ class JoinedTuples:
 
     def in_order_of(self, streams: Sequence[int]) -> JoinedTuples:
         """The rows in order of time, and then of the ids of streams, the most significant first."""
-        return self.take(np.lexsort((*(self.ids[stream] for stream in reversed(streams)), self.times)))
+        order = order_by_time(self.times, [self.ids[stream] for stream in streams])
+        return self if order is None else self.take(order)
 
 
 def concatenated(streams: int, parts: Sequence[JoinedTuples]) -> JoinedTuples:

@@ -14,7 +14,12 @@ from tureen.stems.sort_kernels import compiled
 
 def empty_table(size: int) -> np.ndarray:
     """A table for at most `size` groups, at most two thirds full."""
-    return np.zeros((1 << max(size * 3 // 2, 1).bit_length(), 2), np.int64)
+    return np.zeros((slots_for(size), 2), np.int64)
+
+
+def slots_for(size: int) -> int:
+    """The number of slots of such a table."""
+    return 1 << max(size * 3 // 2, 1).bit_length()
 
 
 @compiled
@@ -139,4 +144,30 @@ def hash_texts(bounds: np.ndarray, data: np.ndarray, hashes: np.ndarray) -> np.n
             mixed = (mixed ^ np.uint64(data[index])) * np.uint64(0x100000001B3)
         mixed ^= mixed >> np.uint64(29)
         hashes[row] = np.int64(mixed & np.uint64(0x7FFFFFFFFFFFFFFF))
+    return hashes
+
+
+@compiled
+def hash_decimals(words: np.ndarray, factor: int, hashes: np.ndarray) -> np.ndarray:
+    """The hash of each number `unscaled × factor`, modulo 2**61 - 1.
+
+    `words` has for each row the low and the high 64 bits of the unscaled number. With the inverse of a power of ten as
+    the factor, numbers that are equal at different scales have the same hash.
+    """
+    prime = np.uint64((1 << 61) - 1)
+    half, quarter = np.uint64((1 << 31) - 1), np.uint64((1 << 30) - 1)
+    factor_low, factor_high = np.uint64(factor) & half, np.uint64(factor) >> np.uint64(31)
+    for row in range(hashes.size):
+        # Modulo the prime, 2**64 is 8.
+        high = np.uint64(words[row, 1] & 0x7FFFFFFFFFFFFFFF) % prime
+        low = np.uint64(words[row, 0]) % prime
+        value = (high * np.uint64(8) % prime + low) % prime
+        if words[row, 1] < 0:
+            # The sign bit counts -2**127, and 2**127 = 2**5.
+            value = (value + prime - np.uint64(32)) % prime
+        value_low, value_high = value & half, value >> np.uint64(31)
+        middle = value_low * factor_high + value_high * factor_low
+        product = value_high * factor_high * np.uint64(2) + (middle >> np.uint64(30))
+        product += ((middle & quarter) << np.uint64(31)) + value_low * factor_low
+        hashes[row] = np.int64(product % prime)
     return hashes

@@ -21,8 +21,10 @@ from tureen.pipeline.arrival import Arrivals
 from tureen.pipeline.choosing import Chooser
 from tureen.pipeline.compiling import compile_queries
 from tureen.pipeline.debts import pay, pay_debts
+from tureen.pipeline.deriving import Deriver
 from tureen.pipeline.inbox_sink import InboxMessage, InboxSink
 from tureen.pipeline.join_keeping import JoinKeeper, run_in_process
+from tureen.pipeline.key_indexing import KeyIndexer
 from tureen.pipeline.pinning import pin
 from tureen.pipeline.repair import repair
 from tureen.position import Pushed
@@ -43,6 +45,7 @@ from tureen.results.answer import Answer
 from tureen.results.invoke import Invoker
 from tureen.schema import ARRIVAL, Schema
 from tureen.soup.pushing import push_rows
+from tureen.soup.stream_derivation import derive_stream
 from tureen.stems.intake import to_batch
 from tureen.window import to_micros
 
@@ -95,7 +98,9 @@ class ManualEngine:
         self.invoker = Invoker(self.catalog, clock)
         self._chooser = Chooser(self.catalog, self.invoker.watch)
         self._keeper = JoinKeeper(self.catalog, self.invoker.view.segments, self.invoker.key_indexes)
+        self.key_indexer = KeyIndexer(self.catalog, self.invoker.view.segments, self.invoker.key_indexes)
         self.inbox = Inbox(root, self.catalog)
+        self.deriver = Deriver(self.catalog, self.inbox, self.invoker, clock)
 
     def create_stream(
         self, name: str, schema: str, time: str | None = None, clock: str = "wall", retain: str | None = None
@@ -104,6 +109,18 @@ class ManualEngine:
         retention = None if retain is None else parse_duration(retain)
         with self.catalog.write() as tx:
             create_stream(tx, name, Schema.parse(schema, time), clock=clock, retain=retention, source=None)
+
+    def derive_stream(
+        self, name: str, sql: str, *, time: str | None = None, clock: str | None = None, retain: str | None = None
+    ) -> None:
+        """Create a stream that is derived from a query."""
+        retention = None if retain is None else parse_duration(retain)
+        derive_stream(self.catalog, name, sql, time=time, retain=retention, clock=clock)
+
+    def derive(self) -> None:
+        """Push the changes of queries to the streams that are derived from them."""
+        while self.deriver.catch_up() or not self.deriver.is_current:
+            pass
 
     def begin(self, name: str, rows: Any, parts: int = 1) -> Batch:
         """Pin, match and write a batch as `parts` tasks would, without committing it."""
@@ -192,6 +209,12 @@ class ManualEngine:
     def keep_joins_once(self) -> bool:
         """One step of that; True if something changed."""
         return self._keeper.keep(run_in_process)
+
+    def index_keys(self) -> None:
+        """Build the key indexes that standing joins need."""
+        self.key_indexer.plan()
+        while self.key_indexer.build():
+            pass
 
     def choose(self, seconds: float) -> bool:
         """Decide again which clauses are eager, as if that many seconds had passed."""

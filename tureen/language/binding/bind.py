@@ -57,6 +57,7 @@ _UNSUPPORTED: dict[type[exp.Expression], tuple[str, str]] = {
     exp.Placeholder: ("a parameter", "write the value itself"),
     exp.Parameter: ("a parameter", "write the value itself"),
     exp.SessionParameter: ("a parameter", "write the value itself"),
+    exp.Any: ("ANY", "write x IN (SELECT …), or EXISTS (SELECT … WHERE …); the aggregate is bool_or"),
     exp.SimilarTo: ("SIMILAR TO", "use LIKE"),
     exp.RegexpILike: ("a regular expression", "use LIKE"),
     exp.Star: ("* in WHERE", "name a column"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from tureen.errors import SqlError, Unsupported
+from tureen.join import parse_field
 from tureen.language.binding.aggregate_types import BoundAggregate
 from tureen.language.binding.aggregates import bind_aggregate, has_aggregate
 from tureen.language.binding.bind import bind, bind_condition
@@ -45,6 +46,8 @@ class Groups:
     """Columns of every group of a query with steps: the start and the end of the step."""
     sets: tuple[tuple[int, ...], ...] | None = None
     aggregates: list[BoundAggregate] = field(default_factory=list)
+    constant_inputs: frozenset[int] = frozenset()
+    """The inputs whose values are the same in all rows: the parameters of a template."""
 
     def aggregate(self, scope: Scope, node: exp.Expression) -> Expr:
         """The column of an aggregate; equal aggregates share a column."""
@@ -89,9 +92,10 @@ class Groups:
             if expr == key and key.type is not None:
                 return Ref(Column(key_name(number), key.type), expr.at)
         if isinstance(expr, Ref) and not self._is_of_group(expr.column.name):
+            name = parse_field(expr.column.name).column
             raise SqlError(
-                f"column '{expr.column.name}' must appear in GROUP BY or in an aggregate",
-                hint=f"add it to GROUP BY, or write first({expr.column.name}) or max({expr.column.name})",
+                f"column '{name}' must appear in GROUP BY or in an aggregate",
+                hint=f"add it to GROUP BY, or write first({name}) or max({name})",
                 location=self.source.location(expr.at),
             )
         if isinstance(expr, Call):
@@ -104,8 +108,9 @@ class Groups:
         return {name: expr for name, expr in named.items() if name not in keys}
 
     def _is_of_group(self, name: str) -> bool:
-        # No column of a stream starts with an underscore.
-        return name.startswith("_") or name in self.step_columns
+        # No column of a stream starts with an underscore; those of further inputs start with the input's number.
+        number = parse_field(name).input
+        return (name.startswith("_") and (not number or number in self.constant_inputs)) or name in self.step_columns
 
     def grouping(self, having: Expr | None) -> Grouping:
         """The grouping of the query."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from sqlglot import exp
 
 from tureen.errors import SqlError, Unsupported
-from tureen.join import JoinTree
+from tureen.join import JoinTree, parse_field, visible_leaves
 from tureen.language.binding.aggregate_types import BoundAggregate
 from tureen.language.binding.aggregates import has_aggregate
 from tureen.language.binding.bind import bind, compare
@@ -18,7 +20,7 @@ from tureen.language.binding.subqueries import Passes, bind_subquery, check_leve
 from tureen.language.duckdb.expressions import expression_of
 from tureen.language.source import offset_of
 from tureen.language.text.blocks import cut_set_operations, cut_with
-from tureen.language.tree import BIGINT, BOOLEAN, INT, Call, Const, Expr, Ref
+from tureen.language.tree import BIGINT, BOOLEAN, INT, Call, Const, Expr, Ref, columns_in
 from tureen.query import Output, Query, aggregate_name
 from tureen.schema import Column
 
@@ -78,8 +80,49 @@ def _value(draft: Draft, node: exp.Expression, parsing: Passes, joining: Passes)
     groups = Groups(inner.source, [], frozenset())
     scope = replace(inner.scope, clause="the select list of this query", block=None, subquery=None)
     scope = replace(scope, aggregate=lambda aggregate: groups.aggregate(scope, aggregate))
-    (item,) = read_items(scope, inner.select, inner.parts.select, groups.settle)
+    outer = frozenset(visible_leaves(draft.joined))
+    settle = partial(_settled, groups, outer)
+    (item,) = read_items(scope, inner.select, inner.parts.select, settle)
+    if _uses_inputs(item.expr, outer):
+        # Each aggregate is a value of its own, also of rows without partners, beside which the outer columns stand.
+        values = {
+            aggregate_name(number): _of_aggregate(draft, groups, aggregate, inner)
+            for number, aggregate in enumerate(groups.aggregates)
+        }
+        return _with_values(item.expr, values)
     return _added(draft, groups, item.expr, inner.joined, inner.correlated, is_scalar=is_row)
+
+
+def _settled(groups: Groups, outer: frozenset[int], expr: Expr) -> Expr:
+    """An expression over aggregates, and over columns of the query around this one, which are constants here."""
+    if isinstance(expr, Ref) and _uses_inputs(expr, outer):
+        return expr
+    if isinstance(expr, Call):
+        return replace(expr, args=tuple(_settled(groups, outer, arg) for arg in expr.args))
+    return groups.settle(expr)
+
+
+def _uses_inputs(expr: Expr, inputs: frozenset[int]) -> bool:
+    """Whether an expression over groups has columns of inputs, other than keys and aggregates."""
+    fields = [parse_field(name) for name in columns_in(expr)]
+    return any(field.input in inputs and not field.column.startswith("_") for field in fields)
+
+
+def _of_aggregate(draft: Draft, groups: Groups, aggregate: BoundAggregate, inner: Draft) -> Expr:
+    """The value of an aggregate by itself."""
+    alone = Groups(groups.source, [], frozenset(), aggregates=[aggregate])
+    return _added(draft, alone, Ref(Column(aggregate_name(0), aggregate.type), 0), inner.joined, inner.correlated)
+
+
+def _with_values(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+    """An expression in which aggregates are replaced by values."""
+    match expr:
+        case Ref(column) if column.name in values:
+            return values[column.name]
+        case Call():
+            return replace(expr, args=tuple(_with_values(arg, values) for arg in expr.args))
+        case _:
+            return expr
 
 
 def _inner(draft: Draft, block: exp.Expression, parsing: Passes) -> Draft:

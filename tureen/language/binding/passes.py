@@ -337,7 +337,8 @@ def _groups(draft: Draft, scope: Scope) -> Body:
     keys = read_keys(replace(scope, block=None, subquery=None, clause="GROUP BY"), select, draft.bracket_steps)
     steps = _checked_steps(draft, keys.steps)
     step_columns = frozenset({STEP_START, STEP_END} if steps is not None else ())
-    groups = Groups(scope.source, keys.keys, step_columns, keys.sets)
+    constant = frozenset(relation.number for relation in scope.relations if relation.kind is RelationKind.VALUES)
+    groups = Groups(scope.source, keys.keys, step_columns, keys.sets, constant_inputs=constant)
     windows = read_windows(scope, select, groups.settle)
     over_rows = scope
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
@@ -54,4 +54,6 @@ def _parse_error(source: Source, tokens: list[Token], error: ParseError) -> SqlE
     else:
         message = f"'{shown_token(token)}' is not expected here"
     hint = "write INTERVAL before the number, as in NOW - INTERVAL 5 MINUTES" if unit_name(token.text) else None
+    if any(after is token and before.text.upper() in ("ALL", "SOME") for before, after in pairwise(tokens)):
+        hint = "write [NOT] IN (SELECT …), or [NOT] EXISTS (SELECT … WHERE …)"
     return SqlError(message, hint=hint, location=source.token(token))

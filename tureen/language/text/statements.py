@@ -33,6 +33,20 @@ class CreateStream:
 
 
 @dataclass(frozen=True, slots=True)
+class DeriveStream:
+    """`CREATE STREAM name [TIME column] [RETAIN interval] [CLOCK clock] AS SELECT …`; has the query's location too."""
+
+    name: str
+    sql: str
+    time: str | None = None
+    retain: str | None = None
+    clock: str | None = None
+    if_not_exists: bool = False
+    location: Location = field(default=Location(1, 1), compare=False)
+    query_location: Location = field(default=Location(1, 1), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class CreateTable:
     """`CREATE TABLE name [(columns)] [FROM 'file']`."""
 
@@ -115,7 +129,8 @@ class Select:
     location: Location = field(default=Location(1, 1), compare=False)
 
 
-Statement = CreateStream | CreateTable | Drop | Register | Invoke | Show | Explain | ExplainRow | Describe | Select
+Creation = CreateStream | DeriveStream | CreateTable
+Statement = Creation | Drop | Register | Invoke | Show | Explain | ExplainRow | Describe | Select
 
 KINDS = ("STREAM", "TABLE", "QUERY")
 DESCRIBED = (*KINDS, "TEMPLATE")
@@ -154,9 +169,12 @@ def _create(reader: StatementReader) -> Statement:
 
 
 _CLAUSES = ("TIME", "RETAIN", "CLOCK", "FROM")
+_DERIVED_CLAUSES = ("TIME", "RETAIN", "CLOCK")
 
 
 def _create_stream(reader: StatementReader, name: str, if_not_exists: bool, location: Location) -> Statement:
+    if reader.word() in (*_DERIVED_CLAUSES, "AS"):
+        return _derive_stream(reader, name, if_not_exists, location)
     columns = read_columns(reader)
     time: str | None = None
     retain: str | None = None
@@ -174,14 +192,35 @@ def _create_stream(reader: StatementReader, name: str, if_not_exists: bool, loca
         elif word == "RETAIN":
             retain = read_retention(reader, _CLAUSES)
         elif word == "CLOCK":
-            clock = reader.expect_any(
-                ("STREAM", "WALL"), "write CLOCK stream for replays, CLOCK wall otherwise"
-            ).lower()
+            clock = _read_clock(reader)
         else:
             source = reader.string("a format in quotes", "as in FROM 'rate' OPTIONS (rowsPerSecond '5')")
             options = read_options(reader) if reader.accept("OPTIONS") else ()
     schema = _checked(Schema(columns, time), time_location)
     return CreateStream(name, schema, retain, clock, source, options, if_not_exists, location)
+
+
+def _derive_stream(reader: StatementReader, name: str, if_not_exists: bool, location: Location) -> Statement:
+    values: dict[str, str] = {}
+    hint = "before AS may come TIME, RETAIN and CLOCK"
+    while (word := reader.expect_any((*_DERIVED_CLAUSES, "AS"), hint)) != "AS":
+        if word in values:
+            raise SqlError(f"duplicate {word}", location=reader.location())
+        if word == "TIME":
+            values[word] = reader.name("time column")
+        elif word == "RETAIN":
+            values[word] = read_retention(reader, (*_DERIVED_CLAUSES, "AS"))
+        else:
+            values[word] = _read_clock(reader)
+    if reader.word() not in _SELECT:
+        raise reader.syntax_error("SELECT", f"write CREATE STREAM {name} AS SELECT …")
+    sql, query_location = reader.rest()
+    time, retain, clock = (values.get(word) for word in _DERIVED_CLAUSES)
+    return DeriveStream(name, sql, time, retain, clock, if_not_exists, location, query_location)
+
+
+def _read_clock(reader: StatementReader) -> str:
+    return reader.expect_any(("STREAM", "WALL"), "write CLOCK stream for replays, CLOCK wall otherwise").lower()
 
 
 def _create_table(reader: StatementReader, name: str, if_not_exists: bool, location: Location) -> Statement:

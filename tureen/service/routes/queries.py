@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Hashable
+from contextlib import ExitStack
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -213,8 +214,9 @@ async def follow_query(
     """The rows that join a query's answer, as they arrive."""
     soup = caller.soup
     query_id = await asyncio.to_thread(caller.resolve_handle, handle)
+    follower = await asyncio.to_thread(soup.calls.change_reader.follower, query_id)
     return await follow(
-        request, caller, lambda position: soup.calls.change_reader.query(query_id, position), last or since, timeout
+        request, caller, follower.read, last or since, timeout, clause=follower.clause, on_end=follower.close
     )
 
 
@@ -236,22 +238,28 @@ async def follow(
     read_changes: Callable[[str | None], ChangeBatch],
     since: str | None,
     timeout: float | None,
+    *,
+    clause: Hashable = None,
+    on_end: Callable[[], None] = lambda: None,
 ) -> Response:
-    """An event stream of changes; an error of the first read is an error response."""
+    """An event stream of changes; an error of the first read is an error response.
+
+    With a clause, changes are read only after tuples that may satisfy it. At the end, `on_end` is called.
+    """
     service = caller.service
 
     def check_access() -> None:
         service.authenticator.authenticate(request, service).require_scope("read")
 
-    service.following.acquire(caller.principal)
-    try:
-        follower = await Follower(service.watcher, read_changes, since, check_access).begin()
-    except BaseException:
-        service.following.release(caller.principal)
-        raise
+    with ExitStack() as acquired:
+        acquired.callback(on_end)
+        acquired.enter_context(service.following.hold(caller.principal))
+        acquired.enter_context(service.watcher.following(clause))
+        follower = await Follower(service.watcher, read_changes, since, check_access, clause).begin()
+        held = acquired.pop_all()
 
     async def events() -> AsyncIterator[bytes]:
-        try:
+        with held:
             async for part in follower.events(
                 heartbeat=service.settings.heartbeat,
                 timeout=timeout,
@@ -259,8 +267,6 @@ async def follow(
                 on_sent=service.metrics.changes.inc,
             ):
                 yield part
-        finally:
-            service.following.release(caller.principal)
 
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(events(), headers=headers, media_type="text/event-stream")

@@ -9,7 +9,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tureen.arguments import check_text
-from tureen.language.text.statements import CreateStream, CreateTable, Drop, Register, Statement, parse_statement
+from tureen.language.text.statements import (
+    CreateStream,
+    CreateTable,
+    DeriveStream,
+    Drop,
+    Register,
+    Statement,
+    parse_statement,
+)
 from tureen.results.answer import Answer
 from tureen.service import body_shapes as shapes
 from tureen.service.authorization import Caller
@@ -58,7 +66,7 @@ def scope_of(statement: Statement) -> str:
             return "admin"
         case Drop() if statement.kind != "QUERY":
             return "admin"
-        case CreateStream() | CreateTable() | Drop() | Register():
+        case CreateStream() | DeriveStream() | CreateTable() | Drop() | Register():
             return "write"
     return "read"
 

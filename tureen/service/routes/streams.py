@@ -46,6 +46,7 @@ async def create_stream(caller: Writer, body: shapes.NewStream) -> Response:
             retain=body.retain,
             clock=body.clock,
             source=source,
+            query=body.query,
             if_not_exists=body.if_not_exists,
         )
         return find_stream(caller.soup, body.name)

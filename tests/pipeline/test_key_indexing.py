@@ -1,0 +1,215 @@
+"""Key indexes are built for standing joins before they are invoked, and dropped when no join needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tureen
+from tureen.joining import join_evaluation
+from tureen.language import bind_query
+from tureen.pipeline import arrival, key_indexing
+from tureen.pot.runs import live_runs
+from tureen.pot.streams import drop_stream, find_stream
+from tureen.results import join_inputs
+from tureen.results.key_indexes import KeyIndexes
+from tureen.stems.key_index import KeyIndex
+from tureen.testing.manual_engine import ManualEngine
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+SQL = "SELECT a.n AS x, b.n AS y FROM a [ROWS 3] JOIN b ON a.k = b.k"
+
+
+def rows(first: int, count: int) -> list[dict[str, Any]]:
+    """Rows with seven different keys."""
+    return [
+        {"k": n % 7, "s": f"v{n % 7}", "n": n, "ts": START + timedelta(seconds=n)} for n in range(first, first + count)
+    ]
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The rows of each index that is built."""
+    built: list[int] = []
+    build = KeyIndex.of
+
+    def counting_build(columns: Sequence[tuple[pa.Array, str]]) -> KeyIndex:
+        built.append(len(columns[0][0]))
+        return build(columns)
+
+    monkeypatch.setattr(KeyIndex, "of", counting_build)
+    return built
+
+
+@pytest.fixture
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ManualEngine:
+    monkeypatch.setattr(arrival, "TAIL_ROWS", 10)
+    monkeypatch.setattr(key_indexing, "MIN_ROWS", 50)
+    monkeypatch.setattr(join_evaluation, "PROBE_SHARE", 2)
+    monkeypatch.setattr(join_inputs, "PROBE_COST", 1)
+    engine = ManualEngine(tmp_path)
+    for name in ("a", "b"):
+        engine.create_stream(name, "k INT, s STRING, n INT, ts TIMESTAMP", time="ts", clock="stream")
+    engine.push("a", rows(0, 3))
+    engine.push("b", rows(0, 60))
+    return engine
+
+
+def test_an_invocation_after_a_commit_or_merge_builds_nothing(engine: ManualEngine, built: list[int]) -> None:
+    handle = engine.register(SQL, materialize=False)
+    engine.index_keys()
+    assert built == [60]
+    expected = list(engine.invoke(handle))
+    assert len(expected) == 27
+    engine.push("b", rows(60, 80))
+    engine.index_keys()
+    assert built == [60, 80]
+    assert len(engine.invoke(handle)) == 60
+    engine.seal(everything=True)
+    engine.index_keys()
+    assert built == [60, 80, 140]
+    assert len(engine.invoke(handle)) == 60
+    assert built == [60, 80, 140]
+    assert engine.invoker.key_indexes.bytes == KeyIndex.of([(pa.array([n % 7 for n in range(140)]), "int")]).bytes
+
+
+def test_indexes_of_merged_runs_are_dropped_without_an_invocation(engine: ManualEngine, built: list[int]) -> None:
+    engine.register(SQL)
+    engine.index_keys()
+    engine.push("b", rows(60, 80))
+    engine.seal(everything=True)
+    before = engine.invoker.key_indexes.bytes
+    engine.index_keys()
+    assert built == [60, 140]
+    assert engine.invoker.key_indexes.bytes == before + 4 * 80, "the same keys, and more rows"
+
+
+def test_without_a_standing_join_nothing_is_built(engine: ManualEngine, built: list[int]) -> None:
+    engine.register("SELECT n FROM b WHERE k = 3")
+    engine.register("SELECT a.n FROM a JOIN b ON a.k < b.k")
+    engine.index_keys()
+    assert built == []
+    engine.invoker.answer_once(SQL)
+    assert built == [60], "a query that is not registered builds what it needs"
+    engine.index_keys()
+    assert engine.invoker.key_indexes.bytes > 0
+
+
+def test_indexes_of_the_last_join_are_dropped_with_it(engine: ManualEngine) -> None:
+    indexes = engine.invoker.key_indexes
+    by_number, by_both = engine.register(SQL), engine.register(f"{SQL} AND a.s = b.s")
+    same = engine.register("SELECT b.n FROM b, a WHERE b.s = a.s AND b.k = a.k AND a.n > 5")
+    engine.index_keys()
+    both = indexes.bytes
+    engine.unregister(by_number)
+    engine.index_keys()
+    assert 0 < indexes.bytes < both
+    of_the_others = indexes.bytes
+    engine.unregister(by_both)
+    engine.index_keys()
+    assert indexes.bytes == of_the_others, "another query needs it"
+    engine.unregister(same)
+    engine.index_keys()
+    assert indexes.bytes == 0
+
+
+def test_small_runs_are_indexed_when_they_are_needed(engine: ManualEngine, built: list[int]) -> None:
+    handle = engine.register(SQL)
+    engine.push("b", rows(60, 20))
+    engine.index_keys()
+    assert built == [60]
+    engine.invoke(handle)
+    assert built == [60, 20]
+
+
+def test_indexes_in_advance_do_not_displace_others(engine: ManualEngine) -> None:
+    indexes = KeyIndexes(3000)
+    indexer = key_indexing.KeyIndexer(engine.catalog, engine.invoker.view.segments, indexes)
+    engine.push("b", rows(60, 60))
+    engine.push("b", rows(120, 60))
+    engine.register(SQL)
+    indexer.plan()
+    while indexer.build():
+        pass
+    with engine.catalog.read() as tx:
+        stream = find_stream(tx, "b")
+        runs = live_runs(tx, stream.id)
+    segments = engine.invoker.view.segments.segments(stream.schema, runs)
+    has = [indexes.has(segment.run(), (("k", "int"),)) for segment in segments]
+    assert has == [False, False, True], "the newest has room, and is not dropped for others"
+
+
+def test_a_round_builds_a_limited_number_of_rows(
+    engine: ManualEngine, built: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_indexing, "ROWS_AT_ONCE", 70)
+    monkeypatch.setattr(key_indexing, "SHAPES_AT_ONCE", 1)
+    for first in (60, 120):
+        engine.push("b", rows(first, 60))
+    engine.register(SQL)
+    engine.register(f"{SQL} AND a.s = b.s")
+    indexer = engine.key_indexer
+    indexer.plan()
+    assert (indexer.build(), built, indexer.is_behind) == (True, [60, 60], True)
+    assert (indexer.build(), built, indexer.is_behind) == (True, [60] * 3, True), "one of the queries is not bound yet"
+    indexer.plan()
+    indexer.build()
+    assert (indexer.build(), len(built), indexer.is_behind) == (True, 6, False)
+    assert (indexer.build(), indexer.is_behind) == (False, False)
+
+
+def test_one_query_of_a_shape_is_bound(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    bound: list[str] = []
+    bind = bind_query
+
+    def counting_bind(sql: str, describe: Any) -> Any:
+        bound.append(sql)
+        return bind(sql, describe)
+
+    monkeypatch.setattr(key_indexing, "bind_query", counting_bind)
+    for number in range(5):
+        engine.register(f"{SQL} WHERE b.n > {number}")
+        engine.index_keys()
+    assert len(bound) == 1
+
+
+def test_a_stream_that_is_created_again_is_indexed(engine: ManualEngine, built: list[int]) -> None:
+    engine.register(SQL)
+    engine.index_keys()
+    with engine.catalog.write() as tx:
+        drop_stream(tx, find_stream(tx, "b"))
+    engine.create_stream("b", "k INT, s STRING, n INT, ts TIMESTAMP", time="ts", clock="stream")
+    engine.push("b", rows(0, 70))
+    engine.register(SQL)
+    engine.index_keys()
+    assert built == [60, 70]
+
+
+def test_a_damaged_run_does_not_stop_the_others(engine: ManualEngine, built: list[int]) -> None:
+    engine.push("b", rows(60, 60))
+    with engine.catalog.read() as tx:
+        damaged = live_runs(tx, find_stream(tx, "b").id)[1]
+    path = engine.catalog.root / damaged.path
+    data = bytearray(path.read_bytes())
+    data[600] ^= 255
+    path.write_bytes(data)
+    engine.register(SQL)
+    engine.index_keys()
+    assert built == [60]
+
+
+def test_the_engine_indexes_what_it_has_committed(soup: tureen.Soup, built: list[int]) -> None:
+    for name, count in (("few", 10), ("many", 20_000)):
+        soup.create_stream(name, "k BIGINT")
+        soup.push(name, pa.table({"k": pa.array(range(count), pa.int64())}))
+    query = soup.register("SELECT few.k FROM few JOIN many ON few.k = many.k", materialize=False)
+    soup.settle()
+    assert sum(built) == 20_000
+    assert [row["k"] for row in query.invoke()] == list(range(10))
+    assert sum(built) == 20_000, "the invocation builds nothing"
+    assert [entry["joined_by"] for entry in query.explain()["inputs"]] == ["scan", "key index"]

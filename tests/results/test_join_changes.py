@@ -1,0 +1,82 @@
+"""Changes of joins: which have them, and when a row of EXISTS or IN appears."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tureen.errors import Unsupported
+from tureen.position import Position
+from tureen.soup.tables import Dimensions
+from tureen.testing.manual_engine import ManualEngine
+
+BASE = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def engine(engine: ManualEngine) -> ManualEngine:
+    """Two streams and a table."""
+    for name in ("t", "q"):
+        engine.create_stream(name, "k INT, v INT, ts TIMESTAMP", time="ts", clock="stream")
+    Dimensions(engine.catalog).create("dim", "k INT", [{"k": 1}, {"k": 1}])
+    return engine
+
+
+def _push(engine: ManualEngine, name: str, k: int, v: int, second: int) -> None:
+    engine.append(name, [{"k": k, "v": v, "ts": BASE + timedelta(seconds=second)}])
+
+
+def _changes(engine: ManualEngine, handle: str, since: str) -> tuple[list[int], str]:
+    new = engine.invoker.new_rows(handle, Position.parse(since))
+    return new.rows.column(0).to_pylist(), new.position()
+
+
+@pytest.mark.parametrize("batched", [True, False])
+def test_a_row_appears_with_its_first_partner(engine: ManualEngine, batched: bool) -> None:
+    sql = "SELECT v FROM t WHERE EXISTS (SELECT 1 FROM q WHERE q.k = t.k) BEGIN NOW - 10 END NOW"
+    handle = engine.register(sql)
+    position = engine.invoke(handle).position
+    seen: list[int] = []
+    for name, k, v, second in [
+        ("t", 1, 0, 0),
+        ("q", 1, 0, 5),  # The first tuple has a partner now.
+        ("q", 1, 0, 6),  # And another one, which changes nothing.
+        ("t", 1, 1, 7),  # It has partners when it arrives.
+        ("t", 2, 2, 8),
+        ("q", 2, 0, 30),  # The partner comes too late for the window.
+    ]:
+        _push(engine, name, k, v, second)
+        if not batched:
+            rows, position = _changes(engine, handle, position)
+            seen += rows
+    seen += _changes(engine, handle, position)[0]
+    assert sorted(seen) == [0, 1]
+
+
+def test_rows_with_several_partners_in_a_table_appear_once(engine: ManualEngine) -> None:
+    handle = engine.register("SELECT v FROM t WHERE k IN (SELECT k FROM dim)")
+    position = engine.invoke(handle).position
+    _push(engine, "t", 1, 7, 0)
+    _push(engine, "t", 2, 8, 1)
+    assert _changes(engine, handle, position)[0] == [7]
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("SELECT v FROM t WHERE NOT EXISTS (SELECT 1 FROM q WHERE q.k = t.k)", "a row disappears when a partner"),
+        ("SELECT v FROM t WHERE k NOT IN (SELECT k FROM q)", "a row disappears when a partner"),
+        ("SELECT t.v FROM t LEFT ANTI JOIN q ON t.k = q.k JOIN dim ON dim.k = t.k", "a row disappears when a partner"),
+        ("SELECT t.v FROM t LEFT JOIN q ON t.k = q.k", "outer join"),
+        ("SELECT t.v FROM t ASOF JOIN q ON t.k = q.k AND t.ts >= q.ts", "ASOF JOIN"),
+        ("SELECT v FROM t WHERE v > 1 OR EXISTS (SELECT 1 FROM q WHERE q.k = t.k)", "computed for each row"),
+        ("SELECT v FROM t WHERE k IN (SELECT max(k) FROM q)", "query in parentheses"),
+        ("SELECT k FROM dim WHERE EXISTS (SELECT 1 FROM q WHERE q.k = dim.k)", "rows of a table"),
+        ("SELECT v FROM t WHERE EXISTS (SELECT 1 FROM q [ROWS 3] WHERE q.k = t.k)", "window of rows"),
+    ],
+)
+def test_joins_without_changes_say_why(engine: ManualEngine, sql: str, reason: str) -> None:
+    handle = engine.register(sql)
+    with pytest.raises(Unsupported, match=reason):
+        engine.invoker.new_rows(handle, None)

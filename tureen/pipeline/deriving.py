@@ -1,0 +1,304 @@
+"""Deriving streams: the changes of a query are pushed to the inbox of the stream that is derived from it.
+
+The key of such a push is the position up to which it contains the query's changes. A push is stored completely or not
+at all, so after a crash the key of the last one tells where to continue: no change is missing, and none is there twice.
+From its inbox, a derived stream is taken, indexed, matched, merged and expired like any other.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tureen.errors import QueryFailed, TureenError, UnknownQuery, UnknownStream
+from tureen.faults import crash_point
+from tureen.position import BEGINNING, Mark, Position, PushPosition
+from tureen.pot.catalog import Catalog, current_seq
+from tureen.pot.derived_streams import DerivedStream, derived_streams
+from tureen.pot.inbox import DERIVED_KEY, Inbox
+from tureen.pot.pot_progress import Moment, PotProgress
+from tureen.pot.record import Entry
+from tureen.pot.runs import Rejected, reject
+from tureen.pot.streams import advance_derived
+from tureen.results.followed import FollowedQuery
+from tureen.results.invoke import Invoker
+from tureen.stems.intake import to_batch
+
+log = logging.getLogger("tureen")
+
+POLL_SECONDS = 0.002
+"""The interval at which the pot is checked for pushes and commits while it has derived streams."""
+
+IDLE_SECONDS = 0.1
+"""The interval at which a pot without derived streams is checked for new ones."""
+
+STEPS_EVERY = 0.02
+"""Seconds between searches for steps that are over."""
+
+NOTE_EVERY = 10.0
+"""Seconds between commits of the progress; between them, the keys of pushes tell it."""
+
+RETRY_AFTER = 5.0
+"""Seconds after which the query of a derived stream is tried again after it has failed."""
+
+PUSH_ROWS = 65_536
+"""The maximum number of rows of a push."""
+
+READ_TUPLES = 1 << 20
+"""The number of tuples after which the changes of a query over one stream are read in another step."""
+
+MAX_REJECTED = 100
+"""The most rows without a time that are stored for each push."""
+
+_STEPS = "steps."
+
+
+class Changes(NamedTuple):
+    """Some changes of a query, and the position after them."""
+
+    rows: pa.Table
+    end: str
+
+
+class Derivation:
+    """A derived stream that is kept up to date."""
+
+    def __init__(
+        self, entry: DerivedStream, catalog: Catalog, inbox: Inbox, invoker: Invoker, clock: Callable[[], int]
+    ) -> None:
+        """Continue after the changes that are in the stream's inbox."""
+        self._catalog = catalog
+        self.stream, self._handle = entry.stream, entry.query_id
+        self._inbox, self._invoker, self._clock = inbox, invoker, clock
+        # Both compare by age.
+        self.end = max(entry.derived_to or "", inbox.derived_to(entry.stream.id) or "")
+        self._at_most = READ_TUPLES
+        if not self.end.startswith(_STEPS):
+            self._check_end()
+        self._has_steps: bool | None = None
+        self._follower: FollowedQuery | None = None
+        self._searched = 0.0
+        self.is_current = False
+        """Whether the last call of `catch_up` has read everything."""
+        self.error: str | None = None
+        self._failed = 0.0
+
+    @property
+    def may_change_by_itself(self) -> bool:
+        """Whether there may be changes without a push or a commit: a step ends, or a failed query is tried again."""
+        return self._has_steps is not False or self.error is not None
+
+    def catch_up(self) -> bool:
+        """Push all changes since the last call; True if there are some."""
+        now, before = time.monotonic(), self.end
+        self.is_current = True
+        if self.error is not None and now - self._failed < RETRY_AFTER:
+            return False  # nobody waits for a stream whose query fails
+        try:
+            if self._has_steps is None:
+                self._has_steps = self._invoker.has_steps(self._handle)
+                self._follower = None if self._has_steps else self._invoker.follow(self._handle)
+            for changes in self._new_steps() if self._has_steps else self._new_rows():
+                self._push(changes)
+            self.error = None
+        except (UnknownQuery, UnknownStream):
+            return False  # the stream was dropped
+        except TureenError as error:
+            if self.error is None:
+                log.warning("stream '%s' gets no new rows, because its query fails: %s", self.stream.name, error)
+            self.error, self._failed = str(error), now
+        return self.end != before
+
+    def _new_rows(self) -> Iterator[Changes]:
+        while True:
+            since = Position.parse(self.end or BEGINNING)
+            try:
+                new = self._invoker.new_rows(self._handle, since, self._follower, self._at_most)
+            except QueryFailed:
+                # Too many joined rows at once, or a tuple on which the query fails: those before it are read.
+                if self._at_most == 1:
+                    raise
+                self._at_most = max(1, self._at_most // 8)
+                continue
+            for start in range(0, len(new), PUSH_ROWS):
+                last = min(start + PUSH_ROWS, len(new)) - 1
+                is_end = last + 1 == len(new)
+                yield Changes(new.rows.slice(start, PUSH_ROWS), new.position(None if is_end else last))
+            end = new.position()
+            if Position.parse(end).marks == since.marks:
+                self._at_most = READ_TUPLES
+                return
+            self.end = end
+            self._at_most = min(READ_TUPLES, 2 * self._at_most)
+
+    def _check_end(self) -> None:
+        """Go back to the end of inputs that are shorter than before: copies of a pot in use lack the last tuples."""
+        position = Position.parse(self.end or BEGINNING)
+        next_ids = dict(zip(position.marks, self._invoker.next_ids(list(position.marks)), strict=True))
+        if any(mark.next_id > next_ids[stream_id] for stream_id, mark in position.marks.items()):
+            marks = {stream_id: min(mark, Mark(next_ids[stream_id])) for stream_id, mark in position.marks.items()}
+            self.end = str(Position(position.seq, marks, position.pushes))
+
+    def _new_steps(self) -> Iterator[Changes]:
+        now = time.monotonic()
+        if now - self._searched < STEPS_EVERY:
+            self.is_current = False
+            return
+        self._searched = now
+        after = int(self.end.removeprefix(_STEPS)) - _OFFSET if self.end else None
+        closed = self._invoker.closed_steps(self._handle, after)
+        if closed.last is not None and closed.last != after:
+            end = f"{_STEPS}{closed.last + _OFFSET:020d}"
+            # One push: a step is there completely or not at all.
+            yield Changes(closed.rows, end)
+            self.end = end
+
+    def _push(self, changes: Changes) -> None:
+        rows = changes.rows
+        if self.stream.schema.time is not None and len(rows):
+            has_time = pc.is_valid(rows.column(self.stream.schema.time))
+            if not pc.all(has_time).as_py():
+                without, rows = rows.filter(pc.invert(has_time)).slice(0, MAX_REJECTED), rows.filter(has_time)
+                self._reject(without, None if len(rows) else changes.end)
+        if len(rows):
+            batch = to_batch(self.stream.schema, rows)
+            crash_point("derive.before_push")
+            self._inbox.push(
+                self.stream.id,
+                Entry(batch.serialize().to_pybytes(), len(rows), self._clock(), bytes(16), DERIVED_KEY + changes.end),
+            )
+            crash_point("derive.after_push")
+        self.end = changes.end
+
+    def _reject(self, rows: pa.Table, end: str | None) -> None:
+        """Store rows without a time, before others are pushed; with the end of the changes, if there are no others."""
+        with self._catalog.write() as tx:
+            reject(tx, self.stream.id, [Rejected(row, "the time is NULL") for row in rows.to_pylist()])
+            if end is not None:
+                advance_derived(tx, self.stream.id, end)
+
+    def close(self) -> None:
+        """Stop following the query."""
+        follower, self._follower = self._follower, None
+        if follower is not None:
+            self._invoker.followed.remove(follower)
+
+
+_OFFSET = 1 << 62
+"""Makes the numbers of steps positive, so that their texts compare by age."""
+
+
+class Deriver:
+    """Keeps all derived streams of a pot up to date, in the process that has its engine."""
+
+    def __init__(self, catalog: Catalog, inbox: Inbox, invoker: Invoker, clock: Callable[[], int]) -> None:
+        """Derive the streams of that catalog."""
+        self._catalog, self._inbox, self._invoker, self._clock = catalog, inbox, invoker, clock
+        self._progress = PotProgress(catalog)
+        self._derivations: dict[int, Derivation] = {}
+        self._token = -1
+        self._noted: dict[int, str] = {}
+        self._note_at = time.monotonic() + NOTE_EVERY
+        self._lock = threading.Lock()
+        self._last: Moment | None = None
+        self.is_current = True
+        """Whether the last call of `catch_up` has read everything."""
+        with catalog.read() as tx:
+            self._first_seq = self._seq = current_seq(tx)
+        self._done = (-1, -1)
+        # Before the first push of this engine.
+        self._read_catalog()
+
+    def __len__(self) -> int:
+        """The number of derived streams."""
+        return len(self._derivations)
+
+    def run(self, closing: threading.Event) -> None:
+        """Derive until the engine is closed."""
+        while not closing.is_set():
+            try:
+                self.catch_up()
+            except Exception:
+                log.exception("streams could not be derived; retrying in %.0f s", RETRY_AFTER)
+                closing.wait(RETRY_AFTER)
+            closing.wait(POLL_SECONDS if self._derivations else IDLE_SECONDS)
+        with self._lock:
+            self.note_progress()
+            for derivation in self._derivations.values():
+                derivation.close()
+
+    def catch_up(self) -> bool:
+        """Push what changed since the last call, also to streams that are derived from derived ones.
+
+        True if there were changes.
+        """
+        changed = False
+        with self._lock:
+            moment = self._progress.now()
+            if moment.token != self._token:
+                self._read_catalog()
+                self._token = moment.token
+            has_news = moment != self._last
+            for derivation in self._derivations.values():
+                if has_news or derivation.may_change_by_itself:
+                    changed = derivation.catch_up() or changed
+            self.is_current = all(derivation.is_current for derivation in self._derivations.values())
+            self._last = moment
+            if self.is_current:
+                self._done = (self._seq, moment.pushes)
+            if time.monotonic() >= self._note_at:
+                self.note_progress()
+        return changed
+
+    def is_reached(self, position: Position | PushPosition) -> bool:
+        """Whether the derived streams have what follows from the tuples up to a position."""
+        seq, pushes = self._done
+        # The count of pushes may be smaller than before a power failure.
+        return seq >= position.seq and (pushes >= position.pushes or position.seq < self._first_seq)
+
+    def errors(self) -> dict[int, str]:
+        """The errors of queries, by the id of the stream that is derived from them."""
+        derivations = list(self._derivations.items())
+        return {stream_id: derivation.error for stream_id, derivation in derivations if derivation.error is not None}
+
+    def read_up_to(self) -> dict[int, Mapping[int, int]]:
+        """For each derived stream without steps, the id of the next tuple of each input that is not read yet."""
+        return {
+            stream_id: {input_id: mark.next_id for input_id, mark in Position.parse(derivation.end).marks.items()}
+            for stream_id, derivation in list(self._derivations.items())
+            if derivation.end and not derivation.end.startswith(_STEPS)
+        }
+
+    def _read_catalog(self) -> None:
+        with self._catalog.read() as tx:
+            self._seq, entries = current_seq(tx), derived_streams(tx)
+        live = {entry.stream.id for entry in entries}
+        for stream_id in self._derivations.keys() - live:
+            self._derivations.pop(stream_id).close()
+        for entry in entries:
+            if entry.stream.id not in self._derivations:
+                derivation = Derivation(entry, self._catalog, self._inbox, self._invoker, self._clock)
+                self._derivations[entry.stream.id] = derivation
+                self._noted[entry.stream.id] = entry.derived_to or ""
+
+    def note_progress(self) -> None:
+        """Commit up to where the changes of the queries are in the streams' inboxes."""
+        self._note_at = time.monotonic() + NOTE_EVERY
+        ends = {
+            stream_id: derivation.end
+            for stream_id, derivation in self._derivations.items()
+            if derivation.end != self._noted.get(stream_id, "")
+        }
+        if ends:
+            crash_point("derive.before_note")
+            with self._catalog.write() as tx:
+                for stream_id, end in ends.items():
+                    advance_derived(tx, stream_id, end)
+            crash_point("derive.after_note")
+            self._noted |= ends

@@ -1,0 +1,121 @@
+"""Key indexes in advance: those that standing joins need are built after commits and merges, before an invocation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from sqlalchemy import Connection
+
+from tureen.errors import DamagedFile, TureenError
+from tureen.joining.key_columns import KeyColumns, columns_of_streams
+from tureen.language import bind_query
+from tureen.pot.catalog import Catalog
+from tureen.pot.queries import last_registration, standing_version, texts_of_joins
+from tureen.pot.relations import Relations, find_relation
+from tureen.pot.runs import Run, live_runs
+from tureen.pot.streams import list_streams
+from tureen.results.key_indexes import KeyIndexes
+from tureen.results.segment import Segment
+from tureen.results.segment_cache import SegmentCache
+from tureen.schema import Schema
+
+MIN_ROWS = 16_384
+"""The minimum rows of a run whose key indexes are built in advance; a smaller one takes less than a millisecond."""
+
+ROWS_AT_ONCE = 1 << 21
+"""The maximum rows, counted for each of their indexes, that are indexed before other upkeep continues."""
+
+SHAPES_AT_ONCE = 64
+"""The maximum number of shapes of joins that are bound before other upkeep continues."""
+
+StreamColumns = tuple[int, KeyColumns]
+"""The columns of an index of the runs of a stream."""
+
+
+class KeyIndexer:
+    """Builds the key indexes of one pot, in the process that has its engine."""
+
+    def __init__(self, catalog: Catalog, segments: SegmentCache, indexes: KeyIndexes) -> None:
+        """Index the segments of the process."""
+        self._catalog, self._segments, self._indexes = catalog, segments, indexes
+        self._planned_at = -1, -1
+        self._by_shape: dict[str, frozenset[StreamColumns]] = {}
+        self._needed: frozenset[StreamColumns] = frozenset()
+        self.is_behind = False
+        """Whether something remains to be done, although nothing has changed."""
+
+    def plan(self) -> None:
+        """Find out which indexes the standing joins need, and drop those that only unregistered ones needed.
+
+        Queries of one shape need the same, so one of them is bound.
+        """
+        with self._catalog.read() as tx:
+            state = standing_version(tx), last_registration(tx)
+            if state == self._planned_at:
+                return
+            texts, streams = texts_of_joins(tx), {stream.id for stream in list_streams(tx)}
+            by_shape = {
+                shape: columns
+                for shape, columns in self._by_shape.items()
+                if shape in texts and streams.issuperset(stream_id for stream_id, _ in columns)
+            }
+            unknown = [shape for shape in texts if shape not in by_shape]
+            for shape in unknown[:SHAPES_AT_ONCE]:
+                by_shape[shape] = _columns_of(tx, texts[shape])
+        self._by_shape = by_shape
+        self._planned_at = (-1, -1) if len(unknown) > SHAPES_AT_ONCE else state
+        needed = frozenset().union(*by_shape.values())
+        left, self._needed = self._needed - needed, needed
+        for segment, columns in self._large_segments(left):
+            with suppress(DamagedFile, FileNotFoundError):
+                self._indexes.drop(segment.run(), columns)
+
+    def build(self) -> bool:
+        """Build some of the indexes that are missing; True if there were any."""
+        rows = 0
+        self.is_behind = self._planned_at[0] < 0
+        for segment, columns in self._large_segments(self._needed):
+            if rows >= ROWS_AT_ONCE:
+                self.is_behind = True
+                break
+            try:
+                if self._indexes.has(segment.run(), columns):
+                    continue
+                if not self._indexes.has_room(segment.rows, columns):
+                    break
+                self._indexes.of_run(segment.run(), columns)
+                rows += segment.rows
+            except DamagedFile as damage:
+                self._segments.report(damage)
+            except FileNotFoundError:
+                continue  # merged or dropped in the meantime
+        return rows > 0
+
+    def _large_segments(self, needed: frozenset[StreamColumns]) -> Iterator[tuple[Segment, KeyColumns]]:
+        """The large runs of streams with the columns of their indexes, the newest of each stream first."""
+        if not needed:
+            return
+        with self._catalog.read() as tx:
+            schemas = {stream.id: stream.schema for stream in list_streams(tx)}
+            runs = {stream_id: live_runs(tx, stream_id) for stream_id in {stream_id for stream_id, _ in needed}}
+            # With their indexes; an invocation does the same, but there may be none for a long time.
+            self._segments.release(tx)
+        for stream_id, columns in sorted(needed):
+            for run in reversed(runs[stream_id]):
+                if run.indexed and run.rows >= MIN_ROWS and stream_id in schemas:
+                    yield self._segment(schemas[stream_id], run), columns
+
+    def _segment(self, schema: Schema, run: Run) -> Segment:
+        (segment,) = self._segments.segments(schema, [run])
+        return segment
+
+
+def _columns_of(tx: Connection, sql: str) -> frozenset[StreamColumns]:
+    """The indexes that a query needs; none if it cannot be bound any more."""
+    relations = Relations(lambda name: find_relation(tx, name))
+    try:
+        query = bind_query(sql, relations.describe)
+    except TureenError:
+        return frozenset()
+    return columns_of_streams(query, [relations.new_input(leaf).stream_id for leaf in query.leaves])

@@ -1,0 +1,47 @@
+"""Derived streams in the catalog: streams whose tuples are the changes of a query."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sqlalchemy import Connection, select
+
+from tureen.pot.catalog import take_seq
+from tureen.pot.catalog_tables import queries, streams
+from tureen.pot.queries import DERIVED, Registration, add_queries
+from tureen.pot.streams import Stream, create_stream, list_streams
+from tureen.schema import Schema
+
+
+class DerivedStream(NamedTuple):
+    """A derived stream, its query, and up to where the query's changes are known to be in its inbox."""
+
+    stream: Stream
+    query_id: str
+    derived_to: str | None
+
+
+def create_derived_stream(
+    tx: Connection, name: str, schema: Schema, registration: Registration, *, clock: str, retain: int | None
+) -> Stream:
+    """Add a stream, and the query whose changes are its tuples."""
+    assert registration.owner == DERIVED
+    (query_id,) = add_queries(tx, take_seq(tx), [registration])
+    return create_stream(tx, name, schema, clock=clock, retain=retain, source=None, query_id=query_id)
+
+
+def derived_streams(tx: Connection) -> list[DerivedStream]:
+    """All derived streams, each after those that it is derived from."""
+    rows = tx.execute(select(streams.c.id, streams.c.derived_to).where(streams.c.query_id.is_not(None)))
+    ends: dict[int, str | None] = {row.id: row.derived_to for row in rows}
+    return [
+        DerivedStream(stream, stream.query_id, ends[stream.id])
+        for stream in list_streams(tx)
+        if stream.query_id is not None
+    ]
+
+
+def texts_of_queries(tx: Connection) -> dict[str, str]:
+    """The SQL of the queries of derived streams, by their handles."""
+    rows = tx.execute(select(queries.c.id, queries.c.sql).where(queries.c.owner == DERIVED))
+    return {row.id: row.sql for row in rows}
