@@ -34,6 +34,7 @@ def test_chain_of_derived_streams(soup: AnySoup, trades: str, fresh: Names) -> N
     assert described[big]["query"] == sql
     assert (described[big]["time"], described[big]["retain_seconds"], described[trades]["query"]) == ("ts", 86400, None)
     assert soup.status()["streams"][big]["unread_tuples"] == 0
+    assert soup.status()["streams"][pairs]["rows_per_second"] > 0
     for name in (pairs, big):
         soup.drop_stream(name)
 
@@ -67,7 +68,7 @@ def test_errors(soup: AnySoup, trades: str, fresh: Names) -> None:
     soup.create_stream(derived, query=f"SELECT sym, ts FROM {trades}")
     with pytest.raises(DuplicateName):
         soup.create_stream(derived, query=f"SELECT sym, ts FROM {trades}")
-    soup.create_stream(derived, query=f"SELECT sym, ts FROM {trades}", if_not_exists=True)
+    soup.create_stream(derived, query="SELECT x FROM unknown", if_not_exists=True)
     with pytest.raises(DependentStreams, match=f"stream '{trades}' cannot be dropped: '{derived}' is derived from it"):
         soup.drop_stream(trades)
     with pytest.raises(TureenError, match="is derived from a query"):

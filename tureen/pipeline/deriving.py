@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -53,6 +54,9 @@ PUSH_ROWS = 65_536
 READ_TUPLES = 1 << 20
 """The number of tuples after which the changes of a query over one stream are read in another step."""
 
+RATE_SECONDS = 10.0
+"""The seconds over which the rate of a derived stream is an average."""
+
 MAX_REJECTED = 100
 """The most rows without a time that are stored for each push."""
 
@@ -64,6 +68,14 @@ class Changes(NamedTuple):
 
     rows: pa.Table
     end: str
+
+
+class DerivedProgress(NamedTuple):
+    """How a derived stream keeps up with its inputs."""
+
+    next_ids: Mapping[int, int] | None
+    """For each input, the id of the next tuple that is not read yet; None for a query with steps."""
+    rows_per_second: float
 
 
 class Derivation:
@@ -88,6 +100,17 @@ class Derivation:
         """Whether the last call of `catch_up` has read everything."""
         self.error: str | None = None
         self._failed = 0.0
+        self._pushed: deque[tuple[float, int]] = deque()
+
+    @property
+    def progress(self) -> DerivedProgress:
+        """How far the inputs are read, and the rows of the last seconds."""
+        since = time.monotonic() - RATE_SECONDS
+        rows = sum(count for pushed_at, count in list(self._pushed) if pushed_at >= since)
+        if self.end.startswith(_STEPS):
+            return DerivedProgress(None, rows / RATE_SECONDS)
+        marks = Position.parse(self.end or BEGINNING).marks
+        return DerivedProgress({number: mark.next_id for number, mark in marks.items()}, rows / RATE_SECONDS)
 
     @property
     def may_change_by_itself(self) -> bool:
@@ -174,7 +197,14 @@ class Derivation:
                 Entry(batch.serialize().to_pybytes(), len(rows), self._clock(), bytes(16), DERIVED_KEY + changes.end),
             )
             crash_point("derive.after_push")
+            self._count(len(rows))
         self.end = changes.end
+
+    def _count(self, rows: int) -> None:
+        now = time.monotonic()
+        self._pushed.append((now, rows))
+        while self._pushed[0][0] < now - RATE_SECONDS:
+            self._pushed.popleft()
 
     def _reject(self, rows: pa.Table, end: str | None) -> None:
         """Store rows without a time, before others are pushed; with the end of the changes, if there are no others."""
@@ -267,13 +297,9 @@ class Deriver:
         derivations = list(self._derivations.items())
         return {stream_id: derivation.error for stream_id, derivation in derivations if derivation.error is not None}
 
-    def read_up_to(self) -> dict[int, Mapping[int, int]]:
-        """For each derived stream without steps, the id of the next tuple of each input that is not read yet."""
-        return {
-            stream_id: {input_id: mark.next_id for input_id, mark in Position.parse(derivation.end).marks.items()}
-            for stream_id, derivation in list(self._derivations.items())
-            if derivation.end and not derivation.end.startswith(_STEPS)
-        }
+    def progress(self) -> dict[int, DerivedProgress]:
+        """The progress of each derived stream, by its id."""
+        return {stream_id: derivation.progress for stream_id, derivation in list(self._derivations.items())}
 
     def _read_catalog(self) -> None:
         with self._catalog.read() as tx:

@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, delete, insert, or_, select, update
-from sqlalchemy.exc import IntegrityError
 
 from tureen.errors import DuplicateName, UnknownStream, nearest
 from tureen.pot.catalog import take_seq
@@ -75,10 +74,7 @@ def create_stream(
 ) -> Stream:
     """Add a stream."""
     take_seq(tx)
-    if _table_named(tx, name) is not None:
-        raise DuplicateName(
-            f"there is a table named '{name}' already", hint="streams and tables share one namespace: use another name"
-        )
+    check_new_name(tx, name)
     values = {
         "name": name,
         "name_key": name_key(name),
@@ -91,13 +87,17 @@ def create_stream(
         "taken": 0,
         "query_id": query_id,
     }
-    try:
-        row = tx.execute(insert(streams).values(values).returning(streams)).one()
-    except IntegrityError:
+    return _stream(tx.execute(insert(streams).values(values).returning(streams)).one())
+
+
+def check_new_name(tx: Connection, name: str) -> None:
+    """Raise if a stream or table has that name."""
+    if _table_named(tx, name) is not None:
         raise DuplicateName(
-            f"there is a stream named '{name}' already", hint="drop it first, or use another name"
-        ) from None
-    return _stream(row)
+            f"there is a table named '{name}' already", hint="streams and tables share one namespace: use another name"
+        )
+    if tx.execute(select(streams.c.id).where(streams.c.name_key == name_key(name))).first() is not None:
+        raise DuplicateName(f"there is a stream named '{name}' already", hint="drop it first, or use another name")
 
 
 def drop_stream(tx: Connection, stream: Stream) -> None:

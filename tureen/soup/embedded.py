@@ -263,13 +263,15 @@ class Soup(AnySoup):
         }
         with self._pot.catalog.read() as tx:
             status = pot_status(tx, ends, snapshot.pushes, self._pot.source_errors())
-        for stream_id, next_ids in self._pot.read_up_to().items():
+        for stream_id, progress in self._pot.derived_progress().items():
             state = snapshot.streams.get(stream_id)
             # It may have been dropped since the snapshot.
             entry = None if state is None else status["streams"].get(state.stream.name)
             if entry is not None:
-                inputs = [(snapshot.streams[number], next_id) for number, next_id in next_ids.items()]
-                entry["unread_tuples"] = sum(max(0, source.stream.next_id - next_id) for source, next_id in inputs)
+                entry["rows_per_second"] = progress.rows_per_second
+                if progress.next_ids is not None:
+                    inputs = [(snapshot.streams[number], next_id) for number, next_id in progress.next_ids.items()]
+                    entry["unread_tuples"] = sum(max(0, source.stream.next_id - next_id) for source, next_id in inputs)
         return {
             **status,
             "engine": self._pot.state(),

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from tureen.errors import EngineFailed, PotError, TureenError
 from tureen.joining.join_evaluation import DEFAULT_LIMITS, JoinLimits
 from tureen.migration.migrate import migrate
+from tureen.pipeline.deriving import DerivedProgress
 from tureen.pipeline.engine import Engine
 from tureen.pot.catalog import Catalog
 from tureen.pot.catalog import exists as pot_exists
@@ -152,9 +153,9 @@ class OpenPot:
         """Errors of external sources that cannot be read and of derived streams' queries, by stream id."""
         return {} if self.running is None else self.running.source_errors()
 
-    def read_up_to(self) -> dict[int, Mapping[int, int]]:
-        """How far the engine of this process has read the inputs of derived streams; see `Deriver.read_up_to`."""
-        return {} if self.running is None else self.running.deriver.read_up_to()
+    def derived_progress(self) -> dict[int, DerivedProgress]:
+        """How derived streams keep up with their inputs; only the process with the engine knows."""
+        return {} if self.running is None else self.running.deriver.progress()
 
     def state(self) -> str:
         """Either "running", "starting", or "none" if this process has no engine."""

@@ -11,7 +11,7 @@ from tureen.pot.catalog import Catalog
 from tureen.pot.derived_streams import create_derived_stream
 from tureen.pot.queries import DERIVED, Registration
 from tureen.pot.relations import Relations, StoredRelation, find_relation
-from tureen.pot.streams import Stream
+from tureen.pot.streams import Stream, check_new_name
 from tureen.query import STEP_END, STEP_START, Output, Query
 from tureen.results.changes import check_has_changes
 from tureen.results.closed_steps import check_has_steps
@@ -24,6 +24,7 @@ def derive_stream(
 ) -> None:
     """Create a stream whose tuples are the changes of a query."""
     with catalog.write() as tx:
+        check_new_name(tx, name)
         streams: dict[str, Stream] = {}
 
         def find(relation_name: str) -> StoredRelation:
