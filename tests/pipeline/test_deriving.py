@@ -29,11 +29,12 @@ from tureen.errors import (
 from tureen.joining.join_evaluation import JoinLimits
 from tureen.pipeline import arrival, deriving, upkeep
 from tureen.position import BEGINNING, Position
-from tureen.pot import log
+from tureen.pot import heads, log
 from tureen.pot.catalog_tables import push_keys, streams
 from tureen.pot.runs import rejected_rows
 from tureen.pot.streams import drop_stream, find_stream
 from tureen.pot.tables import drop_dimension, find_dimension
+from tureen.results import closed_steps
 from tureen.soup.tables import Dimensions
 from tureen.testing.manual_engine import ManualEngine
 
@@ -334,6 +335,23 @@ def test_steps_are_read_after_a_pause_that_is_longer_than_the_retention(
         engine.append("short", [{"v": 1, "ts": BASE + timedelta(seconds=seconds)}])
         engine.derive()
     assert [each["n"] for each in answer(engine, "SELECT n FROM d ORDER BY window_start")] == [2, 1, 1]
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 1000])
+def test_history_of_steps_is_read_in_parts(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    monkeypatch.setattr(deriving, "STEPS_EVERY", 0.0)
+    monkeypatch.setattr(closed_steps, "AT_ONCE", at_once)
+    sql = "SELECT count(*) AS n, sum(v) AS total, window_start FROM s [HOP 10 SECONDS SLIDE 5 SECONDS] WHERE k = 1"
+    seconds = [*range(0, 40, 2), 300, 301, *range(600, 640)]
+    engine.append(
+        "s", [{"k": int(second != 300), "v": second, "ts": BASE + timedelta(seconds=second)} for second in seconds]
+    )
+    expected = answer(engine, sql)
+    engine.derive_stream("d", sql)
+    engine.derive()
+    assert counted(answer(engine, "SELECT * FROM d")) == counted(expected)
+    pushes = len(list(log.scan(heads.log_directory(engine.catalog.root, 2), None)))
+    assert (pushes > 5) == (at_once < 1000)
 
 
 def test_steps_over_steps_contain_all_tuples(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:

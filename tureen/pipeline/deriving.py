@@ -174,13 +174,13 @@ class Derivation:
             self.is_current = False
             return
         self._searched = now
-        after = int(self.end.removeprefix(_STEPS)) - _OFFSET if self.end else None
-        closed = self._invoker.closed_steps(self._handle, after)
-        if closed.last is not None and closed.last != after:
-            end = f"{_STEPS}{closed.last + _OFFSET:020d}"
+        while True:
+            after = int(self.end.removeprefix(_STEPS)) - _OFFSET if self.end else None
+            closed = self._invoker.closed_steps(self._handle, after)
+            if closed.last is None or closed.last == after:
+                return
             # One push: a step is there completely or not at all.
-            yield Changes(closed.rows, end)
-            self.end = end
+            yield Changes(closed.rows, f"{_STEPS}{closed.last + _OFFSET:020d}")
 
     def _push(self, changes: Changes) -> None:
         rows = changes.rows

@@ -6,17 +6,24 @@ was read, or for one before it, change nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 
 from tureen.errors import Unsupported
 from tureen.query import Query
+from tureen.results.ranges import Range, ranges_of
 from tureen.results.ready import Ready
 from tureen.results.selection import Selection
+from tureen.results.stepping import Stepping
 from tureen.results.stream_state import StreamState
-from tureen.window import At, Span, Window
+from tureen.window import At, Span, Steps, Window
+
+AT_ONCE = 1 << 20
+"""The number of tuples after which no further step is read at once."""
 
 
 @dataclass(frozen=True)
@@ -53,21 +60,61 @@ def closed_steps(
     rows_of: Callable[[Selection, Ready], pa.Table | pa.RecordBatch],
     after: int | None,
 ) -> ClosedSteps:
-    """The rows of the steps after that number that are over."""
+    """The rows of the steps after that number that are over, or of the first of them if they have many tuples."""
     steps = ready.query.steps
     assert steps is not None
     span = _constant_bounds(ready.query.stream.window)
     if after is not None:
         begin = steps.origin + (after + 1) * steps.slide
         span = Span(begin if span.begin is None else max(span.begin, begin), span.end)
-    selection = select(state, span)
-    assert selection.stepping is not None
-    # A segment is in order of time. Mostly, all new tuples are in steps that are not over.
-    latest = [int(hit.segment.times_at(hit.positions()[-1:])[0]) for hit in selection.matches().hits]
-    if not latest:
-        return ClosedSteps(pa.table({}), after)
-    last = min(selection.stepping.last, (max(latest) - steps.origin) // steps.slide)
-    return ClosedSteps(pa.table(ready.finish(rows_of(selection, ready))), last)
+    for selection in _selections(state, select, span):
+        # A segment is in order of time. Mostly, all new tuples are in steps that are not over.
+        latest = [int(hit.segment.times_at(hit.positions()[-1:])[0]) for hit in selection.matches().hits]
+        if latest:
+            assert selection.stepping is not None
+            last = min(selection.stepping.last, (max(latest) - steps.origin) // steps.slide)
+            return ClosedSteps(pa.table(ready.finish(rows_of(selection, ready))), last)
+    return ClosedSteps(pa.table({}), after)
+
+
+def _selections(state: StreamState, select: SelectSteps, span: Span) -> Iterator[Selection]:
+    """The tuples in closed steps of a span, in parts of whole steps and of about `AT_ONCE` tuples."""
+    while True:
+        selection = select(state, span)
+        stepping = selection.stepping
+        assert stepping is not None
+        cut = _cut(state, selection.ranges, stepping, span)
+        if cut >= stepping.last:
+            yield selection
+            return
+        steps = stepping.steps
+        yield select(state, replace(span, end=_end_of(steps, cut)))
+        span = replace(span, begin=steps.origin + (cut + 1) * steps.slide)
+
+
+def _cut(state: StreamState, ranges: Sequence[Range], stepping: Stepping, span: Span) -> int:
+    """The last step of those that have no more than `AT_ONCE` tuples together, or the first that has any."""
+    if stepping.first >= stepping.last or sum(last - first for first, last in ranges) <= AT_ONCE:
+        return stepping.last
+    steps = stepping.steps
+    earliest = min(
+        int(segment.times_at(np.array([first]))[0])
+        for segment, (first, last) in zip(state.segments, ranges, strict=True)
+        if last > first
+    )
+
+    def tuples_to(step: int) -> int:
+        within = ranges_of(state.segments, replace(span, end=_end_of(steps, step)), None)
+        return sum(last - first for first, last in within)
+
+    first_step = max(stepping.first, (earliest - steps.width - steps.origin) // steps.slide + 1)
+    candidates = range(first_step, stepping.last + 1)
+    return candidates[max(0, bisect_right(candidates, AT_ONCE, key=tuples_to) - 1)]
+
+
+def _end_of(steps: Steps, number: int) -> int:
+    """The time of the last instant of a step."""
+    return steps.origin + number * steps.slide + steps.width - 1
 
 
 def _constant_bounds(window: Window) -> Span:
