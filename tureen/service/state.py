@@ -14,6 +14,7 @@ from tureen.pot.catalog import Catalog
 from tureen.pot.status import count_owned
 from tureen.results.answer import Answer
 from tureen.service.authorization import Authenticator, ConcurrencyLimit
+from tureen.service.invocation_times import InvocationTimes
 from tureen.service.metrics import FreshnessSampler, Metrics, StatusCollector
 from tureen.service.rendering import Rendered
 from tureen.service.settings import Settings
@@ -25,14 +26,8 @@ from tureen.soup.served_soup import ServedSoup
 WORKERS = 64
 """The number of threads for everything but invocations."""
 
-INLINE_SECONDS = 0.003
-"""A query whose recent invocations took less processor time is invoked in the event loop, without a thread."""
-
 INLINE_ROWS = 1_024
 """An answer of at most this many rows is rendered in the thread that computed it."""
-
-MAX_TIMED_HANDLES = 100_000
-"""The number of handles whose invocation times are kept."""
 
 
 class Service:
@@ -53,7 +48,7 @@ class Service:
         self._invokers = ThreadPoolExecutor(settings.invoke_threads, "tureen-invoke")
         self._workers = ThreadPoolExecutor(WORKERS, "tureen-work")
         self._soups: dict[str, ServedSoup] = {}
-        self._seconds: dict[str, float] = {}
+        self._times = InvocationTimes()
 
     async def start(self) -> None:
         """Start watching for commits, in the running event loop."""
@@ -120,19 +115,11 @@ class Service:
             return await self._in_thread(lambda: render_answer(answer))
 
     def _is_quick(self, calls: EmbeddedCalls, handle: str) -> bool:
-        seconds = self._seconds.get(handle)
-        return calls.is_light(handle) if seconds is None else seconds < INLINE_SECONDS
+        quick = self._times.is_quick(handle)
+        return calls.is_light(handle) if quick is None else quick
 
     def _timed_answer(self, calls: EmbeddedCalls, handle: str, now: datetime | None) -> Answer:
-        """Compute an answer and record its processor time, which excludes waiting for other threads."""
-        started_at = time.thread_time()
-        answer = calls.answer(handle, now, None, None)
-        seconds = time.thread_time() - started_at
-        if len(self._seconds) >= MAX_TIMED_HANDLES:
-            self._seconds.clear()
-        # A moving average: a small outlier does not send a query to a thread, a large one does for a while.
-        self._seconds[handle] = (seconds + self._seconds.get(handle, seconds)) / 2
-        return answer
+        return self._times.timed(handle, lambda: calls.answer(handle, now, None, None))
 
     @contextmanager
     def _counted_invocation(self, principal: str) -> Iterator[None]:
