@@ -28,7 +28,7 @@ from tureen.errors import (
 )
 from tureen.joining.join_evaluation import JoinLimits
 from tureen.pipeline import arrival, deriving, upkeep
-from tureen.position import BEGINNING, Position
+from tureen.position import BEGINNING, Position, PushPosition
 from tureen.pot import heads, log
 from tureen.pot.catalog_tables import push_keys, streams
 from tureen.pot.runs import rejected_rows
@@ -435,3 +435,15 @@ def test_copy_of_a_pot_in_use_continues(tmp_path: Path) -> None:
     copied.derive()
     assert sorted(each["v"] for each in answer(copied, "SELECT v FROM j")) == [0, 1, 2, 3, 4, 5, 6, 7]
     copied.close()
+
+
+def test_without_derived_streams_every_position_is_reached_at_once(engine: ManualEngine) -> None:
+    engine.append("s", [row(1)])
+    position = PushPosition(seq=1 << 40, stream=1, end=0, pushes=1 << 40)
+    deriver = engine.deriver
+    assert deriver.is_reached(position)
+    engine.derive_stream("d", "SELECT k, ts FROM s")
+    deriver.notice()
+    assert not deriver.is_reached(position), "the stream may not be known yet"
+    engine.derive()
+    assert not deriver.is_reached(position)

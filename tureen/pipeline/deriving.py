@@ -242,6 +242,7 @@ class Deriver:
         with catalog.read() as tx:
             self._first_seq = self._seq = current_seq(tx)
         self._done = (-1, -1)
+        self._notices = self._notices_read = 0
         # Before the first push of this engine.
         self._read_catalog()
 
@@ -271,7 +272,7 @@ class Deriver:
         changed = False
         with self._lock:
             moment = self._progress.now()
-            if moment.token != self._token:
+            if moment.token != self._token or self._notices_read != self._notices:
                 self._read_catalog()
                 self._token = moment.token
             has_news = moment != self._last
@@ -286,8 +287,14 @@ class Deriver:
                 self.note_progress()
         return changed
 
+    def notice(self) -> None:
+        """Read the catalog before any position is reached: a stream was created or dropped."""
+        self._notices += 1
+
     def is_reached(self, position: Position | PushPosition) -> bool:
         """Whether the derived streams have what follows from the tuples up to a position."""
+        if not self._derivations and self._notices_read == self._notices:
+            return True
         seq, pushes = self._done
         # The count of pushes may be smaller than before a power failure.
         return seq >= position.seq and (pushes >= position.pushes or position.seq < self._first_seq)
@@ -302,6 +309,7 @@ class Deriver:
         return {stream_id: derivation.progress for stream_id, derivation in list(self._derivations.items())}
 
     def _read_catalog(self) -> None:
+        notices = self._notices
         with self._catalog.read() as tx:
             self._seq, entries = current_seq(tx), derived_streams(tx)
         live = {entry.stream.id for entry in entries}
@@ -312,6 +320,7 @@ class Deriver:
                 derivation = Derivation(entry, self._catalog, self._inbox, self._invoker, self._clock)
                 self._derivations[entry.stream.id] = derivation
                 self._noted[entry.stream.id] = entry.derived_to or ""
+        self._notices_read = notices
 
     def note_progress(self) -> None:
         """Commit up to where the changes of the queries are in the streams' inboxes."""

@@ -109,6 +109,7 @@ class Engine:
 
     def notice(self) -> None:
         """Check the catalog now: a stream was created or dropped."""
+        self.deriver.notice()
         self._wake.set()
 
     def start_spark(self) -> None:
