@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from itertools import pairwise
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -58,12 +59,33 @@ def _in_process(spark: SparkSession, root: Path, report: Report) -> None:
             answer = query.invoke(wait_for=at)
             visible.append(time.perf_counter() - began)
             assert len(answer) == number + 1
+        derived = _derived(soup)
         no_op = _no_op(spark, soup)
     delays = Delays.of(visible)
     report.reach("visible", 1000 * delays.p50)
     report.reach("visible late", 1000 * delays.p99)
+    report.reach("derived", 1000 * (statistics.median(derived) - delays.p50))
+    report.add("push to visible, three derived streams later, p99", 1000 * Delays.of(derived).p99, "ms")
     report.add("push to visible, one row, worst", 1000 * delays.worst, "ms")
     report.add("Spark's no-op sink behind the same source, p50", 1000 * no_op, "ms")
+
+
+def _derived(soup: tureen.Soup) -> list[float]:
+    """Push rows to a stream from which others are derived, in three levels, and invoke a query over the last."""
+    soup.create_stream("first", "a INT")
+    for source, name in pairwise(["first", "second", "third", "fourth"]):
+        soup.create_stream(name, query=f"SELECT a + 1 AS a FROM {source} WHERE a >= 0")
+    query = soup.register("SELECT a FROM fourth", materialize=True)
+    soup.push("first", [{"a": -1}])
+    soup.settle()
+    seconds = []
+    for number in range(PUSHES):
+        began = time.perf_counter()
+        at = soup.push("first", [{"a": number}])
+        answer = query.invoke(wait_for=at)
+        seconds.append(time.perf_counter() - began)
+        assert answer.table.column("a").to_pylist() == [value + 3 for value in range(number + 1)]
+    return seconds
 
 
 def _over_http(root: Path, report: Report) -> None:

@@ -101,6 +101,7 @@ GOALS = (
     Goal("http", "service", "invocation over HTTP, p50", "ms", "<= 1"),
     Goal("visible", "fresh", "push to visible, one row, in process, p50", "ms", "<= 5"),
     Goal("visible late", "fresh", "the same, p99", "ms", "<= 50"),
+    Goal("derived", "fresh", "added by three derived streams in a row, p50", "ms", "<= 50"),
     Goal("followed", "fresh", "push to a follower's hands over HTTP, one row, p50", "ms", "<= 20"),
     Goal("cold", "fresh", "first answer in a new process, with its start", "s", "<= 1"),
 )
