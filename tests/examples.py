@@ -20,7 +20,8 @@ if not _FACTOR:
 def example_settings(examples: int, *, shrink: bool = True) -> settings:
     """Settings of a test with that many examples in every run.
 
-    Without `shrink`, a failing example is reported as it is: searching for a smaller one would take too long.
+    A failing example is reported as it is: searching for a smaller one may take minutes, and the timeout of the test
+    would hide the failure. With `make explore` smaller ones are searched for, unless `shrink` is False.
     """
     return settings(
         max_examples=examples * (_FACTOR or 1),
@@ -28,5 +29,5 @@ def example_settings(examples: int, *, shrink: bool = True) -> settings:
         database=None,
         deadline=None,
         suppress_health_check=list(HealthCheck),
-        phases=(Phase.explicit, Phase.generate, *([Phase.shrink] if shrink else [])),
+        phases=(Phase.explicit, Phase.generate, *([Phase.shrink] if shrink and _FACTOR else [])),
     )

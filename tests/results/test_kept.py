@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tureen.errors import QueryFailed
+from tureen.pipeline import arrival
 from tureen.results import kept
 from tureen.testing.manual_engine import ManualClock, ManualEngine
 
@@ -166,3 +167,16 @@ def test_a_window_of_rows_is_complete_if_all_rows_are_retained(engine: ManualEng
     engine.push("s", _rows(0, 5))
     clock.moment = BASE + timedelta(seconds=20)
     assert engine.invoker.answer_once("SELECT i FROM s BEGIN NOW - 100 ROWS END NOW").complete
+
+
+def test_aggregates_of_a_run_without_hits(
+    engine: ManualEngine, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No row selects a block, so the block is not read, whatever the types of its columns are."""
+    monkeypatch.setattr(arrival, "TAIL_ROWS", 1)
+    engine.create_stream("small", "tiny TINYINT, text STRING, ts TIMESTAMP", "ts")
+    query = "SELECT text, max(tiny) AS top FROM small WHERE tiny {} GROUP BY text"
+    handles = [engine.register(query.format(condition)) for condition in ("> 11", "> 12")]
+    engine.compile()
+    engine.push("small", [{"tiny": number, "text": "x", "ts": clock.moment} for number in range(13)])
+    assert [engine.invoke(handle).table.to_pylist() for handle in reversed(handles)] == [[], [{"text": "x", "top": 12}]]

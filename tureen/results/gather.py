@@ -65,6 +65,9 @@ def gather_segment(schema: Schema, names: Sequence[str], hit: Hits) -> pa.Table:
 
 
 def _column(name: str, kind: pa.DataType, hit: Hits, addresses: Addresses) -> pa.Array:
+    if not len(hit.rows):
+        # Its blocks may be unmapped, and are not read to find out what they hold.
+        return pa.nulls(0, kind)
     numbers = hit.run.numbers_at(name, addresses)
     if numbers is not None:
         # Plain numbers without NULLs, the usual case.
