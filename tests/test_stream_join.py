@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tureen.join import InnerJoin
 from tureen.language import bind_query
 from tureen.query import NamedRelation, RelationKind
 from tureen.schema import Schema
@@ -39,6 +40,12 @@ BASE = "SELECT a.v FROM a JOIN b ON a.k = b.k"
         "SELECT count(*) FROM a JOIN b USING (k)",
         "SELECT a.v FROM a JOIN b ON a.k = b.k JOIN t ON t.v = a.v",
         "SELECT a.v FROM a JOIN b ON a.k = b.k, c",
+        "SELECT a.v FROM a LEFT JOIN b ON a.k = b.k AND a.v + b.v > 3",
+        "SELECT a.v FROM a FULL JOIN b ON a.k = b.k AND a.v > 3",
+        "SELECT a.v FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE a.k = b.k)",
+        "SELECT a.v FROM a WHERE k NOT IN (SELECT k FROM b) AND v > 5",
+        "SELECT b.v FROM b JOIN a ON a.k = b.k LEFT JOIN c ON c.k = a.k",
+        "SELECT a.v FROM a LEFT JOIN b ON a.k = b.k JOIN t ON t.k = a.k",
     ],
 )
 def test_queries_share_a_join(sql: str) -> None:
@@ -68,8 +75,9 @@ def test_other_joins_differ(sql: str) -> None:
         "SELECT a.v FROM a, b",
         "SELECT a.v FROM a, b WHERE a.v + b.v = 3",
         "SELECT a.v FROM a JOIN t ON a.k = t.k",
-        "SELECT a.v FROM a LEFT JOIN b ON a.k = b.k",
-        "SELECT a.v FROM a WHERE EXISTS (SELECT 1 FROM b WHERE a.k = b.k)",
+        "SELECT a.v FROM a LEFT JOIN b ON a.v + b.v = 3",
+        "SELECT a.v FROM a LEFT JOIN t ON a.k = t.k",
+        "SELECT a.v FROM a WHERE EXISTS (SELECT 1 FROM t WHERE a.k = t.k)",
     ],
 )
 def test_nothing_to_keep(sql: str) -> None:
@@ -80,8 +88,30 @@ def test_largest_connected_group_is_kept() -> None:
     part = part_of("SELECT 1 AS one FROM a, t, b, c WHERE a.k = t.k AND c.k = b.k AND b.v < a.v AND a.d + b.d > 1")
     assert part is not None
     assert (part.join.streams, part.inputs, part.is_whole) == ((1, 2, 3), (0, 2, 3), False)
+    assert isinstance(part.source, InnerJoin)
     assert part.source.sides == (part.tree, 1)
     assert len(part.source.factors) == 2, "the table's and the expression"
+
+
+@pytest.mark.parametrize(
+    ("sql", "inputs"),
+    [
+        (BASE, set()),
+        ("SELECT a.v FROM a LEFT JOIN b ON a.k = b.k", {0}),
+        ("SELECT a.v FROM a RIGHT JOIN b ON a.k = b.k", {1}),
+        ("SELECT a.v FROM a FULL JOIN b ON a.k = b.k", {0, 1}),
+        ("SELECT a.v FROM a SEMI JOIN b ON a.k = b.k", set()),
+        ("SELECT a.v FROM a ANTI JOIN b ON a.k = b.k", {0}),
+        ("SELECT a.v FROM a ASOF JOIN b ON a.k = b.k AND a.ts >= b.ts", set()),
+        ("SELECT a.v FROM a ASOF LEFT JOIN b ON a.k = b.k AND a.ts >= b.ts", {0}),
+        ("SELECT a.v FROM a WHERE k IN (SELECT k FROM b)", set()),
+        ("SELECT a.v FROM a WHERE k NOT IN (SELECT k FROM b)", {0, 1}),
+    ],
+)
+def test_inputs_with_tuples_without_a_partner(sql: str, inputs: set[int]) -> None:
+    part = part_of(sql)
+    assert part is not None
+    assert part.all_tuples == inputs
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ are kept once for all of them.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 
-from tureen.join import Field, InnerJoin, JoinCompare, JoinTree
+from tureen.join import Field, InnerJoin, Join, JoinCompare, JoinFactor, JoinKind, JoinTree, LateralJoin, leaves
 from tureen.predicate import FLIPPED
 from tureen.query import Query, RelationKind
 from tureen.window import Now, Window
@@ -53,14 +53,21 @@ class StreamJoinOfQuery:
     join: StreamJoin
     inputs: tuple[int, ...]
     """The query's inputs, in the order of `join.streams`."""
-    tree: InnerJoin
-    """The join tree of these inputs, as it is part of `source`."""
-    source: InnerJoin
-    """The query's join tree, with this join as one side."""
-    is_whole: bool
-    """Whether the query joins nothing else."""
+    tree: InnerJoin | Join
+    """The part of `source` that is computed from it: an inner join that has its rows, or a join of two inputs."""
+    rest: tuple[JoinFactor, ...]
+    """The conditions of that join of two inputs that its pairs do not satisfy already."""
+    source: JoinTree
+    """The query's join tree, with `tree` as a part."""
+    all_tuples: frozenset[int]
+    """The inputs of which tuples without a partner are needed, too."""
     reach: int | None
     """The greatest difference between the times of joined tuples in the query's windows; None if it has no limit."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the query has the rows of the stream join, and no other conditions."""
+        return self.source == self.tree and isinstance(self.tree, InnerJoin)
 
 
 def is_within(needed: int | None, reach: int | None) -> bool:
@@ -75,37 +82,119 @@ def is_within(needed: int | None, reach: int | None) -> bool:
 def stream_join_of(query: Query, stream_ids: Sequence[int | None]) -> StreamJoinOfQuery | None:
     """The stream join of a query, or None; `stream_ids` has for each of its leaves the id of its stream, if it is one.
 
-    It consists of the inputs of an inner join that are streams and connected by comparisons.
+    It consists of the inputs of an inner join that are streams and connected by comparisons, or of two streams that
+    comparisons of an outer, semi, anti or ASOF join connect. Of several, it is the outermost one, then the first.
     """
-    source = query.source
-    if not isinstance(source, InnerJoin):
-        return None
     streams = {
-        side: stream_ids[leaf]
-        for side, leaf in ((side, query.leaf_numbers[side]) for side in source.sides if isinstance(side, int))
-        if leaf is not None and query.inputs[side].kind is RelationKind.STREAM
+        number: stream_ids[leaf] or 0
+        for number, leaf in enumerate(query.leaf_numbers)
+        if leaf is not None and query.inputs[number].kind is RelationKind.STREAM
     }
-    compared = [
-        factor
-        for factor in source.factors
-        if isinstance(factor, JoinCompare) and _inputs(factor) <= streams.keys() and len(_inputs(factor)) == 2
-    ]
-    members = _connected(list(streams), compared)
-    factors = tuple(factor for factor in compared if factor.left.input in members)
-    if len(members) < 2:
+    for tree in _parts(query.source):
+        if isinstance(tree, InnerJoin):
+            members, factors = _inner_members(tree, streams)
+        else:
+            members, factors = _join_members(tree, streams)
+        if members:
+            break
+    else:
         return None
     # Inputs over the same stream keep the order of FROM.
-    inputs = tuple(sorted(members, key=lambda number: (streams[number] or 0, number)))
+    inputs = tuple(sorted(members, key=lambda number: (streams[number], number)))
     index_of = {number: index for index, number in enumerate(inputs)}
     join = StreamJoin(
-        tuple(streams[number] or 0 for number in inputs),
+        tuple(streams[number] for number in inputs),
         tuple(sorted({_canonical(factor, index_of) for factor in factors}, key=repr)),
     )
-    tree = InnerJoin(inputs, factors)
-    others: list[JoinTree] = [side for side in source.sides if side not in members]
-    rest = tuple(factor for factor in source.factors if factor not in factors)
     reach = _reach([query.inputs[number].window for number in inputs])
-    return StreamJoinOfQuery(join, inputs, tree, InnerJoin((tree, *others), rest), not others and not rest, reach)
+    if isinstance(tree, Join):
+        rest = tuple(factor for factor in tree.factors if factor not in factors)
+        needed = _kept_sides(tree) | _outside(query.source, tree)
+        return StreamJoinOfQuery(join, inputs, tree, rest, query.source, needed & members, reach)
+    inner = InnerJoin(inputs, factors)
+    others: list[JoinTree] = [side for side in tree.sides if side not in members]
+    remaining = tuple(factor for factor in tree.factors if factor not in factors)
+    with_others = InnerJoin((inner, *others), remaining) if others or remaining else inner
+    source = _replaced(query.source, tree, with_others)
+    return StreamJoinOfQuery(join, inputs, inner, (), source, _outside(source, inner) & members, reach)
+
+
+def _parts(tree: JoinTree) -> Iterator[InnerJoin | Join]:
+    """The inner joins, and the joins of two inputs, in a join tree, the outermost first."""
+    match tree:
+        case InnerJoin(sides):
+            yield tree
+            for side in sides:
+                yield from _parts(side)
+        case Join(_, int(), int()):
+            yield tree
+        case Join(_, left, right) | LateralJoin(left, right):
+            yield from _parts(left)
+            yield from _parts(right)
+
+
+def _inner_members(tree: InnerJoin, streams: Mapping[int, int]) -> tuple[frozenset[int], tuple[JoinCompare, ...]]:
+    """The inputs of an inner join that are streams and connected by comparisons, and these; or none."""
+    sides = [side for side in tree.sides if isinstance(side, int) and side in streams]
+    compared = _comparisons(tree.factors, frozenset(sides))
+    members = _connected(sides, compared)
+    if len(members) < 2:
+        return frozenset(), ()
+    return members, tuple(factor for factor in compared if factor.left.input in members)
+
+
+def _join_members(tree: Join, streams: Mapping[int, int]) -> tuple[frozenset[int], tuple[JoinCompare, ...]]:
+    """The two inputs of a join, if they are streams and compared with each other, and the comparisons; or none."""
+    factors = (*tree.factors, *(() if tree.latest is None else (tree.latest,)))
+    members = frozenset(leaves(tree))
+    compared = _comparisons(factors, members & streams.keys())
+    return (members, compared) if compared else (frozenset(), ())
+
+
+def _comparisons(factors: Sequence[JoinFactor], inputs: frozenset[int]) -> tuple[JoinCompare, ...]:
+    """The comparisons between two of these inputs."""
+    return tuple(
+        factor
+        for factor in factors
+        if isinstance(factor, JoinCompare) and _inputs(factor) <= inputs and len(_inputs(factor)) == 2
+    )
+
+
+def _kept_sides(tree: Join) -> frozenset[int]:
+    """The sides of a join whose rows without a partner it needs."""
+    match tree.kind:
+        case JoinKind.FULL:
+            return frozenset(leaves(tree))
+        case JoinKind.SEMI | JoinKind.ASOF:
+            return frozenset()
+        case _:
+            return frozenset(leaves(tree.left))
+
+
+def _outside(tree: JoinTree, part: JoinTree) -> frozenset[int]:
+    """The inputs that occur outside a part of a join tree: the query of NOT IN is the right side of several joins."""
+    if tree == part:
+        return frozenset()
+    match tree:
+        case InnerJoin(sides):
+            return frozenset().union(*(_outside(side, part) for side in sides))
+        case Join(_, left, right) | LateralJoin(left, right):
+            return _outside(left, part) | _outside(right, part)
+        case _:
+            return frozenset(leaves(tree))
+
+
+def _replaced(tree: JoinTree, part: JoinTree, other: JoinTree) -> JoinTree:
+    """A join tree with another part in place of one."""
+    if tree == part:
+        return other
+    match tree:
+        case InnerJoin(sides):
+            return replace(tree, sides=tuple(_replaced(side, part, other) for side in sides))
+        case Join(_, left, right) | LateralJoin(left, right):
+            return replace(tree, left=_replaced(left, part, other), right=_replaced(right, part, other))
+        case _:
+            return tree
 
 
 def _inputs(factor: JoinCompare) -> frozenset[int]:

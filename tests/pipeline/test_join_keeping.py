@@ -157,6 +157,56 @@ def test_three_streams_with_a_table_and_an_expression(engine: ManualEngine) -> N
     check_kept(engine, eager, lazy)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT a.n AS x, b.n AS y FROM a LEFT JOIN b ON a.k = b.k AND a.n + b.n > 20 AND a.n > 5",
+        "SELECT a.n AS x, b.n AS y FROM b RIGHT JOIN a ON a.k = b.k AND b.n % 2 = 0 WHERE b.n IS NULL OR b.n > 4",
+        "SELECT a.n AS x, b.n AS y FROM a FULL JOIN b ON a.k = b.k AND a.n > 3 AND b.n < 15",
+        "SELECT a.n AS x FROM a SEMI JOIN b ON a.k = b.k AND a.n < b.n",
+        "SELECT a.n AS x FROM a ANTI JOIN b ON a.k = b.k AND a.n < b.n",
+        "SELECT n FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND b.n > a.n AND b.n % 3 = 0) AND n > 2",
+        "SELECT n FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND b.n + a.n > 20)",
+        "SELECT n FROM a WHERE n IN (SELECT n FROM b WHERE k > 2)",
+        "SELECT n FROM a WHERE n NOT IN (SELECT n FROM b WHERE k > 2)",
+        "SELECT a.n AS x, b.n AS y FROM a ASOF JOIN b ON a.k = b.k AND a.ts > b.ts",
+        "SELECT a.n AS x, b.n AS y FROM a ASOF LEFT JOIN b ON a.k = b.k AND a.ts <= b.ts AND a.n + b.n > 12",
+        "SELECT a.n AS x, o.n AS y FROM a JOIN b ON a.k = b.k LEFT JOIN b o ON o.n = a.n + b.n",
+        "SELECT a.k, count(*) AS c, sum(b.n) AS s FROM a LEFT JOIN b ON a.n = b.n GROUP BY a.k",
+    ],
+)
+def test_joins_of_every_kind_are_answered_from_kept_results(engine: ManualEngine, text: str) -> None:
+    eager, lazy = pairs(engine, text)
+    engine.keep_joins()
+    check_kept(engine, eager, lazy)
+    engine.push("a", [*rows(30, 25), {"n": None, "k": 3, "ts": START}])
+    # A late tuple, and one of NULL, which makes NOT IN unknown for all.
+    late = {"n": 77, "k": 7, "ts": START + timedelta(seconds=2)}
+    engine.append("b", [*rows(20, 15), late, {"n": None, "k": 3, "ts": START}])
+    check_kept(engine, eager, lazy)
+    engine.take("b")
+    engine.keep_joins()
+    check_kept(engine, eager, lazy)
+    engine.seal(everything=True)
+    check_kept(engine, eager, lazy)
+
+
+def test_inner_and_outer_joins_share_kept_results(engine: ManualEngine) -> None:
+    eager, lazy = pairs(
+        engine, SQL, "SELECT a.n FROM b RIGHT JOIN a ON b.k = a.k", "SELECT n FROM a WHERE k IN (SELECT k FROM b)"
+    )
+    engine.keep_joins()
+    assert (status(engine)["joins"], status(engine)["rows"]) == (1, 60)
+    check_kept(engine, eager, lazy)
+
+
+def test_explain_says_which_inputs_have_kept_partners(engine: ManualEngine) -> None:
+    handle = engine.register("SELECT a.n AS x FROM a LEFT JOIN b ON a.k = b.k", materialize=True)
+    engine.keep_joins()
+    joined_by = [entry["joined_by"] for entry in engine.invoker.explain(handle)["inputs"]]
+    assert joined_by == ["kept results, and tuples without a partner", "kept results"]
+
+
 def test_steps_are_bounded_and_large_ones_are_divided(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     eager, lazy = pairs(engine, SQL)
     monkeypatch.setattr(join_keeping, "STEP_TUPLES", 7)

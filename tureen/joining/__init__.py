@@ -8,6 +8,7 @@ Does not know Spark, the pot, the language, windows, or how the rows of an input
 * `partners.py`, `partner_kernels.py`: the rows of one side that satisfy comparisons with a row of the other; an input
   may find them by a key index instead
 * `key_columns.py`: the columns by which an input may be probed
+* `partnered.py`: the rows of outer, semi, anti and ASOF joins, given the partners
 * `row_order.py`: the order of joined rows
 * `join_evaluation.py`: a join tree, side by side
 """

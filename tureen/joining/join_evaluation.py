@@ -7,7 +7,6 @@ from dataclasses import InitVar, dataclass, field
 from typing import NamedTuple, cast
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.aggregates.expression_values import rows_where, with_now
@@ -27,8 +26,9 @@ from tureen.join import (
 )
 from tureen.joining.join_input import JoinInput, LateralInput, Numbers
 from tureen.joining.join_keys import keys_of
-from tureen.joining.joined_rows import NO_ROW, JoinedRows, concat
+from tureen.joining.joined_rows import JoinedRows
 from tureen.joining.key_columns import key_columns, key_equalities, other_field
+from tureen.joining.partnered import KnownPairs, closest, partnered
 from tureen.joining.partners import Compared, Partners, find_partners
 from tureen.joining.row_order import order_of
 from tureen.predicate import FLIPPED
@@ -61,6 +61,9 @@ class JoinLimits:
 DEFAULT_LIMITS = JoinLimits()
 
 
+Known = JoinedRows | KnownPairs
+
+
 class Sides(NamedTuple):
     """The rows of two sides that can have partners, their numbers, and the conditions between the sides."""
 
@@ -82,14 +85,19 @@ class JoinEvaluation:
     """The order in which sides were joined, and the numbers that it was decided from."""
     probed: set[int] = field(default_factory=set)
     """The inputs whose rows were found by key index."""
-    known: InitVar[Mapping[JoinTree, JoinedRows] | None] = None
-    """The joined rows of parts of the tree that are known already."""
+    known: InitVar[Mapping[JoinTree, Known] | None] = None
+    """The joined rows of parts of the tree that are known already, or the pairs of joins of two inputs."""
     _candidates: int = 0
     _evaluated: dict[JoinTree, JoinedRows] = field(default_factory=dict)
+    _known_pairs: dict[JoinTree, KnownPairs] = field(default_factory=dict)
 
-    def __post_init__(self, known: Mapping[JoinTree, JoinedRows] | None) -> None:
+    def __post_init__(self, known: Mapping[JoinTree, Known] | None) -> None:
         """Take over what is known."""
-        self._evaluated |= known or {}
+        for tree, rows in (known or {}).items():
+            if isinstance(rows, KnownPairs):
+                self._known_pairs[tree] = rows
+            else:
+                self._evaluated[tree] = rows
 
     def rows(self, tree: JoinTree) -> JoinedRows:
         """The joined rows of a tree. A side that occurs several times is evaluated once."""
@@ -154,26 +162,30 @@ class JoinEvaluation:
 
     def _join(self, join: Join) -> JoinedRows:
         left, right = self.rows(join.left), self.rows(join.right)
-        sides = self._sides(left, right, join.factors)
-        match join.kind:
-            case JoinKind.SEMI | JoinKind.ANTI:
-                matched = np.zeros(len(left), np.bool_)
-                matched[sides.left_rows[self._with_partner(sides.left, sides.right, sides.factors)]] = True
-                return left.take(np.flatnonzero(matched if join.kind is JoinKind.SEMI else ~matched))
-            case JoinKind.ASOF | JoinKind.ASOF_LEFT:
-                assert join.latest is not None
-                pairs = self._latest(sides.left, sides.right, sides.factors, join.latest)
-            case _:
-                pairs = self._pair_numbers(sides.left, sides.right, sides.factors)
-        first, second = sides.left_rows[pairs[0]], sides.right_rows[pairs[1]]
-        parts = [left.take(first).beside(right.take(second))]
-        if join.kind is not JoinKind.ASOF:
-            alone = _others(first, len(left))
-            parts.append(left.take(alone).beside(right.take(np.full(len(alone), NO_ROW))))
-        if join.kind is JoinKind.FULL:
-            alone = _others(second, len(right))
-            parts.append(left.take(np.full(len(alone), NO_ROW)).beside(right.take(alone)))
-        return self._checked(concat(parts))
+        known = self._known_pairs.get(join)
+        if known is not None:
+            pairs = self._of_known(join, left, right, known)
+        else:
+            sides = self._sides(left, right, join.factors)
+            match join.kind:
+                case JoinKind.SEMI | JoinKind.ANTI:
+                    with_partner = self._with_partner(sides.left, sides.right, sides.factors)
+                    return partnered(join.kind, left, right, (sides.left_rows[with_partner], _NONE))
+                case JoinKind.ASOF | JoinKind.ASOF_LEFT:
+                    assert join.latest is not None
+                    pairs = self._latest(sides.left, sides.right, sides.factors, join.latest)
+                case _:
+                    pairs = self._pair_numbers(sides.left, sides.right, sides.factors)
+            pairs = sides.left_rows[pairs[0]], sides.right_rows[pairs[1]]
+        return self._checked(partnered(join.kind, left, right, pairs))
+
+    def _of_known(self, join: Join, left: JoinedRows, right: JoinedRows, known: KnownPairs) -> tuple[Numbers, Numbers]:
+        """The pairs of a join of two inputs, of which those that satisfy its comparisons are known."""
+        pairs = self._kept(left, right, (known.left, known.right), known.rest)
+        if join.latest is None:
+            return pairs
+        compared = self._compared(join.latest, left.take(pairs[0]), right.take(pairs[1]))
+        return closest(pairs, compared.right.values, is_last=join.latest.op in (">", ">="))
 
     def _sides(self, left: JoinedRows, right: JoinedRows, factors: Sequence[JoinFactor]) -> Sides:
         """The rows of two sides that can have partners: a row that fails a condition of its own side has none."""
@@ -417,13 +429,6 @@ def _same_right_column(factors: Sequence[JoinFactor], right: JoinedRows) -> list
         unique = id(factor) if shifts or factor.domain in ("string", "decimal") else 0
         columns.append((factor.right if is_right else factor.left, factor.domain, unique))
     return [factor for factor, column in zip(factors, columns, strict=True) if column == columns[0]]
-
-
-def _others(numbers: Numbers, size: int) -> Numbers:
-    """The numbers below `size` that do not occur."""
-    absent: npt.NDArray[np.bool_] = np.ones(size, np.bool_)
-    absent[numbers] = False
-    return np.flatnonzero(absent)
 
 
 def _starts(values: Numbers) -> Numbers:

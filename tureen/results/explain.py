@@ -82,7 +82,11 @@ class Explainer:
     def _kept(self, registered: Registered, snapshot: Snapshot, *, is_used: bool) -> dict[str, Any]:
         """Whether the results of a query's join are kept, and why."""
         if registered.join_id is None:
-            why = "evaluated when asked for" if registered.eager is False else "it joins no streams by comparisons"
+            why = (
+                "evaluated when asked for"
+                if registered.eager is False
+                else "no streams of it are joined directly by comparisons"
+            )
             return {"used": False, "why": why}
         with self._catalog.read() as tx:
             join = find_join(tx, registered.join_id)
@@ -147,9 +151,11 @@ class Explainer:
 
 def _joined_by(leaf: int, join: JoinAnswer, ready: ReadyJoin) -> str:
     """How the rows of a stream or table are found that are joined."""
-    kept = () if join.kept is None or ready.stream_join is None else ready.stream_join.inputs
-    if leaf in {ready.inputs[number].leaf for number in kept}:
-        return "kept results"
+    part = ready.stream_join
+    if join.kept is not None and part is not None:
+        kept = {ready.inputs[number].leaf: number for number in part.inputs}
+        if leaf in kept:
+            return "kept results" + (", and tuples without a partner" if kept[leaf] in part.all_tuples else "")
     return "key index" if leaf in join.probed else "scan"
 
 

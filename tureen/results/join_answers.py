@@ -12,10 +12,11 @@ import pyarrow as pa
 
 from tureen.aggregates.expression_values import with_now
 from tureen.errors import DamagedFile, QueryFailed
-from tureen.join import JoinTree
+from tureen.join import Join, JoinTree, leaves
 from tureen.joining.join_evaluation import DEFAULT_LIMITS, JoinEvaluation, JoinLimits
 from tureen.joining.join_input import JoinInput
 from tureen.joining.joined_rows import JoinedRows
+from tureen.joining.partnered import KnownPairs
 from tureen.pot.queries import RegisteredInput
 from tureen.query import RelationKind, block_column
 from tureen.results.axis import TimeAxis
@@ -110,22 +111,26 @@ class JoinAnswer:
             selections.append(self._select(entry, self.leaves[entry.leaf]))
         rows = KeptRows(part.join, kept.join, kept.runs, selections, self.selected, self.indexes, self.limits)
         tuples = rows.tuples().in_order_of(np.argsort(part.inputs).tolist())
-        with_partner, numbers = rows.inputs(tuples)
+        with_partner, numbers = rows.inputs(tuples, [number in part.all_tuples for number in part.inputs])
         of_part = dict(zip(part.inputs, with_partner, strict=True))
         joined = JoinedRows(dict(zip(part.inputs, numbers, strict=True)), len(tuples))
         if part.is_whole:
             return JoinedMatches([of_part[number] for number in range(len(of_part))], joined, tuples.times)
+        known: JoinedRows | KnownPairs = joined
+        if isinstance(part.tree, Join):
+            ((left,), (right,)) = (leaves(side) for side in (part.tree.left, part.tree.right))
+            known = KnownPairs(joined.rows[left], joined.rows[right], part.rest)
         inputs = [
             of_part[number] if number in of_part else self._input(entry) for number, entry in enumerate(ready.inputs)
         ]
-        return self._evaluated(ready, inputs, part.source, {part.tree: joined})
+        return self._evaluated(ready, inputs, part.source, {part.tree: known})
 
     def _evaluated(
         self,
         ready: ReadyJoin,
         inputs: Sequence[JoinInput],
         tree: JoinTree,
-        known: Mapping[JoinTree, JoinedRows] | None = None,
+        known: Mapping[JoinTree, JoinedRows | KnownPairs] | None = None,
     ) -> JoinedMatches:
         evaluation = JoinEvaluation(inputs, self.now, self.limits, known=known)
         rows = evaluation.rows(tree)

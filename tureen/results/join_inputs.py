@@ -97,7 +97,7 @@ class StreamInput:
         begin = 0
         for hit in self._matches.hits:
             keys_at, positions = self._indexes.of_run(hit.run, columns).find(keys, valid)
-            numbers, is_hit = _numbers_of(hit, positions)
+            numbers, is_hit = numbers_of(hit, positions)
             probing.append(keys_at[is_hit])
             rows.append(numbers[is_hit] + begin)
             begin += len(hit.rows)
@@ -116,7 +116,7 @@ class StreamInput:
         return StreamMatches(self._matches.schema, hits)
 
 
-def _numbers_of(hit: Hits, positions: Numbers) -> tuple[Numbers, Flags]:
+def numbers_of(hit: Hits, positions: Numbers) -> tuple[Numbers, Flags]:
     """The numbers among a segment's hits of tuples, given by their positions in it, and which of them are hits."""
     count = len(hit.rows)
     first, last = _first_and_last(hit)

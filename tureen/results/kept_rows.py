@@ -19,7 +19,7 @@ from tureen.joining.join_evaluation import JoinLimits
 from tureen.joining.join_input import Flags, Numbers
 from tureen.pot.kept_joins import KeptJoin
 from tureen.results.gather import StreamMatches
-from tureen.results.join_inputs import Ids, StreamInput, matches_within
+from tureen.results.join_inputs import Ids, StreamInput, matches_within, numbers_of
 from tureen.results.key_indexes import KeyIndexes
 from tureen.results.new_joined_tuples import Times, id_limits, join_new
 from tureen.results.segment import Hits, Segment
@@ -78,13 +78,21 @@ class KeptRows:
         self.limits.check_rows(len(tuples))
         return tuples
 
-    def inputs(self, tuples: JoinedTuples) -> tuple[list[StreamInput], list[Numbers]]:
-        """For each stream the tuples that occur in joined ones, each once; and their numbers in the joined ones."""
+    def inputs(self, tuples: JoinedTuples, whole: Sequence[bool]) -> tuple[list[StreamInput], list[Numbers]]:
+        """For each stream the tuples that occur in joined ones, each once; and their numbers in the joined ones.
+
+        Of streams that are `whole`, all tuples that satisfy the clause within the window.
+        """
         inputs, numbers = [], []
-        for selection, ids in zip(self.selections, tuples.ids, strict=True):
-            matches, of_tuples = _matches_of(selection, ids)
-            inputs.append(StreamInput(matches))
-            numbers.append(of_tuples)
+        for selection, ids, is_whole in zip(self.selections, tuples.ids, whole, strict=True):
+            if is_whole:
+                matches = selection.matches()
+                inputs.append(StreamInput(matches, self.indexes))
+                numbers.append(_numbers_in(selection, matches, ids))
+            else:
+                with_partner, of_tuples = _matches_of(selection, ids)
+                inputs.append(StreamInput(with_partner))
+                numbers.append(of_tuples)
         return inputs, numbers
 
     def _kept(self) -> Iterator[JoinedTuples]:
@@ -186,6 +194,18 @@ def _matches_of(selection: Selection, ids: Numbers) -> tuple[StreamMatches, Numb
         in_block = rows - np.repeat(np.array(run.starts[:-1]), np.diff(starts))
         hits.append(Hits(segment, run, in_block.astype(np.uint16), starts))
     return StreamMatches(selection.state.stream.schema, hits), numbers
+
+
+def _numbers_in(selection: Selection, matches: StreamMatches, ids: Numbers) -> Numbers:
+    """The numbers of tuples among all matches of a selection."""
+    places = _find(selection.state.segments, ids)
+    numbers = np.empty(len(ids), np.int64)
+    begins = np.cumsum([0, *(len(hit.rows) for hit in matches.hits)]).tolist()
+    of_segment = {id(hit.segment): (hit, begin) for hit, begin in zip(matches.hits, begins, strict=False)}
+    for number, inside in _by_segment(places):
+        hit, begin = of_segment[id(selection.state.segments[number])]
+        numbers[inside] = numbers_of(hit, places.rows[inside])[0] + begin
+    return numbers
 
 
 def _distinct(rows: Numbers, end: int) -> tuple[Numbers, Numbers]:

@@ -9,8 +9,8 @@ Does not know: Spark, runs, indexes, the pot, the table of aggregates; only `man
   `outputs.py`: groups, steps, OVER and ORDER BY of the oracle
 * `manual_engine.py`: the engine itself, without Spark and threads, driven step by step by a test
 * `strategies.py`, `text_strategies.py`, `literal_strategies.py`, `question_strategies.py`, `formula_strategies.py`,
-  `step_strategies.py`, `over_strategies.py`, `join_strategies.py`, `judge.py`: random inputs; only these need
-  Hypothesis
+  `step_strategies.py`, `over_strategies.py`, `join_strategies.py`, `kept_join_strategies.py`, `judge.py`: random
+  inputs; only these need Hypothesis
 """
 
 from tureen.testing.oracle import Handle, Oracle
