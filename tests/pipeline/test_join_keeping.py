@@ -207,6 +207,78 @@ def test_explain_says_which_inputs_have_kept_partners(engine: ManualEngine) -> N
     assert joined_by == ["kept results, and tuples without a partner", "kept results"]
 
 
+GROUPED = "SELECT a.k, count(*) AS c, sum(b.n) AS s, max(a.n - b.n) AS d, count(DISTINCT b.n) AS u FROM a{0} JOIN b{1}"
+
+
+@pytest.mark.parametrize(
+    ("windows", "at_end"),
+    [
+        (("", ""), ""),
+        (("", ""), " BEGIN NOW - 12 END NOW"),
+        (("", ""), " BEGIN NOW - 25 END NOW - 6"),
+        ((" [RANGE 10 SECONDS]", " [RANGE 15 SECONDS]"), ""),
+        (("", " [RANGE 15 SECONDS]"), ""),
+    ],
+)
+def test_groups_are_combined_from_partial_aggregates(
+    engine: ManualEngine, monkeypatch: pytest.MonkeyPatch, windows: tuple[str, str], at_end: str
+) -> None:
+    eager, lazy = pairs(engine, f"{GROUPED.format(*windows)} ON a.k = b.k WHERE a.n <> 4 GROUP BY a.k{at_end}")
+    engine.keep_joins()
+    assert engine.invoker.explain(eager[0])["aggregates"]["kept"] == "partial aggregates of each join run"
+    # All rows are not gathered.
+    monkeypatch.delattr(kept_rows.KeptRows, "tuples")
+    for first in (30, 43, 60):
+        assert answer(engine, eager[0]) == answer(engine, lazy[0])
+        engine.push("a", rows(first, 13))
+        engine.push("b", rows(first - 5, 9)[::-1])
+        assert answer(engine, eager[0]) == answer(engine, lazy[0])
+        engine.keep_joins()
+    assert answer(engine, eager[0]) == answer(engine, lazy[0])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT count(*) AS c FROM a [ROWS 5] JOIN b ON a.k = b.k",
+        "SELECT count(*) AS c FROM a JOIN b ON a.k = b.k AND a.n + b.n > 10",
+        "SELECT median(a.n) AS c FROM a JOIN b ON a.k = b.k",
+        "SELECT count(*) AS c FROM a [RANGE 5 SECONDS SLIDE 5 SECONDS] JOIN b ON a.k = b.k",
+        "SELECT sum(10 / (a.n - 3)) AS c FROM a [RANGE 5 SECONDS] JOIN b [RANGE 60 SECONDS] ON a.k = b.k",
+        "SELECT count(*) AS c FROM a LEFT JOIN b ON a.k = b.k",
+    ],
+)
+def test_other_groups_are_computed_from_the_rows(engine: ManualEngine, text: str) -> None:
+    """Windows of rows, other conditions, holistic aggregates, steps, and an error outside the window."""
+    eager, lazy = pairs(engine, text)
+    engine.keep_joins()
+    for _ in range(2):
+        check_kept(engine, eager, lazy)
+
+
+def test_queries_with_other_windows_share_partial_aggregates(engine: ManualEngine) -> None:
+    text = f"{GROUPED.format('', '')} ON a.k = b.k GROUP BY a.k"
+    eager, lazy = pairs(engine, *(f"{text} BEGIN NOW - {seconds} END NOW" for seconds in (3, 9, 20)))
+    engine.keep_joins()
+    check_kept(engine, eager, lazy)
+    (structure,) = engine.invoker.answers._structure_cache._structures.values()
+    assert structure.nbytes > 0
+
+
+def test_partial_aggregates_are_those_of_the_query(engine: ManualEngine) -> None:
+    """Queries that differ in a clause, or in the order of FROM, do not share them."""
+    texts = [
+        "SELECT count(*) AS c, sum(a.n) AS s FROM a JOIN b ON a.k = b.k WHERE b.n > 3",
+        "SELECT count(*) AS c, sum(a.n) AS s FROM a JOIN b ON a.k = b.k WHERE a.n > 3",
+        "SELECT count(*) AS c, sum(b.n) AS s FROM b JOIN a ON a.k = b.k WHERE a.n > 3",
+        "SELECT count(*) AS c, sum(x.n) AS s FROM a x JOIN a y ON x.k = y.k WHERE x.n > 3",
+        "SELECT count(*) AS c, sum(x.n) AS s FROM a y JOIN a x ON x.k = y.k WHERE x.n > 3",
+    ]
+    eager, lazy = pairs(engine, *texts)
+    engine.keep_joins()
+    check_kept(engine, eager, lazy)
+
+
 def test_steps_are_bounded_and_large_ones_are_divided(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     eager, lazy = pairs(engine, SQL)
     monkeypatch.setattr(join_keeping, "STEP_TUPLES", 7)
@@ -292,7 +364,8 @@ def test_the_limit_of_joined_rows_applies_to_kept_results(engine: ManualEngine) 
     (handle,), (lazy,) = pairs(engine, SQL)
     engine.keep_joins()
     limited = Invoker(engine.catalog, limits=JoinLimits(rows=10))
-    for query in (handle, lazy):
+    grouped = engine.register("SELECT count(*) AS c FROM a JOIN b ON a.k = b.k WHERE a.n < 90", materialize=True)
+    for query in (handle, lazy, grouped):
         with pytest.raises(QueryFailed, match="would have 60 rows, more than 10"):
             limited.invoke(query)
 

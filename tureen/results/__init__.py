@@ -7,8 +7,9 @@ Gives answers as Arrow. Does not know Spark, HTTP, or how blocks are matched.
   them; `ready.py`, `join_ready.py`: prepared queries; `explain.py`: how they are answered
 * `join_answers.py`, `join_inputs.py`, `joined.py`, `combined_rows.py`: joins and queries within queries;
   `join_changes.py`, `flat_join.py`: the rows that joined the answer of a join
-* `kept_rows.py`: rows of a join from its join runs; `new_joined_tuples.py`: joined tuples of new tuples;
-  `lateral_values.py`: subqueries that use columns of the query around them
+* `kept_rows.py`: rows of a join from its join runs; `kept_join_groups.py`: groups of them;
+  `new_joined_tuples.py`: joined tuples of new tuples
+* `lateral_values.py`: subqueries that use columns of the query around them
 * `key_indexes.py`: the key indexes of runs and tables that a process keeps
 * `view.py`, `stream_state.py`: streams as of one commit and one push; `pending.py`: rows that are in the inbox only
 * `segment.py`, `segment_cache.py`: runs that are mapped; `ranges.py`, `numbering.py`, `axis.py`: which tuples a window

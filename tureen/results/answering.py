@@ -150,6 +150,7 @@ class Answers:
             self.indexes,
             self.limits,
             self._selected,
+            self._structure_cache,
             spans=spans,
             horizons=horizons,
             complete=complete,

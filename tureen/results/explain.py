@@ -77,6 +77,7 @@ class Explainer:
             "join": join_text(ready.query),
             "join_order": [{**step, "side": _tree_text(step["side"], names)} for step in join.steps],
             "kept_join": self._kept(registered, snapshot, is_used=join.kept is not None),
+            "aggregates": _join_aggregates(ready, is_kept=join.kept is not None),
         }
 
     def _kept(self, registered: Registered, snapshot: Snapshot, *, is_used: bool) -> dict[str, Any]:
@@ -222,13 +223,24 @@ def _why(registered: Registered, query_input: RegisteredInput, watch: Watch) -> 
 
 
 def _aggregates(ready: Ready) -> dict[str, Any] | None:
-    """How the aggregates of a query are computed."""
+    """How the aggregates of a query over one stream are computed."""
+    uses_partials = all(plans.uses_partials for plans in ready.plans)
+    return _aggregates_from(ready, "partial aggregates of each run" if uses_partials else None)
+
+
+def _join_aggregates(ready: ReadyJoin, *, is_kept: bool) -> dict[str, Any] | None:
+    """How the aggregates of a join are computed."""
+    uses_partials = is_kept and ready.uses_kept_partials
+    return _aggregates_from(ready, "partial aggregates of each join run" if uses_partials else None)
+
+
+def _aggregates_from(ready: Ready | ReadyJoin, kept: str | None) -> dict[str, Any] | None:
     grouping = ready.query.grouping
     if grouping is None:
         return None
-    plan, uses_partials = ready.plans[0].partial, all(plans.uses_partials for plans in ready.plans)
+    plan = ready.plans[0].partial
     return {
-        "kept": "partial aggregates of each run" if uses_partials else "nothing: computed from the rows",
+        "kept": kept or "nothing: computed from the rows",
         "keys": [key.sql for key in grouping.keys],
         "from_rows": [plan.aggregates[number].function for number in plan.from_rows],
     }

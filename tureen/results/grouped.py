@@ -83,17 +83,18 @@ def grouped(selection: Selection, plans: Plans, structure: Structure) -> pa.Reco
     if states is None:
         rows, steps = selection.rows(_fields_for(selection, plans.rows))
         return groups_of_rows(plans, rows, steps, selection.stepping)
-    return _rows_of(plans, plans.partial, states, selection.stepping)
+    return rows_of_states(plans, plans.partial, states, selection.stepping)
 
 
 def groups_of_rows(
     plans: Plans, rows: pa.Table, steps: npt.NDArray[np.int64], stepping: Stepping | None
 ) -> pa.RecordBatch:
     """One row per group (and step) of rows, given the step of each, which ascend."""
-    return _rows_of(plans, plans.rows, group_rows(plans.rows, rows, steps), stepping)
+    return rows_of_states(plans, plans.rows, group_rows(plans.rows, rows, steps), stepping)
 
 
-def _rows_of(plans: Plans, plan: Plan, states: GroupStates, stepping: Stepping | None) -> pa.RecordBatch:
+def rows_of_states(plans: Plans, plan: Plan, states: GroupStates, stepping: Stepping | None) -> pa.RecordBatch:
+    """One row per group (and step), given their states."""
     if plans.always and not len(states.entries.codes) and stepping is None:
         # Without GROUP BY there is one row, even without tuples.
         return _empty_row(plan)
@@ -114,9 +115,14 @@ def _from_partials(selection: Selection, plan: Plan, structure: Structure) -> Gr
         else:
             entries = _stepped(selection, selection.stepping, plan, strips, scratch)
             structure.account()
-        if plan.distinct is None:
-            return GroupStates(groups.columns(entries.codes), groups.ranks(entries.codes), entries, {})
-        outer, entries, columns = combine_distinct(plan, plan.distinct, groups, entries)
+        return group_states(plan, groups, entries)
+
+
+def group_states(plan: Plan, groups: GroupNumbers, entries: Entries) -> GroupStates:
+    """The groups of an answer, given their states, and of DISTINCT values the states of each value."""
+    if plan.distinct is None:
+        return GroupStates(groups.columns(entries.codes), groups.ranks(entries.codes), entries, {})
+    outer, entries, columns = combine_distinct(plan, plan.distinct, groups, entries)
     others = dict(zip(plan.distinct.numbers, columns, strict=True))
     return GroupStates(outer.columns(entries.codes), outer.ranks(entries.codes), entries, others)
 

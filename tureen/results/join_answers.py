@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,8 @@ from tureen.results.grouping_set_rows import rows_of_sets
 from tureen.results.join_inputs import StreamInput, TableInput, rows_satisfying
 from tureen.results.join_ready import ReadyBlock, ReadyInput, ReadyJoin, ReadyLateral, ReadySelection, several_rows
 from tureen.results.joined import JoinedMatches
+from tureen.results.kept import StructureCache
+from tureen.results.kept_join_groups import JoinStructure, kept_groups
 from tureen.results.kept_rows import ClauseRows, KeptRows
 from tureen.results.key_indexes import KeyIndexes
 from tureen.results.lateral_values import LateralValues
@@ -35,6 +38,8 @@ from tureen.results.stepping import Stepping, whole_steps
 from tureen.results.stream_state import JoinState
 from tureen.stream_join import StreamJoinOfQuery, is_within
 from tureen.window import Span, Steps
+
+Result = TypeVar("Result")
 
 AnswerSelection = Callable[[ReadySelection, RegisteredInput], pa.Table]
 """The answer of a block over one stream."""
@@ -53,6 +58,8 @@ class JoinAnswer:
     indexes: KeyIndexes
     limits: JoinLimits = DEFAULT_LIMITS
     selected: ClauseRows = field(default_factory=ClauseRows)
+    structures: StructureCache | None = None
+    """The partial aggregates of join runs."""
     kept: JoinState | None = None
     """The kept results of the outermost query's join."""
     spans: list[Span] = field(default_factory=list)
@@ -78,48 +85,86 @@ class JoinAnswer:
 
     def _rows(self, ready: ReadyJoin) -> pa.Table | pa.RecordBatch:
         query = ready.query
-        matches = self._matches(ready)
         now = self.now if query.uses_now else None
-        stepping = None if query.steps is None else self.stepping(query.steps)
-        steps_of = None if stepping is None else lambda _: stepping.of_each(matches.times - stepping.steps.origin)
-        rows, steps = rows_in_steps(matches, ready.fields, now, query.at_now, steps_of)
-        if query.grouping is None:
-            return rows if stepping is None else _with_columns(rows, stepping, steps)
-        parts = [groups_of_rows(plans, rows, steps, stepping) for plans in ready.plans]
+        parts = self._with_kept(ready, self._kept_groups) if ready.uses_kept_partials else None
+        if parts is None:
+            matches = self._matches(ready)
+            stepping = None if query.steps is None else self.stepping(query.steps)
+            steps_of = None if stepping is None else lambda _: stepping.of_each(matches.times - stepping.steps.origin)
+            rows, steps = rows_in_steps(matches, ready.fields, now, query.at_now, steps_of)
+            if query.grouping is None:
+                return rows if stepping is None else _with_columns(rows, stepping, steps)
+            parts = [groups_of_rows(plans, rows, steps, stepping) for plans in ready.plans]
+        assert query.grouping is not None
         table = parts[0] if query.grouping.sets is None else rows_of_sets(query.grouping, parts)
         return table if now is None else with_now(table, now)
 
     def _matches(self, ready: ReadyJoin) -> JoinedMatches:
-        kept = self.kept
-        if kept is not None and ready.stream_join is not None and is_within(ready.stream_join.reach, kept.join.reach):
-            lists: tuple[list[Any], ...] = self.spans, self.horizons, self.step_spans, self.complete
-            sizes = [len(noted) for noted in lists]
-            try:
-                return self._kept_matches(ready, ready.stream_join, kept)
-            except (QueryFailed, DamagedFile):
-                # The clauses were evaluated for tuples outside the windows, or a file is damaged: without kept results.
-                for noted, size in zip(lists, sizes, strict=True):
-                    del noted[size:]
-        self.kept = None
-        return self._evaluated(ready, self.inputs(ready), ready.query.source)
+        matches = self._with_kept(ready, self._kept_matches)
+        if matches is None:
+            self.kept = None
+            matches = self._evaluated(ready, self.inputs(ready), ready.query.source)
+        return matches
 
-    def _kept_matches(self, ready: ReadyJoin, part: StreamJoinOfQuery, kept: JoinState) -> JoinedMatches:
+    def _with_kept(
+        self, ready: ReadyJoin, use: Callable[[ReadyJoin, StreamJoinOfQuery, KeptRows], Result | None]
+    ) -> Result | None:
+        """Call `use` with the kept rows of a query; None if it has none, or they do not suffice."""
+        kept, part = self.kept, ready.stream_join
+        if kept is None or part is None or not is_within(part.reach, kept.join.reach):
+            return None
+        lists: tuple[list[Any], ...] = self.spans, self.horizons, self.step_spans, self.complete
+        sizes = [len(noted) for noted in lists]
+        try:
+            result = use(ready, part, self._kept_rows(ready, part, kept))
+        except (QueryFailed, DamagedFile):
+            # The clauses were evaluated for tuples outside the windows, or a file is damaged.
+            result = None
+        if result is None:
+            for noted, size in zip(lists, sizes, strict=True):
+                del noted[size:]
+        return result
+
+    def _kept_rows(self, ready: ReadyJoin, part: StreamJoinOfQuery, kept: JoinState) -> KeptRows:
         selections = []
         for number in part.inputs:
             entry = ready.inputs[number]
             assert entry.leaf is not None
             selections.append(self._select(entry, self.leaves[entry.leaf]))
-        rows = KeptRows(part.join, kept.join, kept.runs, selections, self.selected, self.indexes, self.limits)
-        tuples = rows.tuples().in_order_of(np.argsort(part.inputs).tolist())
-        with_partner, numbers = rows.inputs(tuples, [number in part.all_tuples for number in part.inputs])
-        of_part = dict(zip(part.inputs, with_partner, strict=True))
-        joined = JoinedRows(dict(zip(part.inputs, numbers, strict=True)), len(tuples))
+        return KeptRows(
+            part.join, kept.join, kept.runs, selections, part.inputs, self.selected, self.indexes, self.limits
+        )
+
+    def _kept_groups(self, ready: ReadyJoin, part: StreamJoinOfQuery, kept: KeptRows) -> list[pa.RecordBatch] | None:
+        """The groups from partial aggregates of join runs; None if they have to be computed from the rows."""
+        spans, structures = self.spans[-len(part.inputs) :], self.structures
+        if structures is None:
+            return None
+        parts = []
+        for plans in ready.plans:
+            key = -kept.state.id, plans.shape
+            structure = structures.structure(key, partial(JoinStructure, plans.partial))
+            assert isinstance(structure, JoinStructure)
+            before = structure.nbytes
+            groups = kept_groups(kept, spans, plans, structure, ready.fields)
+            if structure.nbytes > before:
+                structures.trim()
+            if groups is None:
+                return None
+            parts.append(groups)
+        return parts
+
+    def _kept_matches(self, ready: ReadyJoin, part: StreamJoinOfQuery, kept: KeptRows) -> JoinedMatches:
+        tuples = kept.tuples()
         if part.is_whole:
-            return JoinedMatches([of_part[number] for number in range(len(of_part))], joined, tuples.times)
-        known: JoinedRows | KnownPairs = joined
+            return kept.matches(tuples.in_order_of(np.argsort(part.inputs).tolist()))
+        with_partner, numbers = kept.inputs(tuples, [number in part.all_tuples for number in part.inputs])
+        of_part = dict(zip(part.inputs, with_partner, strict=True))
+        of_input = dict(zip(part.inputs, numbers, strict=True))
+        known: JoinedRows | KnownPairs = JoinedRows(of_input, len(tuples))
         if isinstance(part.tree, Join):
             ((left,), (right,)) = (leaves(side) for side in (part.tree.left, part.tree.right))
-            known = KnownPairs(joined.rows[left], joined.rows[right], part.rest)
+            known = KnownPairs(of_input[left], of_input[right], part.rest)
         inputs = [
             of_part[number] if number in of_part else self._input(entry) for number, entry in enumerate(ready.inputs)
         ]

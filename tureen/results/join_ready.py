@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import count
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pyarrow as pa
 from tureen.errors import QueryFailed
 from tureen.join import Field, parse_field
 from tureen.matching import Selector
+from tureen.predicate import dump_clause
 from tureen.query import Expression, Input, Query, QueryBlock, RelationKind, SetOperation, block_column
 from tureen.results.finish import Finish
 from tureen.results.grouped import Plans
@@ -47,6 +49,15 @@ class ReadyJoin:
     stream_join: StreamJoinOfQuery | None = None
     """The part of it whose results can be kept."""
     light = False
+
+    @cached_property
+    def uses_kept_partials(self) -> bool:
+        """Whether its groups can be computed from partial aggregates of join runs: not in steps or windows of rows."""
+        part = self.stream_join
+        if part is None or not part.is_whole or self.query.steps is not None or not self.plans:
+            return False
+        counts_rows = any(entry.input.window.span(0).counts_rows for entry in self.inputs)
+        return not counts_rows and all(plans.uses_partials for plans in self.plans)
 
 
 @dataclass(frozen=True)
@@ -95,8 +106,14 @@ def prepare(
 
     With `stream_ids`, which has for each of its leaves the id of its stream if it is one, results may be kept.
     """
+    ready = _join(query, schema_of, count(first_leaf))
     part = None if stream_ids is None else stream_join_of(query, stream_ids)
-    return replace(_join(query, schema_of, count(first_leaf)), stream_join=part)
+    if part is None:
+        return ready
+    # Queries with the same clauses, and with the inputs in the same order, share partial aggregates.
+    clauses = " ".join(dump_clause(entry.clause) for entry in query.inputs)
+    plans = tuple(replace(plan, shape=f"{part.inputs} {clauses} {plan.partial.shape}") for plan in ready.plans)
+    return replace(ready, stream_join=part, plans=plans)
 
 
 def _block(block: QueryBlock, schema_of: SchemaOf, leaves: Iterator[int]) -> ReadyBlock:

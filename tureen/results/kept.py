@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -21,11 +22,11 @@ from tureen.results.segment import Segment
 from tureen.results.stream_state import StreamState
 from tureen.schema import Schema
 
-Key = tuple[int, ...]
-"""The key of a segment."""
+Key = tuple[int, ...] | str
+"""The key of a segment, or the path of a join run."""
 
 Shape = tuple[int, str]
-"""The key of a structure: its stream, and the shape of its queries."""
+"""The key of a structure: its stream, or minus the id of its join, and the shape of its queries."""
 
 KEPT_BYTES = 1 << 29
 """The approximate size limit of the partial aggregates of a process; the least recently used are dropped."""
@@ -65,12 +66,21 @@ class Structure:
         strips: list[tuple[int, Strip]] = []
         for number in numbers:
             segment = state.segments[number]
-            if segment.key not in self._strips and segment.key not in self._uncacheable:
-                self._add(segment, state.stream.schema, query_input, selector)
-            if segment.key in self._uncacheable:
+            strip = self.strip(segment.key, partial(self._compute, segment, state.stream.schema, query_input, selector))
+            if strip is None:
                 return None
-            strips.append((number, self._strips[segment.key]))
+            strips.append((number, strip))
         return strips
+
+    def strip(self, key: Key, compute: Callable[[], Strip]) -> Strip | None:
+        """The strip of a key, computed if it is not cached; None if it cannot have one."""
+        if key not in self._strips and key not in self._uncacheable:
+            self._add(key, compute)
+        return None if key in self._uncacheable else self._strips[key]
+
+    def has_strip(self, key: Key) -> bool:
+        """Whether a strip is cached."""
+        return key in self._strips
 
     def account(self) -> None:
         """Update `nbytes`."""
@@ -83,12 +93,12 @@ class Structure:
             strip.by_row.clear()
         self.account()
 
-    def _add(self, segment: Segment, schema: Schema, query_input: RegisteredInput, selector: Selector) -> None:
+    def _add(self, key: Key, compute: Callable[[], Strip]) -> None:
         try:
-            self._strips[segment.key] = self._compute(segment, schema, query_input, selector)
+            self._strips[key] = compute()
         except (QueryFailed, DamagedFile):
             # Tuples do not change, so it would fail again, perhaps outside the window.
-            self._uncacheable |= {segment.key}
+            self._uncacheable |= {key}
         if self.plan.distinct is not None and len(self.groups) > MOST_DISTINCT:
             # If nearly all values are distinct, a cache of them is as large as the rows.
             self._uncacheable |= self._strips.keys()
@@ -96,8 +106,11 @@ class Structure:
         self.account()
 
     def drop_replaced(self, state: StreamState) -> None:
-        """Drop the strips of segments that no longer exist, and all groups if most of them are unused."""
-        live = {segment.key for segment in state.segments}
+        """Drop the strips of segments that no longer exist."""
+        self.keep_only({segment.key for segment in state.segments})
+
+    def keep_only(self, live: Set[Key]) -> None:
+        """Drop all strips but those of some keys, and all groups if most of them are unused."""
         self._uncacheable &= live
         if not self._strips.keys() <= live:
             self._strips = {key: strip for key, strip in self._strips.items() if key in live}

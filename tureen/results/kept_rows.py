@@ -17,9 +17,11 @@ import numpy.typing as npt
 from tureen.bounded_cache import BoundedCache
 from tureen.joining.join_evaluation import JoinLimits
 from tureen.joining.join_input import Flags, Numbers
+from tureen.joining.joined_rows import JoinedRows
 from tureen.pot.kept_joins import KeptJoin
 from tureen.results.gather import StreamMatches
 from tureen.results.join_inputs import Ids, StreamInput, matches_within, numbers_of
+from tureen.results.joined import JoinedMatches
 from tureen.results.key_indexes import KeyIndexes
 from tureen.results.new_joined_tuples import Times, id_limits, join_new
 from tureen.results.segment import Hits, Segment
@@ -68,13 +70,15 @@ class KeptRows:
     runs: Sequence[OpenJoinRun]
     selections: Sequence[Selection]
     """The tuples of each stream of the join that satisfy the query's clause within its window."""
+    numbers: tuple[int, ...]
+    """The numbers of these streams among the query's inputs."""
     selected: ClauseRows
     indexes: KeyIndexes
     limits: JoinLimits
 
     def tuples(self) -> JoinedTuples:
         """The joined tuples that satisfy the clauses within the windows; raises if they exceed the limit."""
-        tuples = concatenated(len(self.selections), [*self._kept(), *self._owed()])
+        tuples = concatenated(len(self.selections), [*self._kept(), *self.owed()])
         self.limits.check_rows(len(tuples))
         return tuples
 
@@ -95,11 +99,40 @@ class KeptRows:
                 numbers.append(of_tuples)
         return inputs, numbers
 
+    def matches(self, tuples: JoinedTuples) -> JoinedMatches:
+        """Joined tuples as matches, in the order that they have, if the query has no other inputs."""
+        inputs, numbers = self.inputs(tuples, [False] * len(self.selections))
+        of_query = dict(zip(self.numbers, inputs, strict=True))
+        rows = JoinedRows(dict(zip(self.numbers, numbers, strict=True)), len(tuples))
+        return JoinedMatches([of_query[number] for number in range(len(of_query))], rows, tuples.times)
+
+    def owed(self) -> list[JoinedTuples]:
+        """The joined tuples within the windows that are in no join run."""
+        ends = [selection.state.stream.next_id for selection in self.selections]
+        return [
+            join_new(self.join, new, limits, self._input_within, self.limits)
+            for new, limits in id_limits(self.state.progress, ends)
+        ]
+
+    def existing(self, number: int) -> tuple[Selected, JoinedTuples]:
+        """The rows of a join run that satisfy the clauses, in the windows or not; without those of dropped tuples."""
+        rows, tuples = self._selected(number), self.runs[number].tuples
+        for selection, ids in zip(self.selections, tuples.ids, strict=True):
+            exists = _find(selection.state.segments, ids[rows]).segments >= 0
+            rows = rows if exists.all() else rows[exists]
+        return rows, tuples.take(rows)
+
+    def in_windows(self, number: int, rows: Selected) -> JoinedTuples:
+        """Those of a join run's rows whose tuples are in the windows."""
+        return self._in_windows(self.runs[number].tuples.take(rows))
+
+    def _selected(self, number: int) -> Selected:
+        return self.selected.of(self.state.runs[number].path, self.runs[number].tuples, self.selections)
+
     def _kept(self) -> Iterator[JoinedTuples]:
         begins = [selection.begin for selection in self.selections if selection.begin is not None]
-        for run, opened in zip(self.state.runs, self.runs, strict=True):
-            tuples = opened.tuples
-            selected = self.selected.of(run.path, tuples, self.selections)
+        for number, opened in enumerate(self.runs):
+            tuples, selected = opened.tuples, self._selected(number)
             if len(begins) == len(self.selections):
                 # Rows are in order of their earliest tuple.
                 first = int(np.searchsorted(tuples.times, min(begins)))
@@ -113,13 +146,6 @@ class KeptRows:
             if not inside.all():
                 tuples = tuples.take(inside)
         return tuples
-
-    def _owed(self) -> list[JoinedTuples]:
-        ends = [selection.state.stream.next_id for selection in self.selections]
-        return [
-            join_new(self.join, new, limits, self._input_within, self.limits)
-            for new, limits in id_limits(self.state.progress, ends)
-        ]
 
     def _input_within(self, index: int, ids: Ids, _: Times | None) -> StreamInput:
         selection = self.selections[index]
