@@ -19,6 +19,7 @@ from tureen.matching import opaque
 from tureen.pot.catalog import Catalog
 from tureen.pot.members import drop_member
 from tureen.pot.streams import create_stream
+from tureen.predicate import Opaque
 from tureen.schema import Schema
 from tureen.soup.served_soup import ServedSoup
 from tureen.window import Now, to_micros
@@ -68,11 +69,12 @@ def test_fatal_duckdb_errors_do_not_affect_later_expressions() -> None:
     """Some errors invalidate a DuckDB connection; later expressions must get a new one."""
     broken = pa.record_batch([pa.array([b"\xff\xfe"]).view(pa.string())], names=["s"])
     whole = pa.record_batch([pa.array(["ok"])], names=["s"])
+    factor = Opaque("upper(\"s\") = 'OK'", ("s",))
     before = duck._connection()
     with pytest.raises(QueryFailed):
-        opaque.evaluate("upper(\"s\") = 'OK'", broken)
+        opaque.evaluate(factor, broken)
     assert duck._connection() is not before
-    assert opaque.evaluate("upper(\"s\") = 'OK'", whole).to_pylist() == [True]
+    assert opaque.evaluate(factor, whole).to_pylist() == [True]
 
 
 @pytest.fixture

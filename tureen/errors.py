@@ -11,8 +11,11 @@ TureenError
 ├── UnknownStream        there is no stream of that name
 ├── UnknownTable         there is no table of that name
 ├── UnknownQuery         there is no query or template of that handle or name
+├── UnknownFunction      there is no function of that name
 ├── DuplicateName        the name is in use
 ├── DependentStreams     a stream or table that other streams are derived from cannot be dropped
+├── FunctionInUse        a function that queries call cannot be dropped or replaced
+├── InvalidFunction      the definition of a function is not valid, or its module is missing
 ├── InvalidSchema        the properties of a stream or table are not valid
 ├── InvalidRows          rows that do not match the schema
 ├── KeyConflict          an idempotency key was reused with different rows
@@ -143,6 +146,12 @@ class UnknownQuery(TureenError):
     code = "unknown_query"
 
 
+class UnknownFunction(TureenError):
+    """There is no function of that name."""
+
+    code = "unknown_function"
+
+
 class DuplicateName(TureenError):
     """The name is in use."""
 
@@ -153,6 +162,18 @@ class DependentStreams(TureenError):
     """A stream or table that other streams are derived from cannot be dropped."""
 
     code = "dependent_streams"
+
+
+class FunctionInUse(TureenError):
+    """A function that queries call cannot be dropped or replaced."""
+
+    code = "function_in_use"
+
+
+class InvalidFunction(TureenError):
+    """The definition of a function is not valid, or its module is missing."""
+
+    code = "invalid_function"
 
 
 class InvalidSchema(TureenError):

@@ -86,6 +86,8 @@ class Opaque:
 
     sql: str
     columns: tuple[str, ...]
+    functions: tuple[str, ...] = ()
+    """The definitions of the user functions that it calls, so that any process can evaluate it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +129,17 @@ def columns_of(predicate: Predicate) -> frozenset[str]:
             return frozenset().union(*(columns_of(part) for part in parts))
         case Compare(left, _, right):
             return frozenset({left, right})
-        case Opaque(_, columns):
+        case Opaque(_, columns, _):
             return frozenset(columns)
         case Within(column) | IsNull(column) | Like(column):
             return frozenset({column})
+
+
+def calls_functions(predicate: Predicate) -> bool:
+    """Whether a predicate calls a user function."""
+    if isinstance(predicate, AllOf | AnyOf):
+        return any(map(calls_functions, predicate.parts))
+    return isinstance(predicate, Opaque) and bool(predicate.functions)
 
 
 def dump_clause(clause: Clause) -> str:
@@ -161,8 +170,8 @@ def _dump(predicate: Predicate) -> str:
             return _json([tag, column, pattern, escape, negated])
         case Compare(left, op, right, offset, domain, limit):
             return _json([tag, left, op, right, offset, domain, limit])
-        case Opaque(sql, columns):
-            return _json([tag, sql, list(columns)])
+        case Opaque(sql, columns, functions):
+            return _json([tag, sql, list(columns), *([list(functions)] if functions else [])])
 
 
 def _dump_intervals(intervals: Sequence[Interval]) -> str:
@@ -181,7 +190,7 @@ def _load(item: list[Any]) -> Predicate:
     elif kind is AllOf or kind is AnyOf:
         predicate = kind(tuple(_load(part) for part in rest[0]))
     elif kind is Opaque:
-        predicate = Opaque(rest[0], tuple(rest[1]))
+        predicate = Opaque(*rest[:1], *map(tuple, rest[1:]))
     else:
         predicate = kind(*rest)
     return predicate

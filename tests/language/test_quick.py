@@ -211,7 +211,7 @@ def test_without_quick_binding_every_text_is_parsed(monkeypatch: pytest.MonkeyPa
     text = "SELECT i FROM str WHERE i > 3"
     full.bind(text, lookup)
     other = bind_query("SELECT s FROM str", lookup)
-    monkeypatch.setattr("tureen.language.fast.quick.bind_query", lambda *_: other)
+    monkeypatch.setattr("tureen.language.fast.quick.bind_query", lambda *_, **__: other)
     assert full.bind(text, lookup)[0] == other
 
 

@@ -43,7 +43,7 @@ class RecordingBackend:
     def __getattr__(self, name: str) -> Any:
         def call(*args: Any, **kwargs: Any) -> Any:
             self.calls.append((name, args, kwargs))
-            if name in ("streams", "tables", "describe_queries", "templates"):
+            if name in ("streams", "tables", "describe_queries", "templates", "functions"):
                 return [{"name": f"a_{name}"}]
             if name in ("query", "template"):
                 return self
@@ -95,6 +95,19 @@ A = Schema.parse("a INT")
             [("create_table", ("t", A, None), {"if_not_exists": True})],
             None,
         ),
+        (
+            "CREATE OR REPLACE FUNCTION f(STRING, DECIMAL(3,1)) RETURNS INT VECTORIZED AS 'm:f'",
+            [
+                (
+                    "create_function",
+                    ("f", "m:f", "INT"),
+                    {"arguments": "STRING, DECIMAL(3,1)", "vectorized": True, "replace": True},
+                )
+            ],
+            None,
+        ),
+        ("DROP FUNCTION f", [("drop_function", ("f",), {})], None),
+        ("SHOW FUNCTIONS", [("functions", (), {})], [{"name": "a_functions"}]),
         ("DROP STREAM s", [("drop_stream", ("s",), {})], None),
         ("DROP TABLE t", [("drop_table", ("t",), {})], None),
         ("DROP QUERY q", [("query", ("q",), {}), ("unregister", (), {})], None),
@@ -173,7 +186,7 @@ def test_examples_of_the_documentation(soup: tureen.Soup, tmp_path: Path, monkey
     Path("companies.csv").write_text("sym,sector\nIBM,tech\n")
     parquet.write_table(pa.table({"venue": ["X"]}), "venues.parquet")
     outcomes = {" ".join(text.split()[: 2 if "ROW" in text.split() else 1]): soup.sql(text) for text in EXAMPLES}
-    assert len(EXAMPLES) == 22
+    assert len(EXAMPLES) == 25
     assert outcomes["CREATE"] is outcomes["DROP"] is None
     assert isinstance(outcomes["REGISTER"], tureen.StandingQuery)
     assert isinstance(outcomes["INVOKE"], tureen.Answer)
@@ -186,6 +199,7 @@ def test_examples_of_the_documentation(soup: tureen.Soup, tmp_path: Path, monkey
     for word in (
         "CREATE STREAM",
         "CREATE TABLE",
+        "CREATE FUNCTION",
         "DROP",
         "REGISTER",
         "INVOKE",

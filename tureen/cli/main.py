@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tureen.cli.functions import functions
 from tureen.cli.integrity import backup, verify
 from tureen.cli.output import Format, show_object, show_rows
 from tureen.cli.push import push
@@ -98,6 +99,7 @@ app.add_typer(tables, name="table")
 app.command()(push)
 app.add_typer(queries, name="query")
 app.add_typer(templates, name="template")
+app.add_typer(functions, name="function")
 
 
 @app.command()

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
@@ -20,6 +20,7 @@ from tureen.client.retry import PATIENCE
 from tureen.client.row_upload import RowUploads, TableUploads, parameter_table
 from tureen.client.transport import ARROW, TIMEOUT, Authority, Request, Transport
 from tureen.errors import TureenError, UnknownQuery
+from tureen.functions.function_source import function_of
 from tureen.position import Pushed
 from tureen.results.answer import Answer, Change
 from tureen.schema import Schema
@@ -109,6 +110,29 @@ class Client(AnySoup):
 
     def tables(self) -> list[dict[str, Any]]:
         return [with_datetimes(entry) for entry in pages(self._transport, "/v1/tables", "tables")]
+
+    # Functions
+
+    def create_function(
+        self,
+        name: str,
+        function: Callable[..., Any] | str,
+        returns: str,
+        *,
+        arguments: str,
+        vectorized: bool = False,
+        replace: bool = False,
+    ) -> None:
+        new = function_of(name, function, returns, arguments, vectorized=vectorized)
+        body = {"name": new.name, "returns": new.returns.sql, "arguments": arguments, "vectorized": new.vectorized}
+        code = {"path": new.path} if new.source is None else {"source": new.source}
+        self._transport.post_json("/v1/functions", {**body, **code, "replace": replace})
+
+    def drop_function(self, name: str) -> None:
+        self._transport.delete(f"/v1/functions/{segment(check_text(name, 'a function’s name'))}")
+
+    def functions(self) -> list[dict[str, Any]]:
+        return [with_datetimes(entry) for entry in pages(self._transport, "/v1/functions", "functions")]
 
     # Queries
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from tureen.deferred_import import DeferredModule
 from tureen.errors import QueryFailed
 from tureen.evaluation.limits import LONGEST_TEXT, TEXT_MADE, connect, limited
+from tureen.functions import function_calls
 from tureen.window import to_micros
 
 if TYPE_CHECKING:
@@ -53,9 +54,13 @@ def run(sql: str, tables: Mapping[str, pa.Table], subject: str) -> pa.Table:
     for name, table in tables.items():
         connection.register(name, _in_batches(sql, table))
     try:
-        with limited(connection, subject):
+        with limited(connection, subject) as deadline:
+            if "#" in sql:
+                function_calls.prepare(connection, sql, subject, deadline)
             return connection.sql(sql).to_arrow_table()
     except duckdb.Error as error:
+        if "#" in sql and (stopped := function_calls.failure()) is not None:
+            raise stopped from None
         if isinstance(error, duckdb.InternalException | duckdb.FatalException):
             # After either, this connection is unusable; the next expression gets a new one.
             _local.connection = None

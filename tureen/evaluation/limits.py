@@ -50,12 +50,12 @@ def connect() -> Any:
 
 
 @contextmanager
-def limited(connection: Any, subject: str) -> Iterator[None]:
-    """Run an evaluation within the limits; raises LimitExceeded with the `subject` and the limit."""
+def limited(connection: Any, subject: str) -> Iterator[float]:
+    """Run an evaluation within the limits and give its deadline; raises LimitExceeded with the `subject`."""
     running = _Running(connection, time.monotonic() + TIME_LIMIT)
     _watchdog.add(running)
     try:
-        yield
+        yield running.deadline
     except duckdb.OutOfMemoryException as error:
         raise LimitExceeded(
             f"{subject} needs more than {MEMORY_LIMIT >> 20:,} MiB of memory", hint="select fewer rows or shorter texts"

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 from sqlglot.tokens import Token
 
 from tureen.errors import Location
+from tureen.functions.user_function import UserFunction
+
+FunctionLookup = Callable[[str], UserFunction | None]
+"""Looks up a user function by its name in a query."""
+
+
+def no_functions(name: str) -> UserFunction | None:  # noqa: ARG001
+    """A look-up where there are no user functions."""
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +25,8 @@ class Source:
     """A query's text; locations are computed from offsets into it."""
 
     text: str
+    functions: FunctionLookup = field(default=no_functions, compare=False)
+    """The user functions that it can call."""
 
     def location(self, offset: int) -> Location:
         r"""The line and column of an offset.

@@ -25,6 +25,10 @@ DATE = Type(Kind.DATE)
 TIMESTAMP = Type(Kind.TIMESTAMP)
 
 
+USER_FUNCTION = "user function"
+"""The operator of a call of a user function."""
+
+
 @dataclass(frozen=True, slots=True)
 class Const:
     """A constant."""

@@ -48,8 +48,8 @@ def holds(predicate: Predicate, block: Block) -> Mask:
             return _not_null(like(predicate, block), block, predicate.column)
         case Compare(left, _, right):
             return _not_null(_not_null(compare(predicate, block), block, left), block, right)
-        case Opaque(sql, columns):
-            return _opaque(sql, columns, block)
+        case Opaque():
+            return _opaque(predicate, block)
         case AllOf(parts):
             return _all_of(parts, block)
         case AnyOf(parts):
@@ -120,9 +120,9 @@ def _not_null(mask: Mask, block: Block, name: str) -> Mask:
     return mask & ~nulls if nulls.size else mask
 
 
-def _opaque(sql: str, columns: tuple[str, ...], block: Block) -> Mask:
-    names = list(columns) or block.columns.schema.names[:1]
-    answer = opaque.evaluate(sql, block.columns.select(names))
+def _opaque(factor: Opaque, block: Block) -> Mask:
+    names = list(factor.columns) or block.columns.schema.names[:1]
+    answer = opaque.evaluate(factor, block.columns.select(names))
     return truths_of(answer.is_valid()) & truths_of(answer)
 
 

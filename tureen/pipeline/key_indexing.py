@@ -12,7 +12,7 @@ from tureen.joining.key_columns import KeyColumns, columns_of_streams
 from tureen.language import bind_query
 from tureen.pot.catalog import Catalog
 from tureen.pot.queries import last_registration, standing_version, texts_of_joins
-from tureen.pot.relations import Relations, find_relation
+from tureen.pot.relations import Relations
 from tureen.pot.runs import Run, live_runs
 from tureen.pot.streams import list_streams
 from tureen.results.key_indexes import KeyIndexes
@@ -113,9 +113,9 @@ class KeyIndexer:
 
 def _columns_of(tx: Connection, sql: str) -> frozenset[StreamColumns]:
     """The indexes that a query needs; none if it cannot be bound any more."""
-    relations = Relations(lambda name: find_relation(tx, name))
+    relations = Relations.of(tx)
     try:
-        query = bind_query(sql, relations.describe)
+        query = bind_query(sql, relations.describe, functions=relations.function)
     except TureenError:
         return frozenset()
     return columns_of_streams(query, [relations.new_input(leaf).stream_id for leaf in query.leaves])

@@ -380,6 +380,18 @@ garbage = Table(
     Column("since", BigInteger, nullable=False),
 )
 
+functions = Table(
+    "functions",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name_key", String, nullable=False, unique=True),
+    Column("name", String, nullable=False),
+    # The types, and the source or the import path: see `tureen.functions.user_function`.
+    Column("definition", Text, nullable=False),
+    Column("owner", String, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+)
+
 damage = Table(
     "damage",
     metadata,

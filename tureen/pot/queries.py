@@ -16,6 +16,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, and_, bindparam, func, or_, select, tuple_, update
 
 from tureen.errors import DuplicateName, TureenError, UnknownQuery, nearest
+from tureen.functions.user_function import UserFunction
 from tureen.handle import is_handle, new_handle
 from tureen.pot.bulk_statements import BulkStatement
 from tureen.pot.catalog import micros_now
@@ -63,6 +64,8 @@ class Registration:
     language: str = "sql"
     join: NewJoin | None = None
     """The join of streams that it contains, unless the query is to be evaluated when it is invoked."""
+    functions: tuple[UserFunction, ...] = ()
+    """The user functions that it calls."""
 
     @property
     def name_key(self) -> str | None:

@@ -12,6 +12,7 @@ from tureen.faults import crash_point
 from tureen.handle import parse_member
 from tureen.pot.catalog import Catalog, take_seq
 from tureen.pot.clauses import release_clauses
+from tureen.pot.functions import check_functions
 from tureen.pot.members import drop_member
 from tureen.pot.queries import (
     NewInput,
@@ -72,6 +73,12 @@ def _refused(tx: Connection, coming: Mapping[int, Registration]) -> Outcomes:
         for index, registration in coming.items()
         if any((entry.stream_id, entry.table_id) in dropped for entry in registration.inputs)
     }
+    for index, registration in coming.items():
+        if registration.functions and index not in refused:
+            try:
+                check_functions(tx, registration.functions)
+            except TureenError as error:
+                refused[index] = error
     named = [
         (index, registration.owner, registration.name)
         for index, registration in coming.items()

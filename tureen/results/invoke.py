@@ -18,9 +18,10 @@ from tureen.language import bind_query
 from tureen.language.fast.quick import QuickBinder
 from tureen.position import Position
 from tureen.pot.catalog import Catalog, micros_now
+from tureen.pot.functions import function_lookup
 from tureen.pot.parts import missing_file
 from tureen.pot.queries import LOCAL, Registered
-from tureen.pot.relations import Relations, StoredRelation, find_relation
+from tureen.pot.relations import Relations, StoredRelation
 from tureen.pot.streams import Stream, list_streams
 from tureen.query import Query
 from tureen.results.answer import Answer
@@ -283,8 +284,8 @@ class Invoker:
     def _unregistered(self, sql: str) -> tuple[Registered, Snapshot, Ready | ReadyJoin]:
         """An unregistered query, as if it were registered and lazy."""
         with self.view.catalog.read() as tx:
-            relations = Relations(lambda name: find_relation(tx, name))
-            query = bind_query(sql, relations.describe)
+            relations = Relations.of(tx)
+            query = bind_query(sql, relations.describe, functions=relations.function)
         inputs = tuple(relations.unregistered_input(entry) for entry in query.leaves)
         registered = Registered("", None, sql, "", inputs, seq=0, registered_at=0, owner=LOCAL)
         snapshot = self.view.snapshot(registered.stream_ids, registered.table_ids)
@@ -294,13 +295,13 @@ class Invoker:
         return self._ready.get(registered.id, lambda: self._prepare(registered, snapshot))
 
     def _prepare(self, registered: Registered, snapshot: Snapshot) -> Ready | ReadyJoin:
-        relations = Relations(lambda name: relation_of(snapshot, name))
+        relations = Relations(lambda name: relation_of(snapshot, name), function_lookup(self.view.catalog))
         values = registered.values
         if values is None or len(registered.inputs) > 1 or not registered.stream_ids:
-            query, _ = self._binder.bind(registered.sql, relations.describe)
+            query, _ = self._binder.bind(registered.sql, relations.describe, relations.function)
             return _prepared(query, relations.schema, registered)
         schema = snapshot.streams[registered.stream_ids[0]].stream.schema
-        template = self._members.get(values.template, lambda: BoundTemplate(values, schema))
+        template = self._members.get(values.template, lambda: BoundTemplate(values, schema, relations.function))
         return template.ready(registered.sql, values)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from tureen.language.source import FunctionLookup
 from tureen.language.templates.member import MemberBinder
 from tureen.matching import Selector
 from tureen.pot.queries import MemberValues
@@ -58,10 +59,10 @@ def _gathers(query: Query) -> bool:
 class BoundTemplate:
     """A template, which prepares its queries one by one."""
 
-    def __init__(self, values: MemberValues, schema: Schema) -> None:
+    def __init__(self, values: MemberValues, schema: Schema, functions: FunctionLookup) -> None:
         """Prepare queries of the template that the values belong to."""
         self._schema = schema
-        self._binder = MemberBinder(values.sql, values.columns, schema)
+        self._binder = MemberBinder(values.sql, values.columns, schema, functions)
         self._first: Ready | None = None
 
     def ready(self, text: str, values: MemberValues) -> Ready:

@@ -203,6 +203,41 @@ class TemplateList(ResponseBody):
     next: str | None
 
 
+class NewFunction(RequestBody):
+    """A function to create: its source or its import path."""
+
+    name: Name
+    returns: Annotated[Text, Field(examples=["BOOLEAN"])]
+    arguments: Annotated[Text, Field(examples=["STRING, INT"])]
+    source: Text | None = None
+    path: Annotated[Text | None, Field(examples=["package.module:name"])] = None
+    vectorized: bool = False
+    replace: bool = False
+
+
+class FunctionInfo(ResponseBody):
+    """A function, and the calls that the server observed."""
+
+    name: str
+    arguments: str
+    returns: str
+    vectorized: bool
+    source: str | None
+    path: str | None
+    owner: str
+    created_at: datetime
+    calls: int
+    seconds: float
+    errors: int
+
+
+class FunctionList(ResponseBody):
+    """A page of functions."""
+
+    functions: list[FunctionInfo]
+    next: str | None
+
+
 class NewTable(RequestBody):
     """A table to create."""
 

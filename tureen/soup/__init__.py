@@ -10,5 +10,6 @@ Gives handles, answers, changes. Does not know HTTP or terminals.
 * `templates.py`, `template_parameters.py`: templates, and their tables of parameter values
 * `pushing.py`, `waiting.py`, `feed.py`: rows in, positions reached, changes out
 * `stream_derivation.py`: streams that are derived from queries; `tables.py`: users' tables
+* `functions.py`: users' functions
 * `statement_runner.py`: SQL statements as method calls; `integrity.py`: verify and backup
 """

@@ -26,6 +26,7 @@ from tureen.arguments import (
 )
 from tureen.deferred_import import DeferredModule
 from tureen.errors import UnknownQuery, UnknownTable
+from tureen.functions.function_source import function_of
 from tureen.joining.join_evaluation import DEFAULT_LIMITS, JoinLimits
 from tureen.language import parse_duration
 from tureen.language.text.statements import parse_statement
@@ -34,6 +35,7 @@ from tureen.pipeline.spark_settings import check_spark
 from tureen.position import BEGINNING, Pushed
 from tureen.pot.catalog import micros_now
 from tureen.pot.derived_streams import texts_of_queries
+from tureen.pot.queries import LOCAL
 from tureen.pot.runs import rejected_rows
 from tureen.pot.status import InboxEnd, describe_query, describe_stream, describe_template, pot_status
 from tureen.pot.streams import create_stream, drop_stream, find_stream, list_streams
@@ -181,6 +183,27 @@ class Soup(AnySoup):
 
     def tables(self) -> list[dict[str, Any]]:
         return self._pot.components.tables.describe() if self._pot.exists() else []
+
+    # Functions
+
+    def create_function(
+        self,
+        name: str,
+        function: Callable[..., Any] | str,
+        returns: str,
+        *,
+        arguments: str,
+        vectorized: bool = False,
+        replace: bool = False,
+    ) -> None:
+        new = function_of(name, function, returns, arguments, vectorized=vectorized)
+        self._pot.writable().functions.create(new, self._owner or LOCAL, replace=replace)
+
+    def drop_function(self, name: str) -> None:
+        self._pot.writable().functions.drop(check_text(name, "a function's name"))
+
+    def functions(self) -> list[dict[str, Any]]:
+        return self._pot.components.functions.describe() if self._pot.exists() else []
 
     # Queries
 

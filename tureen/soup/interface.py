@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -95,6 +95,31 @@ class AnySoup(Protocol):
 
     def tables(self) -> list[dict[str, Any]]:
         """The tables, in order of creation."""
+
+    # Functions
+
+    def create_function(
+        self,
+        name: str,
+        function: Callable[..., Any] | str,
+        returns: str,
+        *,
+        arguments: str,
+        vectorized: bool = False,
+        replace: bool = False,
+    ) -> None:
+        """Create a function that queries can call; on a server, for admins only.
+
+        `function` is a plain Python function, whose source is stored, or an import path, "package.module:name".
+        `arguments` has the types of its arguments, such as "STRING, INT"; NULL is None. With `vectorized`, it is called
+        with a `pyarrow.Array` for each argument, and returns one. `replace` replaces a function that no query calls.
+        """
+
+    def drop_function(self, name: str) -> None:
+        """Remove a function that no query calls; on a server, for admins only."""
+
+    def functions(self) -> list[dict[str, Any]]:
+        """The functions, in order of creation, with their types, their code, and the calls that were observed."""
 
     # Queries
 

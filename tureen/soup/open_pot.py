@@ -18,6 +18,7 @@ from tureen.pot.files import make_private_directory
 from tureen.pot.pot_progress import PotProgress
 from tureen.pot.stream_cache import StreamCache
 from tureen.results.invoke import Invoker
+from tureen.soup.functions import Functions
 from tureen.soup.interface import Positions
 from tureen.soup.registry import Registry
 from tureen.soup.tables import Dimensions
@@ -40,6 +41,7 @@ class PotComponents(NamedTuple):
     tables: Dimensions
     registry: Registry
     templates: Templates
+    functions: Functions
 
 
 class OpenPot:
@@ -181,9 +183,15 @@ class OpenPot:
             migrate(self.path)
         catalog = Catalog(self.path, create=create)
         invoker, streams = Invoker(catalog, self.clock, self._join_limits), StreamCache(catalog)
-        registry, templates = Registry(catalog, streams), Templates(catalog, invoker)
         self._components = PotComponents(
-            catalog, PotProgress(catalog), invoker, streams, Dimensions(catalog), registry, templates
+            catalog,
+            PotProgress(catalog),
+            invoker,
+            streams,
+            Dimensions(catalog),
+            Registry(catalog, streams),
+            Templates(catalog, invoker),
+            Functions(catalog),
         )
         return self._components
 

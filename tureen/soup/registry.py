@@ -7,6 +7,7 @@ from tureen.errors import DuplicateName, StorageFailed, TureenError, UnknownQuer
 from tureen.language.fast.quick import QuickBinder
 from tureen.language.templates.member import member_text
 from tureen.pot.catalog import Catalog, take_seq
+from tureen.pot.functions import function_lookup
 from tureen.pot.group_commit import GroupCommit
 from tureen.pot.kept_joins import new_join
 from tureen.pot.members import find_standing
@@ -40,8 +41,8 @@ class Registry:
             raise TureenError(f"materialize must be True, False or 'auto', got {shown(materialize)}")
 
         def attempt() -> str:
-            relations = Relations(self._streams.last_known)
-            query, shape = self._binder.bind(sql, relations.describe)
+            relations = Relations(self._streams.last_known, function_lookup(self._catalog))
+            query, shape = self._binder.bind(sql, relations.describe, relations.function)
             inputs = tuple(relations.new_input(entry) for entry in query.leaves)
             new = Registration(
                 sql,
@@ -51,6 +52,7 @@ class Registry:
                 name,
                 LOCAL if owner is None else owner,
                 join=new_join(query, [entry.stream_id for entry in inputs]),
+                functions=tuple(relations.called.values()),
             )
             return self._changes.submit(new)
 

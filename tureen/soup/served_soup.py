@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from tureen.functions.function_source import defined_function
 from tureen.pot.pot_progress import PotProgress
+from tureen.pot.queries import LOCAL
 from tureen.soup.embedded import Soup
 from tureen.soup.embedded_calls import EmbeddedCalls
 from tureen.soup.open_pot import NO_ENGINE
@@ -15,6 +17,21 @@ class ServedSoup(Soup):
     def of(cls, soup: Soup) -> ServedSoup:
         """The same open pot, for all owners."""
         return cls(soup._pot)
+
+    def define_function(
+        self,
+        name: str,
+        *,
+        source: str | None,
+        path: str | None,
+        returns: str,
+        arguments: str,
+        vectorized: bool,
+        replace: bool,
+    ) -> None:
+        """Create a function from its source or its import path."""
+        new = defined_function(name, source, path, returns, arguments, vectorized=vectorized)
+        self._pot.writable().functions.create(new, self._owner or LOCAL, replace=replace)
 
     @property
     def calls(self) -> EmbeddedCalls:

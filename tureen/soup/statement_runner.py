@@ -8,15 +8,19 @@ from typing import Any
 
 from tureen.errors import (
     DuplicateName,
+    FunctionInUse,
+    InvalidFunction,
     InvalidRows,
     InvalidSchema,
     Location,
     TureenError,
+    UnknownFunction,
     UnknownQuery,
     UnknownStream,
     UnknownTable,
     nearest,
 )
+from tureen.language.text.function_statement import CreateFunction
 from tureen.language.text.statements import (
     CreateStream,
     CreateTable,
@@ -48,6 +52,16 @@ def run_statement(soup: AnySoup, statement: Statement, *, files: bool = True) ->
             _derive_stream(soup, statement)
         case CreateTable():
             _create_table(soup, statement, files)
+        case CreateFunction():
+            with _at(statement.location):
+                soup.create_function(
+                    statement.name,
+                    statement.path,
+                    statement.returns,
+                    arguments=statement.arguments,
+                    vectorized=statement.vectorized,
+                    replace=statement.replace,
+                )
         case Drop():
             _drop(soup, statement)
         case Register(sql, name, location):
@@ -116,9 +130,11 @@ def _drop(soup: AnySoup, statement: Drop) -> None:
                     soup.drop_stream(statement.name)
                 case "TABLE":
                     soup.drop_table(statement.name)
+                case "FUNCTION":
+                    soup.drop_function(statement.name)
                 case _:
                     soup.query(statement.name).unregister()
-        except (UnknownStream, UnknownTable, UnknownQuery):
+        except (UnknownStream, UnknownTable, UnknownQuery, UnknownFunction):
             if not statement.if_exists:
                 raise
 
@@ -129,6 +145,7 @@ def _listing(soup: AnySoup, kinds: str) -> Callable[[], list[dict[str, Any]]]:
         "TABLES": soup.tables,
         "QUERIES": soup.describe_queries,
         "TEMPLATES": soup.templates,
+        "FUNCTIONS": soup.functions,
     }
     return listings[kinds]
 
@@ -168,7 +185,16 @@ def _find(soup: AnySoup, kind: str, name: str) -> dict[str, Any] | None:
     return next((entry for entry in listed if entry.get("id") == handle), None)
 
 
-_ABOUT_THE_TEXT = (DuplicateName, InvalidSchema, UnknownQuery, UnknownStream, UnknownTable)
+_ABOUT_THE_TEXT = (
+    DuplicateName,
+    FunctionInUse,
+    InvalidFunction,
+    InvalidSchema,
+    UnknownFunction,
+    UnknownQuery,
+    UnknownStream,
+    UnknownTable,
+)
 
 
 @contextmanager

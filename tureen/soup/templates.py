@@ -25,6 +25,7 @@ from tureen.language.text.shapes import shape_of
 from tureen.position import Position
 from tureen.pot.catalog import Catalog, check_attempt, take_seq
 from tureen.pot.files import new_attempt
+from tureen.pot.functions import check_functions, function_lookup
 from tureen.pot.members import Members, Part, load_members, remove_members, replace_parts
 from tureen.pot.parts import missing_file
 from tureen.pot.queries import LOCAL, RegisteredInput
@@ -84,11 +85,13 @@ class Templates:
         columns, values = values_of(text, params, None if label is None else check_text(label, "a label's column"))
         label_column = None if label is None else label_of(columns, label)
         template_id, attempt = new_handle(), new_attempt()
-        inputs = self._check(sql, columns, values.slice(0, 1).to_pylist()[0])
+        relations = self._relations()
+        inputs = self._check(sql, columns, values.slice(0, 1).to_pylist()[0], relations)
         part = write_first(self._catalog.root, template_id, attempt, values)
         with self._catalog.write() as tx:
             check_attempt(tx, attempt)
             check_inputs(tx, inputs)
+            check_functions(tx, relations.called.values())
             shape, owner = shape_of(sql).text, LOCAL if owner is None else owner
             new = Template(template_id, name, sql, shape, inputs, columns, part.path, part.rows, owner)
             add_template(tx, replace(new, label=label_column))
@@ -96,22 +99,25 @@ class Templates:
         crash_point("template.after_commit")
         return template_id
 
-    def _check(self, sql: str, columns: Schema, row: Mapping[str, Any]) -> tuple[RegisteredInput, ...]:
+    def _check(
+        self, sql: str, columns: Schema, row: Mapping[str, Any], relations: Relations
+    ) -> tuple[RegisteredInput, ...]:
         """Raise if the queries cannot be registered; return their inputs."""
-        text, relations = read_template(sql), self._relations()
+        text = read_template(sql)
         with text.filled(sql_literals(columns, row)) as filled:
-            query = bind_query(filled, relations.describe)
+            query = bind_query(filled, relations.describe, functions=relations.function)
         with text.filled(columns_of_values(columns)) as filled:
-            bind_template_where(filled, relations.describe, columns)
+            bind_template_where(filled, relations.describe, columns, functions=relations.function)
         if not text.only_where:
             # With integers of one digit: the type of an expression of a DECIMAL and an integer depends on its digits.
             shortest = {
                 column.name: 0 if column.type.kind in INTEGRAL else row[column.name] for column in columns.columns
             }
             with text.filled(sql_literals(columns, shortest)) as filled:
-                other = bind_query(filled, relations.describe)
+                other = bind_query(filled, relations.describe, functions=relations.function)
             with text.filled(columns_of_values(columns)) as filled:
-                check_outputs(bind_query(filled, relations.describe, columns), query, other)
+                with_columns = bind_query(filled, relations.describe, columns, functions=relations.function)
+                check_outputs(with_columns, query, other)
         return tuple(relations.unregistered_input(entry) for entry in query.leaves)
 
     def _relations(self) -> Relations:
@@ -121,7 +127,7 @@ class Templates:
             with self._catalog.read() as tx:
                 return find_relation(tx, name)
 
-        return Relations(find)
+        return Relations(find, function_lookup(self._catalog))
 
     def find(self, handle_or_name: str, owner: str | None = None) -> Template:
         """The template of that handle or name."""
@@ -276,7 +282,7 @@ class Templates:
     def _pairing_of(self, template: Template, part: Part) -> Pairing:
         columns, relations = template.columns, self._relations()
         text = text_with_columns(template.sql, columns)
-        where = bind_template_where(text, relations.describe, columns)
+        where = bind_template_where(text, relations.describe, columns, functions=relations.function)
         values = part.table.select(list(columns.names))
         if where.slots:
             stored = self._rule(template).fields(sorted({slot.column for slot in where.slots}))
@@ -292,7 +298,7 @@ class Templates:
 
 def _bound(sql: str, columns: Schema, relations: Relations) -> Query:
     """A template as a join of its streams and tables with VALUES."""
-    return bind_query(text_with_columns(sql, columns), relations.describe, columns)
+    return bind_query(text_with_columns(sql, columns), relations.describe, columns, functions=relations.function)
 
 
 def _is_visible(owner: str | None, template: Template) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import atexit
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cache, lru_cache
 from typing import Any
 
@@ -10,6 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from tureen.errors import QueryFailed
+from tureen.functions.user_function import UserFunction, sql_name
 from tureen.query import NOW, Expression
 from tureen.schema import ARRIVAL, Kind, Schema, Type
 from tureen.testing.values import Exactly
@@ -46,6 +49,41 @@ def is_true(sql: str, columns: Sequence[str], row: Row, types: Types) -> bool:
     return _evaluate_once(f"CAST(({sql}) AS BOOLEAN)", Type(Kind.BOOLEAN), fields, values) is True
 
 
+def define(definition: UserFunction, function: Callable[..., Any]) -> None:
+    """Let expressions call a Python function, row by row."""
+    if definition.digest in _defined:
+        return
+    names = ", ".join(f"a{number}" for number in range(len(definition.arguments)))
+    namespace: dict[str, Any] = {"call": lambda *values: _naive(function(*map(_aware, values)))}
+    exec(f"def callback({names}):\n    return call({names})", namespace)
+    for constant in (False, True):
+        _connection().create_function(
+            sql_name(definition, constant=constant)[1:-1],
+            namespace["callback"],
+            [duckdb_type(kind) for kind in definition.arguments],
+            duckdb_type(definition.returns),
+            null_handling="special",
+            side_effects=constant,
+        )
+    _defined.add(definition.digest)
+
+
+def duckdb_type(kind: Type) -> Any:
+    """A type of DuckDB."""
+    return duckdb.sqltype({Kind.INT: "INTEGER", Kind.STRING: "VARCHAR"}.get(kind.kind, kind.sql))
+
+
+def _aware(value: Any) -> Any:
+    return value.replace(tzinfo=UTC) if isinstance(value, datetime) else value
+
+
+def _naive(value: Any) -> Any:
+    return value.replace(tzinfo=None) if isinstance(value, datetime) else value
+
+
+_defined: set[str] = set()
+
+
 @lru_cache(maxsize=200_000)
 def _evaluate_once(sql: str, type_: Type, fields: tuple[tuple[str, Type], ...], values: tuple[Exactly, ...]) -> Any:
     """Evaluate an expression in DuckDB; rows do not change, so later invocations reuse the result."""
@@ -71,4 +109,6 @@ def _connection() -> duckdb.DuckDBPyConnection:
     connection.execute("SET TimeZone = 'UTC'")
     # Rewriting `a + 1 = 3` into `a = 2` would hide the overflow that Spark raises.
     connection.execute("SET disabled_optimizers = 'expression_rewriter'")
+    # Functions of an open connection would be reported as leaks at the end of the process.
+    atexit.register(connection.close)
     return connection

@@ -14,7 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from tureen.functions.function_source import function_of
 from tureen.language import bind_query, parse_duration
+from tureen.language.text.called_functions import calls_function
 from tureen.language.text.shapes import shape_of
 from tureen.pipeline import upkeep
 from tureen.pipeline.arrival import Arrivals
@@ -30,13 +32,14 @@ from tureen.pipeline.repair import repair
 from tureen.position import Pushed
 from tureen.pot.catalog import Catalog, check_attempt, current_seq, micros_now, take_seq
 from tureen.pot.files import new_attempt
+from tureen.pot.functions import add_function
 from tureen.pot.heads import acknowledged_ends, log_directory, pushes_held
 from tureen.pot.inbox import Inbox
 from tureen.pot.kept_joins import new_join
 from tureen.pot.log import refer
-from tureen.pot.queries import Registration, Unregistration
+from tureen.pot.queries import LOCAL, Registration, Unregistration
 from tureen.pot.registering import change_together
-from tureen.pot.relations import Relations, find_relation
+from tureen.pot.relations import Relations
 from tureen.pot.reserved_ids import reserve_pending
 from tureen.pot.runs import NewRun, insert_runs
 from tureen.pot.stream_cache import CachedStream
@@ -110,6 +113,15 @@ class ManualEngine:
         with self.catalog.write() as tx:
             create_stream(tx, name, Schema.parse(schema, time), clock=clock, retain=retention, source=None)
 
+    def create_function(
+        self, name: str, function: Callable[..., Any] | str, returns: str, *, arguments: str, vectorized: bool = False
+    ) -> None:
+        """Create a function."""
+        definition = function_of(name, function, returns, arguments, vectorized=vectorized)
+        with self.catalog.write() as tx:
+            take_seq(tx)
+            add_function(tx, definition, LOCAL, calls_function)
+
     def derive_stream(
         self, name: str, sql: str, *, time: str | None = None, clock: str | None = None, retain: str | None = None
     ) -> None:
@@ -180,8 +192,8 @@ class ManualEngine:
     def register(self, sql: str, *, materialize: bool | None = True, name: str | None = None) -> str:
         """Register a query and return its handle; with `materialize=None`, `choose` decides whether it is eager."""
         with self.catalog.read() as tx:
-            relations = Relations(lambda relation: find_relation(tx, relation))
-            query = bind_query(sql, relations.describe)
+            relations = Relations.of(tx)
+            query = bind_query(sql, relations.describe, functions=relations.function)
             inputs = tuple(relations.new_input(entry) for entry in query.leaves)
         shape = shape_of(sql).text
         join = new_join(query, [entry.stream_id for entry in inputs])

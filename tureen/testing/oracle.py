@@ -15,11 +15,13 @@ from typing import Any
 import pyarrow as pa
 
 from tureen.errors import DuplicateName, InvalidRows, InvalidSchema, UnknownQuery, UnknownStream
+from tureen.functions.function_source import function_of
+from tureen.functions.user_function import UserFunction, function_key
 from tureen.language import bind_query
 from tureen.predicate import AllOf
 from tureen.query import NOW, NamedRelation, Query, RelationKind, block_column
 from tureen.schema import ARRIVAL, Column, Schema, name_key
-from tureen.testing.evaluate import types_of
+from tureen.testing.evaluate import define, types_of
 from tureen.testing.grouped import StreamRows, answer
 from tureen.testing.joins import InputRow, JoinedInput, JoinRows, block_input, check_scalar, numbered_rows
 from tureen.testing.steps import WindowView
@@ -69,6 +71,7 @@ class Oracle:
         self._clock = clock
         self._streams: dict[str, OracleStream] = {}
         self._tables: dict[str, OracleTable] = {}
+        self._functions: dict[str, UserFunction] = {}
         self._handles: dict[int, Handle] = {}
         self._registered = 0
 
@@ -93,6 +96,12 @@ class Oracle:
         bound = schema if isinstance(schema, Schema) else Schema.parse(schema)
         self._tables[name_key(name)] = OracleTable(name, bound, [_values(row, bound) for row in rows])
 
+    def create_function(self, name: str, function: Callable[..., Any], returns: str, *, arguments: str) -> None:
+        """Create a function, which is called as it is, once for each row that needs it."""
+        definition = function_of(name, function, returns, arguments)
+        self._functions[function_key(name)] = definition
+        define(definition, function)
+
     def replace_table(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Replace all rows of a table."""
         table = self._tables[name_key(name)]
@@ -112,11 +121,14 @@ class Oracle:
 
     def register(self, sql: str | Query) -> Handle:
         """Register a query, given as text or bound."""
-        query = sql if isinstance(sql, Query) else bind_query(sql, self._lookup)
+        query = sql if isinstance(sql, Query) else bind_query(sql, self._lookup, functions=self._function)
         self._registered += 1
         handle = Handle(self._registered, query, self)
         self._handles[handle.id] = handle
         return handle
+
+    def _function(self, name: str) -> UserFunction | None:
+        return self._functions.get(function_key(name))
 
     def unregister(self, handle: Handle) -> None:
         """Unregister a query."""

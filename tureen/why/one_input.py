@@ -137,8 +137,8 @@ def truth_of(predicate: Predicate, row: pa.RecordBatch) -> bool | None:
                 raise error
             negated = _all([None if truth is None else not truth for truth in truths])
             return None if negated is None else not negated
-        case Opaque(sql, columns):
-            value: bool | None = evaluate(sql, row.select(list(columns) or row.schema.names[:1]))[0].as_py()
+        case Opaque(_, columns):
+            value: bool | None = evaluate(predicate, row.select(list(columns) or row.schema.names[:1]))[0].as_py()
             return value
         case IsNull() | Within(_, (Interval(low=None, high=None),)):
             return bool(holds(predicate, Block(row))[0])

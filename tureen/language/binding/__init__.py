@@ -8,7 +8,8 @@ Takes sqlglot's tree and the schemas of streams and tables. Holds nothing. Gives
 * `subqueries.py`, `lateral.py`, `set_operations.py`: queries within queries;
   `input_condition.py`: a condition over one input of a bound query
 * `bind.py`: expressions; `atoms.py`, `arithmetic.py`, `coerce.py`, `row_values.py`, `now.py`: kinds of expressions
-* `calls.py`: function calls; `rewrites.py`, `rewrites_time.py`, `binary.py`: functions rewritten as other expressions
+* `calls.py`, `user_functions.py`: function calls
+* `rewrites.py`, `rewrites_time.py`, `binary.py`: functions rewritten as other expressions
 * `aggregates.py`, `ordered_aggregates.py`, `aggregate_types.py`: the aggregates of `tureen/aggregate_functions.py`
 * `grouping.py`, `grouping_sets.py`, `steps.py`, `brackets.py`: groups and step windows
 * `window_functions.py`, `frames.py`, `ranking.py`: OVER

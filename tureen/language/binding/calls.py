@@ -13,6 +13,7 @@ from tureen.errors import SqlError, TypeMismatch, Unsupported, nearest
 from tureen.language.binding.binary import BINARY
 from tureen.language.binding.coerce import a_type, coerce, fold
 from tureen.language.binding.rewrites import BY_NAME, REWRITES, Bind
+from tureen.language.binding.user_functions import bind_user_function
 from tureen.language.functions.json import JSON
 from tureen.language.functions.math import MATH
 from tureen.language.functions.regexes import REGEXES
@@ -96,7 +97,10 @@ def bind_function(source: Source, node: exp.Expression, bind: Bind) -> Expr:
     """Bind a function call; the error for an unknown function suggests the nearest name."""
     written = _written(source, node)
     if written is not None and written not in NAMES:
-        raise _unknown(source, node)
+        function = source.functions(written)
+        if function is None:
+            raise _unknown(source, node)
+        return bind_user_function(source, function, node, bind)
     rewrite = (REWRITES | BINARY).get(type(node))
     if isinstance(node, exp.Anonymous):
         rewrite = BY_NAME.get(written or "")

@@ -26,7 +26,7 @@ from tureen.language.binding.subqueries import Passes, is_subquery, join_subquer
 from tureen.language.binding.window_functions import read_windows
 from tureen.language.duckdb.expressions import expression_of
 from tureen.language.predicates.slots import Slot, slots_of
-from tureen.language.source import Source
+from tureen.language.source import FunctionLookup, Source, no_functions
 from tureen.language.text.blocks import (
     COMBINED,
     CommonTable,
@@ -138,13 +138,15 @@ JOINING: Passes = (resolve_relations, bind_joins, bind_where)
 PASSES: Passes = (*PARSING, *JOINING, bind_body)
 
 
-def bind_query(text: str, lookup: Lookup, parameters: Schema | None = None) -> Query:
+def bind_query(
+    text: str, lookup: Lookup, parameters: Schema | None = None, *, functions: FunctionLookup = no_functions
+) -> Query:
     """The bound query of a text, over the streams and tables that `lookup` finds.
 
     A template's text has columns of the relation `PARAMETERS` for its parameters, whose schema is given.
     """
     with parser_stack():
-        source = Source(text)
+        source = Source(text, functions)
         tokens = whole_query(source, tokenize(source))
         if not tokens:
             raise SqlError("the text contains no query", hint="write SELECT … FROM a stream")
@@ -216,10 +218,12 @@ class TemplateWhere:
     """The conditions with parameters as one expression over joined rows and values; None where there are none."""
 
 
-def bind_template_where(text: str, lookup: Lookup, parameters: Schema) -> TemplateWhere:
+def bind_template_where(
+    text: str, lookup: Lookup, parameters: Schema, *, functions: FunctionLookup = no_functions
+) -> TemplateWhere:
     """The conditions of a template, whatever the rest of it means."""
     with parser_stack():
-        source = Source(text)
+        source = Source(text, functions)
         draft = Draft(_outermost(source, lookup, parameters), whole_query(source, tokenize(source)))
         for run_pass in (*PARSING, *JOINING):
             run_pass(draft)

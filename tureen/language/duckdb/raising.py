@@ -7,7 +7,7 @@ from tureen.language.functions.math import MATH
 from tureen.language.functions.regexes import REGEXES
 from tureen.language.functions.text import TEXT
 from tureen.language.functions.time import TIMES
-from tureen.language.tree import Call, Expr, children
+from tureen.language.tree import USER_FUNCTION, Call, Expr, children
 from tureen.language.types import keeps_every_value
 from tureen.schema import FRACTIONAL, NUMERIC, Kind
 
@@ -31,7 +31,7 @@ def can_raise(expr: Expr) -> bool:
 
 
 def _raises(call: Call) -> bool:
-    if call.op in ("/", "%", "div", "read time", "bytes") or call.op in RAISING_FUNCTIONS:
+    if call.op in ("/", "%", "div", "read time", "bytes", USER_FUNCTION) or call.op in RAISING_FUNCTIONS:
         return True
     if call.op == "neg" and call.type.precision > MOST_NEGATED:
         return True

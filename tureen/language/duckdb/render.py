@@ -9,7 +9,7 @@ from tureen.language.duckdb.conversions import cast_sql
 from tureen.language.duckdb.division import common_decimal, division_sql
 from tureen.language.duckdb.raising import MOST_NEGATED, can_raise
 from tureen.language.moments import DAY_MICROS, day_text, in_range, moment_text
-from tureen.language.tree import Call, Const, Expr, IntervalConst, Ref
+from tureen.language.tree import USER_FUNCTION, Call, Const, Expr, IntervalConst, Ref
 from tureen.schema import FRACTIONAL, INTEGRAL, Kind, Type
 
 LONGEST = 100_000
@@ -23,7 +23,9 @@ SHORT = 60
 """The maximum length of the SQL of an argument that is repeated instead of bound to a name."""
 
 _NULL_FIRST = frozenset({"=", "<>", "<", "<=", ">", ">=", "+", "-", "*"})
-_EVALUATES_ALL = frozenset({"/", "div", "coalesce", "concat", "concat_ws", "greatest", "least", "locate"})
+_EVALUATES_ALL = frozenset(
+    {"/", "div", "coalesce", "concat", "concat_ws", "greatest", "least", "locate", USER_FUNCTION}
+)
 
 
 def sql_type(type_: Type) -> str:
@@ -143,6 +145,8 @@ def _plain_call(call: Call, args: list[str]) -> str:
             return _negative(call, args)
         case "+" | "-" | "*" | "/" | "%" | "div":
             return _arithmetic(call, args)
+        case _ if call.op == USER_FUNCTION:
+            return _filled(call, call.extra, args)
     return f"CAST({_filled(call, call.extra, args)} AS {sql_type(call.type)})"
 
 

@@ -14,11 +14,13 @@ from dataclasses import dataclass, field
 
 from tureen.bounded_cache import BoundedCache
 from tureen.fast_paths import FastPath, is_enabled
+from tureen.functions.user_function import UserFunction
 from tureen.language.binding.passes import bind_query
 from tureen.language.binding.scope import Lookup
 from tureen.language.fast.plain import PlainQuery, plain_where
 from tureen.language.predicates.comparisons import intervals_of
 from tureen.language.predicates.normal_form import clause_of
+from tureen.language.source import FunctionLookup, no_functions
 from tureen.language.text.shapes import shape_of
 from tureen.predicate import AllOf, Clause, Within
 from tureen.query import NamedRelation, Query
@@ -62,7 +64,7 @@ class QuickBinder:
         self._enabled = is_enabled(FastPath.QUICK_BINDING)
         self._frames: BoundedCache[tuple[str, str], _Frame] = BoundedCache(KNOWN_FRAMES)
 
-    def bind(self, text: str, lookup: Lookup) -> tuple[Query, str]:
+    def bind(self, text: str, lookup: Lookup, functions: FunctionLookup = no_functions) -> tuple[Query, str]:
         """Bind a query; return it with its shape. Raises as `bind_query` does."""
         shape = shape_of(text)
         plain = plain_where(text, shape) if self._enabled else None
@@ -82,8 +84,16 @@ class QuickBinder:
             looked_up.append((name, relation.schema))
             return relation
 
-        query = bind_query(text, recording_lookup)
-        is_plain = plain is not None and len(looked_up) == 1 and not query.joins
+        called: list[UserFunction] = []
+
+        def recording_functions(name: str) -> UserFunction | None:
+            function = functions(name)
+            called.extend([] if function is None else [function])
+            return function
+
+        query = bind_query(text, recording_lookup, functions=recording_functions)
+        # A frame with a user function would outlive the function.
+        is_plain = plain is not None and len(looked_up) == 1 and not query.joins and not called
         if plain is not None and is_plain and _clause(plain, looked_up[0][1]) == query.stream.clause:
             self._remember(plain, _Frame(*looked_up[0], query))
         return query, shape.text

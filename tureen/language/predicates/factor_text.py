@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 
+from tureen.functions.user_function import shown_sql
 from tureen.language.moments import day_text, moment_text, read_date, read_timestamp
 from tureen.language.spelling import sql_literal
 from tureen.predicate import AllOf, AnyOf, Compare, Interval, IsNull, Key, Like, Opaque, Predicate, Within
@@ -41,7 +42,7 @@ def factor_text(factor: Predicate, schema: Schema) -> str:
             offset_text = f" {'-' if offset < 0 else '+'} {abs(offset)}" if offset else ""
             return f"{left} {op} {right}{offset_text}"
         case Opaque(sql):
-            return sql
+            return shown_sql(sql)
         case AllOf(parts):
             return " AND ".join(_part(part, schema) for part in parts) or "TRUE"
         case AnyOf(parts):

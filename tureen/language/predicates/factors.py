@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tureen.functions.function_calls import definitions_in
 from tureen.language.duckdb.render import render
 from tureen.language.predicates.comparisons import column_in, column_with_column, column_with_constant
 from tureen.language.predicates.intervals import complement, domain_of, normal
@@ -65,7 +66,7 @@ def _outcome(schema: Schema, expr: Expr, truth: bool) -> Predicate:
 def _opaque(expr: Expr, truth: bool = True) -> Predicate:
     """A condition that only DuckDB can evaluate."""
     text = render(expr)
-    return Opaque(text if truth else f"(NOT {text})", columns_in(expr))
+    return Opaque(text if truth else f"(NOT {text})", columns_in(expr), definitions_in(text))
 
 
 def otherwise(schema: Schema, predicate: Predicate) -> Predicate:
@@ -87,8 +88,8 @@ def otherwise(schema: Schema, predicate: Predicate) -> Predicate:
         case Compare(left, op, right, offset, domain, limit):
             parts = (IsNull(left), IsNull(right), Compare(left, NEGATED[op], right, offset, domain, limit))
             return AnyOf(parts)
-        case Opaque(sql, columns):
-            return Opaque(f"({sql} IS NOT TRUE)", columns)
+        case Opaque(sql, columns, functions):
+            return Opaque(f"({sql} IS NOT TRUE)", columns, functions)
 
 
 def _is_null(schema: Schema, call: Call, truth: bool) -> Predicate:

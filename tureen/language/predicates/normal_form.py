@@ -17,6 +17,7 @@ from tureen.predicate import (
     Opaque,
     Predicate,
     Within,
+    calls_functions,
     dump_clause,
 )
 from tureen.schema import Schema
@@ -90,7 +91,12 @@ def _merge(parts: Iterable[Predicate], both: Callable[[str, Ranges, Ranges], Ran
 
 def _ordered(parts: Iterable[Predicate]) -> tuple[Predicate, ...]:
     texts = {dump_clause((part,)): part for part in parts}
-    return tuple(texts[text] for text in sorted(texts, key=lambda text: (_ORDER.index(type(texts[text])), text)))
+    return tuple(texts[text] for text in sorted(texts, key=lambda text: (*_cost(texts[text]), text)))
+
+
+def _cost(part: Predicate) -> tuple[bool, int]:
+    """What comes later: user functions after everything else, then what may raise."""
+    return calls_functions(part), _ORDER.index(type(part))
 
 
 def _domain(schema: Schema, name: str) -> Domain:

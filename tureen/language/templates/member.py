@@ -20,7 +20,7 @@ from tureen.language.binding.scope import Relation, Scope
 from tureen.language.predicates.factors import holds
 from tureen.language.predicates.normal_form import clause_of
 from tureen.language.predicates.slots import Slot
-from tureen.language.source import Source
+from tureen.language.source import FunctionLookup, Source, no_functions
 from tureen.language.spelling import sql_literals
 from tureen.language.templates.template import read_template, text_with_columns
 from tureen.language.tree import Const, Ref
@@ -40,15 +40,15 @@ def member_text(sql: str, columns: Schema, row: Mapping[str, Any]) -> str:
 class MemberBinder:
     """Binds the queries of one template over one stream."""
 
-    def __init__(self, sql: str, columns: Schema, schema: Schema) -> None:
+    def __init__(self, sql: str, columns: Schema, schema: Schema, functions: FunctionLookup = no_functions) -> None:
         """Find out whether the clause of a query follows from its values."""
-        self._columns, self._schema = columns, schema
+        self._columns, self._schema, self._functions = columns, schema, functions
         self._slots: tuple[Slot, ...] | None = None
         self._fixed: Clause = ()
         self._first: Query | None = None
         if read_template(sql).only_where:
             text = text_with_columns(sql, columns)
-            where = bind_template_where(text, lambda name: NamedRelation(name, schema), columns)
+            where = bind_template_where(text, lambda name: NamedRelation(name, schema), columns, functions=functions)
             (self._fixed,), self._slots = where.clauses, where.slots
 
     def bind(self, text: str, row: Mapping[str, Any]) -> tuple[Query, Query | None]:
@@ -56,7 +56,7 @@ class MemberBinder:
         clause = self._clause(row)
         if clause is not None and self._first is not None:
             return self._first.with_clause(text, clause), self._first
-        query = bind_query(text, lambda name: NamedRelation(name, self._schema))
+        query = bind_query(text, lambda name: NamedRelation(name, self._schema), functions=self._functions)
         if clause is not None and clause == query.stream.clause and query.at_now is None:
             self._first = query
         else:

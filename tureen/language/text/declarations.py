@@ -30,17 +30,18 @@ def read_columns(reader: StatementReader) -> tuple[Column, ...]:
         if any(column.name.lower() == name.lower() for column in columns):
             raise InvalidSchema(f"duplicate column '{name}'", location=location)
         reader.accept(":")
-        columns.append(Column(name, _type(reader, name)))
+        columns.append(Column(name, read_type(reader, f"column '{name}'")))
         if reader.accept(")"):
             return tuple(columns)
         if not reader.accept(","):
             raise reader.syntax_error("a comma or a parenthesis", "a column is a name and a type")
 
 
-def _type(reader: StatementReader, column: str) -> Type:
+def read_type(reader: StatementReader, owner: str) -> Type:
+    """Read the type of a column, an argument or a result."""
     location, token = reader.location(), reader.peek()
     if token is None or not token.text.isidentifier():
-        raise reader.syntax_error(f"the type of column '{column}'", "such as STRING, INT, DOUBLE or TIMESTAMP")
+        raise reader.syntax_error(f"the type of {owner}", "such as STRING, INT, DOUBLE or TIMESTAMP")
     text = reader.take().text
     if reader.accept("("):
         text += "("

@@ -13,6 +13,7 @@ from datetime import datetime
 from tureen.errors import InvalidSchema, Location, SqlError, TureenError
 from tureen.language.moments import DAY_MICROS, read_date, read_timestamp
 from tureen.language.text.declarations import Options, read_columns, read_options, read_retention
+from tureen.language.text.function_statement import CreateFunction, read_create_function
 from tureen.language.text.statement_reader import StatementReader, did_you_mean, read_statement
 from tureen.schema import Schema
 from tureen.window import from_micros
@@ -59,7 +60,7 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """`DROP STREAM|TABLE|QUERY [IF EXISTS] name`."""
+    """`DROP STREAM|TABLE|QUERY|FUNCTION [IF EXISTS] name`."""
 
     kind: str
     name: str
@@ -87,7 +88,7 @@ class Invoke:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """`SHOW STREAMS|TABLES|QUERIES|TEMPLATES`."""
+    """`SHOW STREAMS|TABLES|QUERIES|TEMPLATES|FUNCTIONS`."""
 
     objects: str
 
@@ -129,12 +130,13 @@ class Select:
     location: Location = field(default=Location(1, 1), compare=False)
 
 
-Creation = CreateStream | DeriveStream | CreateTable
+Creation = CreateStream | DeriveStream | CreateTable | CreateFunction
 Statement = Creation | Drop | Register | Invoke | Show | Explain | ExplainRow | Describe | Select
 
 KINDS = ("STREAM", "TABLE", "QUERY")
+DROPPED = (*KINDS, "FUNCTION")
 DESCRIBED = (*KINDS, "TEMPLATE")
-SHOWN = ("STREAMS", "TABLES", "QUERIES", "TEMPLATES")
+SHOWN = ("STREAMS", "TABLES", "QUERIES", "TEMPLATES", "FUNCTIONS")
 # The first token of a query. Binding rejects all but SELECT, with a hint.
 _SELECT = ("SELECT", "WITH", "(")
 
@@ -162,7 +164,11 @@ def parse_statement(text: str) -> Statement:
 def _create(reader: StatementReader) -> Statement:
     if reader.word() == "QUERY":
         raise reader.syntax_error("STREAM or TABLE", "write REGISTER QUERY name AS SELECT …")
-    kind = reader.expect_any(("STREAM", "TABLE"), "write CREATE STREAM or CREATE TABLE")
+    replace = reader.accept("OR", "REPLACE")
+    kinds = ("FUNCTION",) if replace else ("STREAM", "TABLE", "FUNCTION")
+    kind = reader.expect_any(kinds, "write CREATE STREAM, CREATE TABLE or CREATE FUNCTION")
+    if kind == "FUNCTION":
+        return read_create_function(reader, replace)
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
     location, name = reader.location(), reader.name(kind.lower())
     return (_create_stream if kind == "STREAM" else _create_table)(reader, name, if_not_exists, location)
@@ -246,7 +252,7 @@ def _checked(schema: Schema, location: Location) -> Schema:
 
 
 def _drop(reader: StatementReader) -> Statement:
-    kind = reader.expect_any(KINDS, "write DROP STREAM, DROP TABLE or DROP QUERY")
+    kind = reader.expect_any(DROPPED, "write DROP STREAM, DROP TABLE, DROP QUERY or DROP FUNCTION")
     if_exists = reader.accept("IF", "EXISTS")
     location = reader.location()
     name = reader.handle() if kind == "QUERY" else reader.name(kind.lower())
@@ -283,7 +289,7 @@ def _moment(reader: StatementReader) -> datetime:
 
 
 def _show(reader: StatementReader) -> Statement:
-    return Show(reader.expect_any(SHOWN, "write SHOW STREAMS, SHOW TABLES, SHOW QUERIES or SHOW TEMPLATES"))
+    return Show(reader.expect_any(SHOWN, f"write SHOW and one of {', '.join(SHOWN)}"))
 
 
 def _explain(reader: StatementReader) -> Statement:
@@ -325,7 +331,7 @@ _READ: dict[str, Callable[[StatementReader], Statement]] = {
     "DESCRIBE": _describe,
     "DESC": _describe,
 }
-_OBJECTS = {"CREATE": ("STREAM", "TABLE"), "DROP": KINDS, "SHOW": SHOWN}
+_OBJECTS = {"CREATE": ("STREAM", "TABLE", "FUNCTION"), "DROP": DROPPED, "SHOW": SHOWN}
 _INSTEAD = {
     "INSERT": "add rows with push(), or create the stream with a source",
     "DELETE": "RETAIN limits the rows of a stream; replace_table() changes a table",

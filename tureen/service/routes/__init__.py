@@ -2,7 +2,8 @@
 
 Takes requests whose caller is authenticated. Holds nothing. Gives responses. Does not know how an answer is computed.
 
-* `streams.py`, `queries.py`, `templates.py`, `tables.py`, `statements.py`, `tokens.py`: the objects of a pot
+* `streams.py`, `queries.py`, `templates.py`, `tables.py`, `functions.py`, `statements.py`, `tokens.py`: the objects of
+  a pot
 * `health.py`: status, waiting, metrics, readiness and the reference page
 * `parameters.py`, `responses.py`, `descriptions.py`: parameters, responses and OpenAPI descriptions of all routes
 """

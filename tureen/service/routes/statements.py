@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tureen.arguments import check_text
+from tureen.language.text.function_statement import CreateFunction
 from tureen.language.text.statements import (
     CreateStream,
     CreateTable,
@@ -25,6 +26,7 @@ from tureen.service.bodies import JSON
 from tureen.service.error_responses import encode_json
 from tureen.service.rendering import Rendered, render
 from tureen.service.routes.descriptions import describe_answer, describe_errors
+from tureen.service.routes.functions import visible_function
 from tureen.service.routes.parameters import ReaderOrWriter
 from tureen.service.routes.responses import query_info, response_format, to_response, visible_plan
 from tureen.service.routes.streams import visible_stream
@@ -62,6 +64,8 @@ async def run_sql(caller: ReaderOrWriter, request: Request, body: shapes.Stateme
 def scope_of(statement: Statement) -> str:
     """The scope that a statement requires, which is that of the corresponding route."""
     match statement:
+        case CreateFunction():
+            return "admin"
         case CreateStream() if statement.format is not None:
             return "admin"
         case Drop() if statement.kind != "QUERY":
@@ -71,6 +75,10 @@ def scope_of(statement: Statement) -> str:
     return "read"
 
 
+def _visible_row(caller: Caller, row: dict[str, Any]) -> dict[str, Any]:
+    return visible_function(caller, row) if "vectorized" in row else visible_stream(caller, row)
+
+
 def _result_body(caller: Caller, result: Any) -> dict[str, Any]:
     match result:
         case StandingQuery():
@@ -78,7 +86,7 @@ def _result_body(caller: Caller, result: Any) -> dict[str, Any]:
         case Explanation():
             return {"kind": "explanation", "explanation": to_json(result)}
         case list():
-            return {"kind": "rows", "rows": [visible_stream(caller, row) for row in result]}
+            return {"kind": "rows", "rows": [_visible_row(caller, row) for row in result]}
         case dict():
             return {"kind": "object", "object": visible_plan(caller, visible_stream(caller, result))}
     return {"kind": "none"}
