@@ -67,6 +67,8 @@ class JoinOpaque:
     fields: tuple[Field, ...]
     uses_now: bool = False
     """Whether it depends on NOW."""
+    is_last: bool = False
+    """Whether it is a condition of one input, with that input's names of columns, that is evaluated after the join."""
 
 
 JoinFactor = JoinCompare | JoinOpaque

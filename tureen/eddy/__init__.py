@@ -8,7 +8,7 @@ Does not know: tuples, how an operator works, the clock, Spark. Random generator
 * `statistics.py`: counts of observations; `orders.py`: the best and worst order, for comparison
 * `join_order.py`: which side of a join comes next
 * `factor_order.py`: the order of one clause's factors; `materializing.py`: eager or lazy; `join_demand.py`:
-  which joins are kept
+  which joins are kept; `costly_factors.py`: where user functions are called
 """
 
 from tureen.eddy.factor_order import order_factors

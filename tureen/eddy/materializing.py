@@ -45,6 +45,8 @@ class Demand:
     arrivals: float
     held: float
     """The number of stored tuples."""
+    functions: float = 0.0
+    """The nanoseconds of calling its user functions for a tuple, at arrival as well as when asked for."""
 
 
 PAYBACK = 60.0
@@ -65,12 +67,12 @@ def bytes_per_tuple(selectivity: float) -> float:
 
 def saved(demand: Demand, prices: Prices) -> float:
     """Nanoseconds per second that an eager clause saves at its invocations."""
-    return demand.reads * max(0.0, prices.evaluate - prices.look_up)
+    return demand.reads * max(0.0, prices.evaluate + demand.functions - prices.look_up)
 
 
 def spent(demand: Demand, prices: Prices, *, eager: bool) -> float:
     """Nanoseconds per second that an eager clause costs, including the cost of becoming eager if it is not yet."""
-    per_tuple = prices.match + bytes_per_tuple(demand.selectivity) * prices.write
+    per_tuple = prices.match + demand.functions + bytes_per_tuple(demand.selectivity) * prices.write
     return per_tuple * (demand.arrivals * prices.rewrites + (0.0 if eager else demand.held / PAYBACK))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
+from tureen.eddy.costly_factors import CALL_COST
+from tureen.eddy.statistics import Profile, Tally
 from tureen.functions.user_function import UserFunction
 
 
@@ -46,4 +48,29 @@ class FunctionCosts:
         return self._costs.get(digest, FunctionCost())
 
 
+@dataclass
+class FactorObservations:
+    """What this process observed of factors with functions, by their SQL: tuples in and out, and nanoseconds.
+
+    At most `limit` factors are remembered.
+    """
+
+    limit: int = 10_000
+    _tallies: dict[str, Tally] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, sql: str, tuples: int, passed: int, nanoseconds: float) -> None:
+        """Count an evaluation."""
+        with self._lock:
+            if len(self._tallies) >= self.limit:
+                self._tallies.clear()
+            tally = self._tallies.get(sql, Tally())
+            self._tallies[sql] = tally + Tally(tuples, passed, cost=nanoseconds)
+
+    def profile(self, sql: str) -> Profile:
+        """The share of tuples that pass, and the nanoseconds of a tuple; assumed ones before the first evaluation."""
+        return self._tallies.get(sql, Tally()).profile(CALL_COST)
+
+
 costs = FunctionCosts()
+factors = FactorObservations()

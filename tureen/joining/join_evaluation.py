@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
+from time import perf_counter_ns
 from typing import NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
 
 from tureen.aggregates.expression_values import rows_where, with_now
+from tureen.eddy.costly_factors import rank
 from tureen.eddy.join_order import SideStatistics, first_side, next_side
-from tureen.errors import QueryFailed
+from tureen.errors import LimitExceeded, QueryFailed
+from tureen.functions import function_costs
+from tureen.functions.user_function import digests_in
 from tureen.join import (
     Field,
     InnerJoin,
@@ -87,6 +91,8 @@ class JoinEvaluation:
     """The inputs whose rows were found by key index."""
     known: InitVar[Mapping[JoinTree, Known] | None] = None
     """The joined rows of parts of the tree that are known already, or the pairs of joins of two inputs."""
+    joined_before_last: int = 0
+    """The joined rows of the last inner join, before the factors that are evaluated after it."""
     _candidates: int = 0
     _evaluated: dict[JoinTree, JoinedRows] = field(default_factory=dict)
     _known_pairs: dict[JoinTree, KnownPairs] = field(default_factory=dict)
@@ -118,7 +124,8 @@ class JoinEvaluation:
     def _inner(self, trees: Sequence[JoinTree], factors: Sequence[JoinFactor]) -> JoinedRows:
         sides = dict(enumerate(self.rows(tree) for tree in trees))
         of_side = {number: frozenset(side.rows) for number, side in sides.items()}
-        pending = list(factors)
+        last = [factor for factor in factors if isinstance(factor, JoinOpaque) and factor.is_last]
+        pending = [factor for factor in factors if factor not in last]
         for number, side in sides.items():
             own = [factor for factor in pending if inputs_of(factor) <= of_side[number]]
             sides[number] = self.where(side, own)
@@ -134,7 +141,9 @@ class JoinEvaluation:
             pending = [factor for factor in pending if factor not in between]
             joined = self.pairs(joined, sides.pop(number), between)
             self._note(trees[number], len(joined), next(option for option in options if option.side == number))
-        return self.where(joined, pending)
+        joined = self.where(joined, pending)
+        self.joined_before_last = len(joined)
+        return self.where(joined, last)
 
     def _statistics(
         self,
@@ -361,12 +370,43 @@ class JoinEvaluation:
                 left, right = keys_of(factor, self.values(factor.left, taken), self.values(factor.right, taken))
                 numbers = numbers[_OPERATORS[factor.op](left.values, right.values) & left.valid & right.valid]
         for factor in factors:
-            if isinstance(factor, JoinOpaque) and len(numbers):
+            if isinstance(factor, JoinOpaque) and not is_costly(factor) and len(numbers):
                 numbers = numbers[self._satisfying(factor, rows.take(numbers))]
+        costly = [factor for factor in factors if isinstance(factor, JoinOpaque) and is_costly(factor)]
+        return self._narrowed(sorted(costly, key=_function_rank), rows, numbers) if costly else numbers
+
+    def _narrowed(self, factors: Sequence[JoinOpaque], rows: JoinedRows, numbers: Numbers) -> Numbers:
+        """The rows that satisfy factors with functions; one that raises is postponed, as by `tureen.matching`."""
+        pending = list(factors)
+        while pending and len(numbers):
+            postponed: list[JoinOpaque] = []
+            for factor in pending:
+                try:
+                    numbers = numbers[self._observed(factor, rows.take(numbers))]
+                except LimitExceeded:
+                    raise
+                except QueryFailed:
+                    if len(postponed) + 1 == len(pending):
+                        raise
+                    postponed.append(factor)
+            pending = postponed
         return numbers
 
+    def _observed(self, factor: JoinOpaque, rows: JoinedRows) -> Numbers:
+        """The numbers of rows that satisfy SQL; calls of functions are counted, and made once for each tuple."""
+        began, tuples, positions = perf_counter_ns(), rows, np.arange(len(rows))
+        if factor.is_last and factor.fields:
+            (number,) = inputs_of(factor)
+            unique, positions = np.unique(rows.rows[number], return_inverse=True)
+            tuples = JoinedRows({number: unique}, len(unique))
+        passed = np.zeros(len(tuples), np.bool_)
+        passed[self._satisfying(factor, tuples)] = True
+        function_costs.factors.add(factor.sql, len(tuples), int(passed.sum()), perf_counter_ns() - began)
+        return np.flatnonzero(passed[positions])
+
     def _satisfying(self, factor: JoinOpaque, rows: JoinedRows) -> Numbers:
-        columns = {field_name(column): self.values(column, rows) for column in dict.fromkeys(factor.fields)}
+        name = (lambda column: column.column) if factor.is_last else field_name
+        columns = {name(column): self.values(column, rows) for column in dict.fromkeys(factor.fields)}
         # DuckDB needs a column to know the number of rows.
         table = pa.table(columns) if columns else pa.table({"_none": pa.nulls(len(rows))})
         table = with_now(table, self.now) if factor.uses_now else table
@@ -408,6 +448,15 @@ def _concatenated(parts: Iterable[tuple[Numbers, Numbers]]) -> tuple[Numbers, Nu
 def inputs_of(factor: JoinFactor) -> frozenset[int]:
     """The inputs that a factor reads."""
     return frozenset(column.input for column in factor.fields)
+
+
+def is_costly(factor: JoinOpaque) -> bool:
+    """Whether a factor calls user functions."""
+    return any(digests_in(factor.sql))
+
+
+def _function_rank(factor: JoinOpaque) -> float:
+    return rank(function_costs.factors.profile(factor.sql))
 
 
 def _is_equality(factor: JoinFactor) -> bool:

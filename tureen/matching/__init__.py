@@ -14,7 +14,7 @@ Does not know: Spark, the catalog, windows, users.
 
 from tureen.matching.access_paths import access_column, describe
 from tureen.matching.buffers import Buffers
-from tureen.matching.evaluate import holds
+from tureen.matching.evaluate import holds, profile_of
 from tureen.matching.match import match_block
 from tureen.matching.selector import Selector, select
 from tureen.matching.tuning import Costs, Tuning
@@ -33,6 +33,7 @@ __all__ = [
     "describe",
     "holds",
     "match_block",
+    "profile_of",
     "select",
     "warm_up",
 ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tureen.eddy.costly_factors import rank
+from tureen.eddy.statistics import Profile
 from tureen.errors import LimitExceeded, QueryFailed
+from tureen.functions.function_costs import factors
 from tureen.matching import opaque
 from tureen.matching.compare_columns import compare
 from tureen.matching.like import like
-from tureen.predicate import AllOf, AnyOf, Compare, IsNull, Like, Opaque, Predicate, Within, columns_of
+from tureen.predicate import AllOf, AnyOf, Compare, IsNull, Like, Opaque, Predicate, Within, calls_functions, columns_of
 from tureen.queries import QueryRun, compile_clauses
 from tureen.queries.cuts import Cut, Edge, Encoding, encoding_of, ends_of
 from tureen.stems.index import Block, stored_values, truths_of
@@ -62,7 +66,7 @@ def narrow(parts: Sequence[Predicate], block: Block, rows: npt.NDArray[Any]) -> 
     A part that raises is postponed until the others have narrowed the rows. A part that does not raise on a set of rows
     does not raise on a subset, so the order of the parts makes no difference. Raises if all remaining parts raise.
     """
-    pending = list(parts)
+    pending = ordered(parts)
     while pending and len(rows):
         postponed: list[Predicate] = []
         for part in pending:
@@ -76,6 +80,24 @@ def narrow(parts: Sequence[Predicate], block: Block, rows: npt.NDArray[Any]) -> 
                 postponed.append(part)
         pending = postponed
     return rows
+
+
+def ordered(parts: Sequence[Predicate]) -> list[Predicate]:
+    """The parts in order of evaluation: those that call user functions last, by their rank."""
+    costly = [part for part in parts if calls_functions(part)]
+    if len(costly) < 2:
+        return list(parts)
+    return [part for part in parts if part not in costly] + sorted(costly, key=lambda part: rank(profile_of(part)))
+
+
+def profile_of(part: Predicate) -> Profile:
+    """What was observed of a part that calls user functions."""
+    if isinstance(part, Opaque):
+        return factors.profile(part.sql)
+    assert isinstance(part, AllOf | AnyOf)
+    profiles = [profile_of(inner) for inner in part.parts if calls_functions(inner)]
+    # Its parts may each be evaluated on all rows.
+    return Profile(max(profile.pass_rate for profile in profiles), sum(profile.cost for profile in profiles))
 
 
 def _all_of(parts: Sequence[Predicate], block: Block) -> Mask:
@@ -122,8 +144,12 @@ def _not_null(mask: Mask, block: Block, name: str) -> Mask:
 
 def _opaque(factor: Opaque, block: Block) -> Mask:
     names = list(factor.columns) or block.columns.schema.names[:1]
+    began = perf_counter_ns()
     answer = opaque.evaluate(factor, block.columns.select(names))
-    return truths_of(answer.is_valid()) & truths_of(answer)
+    mask = truths_of(answer.is_valid()) & truths_of(answer)
+    if factor.functions:
+        factors.add(factor.sql, block.rows, int(np.count_nonzero(mask)), perf_counter_ns() - began)
+    return mask
 
 
 @lru_cache(maxsize=4096)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tureen.matching.evaluate import narrow
 from tureen.matching.scanning import program_of, select_rows
-from tureen.predicate import Clause, IsNull, Within
+from tureen.predicate import Clause, IsNull, Within, calls_functions
 from tureen.queries import compile_clauses
 from tureen.schema import Schema
 from tureen.stems.index import Block, address_of
@@ -26,6 +26,11 @@ class Selector:
         self._ranges = tuple(factor for factor in clause if isinstance(factor, Within | IsNull))
         self._names = tuple(dict.fromkeys(factor.column for factor in self._ranges))
         self._schema = schema
+        self.calls_functions = any(map(calls_functions, clause))
+
+    def of_clause(self, clause: Clause) -> Selector:
+        """A selector of another clause over the same columns."""
+        return Selector(clause, self._schema)
 
     @cached_property
     def _program(self) -> tuple[int, object]:

@@ -34,6 +34,8 @@ class _ClauseDemand:
     stream: int
     read: float = 0.0
     hits: float = 0.0
+    functions: Pace = field(default_factory=Pace)
+    """What calling its user functions took, of all invocations."""
 
 
 @dataclass
@@ -109,6 +111,8 @@ class Chooser:
             demand = self._clauses.setdefault(clause, _ClauseDemand(count.stream))
             demand.read += count.tuples
             demand.hits += count.hits
+            demand.functions.tuples += count.functions.tuples
+            demand.functions.nanoseconds += count.functions.nanoseconds
         for join, joined in counts.joins.items():
             load = self._joins.setdefault(join, _JoinLoad())
             load.invocations += joined.invocations
@@ -142,6 +146,7 @@ class Chooser:
                 demand.hits / demand.read if demand.read else 0.0,
                 arrivals.tuples / seconds,
                 retained,
+                demand.functions.nanoseconds / demand.functions.tuples if demand.functions.tuples else 0.0,
             )
             for clause in choosable.keys() | chosen
             for demand in (choosable.get(clause, no_demand),)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tureen.functions.user_function import shown_sql
 from tureen.join import Field, InnerJoin, Join, JoinCompare, JoinFactor, JoinTree, LateralJoin, parse_field
 from tureen.language.predicates.factor_text import factor_text
 from tureen.language.text.shapes import shape_of
@@ -19,6 +20,7 @@ from tureen.pot.templates import count_members_of_shape
 from tureen.queries import QueryRun
 from tureen.query import Input, Query, RelationKind
 from tureen.results.answering import Answers
+from tureen.results.function_plans import describe_functions
 from tureen.results.join_answers import JoinAnswer
 from tureen.results.join_ready import ReadyJoin
 from tureen.results.ranges import ranges_of
@@ -43,7 +45,7 @@ class Explainer:
             "sql": registered.sql,
             "state": registered.state if registered.id else None,
             "error": registered.error,
-            "at_now": None if ready.query.at_now is None else ready.query.at_now.sql,
+            "at_now": None if ready.query.at_now is None else shown_sql(ready.query.at_now.sql),
             "materialize": "auto" if registered.eager is None else registered.eager,
             "shape": self._shape(registered),
         }
@@ -54,7 +56,10 @@ class Explainer:
         return (
             about
             | self._input(ready.query.stream, registered, registered.stream, state, now)
-            | {"aggregates": _aggregates(ready)}
+            | {
+                "aggregates": _aggregates(ready),
+                "functions": describe_functions(ready.query, registered.inputs),
+            }
         )
 
     def _join(self, registered: Registered, snapshot: Snapshot, ready: ReadyJoin) -> dict[str, Any]:
@@ -78,6 +83,7 @@ class Explainer:
             "join_order": [{**step, "side": _tree_text(step["side"], names)} for step in join.steps],
             "kept_join": self._kept(registered, snapshot, is_used=join.kept is not None),
             "aggregates": _join_aggregates(ready, is_kept=join.kept is not None),
+            "functions": describe_functions(ready.query, registered.inputs, join.placements),
         }
 
     def _kept(self, registered: Registered, snapshot: Snapshot, *, is_used: bool) -> dict[str, Any]:
@@ -198,7 +204,7 @@ def _on(word: str, factors: tuple[JoinFactor, ...], names: list[str]) -> str:
 
 def _factor_text(factor: JoinFactor, names: list[str]) -> str:
     if not isinstance(factor, JoinCompare):
-        return factor.sql
+        return shown_sql(factor.sql)
     offset = f" {'+' if factor.offset > 0 else '-'} {abs(factor.offset)}" if factor.offset else ""
     return f"{_field_text(factor.left, names)} {factor.op} {_field_text(factor.right, names)}{offset}"
 
@@ -241,7 +247,7 @@ def _aggregates_from(ready: Ready | ReadyJoin, kept: str | None) -> dict[str, An
     plan = ready.plans[0].partial
     return {
         "kept": kept or "nothing: computed from the rows",
-        "keys": [key.sql for key in grouping.keys],
+        "keys": [shown_sql(key.sql) for key in grouping.keys],
         "from_rows": [plan.aggregates[number].function for number in plan.from_rows],
     }
 

@@ -12,7 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.aggregates.expression_values import with_now
-from tureen.errors import DamagedFile, QueryFailed
+from tureen.eddy.costly_factors import JoinPlacement
+from tureen.errors import DamagedFile, LimitExceeded, QueryFailed
 from tureen.join import Join, JoinTree, leaves
 from tureen.joining.join_evaluation import DEFAULT_LIMITS, JoinEvaluation, JoinLimits
 from tureen.joining.join_input import JoinInput
@@ -22,6 +23,7 @@ from tureen.pot.queries import RegisteredInput
 from tureen.query import RelationKind, block_column
 from tureen.results.axis import TimeAxis
 from tureen.results.combined_rows import combine
+from tureen.results.costly_inputs import after_join, costly_inputs, note_fan_outs, placements_of
 from tureen.results.grouped import groups_of_rows
 from tureen.results.grouping_set_rows import rows_of_sets
 from tureen.results.join_inputs import StreamInput, TableInput, rows_satisfying
@@ -75,6 +77,11 @@ class JoinAnswer:
     probed: set[int] = field(default_factory=set)
     """The streams and tables whose rows were found by key index, by their numbers in `leaves`."""
 
+    placements: dict[int, JoinPlacement] = field(default_factory=dict)
+    """Where the factors with user functions of inputs were evaluated, by the number of the input."""
+    joined: int = 0
+    """The joined rows before factors that are evaluated after the join."""
+
     def answer(self, ready: ReadyJoin) -> pa.Table:
         """The rows of the answer."""
         return ready.finish(self._rows(ready))
@@ -103,7 +110,33 @@ class JoinAnswer:
         matches = self._with_kept(ready, self._kept_matches)
         if matches is None:
             self.kept = None
-            matches = self._evaluated(ready, self.inputs(ready), ready.query.source)
+            matches = self._placed(ready)
+        return matches
+
+    def _placed(self, ready: ReadyJoin) -> JoinedMatches:
+        """The joined rows; factors with user functions are evaluated before or after the join."""
+        costly = costly_inputs(ready)
+        self.placements = placements_of(ready, costly, self.leaves)
+        later = [number for number, placement in self.placements.items() if not placement.is_before]
+        noted: tuple[list[Any], ...] = self.spans, self.horizons, self.step_spans, self.complete
+        sizes = [len(entries) for entries in noted]
+        try:
+            return self._joined(ready, costly, later)
+        except LimitExceeded:
+            raise
+        except QueryFailed:
+            if len(later) == len(costly):
+                raise
+            for entries, size in zip(noted, sizes, strict=True):
+                del entries[size:]
+            # A call that raises counts only for a tuple with a partner.
+            return self._joined(ready, costly, costly)
+
+    def _joined(self, ready: ReadyJoin, costly: Sequence[int], later: Sequence[int]) -> JoinedMatches:
+        placed = after_join(ready, later) if later else ready
+        inputs = [self._input(entry, is_whole=number not in later) for number, entry in enumerate(placed.inputs)]
+        matches = self._evaluated(placed, inputs, placed.query.source)
+        note_fan_outs(ready, costly, {number: len(inputs[number]) for number in costly}, self.joined)
         return matches
 
     def _with_kept(
@@ -179,6 +212,7 @@ class JoinAnswer:
     ) -> JoinedMatches:
         evaluation = JoinEvaluation(inputs, self.now, self.limits, known=known)
         rows = evaluation.rows(tree)
+        self.joined = evaluation.joined_before_last
         self.steps = evaluation.steps
         leaves = (ready.inputs[number].leaf for number in evaluation.probed)
         self.probed.update(leaf for leaf in leaves if leaf is not None)
@@ -188,13 +222,15 @@ class JoinAnswer:
         """The rows of each input that lie in its window and satisfy its clause."""
         return [self._input(entry) for entry in ready.inputs]
 
-    def _input(self, entry: ReadyInput) -> JoinInput:
+    def _input(self, entry: ReadyInput, *, is_whole: bool = True) -> JoinInput:
+        """The rows of an input; unless `is_whole`, its clause is only a part of the registered one."""
         if isinstance(entry.block, ReadyLateral):
             return LateralValues(entry.block, self.now)
         if entry.block is not None:
             return self._of_block(entry, entry.block)
         assert entry.leaf is not None
         leaf = self.leaves[entry.leaf]
+        leaf = leaf if is_whole else replace(leaf, clause_id=None, number=None)
         if entry.input.kind is RelationKind.STREAM:
             return StreamInput(self._select(entry, leaf).matches(), self.indexes)
         return table_input(self.read_table(leaf), entry, self.indexes)

@@ -78,4 +78,12 @@ class Selection:
         if indexed:
             matched = sum(len(hit.rows) for hit in hits)
             eager = self.query_input.number is not None
-            self.watch.note(clause_id, self.state.stream.id, indexed, matched, nanoseconds, eager=eager)
+            self.watch.note(
+                clause_id,
+                self.state.stream.id,
+                indexed,
+                matched,
+                nanoseconds,
+                eager=eager,
+                calls_functions=self.selector.calls_functions,
+            )

@@ -13,6 +13,8 @@ class Count:
     stream: int
     tuples: int = 0
     hits: int = 0
+    functions: Pace = field(default_factory=lambda: Pace())
+    """The evaluations of a clause that calls user functions, which have a price of their own."""
 
 
 @dataclass(slots=True)
@@ -54,7 +56,17 @@ class Watch:
         self.join_reasons: dict[int, str] = {}
         """Why the results of a join are kept or not, for joins that the engine of this process decided about."""
 
-    def note(self, clause: int, stream: int, tuples: int, hits: int, nanoseconds: int, *, eager: bool) -> None:
+    def note(
+        self,
+        clause: int,
+        stream: int,
+        tuples: int,
+        hits: int,
+        nanoseconds: int,
+        *,
+        eager: bool,
+        calls_functions: bool = False,
+    ) -> None:
         """Count one invocation, over the indexed tuples of its window; `eager` if cells were looked up."""
         with self._lock:
             count = self._counts.clauses.get(clause)
@@ -62,7 +74,8 @@ class Watch:
                 count = self._counts.clauses[clause] = Count(stream)
             count.tuples += tuples
             count.hits += hits
-            pace = self._counts.looked_up if eager else self._counts.evaluated
+            evaluated = count.functions if calls_functions else self._counts.evaluated
+            pace = self._counts.looked_up if eager else evaluated
             pace.tuples += tuples
             pace.nanoseconds += nanoseconds
 

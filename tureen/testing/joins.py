@@ -20,7 +20,7 @@ from tureen.join import (
     field_name,
     visible_leaves,
 )
-from tureen.predicate import Compare
+from tureen.predicate import Compare, Opaque
 from tureen.query import (
     NOW,
     STEP_END,
@@ -74,6 +74,8 @@ class JoinRows:
     now: int
     answer: Callable[[SelectedRows], list[dict[str, Any]]]
     """The answer of a query from its rows."""
+    called: Sequence[tuple[int, Opaque]] = ()
+    """Conditions of inputs that call functions: they count only for joined rows."""
 
     @property
     def types(self) -> Types:
@@ -115,9 +117,24 @@ class JoinRows:
     def _timed(self) -> list[tuple[float, Row]]:
         visible = sorted(visible_leaves(self.query.source))
         combinations = sorted(self._joined(self.query.source), key=lambda rows: _order(visible, rows))
-        timed = [(_time(rows), self._row(rows)) for rows in combinations]
+        timed = [(_time(rows), self._row(rows)) for rows in combinations if self._called(rows)]
         at_now = self.query.at_now
         return [(time, row) for time, row in timed if at_now is None or value_of(at_now, row, self.types) is True]
+
+    def _called(self, rows: Combination) -> bool:
+        """Whether the conditions that call functions hold; one that raises counts if no other rejects the row."""
+        errors = []
+        for number, factor in self.called:
+            row = rows[number]
+            assert row is not None
+            try:
+                if not is_true(factor.sql, factor.columns, row.values, self.inputs[number].types):
+                    return False
+            except QueryFailed as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+        return True
 
     def _row(self, rows: Combination) -> Row:
         values: dict[str, Any] = {NOW: from_micros(self.now)}

@@ -7,7 +7,7 @@ registered before or after the data.
 from __future__ import annotations
 
 import time as clocks
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,8 +17,9 @@ import pyarrow as pa
 from tureen.errors import DuplicateName, InvalidRows, InvalidSchema, UnknownQuery, UnknownStream
 from tureen.functions.function_source import function_of
 from tureen.functions.user_function import UserFunction, function_key
+from tureen.join import InnerJoin
 from tureen.language import bind_query
-from tureen.predicate import AllOf
+from tureen.predicate import AllOf, Opaque
 from tureen.query import NOW, NamedRelation, Query, RelationKind, block_column
 from tureen.schema import ARRIVAL, Column, Schema, name_key
 from tureen.testing.evaluate import define, types_of
@@ -150,13 +151,16 @@ class Oracle:
 
     def _answer(self, query: Query, now: int, wall: int) -> list[dict[str, Any]]:
         if query.joins:
-            inputs = [self._input(query, number, now, wall) for number in range(len(query.inputs))]
-            return answer(JoinRows(query, inputs, now, answer))
+            called = _called(query)
+            inputs = [self._input(query, number, now, wall, called) for number in range(len(query.inputs))]
+            return answer(JoinRows(query, inputs, now, answer, called))
         stream, span = self._stream(query.stream.relation), query.stream.window.span(now)
         view = WindowView(stream, span, now, wall, in_window(stream.retained(wall), span))
         return answer(StreamRows(query, view))
 
-    def _input(self, query: Query, number: int, now: int, wall: int) -> JoinedInput:
+    def _input(
+        self, query: Query, number: int, now: int, wall: int, called: Sequence[tuple[int, Opaque]]
+    ) -> JoinedInput:
         entry = query.inputs[number]
         if entry.is_lateral:
             assert entry.block is not None
@@ -179,7 +183,8 @@ class Oracle:
             types = {name: type_ for name, type_ in types_of(stream.schema).items() if name != NOW}
             source = JoinedInput(rows, types, replace(span, begin=begin))
         columns = Schema(tuple(Column(name, type_) for name, type_ in source.types.items()))
-        return replace(source, rows=[row for row in source.rows if holds(AllOf(entry.clause), row.values, columns)])
+        clause = AllOf(tuple(factor for factor in entry.clause if (number, factor) not in called))
+        return replace(source, rows=[row for row in source.rows if holds(clause, row.values, columns)])
 
     def tuples(self, name: str) -> list[Tuple]:
         """All tuples that were ever pushed to a stream, in arrival order."""
@@ -206,6 +211,20 @@ class OracleTable:
     name: str
     schema: Schema
     rows: list[dict[str, Any]]
+
+
+def _called(query: Query) -> list[tuple[int, Opaque]]:
+    """The factors of the inputs of an inner join that call functions."""
+    source = query.source
+    if not isinstance(source, InnerJoin) or len(source.sides) < 2:
+        return []
+    sides = [side for side in source.sides if isinstance(side, int) and query.inputs[side].block is None]
+    return [
+        (side, factor)
+        for side in sides
+        for factor in query.inputs[side].clause
+        if isinstance(factor, Opaque) and factor.functions
+    ]
 
 
 def now_of(streams: list[OracleStream], wall: int) -> int:
