@@ -104,7 +104,7 @@ def stream_join_of(query: Query, stream_ids: Sequence[int | None]) -> StreamJoin
     index_of = {number: index for index, number in enumerate(inputs)}
     join = StreamJoin(
         tuple(streams[number] for number in inputs),
-        tuple(sorted({_canonical(factor, index_of) for factor in factors}, key=repr)),
+        tuple(sorted({canonical_factor(factor, index_of) for factor in factors}, key=repr)),
     )
     reach = _reach([query.inputs[number].window for number in inputs])
     if isinstance(tree, Join):
@@ -137,7 +137,7 @@ def _inner_members(tree: InnerJoin, streams: Mapping[int, int]) -> tuple[frozens
     """The inputs of an inner join that are streams and connected by comparisons, and these; or none."""
     sides = [side for side in tree.sides if isinstance(side, int) and side in streams]
     compared = _comparisons(tree.factors, frozenset(sides))
-    members = _connected(sides, compared)
+    members = connected_inputs(sides, compared)
     if len(members) < 2:
         return frozenset(), ()
     return members, tuple(factor for factor in compared if factor.left.input in members)
@@ -201,7 +201,7 @@ def _inputs(factor: JoinCompare) -> frozenset[int]:
     return frozenset(field.input for field in factor.fields)
 
 
-def _connected(inputs: Sequence[int], factors: Sequence[JoinCompare]) -> frozenset[int]:
+def connected_inputs(inputs: Sequence[int], factors: Sequence[JoinCompare]) -> frozenset[int]:
     """The largest group of inputs that comparisons connect; of equal ones the first."""
     groups = [frozenset([number]) for number in inputs]
     for factor in factors:
@@ -210,7 +210,8 @@ def _connected(inputs: Sequence[int], factors: Sequence[JoinCompare]) -> frozens
     return max(groups, key=lambda group: (len(group), -min(group)), default=frozenset())
 
 
-def _canonical(factor: JoinCompare, index_of: dict[int, int]) -> JoinCompare:
+def canonical_factor(factor: JoinCompare, index_of: Mapping[int, int]) -> JoinCompare:
+    """A comparison with other numbers for the inputs, in a form that does not depend on the order of its sides."""
     left = Field(index_of[factor.left.input], factor.left.column)
     right = Field(index_of[factor.right.input], factor.right.column)
     if not factor.offset and (right.input, right.column) < (left.input, left.column):

@@ -102,9 +102,9 @@ def test_followers_read_the_same_together_and_alone(steps: list[tuple[str, int]]
             elif step == "leave" and len(followers) > 1:
                 leaving = followers.pop(number % len(followers)).followed
                 assert leaving is not None
-                engine.invoker.followed.remove(leaving)
+                engine.invoker.followers.remove(leaving)
             elif step == "tell":
-                engine.invoker.followed.advance()
+                engine.invoker.followers.queries.advance()
             elif step == "read":
                 followers[number % len(followers)].read()
         for follower in followers:
@@ -115,7 +115,7 @@ def test_followers_read_the_same_together_and_alone(steps: list[tuple[str, int]]
 def _follow_all(engine: ManualEngine, conditions: tuple[str, ...]) -> tuple[list[str], list[FollowedQuery]]:
     handles = [engine.register(f"SELECT n FROM s WHERE {text}", materialize=False) for text in conditions]
     added = [engine.invoker.follow(handle) for handle in handles]
-    return handles, [follower for follower in added if follower is not None]
+    return handles, [follower for follower in added if isinstance(follower, FollowedQuery)]
 
 
 def test_only_followers_with_changes_are_told(engine: ManualEngine) -> None:
@@ -126,7 +126,7 @@ def test_only_followers_with_changes_are_told(engine: ManualEngine) -> None:
     for handle, position, follower in zip(handles, since, followers, strict=True):
         engine.invoker.new_rows(handle, position, follower)
     engine.append("s", [{"n": number, "ts": BASE} for number in (7, 42, 42, 500)])
-    unread = [engine.invoker.followed.unread(*pair) for pair in zip(followers, since, strict=True)]
+    unread = [engine.invoker.followers.queries.unread(*pair) for pair in zip(followers, since, strict=True)]
     assert [number for number, entry in enumerate(unread) if entry.end is None] == [7, 42]
 
 
@@ -134,16 +134,23 @@ def test_advance_returns_the_clauses_of_new_tuples(engine: ManualEngine) -> None
     engine.create_stream("s", "n INT, ts TIMESTAMP", time="ts")
     handles, followers = _follow_all(engine, tuple(f"n = {number}" for number in range(20)))
     since = engine.invoke(handles[0]).position
-    assert engine.invoker.followed.advance() is None
-    assert engine.invoker.followed.advance() == set()
+    followers_of_all = engine.invoker.followers
+    news, others = followers_of_all.news(), followers_of_all.news()
+    assert followers_of_all.advance(news) is None
+    assert followers_of_all.advance(news) == set()
     engine.append("s", [{"n": 3, "ts": BASE}])
     # A follower that reads in between does not hide the changes of others.
-    engine.invoker.followed.unread(followers[1], Position.parse(since))
+    engine.invoker.followers.queries.unread(followers[1], Position.parse(since))
     engine.append("s", [{"n": 9, "ts": BASE}])
-    assert engine.invoker.followed.advance() == {followers[3].clause, followers[9].clause}
-    assert engine.invoker.followed.advance() == set()
+    assert followers_of_all.advance(news) == {followers[3].clause, followers[9].clause}
+    assert followers_of_all.advance(news) == set()
+    engine.append("s", [{"n": 4, "ts": BASE}])
+    # Each consumer is told of all changes.
+    assert followers_of_all.advance(others) is None
+    assert followers_of_all.advance(news) == {followers[4].clause}
+    assert followers_of_all.advance(others) == set()
     engine.unregister(handles[0])
-    assert engine.invoker.followed.advance() is None
+    assert followers_of_all.advance(news) is None
 
 
 @pytest.mark.parametrize("conditions", [("n >= 0",), tuple(f"n >= {number}" for number in range(5))])
@@ -156,7 +163,7 @@ def test_slow_follower_gets_all_changes(engine: ManualEngine, conditions: tuple[
     numbers = list(range(2 * followed.KEPT_INTERVALS))
     for number in numbers:
         engine.append("s", [{"n": number, "ts": BASE}])
-        engine.invoker.followed.advance()
+        engine.invoker.followers.queries.advance()
     late = engine.invoker.follow(handles[0])
     for follower in (followers[0], late):
         new = engine.invoker.new_rows(handles[0], since, follower)
@@ -169,8 +176,8 @@ def test_tuples_before_the_first_match_are_skipped(engine: ManualEngine) -> None
     since = Position.parse(engine.invoke(handles[3]).position)
     for number in (1, 2, 3, 4, 3):
         engine.append("s", [{"n": number, "ts": BASE}])
-        engine.invoker.followed.advance()
-    unread = engine.invoker.followed.unread(followers[3], since)
+        engine.invoker.followers.queries.advance()
+    unread = engine.invoker.followers.queries.unread(followers[3], since)
     assert [mark.next_id - since.marks[stream].next_id for stream, mark in unread.since.marks.items()] == [2]
     assert len(engine.invoker.new_rows(handles[3], since, followers[3])) == 2
 
@@ -178,10 +185,10 @@ def test_tuples_before_the_first_match_are_skipped(engine: ManualEngine) -> None
 def test_equal_clauses_are_matched_once(engine: ManualEngine) -> None:
     engine.create_stream("s", "n INT, ts TIMESTAMP", time="ts")
     _, followers = _follow_all(engine, ("n > 5", "5 < n", "n > 6"))
-    assert len(engine.invoker.followed) == 2
+    assert len(engine.invoker.followers.queries) == 2
     for follower in followers:
-        engine.invoker.followed.remove(follower)
-    assert len(engine.invoker.followed) == 0
+        engine.invoker.followers.remove(follower)
+    assert len(engine.invoker.followers.queries) == 0
 
 
 def test_follower_of_an_unregistered_query_gets_its_error(engine: ManualEngine) -> None:
@@ -193,9 +200,3 @@ def test_follower_of_an_unregistered_query_gets_its_error(engine: ManualEngine) 
     engine.unregister(handles[0])
     with pytest.raises(UnknownQuery):
         engine.invoker.new_rows(handles[0], since, followers[0])
-
-
-def test_joins_are_not_matched_together(engine: ManualEngine) -> None:
-    engine.create_stream("s", "n INT, ts TIMESTAMP", time="ts")
-    handle = engine.register("SELECT a.n FROM s a JOIN s b ON a.n = b.n")
-    assert engine.invoker.follow(handle) is None

@@ -6,7 +6,8 @@ Does not know: tuples, how an operator works, the clock, Spark. Random generator
 
 * `routing.py`, `operators.py`: where tuples go (CACQ §2); `policies.py`, `tickets.py`: routing policies (CACQ §3)
 * `statistics.py`: counts of observations; `orders.py`: the best and worst order, for comparison
-* `join_order.py`: which side of a join comes next
+* `join_order.py`: which side of a join comes next; `join_routing.py`: the SteMs and conditions that new tuples of
+  followed joins visit
 * `factor_order.py`: the order of one clause's factors; `materializing.py`: eager or lazy; `join_demand.py`:
   which joins are kept; `costly_factors.py`: where user functions are called
 """

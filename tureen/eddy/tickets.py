@@ -35,6 +35,21 @@ def eliminated(operator: Operator, tally: Tally) -> float:  # noqa: ARG001
     return tally.eliminated
 
 
+def narrowing(operator: Operator, tally: Tally) -> float:  # noqa: ARG001
+    """For each tuple that enters, a share of a ticket that falls steeply with the fan-out.
+
+    `consumed` gives no ticket to a SteM with a fan-out above one, so that it would not tell two of them apart.
+
+    >>> stem = Operator("a", frozenset())
+    >>> round(narrowing(stem, Tally(100, 10))), narrowing(stem, Tally(100, 100))
+    (68, 6.25)
+    """
+    return tally.tuples_in * (1 + tally.tuples_out / tally.tuples_in) ** -_STEEPNESS if tally.tuples_in else 0.0
+
+
+_STEEPNESS = 4
+
+
 class Tickets:
     """The winner of a lottery in which each operator has the tickets that it earned recently (CACQ §3).
 

@@ -1,6 +1,7 @@
 """Joining: rows of several inputs become joined rows.
 
-Takes the rows of each input and a join tree. Holds nothing between calls. Gives the numbers of the joined rows.
+Takes the rows of each input and a join tree. Holds what the consumers of a continuous join want, otherwise nothing
+between calls. Gives the numbers of the joined rows; for a continuous join, joined tuples with their lineages.
 Does not know Spark, the pot, the language, windows, or how the rows of an input were selected.
 
 * `join_input.py`: what is known about the rows of an input; `joined_rows.py`: combinations of them, by number
@@ -11,4 +12,8 @@ Does not know Spark, the pot, the language, windows, or how the rows of an input
 * `partnered.py`: the rows of outer, semi, anti and ASOF joins, given the partners
 * `row_order.py`: the order of joined rows
 * `join_evaluation.py`: a join tree, side by side
+* `continuous_join.py`: new tuples are joined once for all queries that follow a join; `shared_join.py`,
+  `shared_factor.py`: what these have in common; `join_consumers.py`: what each wants
+* `lineages.py`, `lineage_kernels.py`: which of them want a tuple; `stem.py`: the tuples that new ones are joined with;
+  `joined_block.py`: the joined tuples
 """

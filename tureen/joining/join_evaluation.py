@@ -202,7 +202,7 @@ class JoinEvaluation:
         left_only = [factor for factor in factors if inputs_of(factor) <= of_left]
         right_only = [factor for factor in factors if inputs_of(factor) <= of_right and factor not in left_only]
         between = [factor for factor in factors if factor not in left_only and factor not in right_only]
-        left_rows, right_rows = self._numbers_where(left, left_only), self._numbers_where(right, right_only)
+        left_rows, right_rows = self.numbers_where(left, left_only), self.numbers_where(right, right_only)
         return Sides(
             left.take(left_rows) if left_only else left,
             right.take(right_rows) if right_only else right,
@@ -297,7 +297,7 @@ class JoinEvaluation:
     ) -> tuple[Numbers, Numbers]:
         if not factors or not len(pair[0]):
             return pair
-        kept = self._numbers_where(left.take(pair[0]).beside(right.take(pair[1])), factors)
+        kept = self.numbers_where(left.take(pair[0]).beside(right.take(pair[1])), factors)
         return pair[0][kept], pair[1][kept]
 
     def _with_partner(self, left: JoinedRows, right: JoinedRows, factors: Sequence[JoinFactor]) -> Numbers:
@@ -359,9 +359,9 @@ class JoinEvaluation:
 
     def where(self, rows: JoinedRows, factors: Sequence[JoinFactor]) -> JoinedRows:
         """The rows that satisfy factors."""
-        return rows.take(self._numbers_where(rows, factors)) if factors else rows
+        return rows.take(self.numbers_where(rows, factors)) if factors else rows
 
-    def _numbers_where(self, rows: JoinedRows, factors: Sequence[JoinFactor]) -> Numbers:
+    def numbers_where(self, rows: JoinedRows, factors: Sequence[JoinFactor]) -> Numbers:
         """The numbers of the rows that satisfy factors: comparisons first, SQL on what they leave."""
         numbers = np.arange(len(rows))
         for factor in factors:

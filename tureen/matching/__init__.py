@@ -4,7 +4,8 @@ Takes: blocks and cells (stems), query runs (queries). Holds: nothing but buffer
 Gives: cells, the rows of one clause in one block, and the truth of any predicate over a block.
 Does not know: Spark, the catalog, windows, users.
 
-* `match.py`: all clauses of a query run over a block; `visits.py`, `access_paths.py`: which clauses are matched how
+* `match.py`: all clauses of a query run over a block; `clause_set.py`: clauses that come and go
+* `visits.py`, `access_paths.py`: which clauses are matched how
 * `clause_kernels.py`, `prefixes.py`: column-major matching; `rowmajor.py`: row-major matching of small blocks
 * `access_kernels.py`, `buckets.py`, `reach.py`: clauses found by the constant of an equality
 * `selector.py`, `scanning.py`: the rows of one clause

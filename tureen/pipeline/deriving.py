@@ -27,7 +27,7 @@ from tureen.pot.pot_progress import Moment, PotProgress
 from tureen.pot.record import Entry
 from tureen.pot.runs import Rejected, reject
 from tureen.pot.streams import advance_derived
-from tureen.results.followed import FollowedQuery
+from tureen.results.followers import Follower
 from tureen.results.invoke import Invoker
 from tureen.stems.intake import to_batch
 
@@ -94,7 +94,7 @@ class Derivation:
         if not self.end.startswith(_STEPS):
             self._check_end()
         self._has_steps: bool | None = None
-        self._follower: FollowedQuery | None = None
+        self._follower: Follower | None = None
         self._searched = 0.0
         self.is_current = False
         """Whether the last call of `catch_up` has read everything."""
@@ -217,7 +217,7 @@ class Derivation:
         """Stop following the query."""
         follower, self._follower = self._follower, None
         if follower is not None:
-            self._invoker.followed.remove(follower)
+            self._invoker.followers.remove(follower)
 
 
 _OFFSET = 1 << 62

@@ -18,8 +18,9 @@ Gives answers as Arrow. Does not know Spark, HTTP, or how blocks are matched.
 * `gather.py`, `gather_kernels.py`: rows; `grouped.py`, `grouping_set_rows.py`, `kept.py`: groups
 * `finish.py`, `over_columns.py`: DISTINCT, ORDER BY, LIMIT, OVER
 * `selection.py`, `matches.py`: the tuples in the window of an invocation, and those that satisfy the query
-* `changes.py`: the rows that joined an answer; `followed.py`: which followers have any;
-  `closed_steps.py`: the rows of steps that are over; `template_rule.py`,
-  `template_matches.py`, `pairing.py`: the same for templates
+* `followers.py`: all followers of a process; `followed.py`: which of those over one stream have changes;
+  `followed_joins.py`, `stem_input.py`, `operator_rows.py`: those over joins, whose new tuples are joined once
+* `changes.py`: the rows that joined an answer; `closed_steps.py`: the rows of steps that are over;
+  `template_rule.py`, `template_matches.py`, `pairing.py`: the same for templates
 * `watch.py`: how often clauses are invoked
 """

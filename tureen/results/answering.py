@@ -177,7 +177,11 @@ class Answers:
     def table(self, snapshot: Snapshot, leaf: RegisteredInput) -> pa.Table:
         """The rows of a table."""
         assert leaf.table_id is not None
-        content = snapshot.tables[leaf.table_id].content
+        return self.content(snapshot, leaf.table_id)
+
+    def content(self, snapshot: Snapshot, table_id: str) -> pa.Table:
+        """The rows of the table of an id."""
+        content = snapshot.tables[table_id].content
         return self._tables.get(content.path, lambda: read_content(self._root, content))
 
     def _selection(

@@ -11,17 +11,17 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from tureen.errors import DamagedFile, UnknownStream
-from tureen.matching import Buffers, CellReader, match_block
+from tureen.matching import CellReader
+from tureen.matching.clause_set import ClauseSet, simple_factors
 from tureen.position import Mark, Position
-from tureen.predicate import Clause, IsNull, Within
-from tureen.queries import QueryRun, compile_clauses
+from tureen.predicate import Clause
 from tureen.results.stream_state import StreamState
 from tureen.results.view import View
 from tureen.schema import Schema
@@ -78,10 +78,7 @@ class FollowedStream:
         self.state = state
         self._clauses: dict[Clause, FollowedClause] = {}
         self._by_number: dict[int, FollowedClause] = {}
-        self._most: QueryRun | None = None
-        self._compiled: Sequence[QueryRun] | None = None
-        self._buffers = Buffers()
-        self._added = 0
+        self._set = ClauseSet(state.stream.schema)
 
     def __len__(self) -> int:
         """The number of different clauses."""
@@ -89,13 +86,11 @@ class FollowedStream:
 
     def add(self, clause: Clause) -> FollowedClause:
         """Match new tuples with a clause too, until its last follower is removed."""
-        factors = tuple(factor for factor in clause if isinstance(factor, Within | IsNull))
+        factors = simple_factors(clause)
         followed = self._clauses.get(factors)
         if followed is None:
-            followed = FollowedClause(self._added, factors, self.state.stream.next_id)
+            followed = FollowedClause(self._set.add(factors), factors, self.state.stream.next_id)
             self._clauses[factors] = self._by_number[followed.number] = followed
-            self._added += 1
-            self._compiled = None
         followed.followers += 1
         return followed
 
@@ -104,32 +99,16 @@ class FollowedStream:
         followed.followers -= 1
         if not followed.followers:
             del self._clauses[followed.factors], self._by_number[followed.number]
-
-    def _runs(self) -> Sequence[QueryRun]:
-        """The clauses, compiled: most of them in one run, and the last ones in another, which is cheap to renew."""
-        live = len(self._clauses)
-        if self._compiled is None or sum(map(len, self._compiled)) > 2 * live:
-            if not self._most or abs(len(self._most) - live) > len(self._most) // 4:
-                self._most = self._compile(0)
-            last = int(self._most.ids[-1])
-            self._compiled = (self._most,) if last + 1 == self._added else (self._most, self._compile(last + 1))
-        return self._compiled
-
-    def _compile(self, first: int) -> QueryRun:
-        """The clauses from a number on, as a run."""
-        clauses = [clause for clause in self._by_number.values() if clause.number >= first]
-        numbers, factors = [clause.number for clause in clauses], [clause.factors for clause in clauses]
-        return compile_clauses(numbers, factors, self.state.stream.schema)
+            self._set.remove(followed.number)
 
     def advance(self, state: StreamState) -> set[FollowedClause]:
         """Match the tuples that were added since the last call; the clauses that some of them may satisfy."""
         interval = TupleIds(self.state.stream.next_id, state.stream.next_id)
         matched: set[FollowedClause] = set()
         if interval.end > interval.first and self._clauses:
-            runs = self._runs()
             for block in _blocks(state, interval):
-                for run in runs:
-                    numbers = CellReader(match_block(block, run, self._buffers).batch, block.rows).clauses
+                for cell in self._set.match(block):
+                    numbers = CellReader(cell.batch, block.rows).clauses
                     matched.update(self._by_number[number] for number in numbers.tolist() if number in self._by_number)
             for clause in matched:
                 clause.note_match(interval)
@@ -192,7 +171,6 @@ class FollowedQueries:
         self._lock = threading.Lock()
         self._streams: dict[int, FollowedStream] = {}
         self._matched: set[FollowedClause] = set()
-        self._version = -1
 
     def __len__(self) -> int:
         """The number of different clauses."""
@@ -216,19 +194,13 @@ class FollowedQueries:
             if not len(stream):
                 del self._streams[followed.stream_id]
 
-    def advance(self) -> set[FollowedClause] | None:
-        """The clauses that some tuple may satisfy that was added since the last call.
-
-        None if queries were changed, unregistered or stopped since then: each follower must read its changes. For one
-        caller in a process: what one call returns, the next does not.
-        """
-        self._view.refresh()
+    def advance(self) -> set[FollowedClause]:
+        """Match all new tuples; the clauses that some of them may satisfy, unless `unread` has matched them before."""
         with self._lock:
             for stream in self._streams.values():
                 self._advance(stream)
             matched, self._matched = self._matched, set()
-            is_same, self._version = self._view.version == self._version, self._view.version
-            return matched if is_same else None
+            return matched
 
     def _advance(self, stream: FollowedStream) -> None:
         self._matched |= self._match_new(stream)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from tureen.bounded_cache import BoundedCache
+from tureen.eddy.join_routing import ROUTING_POLICIES
 from tureen.errors import QueryFailed, UnknownQuery, UnknownStream
 from tureen.joining.join_evaluation import DEFAULT_LIMITS, JoinLimits
 from tureen.language import bind_query
@@ -29,7 +30,9 @@ from tureen.results.answering import Answers
 from tureen.results.changes import NewRows, check_has_changes, mark_of, new_rows, no_new_rows, up_to
 from tureen.results.closed_steps import ClosedSteps
 from tureen.results.explain import Explainer
-from tureen.results.followed import FollowedQueries, FollowedQuery
+from tureen.results.followed import FollowedQuery
+from tureen.results.followed_joins import JoinFollower
+from tureen.results.followers import Follower, Followers
 from tureen.results.join_changes import NewJoinedRows
 from tureen.results.join_ready import ReadyJoin, SchemaOf, prepare
 from tureen.results.ready import BoundTemplate, Ready
@@ -61,9 +64,16 @@ class Invoker:
     """Answers standing queries of one pot; needs neither the lease nor Spark."""
 
     def __init__(
-        self, catalog: Catalog, clock: Callable[[], int] = micros_now, limits: JoinLimits = DEFAULT_LIMITS
+        self,
+        catalog: Catalog,
+        clock: Callable[[], int] = micros_now,
+        limits: JoinLimits = DEFAULT_LIMITS,
+        routing: str = ROUTING_POLICIES[0],
     ) -> None:
-        """Answer from that catalog, joins within limits; `clock` returns NOW in microseconds."""
+        """Answer from that catalog, joins within limits; `clock` returns NOW in microseconds.
+
+        `routing` is the policy by which new tuples are routed through followed joins.
+        """
         self.view = View(catalog)
         self._ready: BoundedCache[str, Ready | ReadyJoin] = BoundedCache(BOUND_QUERIES)
         self._binder = QuickBinder()
@@ -72,7 +82,7 @@ class Invoker:
         self._explainer = Explainer(catalog, self.answers)
         self.watch = self.answers.watch
         self.key_indexes = self.answers.indexes
-        self.followed = FollowedQueries(self.view)
+        self.followers = Followers(self.view, self.answers.content, self.key_indexes, routing)
 
     def invoke(self, handle: str, now: int | None = None) -> Answer:
         """The answer of a query at `now`, by default at the stream's NOW."""
@@ -96,15 +106,12 @@ class Invoker:
         """The answer of an unregistered query, evaluated from the index."""
         return self._with_files(lambda: self._answer(*self._unregistered(sql), now))
 
-    def follow(self, handle: str) -> FollowedQuery | None:
-        """Add a follower of a query to those that are matched together; None if it is not over one stream."""
+    def follow(self, handle: str) -> Follower | None:
+        """Add a follower of a query to those that share work; None if it computes its changes alone."""
 
-        def add() -> FollowedQuery | None:
+        def add() -> Follower | None:
             registered, snapshot = self._look_up(handle)
-            ready = self._bound(registered, snapshot)
-            if isinstance(ready, ReadyJoin) or not registered.stream_ids:
-                return None
-            return self.followed.add(registered.stream_ids[0], ready.query.stream.clause)
+            return self.followers.add(registered, snapshot, self._bound(registered, snapshot))
 
         return self._with_files(add)
 
@@ -112,20 +119,33 @@ class Invoker:
         self,
         handle: str,
         since: Position | None,
-        follower: FollowedQuery | None = None,
+        follower: Follower | None = None,
         at_most: int | None = None,
         until: Mapping[int, int] | None = None,
     ) -> NewRows | NewJoinedRows:
         """The rows that joined a query's answer since a position; without one, none yet.
 
-        For a follower, new tuples are matched together with those of the others. With `at_most`, only that
+        For a follower, new tuples are matched and joined together with those of the others. With `at_most`, only that
         many tuples of each stream are read. With `until`, only tuples before that id of each stream are read.
         """
-        if since is not None and follower is not None:
-            since, end = self.followed.unread(follower, since)
+        if since is not None and isinstance(follower, JoinFollower):
+            joined = self._joined_rows(follower, since, at_most)
+            if joined is not None and until is None:
+                return joined
+        elif since is not None and isinstance(follower, FollowedQuery):
+            since, end = self.followers.queries.unread(follower, since)
             if end is not None:
                 return no_new_rows(end)
         return self._with_files(lambda: self._new_rows(handle, since, at_most, until))
+
+    def _joined_rows(self, follower: JoinFollower, since: Position, at_most: int | None) -> NewJoinedRows | None:
+        """The new rows of a follower from the operator of its join; None if it must compute them by itself."""
+        self.view.refresh()
+        if self.view.version != follower.checked:
+            version = self.view.version
+            check_standing(self.view.query(follower.clause.handle))
+            follower.checked = version
+        return self.followers.joins.read(follower, since, at_most)
 
     def _new_rows(
         self, handle: str, since: Position | None, at_most: int | None, until: Mapping[int, int] | None

@@ -260,7 +260,7 @@ class JoinChangeReader:
         inside: npt.NDArray[np.bool_] = np.ones(len(rows), np.bool_)
         for number, of_input in times.items():
             window = self._ready.inputs[number].input.window
-            begin, end = _bounds_at(window.begin, latest), _bounds_at(window.end, latest)
+            begin, end = bounds_at(window.begin, latest), bounds_at(window.end, latest)
             inside &= True if begin is None else of_input >= begin
             inside &= True if end is None else of_input <= end
         return rows.take(np.flatnonzero(inside))
@@ -337,7 +337,7 @@ def _constant_bounds(entry: Input, earliest: int | None) -> tuple[int | None, in
     return low, end.micros if isinstance(end, At) else None
 
 
-def _bounds_at(bound: Bound | None, times: Numbers) -> Numbers | int | None:
+def bounds_at(bound: Bound | None, times: Numbers) -> Numbers | int | None:
     """A bound of a window at each of several times."""
     match bound:
         case Now(micros, 0):

@@ -44,7 +44,7 @@ class Service:
         self.freshness = FreshnessSampler(self.catalog, self.metrics.freshness)
         self.metrics.registry.register(StatusCollector(self.soup.status, self.soup.batches, self.catalog, self._counts))
         self._progress = self.soup.progress
-        self.watcher = ProgressWatcher(self._progress, self._on_commit, self.soup.calls.clauses_with_changes)
+        self.watcher = ProgressWatcher(self._progress, self._on_commit, self.soup.calls.clauses_with_changes())
         self._invokers = ThreadPoolExecutor(settings.invoke_threads, "tureen-invoke")
         self._workers = ThreadPoolExecutor(WORKERS, "tureen-work")
         self._soups: dict[str, ServedSoup] = {}

@@ -13,6 +13,7 @@ from tureen.language.templates.member import member_text
 from tureen.pot.members import Members
 from tureen.pot.queries import Registered
 from tureen.results.answer import Answer, Change
+from tureen.results.followers import Followers, News
 from tureen.soup.feed import ChangeBatch, ChangeReader
 from tureen.soup.open_pot import OpenPot
 from tureen.soup.waiting import follow
@@ -118,9 +119,20 @@ class EmbeddedCalls:
             for batch in follow(self._pot.components.progress, first, follower.read, seconds, self._pot.ensure_fed):
                 yield from batch
 
-    def clauses_with_changes(self) -> Collection[Hashable] | None:
-        """The clauses of followers that may have changes since the last call; None if any may have some."""
-        return self._pot.components.invoker.followed.advance()
+    def clauses_with_changes(self) -> Callable[[], Collection[Hashable] | None]:
+        """Returns, at each call, the clauses of followers with possible changes since the last; None for all.
+
+        For one server: each has a function of its own.
+        """
+        known: dict[Followers, News] = {}
+
+        def advance() -> Collection[Hashable] | None:
+            followers = self._pot.components.invoker.followers
+            if followers not in known:
+                known[followers] = followers.news()
+            return followers.advance(known[followers])
+
+        return advance
 
     def template_changes(self, handle: str, since: str | None, timeout: float | None) -> Iterator[Change]:
         """Follow all queries of a template; see `QueryTemplate.changes`."""

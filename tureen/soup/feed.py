@@ -20,7 +20,7 @@ from tureen.pot.queries import list_queries
 from tureen.pot.templates import list_templates
 from tureen.results.answer import Change
 from tureen.results.changes import NewRows
-from tureen.results.followed import FollowedQuery
+from tureen.results.followers import Follower
 from tureen.results.invoke import Invoker
 from tureen.results.join_changes import NewJoinedRows
 from tureen.results.template_matches import TemplateMatches
@@ -155,11 +155,11 @@ class QueryFollower:
     def __init__(self, reader: ChangeReader, handle: str, invoker: Invoker) -> None:
         """Follow a query, until `close` is called."""
         self._reader, self._handle = reader, handle
-        self._followers, self._followed = invoker.followed, invoker.follow(handle)
+        self._followers, self._followed = invoker.followers, invoker.follow(handle)
 
     @property
     def clause(self) -> Hashable:
-        """What `EmbeddedCalls.clauses_with_changes` contains if there may be changes; None if it must be asked."""
+        """What `EmbeddedCalls.clauses_with_changes` returns if there may be changes; None if it must be asked."""
         return None if self._followed is None else self._followed.clause
 
     def read(self, since: str | None) -> QueryChanges:
@@ -196,7 +196,7 @@ class ChangeReader:
         self._catalog, self._invoker, self._templates = catalog, invoker, templates
         self._owner, self._check = owner, check
 
-    def query(self, handle: str, since: str | None, follower: FollowedQuery | None = None) -> QueryChanges:
+    def query(self, handle: str, since: str | None, follower: Follower | None = None) -> QueryChanges:
         """What joined a query's answer since a position; without one, nothing yet."""
         self._check(handle)
         return QueryChanges(handle, self._invoker.new_rows(handle, _parse(since), follower))

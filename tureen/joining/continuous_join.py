@@ -1,0 +1,255 @@
+"""The operator of a continuous join: new tuples go once through the SteMs, for all queries that follow the join.
+
+The state of an input is its SteM: the tuples that it has received, seen through runs and their key index (CACQ §2.4).
+New tuples of one input are matched with the clauses of all queries, and then probe the SteMs of the other inputs in an
+order that the eddy chooses. What is left at the end are joined tuples, each with its lineage.
+
+A joined tuple is produced by that of its tuples which arrived last, as in `tureen.results.join_changes`: stream by
+stream, the new tuples of each with all of the streams before it and the old ones of those after it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from tureen.eddy.join_routing import JoinRouter
+from tureen.eddy.operators import Operator
+from tureen.eddy.statistics import Observation
+from tureen.errors import QueryFailed
+from tureen.join import JoinCompare
+from tureen.joining.join_consumers import JoinConsumers
+from tureen.joining.join_evaluation import JoinEvaluation, JoinLimits, inputs_of
+from tureen.joining.join_input import Numbers
+from tureen.joining.joined_block import JoinedPiece, PieceTuples
+from tureen.joining.joined_rows import JoinedRows
+from tureen.joining.key_columns import key_columns, key_equalities, other_field
+from tureen.joining.lineages import Lineages, bitmap_of
+from tureen.joining.shared_factor import SharedFactor
+from tureen.joining.shared_join import SharedJoin
+from tureen.joining.stem import Ids, Stem
+from tureen.stems.key_index import HASHED, codes_of
+
+log = logging.getLogger("tureen")
+
+ROUTED_TUPLES = 8_192
+"""The most new tuples that are routed together."""
+
+MOST_FACTORS = 16
+"""The most conditions that are evaluated for all queries at once; further ones by each follower for its own rows."""
+
+OPERATOR_LIMITS = JoinLimits(rows=1 << 20)
+"""How many joined tuples one block of new tuples may have; beyond, each follower computes its own."""
+
+ReadStem = Callable[[int, Ids, int | None], Stem]
+"""The SteM of an input with the tuples whose ids lie in an interval, as far as tuples from a time on can join them."""
+
+
+@dataclass
+class _Flow:
+    """A block of new tuples on its way through the operators."""
+
+    origin: int
+    evaluation: JoinEvaluation
+    rows: JoinedRows
+    lineages: Lineages
+    times: Numbers
+    """The time of the new tuple of each row."""
+    order: list[str] = field(default_factory=list)
+    """The names of the visited operators."""
+    applied: set[SharedFactor] = field(default_factory=set)
+
+    def keep(self, rows: Numbers) -> None:
+        """Keep some rows."""
+        self.rows, self.lineages, self.times = self.rows.take(rows), self.lineages.take(rows), self.times[rows]
+
+    def keep_nonempty(self) -> None:
+        """Keep the rows that some query wants."""
+        if len(self.lineages.nonempty) < len(self.rows):
+            self.keep(self.lineages.nonempty)
+
+
+class ContinuousJoin:
+    """Joins new tuples for all consumers of one shared join."""
+
+    def __init__(
+        self, join: SharedJoin, names: Sequence[str], schemas: Sequence[pa.Schema], router: JoinRouter
+    ) -> None:
+        """Join for nobody yet; `names` are those of the inputs, each used once, and `schemas` their stored columns."""
+        self.join, self.names, self.router = join, names, router
+        self.consumers = JoinConsumers(schemas)
+
+    def join_new(self, stem_of: ReadStem, begin: Mapping[int, int], end: Mapping[int, int]) -> list[JoinedPiece]:
+        """The joined tuples that a consumer may want, with a tuple of each stream's ids from `begin` to before `end`.
+
+        Raises QueryFailed if they are too many.
+        """
+        marks: dict[int, int] = dict(begin)
+        pieces: list[JoinedPiece] = []
+        for stream in self.join.streams:
+            if end[stream] > marks[stream]:
+                for origin in self.join.inputs_of(stream):
+                    pieces += self._from(origin, self._limits(origin, (marks[stream], end[stream]), marks), stem_of)
+            marks[stream] = end[stream]
+        return pieces
+
+    def _limits(self, origin: int, new: Ids, marks: Mapping[int, int]) -> list[Ids]:
+        """The ids that the new tuples of an input are joined with, input by input."""
+        stream = self.join.relations[origin].stream_id
+        limits: list[Ids] = []
+        for number, relation in enumerate(self.join.relations):
+            if relation.stream_id is None:
+                limits.append((0, 0))
+            elif relation.stream_id != stream:
+                limits.append((0, marks[relation.stream_id]))
+            elif number == origin:
+                limits.append(new)
+            else:
+                # A joined tuple with several new tuples of the stream is produced by the first of them.
+                limits.append((0, new[0] if number < origin else new[1]))
+        return limits
+
+    def _from(self, origin: int, limits: Sequence[Ids], stem_of: ReadStem) -> Iterator[JoinedPiece]:
+        """The joined tuples of the new tuples of one input."""
+        source = stem_of(origin, limits[origin], None)
+        new = source.rows_within()
+        for begin in range(0, len(new), ROUTED_TUPLES):
+            rows = new[begin : begin + ROUTED_TUPLES]
+            self.router.admit(self.names[origin], len(rows))
+            lineages = self._lineages(origin, source, rows)
+            rows, lineages = rows[lineages.nonempty], lineages.take(lineages.nonempty)
+            if not len(rows):
+                continue
+            times = source.times_at(rows)
+            assert times is not None
+            stems = [
+                source if number == origin else stem_of(number, ids, self._earliest(number, int(times.min())))
+                for number, ids in enumerate(limits)
+            ]
+            evaluation = JoinEvaluation(stems, 0, OPERATOR_LIMITS)
+            flow = _Flow(origin, evaluation, JoinedRows({origin: rows}, len(rows)), lineages, times)
+            self._route(flow, stems)
+            if len(flow.rows):
+                yield self._piece(flow, stems)
+
+    def _lineages(self, number: int, stem: Stem, rows: Numbers) -> Lineages:
+        """The lineages of tuples of one input."""
+        clauses = self.consumers.clauses[number]
+        return clauses.lineages(stem.columns_at(clauses.columns, rows), len(rows), self._words)
+
+    @property
+    def _words(self) -> int:
+        return max(1, -(-self.consumers.capacity // 64))
+
+    def _earliest(self, number: int, time_of_new: int) -> int | None:
+        """A time before which no tuple of an input can join tuples from a time on."""
+        reach = self.consumers.reach(number)
+        return None if reach is None else time_of_new - reach
+
+    def _route(self, flow: _Flow, stems: Sequence[Stem]) -> None:
+        origin = self.names[flow.origin]
+        while len(flow.rows):
+            ready = self._ready(flow)
+            if not ready:
+                break
+            operator = self.router.choose(origin, list(ready))
+            tuples, began = len(flow.rows), time.perf_counter()
+            visited = ready[operator]
+            if isinstance(visited, SharedFactor):
+                self._apply(flow, visited)
+            else:
+                self._probe(flow, visited, stems)
+            flow.order.append(operator.name)
+            cost = time.perf_counter() - began
+            self.router.observe(origin, Observation(operator, tuples, len(flow.rows), cost=cost))
+        change = self.router.finish(origin, flow.order) if len(flow.rows) else None
+        if change is not None:
+            before, after = (", ".join(order) for order in change)
+            log.info("new tuples of '%s' are now joined in the order %s; before: %s", origin, after, before)
+
+    def _ready(self, flow: _Flow) -> dict[Operator, int | SharedFactor]:
+        """The operators that a block can visit."""
+        ready: dict[Operator, int | SharedFactor] = {}
+        joined = flow.rows.rows.keys()
+        for number, name in enumerate(self.names):
+            if number not in joined and key_equalities(self._between(joined, number), number):
+                ready[Operator(name, _NOBODY)] = number
+        for factor in list(self.consumers.factors)[:MOST_FACTORS]:
+            name = factor.shown_name(self.names)
+            if name not in flow.order and factor.inputs <= joined:
+                ready[Operator(name, _NOBODY)] = factor
+        return ready
+
+    def _between(self, joined: Set[int], number: int) -> list[JoinCompare]:
+        """The comparisons of an input with those that are joined."""
+        factors = self.join.factors
+        return [factor for factor in factors if number in inputs_of(factor) and inputs_of(factor) <= joined | {number}]
+
+    def _probe(self, flow: _Flow, number: int, stems: Sequence[Stem]) -> None:
+        """Join the rows with the tuples of another input."""
+        stem, evaluation = stems[number], flow.evaluation
+        between = self._between(flow.rows.rows.keys(), number)
+        equalities = key_equalities(between, number)
+        columns = key_columns(equalities, number)
+        probes = [evaluation.values(other_field(factor, number), flow.rows) for factor in equalities]
+        codes = [codes_of(column, domain) for column, (_, domain) in zip(probes, columns, strict=True)]
+        valid = np.logical_and.reduce([np.asarray(column.is_valid()) for column in probes])
+        left, right = stem.probe(columns, np.ascontiguousarray(np.stack(codes)), valid)
+        evaluation.limits.check_rows(len(left))
+        left, right = self._within_reach(flow, number, stem, left, right)
+        pairs = flow.rows.take(left).beside(JoinedRows({number: right}, len(right)))
+        exact = [factor for factor in equalities if factor.domain not in HASHED]
+        rest = [factor for factor in between if factor not in exact]
+        if rest:
+            kept = evaluation.numbers_where(pairs, rest)
+            pairs, left, right = pairs.take(kept), left[kept], right[kept]
+        tuples, of_pairs = np.unique(right, return_inverse=True)
+        partners = self._lineages(number, stem, tuples)
+        flow.rows, flow.times = pairs, flow.times[left]
+        flow.lineages = flow.lineages.take(left).both(partners.take(of_pairs.reshape(-1)))
+        flow.keep_nonempty()
+
+    def _within_reach(
+        self, flow: _Flow, number: int, stem: Stem, left: Numbers, right: Numbers
+    ) -> tuple[Numbers, Numbers]:
+        """The pairs that some consumer's windows can contain, by the time of the new tuple."""
+        reach = self.consumers.reach(number)
+        times = None if reach is None else stem.times_at(right)
+        if reach is None or times is None:
+            return left, right
+        kept = times >= flow.times[left] - reach
+        return left[kept], right[kept]
+
+    def _apply(self, flow: _Flow, factor: SharedFactor) -> None:
+        """Remove from the lineages of rows that do not satisfy a condition the queries that have it."""
+        slots = bitmap_of(sorted(self.consumers.factors[factor]), self._words)
+        concerned = flow.lineages.rows_with(slots)
+        rows = flow.rows.take(concerned)
+        try:
+            satisfying = factor.satisfying(len(rows), lambda column: flow.evaluation.values(column, rows))
+        except QueryFailed:
+            # Perhaps on a row that none of these queries wants. They evaluate it by themselves.
+            return
+        fails = np.zeros(len(flow.rows), np.bool_)
+        fails[np.delete(concerned, satisfying)] = True
+        flow.lineages = flow.lineages.without(slots, fails)
+        flow.applied.add(factor)
+        flow.keep_nonempty()
+
+    def _piece(self, flow: _Flow, stems: Sequence[Stem]) -> JoinedPiece:
+        tuples, rows = [], []
+        for number, stem in enumerate(stems):
+            used, of_rows = np.unique(flow.rows.rows[number], return_inverse=True)
+            names = self.consumers.columns(number)
+            columns = dict(zip(names, stem.columns_at(names, used), strict=True))
+            tuples.append(PieceTuples(stem.ids_at(used), stem.times_at(used), columns))
+            rows.append(of_rows.reshape(-1))
+        return JoinedPiece(tuples, rows, flow.lineages.compacted(), frozenset(flow.applied))
+
+
+_NOBODY: frozenset[int] = frozenset()

@@ -1,0 +1,223 @@
+"""Lineages: for each tuple, joined or not, the set of queries that still want it (CACQ §2.2 and §2.4).
+
+A query has a *slot*: the number of its bit. Queries with the same clauses on all inputs share one. The lineage of a
+joined tuple is the AND of those of its tuples. Lineages are dictionary-coded: most tuples have one of few, and each
+pair of lineages is combined once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tureen.joining.join_input import Flags, Numbers
+from tureen.joining.lineage_kernels import add_slots
+from tureen.matching.clause_set import ClauseSet
+from tureen.predicate import Clause
+from tureen.stems.cells.lineage_pairs import pairs_of
+from tureen.stems.index import BLOCK_ROWS, Block
+from tureen.stems.key_kernels import empty_table, group_rows
+
+Bitmaps = npt.NDArray[np.uint64]
+"""A line for each lineage, with a bit for each slot."""
+
+
+@dataclass(frozen=True)
+class Lineages:
+    """The lineage of each of several rows."""
+
+    bits: Bitmaps
+    """The distinct lineages; two of them may be equal."""
+    of_row: Numbers
+    """The index in `bits` of each row's lineage."""
+
+    @classmethod
+    def of_rows(cls, bits: Bitmaps) -> Lineages:
+        """The lineages of rows, one line each.
+
+        >>> Lineages.of_rows(np.array([[5], [1], [5]], np.uint64)).of_row.tolist()
+        [0, 1, 0]
+        """
+        size = len(bits)
+        firsts, groups = np.empty(size, np.int64), np.empty(size, np.int64)
+        keys = np.ascontiguousarray(bits.T).view(np.int64)
+        count = group_rows(keys, np.ones(size, np.bool_), empty_table(size), firsts, groups)
+        return cls(bits[firsts[:count]], groups)
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self.of_row)
+
+    def take(self, rows: Numbers) -> Lineages:
+        """The lineages of some rows."""
+        return Lineages(self.bits, self.of_row[rows])
+
+    def both(self, other: Lineages) -> Lineages:
+        """For each row, the queries that are in its lineage here and there.
+
+        >>> left = Lineages(np.array([[6], [1]], np.uint64), np.array([0, 0, 1]))
+        >>> both = left.both(Lineages(np.array([[3]], np.uint64), np.array([0, 0, 0])))
+        >>> both.bits[both.of_row].ravel().tolist()
+        [2, 2, 1]
+        """
+        codes, of_row = np.unique(self.of_row * len(other.bits) + other.of_row, return_inverse=True)
+        left, right = np.divmod(codes, max(len(other.bits), 1))
+        return Lineages(self.bits[left] & other.bits[right], of_row.reshape(-1))
+
+    @cached_property
+    def nonempty(self) -> Numbers:
+        """The rows that some query wants."""
+        has_any: Flags = np.any(self.bits, axis=1)
+        return np.arange(len(self)) if has_any.all() else np.flatnonzero(has_any[self.of_row])
+
+    def rows_with(self, slots: Bitmaps) -> Numbers:
+        """The rows whose lineage has one of some slots, given as a bitmap."""
+        has_any: Flags = np.any(self.bits & slots, axis=1)
+        return np.flatnonzero(has_any[self.of_row])
+
+    def without(self, slots: Bitmaps, rows: Flags) -> Lineages:
+        """The lineages, in some of the rows without some slots.
+
+        >>> Lineages(np.array([[6]], np.uint64), np.array([0, 0])).without(
+        ...     np.array([2], np.uint64), np.array([False, True])
+        ... ).rows_of(1).tolist()
+        [0]
+        """
+        bits = np.concatenate([self.bits, self.bits & ~slots])
+        return Lineages(bits, self.of_row + len(self.bits) * rows)
+
+    def compacted(self) -> Lineages:
+        """The same lineages, each once, without those that no row has."""
+        used, of_row = np.unique(self.of_row, return_inverse=True)
+        coded = Lineages.of_rows(self.bits[used])
+        return Lineages(coded.bits, coded.of_row[of_row.reshape(-1)])
+
+    @cached_property
+    def _slots(self) -> Bitmaps:
+        return np.bitwise_or.reduce(self.bits, axis=0) if len(self.bits) else np.zeros(0, np.uint64)
+
+    @property
+    def slots(self) -> Numbers:
+        """The slots of all rows, if no lineage is one that no row has."""
+        return np.flatnonzero(np.unpackbits(self._slots.view(np.uint8), bitorder="little"))
+
+    def rows_of(self, slot: int) -> Numbers:
+        """The rows that the queries of a slot want.
+
+        >>> Lineages(np.array([[6], [1]], np.uint64), np.array([0, 1, 0])).rows_of(1).tolist()
+        [0, 2]
+        """
+        word, bit = slot >> 6, np.uint64(slot & 63)
+        if word >= self.bits.shape[1] or not self._slots[word] >> bit & np.uint64(1):
+            return _NO_ROWS
+        has_slot = (self.bits[:, word] >> bit & np.uint64(1)).astype(np.bool_)
+        return np.flatnonzero(has_slot[self.of_row])
+
+
+class ClauseLineages:
+    """The clauses of one input: which of them a tuple satisfies tells who wants it."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        """Start without slots; tuples have the columns of that schema."""
+        self._schema = schema
+        self._set = ClauseSet(schema)
+        self._numbers: dict[Clause, int] = {}
+        self._slots: dict[Clause, set[int]] = {}
+        self._table: _SlotTable | None = None
+
+    def add(self, slot: int, clause: Clause) -> None:
+        """Add a slot for the tuples that satisfy a clause of simple factors."""
+        slots = self._slots.setdefault(clause, set())
+        if clause and not slots:
+            self._numbers[clause] = self._set.add(clause)
+        slots.add(slot)
+        self._table = None
+
+    def remove(self, slot: int, clause: Clause) -> None:
+        """Remove a slot."""
+        slots = self._slots[clause]
+        slots.remove(slot)
+        if not slots:
+            del self._slots[clause]
+            if clause:
+                self._set.remove(self._numbers.pop(clause))
+        self._table = None
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that the clauses compare."""
+        return self._set.columns
+
+    def lineages(self, columns: Sequence[pa.Array], rows: int, words: int) -> Lineages:
+        """The lineages of tuples, given the columns of `columns`, as bitmaps of that many words."""
+        table = self._table
+        if table is None or table.words != words:
+            table = self._table = _SlotTable.of(self._numbers, self._slots, words)
+        everywhere = table.everywhere
+        if not len(self._set):
+            return Lineages(everywhere.reshape(1, -1), np.zeros(rows, np.int64))
+        bits = np.tile(everywhere, (rows, 1))
+        batch = pa.RecordBatch.from_arrays(list(columns), names=self.columns)
+        for begin in range(0, rows, BLOCK_ROWS):
+            block = Block(batch.slice(begin, BLOCK_ROWS))
+            for cell in self._set.match(block):
+                table.add(bits[begin : begin + block.rows], *pairs_of(cell.batch, block.rows))
+        return Lineages.of_rows(bits)
+
+
+@dataclass(frozen=True)
+class _SlotTable:
+    """The slots of clauses, for compiled loops."""
+
+    words: int
+    numbers: Numbers
+    """The numbers of the clauses, ascending."""
+    starts: Numbers
+    slots: Numbers
+    wide: Numbers
+    wide_bits: Bitmaps
+    everywhere: Bitmaps
+    """The slots without a clause, as a bitmap."""
+
+    @classmethod
+    def of(cls, numbers: dict[Clause, int], slots: dict[Clause, set[int]], words: int) -> _SlotTable:
+        clauses = sorted(numbers, key=lambda clause: numbers[clause])
+        of_clause = [sorted(slots[clause]) for clause in clauses]
+        is_wide = [len(members) > words for members in of_clause]
+        wide_bits = [bitmap_of(members, words) for members, wide in zip(of_clause, is_wide, strict=True) if wide]
+        return cls(
+            words,
+            np.array([numbers[clause] for clause in clauses], np.int64),
+            np.cumsum([0, *map(len, of_clause)]),
+            np.array([slot for members in of_clause for slot in members], np.int64),
+            np.where(is_wide, np.cumsum(is_wide) - 1, -1).astype(np.int64),
+            np.stack(wide_bits) if wide_bits else np.zeros((0, words), np.uint64),
+            bitmap_of(sorted(slots.get((), ())), words),
+        )
+
+    def add(self, bits: Bitmaps, rows: Numbers, numbers: Numbers) -> None:
+        """Add the slots of pairs of a row and the number of a clause; clauses that were removed have none."""
+        clauses = np.searchsorted(self.numbers, numbers)
+        is_live = self.numbers[np.minimum(clauses, len(self.numbers) - 1)] == numbers
+        if not is_live.all():
+            rows, clauses = rows[is_live], clauses[is_live]
+        add_slots(bits, rows, clauses, self.starts, self.slots, self.wide, self.wide_bits)
+
+
+def bitmap_of(slots: Sequence[int], words: int) -> Bitmaps:
+    """A bitmap with the bits of slots.
+
+    >>> bitmap_of([1, 64], 2).tolist()
+    [2, 1]
+    """
+    mask = np.zeros(64 * words, np.bool_)
+    mask[list(slots)] = True
+    return np.packbits(mask, bitorder="little").view(np.uint64)
+
+
+_NO_ROWS: Numbers = np.empty(0, np.int64)

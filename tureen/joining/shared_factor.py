@@ -1,0 +1,53 @@
+"""Conditions that several followed queries have in common, besides the comparisons by which they join."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tureen.aggregates.expression_values import rows_where
+from tureen.join import Field, JoinOpaque, field_name
+from tureen.joining.join_input import Numbers
+from tureen.joining.shared_join import SharedJoinOfQuery
+from tureen.query import Expression
+from tureen.schema import Kind, Type
+
+
+@dataclass(frozen=True, slots=True)
+class SharedFactor:
+    """A condition in SQL over joined tuples."""
+
+    sql: str
+    columns: tuple[tuple[str, Field], ...]
+    """The names in the SQL text, each with its field; fields refer to the inputs of the shared join."""
+
+    @classmethod
+    def of(cls, factor: JoinOpaque, shared: SharedJoinOfQuery) -> SharedFactor:
+        """A condition of a query."""
+        columns = {
+            field_name(field): Field(shared.index_of(field.input), field.column)
+            for field in dict.fromkeys(factor.fields)
+        }
+        return cls(factor.sql, tuple(sorted(columns.items(), key=lambda item: item[0])))
+
+    def shown_name(self, names: Sequence[str]) -> str:
+        """The condition and the columns that it reads, given the names of the inputs."""
+        columns = ", ".join(f"{names[each.input]}.{each.column}" for _, each in self.columns)
+        return f"{self.sql} [{columns}]"
+
+    @property
+    def inputs(self) -> frozenset[int]:
+        """The inputs that it reads."""
+        return frozenset(each.input for _, each in self.columns)
+
+    def satisfying(self, rows: int, values: Callable[[Field], pa.Array]) -> Numbers:
+        """The numbers of the rows that satisfy it; `values` returns a column of all of them.
+
+        Raises QueryFailed if it fails on one of them.
+        """
+        columns = {name: values(each) for name, each in self.columns}
+        # DuckDB needs a column to know the number of rows.
+        table = pa.table(columns) if columns else pa.table({"_none": pa.nulls(rows)})
+        return rows_where(Expression(self.sql, Type(Kind.BOOLEAN), tuple(table.column_names)), table)

@@ -1,0 +1,78 @@
+"""Followers of queries in this process, and who is to be told of which changes.
+
+Followers of queries over one stream share the matching of new tuples (`tureen.results.followed`), those of queries over
+joins the joining (`tureen.results.followed_joins`).
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Hashable
+
+from tureen.pot.queries import Registered
+from tureen.results.followed import FollowedQueries, FollowedQuery
+from tureen.results.followed_joins import FollowedJoins, JoinFollower, ReadTable
+from tureen.results.join_ready import ReadyJoin
+from tureen.results.key_indexes import KeyIndexes
+from tureen.results.ready import Ready
+from tureen.results.stream_state import Snapshot
+from tureen.results.view import View
+
+Follower = FollowedQuery | JoinFollower
+
+
+class News:
+    """The queries with possible changes that one consumer, such as a server, has not been told of yet."""
+
+    def __init__(self) -> None:
+        """Start without any; the first call of `Followers.advance` concerns all queries."""
+        self.matched: set[Hashable] = set()
+        self.version = -1
+
+
+class Followers:
+    """All followers of a process."""
+
+    def __init__(self, view: View, read_table: ReadTable, indexes: KeyIndexes, routing: str) -> None:
+        """Start without followers."""
+        self._view = view
+        self.queries = FollowedQueries(view)
+        self.joins = FollowedJoins(view, read_table, indexes, routing)
+        self._consumers: weakref.WeakSet[News] = weakref.WeakSet()
+        self._lock = threading.Lock()
+
+    def add(self, registered: Registered, snapshot: Snapshot, ready: Ready | ReadyJoin) -> Follower | None:
+        """Add a follower of a query; None if it shares nothing with others."""
+        if isinstance(ready, ReadyJoin):
+            return self.joins.add(registered, snapshot, ready)
+        return self.queries.add(registered.stream_ids[0], ready.query.stream.clause)
+
+    def remove(self, follower: Follower) -> None:
+        """Remove a follower."""
+        if isinstance(follower, JoinFollower):
+            self.joins.remove(follower)
+        else:
+            self.queries.remove(follower)
+
+    def news(self) -> News:
+        """A consumer that is told of all changes from now on, as long as it exists."""
+        news = News()
+        with self._lock:
+            self._consumers.add(news)
+        return news
+
+    def advance(self, news: News) -> set[Hashable] | None:
+        """The clauses and joins of followers that may have changes since the last call with the same consumer.
+
+        None if queries were changed, unregistered or stopped since then: each follower must read its changes.
+        """
+        self._view.refresh()
+        version = self._view.version
+        with self._lock:
+            matched = self.queries.advance() | self.joins.advance()
+            for consumer in self._consumers:
+                consumer.matched |= matched
+            told, news.matched = news.matched, set()
+            is_same, news.version = version == news.version, version
+            return told if is_same else None

@@ -1,0 +1,148 @@
+"""The SteMs of continuous joins: streams seen through their runs and pending rows, and tables, found by key index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from tureen.joining.join_input import Flags, Numbers
+from tureen.joining.key_columns import KeyColumns
+from tureen.joining.stem import Ids
+from tureen.results.gather import StreamMatches
+from tureen.results.join_inputs import TableInput
+from tureen.results.key_indexes import KeyIndexes
+from tureen.results.segment import Hits, Segment
+from tureen.results.stream_state import StreamState
+
+
+class _Part(NamedTuple):
+    """A segment whose rows have the numbers from `first` on, and the tuple id after its last."""
+
+    segment: Segment
+    first: int
+    end: int
+
+
+class StreamStem:
+    """The tuples of a stream with ids in an interval; see `tureen.joining.stem.Stem`.
+
+    Rows are those of all segments that have such tuples, in order of tuple id.
+    """
+
+    def __init__(self, state: StreamState, ids: Ids, earliest: int | None, indexes: KeyIndexes) -> None:
+        """Read from a stream; with `earliest`, segments that end before that time are left out."""
+        self._schema, self._ids, self._indexes = state.stream.schema, ids, indexes
+        self._parts: list[_Part] = []
+        self._size = 0
+        ends = [*(segment.first_id for segment in state.segments), state.stream.next_id][1:]
+        for segment, end in zip(state.segments, ends, strict=True):
+            is_recent = earliest is None or segment.max_time >= earliest
+            if segment.rows and is_recent and end > ids[0] and segment.first_id < ids[1]:
+                self._parts.append(_Part(segment, self._size, end))
+                self._size += segment.rows
+        self._firsts = np.array([part.first for part in self._parts], np.int64)
+
+    def __len__(self) -> int:
+        """The number of rows of the segments."""
+        return self._size
+
+    def rows_within(self) -> Numbers:
+        """The rows with ids in the interval."""
+        rows = [_NONE]
+        for part in self._parts:
+            ids = np.arange(max(self._ids[0], part.segment.first_id), min(self._ids[1], part.end))
+            positions = part.segment.positions_of(ids)
+            rows.append(part.first + np.sort(positions[positions >= 0]))
+        return np.concatenate(rows)
+
+    def probe(self, columns: KeyColumns, keys: Numbers, valid: Flags) -> tuple[Numbers, Numbers]:
+        """Rows by key, from the indexes of the segments."""
+        probing, rows = [_NONE], [_NONE]
+        for part in self._parts:
+            keys_at, positions = self._indexes.of_run(part.segment.run(), columns).find(keys, valid)
+            if part.end > self._ids[1] or part.segment.first_id < self._ids[0]:
+                ids = part.segment.ids_at(positions)
+                is_within = (ids >= self._ids[0]) & (ids < self._ids[1])
+                keys_at, positions = keys_at[is_within], positions[is_within]
+            probing.append(keys_at)
+            rows.append(part.first + positions)
+        return np.concatenate(probing), np.concatenate(rows)
+
+    def column(self, name: str) -> pa.Array:
+        """A column of all rows."""
+        return self.columns_at([name], np.arange(self._size))[0]
+
+    def columns_at(self, names: Sequence[str], rows: Numbers) -> list[pa.Array]:
+        """Columns of some rows."""
+        if not names:
+            return []
+        ascending, indexes = rows, None
+        if len(rows) > 1 and not bool(np.all(rows[1:] > rows[:-1])):
+            ascending, indexes = np.unique(rows, return_inverse=True)
+        matches = StreamMatches(self._schema, [_hits(part.segment, at) for part, at in self._split(ascending)])
+        columns = [matches.column(name) for name in names]
+        return columns if indexes is None else [column.take(pa.array(indexes.reshape(-1))) for column in columns]
+
+    @property
+    def times(self) -> Numbers:
+        """The times of all rows."""
+        return self.times_at(np.arange(self._size))
+
+    @property
+    def ids(self) -> Numbers:
+        """The tuple ids of all rows."""
+        return self.ids_at(np.arange(self._size))
+
+    def times_at(self, rows: Numbers) -> Numbers:
+        """The times of some rows."""
+        (column,) = self.columns_at([self._schema.time_column], rows)
+        times: Numbers = column.cast(pa.int64()).to_numpy()
+        return times
+
+    def ids_at(self, rows: Numbers) -> Numbers:
+        """The ids of some rows."""
+        ids = np.empty(len(rows), np.int64)
+        of_rows = np.searchsorted(self._firsts, rows, side="right") - 1
+        for number, part in enumerate(self._parts):
+            is_here = of_rows == number
+            if is_here.any():
+                ids[is_here] = part.segment.ids_at(rows[is_here] - part.first)
+        return ids
+
+    def _split(self, ascending: Numbers) -> Iterator[tuple[_Part, Numbers]]:
+        """The segments of rows, each with the rows' positions in it."""
+        bounds = [*np.searchsorted(ascending, self._firsts).tolist(), len(ascending)]
+        for part, low, high in zip(self._parts, bounds, bounds[1:], strict=False):
+            if high > low:
+                yield part, ascending[low:high] - part.first
+
+
+def _hits(segment: Segment, positions: Numbers) -> Hits:
+    """Tuples of a segment, by ascending positions."""
+    run = segment.run()
+    starts = np.searchsorted(positions, run.starts)
+    before = np.repeat(np.array(run.starts[:-1], np.int64), np.diff(starts))
+    return Hits(segment, run, (positions - before).astype(np.uint16), starts)
+
+
+class TableStem(TableInput):
+    """All rows of a table, found by the index of its content."""
+
+    def __init__(self, table: pa.Table, indexes: KeyIndexes) -> None:
+        """Read from a table."""
+        super().__init__(table)
+        self._content, self._stems = table, indexes
+
+    def rows_within(self) -> Numbers:
+        """All rows."""
+        return np.arange(len(self))
+
+    def probe(self, columns: KeyColumns, keys: Numbers, valid: Flags) -> tuple[Numbers, Numbers]:
+        """Rows by key."""
+        return self._stems.of_table(self._content, columns).find(keys, valid)
+
+
+_NONE: Numbers = np.empty(0, np.int64)
