@@ -60,8 +60,6 @@ class JoinedPiece:
 class JoinedBlock:
     """All joined tuples with a tuple between two vectors of marks, and with none at or after the second."""
 
-    number: int
-    """Blocks are numbered in their order."""
     begin: Mapping[int, int]
     """For each stream, the id of its first new tuple."""
     end: Mapping[int, int]
@@ -72,6 +70,7 @@ class JoinedBlock:
         """The number of joined tuples."""
         return sum(map(len, self.pieces))
 
+    @cached_property
     def slots(self) -> set[int]:
         """The slots of the queries that want one of them."""
         return {slot for piece in self.pieces for slot in piece.lineages.slots.tolist()}

@@ -52,9 +52,17 @@ class FollowedJoinQuery:
     operator: JoinOperator
     query: OperatorQuery
     slot: int
-    first_block: int
-    """The first block in which the slot belongs to the query."""
+    known_from: Mapping[int, int]
+    """A vector of marks; all rows that are new since then are in `blocks`."""
+    blocks: deque[JoinedBlock] = field(default_factory=deque)
+    """The last blocks that may have rows of the query."""
     followers: int = 0
+
+    def blocks_since(self, since: Mapping[int, int]) -> Sequence[JoinedBlock] | None:
+        """The blocks with all rows that are new since a vector of marks; None if some are not kept."""
+        if any(since[stream] < mark for stream, mark in self.known_from.items()):
+            return None
+        return [block for block in self.blocks if any(block.end[stream] > mark for stream, mark in since.items())]
 
 
 @dataclass(eq=False)
@@ -77,9 +85,9 @@ class JoinOperator:
         self._streams = join.join.streams
         self._tables = tuple({each.table_id: None for each in join.join.relations if each.table_id is not None})
         self.blocks: deque[JoinedBlock] = deque()
+        self._kept = 0
         self.queries: dict[str, FollowedJoinQuery] = {}
         self._by_slot: dict[int, set[FollowedJoinQuery]] = {}
-        self.next_block = 0
         snapshot = self._read_snapshot()
         self.moment = _moment(snapshot)
         """The commit and the count of pushes that it has seen; without streams, which would keep files mapped."""
@@ -103,7 +111,7 @@ class JoinOperator:
         followed = self.queries.get(handle)
         if followed is None:
             slot = self.join.consumers.add(query.consumer)
-            followed = self.queries[handle] = FollowedJoinQuery(handle, self, query, slot, self.next_block)
+            followed = self.queries[handle] = FollowedJoinQuery(handle, self, query, slot, self.ends)
             self._by_slot.setdefault(slot, set()).add(followed)
         followed.followers += 1
         return followed
@@ -127,8 +135,7 @@ class JoinOperator:
             return
         try:
             while self.ends != ends:
-                for slot in self._joined(snapshot, ends).slots():
-                    self.matched |= self._by_slot[slot]
+                self._keep(self._joined(snapshot, ends))
             self.moment = _moment(snapshot)
         except (QueryFailed, DamagedFile, OSError):
             # Followers that it concerns get the error when they compute their changes by themselves.
@@ -146,32 +153,42 @@ class JoinOperator:
             return StreamStem(snapshot.streams[relation.stream_id], ids, earliest, self._indexes)
 
         pieces = self.join.join_new(stem_of, self.ends, end)
-        block = JoinedBlock(self.next_block, self.ends, end, pieces)
-        self.next_block, self.ends = self.next_block + 1, end
-        self.blocks.append(block)
-        self.produced += block.size
-        while len(self.blocks) > KEPT_BLOCKS or sum(each.size for each in self.blocks) - block.size > KEPT_TUPLES:
-            self.blocks.popleft()
+        block = JoinedBlock(self.ends, end, pieces)
+        self.ends = end
         return block
+
+    def _keep(self, block: JoinedBlock) -> None:
+        """Keep a block for those who want a tuple of it, and drop the oldest ones."""
+        if not block.size:
+            return
+        self.produced += block.size
+        self._kept += block.size
+        self.blocks.append(block)
+        for slot in block.slots:
+            for query in self._by_slot.get(slot, ()):
+                query.blocks.append(block)
+                self.matched.add(query)
+        while len(self.blocks) > KEPT_BLOCKS or self._kept - block.size > KEPT_TUPLES:
+            self._drop(self.blocks.popleft())
+
+    def _drop(self, block: JoinedBlock) -> None:
+        self._kept -= block.size
+        for slot in block.slots:
+            for query in self._by_slot.get(slot, ()):
+                # It is not there for a query that was added later.
+                if query.blocks and query.blocks[0] is block:
+                    query.blocks.popleft()
+                    query.known_from = block.end
 
     def _restart(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot, without what lies before."""
         self.blocks.clear()
+        self._kept = 0
         self.moment, self.ends, self._contents = _moment(snapshot), self._ends_of(snapshot), self._contents_of(snapshot)
+        for query in self.queries.values():
+            query.blocks.clear()
+            query.known_from = self.ends
         self.matched.update(self.queries.values())
-
-    def blocks_since(self, since: Mapping[int, int]) -> Sequence[JoinedBlock] | None:
-        """The blocks with all joined tuples that are new since a vector of marks; None if they are not kept."""
-        if any(since[stream] > self.ends[stream] for stream in self._streams):
-            return None
-        if since == self.ends:
-            return ()
-        blocks: list[JoinedBlock] = []
-        for block in reversed(self.blocks):
-            blocks.insert(0, block)
-            if all(block.begin[stream] <= mark for stream, mark in since.items()):
-                return blocks
-        return None
 
 
 @dataclass
@@ -243,8 +260,8 @@ class FollowedJoins:
             if len(vector) < len(marks):
                 return None
             moment, ends = operator.moment, operator.ends
-            blocks = operator.blocks_since(vector)
-        if blocks is None or (blocks and blocks[0].number < followed.first_block):
+            blocks = followed.blocks_since(vector)
+        if blocks is None or any(mark > ends[stream] for stream, mark in vector.items()):
             return None
         if at_most is not None and any(ends[stream] - mark > at_most for stream, mark in vector.items()):
             return None
