@@ -390,6 +390,19 @@ def test_clauses_that_raise_outside_the_window_do_not_matter(engine: ManualEngin
     assert answer(engine, handle) == answer(engine, lazy)
 
 
+def test_clauses_that_raise_for_tuples_without_a_partner_raise(engine: ManualEngine) -> None:
+    """As if the join were evaluated, although no joined tuple has such a tuple."""
+    engine.push("a", [{"n": 500, "k": 77, "ts": START + timedelta(seconds=40)}])
+    text = "SELECT a.n AS x FROM a [RANGE 60 SECONDS] JOIN b ON a.k = b.k WHERE 10 / (a.n - 500) < 5"
+    (handle,), (lazy,) = pairs(engine, text)
+    engine.keep_joins()
+    for query in (lazy, handle, handle):
+        with pytest.raises(QueryFailed, match="zero"):
+            engine.invoke(query)
+    engine.push("a", rows(200, 3))
+    assert answer(engine, handle) == answer(engine, lazy), "it has left the window"
+
+
 def test_selected_rows_are_remembered(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     handle = engine.register(SQL, materialize=True)
     engine.keep_joins()

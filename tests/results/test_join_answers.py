@@ -6,6 +6,8 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from tureen.errors import QueryFailed, SqlError, TureenError, UnknownQuery, Unsupported
@@ -14,6 +16,7 @@ from tureen.pot.streams import drop_stream, find_stream
 from tureen.results.invoke import Invoker
 from tureen.soup.tables import Dimensions
 from tureen.testing.manual_engine import ManualEngine
+from tureen.window import to_micros
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -235,3 +238,16 @@ def test_queries_are_refused_when_they_are_bound(
     with pytest.raises(kind) as caught:
         engine.register(sql)
     assert message in caught.value.message
+
+
+def test_windows_of_a_stream_with_several_blocks(engine: ManualEngine) -> None:
+    """Without a condition, the rows of full blocks are not computed."""
+    size = 70_000
+    numbers = np.arange(size)
+    times = pa.array(to_micros(START) + numbers * 1_000_000).cast(pa.timestamp("us", "UTC"))
+    engine.create_stream("long", "x BIGINT, ts TIMESTAMP", time="ts", clock="stream")
+    engine.push("long", pa.table({"x": pa.array(numbers), "ts": times}))
+    for end, back in ((0, 69_000), (3_000, 66_000), (1, 5), (69_000, 69_900)):
+        sql = f"SELECT l.x FROM long l JOIN long r ON l.x = r.x BEGIN NOW - {back} END NOW - {end}"
+        answer = engine.invoker.answer_once(sql).table.column("x").to_pylist()
+        assert answer == list(range(max(size - 1 - back, 0), size - end))

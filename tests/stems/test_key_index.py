@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import example_settings
 from tureen.stems.key_index import DECIMAL, EXACT, FLOAT, TEXT, KeyIndex, codes_of
+from tureen.stems.key_kernels import AT_ONCE
 
 NAN = float("nan")
 VALUES: dict[str, st.SearchStrategy[Any]] = {
@@ -93,3 +95,20 @@ def test_few_different_keys_take_little_memory() -> None:
     probing, rows_of_key = few.find(np.array([[7, 8], [1, 5]]), np.array([True, True]))
     assert probing.tolist() == [0] * len(rows_of_key)
     assert rows_of_key.tolist() == [n for n in range(rows) if n % 100 == 7 and n % 3 == 1]
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_more_keys_than_are_read_at_once(columns: int) -> None:
+    random = np.random.default_rng(columns)
+    stored, probes = random.integers(0, 700, (columns, 2000)), random.integers(0, 900, (columns, 3 * AT_ONCE + 5))
+    stored[1:] %= 3
+    probes[1:] %= 3
+    valid = np.array(random.random(probes.shape[1]) < 0.9)
+    index = KeyIndex.of([(pa.array(line), "int") for line in stored])
+    expected = sorted(
+        (probe, row)
+        for probe in np.flatnonzero(valid).tolist()
+        for row in np.flatnonzero((stored == probes[:, probe : probe + 1]).all(axis=0)).tolist()
+    )
+    keys_at, rows = index.find(probes, valid)
+    assert sorted(zip(keys_at.tolist(), rows.tolist(), strict=True)) == expected

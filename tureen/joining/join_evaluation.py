@@ -38,7 +38,7 @@ from tureen.joining.row_order import order_of
 from tureen.predicate import FLIPPED
 from tureen.query import Expression
 from tureen.schema import Kind, Type
-from tureen.stems.key_index import HASHED, codes_of
+from tureen.stems.key_index import HASHED, codes_of, valid_flags
 
 PROBE_SHARE = 8
 """An input is probed by its key index if it has this many times the rows of the other side."""
@@ -280,7 +280,7 @@ class JoinEvaluation:
         columns = key_columns(equalities, number)
         probes = [self.values(other_field(factor, number), left) for factor in equalities]
         codes = [codes_of(column, domain) for column, (_, domain) in zip(probes, columns, strict=True)]
-        valid = np.logical_and.reduce([np.asarray(column.is_valid()) for column in probes])
+        valid = np.logical_and.reduce([valid_flags(column) for column in probes])
         pairs = self.inputs[number].probe(columns, np.ascontiguousarray(np.stack(codes)), valid)
         if pairs is None:
             return None

@@ -17,7 +17,7 @@ from tureen.errors import QueryFailed
 from tureen.join import JoinCompare
 from tureen.joining.join_input import Numbers
 from tureen.keys import float_keys
-from tureen.stems.key_index import decimal_scale, decimal_words, double_values, integer_keys
+from tureen.stems.key_index import decimal_scale, decimal_words, double_values, integer_keys, valid_flags
 
 _KEY_DIGITS = 18
 
@@ -31,7 +31,7 @@ class KeyColumn(NamedTuple):
 
 def keys_of(factor: JoinCompare, left: pa.Array, right: pa.Array) -> tuple[KeyColumn, KeyColumn]:
     """The keys of both sides of a comparison; the offset is included in those of its right side."""
-    valid = tuple(np.asarray(column.is_valid()) for column in (left, right))
+    valid = valid_flags(left), valid_flags(right)
     match factor.domain:
         case "string":
             values = _ranks(left, right)

@@ -15,6 +15,8 @@ _NEVER = np.iinfo(np.int64).max
 
 def order_of(inputs: Sequence[JoinInput], rows: JoinedRows) -> Numbers | None:
     """The numbers of joined rows, in order; ids are compared in the order of FROM. None if they are in order."""
+    if len(rows) < 2:
+        return None
     ids = [ids_or_first(inputs[number], of_input) for number, of_input in sorted(rows.rows.items())]
     return order_by_time(earliest_times(inputs, rows), ids)
 

@@ -164,6 +164,7 @@ class JoinAnswer:
             entry = ready.inputs[number]
             assert entry.leaf is not None
             selections.append(self._select(entry, self.leaves[entry.leaf]))
+            self.selected.check(selections[-1])
         return KeptRows(
             part.join, kept.join, kept.runs, selections, part.inputs, self.selected, self.indexes, self.limits
         )

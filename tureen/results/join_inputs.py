@@ -37,6 +37,7 @@ class StreamInput:
         self._size = len(matches)
         self._columns: dict[str, pa.Array] = {}
         self._indexes = indexes
+        self._asked: tuple[Numbers, StreamMatches, Numbers] | None = None
 
     def __len__(self) -> int:
         """The number of tuples."""
@@ -52,10 +53,7 @@ class StreamInput:
         """Columns of some tuples; a row of -1 has NULLs."""
         if len(rows) * SUBSET >= self._size or not self._size:
             return [take_or_null(self.column(name), rows) for name in names]
-        needed, positions = np.unique(rows, return_inverse=True)
-        if len(needed) and needed[0] < 0:
-            needed, positions = needed[1:], positions - 1
-        subset = self.subset(needed)
+        subset, positions = self._subset_of(rows)
         return [
             take_or_null(self._columns[name], rows)
             if name in self._columns
@@ -86,8 +84,18 @@ class StreamInput:
         """The ids of some tuples."""
         if len(rows) * SUBSET >= self._size:
             return self.ids[rows]
-        needed, positions = np.unique(rows, return_inverse=True)
-        return StreamInput(self.subset(needed)).ids[positions]
+        subset, positions = self._subset_of(rows)
+        return StreamInput(subset).ids[positions]
+
+    def _subset_of(self, rows: Numbers) -> tuple[StreamMatches, Numbers]:
+        """The different tuples among rows, and the number of each row among them; -1 for a row of NULLs."""
+        if self._asked is None or self._asked[0] is not rows:
+            needed, positions = np.unique(rows, return_inverse=True)
+            if len(needed) and needed[0] < 0:
+                needed, positions = needed[1:], positions - 1
+            # Times, ids and columns are mostly asked for of the same rows.
+            self._asked = rows, self.subset(needed), positions
+        return self._asked[1], self._asked[2]
 
     def probe(self, columns: KeyColumns, keys: Numbers, valid: Flags) -> tuple[Numbers, Numbers] | None:
         """Tuples by key, from the indexes of the segments."""

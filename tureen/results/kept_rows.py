@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -52,6 +53,7 @@ class ClauseRows:
     def __init__(self) -> None:
         """Remember none."""
         self._selected: BoundedCache[tuple[str, tuple[int | None, ...]], Selected] = BoundedCache(REMEMBERED)
+        self._checked: BoundedCache[tuple[tuple[int, ...], int | None], bool] = BoundedCache(REMEMBERED)
 
     def of(self, path: str, tuples: JoinedTuples, selections: Sequence[Selection]) -> Selected:
         """The rows of the run of that path that satisfy the clauses of selections."""
@@ -59,6 +61,18 @@ class ClauseRows:
         if None in clauses:
             return _select(tuples, selections)
         return self._selected.get((path, clauses), lambda: _select(tuples, selections))
+
+    def check(self, selection: Selection) -> None:
+        """Raise QueryFailed if a clause raises for a tuple of a segment with tuples in the window.
+
+        Also tuples without a partner count, as they do where a join is evaluated. Only ranges never raise.
+        """
+        if not selection.selector.derived:
+            return
+        for segment, (first, last) in zip(selection.state.segments, selection.ranges, strict=True):
+            if last > first:
+                key = segment.key, selection.query_input.clause_id
+                self._checked.get(key, partial(_evaluate, segment, selection))
 
 
 @dataclass(frozen=True)
@@ -158,6 +172,12 @@ class KeptRows:
 
         stream = state.stream
         return StreamInput(matches_within(stream.schema, state.segments, stream.next_id, ids, select), self.indexes)
+
+
+def _evaluate(segment: Segment, selection: Selection) -> bool:
+    """Evaluate a clause for all tuples of a segment, which raises if it fails for one."""
+    segment.hits(selection.query_input, selection.selector, 0, segment.rows)
+    return True
 
 
 def _select(tuples: JoinedTuples, selections: Sequence[Selection]) -> Selected:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from tureen.errors import DamagedFile
 from tureen.matching import RunCells, Selector
 from tureen.pot.queries import RegisteredInput
-from tureen.stems.index import index_block
+from tureen.stems.index import BLOCK_ROWS, index_block
 from tureen.stems.run import OpenRun, Report, log_damage
 
 SCANS_BEFORE_INDEX = 8
@@ -147,6 +147,9 @@ def _selected(
     run: OpenRun, selector: Selector, first: int, last: int
 ) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.int64]]:
     """A clause's tuples by evaluation: from the index of each block, or by scanning it."""
+    if not selector.clause and run.starts[-1] <= len(_ALL_ROWS) and _has_full_blocks(run):
+        starts = np.clip(np.array(run.starts, np.int64), first, last) - first
+        return _ALL_ROWS[first:last], starts
     rows: list[npt.NDArray[np.uint16]] = [_NONE] * len(run.blocks)
     for number, low, high in run.parts(first, last):
         rows[number] = selector.rows(run.blocks[number], low, high)
@@ -172,5 +175,13 @@ def _inverse(nth: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     indexes[nth] = np.arange(len(nth))
     return indexes
 
+
+def _has_full_blocks(run: OpenRun) -> bool:
+    """Whether all blocks of a run but the last have the greatest number of rows."""
+    return len(run.blocks) > 0 and run.starts[-2] == (len(run.blocks) - 1) * BLOCK_ROWS
+
+
+_ALL_ROWS: npt.NDArray[np.uint16] = np.tile(np.arange(BLOCK_ROWS, dtype=np.uint16), 16)
+"""The rows of consecutive full blocks, of which those of a clause without factors are a slice."""
 
 _NONE: npt.NDArray[np.uint16] = np.empty(0, np.uint16)

@@ -54,6 +54,11 @@ def codes_of(column: pa.Array, domain: str) -> Numbers:
     return integer_keys(column)
 
 
+def valid_flags(column: pa.Array) -> npt.NDArray[np.bool_]:
+    """Which values of a column are not NULL."""
+    return np.asarray(column.is_valid()) if column.null_count else np.ones(len(column), np.bool_)
+
+
 def double_values(column: pa.Array) -> npt.NDArray[np.float64]:
     """Numbers as DOUBLE; undefined for NULL."""
     kind = column.type
@@ -88,6 +93,9 @@ def decimal_words(column: pa.Array) -> Numbers:
 
 def integer_keys(column: pa.Array) -> Numbers:
     """The keys of whole numbers, truth values, dates or times; 0 for NULL."""
+    if column.type == pa.int64() and not column.null_count:
+        plain: Numbers = column.to_numpy()
+        return plain
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
     elif pa.types.is_date32(column.type):
@@ -119,7 +127,7 @@ class KeyIndex:
     def of(cls, columns: Sequence[tuple[pa.Array, str]]) -> KeyIndex:
         """Index rows by columns, each with the domain in which it is compared. Rows with a NULL are left out."""
         keys = np.ascontiguousarray(np.stack([codes_of(column, domain) for column, domain in columns]))
-        valid = np.logical_and.reduce([np.asarray(column.is_valid()) for column, _ in columns])
+        valid = np.logical_and.reduce([valid_flags(column) for column, _ in columns])
         size = keys.shape[1]
         table = empty_table(size)
         firsts, groups = np.empty(size, np.int64), np.empty(size, np.int64)

@@ -11,6 +11,9 @@ import numpy as np
 
 from tureen.stems.sort_kernels import compiled
 
+AT_ONCE = 256
+"""The number of keys whose slots are read before they are compared."""
+
 
 def empty_table(size: int) -> np.ndarray:
     """A table for at most `size` groups, at most two thirds full."""
@@ -92,27 +95,39 @@ def find_groups(
     stored: np.ndarray,
     groups: np.ndarray,
 ) -> None:
-    """The group of each row of the other side, or -1; `stored` are the keys that the groups were made of."""
+    """The group of each row of the other side, or -1; `stored` are the keys that the groups were made of.
+
+    The first slots of many rows are read before any is compared: a large table is not in the processor's cache, and
+    reads that do not depend on each other wait for memory together.
+    """
     mask = table.shape[0] - 1
-    for row in range(keys.shape[1]):
-        groups[row] = -1
-        if not valid[row]:
-            continue
-        code = _code(keys, row)
-        slot = _slot(code, mask)
-        while table[slot, 1] != 0:
-            if table[slot, 0] == code:
-                same = True
-                if keys.shape[0] > 1:
-                    first = firsts[table[slot, 1] - 1]
-                    for line in range(keys.shape[0]):
-                        if stored[line, first] != keys[line, row]:
-                            same = False
-                            break
-                if same:
-                    groups[row] = table[slot, 1] - 1
-                    break
-            slot = (slot + 1) & mask
+    codes, slots = np.empty(AT_ONCE, np.int64), np.empty(AT_ONCE, np.int64)
+    heads, entries = np.empty(AT_ONCE, np.int64), np.empty(AT_ONCE, np.int64)
+    for begin in range(0, keys.shape[1], AT_ONCE):
+        size = min(AT_ONCE, keys.shape[1] - begin)
+        for number in range(size):
+            code = _code(keys, begin + number)
+            slot = _slot(code, mask)
+            codes[number], slots[number] = code, slot
+            heads[number], entries[number] = table[slot, 0], table[slot, 1]
+        for number in range(size):
+            row, code, slot = begin + number, codes[number], slots[number]
+            head, entry = heads[number], entries[number]
+            groups[row] = -1
+            while entry != 0 and valid[row]:
+                if head == code:
+                    same = True
+                    if keys.shape[0] > 1:
+                        first = firsts[entry - 1]
+                        for line in range(keys.shape[0]):
+                            if stored[line, first] != keys[line, row]:
+                                same = False
+                                break
+                    if same:
+                        groups[row] = entry - 1
+                        break
+                slot = (slot + 1) & mask
+                head, entry = table[slot, 0], table[slot, 1]
 
 
 @compiled
