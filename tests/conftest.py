@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.temporary_files import temporary_directory
+
+os.environ["TMPDIR"] = temporary_directory()
+
 # Read when tureen.faults is imported, here and in Spark's workers, so it is set before either starts.
 os.environ["TUREEN_CRASH_DIR"] = tempfile.mkdtemp(prefix="tureen-crash-")
 

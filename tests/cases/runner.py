@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from tests.cases.casefile import Case, CaseFile, CaseRelation, Expected, Failure
 from tests.cases.tables import Table
 from tureen.errors import TureenError
 from tureen.pipeline import arrival, upkeep
+from tureen.pot.queries import Registration
+from tureen.pot.registering import change_together
 from tureen.soup.tables import Dimensions
 from tureen.testing.manual_engine import ManualEngine
 
@@ -53,6 +56,9 @@ _INVOKED_AGAIN = ("eager, between", "lazy, before")
 Outcomes = dict[str, Expected]
 """The outcomes of a case, by role and time of invocation."""
 
+Bound = Registration | Failure
+"""A query that can be registered, or why it cannot."""
+
 
 class FileRun:
     """The outcomes of all cases of a file."""
@@ -67,9 +73,11 @@ class FileRun:
             for module, name, value in _SMALL:
                 patch.setattr(module, name, value)
             choices, turns = (_JOIN_ROLES, _JOIN_TURNS) if file.joins else (_ROLES, len(_ROLES))
+            bound: dict[str, Bound] = {}
+            has_tables = any(relation.is_table for relation in file.relations)
             for turn in range(turns):
                 roles = {case.name: choices[(number + turn) % len(choices)] for number, case in enumerate(file.cases)}
-                pot = _Pot(file, root / str(turn), roles)
+                pot = _Pot(file, root / str(turn), roles, {} if has_tables else bound)
                 try:
                     pot.run()
                 finally:
@@ -82,8 +90,8 @@ class FileRun:
 class _Pot:
     """One pot, and the role that each case has in it."""
 
-    def __init__(self, file: CaseFile, root: Path, roles: dict[str, tuple[str, ...]]) -> None:
-        self.file, self.roles = file, roles
+    def __init__(self, file: CaseFile, root: Path, roles: dict[str, tuple[str, ...]], bound: dict[str, Bound]) -> None:
+        self.file, self.roles, self.bound = file, roles, bound
         self.engine = ManualEngine(root, clock=lambda: file.clock)
         self.tables = Dimensions(self.engine.catalog)
         self.outcomes: dict[str, Outcomes] = {case.name: {} for case in file.cases}
@@ -139,13 +147,29 @@ class _Pot:
                 self._answer(handle, case.now)
 
     def _register(self, when: str) -> None:
+        """Register the queries of the roles of that time, in one commit."""
+        requests: list[tuple[Case, str, Registration]] = []
         for case, role in self._in_role(when):
-            try:
-                handle = self.engine.register(case.sql, materialize=role.startswith("eager"))
-            except Exception as error:
-                self.outcomes[case.name][role] = failure_of(error)
+            bound = self._bind(case)
+            if isinstance(bound, Failure):
+                self.outcomes[case.name][role] = bound
+            else:
+                requests.append((case, role, replace(bound, eager=role.startswith("eager"))))
+        handles = change_together(self.engine.catalog, [request for _, _, request in requests])
+        for (case, role, _), handle in zip(requests, handles, strict=True):
+            if isinstance(handle, Exception):
+                self.outcomes[case.name][role] = failure_of(handle)
             else:
                 self.handles.append((case, role, handle))
+
+    def _bind(self, case: Case) -> Bound:
+        """Bind a query, once for all pots of the file: their streams have the same numbers, but tables do not."""
+        if case.sql not in self.bound:
+            try:
+                self.bound[case.sql] = self.engine.bind(case.sql)
+            except Exception as error:
+                self.bound[case.sql] = failure_of(error)
+        return self.bound[case.sql]
 
     def _in_role(self, when: str) -> Iterator[tuple[Case, str]]:
         for case in self.file.cases:

@@ -7,7 +7,7 @@ between a batch's pin and its commit, or invoke one while debts are owed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -191,13 +191,16 @@ class ManualEngine:
 
     def register(self, sql: str, *, materialize: bool | None = True, name: str | None = None) -> str:
         """Register a query and return its handle; with `materialize=None`, `choose` decides whether it is eager."""
+        return change(self.catalog, replace(self.bind(sql), eager=materialize, name=name))
+
+    def bind(self, sql: str) -> Registration:
+        """Bind a query, which can then be registered, also in another pot with the same streams and tables."""
         with self.catalog.read() as tx:
             relations = Relations.of(tx)
             query = bind_query(sql, relations.describe, functions=relations.function)
             inputs = tuple(relations.new_input(entry) for entry in query.leaves)
-        shape = shape_of(sql).text
         join = new_join(query, [entry.stream_id for entry in inputs])
-        return change(self.catalog, Registration(sql, shape, inputs, eager=materialize, name=name, join=join))
+        return Registration(sql, shape_of(sql).text, inputs, eager=True, name=None, join=join)
 
     def unregister(self, handle: str) -> None:
         """Unregister a query."""
