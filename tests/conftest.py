@@ -26,7 +26,7 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", java_options())
 from pyspark.sql import SparkSession
 
 import tureen
-from tests.service.running import RunningServer, run_server
+from tests.service.running import RunningServer, serve_new_pot
 from tureen.faults import spare_this_process
 from tureen.pipeline.session import spark_session
 from tureen.testing.manual_engine import ManualEngine
@@ -42,9 +42,10 @@ LONGEST = (
     "tests/crash/test_pending_kill.py",
     "tests/pipeline/test_session.py",
     "tests/behaviour/test_interfaces.py",
-    "tests/test_fast_paths.py",
     "tests/language/test_member.py",
     "tests/cluster/test_cluster.py",
+    "tests/behaviour/test_following.py",
+    "tests/behaviour/test_queries.py",
     "tests/cli/test_main.py",
     "tests/test_install.py",
     "tests/language/test_functions.py",
@@ -80,10 +81,8 @@ def spark() -> Iterator[SparkSession]:
 def served_pot(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """A pot that is open in this process and served on a free port, for tests of those who use a server."""
     assert spark
-    with tureen.open(tmp_path_factory.mktemp("served") / "pot", mode="write") as soup:
-        soup.start(wait=120)
-        with run_server(soup, heartbeat=0.2) as server:
-            yield server
+    with serve_new_pot(tmp_path_factory.mktemp("served") / "pot") as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql import SparkSession
 
 import tureen
 from tests.examples import example_settings
@@ -132,15 +131,32 @@ def test_registrations_and_answers_are_the_same(tmp_path_factory: pytest.TempPat
     assert on == off
 
 
-def test_behaviour_is_the_same_without_fast_paths() -> None:
-    """The suite of tests/behaviour for the embedded pot and over HTTP, in a process without fast paths."""
-    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", "open or connect or http"]
-    result = subprocess.run(
-        [sys.executable, "-m", "pytest", "tests/behaviour", *options],
-        cwd=ROOT,
-        env={**os.environ, VARIABLE: ",".join(FastPath)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
+def test_tasks_of_spark_without_fast_paths(spark: SparkSession, tmp_path: Path) -> None:
+    """Rows are taken by processes without fast paths; tests/behaviour runs its suite in one, beside such with them."""
+    variables = spark.sparkContext.environment
+    variables[VARIABLE] = ",".join(FastPath)
+    try:
+        with without_fast_paths(), tureen.open(tmp_path / "pot", mode="write") as soup:
+            soup.create_stream("s", "a INT")
+            query = soup.register("SELECT a FROM s WHERE a > 1")
+            changes = query.changes()
+            for value in range(4):
+                soup.push("s", [{"a": value}])
+                soup.settle()
+            assert soup.status()["streams"]["s"]["pending_rows"] == 0
+            assert query.invoke().table.to_pydict() == {"a": [2, 3]}
+            assert [next(changes).row["a"] for _ in range(2)] == [2, 3]
+            assert _processes_with(f"{VARIABLE}={variables[VARIABLE]}".encode()), "Spark passed no variables on"
+    finally:
+        del variables[VARIABLE]
+
+
+def _processes_with(variable: bytes) -> list[str]:
+    """The commands of Spark's Python processes that were started with an environment variable."""
+    commands = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            command = (process / "cmdline").read_bytes()
+            if b"pyspark" in command and variable in (process / "environ").read_bytes().split(b"\0"):
+                commands.append(command.decode())
+    return commands

@@ -3,7 +3,7 @@
 `TUREEN_DISABLE=bell,turn` turns the named fast paths off, for diagnosis: a fault that persists without a fast path is
 not in it (docs/operating.md). A pot works with any of them off, also beside processes that have them on. The module of
 a fast path says what it speeds up, by how much, and what happens without it. Tests run with all of them off
-(tests/test_fast_paths.py).
+(tests/test_fast_paths.py, tests/behaviour/).
 
 The variable is read once. An object with a fast path asks for it when it is created; bulk statements ask once per
 group.

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -64,6 +65,15 @@ def run_server(soup: tureen.Soup, **overrides: Any) -> AbstractContextManager[Ru
     """Serve a pot until the end of the context."""
     settings = Settings(**{"port": 0, "log_requests": False, **overrides})
     return _running(bind(settings), *make_server(soup, settings), soup)
+
+
+@contextmanager
+def serve_new_pot(path: Path) -> Iterator[RunningServer]:
+    """Create a pot, start its engine and serve it until the end of the context."""
+    with tureen.open(path, mode="write") as soup:
+        soup.start(wait=120)
+        with run_server(soup, heartbeat=0.2) as server:
+            yield server
 
 
 def run_server_without_fast_path(soup: tureen.Soup, **overrides: Any) -> AbstractContextManager[RunningServer]:
