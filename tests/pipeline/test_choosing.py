@@ -141,3 +141,20 @@ def test_automatic_materialization_never_fails_a_query(soup: ManualEngine) -> No
     with pytest.raises(QueryFailed):
         values(soup, eager)
     assert values(soup, auto) == values(soup, lazy) == [1, 2, 3, 4]
+
+
+def is_small(number: int) -> bool:
+    return number < 5
+
+
+def test_calls_of_functions_have_a_price_of_their_own(soup: ManualEngine) -> None:
+    soup.create_function("is_small", is_small, "BOOLEAN", arguments="INT")
+    plain = soup.register("SELECT a FROM s WHERE a < 7", materialize=None)
+    costly = soup.register("SELECT a FROM s WHERE is_small(a)", materialize=None)
+    for handle in (plain, costly):
+        soup.invoke(handle)
+    counts = soup.invoker.watch.take()
+    clauses = {handle: soup.invoker.view.query(handle).stream.clause_id or 0 for handle in (plain, costly)}
+    assert counts.clauses[clauses[costly]].functions.tuples == 64
+    assert counts.clauses[clauses[plain]].functions.tuples == 0
+    assert counts.evaluated.tuples == 64, "the price of other clauses does not include calls"

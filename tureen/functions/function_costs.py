@@ -43,6 +43,14 @@ class FunctionCosts:
             cost = self._costs.get(function.digest, FunctionCost())
             self._costs[function.digest] = FunctionCost(cost.calls, cost.seconds, cost.errors + 1)
 
+    def total(self) -> FunctionCost:
+        """The sum of all functions."""
+        with self._lock:
+            known = list(self._costs.values())
+        return FunctionCost(
+            sum(cost.calls for cost in known), sum(cost.seconds for cost in known), sum(cost.errors for cost in known)
+        )
+
     def of(self, digest: str) -> FunctionCost:
         """The cost of a function."""
         return self._costs.get(digest, FunctionCost())

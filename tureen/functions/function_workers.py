@@ -180,7 +180,7 @@ class WorkerPool:
             worker.call(function, None, time.monotonic() + START_SECONDS)
         finally:
             worker.kill()
-        self.retire()
+            self.retire()
 
     def retire(self) -> None:
         """End the idle workers, which may have imported earlier versions of modules."""

@@ -99,6 +99,8 @@ class StatusCollector(Collector):
             yield _gauge(name, help_text, sum(stream[key] for stream in streams))
         yield _gauge("tureen_streams", "Streams.", len(streams))
         yield _gauge("tureen_tables", "Tables.", len(status["tables"]))
+        for key, help_text in FUNCTION_GAUGES.items():
+            yield _gauge(f"tureen_function_{key}", help_text, status["functions"][key])
         with self._catalog.read() as tx:
             failed = count_failed(tx)
         queries = GaugeMetricFamily("tureen_queries", "Standing queries, by state.", labels=["state"])
@@ -116,6 +118,12 @@ class StatusCollector(Collector):
         for name, value in self._counts().items():
             yield _gauge(name, COUNTS[name], value)
 
+
+FUNCTION_GAUGES = {
+    "calls": "Calls of user functions by this process.",
+    "seconds": "Seconds of the calls of user functions.",
+    "errors": "Evaluations that user functions stopped.",
+}
 
 COUNTS = {
     "tureen_followers": "Connections that follow changes or wait for a position.",

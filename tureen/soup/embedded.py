@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -26,6 +27,7 @@ from tureen.arguments import (
 )
 from tureen.deferred_import import DeferredModule
 from tureen.errors import UnknownQuery, UnknownTable
+from tureen.functions.function_costs import costs
 from tureen.functions.function_source import function_of
 from tureen.joining.join_evaluation import DEFAULT_LIMITS, JoinLimits
 from tureen.language import parse_duration
@@ -279,6 +281,7 @@ class Soup(AnySoup):
     def status(self) -> dict[str, Any]:
         if not self._pot.exists():
             empty = {"streams": {}, "tables": {}, "queries": 0, "clauses": 0, "damaged": [], "position": BEGINNING}
+            empty["functions"] = asdict(costs.total())
             return {**empty, "engine": "none", "error": None, "version": metadata.version("tureen")}
         snapshot = self._pot.components.invoker.snapshot()
         ends = {
@@ -297,6 +300,7 @@ class Soup(AnySoup):
                     entry["unread_tuples"] = sum(max(0, source.stream.next_id - next_id) for source, next_id in inputs)
         return {
             **status,
+            "functions": asdict(costs.total()),
             "engine": self._pot.state(),
             "error": self._pot.engine_error(),
             "version": metadata.version("tureen"),

@@ -14,7 +14,7 @@ from tureen.language.binding.coerce import a_type, cast_const, coerce
 from tureen.language.binding.rewrites import Bind
 from tureen.language.source import Source, offset_of
 from tureen.language.tree import USER_FUNCTION, Call, Const, Expr, IntervalConst, columns_in
-from tureen.language.types import common_type, keeps_every_value
+from tureen.language.types import keeps_every_value
 from tureen.schema import FRACTIONAL, INTEGRAL, NUMERIC, Kind, Type
 
 _RESERVED = frozenset({"tumble", "hop", "session", "window", "now", "window_start", "window_end", "grouping"})
@@ -61,9 +61,7 @@ def _is_implicit(given: Type, target: Type) -> bool:
         return False
     if target.kind is Kind.STRING:
         return True
-    if target.kind in FRACTIONAL:
-        return given.kind in INTEGRAL | {Kind.DECIMAL} or common_type(given, target) == target
-    return False
+    return target.kind in FRACTIONAL and given.kind in INTEGRAL | {Kind.DECIMAL}
 
 
 def check_free_name(name: str, built_in: frozenset[str]) -> None:
@@ -76,4 +74,4 @@ def check_free_name(name: str, built_in: frozenset[str]) -> None:
     except SqlglotError:
         pass
     if not is_call or name.lower() in built_in | _RESERVED | {*map(str.lower, AGGREGATE_NAMES)}:
-        raise DuplicateName(f"'{name}' is the name of a built-in function", hint="choose another name")
+        raise DuplicateName(f"'{name}' is a built-in function or a keyword of SQL", hint="choose another name")
