@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tureen.eddy import join_routing
 from tureen.eddy.join_routing import ROUTING_POLICIES
 from tureen.errors import QueryFailed
 from tureen.joining import continuous_join
@@ -287,6 +288,46 @@ def test_failing_condition_concerns_its_query_alone(engine: ManualEngine) -> Non
     assert followers[0].read() == 1
     with pytest.raises(QueryFailed, match="Conversion Error"):
         engine.invoker.new_rows(followers[1].handle, followers[1].position, followers[1].followed)
+
+
+def test_order_of_visits_follows_the_data(
+    engine: ManualEngine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(join_routing, "STATISTICS_WINDOW", 200)
+    # Costs are equal, so that only the fan-out counts.
+    monkeypatch.setattr(continuous_join, "perf_counter", lambda: 0.0)
+    engine.create_stream("a", "k INT, j INT, ts TIMESTAMP", time="ts", clock="stream")
+    for name, column in (("b", "k"), ("c", "j")):
+        engine.create_stream(name, f"{column} INT, ts TIMESTAMP", time="ts", clock="stream")
+        engine.push(name, [{column: number, "ts": BASE} for number in range(20)])
+    sql = "SELECT a.k, a.j FROM a JOIN b ON a.k = b.k JOIN c ON a.j = c.j"
+    follower = _Follower(engine, engine.register(sql, materialize=False))
+
+    def push(selective: str, other: str) -> list[str]:
+        """Push tuples of which few have a partner by one column; the order of visits that they lead to."""
+        for number in range(40):
+            rows = [{selective: 20 * row, other: row % 20, "ts": BASE} for row in range(number, number + 20)]
+            engine.append("a", rows)
+            follower.read()
+        (about,) = engine.invoker.explain(follower.handle)["operator"]["inputs"]
+        order: list[str] = about["order"]
+        return order
+
+    with caplog.at_level("INFO", "tureen"):
+        assert push("k", "j") == ["b", "c"]
+        caplog.clear()
+        assert push("j", "k") == ["c", "b"]
+    messages = [record.message for record in caplog.records if "are now joined" in record.message]
+    assert messages[-1] == "new tuples of 'a' are now joined in the order c, b; before: b, c"
+    assert engine.invoker.followers.joins.counts()["order_changes"] >= len(messages) > 0
+
+
+def test_explain_of_a_join_that_nobody_follows_has_no_operator(engine: ManualEngine) -> None:
+    (follower,) = _follow(_join_pot(engine), ["a.x = 0"])
+    assert engine.invoker.explain(follower.handle)["operator"]["queries"] == 1
+    follower.leave()
+    assert engine.invoker.explain(follower.handle)["operator"] is None
+    assert engine.invoker.followers.joins.counts()["operators"] == 0
 
 
 @pytest.mark.parametrize(

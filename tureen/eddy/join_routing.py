@@ -16,6 +16,7 @@ from tureen.eddy.operators import Operator
 from tureen.eddy.policies import Fixed, Policy, Random
 from tureen.eddy.statistics import Observation, Statistics
 from tureen.eddy.tickets import Tickets, narrowing
+from tureen.errors import TureenError
 
 ROUTING_POLICIES = ("tickets", "random", "fixed")
 """The names of the policies for continuous joins; the first is the default."""
@@ -27,16 +28,26 @@ SETTLED_BLOCKS = 4
 """An order counts as changed after this many blocks in a row were routed in the new one."""
 
 
+def check_routing(name: str) -> str:
+    """The name of a policy, or an error.
+
+    >>> check_routing("tickets")
+    'tickets'
+    """
+    if name not in ROUTING_POLICIES:
+        raise TureenError(f"routing must be one of {', '.join(ROUTING_POLICIES)}, got '{name}'")
+    return name
+
+
 def routing_policy(name: str, order: Sequence[str], seed: int = 0) -> Policy:
     """The policy of a name; `order` is that of the fixed one."""
-    match name:
+    match check_routing(name):
         case "fixed":
             return Fixed(order)
         case "random":
             return Random(random.Random(seed))
-        case "tickets":
+        case _:
             return Tickets(random.Random(seed), narrowing)
-    raise ValueError(f"a routing policy must be one of {', '.join(ROUTING_POLICIES)}, got '{name}'")
 
 
 class OrderChange(NamedTuple):
@@ -105,9 +116,15 @@ class JoinRouter:
         routing = self._routing(origin)
         routing.statistics = routing.statistics.after(observation)
 
-    def finish(self, origin: str, order: Sequence[str]) -> OrderChange | None:
-        """Record the order in which a block has visited all operators; the change if there is a new one."""
-        return self._routing(origin).finish(tuple(order))
+    def finish(self, origin: str, order: Sequence[str], names: Sequence[str]) -> OrderChange | None:
+        """Record the order in which a block has visited operators; the change if it settles a new one.
+
+        A block whose last tuple was rejected does not visit the remaining ones of all `names`: these stay as they were.
+        """
+        routing = self._routing(origin)
+        known = [name for name in routing.order if name in names]
+        rest = [name for name in dict.fromkeys([*known, *names]) if name not in order]
+        return routing.finish((*order, *rest))
 
     @property
     def order_changes(self) -> int:

@@ -11,9 +11,9 @@ stream, the new tuples of each with all of the streams before it and the old one
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from time import perf_counter
 
 import numpy as np
 import pyarrow as pa
@@ -158,19 +158,25 @@ class ContinuousJoin:
             if not ready:
                 break
             operator = self.router.choose(origin, list(ready))
-            tuples, began = len(flow.rows), time.perf_counter()
+            tuples, began = len(flow.rows), perf_counter()
             visited = ready[operator]
             if isinstance(visited, SharedFactor):
                 self._apply(flow, visited)
             else:
                 self._probe(flow, visited, stems)
             flow.order.append(operator.name)
-            cost = time.perf_counter() - began
+            cost = perf_counter() - began
             self.router.observe(origin, Observation(operator, tuples, len(flow.rows), cost=cost))
-        change = self.router.finish(origin, flow.order) if len(flow.rows) else None
+        change = self.router.finish(origin, flow.order, self._operators(flow.origin))
         if change is not None:
             before, after = (", ".join(order) for order in change)
             log.info("new tuples of '%s' are now joined in the order %s; before: %s", origin, after, before)
+
+    def _operators(self, origin: int) -> list[str]:
+        """The names of all operators that new tuples of an input may visit."""
+        factors = list(self.consumers.factors)[:MOST_FACTORS]
+        others = [name for number, name in enumerate(self.names) if number != origin]
+        return [*others, *(factor.shown_name(self.names) for factor in factors)]
 
     def _ready(self, flow: _Flow) -> dict[Operator, int | SharedFactor]:
         """The operators that a block can visit."""

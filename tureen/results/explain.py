@@ -21,6 +21,7 @@ from tureen.queries import QueryRun
 from tureen.query import Input, Query, RelationKind
 from tureen.results.answering import Answers
 from tureen.results.function_plans import describe_functions
+from tureen.results.followed_joins import FollowedJoins
 from tureen.results.join_answers import JoinAnswer
 from tureen.results.join_ready import ReadyJoin
 from tureen.results.ranges import ranges_of
@@ -33,9 +34,9 @@ from tureen.stream_join import StreamJoin
 class Explainer:
     """Explains prepared queries."""
 
-    def __init__(self, catalog: Catalog, answers: Answers) -> None:
-        """Explain what `answers` does."""
-        self._catalog, self._answers = catalog, answers
+    def __init__(self, catalog: Catalog, answers: Answers, joins: FollowedJoins) -> None:
+        """Explain what `answers` does, and `joins` for followers."""
+        self._catalog, self._answers, self._joins = catalog, answers, joins
 
     def explain(self, registered: Registered, snapshot: Snapshot, ready: Ready | ReadyJoin) -> dict[str, Any]:
         """How a query is answered: its factors, its access path, and the state of its cells."""
@@ -81,6 +82,7 @@ class Explainer:
             "inputs": inputs,
             "join": join_text(ready.query),
             "join_order": [{**step, "side": _tree_text(step["side"], names)} for step in join.steps],
+            "operator": self._joins.describe(registered.id),
             "kept_join": self._kept(registered, snapshot, is_used=join.kept is not None),
             "aggregates": _join_aggregates(ready, is_kept=join.kept is not None),
             "functions": describe_functions(ready.query, registered.inputs, join.placements),

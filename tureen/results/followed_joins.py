@@ -249,6 +249,33 @@ class FollowedJoins:
                 operator.matched = set()
         return matched
 
+    def counts(self) -> dict[str, int]:
+        """Sums over the operators at work."""
+        operators = self.operators()
+        totals = [operator.join.router.totals() for operator in operators]
+        return {
+            "operators": len(operators),
+            "routed_tuples": sum(each["tuples"] for each in totals),
+            "visits": sum(each["visits"] for each in totals),
+            "matches": sum(each["matches"] for each in totals),
+            "order_changes": sum(operator.join.router.order_changes for operator in operators),
+        }
+
+    def describe(self, handle: str) -> dict[str, object] | None:
+        """The operator that joins new tuples for a query; None if nobody follows it, or it shares none."""
+        operator = next((each for each in self.operators() if handle in each.queries), None)
+        if operator is None:
+            return None
+        with operator.lock:
+            return {
+                "queries": len(operator.queries),
+                "lineages": len(operator.join.consumers),
+                "routing": self.routing,
+                "joined_tuples": operator.produced,
+                "kept_blocks": len(operator.blocks),
+                "inputs": operator.join.router.counters(),
+            }
+
     def read(self, follower: JoinFollower, since: Position, at_most: int | None) -> NewJoinedRows | None:
         """The rows of a query since a position; None if the follower must compute them by itself."""
         followed, operator = follower.clause, follower.clause.operator

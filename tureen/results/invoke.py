@@ -79,10 +79,10 @@ class Invoker:
         self._binder = QuickBinder()
         self._members: BoundedCache[str, BoundTemplate] = BoundedCache(BOUND_TEMPLATES)
         self.answers = Answers(catalog, clock, limits)
-        self._explainer = Explainer(catalog, self.answers)
         self.watch = self.answers.watch
         self.key_indexes = self.answers.indexes
         self.followers = Followers(self.view, self.answers.content, self.key_indexes, routing)
+        self._explainer = Explainer(catalog, self.answers, self.followers.joins)
 
     def invoke(self, handle: str, now: int | None = None) -> Answer:
         """The answer of a query at `now`, by default at the stream's NOW."""
@@ -110,8 +110,12 @@ class Invoker:
         """Add a follower of a query to those that share work; None if it computes its changes alone."""
 
         def add() -> Follower | None:
+            version = self.view.version
             registered, snapshot = self._look_up(handle)
-            return self.followers.add(registered, snapshot, self._bound(registered, snapshot))
+            follower = self.followers.add(registered, snapshot, self._bound(registered, snapshot))
+            if isinstance(follower, JoinFollower) and registered.error is None:
+                follower.checked = version
+            return follower
 
         return self._with_files(add)
 

@@ -129,6 +129,11 @@ COUNTS = {
     "tureen_followers": "Connections that follow changes or wait for a position.",
     "tureen_invocations_running": "Invocations in progress.",
     "tureen_oldest_push_seconds": "Seconds since the oldest sampled push that is not committed yet.",
+    "tureen_join_operators": "Joins whose new tuples are joined once for all followers.",
+    "tureen_join_routed_tuples": "New tuples that these have routed.",
+    "tureen_join_visits": "Visits of a tuple to the tuples or a condition of another input.",
+    "tureen_join_matches": "Tuples that these visits returned.",
+    "tureen_join_order_changes": "Changes of the order of visits.",
 }
 
 

@@ -104,6 +104,7 @@ def serve(settings: Settings) -> int:
             spark=spark,
             max_joined_rows=settings.max_joined_rows,
             max_join_pairs=settings.max_join_pairs,
+            routing=settings.routing,
         )
     except TureenError as error:
         address.close()

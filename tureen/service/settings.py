@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tureen.eddy.join_routing import check_routing
 from tureen.errors import TureenError
 from tureen.pipeline.priority import check_nice
 from tureen.pipeline.spark_settings import check_spark
@@ -66,6 +67,7 @@ class Settings:
     max_result_rows: int = _setting(5_000_000, "the most rows of an answer")
     max_joined_rows: int = _setting(20_000_000, "the most rows of a join that an answer may need")
     max_join_pairs: int = _setting(2_000_000_000, "the most pairs of rows that a join may examine for an answer")
+    routing: str = _setting("tickets", "how new tuples of followed joins are routed: tickets, random or fixed")
     max_queries: int = _setting(5_000_000, "the most standing queries of a principal, including those of templates")
     max_invocations: int = _setting(256, "the most concurrent invocations of a principal")
     max_followers: int = _setting(256, "the most connections of a principal that follow changes or wait for a position")
@@ -82,6 +84,7 @@ class Settings:
         if not 0 <= self.port <= 65535:
             raise TureenError(f"port must be an integer from 0 to 65535, got {self.port}")
         check_nice(self.nice)
+        check_routing(self.routing)
         check_spark(self.spark_settings)
         for name, choices in (("log", ("text", "json")), ("log_level", ("debug", "info", "warning", "error"))):
             if getattr(self, name) not in choices:

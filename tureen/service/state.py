@@ -147,4 +147,5 @@ class Service:
             "tureen_followers": self.following.total,
             "tureen_invocations_running": self.invoking.total,
             "tureen_oldest_push_seconds": self.freshness.oldest_seconds,
+            **{f"tureen_join_{name}": count for name, count in self.soup.calls.join_counts().items()},
         }

@@ -26,6 +26,7 @@ from tureen.arguments import (
     skip_existing,
 )
 from tureen.deferred_import import DeferredModule
+from tureen.eddy.join_routing import ROUTING_POLICIES, check_routing
 from tureen.errors import UnknownQuery, UnknownTable
 from tureen.functions.function_costs import costs
 from tureen.functions.function_source import function_of
@@ -67,6 +68,7 @@ def open(  # noqa: A001 - the name people expect
     spark: Mapping[str, Any] | None = None,
     max_joined_rows: int = DEFAULT_LIMITS.rows,
     max_join_pairs: int = DEFAULT_LIMITS.candidates,
+    routing: str = ROUTING_POLICIES[0],
     clock: Callable[[], int] = micros_now,
 ) -> Soup:
     """Open a pot: a directory, which is created if it does not exist.
@@ -75,15 +77,23 @@ def open(  # noqa: A001 - the name people expect
     lease and starts Spark immediately, in the background; `"read"` never writes. `nice` lowers the scheduling priority
     of Spark, as the command `nice` does. `spark` is configuration of Spark, such as the packages of a source; if this
     process already has a Spark session, that session must have the same settings. An answer fails if it would have more
-    than `max_joined_rows` rows of a join, or examine more than `max_join_pairs` pairs of rows. `clock` returns NOW in
-    microseconds, for tests.
+    than `max_joined_rows` rows of a join, or examine more than `max_join_pairs` pairs of rows. `routing` decides in
+    which order new tuples of followed joins are joined: by "tickets", which adapts to the data, "random" or "fixed".
+    `clock` returns NOW in microseconds, for tests.
     """
     settings, location = check_spark(spark), check_path(path).absolute()
     limits = JoinLimits(
         check_positive(max_joined_rows, "max_joined_rows"), check_positive(max_join_pairs, "max_join_pairs")
     )
     pot = OpenPot(
-        location, mode=mode, master=master, nice=check_nice(nice), clock=clock, spark=settings, join_limits=limits
+        location,
+        mode=mode,
+        master=master,
+        nice=check_nice(nice),
+        clock=clock,
+        spark=settings,
+        join_limits=limits,
+        routing=check_routing(routing),
     )
     return Soup(pot)
 

@@ -134,6 +134,10 @@ class EmbeddedCalls:
 
         return advance
 
+    def join_counts(self) -> dict[str, int]:
+        """Sums over the operators of followed joins."""
+        return self._pot.components.invoker.followers.joins.counts()
+
     def template_changes(self, handle: str, since: str | None, timeout: float | None) -> Iterator[Change]:
         """Follow all queries of a template; see `QueryTemplate.changes`."""
         return self._follow(lambda at: self.change_reader.template(handle, at), since, timeout)

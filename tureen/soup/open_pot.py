@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from tureen.eddy.join_routing import ROUTING_POLICIES
 from tureen.errors import EngineFailed, PotError, TureenError
 from tureen.joining.join_evaluation import DEFAULT_LIMITS, JoinLimits
 from tureen.migration.migrate import migrate
@@ -57,6 +58,7 @@ class OpenPot:
         clock: Callable[[], int],
         spark: Mapping[str, str] | None = None,
         join_limits: JoinLimits = DEFAULT_LIMITS,
+        routing: str = ROUTING_POLICIES[0],
     ) -> None:
         """Open the pot if it exists; with mode "write", acquire the lease and start the engine."""
         if mode not in MODES:
@@ -65,7 +67,7 @@ class OpenPot:
         self.clock = clock
         self._mode, self._master, self._nice = mode, master, nice
         self._spark = dict(spark or {})
-        self._join_limits = join_limits
+        self._join_limits, self._routing = join_limits, routing
         self._lock = threading.RLock()
         self._closed = False
         self._components: PotComponents | None = None
@@ -182,7 +184,7 @@ class OpenPot:
         if self._mode != "read":
             migrate(self.path)
         catalog = Catalog(self.path, create=create)
-        invoker, streams = Invoker(catalog, self.clock, self._join_limits), StreamCache(catalog)
+        invoker, streams = Invoker(catalog, self.clock, self._join_limits, self._routing), StreamCache(catalog)
         self._components = PotComponents(
             catalog,
             PotProgress(catalog),
