@@ -44,6 +44,25 @@ def test_errors_of_following_are_raised_at_once(soup: AnySoup, trades: str) -> N
         query.changes()
 
 
+def test_followers_of_one_join_share_its_operator(soup: AnySoup, trades: str, fresh: Names) -> None:
+    quotes = fresh("quotes")
+    soup.create_stream(quotes, "sym STRING, bid DOUBLE, ts TIMESTAMP", time="ts", clock="stream")
+    join = f"FROM {trades} t JOIN {quotes} q ON t.sym = q.sym"
+    queries = [soup.register(f"SELECT t.qty, q.bid {join} WHERE t.qty = {number}") for number in (1, 2)]
+    assert queries[0].explain()["operator"] is None
+    streams = [query.changes() for query in queries]
+    soup.push(quotes, [{"sym": "A", "bid": 7.0, "ts": "2026-01-01T00:00:00Z"}])
+    soup.push(trades, rows(("A", 1.0, 1), ("A", 1.0, 2), ("A", 1.0, 3)))
+    first = [next(changes) for changes in streams]
+    assert [change.row for change in first] == [{"qty": 1, "bid": 7.0}, {"qty": 2, "bid": 7.0}]
+    soup.push(quotes, [{"sym": "A", "bid": 8.0, "ts": "2026-01-01T00:00:01Z"}])
+    assert next(streams[1]).row == {"qty": 2, "bid": 8.0}
+    assert queries[0].explain()["operator"]["queries"] == 2
+    assert [change.row["bid"] for change in queries[0].changes(since=first[0].position, timeout=0)] == [8.0]
+    for changes in streams:
+        changes.close()  # type: ignore[attr-defined]
+
+
 def test_template(soup: AnySoup, trades: str, fresh: Names) -> None:
     name = fresh("alerts")
     sql = f"SELECT sym, price FROM {trades} WHERE sym = :sym AND price > :p"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tureen.arguments import ROUTING_POLICIES, check_routing
 from tureen.eddy.join_routing import SETTLED_BLOCKS, JoinRouter, routing_policy
 from tureen.eddy.operators import Operator
 from tureen.eddy.policies import Fixed
@@ -14,8 +15,11 @@ A, B = Operator("a", frozenset()), Operator("b", frozenset())
 
 
 def test_unknown_policy_is_refused() -> None:
-    with pytest.raises(TureenError, match="routing must be one of tickets, random, fixed, got 'best'"):
+    with pytest.raises(ValueError, match="unknown routing policy 'best'"):
         routing_policy("best", [])
+    with pytest.raises(TureenError, match="routing must be one of tickets, random, fixed, got 'best'"):
+        check_routing("best")
+    assert [type(routing_policy(name, [])).__name__ for name in ROUTING_POLICIES] == ["Tickets", "Random", "Fixed"]
 
 
 def test_tickets_prefer_the_smaller_fan_out_also_above_one() -> None:

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from tureen.arguments import ROUTING_POLICIES
 from tureen.eddy import join_routing
-from tureen.eddy.join_routing import ROUTING_POLICIES
 from tureen.errors import QueryFailed
 from tureen.joining import continuous_join
 from tureen.joining.join_evaluation import JoinLimits

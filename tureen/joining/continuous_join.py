@@ -174,9 +174,12 @@ class ContinuousJoin:
 
     def _operators(self, origin: int) -> list[str]:
         """The names of all operators that new tuples of an input may visit."""
-        factors = list(self.consumers.factors)[:MOST_FACTORS]
         others = [name for number, name in enumerate(self.names) if number != origin]
-        return [*others, *(factor.shown_name(self.names) for factor in factors)]
+        return [*others, *(factor.shown_name(self.names) for factor in self._factors())]
+
+    def _factors(self) -> list[SharedFactor]:
+        """The conditions that are evaluated for all queries at once."""
+        return [factor for factor in self.consumers.factors if not factor.is_costly][:MOST_FACTORS]
 
     def _ready(self, flow: _Flow) -> dict[Operator, int | SharedFactor]:
         """The operators that a block can visit."""
@@ -185,7 +188,7 @@ class ContinuousJoin:
         for number, name in enumerate(self.names):
             if number not in joined and key_equalities(self._between(joined, number), number):
                 ready[Operator(name, _NOBODY)] = number
-        for factor in list(self.consumers.factors)[:MOST_FACTORS]:
+        for factor in self._factors():
             name = factor.shown_name(self.names)
             if name not in flow.order and factor.inputs <= joined:
                 ready[Operator(name, _NOBODY)] = factor

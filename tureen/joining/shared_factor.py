@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from tureen.aggregates.expression_values import rows_where
 from tureen.join import Field, JoinOpaque, field_name
+from tureen.joining.join_evaluation import is_costly
 from tureen.joining.join_input import Numbers
 from tureen.joining.shared_join import SharedJoinOfQuery
 from tureen.query import Expression
@@ -22,6 +23,8 @@ class SharedFactor:
     sql: str
     columns: tuple[tuple[str, Field], ...]
     """The names in the SQL text, each with its field; fields refer to the inputs of the shared join."""
+    is_costly: bool = False
+    """Whether it calls a user function, which may fail or not end: only its own queries wait for it."""
 
     @classmethod
     def of(cls, factor: JoinOpaque, shared: SharedJoinOfQuery) -> SharedFactor:
@@ -30,7 +33,7 @@ class SharedFactor:
             field_name(field): Field(shared.index_of(field.input), field.column)
             for field in dict.fromkeys(factor.fields)
         }
-        return cls(factor.sql, tuple(sorted(columns.items(), key=lambda item: item[0])))
+        return cls(factor.sql, tuple(sorted(columns.items(), key=lambda item: item[0])), is_costly(factor))
 
     def shown_name(self, names: Sequence[str]) -> str:
         """The condition and the columns that it reads, given the names of the inputs."""

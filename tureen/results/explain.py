@@ -20,8 +20,8 @@ from tureen.pot.templates import count_members_of_shape
 from tureen.queries import QueryRun
 from tureen.query import Input, Query, RelationKind
 from tureen.results.answering import Answers
-from tureen.results.function_plans import describe_functions
 from tureen.results.followed_joins import FollowedJoins
+from tureen.results.function_plans import describe_functions
 from tureen.results.join_answers import JoinAnswer
 from tureen.results.join_ready import ReadyJoin
 from tureen.results.ranges import ranges_of

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from tureen.eddy.join_routing import ROUTING_POLICIES, JoinRouter, routing_policy
+from tureen.arguments import ROUTING_POLICIES
+from tureen.eddy.join_routing import JoinRouter, routing_policy
 from tureen.errors import DamagedFile, QueryFailed, UnknownStream, UnknownTable, Unsupported
 from tureen.join import JoinCompare
 from tureen.joining.continuous_join import ContinuousJoin

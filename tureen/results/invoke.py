@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from tureen.arguments import ROUTING_POLICIES
 from tureen.bounded_cache import BoundedCache
-from tureen.eddy.join_routing import ROUTING_POLICIES
 from tureen.errors import QueryFailed, UnknownQuery, UnknownStream
 from tureen.joining.join_evaluation import DEFAULT_LIMITS, JoinLimits
 from tureen.language import bind_query

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tureen.eddy.join_routing import check_routing
+from tureen.arguments import check_routing
 from tureen.errors import TureenError
 from tureen.pipeline.priority import check_nice
 from tureen.pipeline.spark_settings import check_spark

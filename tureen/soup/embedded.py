@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from tureen.arguments import (
+    ROUTING_POLICIES,
     check_moment,
     check_name,
     check_path,
     check_positive,
+    check_routing,
     check_schema,
     check_stream,
     check_text,
@@ -26,7 +28,6 @@ from tureen.arguments import (
     skip_existing,
 )
 from tureen.deferred_import import DeferredModule
-from tureen.eddy.join_routing import ROUTING_POLICIES, check_routing
 from tureen.errors import UnknownQuery, UnknownTable
 from tureen.functions.function_costs import costs
 from tureen.functions.function_source import function_of

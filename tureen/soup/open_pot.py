@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tureen.eddy.join_routing import ROUTING_POLICIES
+from tureen.arguments import ROUTING_POLICIES
 from tureen.errors import EngineFailed, PotError, TureenError
 from tureen.joining.join_evaluation import DEFAULT_LIMITS, JoinLimits
 from tureen.migration.migrate import migrate
