@@ -24,6 +24,7 @@ from benchmarks import (
     cacq_plots,
     churn,
     dense,
+    followed_groups,
     freshness,
     invocation,
     join_growth,
@@ -105,6 +106,10 @@ class Bench:
         """From push to visible."""
         freshness.measure(self.spark, self.root, self.report)
 
+    def followed_groups(self) -> None:
+        """From push to the changes of groups."""
+        followed_groups.measure(self.root, self.report, self.scale)
+
     def throughput(self) -> None:
         """Rows per second through Spark."""
         self.rates = throughput.measure(self.spark, self.root / "throughput", self.report, self.pots, self.scale)
@@ -144,6 +149,7 @@ class Bench:
 PARTS: dict[str, Callable[[Bench], None]] = {
     "invoke": Bench.invoke,
     "fresh": Bench.fresh,
+    "followed_groups": Bench.followed_groups,
     "throughput": Bench.throughput,
     "alerts": Bench.alerts,
     "dense": Bench.dense,

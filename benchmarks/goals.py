@@ -103,5 +103,13 @@ GOALS = (
     Goal("visible late", "fresh", "the same, p99", "ms", "<= 50"),
     Goal("derived", "fresh", "added by three derived streams in a row, p50", "ms", "<= 50"),
     Goal("followed", "fresh", "push to a follower's hands over HTTP, one row, p50", "ms", "<= 20"),
+    Goal(
+        "followed groups",
+        "followed_groups",
+        "push to change, 10,000 followed groups, 10,000 rows/s, p99",
+        "s",
+        "<= 0.3",
+    ),
+    Goal("followed limits", "followed_groups", "the same, 10,000 limits of 100 groups, p99", "s", "<= 0.3"),
     Goal("cold", "fresh", "first answer in a new process, with its start", "s", "<= 1"),
 )

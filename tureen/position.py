@@ -1,7 +1,8 @@
 """Positions: opaque strings that compare by age.
 
 An answer's position is the commit that it reflects, the count of pushes whose rows it includes, and a mark for each
-stream that it is computed from: changes continue from the marks. A push's position is the commit that was current, the
+stream that it is computed from: changes continue from the marks. The answer of a query with groups changes also as time
+passes, so its position has the answer's NOW too. A push's position is the commit that was current, the
 count of pushes up to it, and its end in its stream's log. Of one commit and one count, an answer's position compares
 later than a push's: the answer includes the push.
 """
@@ -19,7 +20,10 @@ from tureen.errors import TureenError
 _SEQ = "[0-9]{1,18}"
 _MARK = re.compile(rf"({_SEQ})\.({_SEQ})(?:x({_SEQ}))?(?:\.({handle.PATTERN})(?:\.({handle.NUMBER_PATTERN}))?)?")
 _PUSH = re.compile(rf"({_SEQ})_({_SEQ})\.({_SEQ})\.({_SEQ})")
-_ANSWER = re.compile(rf"({_SEQ})_({_SEQ})~((?:[^-]+(?:-[^-]+)*)?)")
+_MARKS = "(?:[^-@*]+(?:-[^-@*]+)*)?"
+_NOW = "(?:@([0-9]{19}))?"
+_ANSWER = re.compile(rf"({_SEQ})_({_SEQ})~({_MARKS}){_NOW}(?:\*([0-9a-f]{{16}})\*({_MARKS}){_NOW})?")
+_SHIFT = 1 << 62
 _BEFORE_PUSHES = re.compile(rf"({_SEQ})()((?:-[^-]+)*)")
 _PUSH_BEFORE_PUSHES = re.compile(rf"({_SEQ})\.({_SEQ})\.({_SEQ})")
 """Positions of versions that did not count pushes."""
@@ -62,24 +66,42 @@ class Mark(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class UnreadGroups:
+    """The groups whose changes up to a position were not read: those with a number above `after`, since these marks."""
+
+    after: int
+    marks: Mapping[int, Mark] = field(default_factory=dict)
+    now: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Position:
     """A commit, a mark for each stream that was read, and the count of pushes whose rows are included.
+
+    For groups also NOW, and those whose changes were not read yet.
 
     >>> position = Position(7, {1: Mark(90), 2: Mark(5, QueryKey("f" * 32, 3), rows=4)}, 12)
     >>> Position.parse(str(position)) == position
     True
     >>> str(PushPosition(7, 1, 400, 12)) < str(position) < str(PushPosition(7, 1, 464, 13)) < str(Position(8))
     True
+    >>> within = Position(8, {1: Mark(99)}, 13, now=-5, unread=UnreadGroups(255, {1: Mark(90)}, now=-9))
+    >>> Position.parse(str(within)) == within
+    True
     """
 
     seq: int
     marks: Mapping[int, Mark] = field(default_factory=dict)
     pushes: int = 0
+    now: int | None = None
+    unread: UnreadGroups | None = None
 
     def __str__(self) -> str:
         """The text that users see."""
-        marks = "-".join(f"{stream:06d}.{mark}" for stream, mark in sorted(self.marks.items()))
-        return f"{self.seq:015d}_{self.pushes:015d}~{marks}"
+        text = f"{self.seq:015d}_{self.pushes:015d}~{_marks_text(self.marks)}{_now_text(self.now)}"
+        if self.unread is None:
+            return text
+        return f"{text}*{self.unread.after:016x}*{_marks_text(self.unread.marks)}{_now_text(self.unread.now)}"
 
     @classmethod
     def parse(cls, text: str) -> Position:
@@ -111,14 +133,19 @@ def parse_position(text: str) -> Position | PushPosition:
     """Read any position: of an answer, a change, a feed or a push."""
     text = str(text)
     if push := _PUSH.fullmatch(text):
-        commit, pushes, source, end = map(int, push.groups())
-        return PushPosition(commit, source, end, pushes)
+        commit, count, source, end = map(int, push.groups())
+        return PushPosition(commit, source, end, count)
+    if answer := _ANSWER.fullmatch(text):
+        seq, pushes, marks, now, after, unread_marks, unread_now = answer.groups()
+        read, unread = _marks(marks), _marks(unread_marks or "")
+        if read is not None and unread is not None:
+            groups = None if after is None else UnreadGroups(int(after, 16), unread, _now(unread_now))
+            return Position(int(seq), read, int(pushes), _now(now), groups)
     # Feeds had a tilde where positions have a hyphen now.
-    if answer := _ANSWER.fullmatch(text) or _BEFORE_PUSHES.fullmatch(text.replace("~", "-")):
-        marks = [_MARK.fullmatch(mark) for mark in answer.group(3).removeprefix("-").split("-") if answer.group(3)]
-        if all(marks):
-            read = dict(_mark(mark) for mark in marks if mark is not None)
-            return Position(int(answer.group(1)), read, int(answer.group(2) or 0))
+    elif answer := _BEFORE_PUSHES.fullmatch(text.replace("~", "-")):
+        read = _marks(answer.group(3).removeprefix("-"))
+        if read is not None:
+            return Position(int(answer.group(1)), read)
     elif push := _PUSH_BEFORE_PUSHES.fullmatch(text):
         return PushPosition(*map(int, push.groups()))
     elif old := _ANSWER_OF_FORMAT_3.fullmatch(text):
@@ -126,6 +153,25 @@ def parse_position(text: str) -> Position | PushPosition:
         after = QueryKey() if member is None else QueryKey("", int(member) - 1)
         return Position(int(seq), {int(stream): Mark(int(next_id), after)})
     raise TureenError(f"'{text[:80]}' is not a position", hint="use the position of a push, an answer or a change")
+
+
+def _marks_text(marks: Mapping[int, Mark]) -> str:
+    return "-".join(f"{stream:06d}.{mark}" for stream, mark in sorted(marks.items()))
+
+
+def _now_text(now: int | None) -> str:
+    """NOW within a position; shifted, so that texts of instants before 1970 compare too."""
+    return "" if now is None else f"@{now + _SHIFT:019d}"
+
+
+def _now(text: str | None) -> int | None:
+    return None if text is None else int(text) - _SHIFT
+
+
+def _marks(text: str) -> dict[int, Mark] | None:
+    """The marks in a part of a position; None if one of them is not a mark."""
+    marks = [_MARK.fullmatch(mark) for mark in text.split("-") if text]
+    return dict(_mark(mark) for mark in marks if mark is not None) if all(marks) else None
 
 
 def _mark(match: re.Match[str]) -> tuple[int, Mark]:

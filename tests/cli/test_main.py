@@ -71,6 +71,24 @@ def test_query_follow(cli: Cli, stream: str) -> None:
     assert rest.json()["row"] == {"sym": "B", "qty": 2}
 
 
+def test_query_follow_groups(cli: Cli, stream: str) -> None:
+    handle = cli("query", "register", f"SELECT sym, sum(qty) AS n FROM {stream} GROUP BY sym HAVING n < 9").out.strip()
+    since = cli("query", "invoke", handle, "-o", "json").json()["position"]
+    push_rows(stream, cli, ("A", 1.0, 1))
+    follow = ("query", "follow", handle, "--timeout", "0")
+    first = cli(*follow, "--since", since)
+    assert first.out == "insert  sym=A  n=1\n"
+    after = first.err.split()[-1]
+    push_rows(stream, cli, ("A", 1.0, 3))
+    assert cli(*follow, "--since", after).out == "update  sym=A  n=4\n"
+    assert cli(*follow, "--since", after, "--only-turns").out == ""
+    push_rows(stream, cli, ("A", 1.0, 7))
+    assert cli(*follow, "--since", after, "--only-turns", "-o", "csv").out == f"query,kind,sym,n\n{handle},delete,A,1\n"
+    line = cli(*follow, "--since", after, "-o", "json").json()
+    assert (line["kind"], line["before"]) == ("delete", {"sym": "A", "n": 1})
+    assert cli(*follow, "--hold", "5 seconds").code != 0
+
+
 def test_query_follow_from_beginning(cli: Cli, stream: str) -> None:
     handle = cli("query", "register", f"SELECT qty FROM {stream}").out.strip()
     push_rows(stream, cli, ("A", 1.0, 1), ("B", 2.0, 2))

@@ -19,7 +19,7 @@ from tureen.pipeline import arrival, upkeep
 from tureen.position import BEGINNING, Mark, Position
 from tureen.pot.pot_progress import PotProgress
 from tureen.results import finish
-from tureen.results.changes import NewRows
+from tureen.soup.feed import QueryChanges
 from tureen.soup.waiting import follow
 from tureen.testing.manual_engine import ManualEngine
 
@@ -174,7 +174,7 @@ def test_changes_on_spark(soup: tureen.Soup) -> None:
     big = soup.register("SELECT n FROM followed WHERE n > 10")
     since = big.invoke().position
     with pytest.raises(SqlError):
-        soup.register("SELECT count(*) FROM followed").changes()
+        soup.register("SELECT n FROM followed LIMIT 3").changes()
     soup.push("followed", [{"n": 5, "ts": BASE}, {"n": 50, "ts": BASE}])
     changes = big.changes(since=since)
     first = next(changes)
@@ -191,13 +191,12 @@ def test_other_commits_do_not_extend_the_timeout_of_a_follower(engine: ManualEng
     query = engine.register("SELECT n FROM s")
     positions: list[str] = []
 
-    def read(position: str) -> NewRows:
+    def read(position: str) -> QueryChanges:
         engine.unregister(engine.register(f"SELECT n FROM s WHERE n > {len(positions)}"))
         positions.append(position)
         new = engine.invoker.new_rows(query, Position.parse(position))
-        assert isinstance(new, NewRows)
-        return new
+        return QueryChanges(query, new)
 
-    first = engine.invoker.new_rows(query, None)
+    first = QueryChanges(query, engine.invoker.new_rows(query, None))
     assert list(follow(PotProgress(engine.catalog), first, read, 0.3, lambda: None)) == []
     assert len(positions) > 1

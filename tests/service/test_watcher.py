@@ -20,8 +20,8 @@ Push = Callable[..., str]
 
 
 @contextmanager
-def following(http: httpx.Client, path: str, since: str | None = None) -> Iterator[Iterator[SentEvent]]:
-    params = {"timeout": "30"} if since is None else {"since": since, "timeout": "30"}
+def following(http: httpx.Client, path: str, since: str | None = None, **chosen: str) -> Iterator[Iterator[SentEvent]]:
+    params = {"timeout": "30", **chosen} if since is None else {"since": since, "timeout": "30"}
     with http.stream("GET", path, params=params) as response:
         if response.status_code != 200:
             response.read()
@@ -111,6 +111,27 @@ def test_last_event_id_takes_precedence_over_since(http: httpx.Client, stream: s
         assert ids(take(sent, 1)) == [2]
 
 
+def test_following_groups(http: httpx.Client, stream: str, push: Push) -> None:
+    sql = f"SELECT sym, max(price) AS p FROM {stream} GROUP BY sym HAVING max(price) < 30"
+    path = f"/v1/queries/{http.post('/v1/queries', json={'sql': sql}).json()['id']}/changes"
+    data = []
+    with following(http, path) as sent, following(http, path, on="turn") as turns:
+        for price in (10.0, 20.0, 40.0):
+            push((1, "A", price))
+            (change,) = take(sent, 1)
+            data.append({**json.loads(change.data), "query": ""})
+        kinds = [json.loads(change.data)["kind"] for change in take(turns, 2)]
+    low, high = {"sym": "A", "p": 10.0}, {"sym": "A", "p": 20.0}
+    assert data == [
+        {"query": "", "kind": "insert", "row": low},
+        {"query": "", "kind": "update", "row": high, "before": low},
+        {"query": "", "kind": "delete", "row": high, "before": high},
+    ]
+    assert kinds == ["insert", "delete"]
+    for parameters in ("on=never", "hold=5 seconds", "on=turn&hold=soon"):
+        assert http.get(f"{path}?{parameters}").status_code in (400, 422)
+
+
 def test_following_a_template(http: httpx.Client, stream: str, push: Push) -> None:
     sql = f"SELECT id FROM {stream} WHERE sym = :sym AND price > :p"
     params = [{"sym": "A", "p": 1.0}, {"sym": "A", "p": 5.0}, {"sym": "B", "p": 0.0}]
@@ -162,7 +183,7 @@ def test_following_all_queries_and_streams(served: RunningServer, http: httpx.Cl
         theirs.post("/v1/streams/feed_c/rows", json=[{"id": 3}])
         with following(theirs, "/v1/changes", changes[-1].id) as sent:
             (change,) = take(sent, 1)
-        assert json.loads(change.data) == {"query": all_c, "row": {"id": 3}}
+        assert json.loads(change.data) == {"query": all_c, "kind": "insert", "row": {"id": 3}}
 
 
 def test_feed_of_an_embedded_pot(served: RunningServer) -> None:
@@ -177,7 +198,7 @@ def test_feed_of_an_embedded_pot(served: RunningServer) -> None:
 
 
 def test_errors_of_following(http: httpx.Client, stream: str, push: Push) -> None:
-    count = http.post("/v1/queries", json={"sql": f"SELECT count(*) AS n FROM {stream}"}).json()["id"]
+    count = http.post("/v1/queries", json={"sql": f"SELECT id FROM {stream} LIMIT 3"}).json()["id"]
     refused = http.get(f"/v1/queries/{count}/changes")
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "unsupported")
     assert http.get("/v1/queries/nobody/changes").status_code == 404

@@ -55,11 +55,11 @@ class StateArrays(NamedTuple):
 
 
 _LEAST, _GREATEST = np.int64(LEAST_KEY), np.int64(GREATEST_KEY)
-_UNBOUNDED = 1 << 40
+UNBOUNDED = 1 << 40
 
 
 @compiled
-def _init_state(program: np.ndarray, states: States, group: Int, count: Int) -> Int:
+def init_state(program: np.ndarray, states: States, group: Int, count: Int) -> Int:
     """Touch a group that is not marked yet; returns the number of touched groups."""
     states.mark[group] = 1
     states.touched[count] = group
@@ -82,7 +82,7 @@ def _init_states(program: np.ndarray, states: States, codes: np.ndarray, low: In
     """Touch the groups `codes[low:high]`; returns the number of touched groups."""
     for index in range(low, high):
         if states.mark[codes[index]] == 0:
-            count = _init_state(program, states, codes[index], count)
+            count = init_state(program, states, codes[index], count)
     return count
 
 
@@ -125,9 +125,7 @@ def _add_moment(floats: np.ndarray, group: Int, slot: Int, rows: float, mean: fl
 
 
 @compiled
-def _add_hits(
-    program: np.ndarray, measures: np.ndarray, codes: np.ndarray, low: Int, high: Int, states: States
-) -> None:
+def add_hits(program: np.ndarray, measures: np.ndarray, codes: np.ndarray, low: Int, high: Int, states: States) -> None:
     """Add the hits from `low` to before `high` to the states of their groups, which must be touched."""
     ints, floats = states.ints, states.floats
     for line in range(program.shape[0]):
@@ -137,9 +135,9 @@ def _add_hits(
                 ints[codes[hit], slot] += 1
             continue
         values_at, present_at = measures[program[line, 1], 0], measures[program[line, 1], 1]
-        present = numba.carray(pointer(present_at), _UNBOUNDED, np.uint8)
-        keys = numba.carray(pointer(values_at), _UNBOUNDED, np.int64)
-        doubles = numba.carray(pointer(values_at), _UNBOUNDED, np.float64)
+        present = numba.carray(pointer(present_at), UNBOUNDED, np.uint8)
+        keys = numba.carray(pointer(values_at), UNBOUNDED, np.int64)
+        doubles = numba.carray(pointer(values_at), UNBOUNDED, np.float64)
         for hit in range(low, high):
             if present_at != 0 and present[hit] == 0:
                 continue
@@ -165,7 +163,7 @@ def _add_hits(
 
 
 @compiled
-def _add_states(program: np.ndarray, source: StateArrays, low: Int, high: Int, states: States) -> None:
+def add_states(program: np.ndarray, source: StateArrays, low: Int, high: Int, states: States) -> None:
     """Add the stored states from `low` to before `high` to those of their groups, which must be touched."""
     ints, floats = states.ints, states.floats
     for line in range(program.shape[0]):
@@ -243,7 +241,7 @@ def fold_hits(
         low, high = starts[stretch], starts[stretch + 1]
         output_start[stretch] = entries
         count = _init_states(program, states, codes, low, high, 0)
-        _add_hits(program, measures, codes, low, high, states)
+        add_hits(program, measures, codes, low, high, states)
         entries = _emit(states, count, output, entries)
     output_start[starts.size - 1] = entries
 
@@ -263,7 +261,7 @@ def fold_states(
         low, high = starts[stretch], starts[stretch + 1]
         output_start[stretch] = entries
         count = _init_states(program, states, source.codes, low, high, 0)
-        _add_states(program, source, low, high, states)
+        add_states(program, source, low, high, states)
         entries = _emit(states, count, output, entries)
     output_start[starts.size - 1] = entries
 
@@ -273,7 +271,7 @@ def hits_before(rows_at: Int, hits: Int, row: Int) -> Int:
     """The number of a strip's hits in rows before a given row."""
     if rows_at == 0:
         return min(max(row, 0), hits)
-    rows = numba.carray(pointer(rows_at), _UNBOUNDED, np.int32)
+    rows = numba.carray(pointer(rows_at), UNBOUNDED, np.int32)
     low, high = 0, hits
     while low < high:
         middle = (low + high) // 2
@@ -296,17 +294,17 @@ def combine(program: np.ndarray, strips: np.ndarray, firsts: np.ndarray, lasts: 
         hits, chunk = strip[HITS], strip[CHUNK]
         low = hits_before(strip[HIT_ROWS], hits, firsts[number])
         high = hits_before(strip[HIT_ROWS], hits, lasts[number])
-        codes = numba.carray(pointer(strip[CODES]), _UNBOUNDED, np.int32)
-        measures = numba.carray(pointer(strip[MEASURES]), (_UNBOUNDED, 2), np.int64)
+        codes = numba.carray(pointer(strip[CODES]), UNBOUNDED, np.int32)
+        measures = numba.carray(pointer(strip[MEASURES]), (UNBOUNDED, 2), np.int64)
         first, last = -(-low // chunk), high // chunk
         edge, rest = first * chunk, last * chunk
         if first >= last or strip[LEVELS] == 0:
             first = last = 0
             edge = rest = high
         count = _init_states(program, states, codes, low, edge, count)
-        _add_hits(program, measures, codes, low, edge, states)
+        add_hits(program, measures, codes, low, edge, states)
         count = _init_states(program, states, codes, rest, high, count)
-        _add_hits(program, measures, codes, rest, high, states)
+        add_hits(program, measures, codes, rest, high, states)
         count = _combine_nodes(program, strip, first, last, states, count)
     return count
 
@@ -314,12 +312,12 @@ def combine(program: np.ndarray, strips: np.ndarray, firsts: np.ndarray, lasts: 
 @compiled
 def _combine_nodes(program: np.ndarray, strip: np.ndarray, first: Int, last: Int, states: States, count: Int) -> Int:
     """Add the chunks from `first` to before `last`, by the largest nodes within them."""
-    levels = numba.carray(pointer(strip[LEVEL_FIRST]), _UNBOUNDED, np.int64)
-    starts = numba.carray(pointer(strip[NODE_START]), _UNBOUNDED, np.int64)
+    levels = numba.carray(pointer(strip[LEVEL_FIRST]), UNBOUNDED, np.int64)
+    starts = numba.carray(pointer(strip[NODE_START]), UNBOUNDED, np.int64)
     nodes = StateArrays(
-        numba.carray(pointer(strip[NODE_CODES]), _UNBOUNDED, np.int32),
-        numba.carray(pointer(strip[NODE_INTS]), (_UNBOUNDED, states.ints.shape[1]), np.int64),
-        numba.carray(pointer(strip[NODE_FLOATS]), (_UNBOUNDED, states.floats.shape[1]), np.float64),
+        numba.carray(pointer(strip[NODE_CODES]), UNBOUNDED, np.int32),
+        numba.carray(pointer(strip[NODE_INTS]), (UNBOUNDED, states.ints.shape[1]), np.int64),
+        numba.carray(pointer(strip[NODE_FLOATS]), (UNBOUNDED, states.floats.shape[1]), np.float64),
     )
     level = 0
     while first < last:
@@ -328,10 +326,10 @@ def _combine_nodes(program: np.ndarray, strip: np.ndarray, first: Int, last: Int
             inner = outer = last
         for at in range(levels[level] + first, levels[level] + inner):
             count = _init_states(program, states, nodes.codes, starts[at], starts[at + 1], count)
-            _add_states(program, nodes, starts[at], starts[at + 1], states)
+            add_states(program, nodes, starts[at], starts[at + 1], states)
         for at in range(levels[level] + outer, levels[level] + last):
             count = _init_states(program, states, nodes.codes, starts[at], starts[at + 1], count)
-            _add_states(program, nodes, starts[at], starts[at + 1], states)
+            add_states(program, nodes, starts[at], starts[at + 1], states)
         if inner == last:
             break
         first, last, level = inner // FAN, outer // FAN, level + 1

@@ -8,6 +8,7 @@ import pyarrow as pa
 from tureen.aggregates import aggregate_kernels as kernels
 from tureen.aggregates.panes import merged, pane_entries, panes_at, step_entries
 from tureen.aggregates.plan import plan_of
+from tureen.aggregates.selected_kernels import combine_selected
 from tureen.aggregates.strip import SMALLEST_CHUNK, make_strip, scratch_for
 from tureen.query import Aggregate, Expression, Grouping
 from tureen.schema import Kind, Type
@@ -24,6 +25,8 @@ def warm_up() -> None:
     bounds = np.array([0], np.int64), np.array([rows], np.int64)
     table = np.stack([strip.entry])
     kernels.combine(plan.program, table, *bounds, scratch)
+    scratch.mark[0] = 0
+    combine_selected(plan.program, table, *bounds, np.ones(1, np.uint8), scratch)
     scratch.mark[0] = 0
     panes = panes_at(strip, strip.by_row, strip.hit_rows, (rows, 0), scratch)
     entries = merged(plan, [pane_entries(strip, panes, 0, rows, scratch)], scratch)

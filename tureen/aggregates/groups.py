@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,6 @@ class GroupNumbers:
         self._numbers: dict[tuple[Any, ...], int] = {} if types else {(): 0}
         self._columns: list[pa.Array] = [pa.nulls(0, kind.arrow) for kind in types]
         self._ranks: npt.NDArray[np.int64] = np.empty(0, np.int64)
-        self._described = 0
 
     def __len__(self) -> int:
         """The number of groups."""
@@ -59,24 +59,31 @@ class GroupNumbers:
         """The ranks of groups by their keys: ascending, NULL first, NaN last."""
         if not self._types:
             return np.zeros(len(codes), np.int64)
-        self._describe()
+        self._rank()
         return self._ranks[codes]
 
     def _describe(self) -> None:
-        """Build columns of the key values of all groups, and rank them."""
-        if self._described == len(self._numbers):
+        """Add the key values of new groups to the columns."""
+        described = len(self._columns[0])
+        if described == len(self._numbers):
             return
-        values = list(self._numbers)
-        self._columns = [
-            pa.array([key[position] for key in values], kind.arrow) for position, kind in enumerate(self._types)
-        ]
+        values = list(islice(self._numbers, described, None))
+        for position, kind in enumerate(self._types):
+            new = pa.array([key[position] for key in values], kind.arrow)
+            self._columns[position] = pa.concat_arrays([self._columns[position], new])
+
+    def _rank(self) -> None:
+        """Rank all groups."""
+        self._describe()
+        if len(self._ranks) == len(self._numbers):
+            return
         names = [key_name(position) for position in range(len(self._types))]
-        table = pa.table([*self._columns, pa.array(np.arange(len(values)))], names=[*names, "number"])
+        table = pa.table([*self._columns, pa.array(np.arange(len(self._numbers)))], names=[*names, "number"])
         order_by = ", ".join(f'"{name}" ASC NULLS FIRST' for name in names)
         order = run(f"SELECT number FROM groups ORDER BY {order_by}", {"groups": table}, "sorting groups")
-        self._ranks = np.empty(len(values), np.int64)
-        self._ranks[order.column(0).to_numpy()] = np.arange(len(values))
-        self._described = len(values)
+        ranks = np.empty(len(self._numbers), np.int64)
+        ranks[order.column(0).to_numpy()] = np.arange(len(ranks))
+        self._ranks = ranks
 
 
 def _plain(key: pa.Array, key_type: Type) -> pa.Array:

@@ -12,7 +12,7 @@ import typer
 from tureen.cli.output import Format, csv_fields, text_of
 from tureen.cli.target import AnySoup, Output, on_soup
 from tureen.handle import parse_member
-from tureen.position import BEGINNING
+from tureen.position import BEGINNING, Position
 
 if TYPE_CHECKING:
     from tureen.results.answer import Change
@@ -23,6 +23,11 @@ FromBeginning = Annotated[
     bool, typer.Option("--from-beginning", help="Start with the oldest row that the stream retains.")
 ]
 Timeout = Annotated[float | None, typer.Option(help="Exit after this number of seconds without a change.")]
+OnlyTurns = Annotated[bool, typer.Option("--only-turns", help="Of groups, print only those that come and go.")]
+Hold = Annotated[
+    str | None,
+    typer.Option(help='With --only-turns: print a group once it came or went this long ago, as in "30 seconds".'),
+]
 Count = Annotated[int | None, typer.Option("--count", "-n", min=1, help="Exit after this number of changes.")]
 
 
@@ -40,10 +45,13 @@ def add_follow_command(
         from_beginning: FromBeginning = False,
         timeout: Timeout = None,
         count: Count = None,
+        only_turns: OnlyTurns = False,
+        hold: Hold = None,
         output: Output = Format.TABLE,
     ) -> None:
-        start = start_position(since, from_beginning)
-        follow_changes(find(soup, handle_or_name).changes(since=start, timeout=timeout), output, count)
+        start, on = start_position(since, from_beginning), "turn" if only_turns else None
+        changes = find(soup, handle_or_name).changes(since=start, timeout=timeout, on=on, hold=hold)
+        follow_changes(changes, output, count)
 
 
 def start_position(since: str | None, from_beginning: bool) -> str | None:
@@ -72,19 +80,23 @@ def _print_change(change: Change, output: Format, *, first: bool) -> None:
     # It imports Arrow, which `tureen --help` does not need.
     from tureen.client.json_values import json_text  # noqa: PLC0415
 
+    # Only rows of groups also change and leave. The positions of their changes have a NOW.
+    kinds = [] if Position.parse(change.position).now is None else [change.kind]
     match output:
         case Format.JSON:
             label = {} if change.label is None else {"label": change.label}
-            line = json_text({"query": change.query, **label, "row": change.row, "position": change.position})
+            before = {} if change.before is None else {"before": change.before}
+            fields = {"query": change.query, **label, "kind": change.kind, "row": change.row, **before}
+            line = json_text({**fields, "position": change.position})
         case Format.CSV:
             if first:
-                print(csv_fields(["query", *change.row]))
-            line = csv_fields([change.query, *change.row.values()])
+                print(csv_fields(["query", *(["kind"] if kinds else []), *change.row]))
+            line = csv_fields([change.query, *kinds, *change.row.values()])
         case Format.TABLE:
             # A query of a template is named by its label, or by the number of its row of parameters.
             member = parse_member(change.query)
             values = [f"{name}={'NULL' if value is None else text_of(value)}" for name, value in change.row.items()]
             if member is not None:
                 values.insert(0, f"#{member.number}" if change.label is None else str(change.label))
-            line = "  ".join(values)
+            line = "  ".join([*kinds, *values])
     print(line, flush=True)

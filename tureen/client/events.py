@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from tureen.client.remote_errors import error_from
@@ -74,9 +75,19 @@ class EventFeed:
     """One feed of changes, over as many connections as it takes."""
 
     def __init__(
-        self, transport: Transport, path: str, since: str | None, timeout: float | None, read_row: ReadRow
+        self,
+        transport: Transport,
+        path: str,
+        since: str | None,
+        timeout: float | None,
+        read_row: ReadRow,
+        chosen: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Connect at once, so that an invalid request raises here and not at the first change."""
+        """Connect at once, so that an invalid request raises here and not at the first change.
+
+        `chosen` are further parameters of the request.
+        """
+        self._chosen = chosen
         self._transport, self._path, self._timeout, self._read_row = transport, path, timeout, read_row
         self._since = since
         self._last_event = time.monotonic()
@@ -89,14 +100,19 @@ class EventFeed:
         try:
             while event is not None:
                 if event.kind == "change":
-                    body = json.loads(event.data)
-                    row = self._read_row(body["query"], body["row"])
-                    yield Change(body["query"], row, self._since or "", body.get("label"))
+                    yield self._change(json.loads(event.data))
                     # The caller's time between two changes does not count towards the timeout.
                     self._last_event = time.monotonic()
                 event = self._next()
         finally:
             self._events.close()
+
+    def _change(self, body: Mapping[str, Any]) -> Change:
+        query, kind, before = body["query"], body.get("kind", "insert"), body.get("before")
+        # A reset has no row.
+        row = self._read_row(query, body["row"]) if body["row"] else {}
+        was = None if before is None else self._read_row(query, before)
+        return Change(query, row, self._since or "", body.get("label"), kind, was)
 
     def _next(self) -> Event | None:
         """The next event, over a new connection if the last one was lost; None at the end."""
@@ -133,7 +149,7 @@ class EventFeed:
 
     def _connect(self) -> Generator[Event]:
         """The events of one connection."""
-        params: dict[str, Any] = {}
+        params: dict[str, Any] = dict(self._chosen)
         if self._since is not None:
             params["since"] = self._since
         if self._timeout is not None:

@@ -72,23 +72,40 @@ class RemoteCalls:
 
     # Changes
 
-    def changes(self, handle: str, since: str | None, timeout: float | None) -> Iterator[Change]:
+    def changes(
+        self,
+        handle: str,
+        since: str | None,
+        timeout: float | None,
+        on: str | None = None,
+        hold: str | None = None,
+    ) -> Iterator[Change]:
         """Follow a query; see `StandingQuery.changes`."""
-        return self._follow(f"{_query_path(handle)}/changes", since, timeout)
+        return self._follow(f"{_query_path(handle)}/changes", since, timeout, on, hold)
 
-    def template_changes(self, handle: str, since: str | None, timeout: float | None) -> Iterator[Change]:
+    def template_changes(
+        self,
+        handle: str,
+        since: str | None,
+        timeout: float | None,
+        on: str | None = None,
+        hold: str | None = None,
+    ) -> Iterator[Change]:
         """Follow all queries of a template; see `QueryTemplate.changes`."""
-        return self._follow(f"{_template_path(handle)}/changes", since, timeout)
+        return self._follow(f"{_template_path(handle)}/changes", since, timeout, on, hold)
 
     def feed(self, since: str | None, timeout: float | None) -> Iterator[Change]:
         """Follow all queries and templates; see `AnySoup.feed`."""
         return self._follow("/v1/changes", since, timeout)
 
-    def _follow(self, path: str, since: str | None, timeout: float | None) -> Iterator[Change]:
+    def _follow(
+        self, path: str, since: str | None, timeout: float | None, on: str | None = None, hold: str | None = None
+    ) -> Iterator[Change]:
         """The events of a path; a lost connection is reopened and continues after the last change."""
         if since is not None:
             check_text(since, "a position")
-        return EventFeed(self._transport, path, since, check_timeout(timeout), self._types.read).changes()
+        chosen = {name: check_text(text, name) for name, text in (("on", on), ("hold", hold)) if text is not None}
+        return EventFeed(self._transport, path, since, check_timeout(timeout), self._types.read, chosen).changes()
 
     # Templates
 

@@ -22,5 +22,8 @@ Gives answers as Arrow. Does not know Spark, HTTP, or how blocks are matched.
   `followed_joins.py`, `stem_input.py`, `operator_rows.py`: those over joins, whose new tuples are joined once
 * `changes.py`: the rows that joined an answer; `closed_steps.py`: the rows of steps that are over;
   `template_rule.py`, `template_matches.py`, `pairing.py`: the same for templates
+* `group_following.py`, `followed_groups.py`, `group_deltas.py`: what changed in the groups of followed queries;
+  `incremental_groups.py`: groups kept up to date; `group_changes.py`, `group_templates.py`: the changes of answers;
+  `past_state.py`: a stream at an earlier position; `window_edges.py`: when time changes an answer
 * `watch.py`: how often clauses are invoked
 """

@@ -1,4 +1,4 @@
-"""Answers, and changes: rows that joined an answer."""
+"""Answers, and their changes."""
 
 from __future__ import annotations
 
@@ -49,13 +49,22 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A row that joined the answer of a query; resuming from its position returns the changes after it."""
+    """A row that joined the answer of a query; resuming from its position returns the changes after it.
+
+    A row of a group may also change or leave. After a "reset", which has no row, the changes are all rows of the
+    answer: forget those before.
+    """
 
     query: str
     row: dict[str, Any]
+    """The row; if it left the answer, as it was."""
     position: str
     label: str | int | None = None
     """The label of the query, if it belongs to a template with labels."""
+    kind: str = "insert"
+    """One of "insert", "update", "delete" and "reset"."""
+    before: dict[str, Any] | None = None
+    """The row before it changed or left."""
 
 
 def _moment(micros: int | None) -> datetime | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from time import perf_counter_ns
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from tureen.position import Position
 from tureen.pot.catalog import Catalog
 from tureen.pot.queries import Registered, RegisteredInput
 from tureen.pot.streams import Stream
+from tureen.query import Query
 from tureen.results.answer import Answer, Bounds
 from tureen.results.closed_steps import ClosedSteps, closed_steps
 from tureen.results.grouped import Plans, grouped
@@ -25,6 +27,7 @@ from tureen.results.join_ready import ReadyInput, ReadyJoin, ReadySelection
 from tureen.results.kept import Structure, StructureCache
 from tureen.results.kept_rows import ClauseRows
 from tureen.results.key_indexes import KeyIndexes
+from tureen.results.past_state import has_all_tuples
 from tureen.results.ranges import ranges_of
 from tureen.results.ready import Ready
 from tureen.results.selection import Selection
@@ -73,7 +76,7 @@ class Answers:
         return Answer(
             table=ready.finish(self._rows(selection, ready)),
             window=Bounds.of(span.begin, _end_of(span)),
-            position=state.position,
+            position=_position(Snapshot(state.seq, state.pushes, {state.stream.id: state}, {}), ready.query, instant),
             complete=_complete(state, span, selection.window_rows, horizon),
         )
 
@@ -98,7 +101,20 @@ class Answers:
         table = join.answer(ready)
         if registered.join_id is not None:
             self.watch.note_join(registered.join_id, perf_counter_ns() - began if join.kept is None else None)
-        return Answer(table, _bounds(join.spans), snapshot.position, all(join.complete))
+        position = _position(snapshot, ready.query, instant)
+        return Answer(table, _bounds(join.spans), position, all(join.complete))
+
+    def rows_before_finish(
+        self, registered: Registered, snapshot: Snapshot, ready: Ready | ReadyJoin, now: int
+    ) -> pa.Table:
+        """The groups of a query at a moment, before HAVING and the select list."""
+        if isinstance(ready, ReadyJoin):
+            rows = self.join_answer(registered, snapshot, now).rows(ready)
+        else:
+            state = snapshot.streams[registered.stream_ids[0]]
+            span, horizon = ready.query.stream.window.span(now), self.horizon(state.stream)
+            rows = self._rows(self._selection(ready, registered.inputs[0], state, now, span, horizon), ready)
+        return pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
 
     def explained_join(self, registered: Registered, snapshot: Snapshot, ready: ReadyJoin) -> JoinAnswer:
         """How the inputs of a query are joined; its answer is not computed from the joined rows."""
@@ -217,14 +233,24 @@ class Answers:
         return table if selection.now is None else with_now(table, selection.now)
 
     def _groups(self, selection: Selection, plans: Plans) -> pa.RecordBatch:
-        stream = selection.state.stream
-        structure = self._structure_cache.structure((stream.id, plans.shape), lambda: Structure(plans.partial))
+        with self.structure(selection.state, plans) as structure:
+            return grouped(selection, plans, structure)
+
+    @contextmanager
+    def structure(self, state: StreamState, plans: Plans) -> Iterator[Structure]:
+        """The partial aggregates of a grouping, for use in a block."""
+        key = (state.stream.id, plans.shape)
+        structure = self._structure_cache.structure(key, lambda: Structure(plans.partial))
         before = structure.nbytes
-        table = grouped(selection, plans, structure)
-        self._structure_cache.clean_up(selection.state)
+        yield structure
+        self._structure_cache.clean_up(state)
         if structure.nbytes > before:
             self._structure_cache.trim()
-        return table
+
+
+def _position(snapshot: Snapshot, query: Query, now: int) -> str:
+    """The position of an answer; with NOW for groups, which change as time passes."""
+    return snapshot.position if query.grouping is None else str(snapshot.position_at(now))
 
 
 def _bounds(spans: Sequence[Span]) -> Bounds:
@@ -247,13 +273,7 @@ def _complete(state: StreamState, span: Span, held: int, horizon: int | None) ->
         return False
     if span.take is None:
         return True
-    return held + span.skip >= span.take or _has_all(state, horizon)
-
-
-def _has_all(state: StreamState, horizon: int) -> bool:
-    """Whether every tuple that was ever added to the stream is retained."""
-    retained = sum(segment.rows - segment.rows_before(horizon, inclusive=False) for segment in state.segments)
-    return retained == state.stream.next_id
+    return held + span.skip >= span.take or has_all_tuples(state, None, horizon)
 
 
 def _end_of(span: Span) -> int | None:

@@ -97,7 +97,7 @@ def rows_of_states(plans: Plans, plan: Plan, states: GroupStates, stepping: Step
     """One row per group (and step), given their states."""
     if plans.always and not len(states.entries.codes) and stepping is None:
         # Without GROUP BY there is one row, even without tuples.
-        return _empty_row(plan)
+        return empty_row(plan)
     return _rows(plan, states, stepping)
 
 
@@ -185,7 +185,11 @@ def _holistic(
 
 def _rows(plan: Plan, states: GroupStates, stepping: Stepping | None) -> pa.RecordBatch:
     """Groups as rows, in order of their steps and then of their keys."""
-    states = _in_order(states)
+    return state_rows(plan, _in_order(states), stepping)
+
+
+def state_rows(plan: Plan, states: GroupStates, stepping: Stepping | None) -> pa.RecordBatch:
+    """Groups as rows."""
     entries = states.entries
     columns = {key_name(number): key for number, key in enumerate(states.keys)}
     for number, (recipe, aggregate) in enumerate(zip(plan.recipes, plan.aggregates, strict=True)):
@@ -215,7 +219,7 @@ def _in_order(states: GroupStates) -> GroupStates:
     )
 
 
-def _empty_row(plan: Plan) -> pa.RecordBatch:
+def empty_row(plan: Plan) -> pa.RecordBatch:
     """The row of aggregates over no tuples."""
     return pa.record_batch(
         {

@@ -31,8 +31,11 @@ from tureen.results.changes import NewRows, check_has_changes, mark_of, new_rows
 from tureen.results.closed_steps import ClosedSteps
 from tureen.results.explain import Explainer
 from tureen.results.followed import FollowedQuery
+from tureen.results.followed_groups import PreparedGroups
 from tureen.results.followed_joins import JoinFollower
 from tureen.results.followers import Follower, Followers
+from tureen.results.group_changes import GroupChanges
+from tureen.results.group_following import GroupFollowing
 from tureen.results.join_changes import NewJoinedRows
 from tureen.results.join_ready import ReadyJoin, SchemaOf, prepare
 from tureen.results.ready import BoundTemplate, Ready
@@ -83,6 +86,7 @@ class Invoker:
         self.key_indexes = self.answers.indexes
         self.followers = Followers(self.view, self.answers.content, self.key_indexes, routing)
         self._explainer = Explainer(catalog, self.answers, self.followers.joins)
+        self._groups = GroupFollowing(self.answers)
 
     def invoke(self, handle: str, now: int | None = None) -> Answer:
         """The answer of a query at `now`, by default at the stream's NOW."""
@@ -112,7 +116,10 @@ class Invoker:
         def add() -> Follower | None:
             version = self.view.version
             registered, snapshot = self._look_up(handle)
-            follower = self.followers.add(registered, snapshot, self._bound(registered, snapshot))
+            ready = self._bound(registered, snapshot)
+            if ready.query.grouping is not None:
+                return None
+            follower = self.followers.add(registered, snapshot, ready)
             if isinstance(follower, JoinFollower) and registered.error is None:
                 follower.checked = version
             return follower
@@ -173,6 +180,42 @@ class Invoker:
         names = query.columns or (state.stream.schema.time_column,)
         new = new_rows(state, names, query.stream.window, registered.stream, ready.selector, mark.next_id, end)
         return replace(new, rows=ready.finish.each(new.rows))
+
+    def has_groups(self, handle: str) -> bool:
+        """Whether a query has groups, whose changes `group_changes` reads."""
+        registered, snapshot = self._with_files(lambda: self._look_up(handle))
+        return self._bound(registered, snapshot).query.grouping is not None
+
+    def group_changes(self, handle: str, since: Position | None, only_turns: bool = False) -> GroupChanges:
+        """The changes of the answer of a query with groups since a position; without one, none yet.
+
+        With `only_turns`, rows that differ are not changes: only those that join and leave.
+        """
+
+        def prepare() -> PreparedGroups:
+            registered, snapshot = self._look_up(handle)
+            check_standing(registered)
+            return PreparedGroups(registered, snapshot, self._bound(registered, snapshot))
+
+        return self._with_files(lambda: self._groups.changes(prepare, since, only_turns))
+
+    def template_group_changes(
+        self, rule: TemplateRule, since: Position | None, only_turns: bool = False
+    ) -> GroupChanges:
+        """The changes of the answers of a template's queries with groups; see `group_changes`."""
+        groups = rule.groups
+
+        def prepare() -> PreparedGroups:
+            snapshot = self.view.snapshot(rule.template.stream_ids, rule.template.table_ids)
+            return PreparedGroups(groups.registered, snapshot, groups.ready)
+
+        def read() -> GroupChanges:
+            members = self.view.members(rule.template.id)
+            if members is None:
+                raise UnknownQuery(f"there is no template '{rule.template.id}'", hint="it was unregistered before")
+            return self._groups.changes(prepare, since, only_turns, groups.reader(members))
+
+        return self._with_files(read)
 
     def has_steps(self, handle: str) -> bool:
         """Whether the answers of a query have steps."""

@@ -84,13 +84,14 @@ class JoinAnswer:
 
     def answer(self, ready: ReadyJoin) -> pa.Table:
         """The rows of the answer."""
-        return ready.finish(self._rows(ready))
+        return ready.finish(self.rows(ready))
 
     def evaluate(self, ready: ReadyJoin) -> None:
         """Join the inputs only, to learn how that is done."""
         self._matches(ready)
 
-    def _rows(self, ready: ReadyJoin) -> pa.Table | pa.RecordBatch:
+    def rows(self, ready: ReadyJoin) -> pa.Table | pa.RecordBatch:
+        """The joined rows, or their groups."""
         query = ready.query
         now = self.now if query.uses_now else None
         parts = self._with_kept(ready, self._kept_groups) if ready.uses_kept_partials else None

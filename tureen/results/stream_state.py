@@ -62,5 +62,9 @@ class Snapshot(NamedTuple):
     @property
     def position(self) -> str:
         """The position of the answers that are computed from it."""
+        return str(self.position_at(None))
+
+    def position_at(self, now: int | None) -> Position:
+        """The position of an answer whose NOW it must tell."""
         marks = {stream_id: Mark(state.stream.next_id) for stream_id, state in self.streams.items()}
-        return str(Position(self.seq, marks, self.pushes))
+        return Position(self.seq, marks, self.pushes, now)

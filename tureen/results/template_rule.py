@@ -16,6 +16,7 @@ from tureen.pot.members import Members
 from tureen.pot.templates import Template
 from tureen.query import Query
 from tureen.results.finish import Finish
+from tureen.results.group_templates import TemplateGroups
 from tureen.results.join_ready import ReadyJoin, SchemaOf, prepare, stored_fields
 from tureen.results.pairing import Pairing
 
@@ -38,6 +39,11 @@ class TemplateRule:
     def finish(self) -> Finish:
         """The last step of the queries."""
         return Finish(self.query)
+
+    @cached_property
+    def groups(self) -> TemplateGroups:
+        """What is common to the groups of the queries."""
+        return TemplateGroups(self.template, self.query, self.schema_of)
 
     @cached_property
     def columns(self) -> Sequence[str]:

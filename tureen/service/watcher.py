@@ -260,7 +260,7 @@ class Follower:
         """Server-sent events, until `timeout` seconds without changes; `on_sent` is called with numbers of changes."""
         changes = self._first
         assert changes is not None
-        last_sent_at = last_change_at = time.monotonic()
+        read_at = last_sent_at = last_change_at = time.monotonic()
         yield _event("position", changes.position() if self._since is None else self._since, b"{}")
         unsent = len(changes)
         try:
@@ -273,6 +273,11 @@ class Follower:
                     on_sent(unsent)
                     last_sent_at = last_change_at = time.monotonic()
                     unsent = 0
+                if changes.due == 0.0:
+                    # The rest of an interrupted read: what follows it may be there already.
+                    changes = await self._watcher.threads.run(partial(self._read_changes, changes.position()))
+                    unsent, read_at = len(changes), time.monotonic()
+                    continue
                 now = time.monotonic()
                 if timeout is not None and last_change_at + timeout - now <= CLOCK_RESOLUTION:
                     return
@@ -281,11 +286,15 @@ class Follower:
                     last_sent_at = now
                 end = last_sent_at + heartbeat
                 end = end if timeout is None else min(end, last_change_at + timeout)
+                due = None if changes.due is None else read_at + changes.due
+                end = end if due is None else min(end, max(due, now))
                 # At once if there was a push or a commit since the last read began.
-                if await self._watcher.wait_for_news(self._version, end - now, self._clause, self._matches):
+                has_news = await self._watcher.wait_for_news(self._version, end - now, self._clause, self._matches)
+                is_due = due is not None and due - time.monotonic() <= CLOCK_RESOLUTION
+                if has_news or (is_due and not self._watcher.closing):
                     self._version, self._matches = self._watcher.version, self._watcher.matches
                     changes = await self._watcher.threads.run(partial(self._read_changes, changes.position()))
-                    unsent = len(changes)
+                    unsent, read_at = len(changes), time.monotonic()
         except TureenError as error:
             yield _event("error", None, orjson.dumps(error_body(error, request_id)))
 
@@ -296,7 +305,9 @@ async def _encode_changes(changes: ChangeBatch, threads: SharedThreads) -> Async
     def encode_batch() -> tuple[bytes, int]:
         parts, size = [], 0
         for change in remaining:
-            data: dict[str, object] = {"query": change.query, "row": plain_row(change.row)}
+            data: dict[str, object] = {"query": change.query, "kind": change.kind, "row": plain_row(change.row)}
+            if change.before is not None:
+                data["before"] = plain_row(change.before)
             if change.label is not None:
                 data["label"] = change.label
             parts.append(_event("change", change.position, orjson.dumps(data, default=str)))

@@ -8,7 +8,8 @@ Gives handles, answers, changes. Does not know HTTP or terminals.
 * `served_soup.py`: an open pot as a server uses it
 * `open_pot.py`: the catalog, the invoker and the engine below them; `registry.py`: registering queries
 * `templates.py`, `template_parameters.py`: templates, and their tables of parameter values
-* `pushing.py`, `waiting.py`, `feed.py`: rows in, positions reached, changes out
+* `pushing.py`, `waiting.py`, `feed.py`: rows in, positions reached, changes out;
+  `group_batches.py`, `turns.py`: changes of groups
 * `stream_derivation.py`: streams that are derived from queries; `tables.py`: users' tables
 * `functions.py`: users' functions
 * `statement_runner.py`: SQL statements as method calls; `integrity.py`: verify and backup

@@ -15,7 +15,9 @@ from tureen.pot.queries import Registered
 from tureen.results.answer import Answer, Change
 from tureen.results.followers import Followers, News
 from tureen.soup.feed import ChangeBatch, ChangeReader
+from tureen.soup.group_batches import GroupReader
 from tureen.soup.open_pot import OpenPot
+from tureen.soup.turns import change_choice
 from tureen.soup.waiting import follow
 from tureen.why.asking import explain_tuples
 from tureen.why.explanation import MAX_LIMIT, Explanation
@@ -107,15 +109,23 @@ class EmbeddedCalls:
         pot = self._pot.components
         return ChangeReader(pot.catalog, pot.invoker, pot.templates, self._owner, self._check_visible)
 
-    def changes(self, handle: str, since: str | None, timeout: float | None) -> Iterator[Change]:
+    def changes(
+        self,
+        handle: str,
+        since: str | None,
+        timeout: float | None,
+        on: str | None = None,
+        hold: str | None = None,
+    ) -> Iterator[Change]:
         """Follow a query; see `StandingQuery.changes`."""
         seconds, reader = check_timeout(timeout), self.change_reader
-        return self._follow_query(reader, handle, reader.query(handle, since), seconds)
+        groups = GroupReader(change_choice(on, hold))
+        return self._follow_query(reader, handle, groups, reader.query(handle, since, groups), seconds)
 
     def _follow_query(
-        self, reader: ChangeReader, handle: str, first: ChangeBatch, seconds: float | None
+        self, reader: ChangeReader, handle: str, groups: GroupReader, first: ChangeBatch, seconds: float | None
     ) -> Iterator[Change]:
-        with closing(reader.follower(handle)) as follower:
+        with closing(reader.follower(handle, groups)) as follower:
             for batch in follow(self._pot.components.progress, first, follower.read, seconds, self._pot.ensure_fed):
                 yield from batch
 
@@ -138,9 +148,17 @@ class EmbeddedCalls:
         """Sums over the operators of followed joins."""
         return self._pot.components.invoker.followers.joins.counts()
 
-    def template_changes(self, handle: str, since: str | None, timeout: float | None) -> Iterator[Change]:
+    def template_changes(
+        self,
+        handle: str,
+        since: str | None,
+        timeout: float | None,
+        on: str | None = None,
+        hold: str | None = None,
+    ) -> Iterator[Change]:
         """Follow all queries of a template; see `QueryTemplate.changes`."""
-        return self._follow(lambda at: self.change_reader.template(handle, at), since, timeout)
+        groups = GroupReader(change_choice(on, hold))
+        return self._follow(lambda at: self.change_reader.template(handle, at, groups), since, timeout)
 
     def feed(self, since: str | None, timeout: float | None) -> Iterator[Change]:
         """Follow all queries and templates; see `AnySoup.feed`."""

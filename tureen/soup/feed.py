@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -24,6 +25,7 @@ from tureen.results.followers import Follower
 from tureen.results.invoke import Invoker
 from tureen.results.join_changes import NewJoinedRows
 from tureen.results.template_matches import TemplateMatches
+from tureen.soup.group_batches import ALL_CHANGES, GroupBatch, GroupReader, ReadGroups
 from tureen.soup.templates import Templates
 
 SLICE = 1024
@@ -42,6 +44,10 @@ class ChangeBatch(Protocol):
     def position(self) -> str:
         """The position after all of them."""
 
+    @property
+    def due(self) -> float | None:
+        """After how many seconds time alone may change the answers; None if it does not."""
+
 
 @dataclass(frozen=True)
 class QueryChanges:
@@ -57,6 +63,11 @@ class QueryChanges:
     def position(self) -> str:
         """The position after all of them."""
         return self.new.position()
+
+    @property
+    def due(self) -> float | None:
+        """None: time alone makes no change."""
+        return None
 
     def __iter__(self) -> Iterator[Change]:
         """The rows, in order of arrival."""
@@ -78,6 +89,11 @@ class TemplateChanges:
     def position(self) -> str:
         """The position after all of them."""
         return self.matches.position()
+
+    @property
+    def due(self) -> float | None:
+        """None: time alone makes no change."""
+        return None
 
     def __iter__(self) -> Iterator[Change]:
         """The rows, in order of arrival and for one row in the order of the queries."""
@@ -138,6 +154,11 @@ class FeedChanges:
         """The position after all of them."""
         return str(Position(self.seq, self.after, self.pushes))
 
+    @property
+    def due(self) -> float | None:
+        """None: time alone makes no change."""
+        return None
+
     def __iter__(self) -> Iterator[Change]:
         """The rows: of each stream in order of arrival, and of one tuple in the order of `FeedRow`."""
         for part in self.parts:
@@ -152,9 +173,9 @@ class FeedChanges:
 class QueryFollower:
     """Reads the changes of a query again and again; new tuples are matched once for all followers."""
 
-    def __init__(self, reader: ChangeReader, handle: str, invoker: Invoker) -> None:
+    def __init__(self, reader: ChangeReader, handle: str, invoker: Invoker, groups: GroupReader) -> None:
         """Follow a query, until `close` is called."""
-        self._reader, self._handle = reader, handle
+        self._reader, self._handle, self._groups = reader, handle, groups
         self._followers, self._followed = invoker.followers, invoker.follow(handle)
 
     @property
@@ -162,9 +183,9 @@ class QueryFollower:
         """What `EmbeddedCalls.clauses_with_changes` returns if there may be changes; None if it must be asked."""
         return None if self._followed is None else self._followed.clause
 
-    def read(self, since: str | None) -> QueryChanges:
-        """What joined the query's answer since a position."""
-        return self._reader.query(self._handle, since, self._followed)
+    def read(self, since: str | None) -> ChangeBatch:
+        """What changed in the query's answer since a position."""
+        return self._reader.query(self._handle, since, self._groups, self._followed)
 
     def close(self) -> None:
         """Stop following."""
@@ -196,19 +217,35 @@ class ChangeReader:
         self._catalog, self._invoker, self._templates = catalog, invoker, templates
         self._owner, self._check = owner, check
 
-    def query(self, handle: str, since: str | None, follower: Follower | None = None) -> QueryChanges:
-        """What joined a query's answer since a position; without one, nothing yet."""
+    def query(
+        self,
+        handle: str,
+        since: str | None,
+        groups: GroupReader = ALL_CHANGES,
+        follower: Follower | None = None,
+    ) -> ChangeBatch:
+        """What changed in a query's answer since a position; without one, nothing yet."""
         self._check(handle)
+        if self._invoker.has_groups(handle):
+            changes = groups.read(_parse(since), partial(self._invoker.group_changes, handle))
+            return GroupBatch(handle, changes)
+        groups.check_default()
         return QueryChanges(handle, self._invoker.new_rows(handle, _parse(since), follower))
 
-    def follower(self, handle: str) -> QueryFollower:
-        """A follower of a query."""
+    def follower(self, handle: str, groups: GroupReader) -> QueryFollower:
+        """A follower of a query; it reads the changes of groups with that reader."""
         self._check(handle)
-        return QueryFollower(self, handle, self._invoker)
+        return QueryFollower(self, handle, self._invoker, groups)
 
-    def template(self, handle: str, since: str | None) -> TemplateChanges:
-        """What joined the answers of a template's queries since a position."""
+    def template(self, handle: str, since: str | None, groups: GroupReader = ALL_CHANGES) -> ChangeBatch:
+        """What changed in the answers of a template's queries since a position."""
+        if self._templates.has_groups(handle, self._owner):
+            return GroupBatch(handle, groups.read(_parse(since), self._read_groups_of(handle)))
+        groups.check_default()
         return TemplateChanges(self._templates.matches(handle, _parse(since), self._owner))
+
+    def _read_groups_of(self, template: str) -> ReadGroups:
+        return lambda since, only_turns: self._templates.group_changes(template, since, only_turns, self._owner)
 
     def all(self, since: str | None) -> FeedChanges:
         """What joined any of the owner's answers since a position; without one, nothing yet."""

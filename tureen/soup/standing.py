@@ -55,7 +55,14 @@ class HandleCalls(Protocol):
     def answer(self, handle: str, now: datetime | None, wait_for: str | None, timeout: float | None) -> Answer:
         """Invoke a query; see `StandingQuery.invoke`."""
 
-    def changes(self, handle: str, since: str | None, timeout: float | None) -> Iterator[Change]:
+    def changes(
+        self,
+        handle: str,
+        since: str | None,
+        timeout: float | None,
+        on: str | None = None,
+        hold: str | None = None,
+    ) -> Iterator[Change]:
         """Follow a query; see `StandingQuery.changes`."""
 
     def explain(self, handle: str) -> dict[str, Any]:
@@ -81,7 +88,14 @@ class HandleCalls(Protocol):
     ) -> int:
         """Unregister queries of a template; see `QueryTemplate.remove`."""
 
-    def template_changes(self, handle: str, since: str | None, timeout: float | None) -> Iterator[Change]:
+    def template_changes(
+        self,
+        handle: str,
+        since: str | None,
+        timeout: float | None,
+        on: str | None = None,
+        hold: str | None = None,
+    ) -> Iterator[Change]:
         """Follow all queries of a template; see `QueryTemplate.changes`."""
 
     def explain_template(self, handle: str) -> dict[str, Any]:
@@ -121,13 +135,23 @@ class StandingQuery:
         """The answer over the window at `now`, after the position `wait_for` is reached."""
         return self._calls.answer(self.id, now, wait_for, timeout)
 
-    def changes(self, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:
+    def changes(
+        self,
+        *,
+        since: str | None = None,
+        timeout: float | None = None,
+        on: str | None = None,
+        hold: str | None = None,
+    ) -> Iterator[Change]:
         """The rows that join the answer from now on, or since a position, in order of arrival.
 
         Resuming from the position of an answer or a change neither misses nor repeats a row. The position "0" is before
         all rows. The iterator ends after `timeout` seconds without a row; without a timeout it never ends.
+
+        Rows of groups also change and leave: see `Change.kind`. With `on="turn"` only groups that come and go are
+        changes; with `hold="30 seconds"` only once that has lasted so long, in the query's clock.
         """
-        return self._calls.changes(self.id, since, timeout)
+        return self._calls.changes(self.id, since, timeout, on, hold)
 
     def explain(self) -> dict[str, Any]:
         """How this query is answered."""
@@ -210,12 +234,19 @@ class QueryTemplate(Sequence[StandingQuery]):
         """
         return self._calls.remove_from_template(self.id, numbers, where)
 
-    def changes(self, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:
+    def changes(
+        self,
+        *,
+        since: str | None = None,
+        timeout: float | None = None,
+        on: str | None = None,
+        hold: str | None = None,
+    ) -> Iterator[Change]:
         """The rows that join the answer of any of the queries, from now on or since a position.
 
         In order of arrival, and for one row in the order of the queries; see `StandingQuery.changes`.
         """
-        return self._calls.template_changes(self.id, since, timeout)
+        return self._calls.template_changes(self.id, since, timeout, on, hold)
 
     def explain(self) -> dict[str, Any]:
         """How the queries are matched with new rows."""

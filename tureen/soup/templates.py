@@ -44,6 +44,7 @@ from tureen.pot.templates import (
 from tureen.queries.template_compile import can_compile, compile_table
 from tureen.query import Query
 from tureen.results.explain import column_text, join_text
+from tureen.results.group_changes import GroupChanges
 from tureen.results.invoke import Invoker
 from tureen.results.pairing import NUMBER, CombinedPairing, IndexedPairing, JoinedPairing, Pairing
 from tureen.results.template_matches import TemplateMatches
@@ -250,6 +251,16 @@ class Templates:
         """The rows that joined the answers of a template's queries since a position; see `Invoker.new_rows`."""
         template = self.find(handle, owner)
         return self._invoker.template_matches(self._rule(template), since, until)
+
+    def has_groups(self, handle: str, owner: str | None = None) -> bool:
+        """Whether the queries of a template have groups, whose changes `group_changes` reads."""
+        return self._rule(self.find(handle, owner)).query.grouping is not None
+
+    def group_changes(
+        self, handle: str, since: Position | None, only_turns: bool, owner: str | None = None
+    ) -> GroupChanges:
+        """The changes of the answers of a template's queries with groups; see `Invoker.group_changes`."""
+        return self._invoker.template_group_changes(self._rule(self.find(handle, owner)), since, only_turns)
 
     def explain(self, handle: str, owner: str | None = None) -> dict[str, Any]:
         """How a template's queries are matched with new rows."""

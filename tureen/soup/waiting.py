@@ -53,6 +53,10 @@ class Resumable(Protocol):
     def position(self) -> str:
         """The position after all of them."""
 
+    @property
+    def due(self) -> float | None:
+        """After how many seconds time alone may add rows; None if it does not."""
+
 
 Batch = TypeVar("Batch", bound=Resumable)
 
@@ -73,19 +77,22 @@ def follow(
         before = progress.now()
         batch = read(batch.position())
         deadline = None if timeout is None else last + timeout
-        if not len(batch) and not _wait_for_news(progress, before, deadline, ensure_fed):
+        due = None if batch.due is None else time.monotonic() + batch.due
+        if not len(batch) and not _wait_for_news(progress, before, deadline, due, ensure_fed):
             return
 
 
 def _wait_for_news(
-    progress: PotProgress, before: Moment, deadline: float | None, ensure_fed: Callable[[], None]
+    progress: PotProgress, before: Moment, deadline: float | None, due: float | None, ensure_fed: Callable[[], None]
 ) -> bool:
-    """Whether there is a push or a commit before the deadline; unrelated ones do not extend it."""
+    """Whether there is a push or a commit before the deadline, or it is `due`; unrelated ones do not extend it."""
     next_check = time.monotonic() + CHECK_SECONDS
     while progress.now() == before or (deadline is not None and time.monotonic() > deadline):
         moment = time.monotonic()
         if deadline is not None and moment > deadline:
             return False
+        if due is not None and moment >= due:
+            return True
         if moment > next_check:
             next_check = moment + CHECK_SECONDS
             ensure_fed()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from fastapi import Depends, Header, Query
 from fastapi.exceptions import RequestValidationError
@@ -26,6 +26,13 @@ Owner = Annotated[
 ]
 Seconds = Annotated[float | None, Query(ge=0, le=86_400, allow_inf_nan=False, description="the most seconds to wait")]
 Since = Annotated[str | None, Query(max_length=1 << 20, description="the position to continue from")]
+On = Annotated[
+    Literal["change", "turn"] | None,
+    Query(description="for groups: every change, or only groups that come and go"),
+]
+Hold = Annotated[
+    str | None, Query(max_length=100, description="with on=turn: how long a turn must have lasted, as in 30 seconds")
+]
 LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", max_length=1 << 20)]
 
 

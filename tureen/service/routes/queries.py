@@ -19,7 +19,19 @@ from tureen.service.bodies import JSON
 from tureen.service.error_responses import encode_json
 from tureen.service.rendering import Rendered, render
 from tureen.service.routes.descriptions import EVENT_STREAM, describe_answer, describe_errors
-from tureen.service.routes.parameters import After, LastEventId, Limit, Owner, Reader, Seconds, Since, Timestamp, Writer
+from tureen.service.routes.parameters import (
+    After,
+    Hold,
+    LastEventId,
+    Limit,
+    On,
+    Owner,
+    Reader,
+    Seconds,
+    Since,
+    Timestamp,
+    Writer,
+)
 from tureen.service.routes.responses import (
     json_response,
     member_infos,
@@ -31,6 +43,8 @@ from tureen.service.routes.responses import (
 )
 from tureen.service.watcher import Follower
 from tureen.soup.feed import ChangeBatch
+from tureen.soup.group_batches import GroupReader
+from tureen.soup.turns import change_choice
 from tureen.why.explanation import DEFAULT_LIMIT, MAX_LIMIT
 from tureen.why.explanation_json import to_json
 
@@ -210,11 +224,13 @@ async def follow_query(
     since: Since = None,
     last: LastEventId = None,
     timeout: Seconds = None,
+    on: On = None,
+    hold: Hold = None,
 ) -> Response:
-    """The rows that join a query's answer, as they arrive."""
-    soup = caller.soup
+    """The rows that join a query's answer, as they arrive; of groups, also those that change and leave."""
+    soup, groups = caller.soup, GroupReader(change_choice(on, hold))
     query_id = await asyncio.to_thread(caller.resolve_handle, handle)
-    follower = await asyncio.to_thread(soup.calls.change_reader.follower, query_id)
+    follower = await asyncio.to_thread(soup.calls.change_reader.follower, query_id, groups)
     return await follow(
         request, caller, follower.read, last or since, timeout, clause=follower.clause, on_end=follower.close
     )

@@ -16,8 +16,10 @@ from tureen.service.bodies import JSON, parse_rows, read_row_body
 from tureen.service.routes.descriptions import EVENT_STREAM, describe_errors, describe_row_body
 from tureen.service.routes.parameters import (
     After,
+    Hold,
     LastEventId,
     Limit,
+    On,
     Owner,
     Reader,
     Seconds,
@@ -29,6 +31,8 @@ from tureen.service.routes.parameters import (
 from tureen.service.routes.queries import follow
 from tureen.service.routes.responses import json_response, member_infos, page, soup_of_owner, visible_plan
 from tureen.soup.feed import ChangeBatch
+from tureen.soup.group_batches import GroupReader
+from tureen.soup.turns import change_choice
 
 router = APIRouter(tags=["templates"])
 
@@ -223,12 +227,14 @@ async def follow_template(
     since: Since = None,
     last: LastEventId = None,
     timeout: Seconds = None,
+    on: On = None,
+    hold: Hold = None,
 ) -> Response:
     """The rows that join the answer of any query of a template, as they arrive."""
-    soup = caller.soup
+    soup, groups = caller.soup, GroupReader(change_choice(on, hold))
     template = await asyncio.to_thread(soup.template, handle)
 
     def read_changes(position: str | None) -> ChangeBatch:
-        return soup.calls.change_reader.template(template.id, position)
+        return soup.calls.change_reader.template(template.id, position, groups)
 
     return await follow(request, caller, read_changes, last or since, timeout)

@@ -1,0 +1,152 @@
+"""Following groups: reads what changed in the answers of queries with groups since a position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+
+from tureen.bounded_cache import BoundedCache
+from tureen.errors import Unsupported
+from tureen.position import Position
+from tureen.query import Query
+from tureen.results.answering import Answers
+from tureen.results.followed_groups import FollowedGroups, PreparedGroups, is_incremental
+from tureen.results.group_changes import (
+    ChangedRow,
+    GroupChanges,
+    GroupOutputs,
+    after_reset,
+    changed_rows,
+    in_order,
+)
+from tureen.results.group_deltas import GroupDelta
+from tureen.results.ready import Ready
+
+FOLLOWED_GROUPINGS = 512
+"""The number of groupings that a process keeps up to date; others are computed again when they are read."""
+
+LEAST_DELAY = 0.02
+"""The least number of seconds until time alone changes groups: changes within it are read together."""
+
+ReadDelta = Callable[[GroupDelta, Sequence[str], bool], list[ChangedRow]]
+"""The changes of answers that follow from those of their groups, whose keys have these columns; or only the turns."""
+
+ReadRows = Callable[[GroupDelta], list[ChangedRow]]
+
+
+def check_can_follow_groups(query: Query) -> None:
+    """Raise for a query with groups whose changes are not defined."""
+    if query.overs:
+        raise Unsupported(
+            "groups with window functions have no changes", hint="invoke the query, or leave out the window functions"
+        )
+    if query.limit is not None or query.offset:
+        raise Unsupported(
+            "groups with LIMIT or OFFSET have no changes",
+            hint="leave it out, or write the condition as HAVING: a group is in the answer while it satisfies it",
+        )
+    if query.distinct:
+        raise Unsupported("groups with SELECT DISTINCT have no changes", hint="leave out DISTINCT")
+    if query.uses_now:
+        raise Unsupported(
+            "groups of a query that uses NOW outside its window have no changes",
+            hint="write the condition as a window: BEGIN NOW - … END NOW",
+        )
+    if query.steps is not None and query.steps.rows:
+        raise Unsupported("steps of rows have no changes", hint="use steps of time, such as [TUMBLE 1 MINUTE]")
+
+
+class GroupFollowing:
+    """The followed groups of one process."""
+
+    def __init__(self, answers: Answers) -> None:
+        """Start without any."""
+        self._answers = answers
+        self._followed: BoundedCache[Hashable, FollowedGroups] = BoundedCache(FOLLOWED_GROUPINGS)
+
+    def changes(
+        self,
+        prepare: Callable[[], PreparedGroups],
+        since: Position | None,
+        only_turns: bool,
+        read_delta: ReadDelta | None = None,
+    ) -> GroupChanges:
+        """The changes of a query's answer since a position; without one, none yet.
+
+        `prepare` returns the query and the current snapshot. With `only_turns`, rows that differ are not changes.
+        `read_delta` is for the queries of a template.
+        """
+        prepared = prepare()
+        check_can_follow_groups(prepared.query)
+        followed = self._of(prepared)
+        read_all = read_delta or _outputs_of(prepared.query)
+
+        def read_rows(delta: GroupDelta) -> list[ChangedRow]:
+            return read_all(delta, followed.identity.columns, only_turns)
+
+        with followed.lock:
+            # Read again: another thread may have gone on to a later moment.
+            prepared = prepare()
+            now = self._answers.now_of([state.stream for state in prepared.snapshot.streams.values()])
+            end = followed.advance(prepared, now)
+            due = self._due(followed, prepared, now)
+            if since is None:
+                return GroupChanges((), end, end, due)
+            if since.unread is not None:
+                read = self._rest(followed, prepared, since, read_rows)
+                if read is not None:
+                    return read
+                since = replace(since, unread=None)
+            delta = followed.since(prepared, since)
+            if delta is None:
+                return self._reset(followed, prepared, end, due, read_rows)
+            changed = in_order(read_rows(delta))
+            return GroupChanges(changed, since, end, due)
+
+    def _rest(
+        self, followed: FollowedGroups, prepared: PreparedGroups, position: Position, read_rows: ReadRows
+    ) -> GroupChanges | None:
+        """The rest of the changes of a read that was interrupted; None if there are none."""
+        unread = position.unread
+        assert unread is not None
+        since, end = Position(0, unread.marks, 0, unread.now), replace(position, unread=None)
+        delta = followed.between(prepared, since, end)
+        if delta is None:
+            assert followed.position is not None
+            return self._reset(followed, prepared, followed.position, 0.0, read_rows)
+        changed = [change for change in read_rows(delta) if change.hash > unread.after]
+        return GroupChanges(in_order(changed), since, end, 0.0) if changed else None
+
+    def _reset(
+        self,
+        followed: FollowedGroups,
+        prepared: PreparedGroups,
+        end: Position,
+        due: float | None,
+        read_rows: ReadRows,
+    ) -> GroupChanges:
+        """All rows of the answer, where the groups at a position are not known any more."""
+        beginning = Position(0)
+        delta = followed.since(prepared, beginning)
+        assert delta is not None
+        return GroupChanges(after_reset(read_rows(delta)), beginning, end, due)
+
+    def _of(self, prepared: PreparedGroups) -> FollowedGroups:
+        ready, registered = prepared.ready, prepared.registered
+        key: Hashable = (registered.id, registered.sql)
+        if isinstance(ready, Ready) and is_incremental(ready):
+            key = (registered.stream_ids[0], ready.plans[0].shape, ready.query.stream.window)
+        return self._followed.get_once(key, lambda: FollowedGroups(self._answers, prepared))
+
+    def _due(self, followed: FollowedGroups, prepared: PreparedGroups, now: int) -> float | None:
+        """The number of seconds until time alone may change the groups."""
+        if followed.next_edge is None:
+            return None
+        if all(state.stream.clock == "stream" for state in prepared.snapshot.streams.values()):
+            return None
+        return max((followed.next_edge - now) / 1_000_000, LEAST_DELAY)
+
+
+def _outputs_of(query: Query) -> ReadDelta:
+    outputs = GroupOutputs(query)
+    return lambda delta, keys, only_turns: changed_rows(delta, outputs, keys, only_turns)
