@@ -10,6 +10,7 @@ from tureen.errors import TureenError, needs_extra
 
 if TYPE_CHECKING:
     from tureen.client.client import Client, connect
+    from tureen.punctuation import Punctuation, Range
     from tureen.results.answer import Answer, Change
     from tureen.soup.embedded import Soup, open
     from tureen.soup.integrity import Verification, backup, verify
@@ -26,7 +27,9 @@ __all__ = [
     "Client",
     "ExplainedTuple",
     "Explanation",
+    "Punctuation",
     "QueryTemplate",
+    "Range",
     "Reason",
     "Soup",
     "StandingQuery",
@@ -46,7 +49,9 @@ _MODULES = {
     "Client": "tureen.client.client",
     "ExplainedTuple": "tureen.why.explanation",
     "Explanation": "tureen.why.explanation",
+    "Punctuation": "tureen.punctuation",
     "QueryTemplate": "tureen.soup.standing",
+    "Range": "tureen.punctuation",
     "Reason": "tureen.why.explanation",
     "Soup": "tureen.soup.embedded",
     "StandingQuery": "tureen.soup.standing",

@@ -18,6 +18,7 @@ TureenError
 ├── InvalidFunction      the definition of a function is not valid, or its module is missing
 ├── InvalidSchema        the properties of a stream or table are not valid
 ├── InvalidRows          rows that do not match the schema
+│   └── InvalidPunctuation  a punctuation that does not match the schema
 ├── KeyConflict          an idempotency key was reused with different rows
 ├── QueryFailed          the query raised an error on a tuple and was stopped
 │   └── LimitExceeded    an expression of the query exceeds the memory or time limit
@@ -47,7 +48,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-POT_FOLDERS = ("streams", "queries", "joins", "tables", "templates", "inbox")
+POT_FOLDERS = ("streams", "queries", "joins", "tables", "templates", "closed", "inbox")
 """The directories of a pot that hold files named by the catalog."""
 
 
@@ -186,6 +187,12 @@ class InvalidRows(TureenError):
     """Rows that do not match the schema; none of them was stored."""
 
     code = "invalid_rows"
+
+
+class InvalidPunctuation(InvalidRows):
+    """A punctuation that does not match the schema, or that no tuple can match."""
+
+    code = "invalid_punctuation"
 
 
 class KeyConflict(TureenError):

@@ -187,15 +187,18 @@ BEGINNING = str(Position(0))
 class Pushed(str):
     """The position of a push; `added` is the number of rows it added: 0 where its key was used before.
 
-    >>> position = Pushed("000000000000007_000000000000012.000001.000000000000400", 3)
-    >>> position.added, parse_position(position).end
-    (3, 400)
+    `rejected` is the number of its rows that were rejected, because earlier punctuations close them.
+
+    >>> position = Pushed("000000000000007_000000000000012.000001.000000000000400", 3, 1)
+    >>> position.added, position.rejected, parse_position(position).end
+    (3, 1, 400)
     """
 
     added: int
+    rejected: int
 
-    def __new__(cls, position: str, added: int = 0) -> Pushed:
-        """The position as a text, with the number beside it."""
+    def __new__(cls, position: str, added: int = 0, rejected: int = 0) -> Pushed:
+        """The position as a text, with the numbers beside it."""
         pushed = super().__new__(cls, position)
-        pushed.added = added
+        pushed.added, pushed.rejected = added, rejected
         return pushed

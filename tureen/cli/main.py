@@ -16,6 +16,7 @@ import typer
 from tureen.cli.functions import functions
 from tureen.cli.integrity import backup, verify
 from tureen.cli.output import Format, show_object, show_rows
+from tureen.cli.punctuating import punctuate
 from tureen.cli.push import push
 from tureen.cli.queries import queries
 from tureen.cli.serve import serve
@@ -97,6 +98,7 @@ def sql(
 app.add_typer(streams, name="stream")
 app.add_typer(tables, name="table")
 app.command()(push)
+app.command()(punctuate)
 app.add_typer(queries, name="query")
 app.add_typer(templates, name="template")
 app.add_typer(functions, name="function")

@@ -64,9 +64,9 @@ def push(
             for part in read_chunks(file, kind, schema, chunk):
                 sent.begin(part.count)
                 # The user's key names the rows at that offset. A path does not: its file may have changed.
-                chunk_key = f"{prefix}/{sent.rows}" if key else f"{prefix}/{sent.rows}/{part.digest}"
+                chunk_key = f"{prefix}/{sent.offset}" if key else f"{prefix}/{sent.offset}/{part.digest}"
                 position = soup.push(stream, part.rows, key=chunk_key)
-                sent.end(position, position.added)
+                sent.end(position, position.added, position.rejected, part.punctuations)
                 progress.at(part.read, f"{sent.rows:,} rows")
         if wait and sent.position is not None:
             wait_for_position(soup, sent.position, WAIT_SECONDS, progress)
@@ -80,6 +80,8 @@ class _Sent:
     repeatable: bool
     rows: int = 0
     added: int = 0
+    rejected: int = 0
+    punctuations: int = 0
     position: str | None = None
     pending: int = 0
     """The number of rows in the chunk that is being sent."""
@@ -88,9 +90,15 @@ class _Sent:
         """Start sending a chunk."""
         self.pending = rows
 
-    def end(self, position: str, added: int) -> None:
-        """Count the chunk as accepted; `added` of its rows are new."""
+    @property
+    def offset(self) -> int:
+        """The number of rows and punctuations before the next chunk."""
+        return self.rows + self.punctuations
+
+    def end(self, position: str, added: int, rejected: int = 0, punctuations: int = 0) -> None:
+        """Count the chunk as accepted; `added` of its rows are new, and `rejected` were closed by punctuations."""
         self.rows, self.added, self.pending, self.position = self.rows + self.pending, self.added + added, 0, position
+        self.rejected, self.punctuations = self.rejected + rejected, self.punctuations + punctuations
 
     @contextmanager
     def in_errors(self) -> Iterator[None]:
@@ -150,15 +158,16 @@ def _schema(soup: AnySoup, stream: str) -> Schema | None:
 
 def _print_result(stream: str, file: str, sent: _Sent, seconds: float, output: Format) -> None:
     if output is not Format.TABLE:
-        result = {"stream": stream, "rows": sent.rows, "added": sent.added, "position": sent.position}
-        show_object(result, output)
+        counts = {"rows": sent.rows, "added": sent.added, "rejected": sent.rejected}
+        show_object({"stream": stream, **counts, "position": sent.position}, output)
         return
-    skipped = sent.rows - sent.added
-    if skipped and not sent.added:
+    skipped = sent.rows - sent.added - sent.rejected
+    if skipped and not sent.added and not sent.rejected:
         message = f"no rows added: {_rows(skipped)} of {file} were pushed to {stream} before; use --again to add them"
     else:
         message = f"{_rows(sent.added)} pushed to {stream} in {seconds:.1f} s"
         message += f"; {_rows(skipped)} were pushed before" if skipped else ""
+        message += f"; {_rows(sent.rejected)} rejected: see tureen stream rejected {stream}" if sent.rejected else ""
     print(message, file=sys.stderr)
     if sent.position is not None:
         print(sent.position)

@@ -21,6 +21,7 @@ from tureen.client.row_upload import CsvText
 from tureen.errors import InvalidRows, TureenError
 from tureen.schema import Schema
 from tureen.stems.csv_file import read_csv_bytes
+from tureen.stems.row_items import split_items
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,9 @@ class Chunk:
 
     digest: str
     """A hash of the chunk's content."""
+
+    punctuations: int = 0
+    """The number of punctuations among the rows, which do not count as rows."""
 
 
 def _digest(data: Any) -> str:
@@ -113,7 +117,9 @@ def _arrow(source: IO[bytes]) -> Iterator[pa.RecordBatch]:
 
 def _json(source: IO[bytes], rows: int) -> Iterator[Chunk]:
     for objects, read in _objects(source, rows):
-        yield Chunk(objects, len(objects), read, _digest(json.dumps(objects).encode()))
+        punctuations = len(split_items(objects)[1])
+        digest = _digest(json.dumps(objects).encode())
+        yield Chunk(objects, len(objects) - punctuations, read, digest, punctuations)
 
 
 def _objects(source: IO[bytes], rows: int) -> Iterator[tuple[list[Any], int]]:

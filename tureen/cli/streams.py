@@ -39,6 +39,13 @@ def create_stream(
     query: Annotated[
         str | None, typer.Option(help="The query that the stream is derived from, instead of columns.")
     ] = None,
+    unique: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="A column of the unique key; may be repeated."),
+    ] = None,
+    lateness: Annotated[
+        str | None, typer.Option(help='How late a row may be, for example "10 seconds"; later ones are rejected.')
+    ] = None,
     source: Annotated[str | None, typer.Option(help="The format of a Spark source that feeds the stream.")] = None,
     option: Annotated[
         list[str] | None,
@@ -62,6 +69,8 @@ def create_stream(
         clock=clock,
         source=feed,
         query=query,
+        unique=unique or None,
+        lateness=lateness,
         if_not_exists=if_not_exists,
     )
     print(f"stream {name} created", file=sys.stderr)
@@ -71,7 +80,7 @@ def create_stream(
 @on_soup
 def list_streams(soup: AnySoup, output: Output = Format.TABLE) -> None:
     """List the streams."""
-    columns = ("name", "schema", "time", "clock", "retain_seconds", "source", "query")
+    columns = ("name", "schema", "time", "clock", "retain_seconds", "source", "query", "unique", "lateness_seconds")
     show_rows(soup.streams(), output, columns=columns)
 
 

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
@@ -24,7 +24,7 @@ from tureen.functions.function_source import function_of
 from tureen.position import Pushed
 from tureen.results.answer import Answer, Change
 from tureen.schema import Schema
-from tureen.soup.interface import AnySoup, Outcome, Positions
+from tureen.soup.interface import AnyPunctuation, AnySoup, Outcome, Positions
 from tureen.soup.standing import QueryTemplate, StandingQuery, standing_query
 
 
@@ -70,10 +70,13 @@ class Client(AnySoup):
         clock: str | None = None,
         source: dict[str, Any] | None = None,
         query: str | None = None,
+        unique: Sequence[str] | None = None,
+        lateness: str | None = None,
         if_not_exists: bool = False,
     ) -> None:
         body: dict[str, Any] = {"name": name, "schema": schema, "time": time, "retain": retain, "clock": clock}
         body |= {"source": source, "query": query, "if_not_exists": if_not_exists or None}
+        body |= {"unique": unique if unique is None or isinstance(unique, str) else list(unique), "lateness": lateness}
         if isinstance(schema, Schema):
             body |= {"schema": schema.sql, "time": time or schema.time}
         self._transport.post_json("/v1/streams", {key: value for key, value in body.items() if value is not None})
@@ -85,8 +88,13 @@ class Client(AnySoup):
     def streams(self) -> list[dict[str, Any]]:
         return list(pages(self._transport, "/v1/streams", "streams"))
 
-    def push(self, stream: str, rows: Any, *, key: str | None = None) -> Pushed:
-        return self._uploads.push(stream, rows, key)
+    def push(
+        self, stream: str, rows: Any, *, key: str | None = None, punctuations: Iterable[AnyPunctuation] | None = None
+    ) -> Pushed:
+        return self._uploads.push(stream, rows, key, punctuations or ())
+
+    def punctuate(self, stream: str, where: AnyPunctuation, *, key: str | None = None) -> Pushed:
+        return self._uploads.punctuate(stream, where, key)
 
     def rejected(self, stream: str) -> list[dict[str, Any]]:
         path = f"/v1/streams/{segment(check_text(stream, 'a stream’s name'))}/rejected"

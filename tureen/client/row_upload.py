@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,10 @@ from tureen.client.listings import segment
 from tureen.client.transport import ARROW, Request, Transport
 from tureen.errors import Forbidden, InvalidRows
 from tureen.position import Pushed
+from tureen.punctuation import MARK, Punctuation
 from tureen.schema import Schema, name_key
 from tureen.stems.intake import from_frame, to_batch
+from tureen.stems.row_items import PlacedPunctuation, split_items, with_metadata
 from tureen.stems.table_content import content_of
 
 CSV = "text/csv"
@@ -55,8 +57,8 @@ class RowUploads:
         self._schemas: dict[str, Schema] = {}
         self._lock = threading.Lock()
 
-    def push(self, stream: str, rows: Any, key: str | None) -> Pushed:
-        """Send rows, with retries, and return their position."""
+    def push(self, stream: str, rows: Any, key: str | None, punctuations: Iterable[Any] = ()) -> Pushed:
+        """Send rows and punctuations, with retries, and return their position."""
         name = check_text(stream, "a stream's name")
         key = uuid.uuid4().hex if key is None else check_text(key, "an idempotency key")
         if isinstance(rows, CsvText):
@@ -65,18 +67,30 @@ class RowUploads:
         if not hasattr(rows, "__len__"):
             # The rows may be converted twice, so an iterator is read into a list.
             rows = list(rows) if hasattr(rows, "__iter__") else rows
+        rows, placed = split_items(rows)
+        after = [Punctuation.of(punctuation) for punctuation in punctuations]
         try:
-            return self._send(name, to_batch(cached or self._fetch(name), rows), key)
+            return self._send(name, _with_places(to_batch(cached or self._fetch(name), rows), placed, after), key)
         except Forbidden:
             # A token with the scope `write` alone may not read the schema: the server checks the rows.
             if cached is not None:
                 raise
-            return self._send(name, _untyped(rows), key)
+            return self._send(name, _untyped(rows, placed, after), key)
         except InvalidRows:
             # The stream may have been dropped and created again since its schema was cached.
             if cached is None or self._fetch(name) == cached:
                 raise
-        return self._send(name, to_batch(self._fetch(name), rows), key)
+        return self._send(name, _with_places(to_batch(self._fetch(name), rows), placed, after), key)
+
+    def punctuate(self, stream: str, where: Any, key: str | None) -> Pushed:
+        """Send a punctuation, with retries, and return its position."""
+        path = f"/v1/streams/{segment(check_text(stream, 'a stream’s name'))}/punctuations"
+        key = uuid.uuid4().hex if key is None else check_text(key, "an idempotency key")
+        content = json_text({"where": Punctuation.of(where).as_json()}).encode()
+        request = Request(
+            "POST", path, content=content, headers={**_JSON_BODY, "Idempotency-Key": key}, repeatable=True
+        )
+        return Pushed(self._transport.send(request).json()["position"])
 
     def _send_csv(self, stream: str, text: CsvText, key: str) -> Pushed:
         try:
@@ -112,7 +126,7 @@ class RowUploads:
         # The key makes it safe to send it again.
         request = Request("POST", path, content=content, headers=headers, repeatable=True)
         result = self._transport.send(request).json()
-        return Pushed(result["position"], result["added"])
+        return Pushed(result["position"], result["added"], result.get("rejected", 0))
 
 
 class TableUploads:
@@ -188,8 +202,27 @@ def parameter_table(params: Any) -> pa.Table | pa.RecordBatch:
     raise InvalidRows(f"parameters must be a list of dicts, an Arrow table or a DataFrame, got {type(params).__name__}")
 
 
-def _untyped(rows: Any) -> pa.Table | pa.RecordBatch | bytes:
+def _with_places(
+    rows: pa.Table | pa.RecordBatch, placed: Sequence[PlacedPunctuation], after: Sequence[Punctuation]
+) -> pa.Table | pa.RecordBatch:
+    """Arrow rows with punctuations among them and after them in the metadata of their schema."""
+    everything = [*placed, *(PlacedPunctuation(rows.num_rows, punctuation) for punctuation in after)]
+    if not everything:
+        return rows
+    return with_metadata(rows, json_text([[at, punctuation.as_json()] for at, punctuation in everything]))
+
+
+def _untyped(
+    rows: Any, placed: Sequence[PlacedPunctuation], after: Sequence[Punctuation]
+) -> pa.Table | pa.RecordBatch | bytes:
     """Rows without the stream's schema: as Arrow if they have types of their own, otherwise as JSON."""
     if isinstance(rows, pa.Table | pa.RecordBatch):
-        return rows
-    return from_frame(rows) if hasattr(rows, "to_arrow") or hasattr(rows, "iloc") else json_text(rows).encode()
+        return _with_places(rows, placed, after)
+    if hasattr(rows, "to_arrow") or hasattr(rows, "iloc"):
+        return _with_places(from_frame(rows), placed, after)
+    if not placed and not after:
+        return json_text(rows).encode()
+    items: list[Any] = list(rows)
+    for at, punctuation in reversed([*placed, *(PlacedPunctuation(len(items), each) for each in after)]):
+        items.insert(at, {MARK: punctuation.as_json()})
+    return json_text(items).encode()

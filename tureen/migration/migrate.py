@@ -11,6 +11,7 @@ from pathlib import Path
 from tureen.faults import crash_point
 from tureen.migration.derived_stream_columns import add_derived_streams
 from tureen.migration.files_to_parts import convert_files
+from tureen.migration.punctuation_columns import add_punctuations
 from tureen.migration.query_inputs import add_query_inputs
 from tureen.migration.reserved_id_table import add_reserved_ids
 from tureen.pot.catalog import CATALOG_FILE, FORMAT_VERSION, exists
@@ -24,6 +25,7 @@ MIGRATIONS: dict[int, Callable[[Path, sqlite3.Connection], None]] = {
     3: add_query_inputs,
     4: add_reserved_ids,
     5: add_derived_streams,
+    6: add_punctuations,
 }
 """The step from each earlier format to the next one."""
 

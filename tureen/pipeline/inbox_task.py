@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from tureen.closed.section import decode_section
 from tureen.pipeline.arrival import Arrivals
 from tureen.pipeline.inbox_sink import StreamIntake
 from tureen.pipeline.pinning import Pin
@@ -48,6 +49,8 @@ class StreamTask:
             except (pa.ArrowException, ValueError) as error:
                 intake.rejected.append(Rejected({"rows": record.rows}, f"the record cannot be read: {error}"))
                 continue
+            rejected = decode_section(record.entry.section).rejected if record.entry.section else ()
+            intake.rejected += [Rejected(row, reason, record.entry.arrival) for row, reason in rejected]
             self._add(tuples, record.end)
 
     def finish(self) -> StreamIntake:

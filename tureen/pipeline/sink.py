@@ -31,7 +31,7 @@ from tureen.pot.files import new_attempt
 from tureen.pot.heads import pushes_held
 from tureen.pot.reserved_ids import reserve_pending
 from tureen.pot.runs import NewRun, Rejected, insert_runs, reject, take_batch
-from tureen.pot.streams import find_stream, stream_by_id
+from tureen.pot.streams import Stream, find_stream, stream_by_id
 from tureen.schema import ARRIVAL, Schema
 from tureen.stems.casts import NOT_STORABLE, cast_column, storable
 
@@ -57,7 +57,9 @@ class _Sink:
         self._sink_id = sink_id
         self._attempt = new_attempt()
         with Catalog(root) as catalog, catalog.read() as tx:
-            self._pin: Pin = pin(tx, root, find_stream(tx, stream))
+            target = find_stream(tx, stream)
+            check_unpunctuated(target)
+            self._pin: Pin = pin(tx, root, target)
         self._sources = _match_names(self._pin.schema, names)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> SinkMessage:
@@ -94,6 +96,7 @@ class _Sink:
                 stream = stream_by_id(tx, received[0].stream_id)
                 if stream is None:
                     raise TureenError("the stream was dropped while rows were being written to it")
+                check_unpunctuated(stream)
                 sink_id = received[0].sink_id
                 if sink_id is not None and not take_batch(tx, sink_id, stream.id, batch_id):
                     return
@@ -135,6 +138,16 @@ class BatchSink(_Sink, DataSourceArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Do nothing; the sweeper removes abandoned files."""
+
+
+def check_unpunctuated(stream: Stream) -> None:
+    """Raise for a stream whose rows are checked as they are pushed: a sink's tasks cannot see concurrent pushes."""
+    if stream.rules or stream.punctuated:
+        declared = "a unique key or a lateness" if stream.rules else "punctuations"
+        raise TureenError(
+            f"stream '{stream.name}' has {declared}: rows can only be pushed to it",
+            hint="push the rows, or write them to another stream",
+        )
 
 
 def _match_names(schema: Schema, names: Sequence[str]) -> dict[str, str]:

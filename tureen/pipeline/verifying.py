@@ -11,7 +11,17 @@ from sqlalchemy import Connection, select
 from tureen.errors import DamagedFile, PotError
 from tureen.pipeline.repair import give_up_lost, repair, repair_joins
 from tureen.pot.catalog import Catalog
-from tureen.pot.catalog_tables import cells, dimensions, join_runs, query_runs, runs, template_parts, templates
+from tureen.pot.catalog_tables import (
+    cells,
+    closed_files,
+    dimensions,
+    join_runs,
+    query_runs,
+    runs,
+    template_parts,
+    templates,
+)
+from tureen.pot.closed_files import give_up_closed
 from tureen.pot.damage import Damage, log, note_damage
 from tureen.pot.heads import acknowledged_ends, log_directory
 from tureen.pot.log import scan
@@ -24,7 +34,7 @@ Progress = Callable[[int, int], None]
 
 _RUN, _DERIVED, _VALUES = "run", "derived", "values"
 _KINDS = {runs: _RUN, cells: _DERIVED, query_runs: _DERIVED, join_runs: _DERIVED, dimensions: _VALUES}
-_KINDS |= {templates: _VALUES, template_parts: _VALUES}
+_KINDS |= {templates: _VALUES, template_parts: _VALUES, closed_files: _VALUES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +87,10 @@ def _note(catalog: Catalog, files: Sequence[Damage]) -> None:
 
 
 def repair_pot(catalog: Catalog) -> Repaired:
-    """Rewrite derived data and give up the tuples that are lost; the process must hold the lease."""
+    """Rewrite derived data and give up the tuples and punctuations that are lost; the process must hold the lease."""
     with catalog.read() as tx:
         streams = list_streams(tx)
-    files = repair_joins(catalog) + sum(repair(catalog, stream) for stream in streams)
+    files = repair_joins(catalog) + give_up_closed(catalog) + sum(repair(catalog, stream) for stream in streams)
     return Repaired(files, sum(give_up_lost(catalog, stream) for stream in streams))
 
 

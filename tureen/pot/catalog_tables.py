@@ -24,6 +24,7 @@ from sqlalchemy import (
     UniqueConstraint,
     event,
 )
+from sqlalchemy import text as sa_text
 
 metadata = MetaData()
 
@@ -73,6 +74,11 @@ streams = Table(
     # its pushes are later ends (docs/decisions/0033).
     Column("query_id", String),
     Column("derived_to", String),
+    # The columns of its unique key, as a list in JSON; how late a tuple may be, in microseconds; and whether it has had
+    # punctuations (docs/decisions/0037).
+    Column("unique_key", Text),
+    Column("lateness", BigInteger),
+    Column("punctuated", Boolean, nullable=False, default=False, server_default=sa_text("0")),
     sqlite_autoincrement=True,
 )
 
@@ -330,6 +336,21 @@ push_keys = Table(
     Column("digest", String, nullable=False),
     Column("end", BigInteger, nullable=False),
     Column("pushed_at", BigInteger, nullable=False),
+    # The number of its rows that were rejected.
+    Column("rejected", BigInteger, nullable=False, default=0, server_default=sa_text("0")),
+)
+
+closed_files = Table(
+    "closed_files",
+    metadata,
+    # What the punctuations of a stream close, up to the offset `end` of its log (docs/decisions/0037).
+    Column("id", Integer, primary_key=True),
+    Column("stream_id", ForeignKey("streams.id"), nullable=False, index=True),
+    Column("path", String, nullable=False, unique=True),
+    Column("end", BigInteger, nullable=False),
+    Column("entries", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    sqlite_autoincrement=True,
 )
 
 rejected = Table(

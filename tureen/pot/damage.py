@@ -13,6 +13,7 @@ from tureen.errors import DamagedFile
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.catalog_tables import (
     cells,
+    closed_files,
     damage,
     dimensions,
     join_runs,
@@ -68,6 +69,6 @@ def forget_damage(tx: Connection, paths: Iterable[str]) -> None:
 def named_files(tx: Connection) -> set[str]:
     """The paths of all files that the catalog names, relative to the pot."""
     named: set[str] = set()
-    for table in (runs, cells, query_runs, join_runs, dimensions, templates, template_parts):
+    for table in (runs, cells, query_runs, join_runs, dimensions, templates, template_parts, closed_files):
         named.update(tx.execute(select(table.c.path)).scalars())
     return named

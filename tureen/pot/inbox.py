@@ -10,15 +10,17 @@ import shutil
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import delete, select
 from sqlalchemy.dialects.sqlite import insert
 
+from tureen.closed.section import decode_section
 from tureen.errors import KeyConflict, TureenError
 from tureen.faults import crash_point
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.catalog_tables import push_keys
+from tureen.pot.gates import Gates, Submission
 from tureen.pot.group_commit import GroupCommit
 from tureen.pot.heads import Heads, log_directory
 from tureen.pot.log import LogWriter, scan, segments
@@ -35,16 +37,29 @@ KEY_LIFETIME = 24 * 3600 * 1_000_000
 DERIVED_KEY = "derived to "
 """The beginning of the keys of pushes to derived streams; nobody else can push to these."""
 
-_KeyedPush = tuple[str, int]
-"""The digest of a push's rows, and its end in the log."""
+_Item = tuple[int, Entry, Submission | None]
+
+
+class _KeyedPush(NamedTuple):
+    """The digest of a push's rows, its end in the log, and the number of its rejected rows."""
+
+    digest: str
+    end: int
+    rejected: int
 
 
 class Stored(NamedTuple):
-    """A durable push: its end in the log, whether this call added it or an earlier one, and the count of pushes."""
+    """A durable push: its end in the log, whether this call added it or an earlier one, and the count of pushes.
+
+    `rows` are the accepted ones and `rejected` those that earlier punctuations close; of a repeated push, only the
+    latter are known.
+    """
 
     end: int
     added: bool
     pushes: int = 0
+    rows: int = 0
+    rejected: int = 0
 
 
 class Inbox:
@@ -60,13 +75,15 @@ class Inbox:
         self._keys: dict[tuple[int, str], _KeyedPush] = {}
         self._derived_to: dict[int, str] = {}
         self._closed = False
-        self._commit: GroupCommit[tuple[int, Entry], Stored] = GroupCommit(self._append)
+        self._gates = Gates(catalog)
+        self._commit: GroupCommit[_Item, Stored] = GroupCommit(self._append)
         with catalog.read() as tx:
             streams = list_streams(tx)
         for stream in streams:
             end = self._open(stream.id, stream.taken, acknowledged.pop(stream.id, 0)).end
             # With checksums, and without a torn tail: a push whose key is remembered is not stored when it is repeated.
             self._remember(stream.id, scan(log_directory(root, stream.id), None, end, check=True))
+            self._gates.open(stream)
         self._clip_reservations()
         for dropped in acknowledged:
             self._heads.publish(dropped, 0)
@@ -84,9 +101,15 @@ class Inbox:
                 for stream in beyond:
                     clip_reservations(tx, stream, self._logs[stream].end)
 
-    def push(self, stream: int, entry: Entry) -> Stored:
-        """Make a push durable."""
-        return self._commit.submit((stream, entry))
+    def push(self, stream: int, entry: Entry, submission: Submission | None = None) -> Stored:
+        """Make a push durable; rows that earlier punctuations close are rejected."""
+        return self._commit.submit((stream, entry, submission))
+
+    def closed(self, stream: int) -> dict[str, Any] | None:
+        """What is closed in a stream, in numbers; None if nothing can be."""
+        summaries: list[dict[str, Any] | None] = []
+        self._commit.finish(lambda: summaries.append(self._gates.summary(stream)))
+        return summaries[0]
 
     def end(self, stream: int) -> int:
         """The end of a stream's log."""
@@ -102,7 +125,7 @@ class Inbox:
         return self._derived_to.get(stream)
 
     def trim(self) -> None:
-        """Remove segments whose rows are all in runs, after storing their keys in the catalog."""
+        """Remove segments whose rows are all in runs, after storing their keys and what they close."""
         with self._catalog.read() as tx:
             taken_ends = {stream.id: stream.taken for stream in list_streams(tx)}
         for stream, taken in taken_ends.items():
@@ -110,11 +133,13 @@ class Inbox:
             if log is not None:
                 log.end_segment(TRIM_BYTES)
             directory = log_directory(self._root, stream)
-            for (base, path), (next_base, _) in pairwise(segments(directory)):
-                if next_base <= taken:
-                    self._note_keys(stream, list(scan(directory, base, next_base)))
-                    crash_point("trim.before_delete")
-                    path.unlink()
+            ended = [pair for pair in pairwise(segments(directory)) if pair[1][0] <= taken]
+            if not ended or not self._gates.store(stream, ended[-1][1][0]):
+                continue
+            for (base, path), (next_base, _) in ended:
+                self._note_keys(stream, list(scan(directory, base, next_base)))
+                crash_point("trim.before_delete")
+                path.unlink()
         self._remove_dropped()
 
     def close(self) -> None:
@@ -135,24 +160,25 @@ class Inbox:
             self._heads.publish(stream, log.end)
         return log
 
-    def _append(self, items: list[tuple[int, Entry]]) -> Sequence[Stored | Exception]:
+    def _append(self, items: list[_Item]) -> Sequence[Stored | Exception]:
         """Commit a group: one write and one fsync for each of its streams."""
         if self._closed:
             raise TureenError("this pot is closed")
         outcomes: list[Stored | Exception] = [Stored(0, added=False)] * len(items)
         by_stream: dict[int, list[int]] = {}
-        for number, (stream, _) in enumerate(items):
+        for number, (stream, *_) in enumerate(items):
             by_stream.setdefault(stream, []).append(number)
         for stream, numbers in by_stream.items():
             try:
                 self._append_to(stream, numbers, items, outcomes)
             except Exception as error:
+                self._gates.rebuild(stream)
                 for number in numbers:
                     outcomes[number] = error
         return outcomes
 
     def _append_to(
-        self, stream: int, numbers: list[int], items: list[tuple[int, Entry]], outcomes: list[Stored | Exception]
+        self, stream: int, numbers: list[int], items: list[_Item], outcomes: list[Stored | Exception]
     ) -> None:
         fresh: list[int] = []
         group: dict[str, int] = {}
@@ -166,35 +192,51 @@ class Inbox:
                     _check_same_rows(entry, items[first][1].digest.hex())
                     repeats.append((number, first))
                 elif known is not None:
-                    outcomes[number] = Stored(known, added=False, pushes=self._heads.pushes())
+                    pushes = self._heads.pushes()
+                    outcomes[number] = Stored(known.end, added=False, pushes=pushes, rejected=known.rejected)
                 else:
                     fresh.append(number)
                     if entry.key:
                         group[entry.key] = number
             except KeyConflict as conflict:
                 outcomes[number] = conflict
-        if fresh:
+        admitted = self._admitted(stream, fresh, items, outcomes)
+        if admitted:
             log = self._logs.get(stream) or self._open(stream, 0)
-            ends = log.append([items[number][1] for number in fresh])
+            ends = log.append([entry for _, entry, _ in admitted])
             pushes = self._heads.publish(stream, log.end)
             crash_point("push.after_publish")
-            for number, end in zip(fresh, ends, strict=True):
-                outcomes[number] = Stored(end, added=True, pushes=pushes)
-                entry = items[number][1]
-                self._remember_key(stream, entry, end)
+            for (number, entry, rejected), end in zip(admitted, ends, strict=True):
+                outcomes[number] = Stored(end, added=True, pushes=pushes, rows=entry.rows, rejected=rejected)
+                self._remember_key(stream, entry, end, rejected)
         for number, first in repeats:
             stored = outcomes[first]
             outcomes[number] = stored._replace(added=False) if isinstance(stored, Stored) else stored
 
-    def _known(self, stream: int, entry: Entry) -> int | None:
-        """The end of an earlier push with this key, or None; raises KeyConflict if its rows were others."""
+    def _admitted(
+        self, stream: int, fresh: list[int], items: list[_Item], outcomes: list[Stored | Exception]
+    ) -> list[tuple[int, Entry, int]]:
+        """The records to append, each with its number and the number of its rejected rows."""
+        if stream not in self._gates and not any(items[number][2] for number in fresh):
+            return [(number, items[number][1], 0) for number in fresh]
+        admitted = []
+        for number in fresh:
+            _, entry, submission = items[number]
+            try:
+                admitted.append((number, *self._gates.admit(stream, entry, submission)))
+            except TureenError as error:
+                outcomes[number] = error
+        return admitted
+
+    def _known(self, stream: int, entry: Entry) -> _KeyedPush | None:
+        """An earlier push with this key, or None; raises KeyConflict if its rows were others."""
         if not entry.key or is_derived(entry):
             return None
         known = self._keys.get((stream, entry.key))
         if known is None:
             with self._catalog.read() as tx:
                 row = tx.execute(
-                    select(push_keys.c.digest, push_keys.c.end).where(
+                    select(push_keys.c.digest, push_keys.c.end, push_keys.c.rejected).where(
                         push_keys.c.stream_id == stream,
                         push_keys.c.key == entry.key,
                         push_keys.c.pushed_at > micros_now() - KEY_LIFETIME,
@@ -202,20 +244,20 @@ class Inbox:
                 ).first()
             if row is None:
                 return None
-            known = (row.digest, row.end)
-        _check_same_rows(entry, known[0])
-        return known[1]
+            known = _KeyedPush(row.digest, row.end, row.rejected)
+        _check_same_rows(entry, known.digest)
+        return known
 
     def _remember(self, stream: int, records: Iterable[LogRecord]) -> None:
         for record in records:
             if record.entry is not None:
-                self._remember_key(stream, record.entry, record.end)
+                self._remember_key(stream, record.entry, record.end, _rejected_rows(record.entry))
 
-    def _remember_key(self, stream: int, entry: Entry, end: int) -> None:
+    def _remember_key(self, stream: int, entry: Entry, end: int, rejected: int) -> None:
         if is_derived(entry):
             self._derived_to[stream] = entry.key.removeprefix(DERIVED_KEY)
         elif entry.key:
-            self._keys[stream, entry.key] = (entry.digest.hex(), end)
+            self._keys[stream, entry.key] = _KeyedPush(entry.digest.hex(), end, rejected)
 
     def _note_keys(self, stream: int, records: Sequence[LogRecord]) -> None:
         keyed = [(record.entry, record.end) for record in records if record.entry is not None and record.entry.key]
@@ -234,6 +276,7 @@ class Inbox:
                     "digest": entry.digest.hex(),
                     "end": end,
                     "pushed_at": entry.arrival,
+                    "rejected": _rejected_rows(entry),
                 }
                 tx.execute(
                     insert(push_keys)
@@ -261,6 +304,7 @@ class Inbox:
         for directory in present:
             stream = int(directory.name)
             if stream not in live:
+                self._gates.forget(stream)
                 log = self._logs.pop(stream, None)
                 if log is not None:
                     log.close()
@@ -270,6 +314,10 @@ class Inbox:
 def is_derived(entry: Entry) -> bool:
     """Whether a push was derived from a query: its key is a position, and only the last one is needed."""
     return entry.key.startswith(DERIVED_KEY)
+
+
+def _rejected_rows(entry: Entry) -> int:
+    return decode_section(entry.section).rejected_rows if entry.section and entry.key else 0
 
 
 def _check_same_rows(entry: Entry, digest: str) -> None:

@@ -68,10 +68,11 @@ class NewRun:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A row that could not be stored, and the reason."""
+    """A row that could not be stored, the reason, and when it was rejected; by default now."""
 
     row: dict[str, Any]
     reason: str
+    at: int | None = None
 
 
 def live_runs(tx: Connection, stream_id: int) -> list[Run]:
@@ -208,7 +209,7 @@ def reject(tx: Connection, stream_id: int, rows: Sequence[Rejected]) -> None:
         tx.execute(
             insert(rejected).values(
                 stream_id=stream_id,
-                rejected_at=now,
+                rejected_at=now if rejection.at is None else rejection.at,
                 reason=rejection.reason,
                 row=json.dumps(rejection.row, default=str),
             )

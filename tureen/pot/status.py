@@ -69,8 +69,13 @@ def count_owned(tx: Connection, owner: str) -> int:
     return int(singles) + count_members(tx, owner)
 
 
-def describe_stream(stream: Stream, error: str | None = None, query: str | None = None) -> dict[str, Any]:
-    """The definition of a stream, the SQL that it is derived from, and the error of its source or its query."""
+def describe_stream(
+    stream: Stream, error: str | None = None, query: str | None = None, closed: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """The definition of a stream, the SQL that it is derived from, and the error of its source or its query.
+
+    `closed` is what its punctuations, its unique key and its lateness close, in numbers.
+    """
     return {
         "name": stream.name,
         "schema": stream.schema.sql,
@@ -79,6 +84,9 @@ def describe_stream(stream: Stream, error: str | None = None, query: str | None 
         "retain_seconds": None if stream.retain is None else stream.retain / 1_000_000,
         "source": stream.source,
         "query": query,
+        "unique": list(stream.rules.unique) or None,
+        "lateness_seconds": None if stream.rules.lateness is None else stream.rules.lateness / 1_000_000,
+        "closed": closed,
         "error": error,
     }
 

@@ -9,11 +9,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, delete, insert, or_, select, update
 
+from tureen.closed.rules import NO_RULES, Rules
 from tureen.errors import DuplicateName, UnknownStream, nearest
 from tureen.pot.catalog import take_seq
 from tureen.pot.catalog_tables import (
     cells,
     clauses,
+    closed_files,
     dimensions,
     expiring,
     push_keys,
@@ -44,6 +46,10 @@ class Stream:
     taken: int
     query_id: str | None = None
     """The query whose changes are its tuples, if it is a derived stream."""
+    rules: Rules = NO_RULES
+    """Its unique key and its lateness."""
+    punctuated: bool = False
+    """Whether it has had punctuations."""
 
     def horizon(self, now: int) -> int | None:
         """The time before which tuples are no longer retained, or None if all are.
@@ -71,6 +77,7 @@ def create_stream(
     retain: int | None,
     source: dict[str, Any] | None,
     query_id: str | None = None,
+    rules: Rules = NO_RULES,
 ) -> Stream:
     """Add a stream."""
     take_seq(tx)
@@ -86,6 +93,8 @@ def create_stream(
         "next_id": 0,
         "taken": 0,
         "query_id": query_id,
+        "unique_key": json.dumps(rules.unique) if rules.unique else None,
+        "lateness": rules.lateness,
     }
     return _stream(tx.execute(insert(streams).values(values).returning(streams)).one())
 
@@ -110,9 +119,9 @@ def drop_stream(tx: Connection, stream: Stream) -> None:
     run_ids = select(runs.c.id).where(runs.c.stream_id == stream.id)
     discard(tx, select(cells.c.path).where(cells.c.run_id.in_(run_ids)))
     tx.execute(delete(cells).where(cells.c.run_id.in_(run_ids)))
-    for table in (runs, query_runs):
+    for table in (runs, query_runs, closed_files):
         discard(tx, select(table.c.path).where(table.c.stream_id == stream.id))
-    for table in (runs, reserved_ids, expiring, query_runs, clauses, sinks, push_keys, rejected):
+    for table in (runs, reserved_ids, expiring, query_runs, clauses, sinks, push_keys, rejected, closed_files):
         tx.execute(delete(table).where(table.c.stream_id == stream.id))
     tx.execute(update(streams).where(streams.c.id == stream.id).values(name_key=None))
 
@@ -166,7 +175,14 @@ def _stream(row: Row[Any]) -> Stream:
         last_time=row.last_time,
         taken=row.taken,
         query_id=row.query_id,
+        rules=_rules(row.unique_key, row.lateness),
+        punctuated=row.punctuated,
     )
+
+
+@lru_cache(maxsize=1024)
+def _rules(unique: str | None, lateness: int | None) -> Rules:
+    return Rules(tuple(json.loads(unique or "[]")), lateness)
 
 
 @lru_cache(maxsize=1024)

@@ -34,7 +34,7 @@ PINNED_GRACE = 600.0
 
 _PINNED = garbage.c.path.startswith("queries/")
 
-FOLDERS = ("streams", "queries", "joins", "tables", "templates")
+FOLDERS = ("streams", "queries", "joins", "tables", "templates", "closed")
 
 
 def sweep(catalog: Catalog, *, abandoned_after: float = ABANDONED_AFTER, grace: float = GRACE) -> int:

@@ -39,6 +39,8 @@ class NewStream(RequestBody):
     clock: Literal["wall", "stream"] | None = None
     source: StreamSource | None = None
     query: Text | None = None
+    unique: Annotated[list[Name], Field(min_length=1, max_length=100)] | None = None
+    lateness: Text | None = None
     if_not_exists: bool = False
 
 
@@ -52,6 +54,9 @@ class StreamInfo(ResponseBody):
     retain_seconds: float | None
     source: dict[str, Any] | None
     query: str | None
+    unique: list[str] | None
+    lateness_seconds: float | None
+    closed: dict[str, Any] | None
     error: str | None
 
 
@@ -68,6 +73,19 @@ class PushReceipt(ResponseBody):
     position: str
     rows: int
     added: int
+    rejected: int
+
+
+class NewPunctuation(RequestBody):
+    """A punctuation: by column a value, a list of values, or an object with `low` and `high`."""
+
+    where: Annotated[dict[str, Any], Field(min_length=1, max_length=1_000, examples=[{"item": 180}])]
+
+
+class PunctuationReceipt(ResponseBody):
+    """The receipt of a durable punctuation."""
+
+    position: str
 
 
 class RejectedRow(ResponseBody):

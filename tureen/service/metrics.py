@@ -53,6 +53,10 @@ class Metrics:
             registry=self.registry,
         )
         self.rows = Counter("tureen_pushed_rows", "Rows of acknowledged pushes.", registry=self.registry)
+        self.rejected = Counter(
+            "tureen_pushed_rows_rejected", "Rows of pushes that punctuations closed.", registry=self.registry
+        )
+        self.punctuations = Counter("tureen_punctuations", "Requests that punctuated a stream.", registry=self.registry)
         self.bytes = Counter("tureen_pushed_bytes", "Bytes of acknowledged pushes.", registry=self.registry)
         self.answered = Counter("tureen_answer_rows", "Rows of answers.", registry=self.registry)
         self.changes = Counter("tureen_changes", "Rows sent to followers.", registry=self.registry)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from types import TracebackType
@@ -27,6 +27,7 @@ from tureen.arguments import (
     check_timeout,
     skip_existing,
 )
+from tureen.closed.declaring import check_rules
 from tureen.deferred_import import DeferredModule
 from tureen.errors import UnknownQuery, UnknownTable
 from tureen.functions.function_costs import costs
@@ -39,16 +40,17 @@ from tureen.pipeline.spark_settings import check_spark
 from tureen.position import BEGINNING, Pushed
 from tureen.pot.catalog import micros_now
 from tureen.pot.derived_streams import texts_of_queries
+from tureen.pot.gates import closed_summary
+from tureen.pot.pending_rejections import all_rejected, pending_rejected
 from tureen.pot.queries import LOCAL
-from tureen.pot.runs import rejected_rows
 from tureen.pot.status import InboxEnd, describe_query, describe_stream, describe_template, pot_status
-from tureen.pot.streams import create_stream, drop_stream, find_stream, list_streams
+from tureen.pot.streams import Stream, create_stream, drop_stream, find_stream, list_streams
 from tureen.results.answer import Answer, Change
 from tureen.schema import Schema
 from tureen.soup.embedded_calls import EmbeddedCalls
-from tureen.soup.interface import AnySoup, Outcome, Positions
+from tureen.soup.interface import AnyPunctuation, AnySoup, Outcome, Positions
 from tureen.soup.open_pot import OpenPot
-from tureen.soup.pushing import push_rows
+from tureen.soup.pushing import check_pushable, push_rows
 from tureen.soup.standing import QueryTemplate, StandingQuery, standing_query
 from tureen.soup.statement_runner import run_statement
 from tureen.soup.stream_derivation import derive_stream
@@ -128,11 +130,15 @@ class Soup(AnySoup):
         clock: str | None = None,
         source: dict[str, Any] | None = None,
         query: str | None = None,
+        unique: Sequence[str] | None = None,
+        lateness: str | None = None,
         if_not_exists: bool = False,
     ) -> None:
         name = check_stream(name, schema, time, retain, clock, source, query)
         retention = None if retain is None else parse_duration(retain)
         parsed = None if schema is None else check_schema(schema, time)
+        delay = None if lateness is None else parse_duration(check_text(lateness, "a lateness"))
+        rules = check_rules(parsed, unique, delay, source)
         engine = self._pot.engine()
         with skip_existing(name, if_not_exists, self.streams):
             if query is not None:
@@ -140,7 +146,7 @@ class Soup(AnySoup):
             else:
                 assert parsed is not None
                 with self._pot.catalog.write() as tx:
-                    create_stream(tx, name, parsed, clock=clock or "wall", retain=retention, source=source)
+                    create_stream(tx, name, parsed, clock=clock or "wall", retain=retention, source=source, rules=rules)
         engine.notice()
 
     def drop_stream(self, name: str) -> None:
@@ -156,21 +162,37 @@ class Soup(AnySoup):
         errors = self._pot.source_errors()
         with self._pot.catalog.read() as tx:
             texts = texts_of_queries(tx)
-            return [
-                describe_stream(stream, errors.get(stream.id), texts.get(stream.query_id or ""))
-                for stream in list_streams(tx)
-            ]
+            streams = list_streams(tx)
+        return [
+            describe_stream(stream, errors.get(stream.id), texts.get(stream.query_id or ""), self._closed(stream))
+            for stream in streams
+        ]
 
-    def push(self, stream: str, rows: Any, *, key: str | None = None) -> Pushed:
+    def _closed(self, stream: Stream) -> dict[str, Any] | None:
+        """What is closed in a stream, in numbers; None if nothing can be."""
+        if not (stream.rules or stream.punctuated):
+            return None
+        running = self._pot.running
+        known = None if running is None else running.inbox.closed(stream.id)
+        return known or closed_summary(self._pot.catalog, stream)
+
+    def push(
+        self, stream: str, rows: Any, *, key: str | None = None, punctuations: Iterable[AnyPunctuation] | None = None
+    ) -> Pushed:
         engine = self._pot.engine()
         if key is not None:
             check_text(key, "an idempotency key")
-        return push_rows(engine.inbox, self._pot.components.streams.find(stream), rows, key, self._pot.clock())
+        target = self._pot.components.streams.find(stream)
+        return push_rows(engine.inbox, target, rows, key, self._pot.clock(), punctuations or ())
+
+    def punctuate(self, stream: str, where: AnyPunctuation, *, key: str | None = None) -> Pushed:
+        check_text(stream, "a stream's name")
+        self._pot.engine()
+        check_pushable(self._pot.components.streams.find(stream).stream, "punctuate")
+        return self.push(stream, [], key=key, punctuations=[where])
 
     def rejected(self, stream: str) -> list[dict[str, Any]]:
-        check_text(stream, "a stream's name")
-        with self._pot.catalog.read() as tx:
-            rows = rejected_rows(tx, find_stream(tx, stream).id)
+        rows = all_rejected(self._pot.catalog, check_text(stream, "a stream's name"))
         return [{**row, "rejected_at": from_micros(row["rejected_at"])} for row in rows]
 
     # Tables
@@ -300,6 +322,10 @@ class Soup(AnySoup):
         }
         with self._pot.catalog.read() as tx:
             status = pot_status(tx, ends, snapshot.pushes, self._pot.source_errors())
+            streams = list_streams(tx)
+        for stream in streams:
+            status["streams"][stream.name]["closed"] = self._closed(stream)
+            status["streams"][stream.name]["rejected"] += len(pending_rejected(self._pot.catalog, stream))
         for stream_id, progress in self._pot.derived_progress().items():
             state = snapshot.streams.get(stream_id)
             # It may have been dropped since the snapshot.

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -13,10 +13,14 @@ from typing import Any, Protocol, Self
 import pyarrow as pa
 
 from tureen.position import Pushed
+from tureen.punctuation import Punctuation
 from tureen.results.answer import Answer, Change
 from tureen.schema import Schema
 from tureen.soup.standing import QueryTemplate, StandingQuery
 from tureen.why.explanation import Explanation
+
+AnyPunctuation = Punctuation | Mapping[str, Any]
+"""A punctuation, or the mapping from columns to patterns that it has."""
 
 Positions = str | list[str] | tuple[str, ...] | set[str]
 """A position, or several."""
@@ -41,6 +45,8 @@ class AnySoup(Protocol):
         clock: str | None = None,
         source: dict[str, Any] | None = None,
         query: str | None = None,
+        unique: Sequence[str] | None = None,
+        lateness: str | None = None,
         if_not_exists: bool = False,
     ) -> None:
         """Create a stream, fed by `push`, by a Spark source or by a query.
@@ -49,6 +55,10 @@ class AnySoup(Protocol):
         arrival. `retain` is how long rows are kept, such as "1 day". With `clock="stream"`, NOW is the highest time
         seen, for replays. `source` has the keys `format` and `options`. `if_not_exists` keeps an existing stream
         unchanged.
+
+        `unique` names columns whose values together identify a tuple: a second tuple with the same values is rejected.
+        With a `lateness`, such as "10 seconds", tuples that are older than the highest time seen by more than that are
+        rejected.
 
         With a `query` instead of a schema, the stream is derived: its tuples are the changes of that query, from the
         first retained tuple on, and the rows of steps that are over. Its time is, unless `time` names another column,
@@ -61,13 +71,25 @@ class AnySoup(Protocol):
     def streams(self) -> list[dict[str, Any]]:
         """The streams, in order of creation."""
 
-    def push(self, stream: str, rows: Any, *, key: str | None = None) -> Pushed:
-        """Add rows to a stream and return their position, which has the attribute `added`.
+    def push(
+        self, stream: str, rows: Any, *, key: str | None = None, punctuations: Iterable[AnyPunctuation] | None = None
+    ) -> Pushed:
+        """Add rows to a stream and return their position, which has the attributes `added` and `rejected`.
 
         The rows are durable then, and in every later answer. `rows` is a list of dicts, an Arrow table or batch, or a
         pandas or polars DataFrame. Either all rows are stored or none. With a `key`, repeating the push changes
         nothing, and `added` is 0. A client that gets no key generates one, so that a push whose response was lost is
         not stored twice.
+
+        A list may have punctuations among its rows, and `punctuations` come after the rows. Rows that match an earlier
+        punctuation of the stream are not stored: they are counted in `rejected`, and `rejected()` returns them.
+        """
+
+    def punctuate(self, stream: str, where: AnyPunctuation, *, key: str | None = None) -> Pushed:
+        """Promise that no later tuple of a stream matches a pattern, and return the position of the promise.
+
+        `where` maps columns to values, lists of values or a `tureen.Range`; a tuple matches if all of them do. Later
+        tuples that match are rejected.
         """
 
     def rejected(self, stream: str) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from tureen.errors import (
     DuplicateName,
     FunctionInUse,
     InvalidFunction,
+    InvalidPunctuation,
     InvalidRows,
     InvalidSchema,
     Location,
@@ -30,6 +31,7 @@ from tureen.language.text.statements import (
     Explain,
     ExplainRow,
     Invoke,
+    Punctuate,
     Register,
     Select,
     Show,
@@ -84,6 +86,9 @@ def run_statement(soup: AnySoup, statement: Statement, *, files: bool = True) ->
                 return soup.query(query).invoke(now=at)
         case Show(kinds):
             return _listing(soup, kinds)()
+        case Punctuate(stream, punctuation, location):
+            with _at(location), _from(statement.condition_location):
+                return {"position": str(soup.punctuate(stream, punctuation))}
         case Describe():
             with _at(statement.location):
                 return _describe(soup, statement)
@@ -99,6 +104,8 @@ def _create_stream(soup: AnySoup, statement: CreateStream) -> None:
             retain=statement.retain,
             clock=statement.clock,
             source=source,
+            unique=statement.unique,
+            lateness=statement.lateness,
             if_not_exists=statement.if_not_exists,
         )
 
@@ -203,6 +210,16 @@ def _at(location: Location) -> Iterator[None]:
     try:
         yield
     except _ABOUT_THE_TEXT as error:
+        error.location = error.location or location
+        raise
+
+
+@contextmanager
+def _from(location: Location) -> Iterator[None]:
+    """Give errors about a punctuation the location of its condition."""
+    try:
+        yield
+    except InvalidPunctuation as error:
         error.location = error.location or location
         raise
 

@@ -148,6 +148,11 @@ def _array(column: Column, values: list[Any]) -> pa.Array:
         raise InvalidRows(f"column '{column.name}' cannot be read", detail=str(error)) from error
 
 
+def convert_values(column: Column, values: list[Any]) -> list[Any]:
+    """Values as the Python values that a column of the stream has; none of them is None."""
+    return list(_array(column, values).to_pylist())
+
+
 def _converted(column: Column, row_index: int, value: Any, convert: Callable[[Any], Any]) -> Any:
     try:
         # A numpy scalar, as its Python value.

@@ -8,6 +8,7 @@ Does not know: Spark, runs, indexes, the pot, the table of aggregates; only `man
 * `grouped.py`, `steps.py`, `aggregates.py`, `ordered_aggregates.py`, `bivariate.py`, `window_functions.py`,
   `outputs.py`: groups, steps, OVER and ORDER BY of the oracle
 * `group_followers.py`: an answer to which changes are applied
+* `punctuations.py`: the plain twin of closed sets
 * `manual_engine.py`: the engine itself, without Spark and threads, driven step by step by a test
 * `strategies.py`, `text_strategies.py`, `literal_strategies.py`, `question_strategies.py`, `formula_strategies.py`,
   `step_strategies.py`, `over_strategies.py`, `join_strategies.py`, `kept_join_strategies.py`, `judge.py`: random

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tureen.closed.rules import NO_RULES, Rules
 from tureen.functions.function_source import function_of
 from tureen.language import bind_query, parse_duration
 from tureen.language.text.called_functions import calls_function
@@ -106,12 +107,19 @@ class ManualEngine:
         self.deriver = Deriver(self.catalog, self.inbox, self.invoker, clock)
 
     def create_stream(
-        self, name: str, schema: str, time: str | None = None, clock: str = "wall", retain: str | None = None
+        self,
+        name: str,
+        schema: str,
+        time: str | None = None,
+        clock: str = "wall",
+        retain: str | None = None,
+        rules: Rules = NO_RULES,
     ) -> None:
         """Create a stream."""
         retention = None if retain is None else parse_duration(retain)
+        parsed = Schema.parse(schema, time)
         with self.catalog.write() as tx:
-            create_stream(tx, name, Schema.parse(schema, time), clock=clock, retain=retention, source=None)
+            create_stream(tx, name, parsed, clock=clock, retain=retention, source=None, rules=rules)
 
     def create_function(
         self, name: str, function: Callable[..., Any] | str, returns: str, *, arguments: str, vectorized: bool = False
@@ -164,11 +172,11 @@ class ManualEngine:
         """Write and commit a batch."""
         self.commit(self.begin(name, rows, parts))
 
-    def append(self, name: str, rows: Any) -> Pushed:
-        """Push rows to the inbox, where they are pending until they are taken."""
+    def append(self, name: str, rows: Any, key: str | None = None) -> Pushed:
+        """Push rows and punctuations to the inbox, where they are pending until they are taken."""
         with self.catalog.read() as tx:
             stream = CachedStream(find_stream(tx, name), current_seq(tx))
-        return push_rows(self.inbox, stream, rows, None, self._clock())
+        return push_rows(self.inbox, stream, rows, key, self._clock())
 
     def plan(self, name: str, records: int | None = None) -> TakenBatch:
         """Read the next records of a stream's inbox as a task of Spark would, without committing them."""

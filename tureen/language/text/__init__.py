@@ -8,4 +8,5 @@ Takes a text. Holds nothing. Gives its parts, or a statement. Does not know stre
 * `depth.py`: nesting limits; `shapes.py`: texts without their constants
 * `statements.py`, `function_statement.py`, `declarations.py`, `statement_reader.py`: statements other than SELECT
 * `argument_text.py`: the text of a call's arguments; `called_functions.py`: which functions a text calls
+* `punctuate.py`: the condition of PUNCTUATE
 """

@@ -54,13 +54,25 @@ def read_type(reader: StatementReader, owner: str) -> Type:
         raise InvalidSchema(error.message, detail=error.detail, hint=error.hint, location=location) from None
 
 
-def read_retention(reader: StatementReader, until: tuple[str, ...]) -> str:
+def read_names(reader: StatementReader) -> tuple[str, ...]:
+    """Read the names of columns in parentheses."""
+    if not reader.accept("("):
+        raise reader.syntax_error("columns in parentheses", "such as UNIQUE (item)")
+    names = [reader.name("column")]
+    while reader.accept(","):
+        names.append(reader.name("column"))
+    if not reader.accept(")"):
+        raise reader.syntax_error("a comma or a parenthesis", "such as UNIQUE (item)")
+    return tuple(names)
+
+
+def read_retention(reader: StatementReader, until: tuple[str, ...], hint: str = "such as RETAIN 1 DAY") -> str:
     """Read the duration before the next clause: its text, or the value of a string literal."""
     location, tokens = reader.location(), list[Token]()
     while reader.peek() is not None and reader.word() not in until:
         tokens.append(reader.take())
     if not tokens:
-        raise reader.syntax_error("a duration", "such as RETAIN 1 DAY")
+        raise reader.syntax_error("a duration", hint)
     is_string = len(tokens) == 1 and tokens[0].token_type is TokenType.STRING
     text = tokens[0].text if is_string else reader.source.text[tokens[0].start : tokens[-1].end + 1]
     try:

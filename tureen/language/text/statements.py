@@ -12,16 +12,18 @@ from datetime import datetime
 
 from tureen.errors import InvalidSchema, Location, SqlError, TureenError
 from tureen.language.moments import DAY_MICROS, read_date, read_timestamp
-from tureen.language.text.declarations import Options, read_columns, read_options, read_retention
+from tureen.language.text.declarations import Options, read_columns, read_names, read_options, read_retention
 from tureen.language.text.function_statement import CreateFunction, read_create_function
+from tureen.language.text.punctuate import read_punctuation
 from tureen.language.text.statement_reader import StatementReader, did_you_mean, read_statement
+from tureen.punctuation import Punctuation
 from tureen.schema import Schema
 from tureen.window import from_micros
 
 
 @dataclass(frozen=True, slots=True)
 class CreateStream:
-    """`CREATE STREAM name (columns) [TIME column] [RETAIN interval] [CLOCK clock] [FROM 'format' [OPTIONS (…)]]`."""
+    """`CREATE STREAM name (columns)` with the clauses TIME, RETAIN, CLOCK, UNIQUE, LATENESS and FROM."""
 
     name: str
     schema: Schema
@@ -31,6 +33,8 @@ class CreateStream:
     options: Options = ()
     if_not_exists: bool = False
     location: Location = field(default=Location(1, 1), compare=False)
+    unique: tuple[str, ...] | None = None
+    lateness: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +134,18 @@ class Select:
     location: Location = field(default=Location(1, 1), compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Punctuate:
+    """`PUNCTUATE stream WHERE column = value [AND …]`; the second location is the condition's."""
+
+    stream: str
+    punctuation: Punctuation
+    location: Location = field(default=Location(1, 1), compare=False)
+    condition_location: Location = field(default=Location(1, 1), compare=False)
+
+
 Creation = CreateStream | DeriveStream | CreateTable | CreateFunction
-Statement = Creation | Drop | Register | Invoke | Show | Explain | ExplainRow | Describe | Select
+Statement = Creation | Drop | Register | Invoke | Show | Explain | ExplainRow | Describe | Select | Punctuate
 
 KINDS = ("STREAM", "TABLE", "QUERY")
 DROPPED = (*KINDS, "FUNCTION")
@@ -174,7 +188,7 @@ def _create(reader: StatementReader) -> Statement:
     return (_create_stream if kind == "STREAM" else _create_table)(reader, name, if_not_exists, location)
 
 
-_CLAUSES = ("TIME", "RETAIN", "CLOCK", "FROM")
+_CLAUSES = ("TIME", "RETAIN", "CLOCK", "UNIQUE", "LATENESS", "FROM")
 _DERIVED_CLAUSES = ("TIME", "RETAIN", "CLOCK")
 
 
@@ -186,12 +200,14 @@ def _create_stream(reader: StatementReader, name: str, if_not_exists: bool, loca
     retain: str | None = None
     source: str | None = None
     options: Options = ()
+    unique: tuple[str, ...] | None = None
+    lateness: str | None = None
     time_location, clock, seen = location, "wall", set[str]()
     while reader.peek() is not None:
         word = reader.word()
         if word in seen:
             raise SqlError(f"duplicate {word}", location=reader.location())
-        reader.expect_any(_CLAUSES, "after the columns come TIME, RETAIN, CLOCK and FROM")
+        reader.expect_any(_CLAUSES, "after the columns come TIME, RETAIN, CLOCK, UNIQUE, LATENESS and FROM")
         seen.add(word)
         if word == "TIME":
             time_location, time = reader.location(), reader.name("time column")
@@ -199,11 +215,15 @@ def _create_stream(reader: StatementReader, name: str, if_not_exists: bool, loca
             retain = read_retention(reader, _CLAUSES)
         elif word == "CLOCK":
             clock = _read_clock(reader)
+        elif word == "UNIQUE":
+            unique = read_names(reader)
+        elif word == "LATENESS":
+            lateness = read_retention(reader, _CLAUSES, "such as LATENESS 10 SECONDS")
         else:
             source = reader.string("a format in quotes", "as in FROM 'rate' OPTIONS (rowsPerSecond '5')")
             options = read_options(reader) if reader.accept("OPTIONS") else ()
     schema = _checked(Schema(columns, time), time_location)
-    return CreateStream(name, schema, retain, clock, source, options, if_not_exists, location)
+    return CreateStream(name, schema, retain, clock, source, options, if_not_exists, location, unique, lateness)
 
 
 def _derive_stream(reader: StatementReader, name: str, if_not_exists: bool, location: Location) -> Statement:
@@ -315,6 +335,13 @@ def _explain_row(reader: StatementReader) -> Statement:
     return ExplainRow(query, condition, at, location, condition_location)
 
 
+def _punctuate(reader: StatementReader) -> Statement:
+    location, stream = reader.location(), reader.name("stream")
+    reader.expect("WHERE", f"write PUNCTUATE {stream} WHERE column = value")
+    condition_location = reader.location()
+    return Punctuate(stream, read_punctuation(reader), location, condition_location)
+
+
 def _describe(reader: StatementReader) -> Statement:
     kind = reader.take().text.upper() if reader.word() in DESCRIBED and reader.peek(1) is not None else None
     location = reader.location()
@@ -330,6 +357,7 @@ _READ: dict[str, Callable[[StatementReader], Statement]] = {
     "EXPLAIN": _explain,
     "DESCRIBE": _describe,
     "DESC": _describe,
+    "PUNCTUATE": _punctuate,
 }
 _OBJECTS = {"CREATE": ("STREAM", "TABLE", "FUNCTION"), "DROP": DROPPED, "SHOW": SHOWN}
 _INSTEAD = {

@@ -15,6 +15,7 @@ from tureen.language.text.statements import (
     CreateTable,
     DeriveStream,
     Drop,
+    Punctuate,
     Register,
     Statement,
     parse_statement,
@@ -44,7 +45,7 @@ router = APIRouter(tags=["statements"])
     summary="Run a statement",
 )
 async def run_sql(caller: ReaderOrWriter, request: Request, body: shapes.StatementRequest) -> Response:
-    """Run a statement: CREATE, DROP, REGISTER, INVOKE, SHOW, DESCRIBE, EXPLAIN or SELECT."""
+    """Run a statement: CREATE, DROP, REGISTER, INVOKE, PUNCTUATE, SHOW, DESCRIBE, EXPLAIN or SELECT."""
     answer_format, soup, service = response_format(request, caller, None), caller.soup, caller.service
 
     def run() -> Rendered:
@@ -70,7 +71,7 @@ def scope_of(statement: Statement) -> str:
             return "admin"
         case Drop() if statement.kind != "QUERY":
             return "admin"
-        case CreateStream() | DeriveStream() | CreateTable() | Drop() | Register():
+        case CreateStream() | DeriveStream() | CreateTable() | Drop() | Register() | Punctuate():
             return "write"
     return "read"
 

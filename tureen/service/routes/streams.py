@@ -1,8 +1,10 @@
-"""Routes of streams: create, list, show, drop, push, and list rejected rows."""
+"""Routes of streams: create, list, show, drop, push, punctuate, and list rejected rows."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import pyarrow as pa
@@ -20,8 +22,11 @@ from tureen.service.routes.descriptions import describe_errors, describe_row_bod
 from tureen.service.routes.parameters import Admin, After, Limit, Reader, Writer
 from tureen.service.routes.responses import hide_source_error, json_response, page
 from tureen.soup.embedded import Soup
+from tureen.stems.row_items import split_items
 
 router = APIRouter(tags=["streams"])
+
+IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=1_000)]
 
 
 @router.post(
@@ -47,6 +52,8 @@ async def create_stream(caller: Writer, body: shapes.NewStream) -> Response:
             clock=body.clock,
             source=source,
             query=body.query,
+            unique=body.unique,
+            lateness=body.lateness,
             if_not_exists=body.if_not_exists,
         )
         return find_stream(caller.soup, body.name)
@@ -95,7 +102,7 @@ async def push_rows(
     caller: Writer,
     name: str,
     request: Request,
-    key: Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=1_000)] = None,
+    key: IdempotencyKey = None,
 ) -> Response:
     """Add rows to a stream: all of them or none, durable when the response is sent."""
     media_type, body = await read_row_body(request)
@@ -103,20 +110,49 @@ async def push_rows(
 
     def push() -> tuple[Pushed, int]:
         rows = parse_rows(media_type, body, lambda: _schema_of(soup, name), service.settings)
-        count = rows.num_rows if isinstance(rows, pa.Table) else len(rows)
-        # Keys are scoped to their principal, so that nobody can discover or occupy another's.
-        scoped_key = None if key is None else f"{caller.principal}/{key}"
-        try:
+        count = rows.num_rows if isinstance(rows, pa.Table) else len(split_items(rows)[0])
+        with _scoped(caller, key) as scoped_key:
             return soup.push(name, rows, key=scoped_key), count
-        except KeyConflict as conflict:
-            conflict.message = conflict.message.replace(f"'{scoped_key}'", f"'{key}'")
-            raise
 
     position, count = await asyncio.to_thread(push)
     service.metrics.rows.inc(position.added)
+    service.metrics.rejected.inc(position.rejected if position.added else 0)
     service.metrics.bytes.inc(len(body))
     service.freshness.record_push(position)
-    return json_response({"position": str(position), "rows": count, "added": position.added}, 202)
+    receipt = {"position": str(position), "rows": count, "added": position.added, "rejected": position.rejected}
+    return json_response(receipt, 202)
+
+
+@router.post(
+    "/v1/streams/{name}/punctuations",
+    status_code=202,
+    response_model=shapes.PunctuationReceipt,
+    responses=describe_errors(404, 409),
+    summary="Punctuate a stream",
+)
+async def punctuate_stream(
+    caller: Writer, name: str, body: shapes.NewPunctuation, key: IdempotencyKey = None
+) -> Response:
+    """Promise that no later tuple of a stream matches a pattern; later rows that match are rejected."""
+
+    def punctuate() -> Pushed:
+        with _scoped(caller, key) as scoped_key:
+            return caller.soup.punctuate(name, body.where, key=scoped_key)
+
+    position = await asyncio.to_thread(punctuate)
+    caller.service.metrics.punctuations.inc()
+    return json_response({"position": str(position)}, 202)
+
+
+@contextmanager
+def _scoped(caller: Caller, key: str | None) -> Iterator[str | None]:
+    """A key that is scoped to its principal, so that nobody can discover or occupy another's."""
+    scoped_key = None if key is None else f"{caller.principal}/{key}"
+    try:
+        yield scoped_key
+    except KeyConflict as conflict:
+        conflict.message = conflict.message.replace(f"'{scoped_key}'", f"'{key}'")
+        raise
 
 
 @router.get(

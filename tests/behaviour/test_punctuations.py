@@ -1,0 +1,243 @@
+"""Punctuations, unique keys and lateness, embedded and through a client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, timedelta
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import tureen
+from tests.behaviour.conftest import BASE, AnySoup, rows
+from tests.service.running import RunningServer
+from tureen.errors import InvalidPunctuation, InvalidSchema, KeyConflict, SqlError, TureenError, UnknownStream
+
+Names = Callable[[str], str]
+
+
+def answered(soup: AnySoup, stream: str) -> list[tuple[Any, ...]]:
+    return [(row["sym"], row["qty"]) for row in soup.answer_once(f"SELECT sym, qty FROM {stream}")]
+
+
+def test_later_rows_that_match_are_rejected(soup: AnySoup, trades: str) -> None:
+    soup.push(trades, rows(("A", 1.0, 1), ("B", 1.0, 1)))
+    position = soup.punctuate(trades, {"sym": "A"})
+    pushed = soup.push(trades, rows(("A", 2.0, 2), ("B", 2.0, 2), start=5))
+    assert (pushed.added, pushed.rejected) == (1, 1)
+    soup.wait([position, pushed])
+    assert answered(soup, trades) == [("A", 1), ("B", 1), ("B", 2)]
+    (rejected,) = soup.rejected(trades)
+    assert rejected["reason"].startswith("closed by the punctuation sym = 'A', pushed at ")
+    assert (rejected["row"]["sym"], rejected["row"]["qty"]) == ("A", 2)
+    assert soup.status()["streams"][trades]["rejected"] == 1
+
+
+def test_punctuations_among_rows_bind_later_rows_only(soup: AnySoup, trades: str) -> None:
+    first, second, third = rows(("A", 1.0, 1), ("A", 1.0, 2), ("B", 1.0, 3))
+    pushed = soup.push(trades, [first, tureen.Punctuation(sym="A"), second, third])
+    assert (pushed.added, pushed.rejected) == (2, 1)
+    assert answered(soup, trades) == [("A", 1), ("B", 3)]
+    assert "earlier in the same push" in soup.rejected(trades)[0]["reason"]
+
+
+PATTERNS: list[tuple[dict[str, Any], list[int]]] = [
+    ({"qty": 2}, [2]),
+    ({"qty": [1, 3]}, [1, 3]),
+    ({"qty": tureen.Range(low=2)}, [2, 3, 4]),
+    ({"qty": tureen.Range(low=1, high=3, low_open=True, high_open=True)}, [2]),
+    ({"ts": tureen.Range(high=BASE + timedelta(seconds=1))}, [1, 2]),
+    ({"sym": "A", "qty": tureen.Range(high=3)}, [1, 2]),
+    ({"SYM": ["A", "B"], "price": 1.5}, [1, 3]),
+    ({"price": tureen.Range(high=1.5, high_open=True)}, []),
+    ({"sym": tureen.Range(low="B", high="C")}, [3]),
+]
+
+
+@pytest.mark.parametrize(("where", "closed"), PATTERNS, ids=[str(where) for where, _ in PATTERNS])
+def test_patterns(soup: AnySoup, trades: str, where: dict[str, Any], closed: list[int]) -> None:
+    soup.punctuate(trades, where)
+    batch = rows(("A", 1.5, 1), ("A", 2.5, 2), ("B", 1.5, 3), ("D", 9.0, 4))
+    assert soup.push(trades, batch).rejected == len(closed)
+    assert [row["row"]["qty"] for row in soup.rejected(trades)] == closed
+
+
+@pytest.mark.parametrize("container", [pa.Table.from_pylist, pd.DataFrame], ids=["arrow", "pandas"])
+def test_punctuations_after_a_table(soup: AnySoup, trades: str, container: Callable[[Any], Any]) -> None:
+    table = container(rows(("A", 1.0, 1), ("B", 1.0, 2)))
+    closing: list[Any] = [tureen.Punctuation(sym="A"), {"qty": {"low": 2}}]
+    assert soup.push(trades, table, punctuations=closing).rejected == 0
+    assert soup.push(trades, table).rejected == 2
+
+
+def test_repeated_key_punctuates_once(soup: AnySoup, trades: str) -> None:
+    batch = [*rows(("A", 1.0, 1)), tureen.Punctuation(sym="A"), *rows(("A", 1.0, 2))]
+    first = soup.push(trades, batch, key="push")
+    again = soup.push(trades, batch, key="push")
+    assert (first.added, first.rejected) == (1, 1)
+    assert (again.added, again.rejected) == (0, 1)
+    assert len(soup.rejected(trades)) == 1
+    assert (
+        soup.punctuate(trades, {"qty": 9}, key="close")[-15:] == soup.punctuate(trades, {"qty": 9}, key="close")[-15:]
+    )
+    with pytest.raises(KeyConflict, match="'close' was used with other rows"):
+        soup.punctuate(trades, {"qty": 8}, key="close")
+
+
+ERRORS: list[tuple[Any, str, str | None]] = [
+    ({"symm": "A"}, "unknown column 'symm' in a punctuation", "did you mean 'sym'?"),
+    ({"qty": "many"}, "in a punctuation, column 'qty' is INT, not 'many'", None),
+    (
+        {"qty": None},
+        "column 'qty': NULL cannot be punctuated",
+        "NULL equals no value; leave the column out to match any",
+    ),
+    ({"qty": []}, "column 'qty': the list of a punctuation is empty", "name a value"),
+    ({"qty": {"low": 3, "high": 2}}, "column 'qty': the range from 3 to 2 is empty", None),
+    ({"qty": {"lo": 3}}, "column 'qty': a range has no 'lo'", "its keys are low, high, low_open, high_open"),
+]
+
+
+@pytest.mark.parametrize(("where", "message", "hint"), ERRORS, ids=[str(where) for where, *_ in ERRORS])
+def test_invalid_punctuations(soup: AnySoup, trades: str, where: Any, message: str, hint: str | None) -> None:
+    with pytest.raises(InvalidPunctuation) as error:
+        soup.punctuate(trades, where)
+    assert error.value.message == message
+    assert hint is None or error.value.hint == hint
+    with pytest.raises(InvalidPunctuation):
+        soup.push(trades, rows(("A", 1.0, 1)), punctuations=[where])
+    assert answered(soup, trades) == []
+
+
+def test_streams_that_cannot_be_punctuated(soup: AnySoup, trades: str, fresh: Names) -> None:
+    with pytest.raises(UnknownStream):
+        soup.punctuate("nowhere", {"a": 1})
+    derived = fresh("derived")
+    soup.create_stream(derived, query=f"SELECT * FROM {trades}")
+    with pytest.raises(TureenError, match=f"stream '{derived}' is derived from a query"):
+        soup.punctuate(derived, {"sym": "A"})
+    with pytest.raises(InvalidSchema, match="derived from a query cannot have a unique key"):
+        soup.create_stream(fresh("derived"), query=f"SELECT * FROM {trades}", unique=["sym"])
+    with pytest.raises(InvalidSchema, match="a stream with a source cannot have a lateness"):
+        soup.create_stream(
+            fresh("ticks"), "value INT, ts TIMESTAMP", time="ts", source={"format": "rate"}, lateness="1 second"
+        )
+    with pytest.raises(InvalidSchema, match="a lateness needs a time column"):
+        soup.create_stream(fresh("timeless"), "value INT", lateness="1 second")
+    with pytest.raises(InvalidSchema, match="unknown column 'valu' in the unique key"):
+        soup.create_stream(fresh("misspelt"), "value INT", unique=["valu"])
+
+
+def test_unique_keys_and_lateness(soup: AnySoup, fresh: Names) -> None:
+    name = fresh("auctions")
+    soup.create_stream(name, "item INT, day DATE, ts TIMESTAMP", time="ts", unique=["item"], lateness="10 seconds")
+
+    def auction(item: int | None, second: int) -> dict[str, Any]:
+        return {"item": item, "day": date(2026, 1, 1), "ts": BASE + timedelta(seconds=second)}
+
+    first = soup.push(name, [auction(1, 0), auction(1, 1), auction(None, 2), auction(None, 3), auction(2, 20)])
+    assert (first.added, first.rejected) == (4, 1)
+    second = soup.push(name, [auction(2, 21), auction(3, 10), auction(4, 9)])
+    assert (second.added, second.rejected) == (1, 2)
+    assert [each["reason"] for each in soup.rejected(name)] == [
+        "there is a tuple with the unique key item = 1 already",
+        "there is a tuple with the unique key item = 2 already",
+        "ts = '2026-01-01T00:00:09+00:00' is more than 0:00:10 before the highest time seen",
+    ]
+    listed = next(stream for stream in soup.streams() if stream["name"] == name)
+    assert (listed["unique"], listed["lateness_seconds"]) == (["item"], 10.0)
+    assert (listed["closed"]["unique_keys"], listed["closed"]["highest_time"]) == (3, "2026-01-01T00:00:20+00:00")
+    assert soup.status()["streams"][name]["closed"] == listed["closed"]
+
+
+def test_what_is_closed_is_told_in_numbers(soup: AnySoup, trades: str) -> None:
+    assert next(stream for stream in soup.streams() if stream["name"] == trades)["closed"] is None
+    soup.push(trades, [tureen.Punctuation(qty=list(range(1000))), tureen.Punctuation(qty=tureen.Range(low=5000))])
+    soup.punctuate(trades, {"sym": "A", "qty": -1})
+    soup.punctuate(trades, {"sym": "A", "ts": tureen.Range(high=BASE)})
+    assert next(stream for stream in soup.streams() if stream["name"] == trades)["closed"] == {
+        "values": [{"columns": ["qty"], "count": 1000}, {"columns": ["sym", "qty"], "count": 1}],
+        "ranges": ["qty >= 5000"],
+        "patterns": ["sym = 'A' AND ts <= '2026-01-01T00:00:00+00:00'"],
+        "unique_keys": None,
+        "highest_time": None,
+    }
+
+
+STATEMENTS = {
+    "sym = 'A'": [1, 2],
+    "qty IN (1, 3)": [1, 3],
+    "ts BETWEEN TIMESTAMP '2026-01-01 00:00:01' AND TIMESTAMP '2026-01-01 00:00:02'": [2, 3],
+    "QTY > 1 AND qty <= 3 AND sym = 'A'": [2],
+    "price >= 2.5": [2],
+    "`qty` = -1": [],
+}
+
+
+@pytest.mark.parametrize(("condition", "closed"), STATEMENTS.items())
+def test_statement(soup: AnySoup, trades: str, condition: str, closed: list[int]) -> None:
+    outcome = soup.sql(f"PUNCTUATE {trades} WHERE {condition};")
+    assert isinstance(outcome, dict)
+    soup.wait(outcome["position"])
+    assert soup.push(trades, rows(("A", 1.5, 1), ("A", 2.5, 2), ("B", 1.5, 3))).rejected == len(closed)
+    assert [row["row"]["qty"] for row in soup.rejected(trades)] == closed
+
+
+def test_statement_errors_have_a_location(soup: AnySoup, trades: str) -> None:
+    for condition, message in {
+        "sym LIKE 'A%'": "expected a comparison, got 'LIKE'",
+        "sym = 'A' OR sym = 'B'": "OR is not allowed in a punctuation",
+        "sym = NULL": "NULL cannot be punctuated",
+        "qty = 1 AND qty = 2": "duplicate condition of column 'qty'",
+        "quantity = 1": "unknown column 'quantity' in a punctuation",
+        "": "expected the name of a column",
+    }.items():
+        with pytest.raises((SqlError, InvalidPunctuation)) as error:
+            soup.sql(f"PUNCTUATE {trades} WHERE {condition}")
+        assert error.value.message.startswith(message)
+        assert error.value.location is not None
+
+
+def test_create_statement(soup: AnySoup, fresh: Names) -> None:
+    name = fresh("auctions")
+    soup.sql(
+        f"CREATE STREAM {name} (item INT, seller INT, ts TIMESTAMP) TIME ts UNIQUE (item, seller) LATENESS 1 MINUTE"
+    )
+    listed = next(stream for stream in soup.streams() if stream["name"] == name)
+    assert (listed["unique"], listed["lateness_seconds"]) == (["item", "seller"], 60.0)
+
+
+def test_client_with_write_scope_alone(served_pot: RunningServer, trades: str) -> None:
+    with tureen.connect(served_pot.url, served_pot.tokens["write"]) as client:
+        first, second = rows(("A", 1.0, 1), ("A", 1.0, 2))
+        pushed = client.push(trades, [first, tureen.Punctuation(ts=tureen.Range(high=first["ts"])), second])
+        assert (pushed.added, pushed.rejected) == (2, 0)
+        assert client.push(trades, [first]).rejected == 1
+        table = pa.Table.from_pylist([second])
+        assert client.push(trades, table, punctuations=[tureen.Punctuation(sym="A")]).rejected == 0
+        assert client.push(trades, table).rejected == 1
+
+
+def test_http_requests(served_pot: RunningServer, trades: str) -> None:
+    row = b'{"sym": "A", "qty": 1, "ts": "2026-01-01"}\n'
+    lines = row + b'{"$punctuation": {"sym": "A"}}\n' + row
+    with served_pot.client("admin") as http:
+        path = f"/v1/streams/{trades}"
+        receipt = http.post(f"{path}/rows", content=lines, headers={"Content-Type": "application/x-ndjson"})
+        assert receipt.status_code == 202
+        assert {key: receipt.json()[key] for key in ("rows", "added", "rejected")} == {
+            "rows": 2,
+            "added": 1,
+            "rejected": 1,
+        }
+        body = {"where": {"qty": {"low": 5, "low_open": True}}}
+        first = http.post(f"{path}/punctuations", json=body, headers={"Idempotency-Key": "k"})
+        again = http.post(f"{path}/punctuations", json=body, headers={"Idempotency-Key": "k"})
+        assert (first.status_code, list(first.json())) == (202, ["position"])
+        assert again.json()["position"][-15:] == first.json()["position"][-15:]
+        assert http.get(path).json()["closed"]["ranges"] == ["qty >= 6"]
+        wrong = http.post(f"{path}/punctuations", json={"where": {"sym": 3}})
+        assert (wrong.status_code, wrong.json()["error"]["code"]) == (400, "invalid_punctuation")
+        assert "tureen_pushed_rows_rejected_total" in http.get("/metrics").text

@@ -1,0 +1,1 @@
+"""Closed sets against the plain twin."""
