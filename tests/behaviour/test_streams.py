@@ -31,6 +31,9 @@ def test_create_list_and_drop(soup: AnySoup, fresh: Names) -> None:
         "retain_seconds": 86400.0,
         "source": None,
         "query": None,
+        "unique": None,
+        "lateness_seconds": None,
+        "closed": None,
         "error": None,
     }
     with pytest.raises(DuplicateName):

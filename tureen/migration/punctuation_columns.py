@@ -6,7 +6,12 @@ import sqlite3
 from pathlib import Path
 
 _COLUMNS = {
-    "streams": {"unique_key": "TEXT", "lateness": "BIGINT", "punctuated": "BOOLEAN NOT NULL DEFAULT 0"},
+    "streams": {
+        "unique_key": "TEXT",
+        "lateness": "BIGINT",
+        "punctuated": "BOOLEAN NOT NULL DEFAULT 0",
+        "punctuation_count": "BIGINT NOT NULL DEFAULT 0",
+    },
     "push_keys": {"rejected": "BIGINT NOT NULL DEFAULT 0"},
 }
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from tureen.closed.section import decode_section
+from tureen.closed.pattern import Pattern
+from tureen.closed.section import PlacedPattern, decode_section
 from tureen.pipeline.arrival import Arrivals
 from tureen.pipeline.inbox_sink import StreamIntake
 from tureen.pipeline.pinning import Pin
@@ -31,6 +32,8 @@ class StreamTask:
         self._arrivals: Arrivals | None = None
         self._group = -1
         self._group_end = start
+        self._group_rows = 0
+        self._patterns: list[tuple[int, Pattern]] = []
 
     def read(self, reference: Reference) -> None:
         """Read the records of a reference."""
@@ -49,23 +52,26 @@ class StreamTask:
             except (pa.ArrowException, ValueError) as error:
                 intake.rejected.append(Rejected({"rows": record.rows}, f"the record cannot be read: {error}"))
                 continue
-            rejected = decode_section(record.entry.section).rejected if record.entry.section else ()
-            intake.rejected += [Rejected(row, reason, record.entry.arrival) for row, reason in rejected]
-            self._add(tuples, record.end)
+            section = decode_section(record.entry.section)
+            intake.rejected += [Rejected(row, reason, record.entry.arrival) for row, reason in section.rejected]
+            self._add(tuples, record.end, section.patterns)
 
     def finish(self) -> StreamIntake:
         """Write the remaining rows."""
         self._finish_group()
         return self._intake
 
-    def _add(self, tuples: pa.Table, end: int) -> None:
+    def _add(self, tuples: pa.Table, end: int, patterns: Sequence[PlacedPattern]) -> None:
         group = bisect_left(self._reserved_ends, end)
         if self._arrivals is None or group != self._group:
             self._finish_group()
             self._arrivals, self._group = Arrivals(self._pin, self._attempt, f"{self._part}.{group}"), group
+            self._group_rows, self._patterns = 0, []
+        self._patterns += [(self._group_rows + at, pattern) for at, pattern in patterns]
         self._arrivals.add(tuples)
+        self._group_rows += len(tuples)
         self._group_end = end
 
     def _finish_group(self) -> None:
         if self._arrivals is not None:
-            self._intake.groups.append(TakenRuns(self._group_end, self._arrivals.finish()))
+            self._intake.groups.append(TakenRuns(self._group_end, self._arrivals.finish(), self._patterns))

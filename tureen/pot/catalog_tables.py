@@ -79,6 +79,8 @@ streams = Table(
     Column("unique_key", Text),
     Column("lateness", BigInteger),
     Column("punctuated", Boolean, nullable=False, default=False, server_default=sa_text("0")),
+    # The number of punctuations in records that are in runs; the next one has this number.
+    Column("punctuation_count", BigInteger, nullable=False, default=0, server_default=sa_text("0")),
     sqlite_autoincrement=True,
 )
 
@@ -350,6 +352,18 @@ closed_files = Table(
     Column("end", BigInteger, nullable=False),
     Column("entries", BigInteger, nullable=False),
     Column("bytes", BigInteger, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+taken_punctuations = Table(
+    "taken_punctuations",
+    metadata,
+    # The newest punctuations of records that are in runs: a JSON list of pairs of the next tuple id and the pattern.
+    Column("id", Integer, primary_key=True),
+    Column("stream_id", Integer, nullable=False, index=True),
+    Column("first_number", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("content", Text, nullable=False),
     sqlite_autoincrement=True,
 )
 

@@ -13,9 +13,11 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, insert, select, update
 
+from tureen.closed.pattern import Pattern
 from tureen.pot.catalog_tables import reserved_ids, streams
 from tureen.pot.heads import log_directory
 from tureen.pot.log import scan
+from tureen.pot.punctuation_places import note_places
 from tureen.pot.runs import NewRun, insert_runs
 from tureen.pot.streams import Stream
 
@@ -52,6 +54,8 @@ class TakenRuns(NamedTuple):
 
     end: int
     runs: Sequence[NewRun]
+    patterns: Sequence[tuple[int, Pattern]] = ()
+    """The punctuations of their records, each with the number of tuples of the group before it."""
 
 
 def append_taken(tx: Connection, seq: int, stream_id: int, groups: Sequence[TakenRuns], taken: int) -> None:
@@ -61,6 +65,7 @@ def append_taken(tx: Connection, seq: int, stream_id: int, groups: Sequence[Take
     batch is cut at the ends that it knows when it begins.
     """
     remaining = list(reservations(tx, stream_id))
+    places: list[tuple[int, Pattern]] = []
     for group in groups:
         while remaining and remaining[0].end < group.end:
             _release(tx, stream_id, remaining.pop(0))
@@ -68,7 +73,10 @@ def append_taken(tx: Connection, seq: int, stream_id: int, groups: Sequence[Take
             next_id = insert_runs(tx, seq, stream_id, group.runs, remaining[0].first_id)
             remaining[0] = remaining[0]._replace(first_id=next_id)
         else:
-            insert_runs(tx, seq, stream_id, group.runs)
+            next_id = insert_runs(tx, seq, stream_id, group.runs)
+        first_id = next_id - sum(run.rows for run in group.runs)
+        places += [(first_id + before, pattern) for before, pattern in group.patterns]
+    note_places(tx, stream_id, places)
     while remaining and remaining[0].end <= taken:
         _release(tx, stream_id, remaining.pop(0))
     if remaining:

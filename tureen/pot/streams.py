@@ -26,6 +26,7 @@ from tureen.pot.catalog_tables import (
     runs,
     sinks,
     streams,
+    taken_punctuations,
 )
 from tureen.pot.dropping import check_underived, discard, drop_queries
 from tureen.schema import Schema, name_key
@@ -50,6 +51,8 @@ class Stream:
     """Its unique key and its lateness."""
     punctuated: bool = False
     """Whether it has had punctuations."""
+    punctuation_count: int = 0
+    """The number of punctuations in records that are in runs."""
 
     def horizon(self, now: int) -> int | None:
         """The time before which tuples are no longer retained, or None if all are.
@@ -121,7 +124,9 @@ def drop_stream(tx: Connection, stream: Stream) -> None:
     tx.execute(delete(cells).where(cells.c.run_id.in_(run_ids)))
     for table in (runs, query_runs, closed_files):
         discard(tx, select(table.c.path).where(table.c.stream_id == stream.id))
-    for table in (runs, reserved_ids, expiring, query_runs, clauses, sinks, push_keys, rejected, closed_files):
+    for table in (runs, reserved_ids, expiring, query_runs, clauses, sinks, push_keys, rejected):
+        tx.execute(delete(table).where(table.c.stream_id == stream.id))
+    for table in (closed_files, taken_punctuations):
         tx.execute(delete(table).where(table.c.stream_id == stream.id))
     tx.execute(update(streams).where(streams.c.id == stream.id).values(name_key=None))
 
@@ -177,6 +182,7 @@ def _stream(row: Row[Any]) -> Stream:
         query_id=row.query_id,
         rules=_rules(row.unique_key, row.lateness),
         punctuated=row.punctuated,
+        punctuation_count=row.punctuation_count,
     )
 
 

@@ -18,10 +18,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, groupby
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 
+from tureen.closed.section import decode_section
 from tureen.pot.log import scan
+from tureen.pot.punctuation_places import PunctuationPlace
 from tureen.pot.record import LogRecord
 from tureen.pot.reserved_ids import Reservation
 from tureen.pot.streams import Stream
@@ -85,6 +88,14 @@ class Piece:
         return Piece(self.schema, self.first_id, tuples, self.ends + following.ends, self.rows + rows)
 
 
+class PendingSection(NamedTuple):
+    """The punctuations and rejected rows of a record, its end in the log, and the id of its first row."""
+
+    end: int
+    first_id: int
+    content: bytes
+
+
 class Continuation:
     """What was last derived from pending rows: those that remain after a commit, and those that were read on.
 
@@ -109,6 +120,8 @@ class PendingRows:
     pieces: tuple[Piece, ...] = ()
     damaged: bool = False
     """Whether a part of the log could not be read; its rows are not here, and are rejected later."""
+    sections: tuple[PendingSection, ...] = ()
+    """Of the records with punctuations or rejected rows, in order."""
     _continuation: Continuation = field(default_factory=Continuation, compare=False, repr=False)
 
     def rows_after(self, offset: int) -> int:
@@ -125,7 +138,8 @@ class PendingRows:
             if rows is None or rows.start != offset:
                 remaining = (piece.after(offset) for piece in self.pieces if piece.end > offset)
                 pieces = tuple(piece for piece in remaining if len(piece.tuples))
-                rows = PendingRows(offset, max(offset, self.end), pieces)
+                sections = tuple(section for section in self.sections if section.end > offset)
+                rows = PendingRows(offset, max(offset, self.end), pieces, sections=sections)
                 continuation.remaining = weakref.ref(rows)
             return rows
 
@@ -142,13 +156,16 @@ class PendingRows:
             return rows
 
     def _read_on(self, directory: Path, stream: Stream, reserved: Sequence[Reservation], end: int) -> PendingRows:
-        records, damaged = [], False
+        records, damaged, sections = [], False, list(self.sections)
+        with_sections: dict[int, bytes] = {}
         for record in scan(directory, self.end, end, check=True):
             tuples = _tuples_of(stream.schema, record)
-            if tuples is None:
+            if tuples is None or record.entry is None:
                 damaged = True
             else:
                 records.append((record.end, tuples))
+                if record.entry.section:
+                    with_sections[record.end] = bytes(record.entry.section)
         pieces = self.pieces
         reserved_ends = [reservation.end for reservation in reserved]
         for group, members in groupby(records, key=lambda record: bisect_left(reserved_ends, record[0])):
@@ -156,8 +173,26 @@ class PendingRows:
             if pieces and bisect_left(reserved_ends, pieces[-1].end) == group:
                 first_id = pieces[-1].next_id
             piece = _piece(stream.schema, first_id, list(members))
+            firsts = zip(piece.ends, (0, *piece.rows[:-1]), strict=True)
+            sections += [
+                PendingSection(record_end, first_id + before, with_sections[record_end])
+                for record_end, before in firsts
+                if record_end in with_sections
+            ]
             pieces = _combined([*pieces, piece]) if len(piece.tuples) else pieces
-        return PendingRows(self.start, end, pieces, damaged)
+        return PendingRows(self.start, end, pieces, damaged, tuple(sections))
+
+    def punctuations(self, stream: Stream) -> list[PunctuationPlace]:
+        """The pending punctuations of the stream, of which these are the pending rows, in order."""
+        placed = [
+            (section.first_id + at, pattern)
+            for section in self.sections
+            for at, pattern in decode_section(section.content).patterns
+        ]
+        return [
+            PunctuationPlace(next_id, number, pattern)
+            for number, (next_id, pattern) in enumerate(placed, stream.punctuation_count)
+        ]
 
 
 def _tuples_of(schema: Schema, record: LogRecord) -> pa.Table | None:

@@ -8,8 +8,11 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
+from sqlalchemy import Connection
+
 from tureen.position import Mark, Position
 from tureen.pot.kept_joins import KeptJoin
+from tureen.pot.punctuation_places import PunctuationPlace, taken_places
 from tureen.pot.reserved_ids import Reservation
 from tureen.pot.runs import Run
 from tureen.pot.streams import Stream
@@ -37,6 +40,15 @@ class StreamState:
     def position(self) -> str:
         """The position of the answers that are computed from it."""
         return self.position_at(Mark(self.stream.next_id))
+
+    def punctuations(self, tx: Connection, number: int) -> list[PunctuationPlace]:
+        """The punctuations of the stream from a number on, in order: those in the catalog, then the pending ones.
+
+        Older ones than those that the catalog has are in the closed set only.
+        """
+        count = self.stream.punctuation_count
+        taken = [place for place in taken_places(tx, self.stream.id, number) if place.number < count]
+        return taken + [place for place in self.pending.punctuations(self.stream) if place.number >= number]
 
     def position_at(self, mark: Mark) -> str:
         """The position of a mark in this stream."""
