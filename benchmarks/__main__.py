@@ -23,6 +23,7 @@ from benchmarks import (
     cacq,
     cacq_plots,
     churn,
+    closed_keys,
     dense,
     followed_groups,
     freshness,
@@ -70,6 +71,10 @@ class Bench:
     def join_growth(self) -> None:
         """The growth of joins with inputs and windows."""
         join_growth.plot(join_growth.measure(self.root, self.report, self.scale), self.report)
+
+    def closed_keys(self) -> None:
+        """Millions of closed keys."""
+        closed_keys.measure(self.root, self.report, self.scale)
 
     def nexmark(self) -> None:
         """The queries of NEXMark over a million events."""
@@ -164,6 +169,7 @@ PARTS: dict[str, Callable[[Bench], None]] = {
     "join_growth": Bench.join_growth,
     "nexmark": Bench.nexmark,
     "join_throughput": Bench.join_throughput,
+    "closed_keys": Bench.closed_keys,
 }
 """The parts in the order in which they run."""
 

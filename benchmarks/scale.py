@@ -40,6 +40,8 @@ class Scale:
     nexmark_events: int = 1_048_576
     spark_joins: int = 32
     """The number of Spark's streaming queries with a join."""
+    # Punctuations
+    closed_keys: int = 10_000_000
     # Registrations and unregistrations
     changes: int = 8_192
     # Maximum numbers of queries
@@ -58,6 +60,7 @@ class Scale:
 
 FULL = Scale()
 QUICK = Scale(
+    closed_keys=20_000,
     join_rows=4_096,
     growth_rounds=3,
     nexmark_events=4_096,

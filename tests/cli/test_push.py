@@ -198,3 +198,30 @@ def test_unknown_format_is_usage_error(cli: Cli, stream: str, tmp_path: Path) ->
     result = cli("push", stream, str(tmp_path / "a.txt"))
     assert result.code == 2
     assert "--format" in result.err
+
+
+def test_punctuations_in_a_file_and_by_a_command(cli: Cli, stream: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.ndjson"
+    lines = [*map(str, ROWS[:2]), "{'$punctuation': {'sym': 's0'}}", str(ROWS[0]), str(ROWS[2])]
+    path.write_text("\n".join(lines).replace("'", '"'))
+    for added in (3, 0):
+        pushed = cli("push", stream, str(path), "--chunk", "1", "--key", f"{stream}-file", "-o", "json")
+        assert pushed.code == 0, pushed.err
+        assert {**pushed.json(), "position": ""} == {
+            "stream": stream,
+            "rows": 4,
+            "added": added,
+            "rejected": 1,
+            "position": "",
+        }
+    punctuated = cli("punctuate", stream, "qty BETWEEN 3 AND 4")
+    assert (punctuated.code, len(punctuated.out.splitlines())) == (0, 1)
+    again = cli("push", stream, "-", "--format", "json", stdin=pa_json(ROWS[3:]))
+    assert again.err.startswith(f"5 rows pushed to {stream} in ")
+    assert again.err.endswith(f"; 2 rows rejected: see tureen stream rejected {stream}\n")
+    assert [row["row"]["qty"] for row in cli("stream", "rejected", stream, "-o", "json").json()] == [0, 3, 4]
+    wrong = cli("punctuate", stream, "quantity = 3")
+    assert (wrong.code, wrong.err.splitlines()[0]) == (
+        1,
+        "error: unknown column 'quantity' in a punctuation (line 1, column 1)",
+    )

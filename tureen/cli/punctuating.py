@@ -8,6 +8,7 @@ import typer
 
 from tureen.cli.output import Format, show_object
 from tureen.cli.target import AnySoup, Output, on_soup
+from tureen.errors import Location, TureenError
 
 
 @on_soup
@@ -20,8 +21,14 @@ def punctuate(
     output: Output = Format.TABLE,
 ) -> None:
     """Promise that no later row of a stream satisfies a condition; later rows that do are rejected."""
-    quoted = stream.replace("`", "``")
-    result = soup.sql(f"PUNCTUATE `{quoted}` WHERE {condition}")
+    beginning = f"PUNCTUATE `{stream.replace('`', '``')}` WHERE "
+    try:
+        result = soup.sql(beginning + condition)
+    except TureenError as error:
+        if error.location is not None and error.location.line == 1:
+            column = error.location.column - len(beginning)
+            error.location = Location(1, column) if column > 0 else None
+        raise
     assert isinstance(result, dict)
     if output is Format.TABLE:
         print(result["position"])

@@ -8,7 +8,6 @@ columns. Two values with the same 128 bits would be taken for equal; of ten mill
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +20,8 @@ from tureen.schema import Kind, Type
 _INT64_DIGITS = 18
 _WITHOUT_SIGN = np.int64(0x7FFFFFFFFFFFFFFF)
 _NAN = np.int64(0x7FF0000000000001)
+_SHORT, _CHUNK = 16, 65_536
+"""The bytes of a short text, and the number of texts that are hashed at once."""
 _FACTORS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F))
 
 
@@ -78,7 +79,9 @@ def code_arrays(column_type: Type, codes: Sequence[Code]) -> Codes:
     if has_order(column_type):
         return Codes(np.array(codes, np.int64), None, valid)
     if column_type.kind is Kind.STRING:
-        first, second = _hashed([str(code).encode() for code in codes])
+        texts = [str(code).encode() for code in codes]
+        offsets = np.concatenate([[0], np.cumsum([len(text) for text in texts])]).astype(np.int64)
+        first, second = _text_hashes(offsets, np.frombuffer(b"".join(texts), np.uint8))
     else:
         words = b"".join(int(code).to_bytes(16, "little", signed=True) for code in codes)
         first, second = _mixed_words(np.frombuffer(words, np.int64).reshape(-1, 2))
@@ -115,14 +118,31 @@ def _hashes(column_type: Type, values: pa.Array) -> tuple[np.ndarray, np.ndarray
     if column_type.kind is Kind.DECIMAL:
         return _mixed_words(_words(values))
     buffers = values.buffers()
-    offsets = np.frombuffer(buffers[1] or bytes(4), np.int32)[values.offset : values.offset + len(values) + 1].tolist()
-    data = memoryview(buffers[2] or b"")
-    return _hashed([data[start:end] for start, end in pairwise(offsets)])
+    offsets = np.frombuffer(buffers[1] or bytes(4), np.int32)[values.offset : values.offset + len(values) + 1]
+    return _text_hashes(offsets.astype(np.int64), np.frombuffer(buffers[2] or b"", np.uint8))
 
 
-def _hashed(texts: Sequence[bytes | memoryview]) -> tuple[np.ndarray, np.ndarray]:
-    words = np.frombuffer(b"".join([xxh3_128_digest(text) for text in texts]), np.int64).reshape(-1, 2)
-    return words[:, 0].copy(), words[:, 1].copy()
+def _text_hashes(offsets: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The hashes of texts: of short ones all their bytes are mixed at once, long ones are hashed one by one."""
+    rows = max(0, len(offsets) - 1)
+    first, second = np.empty((2, rows), np.int64)
+    for start in range(0, rows, _CHUNK):
+        part = offsets[start : start + _CHUNK + 1]
+        lengths, places = np.diff(part), np.arange(_SHORT)
+        index = np.minimum(part[:-1, None] + places, max(0, len(data) - 1))
+        block = data[index] if len(data) else np.zeros(index.shape, np.uint8)
+        block[places >= lengths[:, None]] = 0
+        words = block.view(np.int64)
+        low, high = (np.ascontiguousarray(words[:, half]) for half in (0, 1))
+        valid = np.ones(len(lengths), np.bool_)
+        mixed = combined_codes([Codes(low, high, valid), Codes(lengths, None, valid)])
+        assert mixed.second is not None
+        first[start : start + _CHUNK], second[start : start + _CHUNK] = mixed.first, mixed.second
+    for row in np.flatnonzero(np.diff(offsets) > _SHORT).tolist():
+        first[row], second[row] = np.frombuffer(
+            xxh3_128_digest(data[offsets[row] : offsets[row + 1]].tobytes()), np.int64
+        )
+    return first, second
 
 
 def _mixed_words(words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
