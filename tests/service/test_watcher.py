@@ -251,3 +251,20 @@ def test_calls_of_many_tasks_share_threads(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(asyncio, "to_thread", count)
     asyncio.run(check())
+
+
+def test_many_followers_of_one_query_read_together(http: httpx.Client, stream: str, push: Push) -> None:
+    handle = http.post("/v1/queries", json={"sql": f"SELECT id FROM {stream} WHERE price > 1"}).json()["id"]
+    path = f"/v1/queries/{handle}/changes"
+    with ExitStack() as stack:
+        opened = [stack.enter_context(following(http, path)) for _ in range(12)]
+        push((1, "A", 2.0), (2, "A", 0.0))
+        first = [take(sent, 1) for sent in opened]
+        assert {(change.id, change.data) for changes in first for change in changes} == {
+            (first[0][0].id, first[0][0].data)
+        }
+        # One that left, and one that resumes before the last change, disturb nobody.
+        opened[0].close()  # type: ignore[attr-defined]
+        late = stack.enter_context(following(http, path, since=None))
+        push((3, "A", 2.0), (4, "A", 3.0))
+        assert [ids(take(sent, 2)) for sent in (*opened[1:], late)] == [[3, 4]] * 12

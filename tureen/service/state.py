@@ -14,10 +14,12 @@ from tureen.pot.catalog import Catalog
 from tureen.pot.status import count_owned
 from tureen.results.answer import Answer
 from tureen.service.authorization import Authenticator, ConcurrencyLimit
+from tureen.service.event_stream import encode_changes
 from tureen.service.invocation_times import InvocationTimes
 from tureen.service.metrics import FreshnessSampler, Metrics, StatusCollector
 from tureen.service.rendering import Rendered
 from tureen.service.settings import Settings
+from tureen.service.shared_reads import SharedReads
 from tureen.service.watcher import ProgressWatcher, wait_for_positions
 from tureen.soup.embedded import Soup
 from tureen.soup.embedded_calls import EmbeddedCalls
@@ -45,6 +47,8 @@ class Service:
         self.metrics.registry.register(StatusCollector(self.soup.status, self.soup.batches, self.catalog, self._counts))
         self._progress = self.soup.progress
         self.watcher = ProgressWatcher(self._progress, self._on_commit, self.soup.calls.clauses_with_changes())
+        threads = self.watcher.threads
+        self.reads = SharedReads(threads.run, lambda changes: encode_changes(changes, threads))
         self._invokers = ThreadPoolExecutor(settings.invoke_threads, "tureen-invoke")
         self._workers = ThreadPoolExecutor(WORKERS, "tureen-work")
         self._soups: dict[str, ServedSoup] = {}

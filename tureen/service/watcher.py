@@ -6,19 +6,13 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import Any, TypeVar
 
-import orjson
-
-from tureen.errors import EngineFailed, TureenError, WaitTimeout
+from tureen.errors import EngineFailed, WaitTimeout
 from tureen.position import Position, PushPosition, parse_position
 from tureen.pot.pot_progress import PotProgress
-from tureen.service.error_responses import error_body
-from tureen.service.rendering import plain_row
-from tureen.soup.feed import ChangeBatch
 from tureen.soup.waiting import WAIT_SECONDS
 
 logger = logging.getLogger(__name__)
@@ -28,13 +22,6 @@ POLL_SECONDS = 0.004
 
 CLOCK_RESOLUTION = 0.005
 """A timeout with at most this many seconds left has expired: the event loop's clock is not finer."""
-
-MAX_EVENTS = 512
-"""The most events that are encoded at a time, before other threads get a turn."""
-
-MAX_EVENT_BYTES = 262_144
-"""The most bytes that are encoded at a time, plus one event: the buffer of a follower that does not read."""
-
 
 CALLS_PER_THREAD = 16
 """The most calls of followers that one thread gets at a time."""
@@ -226,102 +213,3 @@ async def wait_for_positions(
             await watcher.wait_for_news(version, remaining())
     while underived := [position for position in underived if not progress.is_derived(position)]:
         await asyncio.sleep(min(POLL_SECONDS, remaining()))
-
-
-class Follower:
-    """A connection that follows changes; errors of the first read are raised before the response starts."""
-
-    def __init__(
-        self,
-        watcher: ProgressWatcher,
-        read_changes: Callable[[str | None], ChangeBatch],
-        since: str | None,
-        check_access: Callable[[], None],
-        clause: Hashable = None,
-    ) -> None:
-        """Follow the changes that `read_changes` returns from a position on, until `check_access` raises.
-
-        With a clause, it is read only after pushes and commits with tuples that may satisfy it.
-        """
-        self._watcher, self._read_changes, self._since = watcher, read_changes, since
-        self._check_access, self._clause = check_access, clause
-        # Before the first read, so that no push or commit during the read is missed.
-        self._version, self._matches = watcher.version, watcher.matches
-        self._first: ChangeBatch | None = None
-
-    async def begin(self) -> Follower:
-        """Read the first changes."""
-        self._first = await asyncio.to_thread(self._read_changes, self._since)
-        return self
-
-    async def events(
-        self, *, heartbeat: float, timeout: float | None, request_id: str, on_sent: Callable[[int], None]
-    ) -> AsyncIterator[bytes]:
-        """Server-sent events, until `timeout` seconds without changes; `on_sent` is called with numbers of changes."""
-        changes = self._first
-        assert changes is not None
-        read_at = last_sent_at = last_change_at = time.monotonic()
-        yield _event("position", changes.position() if self._since is None else self._since, b"{}")
-        unsent = len(changes)
-        try:
-            while not self._watcher.closing:
-                # The token may have been revoked or expired since the connection began.
-                self._check_access()
-                if unsent:
-                    async for part in _encode_changes(changes, self._watcher.threads):
-                        yield part
-                    on_sent(unsent)
-                    last_sent_at = last_change_at = time.monotonic()
-                    unsent = 0
-                if changes.due == 0.0:
-                    # The rest of an interrupted read: what follows it may be there already.
-                    changes = await self._watcher.threads.run(partial(self._read_changes, changes.position()))
-                    unsent, read_at = len(changes), time.monotonic()
-                    continue
-                now = time.monotonic()
-                if timeout is not None and last_change_at + timeout - now <= CLOCK_RESOLUTION:
-                    return
-                if last_sent_at + heartbeat - now <= CLOCK_RESOLUTION:
-                    yield b": still here\n\n"
-                    last_sent_at = now
-                end = last_sent_at + heartbeat
-                end = end if timeout is None else min(end, last_change_at + timeout)
-                due = None if changes.due is None else read_at + changes.due
-                end = end if due is None else min(end, max(due, now))
-                # At once if there was a push or a commit since the last read began.
-                has_news = await self._watcher.wait_for_news(self._version, end - now, self._clause, self._matches)
-                is_due = due is not None and due - time.monotonic() <= CLOCK_RESOLUTION
-                if has_news or (is_due and not self._watcher.closing):
-                    self._version, self._matches = self._watcher.version, self._watcher.matches
-                    changes = await self._watcher.threads.run(partial(self._read_changes, changes.position()))
-                    unsent, read_at = len(changes), time.monotonic()
-        except TureenError as error:
-            yield _event("error", None, orjson.dumps(error_body(error, request_id)))
-
-
-async def _encode_changes(changes: ChangeBatch, threads: SharedThreads) -> AsyncIterator[bytes]:
-    remaining, unsent = iter(changes), len(changes)
-
-    def encode_batch() -> tuple[bytes, int]:
-        parts, size = [], 0
-        for change in remaining:
-            data: dict[str, object] = {"query": change.query, "kind": change.kind, "row": plain_row(change.row)}
-            if change.before is not None:
-                data["before"] = plain_row(change.before)
-            if change.label is not None:
-                data["label"] = change.label
-            parts.append(_event("change", change.position, orjson.dumps(data, default=str)))
-            size += len(parts[-1])
-            if len(parts) == MAX_EVENTS or size >= MAX_EVENT_BYTES:
-                break
-        return b"".join(parts), len(parts)
-
-    while unsent:
-        part, events = await threads.run(encode_batch)
-        unsent -= events
-        yield part
-
-
-def _event(event_type: str, position: str | None, data: bytes) -> bytes:
-    head = f"event: {event_type}\n" if position is None else f"id: {position}\nevent: {event_type}\n"
-    return head.encode() + b"data: " + data + b"\n\n"

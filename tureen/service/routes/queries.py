@@ -17,6 +17,7 @@ from tureen.service import body_shapes as shapes
 from tureen.service.authorization import Caller
 from tureen.service.bodies import JSON
 from tureen.service.error_responses import encode_json
+from tureen.service.event_stream import Follower
 from tureen.service.rendering import Rendered, render
 from tureen.service.routes.descriptions import EVENT_STREAM, describe_answer, describe_errors
 from tureen.service.routes.parameters import (
@@ -41,7 +42,6 @@ from tureen.service.routes.responses import (
     to_response,
     visible_plan,
 )
-from tureen.service.watcher import Follower
 from tureen.soup.feed import ChangeBatch
 from tureen.soup.group_batches import GroupReader
 from tureen.soup.turns import change_choice
@@ -232,7 +232,15 @@ async def follow_query(
     query_id = await asyncio.to_thread(caller.resolve_handle, handle)
     follower = await asyncio.to_thread(soup.calls.change_reader.follower, query_id, groups)
     return await follow(
-        request, caller, follower.read, last or since, timeout, clause=follower.clause, on_end=follower.close
+        request,
+        caller,
+        follower.read,
+        last or since,
+        timeout,
+        clause=follower.clause,
+        # Whether a turn lasts is decided for each follower.
+        shared=(query_id, on) if hold is None else None,
+        on_end=follower.close,
     )
 
 
@@ -245,7 +253,7 @@ async def follow_all(
     timeout: Seconds = None,
 ) -> Response:
     """The rows that join the answer of any of the principal's queries and templates, as they arrive."""
-    return await follow(request, caller, caller.soup.calls.change_reader.all, last or since, timeout)
+    return await follow(request, caller, caller.soup.calls.change_reader.all, last or since, timeout, shared="all")
 
 
 async def follow(
@@ -256,11 +264,13 @@ async def follow(
     timeout: float | None,
     *,
     clause: Hashable = None,
+    shared: Hashable = None,
     on_end: Callable[[], None] = lambda: None,
 ) -> Response:
     """An event stream of changes; an error of the first read is an error response.
 
-    With a clause, changes are read only after tuples that may satisfy it. At the end, `on_end` is called.
+    With a clause, changes are read only after tuples that may satisfy it. Followers of one principal for which `shared`
+    is equal, and not None, read the same changes. At the end, `on_end` is called.
     """
     service = caller.service
 
@@ -271,7 +281,10 @@ async def follow(
         acquired.callback(on_end)
         acquired.enter_context(service.following.hold(caller.principal))
         acquired.enter_context(service.watcher.following(clause))
-        follower = await Follower(service.watcher, read_changes, since, check_access, clause).begin()
+        key = None if shared is None else (caller.principal, shared)
+        follower = await Follower(
+            service.watcher, service.reads, read_changes, since, check_access, clause=clause, shared=key
+        ).begin()
         held = acquired.pop_all()
 
     async def events() -> AsyncIterator[bytes]:

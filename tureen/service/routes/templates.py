@@ -237,4 +237,5 @@ async def follow_template(
     def read_changes(position: str | None) -> ChangeBatch:
         return soup.calls.change_reader.template(template.id, position, groups)
 
-    return await follow(request, caller, read_changes, last or since, timeout)
+    shared = (template.id, on) if hold is None else None
+    return await follow(request, caller, read_changes, last or since, timeout, shared=shared)

@@ -1,0 +1,137 @@
+"""Event streams: the changes of queries as server-sent events, for each connection that follows them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Hashable
+from functools import partial
+
+import orjson
+
+from tureen.errors import TureenError
+from tureen.service.error_responses import error_body
+from tureen.service.rendering import plain_row
+from tureen.service.shared_reads import EncodedChanges, SharedBatch, SharedReads
+from tureen.service.watcher import CLOCK_RESOLUTION, ProgressWatcher, SharedThreads
+from tureen.soup.feed import ChangeBatch
+
+MAX_EVENTS = 512
+"""The most events that are encoded at a time, before other threads get a turn."""
+
+MAX_EVENT_BYTES = 262_144
+"""The most bytes that are encoded at a time, plus one event: the buffer of a follower that does not read."""
+
+
+class Follower:
+    """A connection that follows changes; errors of the first read are raised before the response starts."""
+
+    def __init__(
+        self,
+        watcher: ProgressWatcher,
+        reads: SharedReads,
+        read_changes: Callable[[str | None], ChangeBatch],
+        since: str | None,
+        check_access: Callable[[], None],
+        *,
+        clause: Hashable = None,
+        shared: Hashable = None,
+    ) -> None:
+        """Follow the changes that `read_changes` returns from a position on, until `check_access` raises.
+
+        With a clause, it is read only after pushes and commits with tuples that may satisfy it. Followers for which
+        `shared` is equal and not None read the same changes, and may read them together.
+        """
+        self._watcher, self._reads, self._read_changes, self._since = watcher, reads, read_changes, since
+        self._check_access, self._clause, self._shared = check_access, clause, shared
+        # Before the first read, so that no push or commit during the read is missed.
+        self._version, self._matches = watcher.version, watcher.matches
+        self._first: SharedBatch | None = None
+
+    async def begin(self) -> Follower:
+        """Read the first changes."""
+        first = await asyncio.to_thread(self._read_changes, self._since)
+        self._first = SharedBatch(first, self._reads.encode)
+        return self
+
+    async def _read_on(self, position: str) -> SharedBatch:
+        """The changes after a position, up to the last push and commit."""
+        self._version, self._matches = self._watcher.version, self._watcher.matches
+        key = None if self._shared is None else (self._shared, position, self._version, self._matches)
+        return await self._reads.read(key, partial(self._read_changes, position))
+
+    async def events(
+        self, *, heartbeat: float, timeout: float | None, request_id: str, on_sent: Callable[[int], None]
+    ) -> AsyncIterator[bytes]:
+        """Server-sent events, until `timeout` seconds without changes; `on_sent` is called with numbers of changes."""
+        batch = self._first
+        assert batch is not None
+        changes = batch.changes
+        read_at = last_sent_at = last_change_at = time.monotonic()
+        yield encode_event("position", changes.position() if self._since is None else self._since, b"{}")
+        unsent = len(changes)
+        try:
+            while not self._watcher.closing:
+                # The token may have been revoked or expired since the connection began.
+                self._check_access()
+                if unsent:
+                    async for part in batch.parts():
+                        yield part.content
+                    on_sent(unsent)
+                    last_sent_at = last_change_at = time.monotonic()
+                    unsent = 0
+                if changes.due == 0.0:
+                    # The rest of an interrupted read: what follows it may be there already.
+                    batch = await self._read_on(changes.position())
+                    changes = batch.changes
+                    unsent, read_at = len(changes), time.monotonic()
+                    continue
+                now = time.monotonic()
+                if timeout is not None and last_change_at + timeout - now <= CLOCK_RESOLUTION:
+                    return
+                if last_sent_at + heartbeat - now <= CLOCK_RESOLUTION:
+                    yield b": still here\n\n"
+                    last_sent_at = now
+                end = last_sent_at + heartbeat
+                end = end if timeout is None else min(end, last_change_at + timeout)
+                due = None if changes.due is None else read_at + changes.due
+                end = end if due is None else min(end, max(due, now))
+                # At once if there was a push or a commit since the last read began.
+                has_news = await self._watcher.wait_for_news(self._version, end - now, self._clause, self._matches)
+                is_due = due is not None and due - time.monotonic() <= CLOCK_RESOLUTION
+                if has_news or (is_due and not self._watcher.closing):
+                    batch = await self._read_on(changes.position())
+                    changes = batch.changes
+                    unsent, read_at = len(changes), time.monotonic()
+        except TureenError as error:
+            yield encode_event("error", None, orjson.dumps(error_body(error, request_id)))
+
+
+async def encode_changes(changes: ChangeBatch, threads: SharedThreads) -> AsyncIterator[EncodedChanges]:
+    """The events of a batch, in parts that are encoded in threads."""
+    remaining, unsent = iter(changes), len(changes)
+
+    def encode_batch() -> EncodedChanges:
+        parts, size = [], 0
+        for change in remaining:
+            data: dict[str, object] = {"query": change.query, "kind": change.kind, "row": plain_row(change.row)}
+            if change.before is not None:
+                data["before"] = plain_row(change.before)
+            if change.label is not None:
+                data["label"] = change.label
+            parts.append(encode_event("change", change.position, orjson.dumps(data, default=str)))
+            size += len(parts[-1])
+            if len(parts) == MAX_EVENTS or size >= MAX_EVENT_BYTES:
+                break
+        return EncodedChanges(b"".join(parts), len(parts))
+
+    while unsent:
+        part = await threads.run(encode_batch)
+        unsent -= part.events
+        yield part
+
+
+def encode_event(event_type: str, position: str | None, data: bytes) -> bytes:
+    """A server-sent event."""
+    head = f"event: {event_type}\n" if position is None else f"id: {position}\nevent: {event_type}\n"
+    return head.encode() + b"data: " + data + b"\n\n"
