@@ -29,8 +29,10 @@ demo: setup
 serve: setup
 	$(BIN)/python -m tureen.service
 
+# In two processes, because each compiles in one thread.
 kernels: setup
-	$(BIN)/python -c 'import tureen.aggregates.aggregate_warming as a, tureen.matching as m; m.warm_up(); a.warm_up()'
+	$(BIN)/python -c 'import tureen.aggregates.aggregate_warming as a; a.warm_up()' & \
+	$(BIN)/python -c 'import tureen.matching as m; m.warm_up()' && wait $$!
 
 $(CLASSES): $(READY) | kernels
 	$(BIN)/python -m tests.class_archive
