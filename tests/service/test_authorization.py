@@ -94,6 +94,9 @@ def test_valid_bodies_require_the_scope(served: RunningServer) -> None:
         source = {"name": "never", "schema": "value BIGINT", "source": {"format": "rate", "options": {}}}
         assert writer.post("/v1/streams", json=source).status_code == 403
         assert writer.post("/v1/tokens", json={"principal": "me"}).status_code == 403
+        function = {"name": "never", "returns": "INT", "arguments": "STRING", "path": "builtins:len"}
+        assert writer.post("/v1/functions", json=function).status_code == 403
+        assert writer.delete("/v1/functions/never").status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -108,6 +111,9 @@ def test_valid_bodies_require_the_scope(served: RunningServer) -> None:
         ("DROP QUERY nobody", "write"),
         ("CREATE STREAM `` (a INT)", "write"),
         ("DROP STREAM nowhere", "admin"),
+        ("DROP FUNCTION nowhere", "admin"),
+        ("CREATE FUNCTION upper(STRING) RETURNS INT AS 'builtins:len'", "admin"),
+        ("SHOW FUNCTIONS", "read"),
         ("DROP TABLE nowhere", "admin"),
         ("CREATE STREAM r (value BIGINT) FROM 'nothing' OPTIONS ()", "admin"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tureen.errors import InvalidFunction
+from tureen.faults import crash_point
 from tureen.functions import function_workers
 from tureen.functions.function_costs import costs
 from tureen.functions.function_limits import START_SECONDS
@@ -39,9 +40,12 @@ class Functions:
                 f"function {function.name} was not loaded within {START_SECONDS:g} seconds",
                 hint="do less when its module is imported",
             ) from None
+        crash_point("function.before_commit")
         with self._catalog.write() as tx:
             take_seq(tx)
             add_function(tx, function, owner, calls_function, replace=replace)
+            crash_point("function.in_commit")
+        crash_point("function.after_commit")
 
     def drop(self, name: str) -> None:
         """Remove a function that no query calls."""
