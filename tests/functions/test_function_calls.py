@@ -103,6 +103,11 @@ def test_endless_vectorized_calls_are_stopped() -> None:
         values(known("endless_vectors", "while True: pass", vectorized=True))
 
 
+def test_results_that_are_too_large() -> None:
+    with pytest.raises(QueryFailed, match="function long_texts returned 195 MiB for 2,048 rows, more than 128 MiB"):
+        values(known("long_texts", "return 'x' * 100_000", "STRING"))
+
+
 def test_functions_of_the_same_name_differ() -> None:
     first, second = known("same", "return 1"), known("same", "return 2")
     table = ROWS.slice(0, 1)

@@ -32,6 +32,9 @@ LENGTHS = struct.Struct("<QQ")
 LONGEST_RESULT = 1 << 20
 """The maximum length of a text that a function returns for a row."""
 
+MOST_BYTES = 128 << 20
+"""The maximum size of the results of the calls that are made at a time, so that they fit into the caller's memory."""
+
 LONGEST_SHOWN = 80
 """The maximum length of an argument in a message."""
 
@@ -124,6 +127,8 @@ def call(
             raise CallFailed(f"{shown_call(function.name, row)} returned {error}") from None
     seconds = time.perf_counter() - began
     row_started(LOADING)
+    if function.returns.kind is Kind.STRING:
+        _check_size(function, sum(len(text) for text in results if text is not None), len(results))
     return pa.array(results, function.returns.arrow), seconds
 
 
@@ -144,12 +149,19 @@ def _call_vectorized(
         raise CallFailed(f"{shown} returned {type(result).__name__}, not a pyarrow.Array")
     if len(result) != rows:
         raise CallFailed(f"{shown} returned {len(result):,} values for {rows:,} rows")
+    _check_size(function, result.nbytes, rows)
     try:
         return result.cast(function.returns.arrow), seconds
     except pa.ArrowException as error:
         raise CallFailed(
             f"{shown} returned an array of {result.type}, not {function.returns.sql}: {_text(error)}"
         ) from None
+
+
+def _check_size(function: UserFunction, size: int, rows: int) -> None:
+    if size > MOST_BYTES:
+        limit = f"more than {MOST_BYTES >> 20:,} MiB"
+        raise CallFailed(f"function {function.name} returned {size >> 20:,} MiB for {rows:,} rows, {limit}")
 
 
 def converted(value: Any, kind: Type) -> Any:
