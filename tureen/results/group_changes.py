@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -54,6 +55,16 @@ class GroupChanges:
     def __len__(self) -> int:
         """The number of changes."""
         return len(self.changed)
+
+    def positions(self) -> Iterator[str]:
+        """The position after each change."""
+        end = str(self.end)
+        since = str(replace(self.end, unread=UnreadGroups(0, self.since.marks, self.since.now))).rpartition("*")[2]
+        hashes = [change.hash for change in self.changed]
+        for own, following in pairwise(hashes):
+            yield f"{end}*{own if following > own else max(own - 1, 0):016x}*{since}"
+        if hashes:
+            yield end
 
     def position(self, index: int | None = None) -> Position:
         """The position after the change of that index, or after all of them."""

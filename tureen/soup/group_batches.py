@@ -38,10 +38,9 @@ class GroupBatch:
 
     def __iter__(self) -> Iterator[Change]:
         """The changes, in the order of their hashes."""
-        for index, change in enumerate(self.changes.changed):
+        for change, position in zip(self.changes.changed, self.changes.positions(), strict=True):
             is_member = change.member >= 0
             query = member_handle(self.handle, change.member) if is_member else self.handle
-            position = str(self.changes.position(index))
             yield Change(query, change.row, position, change.label, change.kind, change.before)
 
 
