@@ -1,4 +1,4 @@
-"""(d) Time from push to visible, one row at a time: in process, over HTTP, and in a new process.
+"""(d) Time from push to visible, one row at a time: in process, over HTTP, and in a new process; (e) in a join.
 
 Beside it, the time of Spark's no-op sink behind the same source, which answers would have to wait for otherwise.
 """
@@ -41,6 +41,7 @@ with tureen.open(sys.argv[1]) as soup:
 def measure(spark: SparkSession, root: Path, report: Report) -> None:
     """Measure all of them."""
     _in_process(spark, root, report)
+    _joined(root, report)
     _over_http(root, report)
     _cold(root, report)
 
@@ -86,6 +87,32 @@ def _derived(soup: tureen.Soup) -> list[float]:
         seconds.append(time.perf_counter() - began)
         assert answer.table.column("a").to_pylist() == [value + 3 for value in range(number + 1)]
     return seconds
+
+
+def _joined(root: Path, report: Report) -> None:
+    """Push rows of which each has a partner, and invoke by turns a selection and a join whose results are kept."""
+    with tureen.open(root / "fresh-join", mode="write") as soup:
+        for name in ("a", "b"):
+            soup.create_stream(name, "k INT, v INT")
+        selection = soup.register("SELECT k, v FROM a WHERE k >= 0", materialize=True)
+        join = soup.register("SELECT a.k, a.v, b.v AS w FROM a JOIN b ON a.k = b.k", materialize=True)
+        soup.push("b", [{"k": number, "v": -number} for number in range(2 * PUSHES)])
+        soup.push("a", [{"k": -1, "v": 0}])
+        soup.settle()
+        assert join.explain()["kept_join"]["used"], "the join is not kept"
+        delays: dict[str, list[float]] = {"selection": [], "join": []}
+        for number in range(2 * PUSHES):
+            kind = "join" if number % 2 else "selection"
+            query = join if number % 2 else selection
+            began = time.perf_counter()
+            at = soup.push("a", [{"k": number, "v": number}])
+            answer = query.invoke(wait_for=at)
+            delays[kind].append(time.perf_counter() - began)
+            assert len(answer) == number + 1, f"{kind}: {len(answer)} rows after {number + 1} pushes"
+    medians = {kind: statistics.median(of_kind) for kind, of_kind in delays.items()}
+    report.add("push to visible in a selection, beside a join, p50", 1000 * medians["selection"], "ms")
+    report.add("push to visible in a kept join, p50", 1000 * medians["join"], "ms")
+    report.reach("visible joined", medians["join"] / medians["selection"])
 
 
 def _over_http(root: Path, report: Report) -> None:
