@@ -76,18 +76,13 @@ def _follow(
     seen: dict[int, float] = {}
     last = [before.position]
     is_over = threading.Event()
+    read_changes: list[Change] = []
 
     def read() -> None:
         for change in follow(since=before.position, timeout=SILENCE):
             if change.row["k"] >= MARKERS and change.kind == "insert":
                 seen.setdefault(change.row["k"] - MARKERS, time.perf_counter())
-            if handle is None:
-                applied.apply(AppliedChange(change.kind, change.row, change.before))
-            elif change.query == handle:
-                key = applied.key(change.row)
-                applied.rows.pop(key, None)
-                if change.kind == "insert":
-                    applied.rows[key] = change.row
+            read_changes.append(change)
             last[0] = change.position
             # After the last push, up to the end of a read.
             if is_over.is_set() and Position.parse(change.position).unread is None:
@@ -100,6 +95,14 @@ def _follow(
         time.sleep(0.05)
     is_over.set()
     follower.join()
+    for change in read_changes:
+        if handle is None:
+            applied.apply(AppliedChange(change.kind, change.row, change.before))
+        elif change.query == handle:
+            key = applied.key(change.row)
+            applied.rows.pop(key, None)
+            if change.kind == "insert":
+                applied.rows[key] = change.row
     _verify(query, applied, last[0], exact=handle is None)
     warm = int(scale.warm_seconds / scale.push_every)
     return Delays.of([seen[number] - began for number, began in list(enumerate(pushed))[warm:]])
