@@ -63,6 +63,8 @@ CONDITIONS = (
     "tenth(n) > 3",
     "spell(s, n) IN ('a1', 'b2', 'None1')",
     "spell(s, n) LIKE 'a%' OR n IS NULL",
+    "n > 0 AND spell(s, tenth(n)) LIKE 'None%'",
+    "n > 0 AND spell(s, tenth(n)) LIKE 'a%'",
     "CASE WHEN is_missing(s) THEN n = 1 ELSE is_odd(n + 1) END",
     "later(ts, n) > ts",
     "is_odd(1) AND n < 3",
@@ -131,7 +133,7 @@ def script_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Func
     run.engine.close()
 
 
-T_ROWS = [{"s": s, "n": n} for s in ("a", "b", None) for n in (None, 0, 1, 2, 3, -5)]
+T_ROWS: list[dict[str, Any]] = [{"s": s, "n": n} for s in ("a", "b", None) for n in (None, 0, 1, 2, 3, -5)]
 U_ROWS = [{"m": m} for m in (None, 1, 2, 2, 3)]
 
 
@@ -179,3 +181,18 @@ def test_engine_equals_oracle_at_every_step(script: list[tuple[Any, ...]]) -> No
                 run.check()
         finally:
             run.engine.close()
+
+
+def test_values_are_those_of_the_python_functions(script_run: FunctionRun) -> None:
+    script_run.push("push", "t", T_ROWS)
+    rows = [row for row in T_ROWS if row["n"] != 0]
+    outputs = "spell(s, tenth(n)) AS x, is_odd(tenth(n)) AS y, is_missing(spell(s, n)) AS z"
+    sql = f"SELECT {outputs} FROM t WHERE n <> 0 OR n IS NULL"
+    assert list(script_run.engine.invoke(script_run.engine.register(sql, materialize=False))) == [
+        {"x": spell(s, tenth(n)), "y": is_odd(tenth(n)), "z": is_missing(spell(s, n))}
+        for s, n in ((row["s"], row["n"]) for row in rows)
+    ]
+    where = "SELECT s, n FROM t WHERE n > 0 AND is_odd(tenth(n)) AND NOT is_missing(s)"
+    assert list(script_run.engine.invoke(script_run.engine.register(where))) == [
+        row for row in rows if (row["n"] or 0) > 0 and is_odd(tenth(row["n"])) and not is_missing(row["s"])
+    ]

@@ -29,7 +29,7 @@ def raises_on_seven(number: int) -> bool:
 
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ManualEngine]:
-    """A stream of numbers, one with few of their keys, and one with each key three times."""
+    """A stream of numbers, one with few of their keys, each twice, and one with each key three times."""
     monkeypatch.setattr(costly_inputs, "fan_outs", costly_inputs.FanOuts())
     opened = ManualEngine(tmp_path)
     fill(opened)
@@ -46,7 +46,7 @@ def fill(pot: ManualEngine | Oracle) -> None:
     pot.create_function("raises_on_seven", raises_on_seven, "BOOLEAN", arguments="INT")
     times = [START + timedelta(seconds=number) for number in range(3 * ROWS)]
     pot.push("a", [{"n": number, "k": number, "ts": times[number]} for number in range(ROWS)])
-    pot.push("few", [{"k": number, "ts": times[number]} for number in range(20, 30)])
+    pot.push("few", [{"k": number // 2, "ts": times[number]} for number in range(40, 60)])
     pot.push("many", [{"k": number // 3, "ts": times[number]} for number in range(3 * ROWS)])
 
 
@@ -67,7 +67,7 @@ def test_calls_move_after_a_join_that_filters(engine: ManualEngine) -> None:
     expected = oracle.register(sql).invoke()
     handle = engine.register(sql, materialize=False)
     assert list(engine.invoke(handle)) == expected, "the fan-out is not known yet"
-    assert calls(engine, handle) == 10, "only for tuples with a partner"
+    assert calls(engine, handle) == 10, "once for each tuple with a partner"
     assert list(engine.invoke(handle)) == expected
     (function,) = engine.invoker.explain(handle)["functions"]
     (place,) = function["called_in"]
@@ -96,7 +96,7 @@ def test_cheap_factors_come_first(engine: ManualEngine) -> None:
 def test_a_call_that_raises_counts_only_with_a_partner(engine: ManualEngine) -> None:
     for _ in range(3):
         few = engine.register("SELECT a.n FROM a JOIN few ON a.k = few.k WHERE raises_on_seven(a.n)", materialize=False)
-        assert len(engine.invoke(few)) == 10
+        assert len(engine.invoke(few)) == 20
         many = engine.register("SELECT a.n FROM a JOIN many ON a.k = many.k WHERE raises_on_seven(a.n)")
         with pytest.raises(QueryFailed, match=r"raises_on_seven\(7\) raised ValueError: seven"):
             engine.invoke(many)
