@@ -24,6 +24,7 @@ from benchmarks import (
     cacq_plots,
     churn,
     closed_keys,
+    continuous_joins,
     dense,
     followed_groups,
     freshness,
@@ -84,6 +85,10 @@ class Bench:
         """Rows per second through Spark with joins."""
         folder = self.root / "join_throughput"
         join_throughput.measure(self.spark, folder, self.report, self.scale)
+
+    def continuous_joins(self) -> None:
+        """Followed joins."""
+        continuous_joins.measure(self.spark, self.root, self.report, self.scale)
 
     def aggregate(self) -> None:
         """Aggregates over a million rows."""
@@ -170,6 +175,7 @@ PARTS: dict[str, Callable[[Bench], None]] = {
     "nexmark": Bench.nexmark,
     "join_throughput": Bench.join_throughput,
     "closed_keys": Bench.closed_keys,
+    "continuous_joins": Bench.continuous_joins,
 }
 """The parts in the order in which they run."""
 

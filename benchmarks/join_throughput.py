@@ -40,7 +40,7 @@ FEW_FILES = 2
 def measure(spark: SparkSession, root: Path, report: Report, scale: Scale) -> None:
     """Measure each case in several rounds, after one that is the warm-up, and Spark's own join."""
     files, rows = max(scale.files // 2, 2), scale.rows_per_file // 2
-    _write(root / "files", files, rows)
+    write_files(root / "files", files, rows)
     rates: dict[str, list[float]] = {case: [] for case in CASES}
     for number in range(scale.rounds + 1):
         for case in CASES:
@@ -55,16 +55,17 @@ def measure(spark: SparkSession, root: Path, report: Report, scale: Scale) -> No
     report.reach("joins auto", typical["1,000 joins, auto"] / none)
     report.reach("join kept", kept / none)
     report.reach("joins kept", typical["1,000 joins, kept"] / kept)
-    _write(root / "few", FEW_FILES, rows)
+    write_files(root / "few", FEW_FILES, rows)
     for count, goal, folder in ((1, "spark join", "files"), (scale.spark_joins, "spark joins", "few")):
-        theirs = _spark_join(spark, root, root / folder, count)
+        theirs = spark_join(spark, root, root / folder, count)
         print(f"    Spark, {count} joins: {theirs:,.0f} rows/s", flush=True)
         report.add(f"rows/s of Spark's stream-stream join, {count} streaming queries", theirs, "rows/s")
         ours = kept if count == 1 else typical["1,000 joins, kept"]
         report.reach(goal, ours / theirs)
 
 
-def _write(folder: Path, files: int, rows: int) -> None:
+def write_files(folder: Path, files: int, rows: int) -> None:
+    """Write the rows of both streams, in which every key occurs once."""
     for seed, name in enumerate(STREAMS):
         random = np.random.default_rng(seed)
         keys = random.permutation(files * rows)
@@ -133,7 +134,7 @@ def _verify(folder: Path, query: tureen.StandingQuery, *, kept: bool, rows: int)
     assert answer == sorted(duckdb.sql(sql).fetchall()), f"wrong answer of {query.sql}"
 
 
-def _spark_join(spark: SparkSession, root: Path, folder: Path, count: int) -> float:
+def spark_join(spark: SparkSession, root: Path, folder: Path, count: int) -> float:
     """Rows per second of Spark's stream-stream join of the files of a folder, with a streaming query for each."""
     queries = []
     began = time.perf_counter()

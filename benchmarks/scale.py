@@ -38,6 +38,8 @@ class Scale:
     growth_rounds: int = 15
     """The invocations of each join whose growth is measured."""
     nexmark_events: int = 1_048_576
+    followed_joins: int = 1_000
+    """The number of followed queries over one join."""
     spark_joins: int = 32
     """The number of Spark's streaming queries with a join."""
     # Punctuations
@@ -64,6 +66,7 @@ QUICK = Scale(
     join_rows=4_096,
     growth_rounds=3,
     nexmark_events=4_096,
+    followed_joins=20,
     spark_joins=2,
     rows_per_file=16_384,
     files=8,

@@ -63,7 +63,13 @@ class FollowedJoinQuery:
         """The blocks with all rows that are new since a vector of marks; None if some are not kept."""
         if any(since[stream] < mark for stream, mark in self.known_from.items()):
             return None
-        return [block for block in self.blocks if any(block.end[stream] > mark for stream, mark in since.items())]
+        blocks: list[JoinedBlock] = []
+        for block in reversed(self.blocks):
+            # Most followers have read all but the last one.
+            if all(block.end[stream] <= mark for stream, mark in since.items()):
+                break
+            blocks.append(block)
+        return blocks[::-1]
 
 
 @dataclass(eq=False)

@@ -80,7 +80,8 @@ class OperatorQuery:
             return NewJoinedRows(self.ready.finish.each(_NO_COLUMNS), snapshot, marks, (), {})
         joined, table = np.concatenate(ids, axis=1), pa.concat_tables(tables)
         order, parts = self._parts(joined, since, ends)
-        table = table.take(pa.array(order))
+        if len(order) > 1:
+            table = table.take(pa.array(order))
         placed, first = [], 0
         for part in parts:
             placed.append(
