@@ -7,7 +7,8 @@ import pytest
 
 from tureen.errors import QueryFailed
 from tureen.join import Field, InnerJoin, Join, JoinCompare, JoinKind, JoinOpaque
-from tureen.joining.join_evaluation import JoinEvaluation, JoinLimits
+from tureen.joining.join_evaluation import JoinEvaluation
+from tureen.joining.join_limits import JoinLimits
 from tureen.results.join_inputs import TableInput
 
 SAME = JoinCompare(Field(0, "k"), "=", Field(1, "k"))

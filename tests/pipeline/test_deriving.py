@@ -26,7 +26,7 @@ from tureen.errors import (
     UnknownColumn,
     Unsupported,
 )
-from tureen.joining.join_evaluation import JoinLimits
+from tureen.joining.join_limits import JoinLimits
 from tureen.pipeline import arrival, deriving, upkeep
 from tureen.position import BEGINNING, Position, PushPosition
 from tureen.pot import heads, log

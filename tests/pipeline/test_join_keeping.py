@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tureen.errors import QueryFailed
-from tureen.joining.join_evaluation import JoinLimits
+from tureen.joining.join_limits import JoinLimits
 from tureen.pipeline import arrival, join_keeping
 from tureen.pipeline.verifying import repair_pot, verify_pot
 from tureen.pot.kept_joins import join_status

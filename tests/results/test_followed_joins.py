@@ -17,7 +17,7 @@ from tureen.arguments import ROUTING_POLICIES
 from tureen.eddy import join_routing
 from tureen.errors import QueryFailed
 from tureen.joining import continuous_join
-from tureen.joining.join_evaluation import JoinLimits
+from tureen.joining.join_limits import JoinLimits
 from tureen.pipeline import arrival, upkeep
 from tureen.position import BEGINNING, Position
 from tureen.results import followed_joins

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tureen.errors import QueryFailed, SqlError, TureenError, UnknownQuery, Unsupported
-from tureen.joining.join_evaluation import JoinLimits
+from tureen.joining.join_limits import JoinLimits
 from tureen.pot.streams import drop_stream, find_stream
 from tureen.results.invoke import Invoker
 from tureen.soup.tables import Dimensions

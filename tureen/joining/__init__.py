@@ -10,7 +10,8 @@ Does not know Spark, the pot, the language, windows, or how the rows of an input
   may find them by a key index instead
 * `key_columns.py`: the columns by which an input may be probed
 * `partnered.py`: the rows of outer, semi, anti and ASOF joins, given the partners
-* `row_order.py`: the order of joined rows
+* `row_order.py`: the order of joined rows; `row_conditions.py`: conditions over them; `join_limits.py`: how many there
+  may be
 * `join_evaluation.py`: a join tree, side by side
 * `continuous_join.py`: new tuples are joined once for all queries that follow a join; `shared_join.py`,
   `shared_factor.py`: what these have in common; `join_consumers.py`: what each wants

@@ -24,12 +24,14 @@ from tureen.eddy.statistics import Observation
 from tureen.errors import QueryFailed
 from tureen.join import JoinCompare
 from tureen.joining.join_consumers import JoinConsumers
-from tureen.joining.join_evaluation import JoinEvaluation, JoinLimits, inputs_of
+from tureen.joining.join_evaluation import JoinEvaluation
 from tureen.joining.join_input import Numbers
+from tureen.joining.join_limits import JoinLimits
 from tureen.joining.joined_block import JoinedPiece, PieceTuples
 from tureen.joining.joined_rows import JoinedRows
 from tureen.joining.key_columns import key_columns, key_equalities, other_field
 from tureen.joining.lineages import Lineages, bitmap_of
+from tureen.joining.row_conditions import inputs_of
 from tureen.joining.shared_factor import SharedFactor
 from tureen.joining.shared_join import SharedJoin
 from tureen.joining.stem import Ids, Stem

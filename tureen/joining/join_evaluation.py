@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
-from time import perf_counter_ns
 from typing import NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
 
-from tureen.aggregates.expression_values import rows_where, with_now
-from tureen.eddy.costly_factors import rank
 from tureen.eddy.join_order import SideStatistics, first_side, next_side
-from tureen.errors import LimitExceeded, QueryFailed
-from tureen.functions import function_costs
-from tureen.functions.user_function import digests_in
+from tureen.errors import QueryFailed
 from tureen.join import (
     Field,
     InnerJoin,
@@ -30,39 +25,18 @@ from tureen.join import (
 )
 from tureen.joining.join_input import JoinInput, LateralInput, Numbers
 from tureen.joining.join_keys import keys_of
+from tureen.joining.join_limits import DEFAULT_LIMITS, JoinLimits
 from tureen.joining.joined_rows import JoinedRows
 from tureen.joining.key_columns import key_columns, key_equalities, other_field
 from tureen.joining.partnered import KnownPairs, closest, partnered
 from tureen.joining.partners import Compared, Partners, find_partners
+from tureen.joining.row_conditions import RowConditions, inputs_of
 from tureen.joining.row_order import order_of
 from tureen.predicate import FLIPPED
-from tureen.query import Expression
-from tureen.schema import Kind, Type
 from tureen.stems.key_index import HASHED, codes_of, valid_flags
 
 PROBE_SHARE = 8
 """An input is probed by its key index if it has this many times the rows of the other side."""
-
-
-@dataclass(frozen=True)
-class JoinLimits:
-    """What one answer may cost."""
-
-    rows: int = 20_000_000
-    """Joined rows that are held at once."""
-    candidates: int = 2_000_000_000
-    """Pairs of rows that are examined."""
-
-    def check_rows(self, rows: int) -> None:
-        """Raise if there are more rows."""
-        if rows > self.rows:
-            raise QueryFailed(
-                f"the join would have {rows:,} rows, more than {self.rows:,}",
-                hint="add a condition, or narrow its windows",
-            )
-
-
-DEFAULT_LIMITS = JoinLimits()
 
 
 Known = JoinedRows | KnownPairs
@@ -99,6 +73,7 @@ class JoinEvaluation:
 
     def __post_init__(self, known: Mapping[JoinTree, Known] | None) -> None:
         """Take over what is known."""
+        self._conditions = RowConditions(self.inputs, self.now)
         for tree, rows in (known or {}).items():
             if isinstance(rows, KnownPairs):
                 self._known_pairs[tree] = rows
@@ -351,66 +326,15 @@ class JoinEvaluation:
 
     def values(self, column: Field, rows: JoinedRows) -> pa.Array:
         """A column of joined rows."""
-        source = self.inputs[column.input]
-        if rows.is_whole:
-            return source.column(column.column)
-        (values,) = source.columns_at([column.column], rows.rows[column.input])
-        return values
+        return self._conditions.values(column, rows)
 
     def where(self, rows: JoinedRows, factors: Sequence[JoinFactor]) -> JoinedRows:
         """The rows that satisfy factors."""
-        return rows.take(self.numbers_where(rows, factors)) if factors else rows
+        return self._conditions.where(rows, factors)
 
     def numbers_where(self, rows: JoinedRows, factors: Sequence[JoinFactor]) -> Numbers:
-        """The numbers of the rows that satisfy factors: comparisons first, SQL on what they leave."""
-        numbers = np.arange(len(rows))
-        for factor in factors:
-            if isinstance(factor, JoinCompare):
-                taken = rows.take(numbers)
-                left, right = keys_of(factor, self.values(factor.left, taken), self.values(factor.right, taken))
-                numbers = numbers[_OPERATORS[factor.op](left.values, right.values) & left.valid & right.valid]
-        for factor in factors:
-            if isinstance(factor, JoinOpaque) and not is_costly(factor) and len(numbers):
-                numbers = numbers[self._satisfying(factor, rows.take(numbers))]
-        costly = [factor for factor in factors if isinstance(factor, JoinOpaque) and is_costly(factor)]
-        return self._narrowed(sorted(costly, key=_function_rank), rows, numbers) if costly else numbers
-
-    def _narrowed(self, factors: Sequence[JoinOpaque], rows: JoinedRows, numbers: Numbers) -> Numbers:
-        """The rows that satisfy factors with functions; one that raises is postponed, as by `tureen.matching`."""
-        pending = list(factors)
-        while pending and len(numbers):
-            postponed: list[JoinOpaque] = []
-            for factor in pending:
-                try:
-                    numbers = numbers[self._observed(factor, rows.take(numbers))]
-                except LimitExceeded:
-                    raise
-                except QueryFailed:
-                    if len(postponed) + 1 == len(pending):
-                        raise
-                    postponed.append(factor)
-            pending = postponed
-        return numbers
-
-    def _observed(self, factor: JoinOpaque, rows: JoinedRows) -> Numbers:
-        """The numbers of rows that satisfy SQL; calls of functions are counted, and made once for each tuple."""
-        began, tuples, positions = perf_counter_ns(), rows, np.arange(len(rows))
-        if factor.is_last and factor.fields:
-            (number,) = inputs_of(factor)
-            unique, positions = np.unique(rows.rows[number], return_inverse=True)
-            tuples = JoinedRows({number: unique}, len(unique))
-        passed = np.zeros(len(tuples), np.bool_)
-        passed[self._satisfying(factor, tuples)] = True
-        function_costs.factors.add(factor.sql, len(tuples), int(passed.sum()), perf_counter_ns() - began)
-        return np.flatnonzero(passed[positions])
-
-    def _satisfying(self, factor: JoinOpaque, rows: JoinedRows) -> Numbers:
-        name = (lambda column: column.column) if factor.is_last else field_name
-        columns = {name(column): self.values(column, rows) for column in dict.fromkeys(factor.fields)}
-        # DuckDB needs a column to know the number of rows.
-        table = pa.table(columns) if columns else pa.table({"_none": pa.nulls(len(rows))})
-        table = with_now(table, self.now) if factor.uses_now else table
-        return rows_where(Expression(factor.sql, Type(Kind.BOOLEAN), tuple(table.column_names)), table)
+        """The numbers of the rows that satisfy factors."""
+        return self._conditions.numbers_where(rows, factors)
 
     def _count(self, candidates: int, rows: int | None) -> None:
         self._candidates += candidates
@@ -429,34 +353,12 @@ class JoinEvaluation:
 
 _NONE: Numbers = np.empty(0, np.int64)
 _RANGES = frozenset({"<", "<=", ">", ">="})
-_OPERATORS = {
-    "=": np.equal,
-    "<>": np.not_equal,
-    "<": np.less,
-    "<=": np.less_equal,
-    ">": np.greater,
-    ">=": np.greater_equal,
-}
 
 
 def _concatenated(parts: Iterable[tuple[Numbers, Numbers]]) -> tuple[Numbers, Numbers]:
     """Pairs of all parts."""
     pairs = [(_NONE, _NONE), *parts]
     return np.concatenate([first for first, _ in pairs]), np.concatenate([second for _, second in pairs])
-
-
-def inputs_of(factor: JoinFactor) -> frozenset[int]:
-    """The inputs that a factor reads."""
-    return frozenset(column.input for column in factor.fields)
-
-
-def is_costly(factor: JoinOpaque) -> bool:
-    """Whether a factor calls user functions."""
-    return any(digests_in(factor.sql))
-
-
-def _function_rank(factor: JoinOpaque) -> float:
-    return rank(function_costs.factors.profile(factor.sql))
 
 
 def _is_equality(factor: JoinFactor) -> bool:

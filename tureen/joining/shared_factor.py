@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from tureen.aggregates.expression_values import rows_where
 from tureen.join import Field, JoinOpaque, field_name
-from tureen.joining.join_evaluation import is_costly
 from tureen.joining.join_input import Numbers
+from tureen.joining.row_conditions import is_costly
 from tureen.joining.shared_join import SharedJoinOfQuery
 from tureen.query import Expression
 from tureen.schema import Kind, Type

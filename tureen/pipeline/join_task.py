@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tureen.faults import crash_point
-from tureen.joining.join_evaluation import JoinLimits
+from tureen.joining.join_limits import JoinLimits
 from tureen.matching import Selector
 from tureen.pot.files import durable_file
 from tureen.pot.kept_joins import NewJoinRun

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tureen.aggregates.expression_values import with_now
 from tureen.bounded_cache import BoundedCache
-from tureen.joining.join_evaluation import JoinLimits
+from tureen.joining.join_limits import JoinLimits
 from tureen.position import Position
 from tureen.pot.catalog import Catalog
 from tureen.pot.queries import Registered, RegisteredInput

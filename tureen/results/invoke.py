@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from tureen.arguments import ROUTING_POLICIES
 from tureen.bounded_cache import BoundedCache
 from tureen.errors import QueryFailed, UnknownQuery, UnknownStream
-from tureen.joining.join_evaluation import DEFAULT_LIMITS, JoinLimits
+from tureen.joining.join_limits import DEFAULT_LIMITS, JoinLimits
 from tureen.language import bind_query
 from tureen.language.fast.quick import QuickBinder
 from tureen.position import Position

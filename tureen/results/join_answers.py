@@ -15,8 +15,9 @@ from tureen.aggregates.expression_values import with_now
 from tureen.eddy.costly_factors import JoinPlacement
 from tureen.errors import DamagedFile, LimitExceeded, QueryFailed
 from tureen.join import Join, JoinTree, leaves
-from tureen.joining.join_evaluation import DEFAULT_LIMITS, JoinEvaluation, JoinLimits
+from tureen.joining.join_evaluation import JoinEvaluation
 from tureen.joining.join_input import JoinInput
+from tureen.joining.join_limits import DEFAULT_LIMITS, JoinLimits
 from tureen.joining.joined_rows import JoinedRows
 from tureen.joining.partnered import KnownPairs
 from tureen.pot.queries import RegisteredInput

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tureen.bounded_cache import BoundedCache
-from tureen.joining.join_evaluation import JoinLimits
 from tureen.joining.join_input import Flags, Numbers
+from tureen.joining.join_limits import JoinLimits
 from tureen.joining.joined_rows import JoinedRows
 from tureen.pot.kept_joins import KeptJoin
 from tureen.results.gather import StreamMatches

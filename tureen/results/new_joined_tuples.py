@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tureen.joining.join_evaluation import DEFAULT_LIMITS, JoinEvaluation, JoinLimits
+from tureen.joining.join_evaluation import JoinEvaluation
+from tureen.joining.join_limits import DEFAULT_LIMITS, JoinLimits
 from tureen.results.join_inputs import Ids, StreamInput
 from tureen.stems.join_run import JoinedTuples, concatenated
 from tureen.stream_join import StreamJoin

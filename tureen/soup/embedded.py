@@ -32,7 +32,7 @@ from tureen.deferred_import import DeferredModule
 from tureen.errors import UnknownQuery, UnknownTable
 from tureen.functions.function_costs import costs
 from tureen.functions.function_source import function_of
-from tureen.joining.join_evaluation import DEFAULT_LIMITS, JoinLimits
+from tureen.joining.join_limits import DEFAULT_LIMITS, JoinLimits
 from tureen.language import parse_duration
 from tureen.language.text.statements import parse_statement
 from tureen.pipeline.priority import check_nice

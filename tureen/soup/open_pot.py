@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tureen.arguments import ROUTING_POLICIES
 from tureen.errors import EngineFailed, PotError, TureenError
-from tureen.joining.join_evaluation import DEFAULT_LIMITS, JoinLimits
+from tureen.joining.join_limits import DEFAULT_LIMITS, JoinLimits
 from tureen.migration.migrate import migrate
 from tureen.pipeline.deriving import DerivedProgress
 from tureen.pipeline.engine import Engine

@@ -27,8 +27,9 @@ from tureen.join import (
     field_name,
     leaves,
 )
-from tureen.joining.join_evaluation import JoinEvaluation, inputs_of
+from tureen.joining.join_evaluation import JoinEvaluation
 from tureen.joining.joined_rows import JoinedRows
+from tureen.joining.row_conditions import inputs_of
 from tureen.query import Expression
 from tureen.schema import Kind, Type
 from tureen.why.explanation import Reason, value_text
