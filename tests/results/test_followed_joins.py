@@ -330,6 +330,18 @@ def test_explain_of_a_join_that_nobody_follows_has_no_operator(engine: ManualEng
     assert engine.invoker.followers.joins.counts()["operators"] == 0
 
 
+def test_operator_that_is_far_behind_starts_at_the_end(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    (follower,) = _follow(_join_pot(engine), ["a.x >= 0"])
+    (operator,) = engine.invoker.followers.joins.operators()
+    monkeypatch.setattr(followed_joins, "MOST_BEHIND", 3)
+    engine.append("a", [_row(number) for number in range(3)])
+    engine.append("b", [_row(number) for number in range(4)])
+    assert follower.read() == 4
+    assert operator.produced == 0
+    engine.append("b", [_row(4)])
+    assert follower.read() == operator.produced == 1
+
+
 @pytest.mark.parametrize(
     "sql",
     [

@@ -41,6 +41,9 @@ KEPT_BLOCKS = 64
 BLOCK_TUPLES = 65_536
 """The most new tuples of a stream that are joined in one block."""
 
+MOST_BEHIND = 1 << 20
+"""With more new tuples of a stream than this, after a time in which nobody read, the operator starts at their end."""
+
 ReadTable = Callable[[Snapshot, str], pa.Table]
 """The content of a table in a snapshot."""
 
@@ -136,8 +139,9 @@ class JoinOperator:
         """Join the tuples that were added since the last call."""
         snapshot = self._read_snapshot()
         ends, contents = self._ends_of(snapshot), self._contents_of(snapshot)
-        if contents != self._contents or any(ends[stream] < self.ends[stream] for stream in self._streams):
-            # Changes are computed with the table's content at the time of reading.
+        is_near = all(0 <= ends[stream] - self.ends[stream] <= MOST_BEHIND for stream in self._streams)
+        # Changes are computed with the table's content at the time of reading.
+        if contents != self._contents or not is_near:
             self._restart(snapshot)
             return
         try:
