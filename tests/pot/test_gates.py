@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlalchemy import select
 
@@ -45,6 +45,10 @@ STEPS = st.lists(PUSHES | PUSHES | st.sampled_from(["take", "trim", "restart", "
 RULES = st.sampled_from([NO_RULES, NO_RULES, Rules(("k",)), Rules(("k", "s")), Rules((), 5_000_000), Rules(("s",), 0)])
 
 
+def row(k: int | None, s: str | None = None, second: int = 0) -> dict[str, Any]:
+    return {"k": k, "s": s, "ts": BASE + timedelta(seconds=second)}
+
+
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ManualEngine:
     """A pot with a stream; every push is in a segment of its own."""
@@ -54,16 +58,18 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ManualEngine:
     return opened
 
 
-def row(k: int | None, s: str | None = None, second: int = 0) -> dict[str, Any]:
-    return {"k": k, "s": s, "ts": BASE + timedelta(seconds=second)}
-
-
 def numbered(engine: ManualEngine) -> list[dict[str, Any]]:
     """All tuples of the stream, in the order of their ids."""
     answer = engine.invoker.answer_once("SELECT k, s, ts FROM s")
     return sorted(answer.table.to_pylist(), key=str)
 
 
+TRIMMED = [[Punctuation(k=1), row(2)], [row(3)], "take", "trim", "restart", [row(1), row(2), row(4, second=9)], "retry"]
+"""The first records are removed, and known from files and from the catalog only."""
+
+
+@example(TRIMMED, NO_RULES)
+@example(TRIMMED, Rules(("k",), 5_000_000))
 @given(STEPS, RULES)
 @example_settings(30, shrink=False)
 def test_pots_decide_as_the_plain_twin(steps: list[Any], rules: Rules) -> None:
