@@ -187,7 +187,8 @@ BEGINNING = str(Position(0))
 class Pushed(str):
     """The position of a push; `added` is the number of rows it added: 0 where its key was used before.
 
-    `rejected` is the number of its rows that were rejected, because earlier punctuations close them.
+    `rejected` is the number of its rows that were rejected, because earlier punctuations close them. `repeated` tells
+    whether its key was used before; in a client it is always False.
 
     >>> position = Pushed("000000000000007_000000000000012.000001.000000000000400", 3, 1)
     >>> position.added, position.rejected, parse_position(position).end
@@ -196,9 +197,10 @@ class Pushed(str):
 
     added: int
     rejected: int
+    repeated: bool
 
-    def __new__(cls, position: str, added: int = 0, rejected: int = 0) -> Pushed:
+    def __new__(cls, position: str, added: int = 0, rejected: int = 0, *, repeated: bool = False) -> Pushed:
         """The position as a text, with the numbers beside it."""
         pushed = super().__new__(cls, position)
-        pushed.added, pushed.rejected = added, rejected
+        pushed.added, pushed.rejected, pushed.repeated = added, rejected, repeated
         return pushed

@@ -16,6 +16,7 @@ from tests.service.running import RunningServer
 from tureen.errors import InvalidPunctuation, InvalidSchema, KeyConflict, SqlError, TureenError, UnknownStream
 
 Names = Callable[[str], str]
+REJECTED = "tureen_pushed_rows_rejected_total"
 
 
 def answered(soup: AnySoup, stream: str) -> list[tuple[Any, ...]]:
@@ -33,6 +34,9 @@ def test_later_rows_that_match_are_rejected(soup: AnySoup, trades: str) -> None:
     assert rejected["reason"].startswith("closed by the punctuation sym = 'A', pushed at ")
     assert (rejected["row"]["sym"], rejected["row"]["qty"]) == ("A", 2)
     assert soup.status()["streams"][trades]["rejected"] == 1
+    if isinstance(soup, tureen.Soup):
+        soup.settle()
+        assert soup.rejected(trades) == [rejected], "taken by Spark, it is in the catalog, and no longer pending"
 
 
 def test_punctuations_among_rows_bind_later_rows_only(soup: AnySoup, trades: str) -> None:
@@ -222,10 +226,11 @@ def test_client_with_write_scope_alone(served_pot: RunningServer, trades: str) -
 
 def test_http_requests(served_pot: RunningServer, trades: str) -> None:
     row = b'{"sym": "A", "qty": 1, "ts": "2026-01-01"}\n'
+    ndjson = {"Content-Type": "application/x-ndjson"}
     lines = row + b'{"$punctuation": {"sym": "A"}}\n' + row
     with served_pot.client("admin") as http:
         path = f"/v1/streams/{trades}"
-        receipt = http.post(f"{path}/rows", content=lines, headers={"Content-Type": "application/x-ndjson"})
+        receipt = http.post(f"{path}/rows", content=lines, headers=ndjson)
         assert receipt.status_code == 202
         assert {key: receipt.json()[key] for key in ("rows", "added", "rejected")} == {
             "rows": 2,
@@ -240,4 +245,13 @@ def test_http_requests(served_pot: RunningServer, trades: str) -> None:
         assert http.get(path).json()["closed"]["ranges"] == ["qty >= 6"]
         wrong = http.post(f"{path}/punctuations", json={"where": {"sym": 3}})
         assert (wrong.status_code, wrong.json()["error"]["code"]) == (400, "invalid_punctuation")
-        assert "tureen_pushed_rows_rejected_total" in http.get("/metrics").text
+        before = rejected_rows(http.get("/metrics").text)
+        for _ in range(2):
+            again = http.post(f"{path}/rows", content=row, headers={**ndjson, "Idempotency-Key": "rejected"})
+            assert (again.json()["added"], again.json()["rejected"]) == (0, 1)
+        assert rejected_rows(http.get("/metrics").text) == before + 1
+
+
+def rejected_rows(metrics: str) -> float:
+    """The number of rejected rows that a server has counted."""
+    return next(float(line.split()[1]) for line in metrics.splitlines() if line.startswith(f"{REJECTED} "))

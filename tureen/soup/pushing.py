@@ -58,7 +58,8 @@ def push_rows(
     submission = Submission(stream.schema, stream.rules, patterns) if patterns or stream.rules else None
     stored = inbox.push(stream.id, Entry(payload, batch.num_rows, arrival, digest, key or ""), submission)
     position = PushPosition(seq, stream.id, stored.end, stored.pushes)
-    return Pushed(str(position), stored.rows if stored.added else 0, stored.rejected)
+    added = stored.rows if stored.added else 0
+    return Pushed(str(position), added, stored.rejected, repeated=not stored.added)
 
 
 def check_pushable(stream: Stream, verb: str = "push to") -> None:

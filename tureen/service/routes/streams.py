@@ -116,7 +116,7 @@ async def push_rows(
 
     position, count = await asyncio.to_thread(push)
     service.metrics.rows.inc(position.added)
-    service.metrics.rejected.inc(position.rejected if position.added else 0)
+    service.metrics.rejected.inc(0 if position.repeated else position.rejected)
     service.metrics.bytes.inc(len(body))
     service.freshness.record_push(position)
     receipt = {"position": str(position), "rows": count, "added": position.added, "rejected": position.rejected}
