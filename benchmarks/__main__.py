@@ -21,6 +21,7 @@ from benchmarks import (
     aggregates,
     alerts,
     cacq,
+    cacq_joins,
     cacq_plots,
     churn,
     closed_keys,
@@ -98,6 +99,13 @@ class Bench:
         """CACQ's experiments."""
         cacq_plots.plot(cacq.measure(self.report), self.report)
 
+    def cacq_joins(self) -> None:
+        """CACQ's experiments with joins."""
+        folder = self.root / "cacq_joins"
+        folder.mkdir()
+        findings = cacq_joins.measure(self.report, folder, quick=self.scale is QUICK)
+        cacq_joins.plot(findings, self.report)
+
     def psoup(self) -> None:
         """PSoup's experiments."""
         folder = self.root / "psoup"
@@ -167,6 +175,7 @@ PARTS: dict[str, Callable[[Bench], None]] = {
     "peers": Bench.peers,
     "service": Bench.service,
     "cacq": Bench.cacq,
+    "cacq_joins": Bench.cacq_joins,
     "psoup": Bench.psoup,
     "psoup_joins": Bench.psoup_joins,
     "aggregate": Bench.aggregate,

@@ -126,7 +126,7 @@ def new_rows(
     for segment, end in zip(state.segments, ends, strict=True):
         if end <= first_id or segment.first_id >= end_id:
             continue
-        first, last = _bounded(segment, window)
+        first, last = segment.positions_within(*_bounded(segment, window), (first_id, end_id))
         if last <= first:
             continue
         hits = segment.hits(query_input, selector, first, last)

@@ -277,6 +277,7 @@ class JoinChangeReader:
             segment = state.segments[number]
             first = 0 if begin is None else segment.rows_before(begin, inclusive=False)
             last = segment.rows if end is None else segment.rows_before(end, inclusive=True)
+            first, last = segment.positions_within(first, last, ids)
             return segment.hits(leaf, selector, first, last) if last > first else None
 
         matches = matches_within(stream.schema, state.segments, stream.next_id, ids, select)

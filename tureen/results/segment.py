@@ -110,6 +110,15 @@ class Segment:
             return np.where(inside, by_nth[np.where(inside, nth, 0)], -1)
         return np.where((nth >= 0) & (nth < self.rows), nth, -1)
 
+    def positions_within(self, first: int, last: int, ids: tuple[int, int]) -> tuple[int, int]:
+        """The part of an interval of tuples outside of which no tuple has an id in another interval.
+
+        So the clauses of followers, whose factors may be expensive, are evaluated on few tuples that were read before.
+        """
+        if not self.run().in_order:
+            return first, last
+        return max(first, ids[0] - self.first_id), min(last, ids[1] - self.first_id)
+
     def publishes(self, query_input: RegisteredInput) -> bool:
         """Whether the cell of an input's clause is written; otherwise it is owed, lazy, or the segment is a tail."""
         number, seq = query_input.number, query_input.clause_seq
