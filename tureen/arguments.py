@@ -181,18 +181,3 @@ def check_source(source: Any) -> None:
         raise InvalidSchema(
             "the options of a source must be strings or numbers", detail=str(error), hint=hint
         ) from None
-
-
-ROUTING_POLICIES = ("tickets", "random", "fixed")
-"""The policies of `tureen.eddy.join_routing`; the first is the default."""
-
-
-def check_routing(name: str) -> str:
-    """The name of a routing policy.
-
-    >>> check_routing("tickets")
-    'tickets'
-    """
-    if name not in ROUTING_POLICIES:
-        raise TureenError(f"routing must be one of {', '.join(ROUTING_POLICIES)}, got '{name}'")
-    return name

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tureen.arguments import ROUTING_POLICIES, check_routing
 from tureen.eddy.join_routing import SETTLED_BLOCKS, JoinRouter, routing_policy
 from tureen.eddy.operators import Operator
 from tureen.eddy.policies import Fixed
 from tureen.eddy.statistics import Observation
 from tureen.errors import TureenError
+from tureen.routing_policies import ROUTING_POLICIES, check_routing
 
 A, B = Operator("a", frozenset()), Operator("b", frozenset())
 

@@ -167,9 +167,9 @@ def test_one_query_of_a_shape_is_bound(engine: ManualEngine, monkeypatch: pytest
     bound: list[str] = []
     bind = bind_query
 
-    def counting_bind(sql: str, describe: Any) -> Any:
+    def counting_bind(sql: str, *arguments: Any, **named: Any) -> Any:
         bound.append(sql)
-        return bind(sql, describe)
+        return bind(sql, *arguments, **named)
 
     monkeypatch.setattr(key_indexing, "bind_query", counting_bind)
     for number in range(5):

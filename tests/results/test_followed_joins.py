@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from tureen.arguments import ROUTING_POLICIES
 from tureen.eddy import join_routing
 from tureen.errors import QueryFailed
 from tureen.joining import continuous_join
@@ -23,6 +22,7 @@ from tureen.position import BEGINNING, Position
 from tureen.results import followed_joins
 from tureen.results.followed_joins import JoinFollower
 from tureen.results.invoke import Invoker
+from tureen.routing_policies import ROUTING_POLICIES
 from tureen.soup.tables import Dimensions
 from tureen.testing.manual_engine import ManualEngine
 

@@ -74,6 +74,8 @@ A = Schema.parse("a INT")
                         "retain": "1 DAY",
                         "clock": "stream",
                         "source": {"format": "rate", "options": {"x": "1"}},
+                        "unique": None,
+                        "lateness": None,
                         "if_not_exists": False,
                     },
                 )
@@ -82,7 +84,20 @@ A = Schema.parse("a INT")
         ),
         (
             "CREATE STREAM IF NOT EXISTS s (a INT)",
-            [("create_stream", ("s", A), {"retain": None, "clock": "wall", "source": None, "if_not_exists": True})],
+            [
+                (
+                    "create_stream",
+                    ("s", A),
+                    {
+                        "retain": None,
+                        "clock": "wall",
+                        "source": None,
+                        "unique": None,
+                        "lateness": None,
+                        "if_not_exists": True,
+                    },
+                )
+            ],
             None,
         ),
         (
@@ -186,7 +201,7 @@ def test_examples_of_the_documentation(soup: tureen.Soup, tmp_path: Path, monkey
     Path("companies.csv").write_text("sym,sector\nIBM,tech\n")
     parquet.write_table(pa.table({"venue": ["X"]}), "venues.parquet")
     outcomes = {" ".join(text.split()[: 2 if "ROW" in text.split() else 1]): soup.sql(text) for text in EXAMPLES}
-    assert len(EXAMPLES) == 25
+    assert len(EXAMPLES) == 26
     assert outcomes["CREATE"] is outcomes["DROP"] is None
     assert isinstance(outcomes["REGISTER"], tureen.StandingQuery)
     assert isinstance(outcomes["INVOKE"], tureen.Answer)
@@ -200,6 +215,7 @@ def test_examples_of_the_documentation(soup: tureen.Soup, tmp_path: Path, monkey
         "CREATE STREAM",
         "CREATE TABLE",
         "CREATE FUNCTION",
+        "PUNCTUATE",
         "DROP",
         "REGISTER",
         "INVOKE",

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from tureen.arguments import ROUTING_POLICIES
 from tureen.eddy.join_routing import JoinRouter, routing_policy
 from tureen.errors import DamagedFile, QueryFailed, UnknownStream, UnknownTable, Unsupported
 from tureen.join import JoinCompare
@@ -31,6 +30,7 @@ from tureen.results.operator_rows import OperatorQuery
 from tureen.results.stem_input import StreamStem, TableStem
 from tureen.results.stream_state import Snapshot
 from tureen.results.view import View
+from tureen.routing_policies import ROUTING_POLICIES
 
 KEPT_TUPLES = 1 << 18
 """The most joined tuples that an operator keeps for its followers, plus those of its last block."""

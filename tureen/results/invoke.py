@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from tureen.arguments import ROUTING_POLICIES
 from tureen.bounded_cache import BoundedCache
 from tureen.errors import QueryFailed, UnknownQuery, UnknownStream
 from tureen.joining.join_limits import DEFAULT_LIMITS, JoinLimits
@@ -43,6 +42,7 @@ from tureen.results.stream_state import Snapshot, StreamState
 from tureen.results.template_matches import TemplateMatches, finish_matches, match_template
 from tureen.results.template_rule import TemplateRule
 from tureen.results.view import View
+from tureen.routing_policies import ROUTING_POLICIES
 from tureen.schema import Column, Schema, name_key
 
 Result = TypeVar("Result")

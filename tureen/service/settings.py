@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tureen.arguments import check_routing
 from tureen.errors import TureenError
 from tureen.pipeline.priority import check_nice
 from tureen.pipeline.spark_settings import check_spark
+from tureen.routing_policies import check_routing
 
 PREFIX = "TUREEN_"
 

@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from tureen.arguments import (
-    ROUTING_POLICIES,
     check_moment,
     check_name,
     check_path,
     check_positive,
-    check_routing,
     check_schema,
     check_stream,
     check_text,
@@ -46,6 +44,7 @@ from tureen.pot.queries import LOCAL
 from tureen.pot.status import InboxEnd, describe_query, describe_stream, describe_template, pot_status
 from tureen.pot.streams import Stream, create_stream, drop_stream, find_stream, list_streams
 from tureen.results.answer import Answer, Change
+from tureen.routing_policies import ROUTING_POLICIES, check_routing
 from tureen.schema import Schema
 from tureen.soup.embedded_calls import EmbeddedCalls
 from tureen.soup.interface import AnyPunctuation, AnySoup, Outcome, Positions

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tureen.arguments import ROUTING_POLICIES
 from tureen.errors import EngineFailed, PotError, TureenError
 from tureen.joining.join_limits import DEFAULT_LIMITS, JoinLimits
 from tureen.migration.migrate import migrate
@@ -19,6 +18,7 @@ from tureen.pot.files import make_private_directory
 from tureen.pot.pot_progress import PotProgress
 from tureen.pot.stream_cache import StreamCache
 from tureen.results.invoke import Invoker
+from tureen.routing_policies import ROUTING_POLICIES
 from tureen.soup.functions import Functions
 from tureen.soup.interface import Positions
 from tureen.soup.registry import Registry

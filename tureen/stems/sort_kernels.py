@@ -36,6 +36,8 @@ _DIGIT = 11
 
 KERNEL_FILES = (
     "aggregates/aggregate_kernels.py",
+    "aggregates/selected_kernels.py",
+    "joining/lineage_kernels.py",
     "joining/partner_kernels.py",
     "keys.py",
     "matching/access_kernels.py",

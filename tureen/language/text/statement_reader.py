@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from sqlglot.dialects.spark import Spark
@@ -68,7 +68,7 @@ class StatementReader(DurationReader):
         choices = list(words)
         word = self.word()
         if word not in choices:
-            raise self.syntax_error(" or ".join(choices), did_you_mean(word, choices) or hint)
+            raise self.syntax_error(_alternatives(choices), did_you_mean(word, choices) or hint)
         self.take()
         return word
 
@@ -147,3 +147,13 @@ def _tokens(source: Source) -> list[Token]:
     masked = source.text[:start] + "x" * (end - start) + source.text[end:]
     head, *others = tokenize(Source(masked))
     return [Token(TokenType.VAR, source.text[start:end], head.line, head.col, start, end - 1), *others]
+
+
+def _alternatives(words: Sequence[str]) -> str:
+    """Words as a list in English.
+
+    >>> _alternatives(["STREAM", "TABLE", "QUERY"]), _alternatives(["A", "B"]), _alternatives(["A"])
+    ('STREAM, TABLE or QUERY', 'A or B', 'A')
+    """
+    *others, last = words
+    return f"{', '.join(others)} or {last}" if others else last

@@ -177,7 +177,7 @@ def parse_statement(text: str) -> Statement:
 
 def _create(reader: StatementReader) -> Statement:
     if reader.word() == "QUERY":
-        raise reader.syntax_error("STREAM or TABLE", "write REGISTER QUERY name AS SELECT …")
+        raise reader.syntax_error("STREAM, TABLE or FUNCTION", "write REGISTER QUERY name AS SELECT …")
     replace = reader.accept("OR", "REPLACE")
     kinds = ("FUNCTION",) if replace else ("STREAM", "TABLE", "FUNCTION")
     kind = reader.expect_any(kinds, "write CREATE STREAM, CREATE TABLE or CREATE FUNCTION")
