@@ -16,6 +16,7 @@ from tureen.closed import key_set
 from tureen.closed.gate import Gate
 from tureen.closed.rules import Rules
 from tureen.closed.section import PlacedPattern, decode_section, encode_section
+from tureen.errors import InvalidPunctuation
 from tureen.punctuation import Punctuation, Range
 from tureen.schema import Schema
 from tureen.stems.intake import to_batch
@@ -23,7 +24,7 @@ from tureen.stems.punctuation_binding import bind_punctuation
 from tureen.testing.punctuations import PunctuatedStream
 
 SCHEMA = Schema.parse(
-    "a INT, s STRING, f DOUBLE, d DECIMAL(9,2), w DECIMAL(30,2), b BOOLEAN, day DATE, ts TIMESTAMP", "ts"
+    "a INT, s STRING, f DOUBLE, d DECIMAL(9,2), w DECIMAL(38,2), b BOOLEAN, day DATE, ts TIMESTAMP", "ts"
 )
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -32,7 +33,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "s": st.sampled_from(["", "a", "ab", "ä", "z" * 40]),
     "f": st.sampled_from([-1.5, -0.0, 0.0, 0.25, 3.0, float("inf")]),
     "d": st.integers(-3, 5).map(lambda n: Decimal(n).scaleb(-2)),
-    "w": st.integers(-2, 3).map(lambda n: Decimal(n * 10**20).scaleb(-2)),
+    "w": st.integers(-2, 3).map(lambda n: Decimal(f"{'-' * (n < 0)}{'1234567890' * 3}123456.0{abs(n)}")),
     "b": st.booleans(),
     "day": st.integers(0, 4).map(lambda n: date(2026, 1, 1) + timedelta(days=n)),
     "ts": st.integers(0, 30).map(lambda n: START + timedelta(seconds=n)),
@@ -156,3 +157,34 @@ def test_ranges_are_merged_and_cover_values() -> None:
     summary = gate.summary()
     assert summary["values"] == [{"columns": ["a"], "count": 1}]
     assert summary["ranges"] == ["a <= -5", "a >= 4 AND a <= 7", "a >= 10 AND a <= 20", "s > 'c'", "s < 'c'"]
+
+
+def test_decimals_of_38_digits_are_exact() -> None:
+    gate = Gate(SCHEMA, Rules(("w",)))
+    first, second, third = (Decimal(f"{'1234567890' * 3}123456.0{digit}") for digit in range(3))
+    accepted = [{**row(1), "w": value} for value in (first, second)]
+    assert pushed(gate, [*accepted, Punctuation(w=Range(low=third))])[1] == 0
+    section = pushed(gate, [{**row(1), "w": second}, {**row(1), "w": third}])[3]
+    assert [reason.partition(", ")[0] for _, reason in section.rejected] == [
+        f"there is a tuple with the unique key w = {second} already",
+        f"closed by the punctuation w >= {third}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ends", "message"),
+    [
+        (Range(low=2**63 - 1, low_open=True), "column 'n': the range above 9223372036854775807 is empty"),
+        (Range(high=-(2**63), high_open=True), "column 'n': the range below -9223372036854775808 is empty"),
+    ],
+)
+def test_ranges_beyond_all_values_are_refused(ends: Range, message: str) -> None:
+    schema = Schema.parse("n BIGINT")
+    with pytest.raises(InvalidPunctuation) as error:
+        bind_punctuation(schema, Punctuation(n=ends))
+    assert error.value.message == message
+    gate = Gate(schema, Rules())
+    closed = Range(ends.low, ends.high)
+    gate.pass_through(to_batch(schema, []), [PlacedPattern(0, bind_punctuation(schema, Punctuation(n=closed)))], 0)
+    rows = [{"n": number} for number in (-(2**63), 0, 2**63 - 1)]
+    assert gate.pass_through(to_batch(schema, rows), [], 0).section.rejected_rows == 1

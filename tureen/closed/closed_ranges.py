@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +10,7 @@ import pyarrow.compute as pc
 
 from tureen.closed.key_codes import Codes
 from tureen.closed.key_set import NO_MARK
-from tureen.closed.pattern import Code, CodeRange
+from tureen.closed.pattern import Code, CodeRange, code_decimal
 from tureen.schema import Kind, Type
 
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
@@ -132,7 +131,7 @@ def within(interval: CodeRange, column_type: Type, values: pa.Array) -> np.ndarr
 
 def _scalar(column_type: Type, code: Code) -> pa.Scalar:
     if column_type.kind is Kind.DECIMAL:
-        return pa.scalar(Decimal(code).scaleb(-column_type.scale), column_type.arrow)
+        return pa.scalar(code_decimal(int(code), column_type.scale), column_type.arrow)
     return pa.scalar(code, column_type.arrow)
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from tureen.closed.closed_ranges import CodeIntervals, TextIntervals, within
 from tureen.closed.key_codes import Codes, code_arrays, codes_of, combined_codes, has_order
 from tureen.closed.key_set import NO_MARK, KeySet
-from tureen.closed.pattern import Code, CodeRange, Pattern, ValueList
+from tureen.closed.pattern import Code, CodeRange, Pattern, ValueList, decimal_code
 from tureen.schema import Schema, Type
 
 MAX_COMBINATIONS = 100_000
@@ -205,7 +205,7 @@ def row_code(schema: Schema, codes: BatchCodes, name: str, row: int) -> int | st
     if has_order(type_of(schema, name)):
         return int(codes.of((name,)).first[row])
     value = codes.values(name)[row].as_py()
-    return value if isinstance(value, str) else int(value.scaleb(type_of(schema, name).scale))
+    return value if isinstance(value, str) else decimal_code(value, type_of(schema, name).scale)
 
 
 def type_of(schema: Schema, name: str) -> Type:

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 from tureen.schema import FRACTIONAL, Kind, Schema, Type
@@ -23,6 +23,8 @@ _NAN = 0x7FF0000000000001
 """Greater than the code of infinity by one."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = _EPOCH.toordinal()
+_EXACT = Context(prec=100)
+"""Has all digits of a DECIMAL: the default context rounds to 28."""
 _SHOWN_VALUES = 5
 """The number of values of a list that a text shows."""
 
@@ -111,7 +113,7 @@ def code_text(column_type: Type, code: Code) -> str:
         case Kind.BOOLEAN:
             return "true" if code else "false"
         case Kind.DECIMAL:
-            return str(Decimal(code).scaleb(-column_type.scale))
+            return f"{code_decimal(code, column_type.scale):f}"
         case Kind.DATE:
             return f"'{date.fromordinal(code + _EPOCH_DAY).isoformat()}'"
         case Kind.TIMESTAMP:
@@ -124,6 +126,20 @@ def code_text(column_type: Type, code: Code) -> str:
 def moment(micros: int) -> datetime:
     """The instant at a number of microseconds after the epoch."""
     return _EPOCH + timedelta(microseconds=micros)
+
+
+def decimal_code(value: Decimal, scale: int) -> int:
+    """The code of a number of a DECIMAL column: its units of the last digit.
+
+    >>> decimal_code(Decimal("12345678901234567890123456789012345678"), 0) % 10
+    8
+    """
+    return int(value.scaleb(scale, _EXACT))
+
+
+def code_decimal(code: int, scale: int) -> Decimal:
+    """The number of a code."""
+    return Decimal(code).scaleb(-scale, _EXACT)
 
 
 def float_code(value: float) -> int:

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tureen.closed.pattern import Code, CodeRange, Pattern, ValueList, float_code
+from tureen.closed.key_codes import has_order
+from tureen.closed.pattern import Code, CodeRange, Pattern, ValueList, decimal_code, float_code
 from tureen.errors import InvalidPunctuation, InvalidRows, nearest
 from tureen.punctuation import Punctuation, Range, listed
 from tureen.schema import FRACTIONAL, Column, Kind, Schema
 from tureen.stems.intake import convert_values
 
+_LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
 MAX_VALUES = 10_000_000
@@ -60,6 +62,12 @@ def _interval(column: Column, ends: Range) -> CodeRange:
                 f"column '{column.name}': the range from {ends.low!r} to {ends.high!r} is empty",
                 hint="the low end must not be greater than the high end",
             )
+    if has_order(column.type) and (low == _GREATEST + 1 or high == _LEAST - 1):
+        raise InvalidPunctuation(
+            f"column '{column.name}': the range {'above' if high is None else 'below'} "
+            f"{ends.low if high is None else ends.high!r} is empty",
+            hint=f"no {column.type.sql} is beyond that end",
+        )
     return CodeRange(low, high, low_open, high_open)
 
 
@@ -75,7 +83,7 @@ def _codes(column: Column, values: Sequence[Any]) -> list[Code]:
         raise InvalidPunctuation(f"in a punctuation, {error.message.partition(': ')[2] or error.message}") from None
     match column.type.kind:
         case Kind.DECIMAL:
-            return [int(value.scaleb(column.type.scale)) for value in typed]
+            return [decimal_code(value, column.type.scale) for value in typed]
         case Kind.DATE:
             return [value.toordinal() - _EPOCH.toordinal() for value in typed]
         case Kind.TIMESTAMP:
