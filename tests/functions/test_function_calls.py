@@ -137,6 +137,13 @@ def test_functions_print_without_harm_and_cannot_read_input() -> None:
     ]
 
 
+def test_children_of_functions_do_not_answer_for_them() -> None:
+    body = "import os; child = os.fork(); child and os.waitpid(child, 0); return n if child else -n"
+    forks = known("forks", body)
+    for _ in range(2):
+        assert values(forks, rows=ROWS.slice(1, 3)) == [1, 2, 3]
+
+
 def test_a_missing_module_fails_only_its_evaluations() -> None:
     missing = defined_function("missing", None, "not_here:f", "INT", "INT")
     function_calls.know(missing)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import mmap
 import os
 import resource
@@ -17,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
-from decimal import Decimal
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -40,6 +41,9 @@ LONGEST_SHOWN = 80
 
 WHOLE_BATCH, LOADING = -1, -2
 """The numbers of the current row while a vectorized function is called, and before and after calls."""
+
+LARGEST_FLOAT, LARGEST_DOUBLE = float.fromhex("0x1.fffffep+127"), sys.float_info.max
+"""The greatest finite numbers; a larger one would silently become infinite."""
 
 _BITS = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INT: 32, Kind.BIGINT: 64}
 
@@ -191,11 +195,13 @@ def _decimal(value: Decimal | int, kind: Type) -> Decimal:
     number = Decimal(value)
     if not number.is_finite():
         raise ValueError(f"{value}, which is not {kind.sql}")
-    digits, exponent = number.normalize().as_tuple()[1:]
-    assert isinstance(exponent, int)
-    if -exponent > kind.scale or len(digits) + exponent > kind.precision - kind.scale:
-        raise ValueError(f"{value}, which does not fit in {kind.sql}")
-    return number
+    try:
+        # Not rounded: the default context has 28 digits, and the function may have changed it.
+        return Context(prec=kind.precision, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation, Inexact]).quantize(
+            number, Decimal((0, (1,), -kind.scale))
+        )
+    except ArithmeticError:
+        raise ValueError(f"{str(number)[:LONGEST_SHOWN]}, which does not fit in {kind.sql}") from None
 
 
 def _string(value: str, kind: Type) -> str:
@@ -214,14 +220,24 @@ def _date(value: date, kind: Type) -> date:
     return value
 
 
-def _timestamp(value: datetime, kind: Type) -> datetime:  # noqa: ARG001
-    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+def _timestamp(value: datetime, kind: Type) -> datetime:
+    try:
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{value}, which does not fit in {kind.sql}") from None
+
+
+def _float(value: float, kind: Type) -> float:
+    limit = LARGEST_FLOAT if kind.kind is Kind.FLOAT else LARGEST_DOUBLE
+    if limit < abs(value) < math.inf:
+        raise ValueError(f"{_shown(value)}, which does not fit in {kind.sql}")
+    return float(value)
 
 
 _CONVERSIONS: dict[Kind, tuple[Any, Callable[[Any, Type], Any]]] = {
     Kind.BOOLEAN: (bool, lambda value, _: value),
     **dict.fromkeys(INTEGRAL, (int, _integer)),
-    **dict.fromkeys(FRACTIONAL, (int | float, lambda value, _: float(value))),
+    **dict.fromkeys(FRACTIONAL, (int | float, _float)),
     Kind.DECIMAL: (Decimal | int, _decimal),
     Kind.STRING: (str, _string),
     Kind.DATE: (date, _date),
@@ -280,6 +296,14 @@ def serve(calls: BinaryIO, results: BinaryIO, progress: mmap.mmap) -> None:
         results.flush()
 
 
+def _detach(*files: int) -> None:
+    """Let a forked child neither read calls nor write results: for it, both ends are the null device."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for file in files:
+        os.dup2(null, file)
+    os.close(null)
+
+
 def main() -> None:
     """Serve the process that started this one."""
     progress_file, memory = int(sys.argv[1]), int(sys.argv[2])
@@ -291,6 +315,8 @@ def main() -> None:
     # What functions print goes to the log, and they have no input.
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
+    # A child that a function forks must not answer for this process.
+    os.register_at_fork(after_in_child=lambda: _detach(calls.fileno(), results.fileno()))
     serve(calls, results, mmap.mmap(progress_file, 8))
 
 
