@@ -176,6 +176,8 @@ STATEMENTS = {
     "ts BETWEEN TIMESTAMP '2026-01-01 00:00:01' AND TIMESTAMP '2026-01-01 00:00:02'": [2, 3],
     "QTY > 1 AND qty <= 3 AND sym = 'A'": [2],
     "price >= 2.5": [2],
+    "price >= 25e-1": [2],
+    "price < -12345678901234567890123": [],
     "`qty` = -1": [],
 }
 

@@ -165,8 +165,8 @@ class DurationReader:
             return word
         return None
 
-    def number(self) -> str | None:
-        """Consume a number, if one comes next; raises for the suffixes of Spark's numbers."""
+    def number(self, form: re.Pattern[str] = _NUMBER) -> str | None:
+        """Consume a number, if one comes next; raises for other forms, and for the suffixes of Spark's numbers."""
         token = self.peek()
         if token is None or token.token_type is not TokenType.NUMBER:
             return None
@@ -174,7 +174,7 @@ class DurationReader:
         # `10D` and `5L` are split by the tokenizer into number, `::` and type.
         if (after := self.peek()) is not None and after.token_type is TokenType.DCOLON:
             raise SqlError("a number with a suffix is not allowed here", location=self.source.token(token))
-        if not _NUMBER.fullmatch(token.text):
+        if not form.fullmatch(token.text):
             raise SqlError(f"'{token.text}' is not a plain number", location=self.source.token(token))
         return token.text
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -13,6 +14,8 @@ from tureen.schema import name_key
 from tureen.window import from_micros
 
 _HINT = "write column = value, column IN (…), column BETWEEN … AND … or column <= value, joined by AND"
+_NUMBER = re.compile(r"(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][+-]?\d{1,3})?", re.ASCII)
+"""The numbers of all types: at most 38 digits, or an exponent of a DOUBLE."""
 _ENDS = {">": ("low", True), ">=": ("low", False), "<": ("high", True), "<=": ("high", False)}
 
 
@@ -83,11 +86,10 @@ def _value(reader: StatementReader) -> Any:
             raise SqlError(f"'{text}' is not a TIMESTAMP", location=location)
         return text if micros is None else from_micros(micros)
     negative = reader.accept("-")
-    number = reader.number()
+    number = reader.number(_NUMBER)
     if number is not None:
-        value = Decimal(number.replace(" ", ""))
-        value = -value if negative else value
-        return int(value) if value == int(value) and "." not in number else value
+        value = int(number) if number.isdigit() else Decimal(number)
+        return -value if negative else value
     if negative:
         raise reader.syntax_error("a number", hint)
     return reader.string("a value", hint)
