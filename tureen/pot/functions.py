@@ -60,7 +60,7 @@ def remove_function(tx: Connection, name: str, calls_function: Calls, action: st
         listed = ", ".join(users[:SHOWN_USERS]) + (f" and {len(users) - SHOWN_USERS} more" * (len(users) > SHOWN_USERS))
         raise FunctionInUse(
             f"function '{function.name}' cannot be {action}: it is called by {listed}",
-            hint="unregister them first",
+            hint="unregister these queries, and drop these streams, first",
         )
     tx.execute(delete(functions).where(functions.c.name_key == function_key(name)))
 
