@@ -22,6 +22,7 @@ from tureen.position import BEGINNING, Mark, Position
 from tureen.results import followed_groups, incremental_groups
 from tureen.results.group_changes import GroupChanges
 from tureen.soup.group_batches import GroupReader
+from tureen.soup.tables import Dimensions
 from tureen.soup.templates import Templates
 from tureen.soup.turns import change_choice
 from tureen.testing.group_followers import AppliedAnswer, AppliedChange
@@ -276,6 +277,25 @@ def test_a_position_whose_tuples_expired_resets_the_answer(tmp_path: Path) -> No
         answer.apply(change)
     assert not answer.differences([{"k": 2, "c": 1}, {"k": 3, "c": 1}])
     assert len(others) == 2
+
+
+@pytest.mark.parametrize("clock", ["wall", "stream"])
+def test_a_table_that_is_replaced_changes_the_groups(engine: ManualEngine, clock: str) -> None:
+    """Also if the time of the streams' clock has not moved."""
+    engine.create_stream("s", SCHEMA, time="ts", clock=clock)
+    tables = Dimensions(engine.catalog)
+    tables.create("names", "k INT, name STRING", [{"k": 1, "name": "x"}])
+    query = engine.register("SELECT n.name, count(*) c FROM s JOIN names n ON s.k = n.k GROUP BY n.name")
+    _moments(engine, (0, 1, 1.0), (0, 2, 1.0))
+    since = str(read_changes(engine, query, BEGINNING).position())
+    tables.replace("names", [{"k": 1, "name": "y"}, {"k": 2, "name": "y"}])
+    # A second follower, and one that reads the same again.
+    for _ in range(2):
+        changes = read_changes(engine, query, since)
+        assert sorted(f"{change.kind} {change.row['name']}" for change in changes.changed) == ["delete x", "insert y"]
+    assert not len(read_changes(engine, query, str(changes.position())))
+    again = ManualEngine(engine.catalog.root, engine._clock)
+    assert [change.kind for change in read_changes(again, query, since).changed] == ["reset", "insert"]
 
 
 def _count_selected(monkeypatch: pytest.MonkeyPatch, selected: list[int]) -> None:

@@ -149,6 +149,7 @@ class FollowedGroups:
         self.position: Position | None = None
         self.next_edge: int | None = None
         """The earliest NOW at which time alone may change the groups; None if it never does."""
+        self._has_tables = bool(prepared.snapshot.tables)
         self._tables: object = None
         self._nothing = NumberedGroups(np.empty(0, np.int64), pa.table({}))
 
@@ -179,10 +180,15 @@ class FollowedGroups:
 
     def _note(self, position: Position) -> Position:
         self.position = position
-        self._moments[_key(position)] = self._dropped + len(self._deltas)
+        self._moments[self._key(position)] = self._dropped + len(self._deltas)
         if len(self._moments) > KEPT_MOMENTS:
             self._moments.popitem(last=False)
         return position
+
+    def _key(self, position: Position) -> tuple[object, ...]:
+        """What determines the answer at a position: also the commit, if tables are joined, which may be replaced."""
+        marks = tuple(sorted((stream, mark.next_id) for stream, mark in position.marks.items()))
+        return (marks, position.now, position.seq if self._has_tables else None)
 
     def _trim(self) -> None:
         """Drop the oldest differences, and the numbers of groups if most groups are gone."""
@@ -198,7 +204,7 @@ class FollowedGroups:
 
     def since(self, prepared: PreparedGroups, since: Position) -> GroupDelta | None:
         """What changed since a position, up to the last moment; None if the groups at it are not known any more."""
-        number = self._moments.get(_key(since), -1) - self._dropped
+        number = self._moments.get(self._key(since), -1) - self._dropped
         if number >= 0:
             deltas = list(self._deltas)[number:]
             return composed(deltas) if deltas else GroupDelta(self._nothing, self._nothing)
@@ -270,11 +276,6 @@ def edge_after(answers: Answers, prepared: PreparedGroups, now: int) -> int | No
             edge = next_edge(state, leaf.window, now, answers.horizon(state.stream))
             edges += [] if edge is None else [edge]
     return min(edges, default=None)
-
-
-def _key(position: Position) -> tuple[object, ...]:
-    marks = tuple(sorted((stream, mark.next_id) for stream, mark in position.marks.items()))
-    return (marks, position.now)
 
 
 def _contents(snapshot: Snapshot) -> list[str]:
