@@ -51,6 +51,8 @@ class GroupChanges:
     end: Position
     due: float | None = None
     """After how many seconds time alone may change the groups; None if it does not."""
+    places: Sequence[Position] | None = None
+    """The position after each change, if it does not follow from the hashes."""
 
     def __len__(self) -> int:
         """The number of changes."""
@@ -58,6 +60,9 @@ class GroupChanges:
 
     def positions(self) -> Iterator[str]:
         """The position after each change."""
+        if self.places is not None:
+            yield from map(str, self.places)
+            return
         end = str(self.end)
         since = str(replace(self.end, unread=UnreadGroups(0, self.since.marks, self.since.now))).rpartition("*")[2]
         hashes = [change.hash for change in self.changed]
@@ -70,6 +75,8 @@ class GroupChanges:
         """The position after the change of that index, or after all of them."""
         if index is None or index + 1 >= len(self.changed):
             return self.end
+        if self.places is not None:
+            return self.places[index]
         own, following = self.changed[index], self.changed[index + 1]
         after = own.hash if following.hash > own.hash else max(own.hash - 1, 0)
         return replace(self.end, unread=UnreadGroups(after, self.since.marks, self.since.now))

@@ -71,22 +71,25 @@ class HeldTurns:
         """The turns that have lasted up to the end of changes, which are read one after the other."""
         now = changes.end.now
         assert now is not None
-        reported: list[ChangedRow] = []
-        is_reset = False
-        for change in changes.changed:
-            is_reset = is_reset or change.kind == "reset"
-            if is_reset:
-                self._pending.clear()
-                reported.append(change)
-            else:
-                self._note(change, now, changes.since)
-        lasting = [key for key, turn in self._pending.items() if now - turn.turned_at >= self.hold]
-        reported += [self._pending.pop(key).change for key in lasting]
         self._read = changes.position()
-        # A turn that is pending is read again by a follower that resumes, so its position is before all of them.
+        if any(change.kind == "reset" for change in changes.changed):
+            self._pending.clear()
+            self._reported = self._read
+            return changes
+        for change in changes.changed:
+            self._note(change, now, changes.since)
+        lasting = [key for key, turn in self._pending.items() if now - turn.turned_at >= self.hold]
+        reported = [self._pending.pop(key) for key in lasting]
+        # A turn that is pending is read again by a follower that resumes, so its position is before all of them. One
+        # that stops between the turns that are reported now is also before the rest of these.
         turns = self._pending.values()
         self._reported = min((turn.since for turn in turns), key=str, default=self._read)
-        return GroupChanges(reported, self._reported, self._reported, self._due(now, changes.due))
+        place, places = self._reported, []
+        for turn in reversed(reported):
+            places.append(place)
+            place = min(place, turn.since, key=str)
+        rows = [turn.change for turn in reported]
+        return GroupChanges(rows, self._reported, self._reported, self._due(now, changes.due), places[::-1])
 
     def _note(self, change: ChangedRow, now: int, since: Position) -> None:
         key = (change.hash, change.member)
