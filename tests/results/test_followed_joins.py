@@ -257,6 +257,15 @@ def test_query_that_comes_later_misses_nothing(engine: ManualEngine) -> None:
     assert (late.read(), first.read()) == (2, 1)
 
 
+def test_follower_that_was_removed_misses_nothing(engine: ManualEngine) -> None:
+    """One thread may close it while another is about to read."""
+    removed, other = _follow(_join_pot(engine), ["a.x = 0", "a.x = 3"])
+    removed.leave()
+    engine.append("a", [_row(number) for number in range(6)])
+    engine.append("b", [_row(0)])
+    assert (other.read(), removed.read()) == (1, 1)
+
+
 def test_rows_beyond_the_limit_are_computed_by_each_follower(
     engine: ManualEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -291,6 +291,9 @@ class FollowedJoins:
         """The rows of a query since a position; None if the follower must compute them by itself."""
         followed, operator = follower.clause, follower.clause.operator
         with operator.lock:
+            if operator.queries.get(followed.handle) is not followed:
+                # The last follower was removed, perhaps while it was about to read: its blocks end then.
+                return None
             with suppress(UnknownStream, UnknownTable):
                 operator.advance()
             marks = {stream: since.marks.get(stream) for stream in operator.ends}
