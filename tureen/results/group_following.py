@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 
 from tureen.bounded_cache import BoundedCache
-from tureen.errors import Unsupported
+from tureen.errors import QueryFailed, Unsupported
 from tureen.position import Position
 from tureen.query import Query
 from tureen.results.answering import Answers
@@ -97,10 +97,14 @@ class GroupFollowing:
                 if read is not None:
                     return read
                 since = replace(since, unread=None)
-            delta = followed.since(prepared, since)
-            if delta is None:
+            try:
+                delta = followed.since(prepared, since)
+                changed = None if delta is None else in_order(read_rows(delta))
+            except QueryFailed:
+                # The answer at the position may be what fails; the reset raises if that of now does.
+                changed = None
+            if changed is None:
                 return self._reset(followed, prepared, end, due, read_rows)
-            changed = in_order(read_rows(delta))
             return GroupChanges(changed, since, end, due)
 
     def _rest(
