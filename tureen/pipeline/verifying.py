@@ -90,7 +90,8 @@ def repair_pot(catalog: Catalog) -> Repaired:
     """Rewrite derived data and give up the tuples and punctuations that are lost; the process must hold the lease."""
     with catalog.read() as tx:
         streams = list_streams(tx)
-    files = repair_joins(catalog) + give_up_closed(catalog) + sum(repair(catalog, stream) for stream in streams)
+    give_up_closed(catalog)
+    files = repair_joins(catalog) + sum(repair(catalog, stream) for stream in streams)
     return Repaired(files, sum(give_up_lost(catalog, stream) for stream in streams))
 
 

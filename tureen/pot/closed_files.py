@@ -94,8 +94,8 @@ def store_closed(
     crash_point("closed.after_commit")
 
 
-def give_up_closed(catalog: Catalog) -> int:
-    """Remove closed-set files that are lost, so that rows can be pushed again; returns their number."""
+def give_up_closed(catalog: Catalog) -> None:
+    """Remove closed-set files that are lost, so that rows can be pushed again; `rejected` reports each."""
     with catalog.read() as tx:
         lost = select(damage.c.path).where(damage.c.lost)
         chosen = select(closed_files.c.path, closed_files.c.stream_id).where(closed_files.c.path.in_(lost))
@@ -106,9 +106,8 @@ def give_up_closed(catalog: Catalog) -> int:
             _discard(tx, [file.path for file in files])
             forget_damage(tx, [file.path for file in files])
             for file in files:
-                reason = f"punctuations were lost: file '{file.path}' was damaged"
+                reason = f"punctuations or unique keys were lost: file '{file.path}' was damaged"
                 reject(tx, file.stream_id, [Rejected({"file": file.path}, reason)])
-    return len(files)
 
 
 def _discard(tx: Connection, paths: Sequence[str]) -> None:
