@@ -115,3 +115,17 @@ def test_many_long_texts_are_created_in_small_batches() -> None:
     """For all rows at a time, 80 texts of 10,000 characters each would take more than 1 GB."""
     process = subprocess.run([sys.executable, "-c", MANY_TEXTS], capture_output=True, text=True, check=True)
     assert int(process.stdout) < 800, "MiB"
+
+
+def test_processes_can_be_forked_while_threads_have_connections() -> None:
+    duck.run("SELECT n + 1 AS n FROM block", {"block": pa.table({"n": [1]})}, "the condition")
+    codes: list[int] = []
+
+    def fork() -> None:
+        # As pyspark starts its JVM.
+        codes.append(subprocess.run(["true"], preexec_fn=lambda: None, check=False).returncode)
+
+    thread = threading.Thread(target=fork)
+    thread.start()
+    thread.join()
+    assert codes == [0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -143,20 +142,6 @@ def test_children_of_functions_do_not_answer_for_them() -> None:
     forks = known("forks", body)
     for _ in range(2):
         assert values(forks, rows=ROWS.slice(1, 3)) == [1, 2, 3]
-
-
-def test_other_threads_can_fork_after_a_call() -> None:
-    values(known("before_fork", "return n"), rows=ROWS.slice(0, 1))
-    codes: list[int] = []
-
-    def fork() -> None:
-        # As pyspark starts its JVM.
-        codes.append(subprocess.run(["true"], preexec_fn=lambda: None, check=False).returncode)
-
-    thread = threading.Thread(target=fork)
-    thread.start()
-    thread.join()
-    assert codes == [0]
 
 
 def test_a_missing_module_fails_only_its_evaluations() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from tureen.deferred_import import DeferredModule
 from tureen.errors import LimitExceeded
@@ -37,6 +38,18 @@ CHECK_INTERVAL = 0.25
 """The seconds between two checks for expired evaluations."""
 
 
+_connections: WeakSet[Any] = WeakSet()
+_held: list[Any] = []
+"""All connections while the process forks. A child deletes what is local to other threads, and deleting a connection
+crashes it: Spark's JVM, which is started by a fork, would not start."""
+
+os.register_at_fork(
+    before=lambda: _held.extend(_connections),
+    after_in_parent=lambda: _held.clear(),
+    after_in_child=lambda: _connections.clear(),
+)
+
+
 def connect() -> Any:
     """An in-memory DuckDB with one thread, limited memory, and no access to files."""
     connection = duckdb.connect(
@@ -46,6 +59,7 @@ def connect() -> Any:
     connection.execute("SET autoinstall_known_extensions = false")
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute("SET enable_external_access = false")
+    _connections.add(connection)
     return connection
 
 

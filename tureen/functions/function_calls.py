@@ -7,7 +7,6 @@ DuckDB hands over up to 2,048 rows at a time, and a worker process calls the fun
 from __future__ import annotations
 
 import atexit
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -36,16 +35,6 @@ ENDLESS_SECONDS = 600.0
 _functions: dict[str, UserFunction] = {}
 _connections: WeakSet[Any] = WeakSet()
 """The connections with functions, which would be reported as leaks if they were open at the end of the process."""
-
-_held: list[Any] = []
-"""The same connections while the process forks. A child deletes what is local to other threads, and deleting a
-connection with functions crashes it: Spark's JVM, which is started by a fork, would never start."""
-
-os.register_at_fork(
-    before=lambda: _held.extend(_connections),
-    after_in_parent=lambda: _held.clear(),
-    after_in_child=lambda: _connections.clear(),
-)
 
 _local = threading.local()
 _NAMES = {Kind.INT: "INTEGER", Kind.STRING: "VARCHAR"}
