@@ -11,7 +11,7 @@ WORKERS ?= 3
 # Every process compiles the modules that it imports, unless some process may write the result.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo serve kernels test explore flips traffic cases reference check style bench bench-quick format clean
+.PHONY: setup demo serve kernels browser test explore flips traffic cases reference check style bench bench-quick format clean
 
 setup: $(READY)
 
@@ -37,8 +37,11 @@ kernels: setup
 $(CLASSES): $(READY) | kernels
 	$(BIN)/python -m tests.class_archive
 
+browser:
+	@scripts/ensure-chromium
+
 # Kernels and classes are prepared, because otherwise each process of the tests would compile and load them itself.
-test: kernels $(CLASSES)
+test: kernels $(CLASSES) browser
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 --durations 15
 
 # Many new random examples, where `make test` runs a few that are always the same.

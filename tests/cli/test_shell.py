@@ -20,8 +20,9 @@ import pytest
 
 from tests.cli.conftest import Cli
 from tests.service.running import RunningServer
-from tureen.cli.shell.completion import KEYWORDS, Name, completions
+from tureen.cli.shell.completion import Name, completions
 from tureen.cli.shell.splitting import is_complete, split
+from tureen.keywords import KEYWORDS
 
 
 def test_statements_from_pipe(cli: Cli, stream: str) -> None:

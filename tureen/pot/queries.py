@@ -302,15 +302,24 @@ def list_queries(
     limit: int | None = None,
     *,
     with_shared: bool = False,
+    search: str | None = None,
+    failed: bool = False,
 ) -> list[Registered]:
     """Queries in order of registration, after a cursor, at most `limit`.
 
-    All, or an owner's; `with_shared` adds what others share with that owner.
+    All, or an owner's; `with_shared` adds what others share with that owner. With `search`, those whose name, SQL or
+    handle contains a text, ignoring case; with `failed`, those that were stopped by an error.
     """
     page = select(queries).where(queries.c.owner != DERIVED).order_by(queries.c.seq, queries.c.id)
     if owner is not None:
         visible = queries.c.owner == owner
         page = page.where(or_(visible, queries.c.shared) if with_shared else visible)
+    if search is not None:
+        texts = (queries.c.name, queries.c.sql, queries.c.id)
+        page = page.where(or_(*(text.icontains(search, autoescape=True) for text in texts)))
+    if failed:
+        inputs = select(query_inputs.c.query_id).join(clauses, clauses.c.id == query_inputs.c.clause_id)
+        page = page.where(queries.c.id.in_(inputs.where(clauses.c.error.is_not(None))))
     if after is not None:
         seq, _, handle = after.partition(".")
         if not _SEQ.fullmatch(seq) or not handle:

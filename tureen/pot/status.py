@@ -56,9 +56,11 @@ def pot_status(
     }
 
 
-def count_failed(tx: Connection) -> int:
-    """The number of queries that raised on some tuple and were stopped."""
+def count_failed(tx: Connection, owner: str | None = None) -> int:
+    """The number of queries, of an owner or of all, that raised on some tuple and were stopped."""
     joined = query_inputs.join(clauses, clauses.c.id == query_inputs.c.clause_id)
+    if owner is not None:
+        joined = joined.join(queries, (queries.c.id == query_inputs.c.query_id) & (queries.c.owner == owner))
     failed = select(func.count(query_inputs.c.query_id.distinct())).select_from(joined)
     return int(tx.execute(failed.where(clauses.c.error.is_not(None))).scalar_one())
 

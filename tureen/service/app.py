@@ -19,10 +19,10 @@ from tureen.service.bodies import media_type_of
 from tureen.service.error_responses import HttpError, error_response
 from tureen.service.fast_path import InvocationFastPath
 from tureen.service.middleware import RequestMiddleware
-from tureen.service.routes import functions, health, queries, statements, streams, tables, templates, tokens
+from tureen.service.routes import functions, health, page, queries, statements, streams, tables, templates, tokens
 from tureen.service.state import Service
 
-ROUTERS = (streams, queries, templates, tables, functions, statements, health, tokens)
+ROUTERS = (streams, queries, templates, tables, functions, statements, health, tokens, page)
 """The modules with routes, in the order in which they are described."""
 
 

@@ -95,9 +95,17 @@ class Authenticator:
             _require_loopback_host(connection)
             return Caller(service, LOCAL, frozenset({"admin"}))
         scheme, _, credentials = connection.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not credentials:
+        if not scheme:
+            credentials = service.sessions.token_of(connection) or ""
+        elif scheme.lower() != "bearer":
+            credentials = ""
+        if not credentials:
             raise Unauthorized("a token is required", hint="send the header 'Authorization: Bearer …'")
-        token = self._verify(credentials.strip())
+        return self.authenticate_token(credentials.strip(), service)
+
+    def authenticate_token(self, text: str, service: Service) -> Caller:
+        """The caller that has a token; raises Unauthorized if it is not valid."""
+        token = self._verify(text)
         return Caller(service, token.principal, token.scopes)
 
     def _verify(self, text: str) -> Token:

@@ -41,6 +41,8 @@ class Settings:
     no_auth: bool = _setting(
         False, "turn authentication off: every request is an admin's; only with a loopback address"
     )
+    page: bool = _setting(True, "serve the page at /")
+    session_seconds: float = _setting(43_200.0, "how many seconds a session of the page lasts")
     open_metrics: bool = _setting(False, "answer /metrics without a token")
     certificate: str = _setting(
         "", "the PEM file of a TLS certificate with its chain; without it the server speaks plain HTTP"

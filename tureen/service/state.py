@@ -17,6 +17,8 @@ from tureen.service.authorization import Authenticator, ConcurrencyLimit
 from tureen.service.event_stream import encode_changes
 from tureen.service.invocation_times import InvocationTimes
 from tureen.service.metrics import FreshnessSampler, Metrics, StatusCollector
+from tureen.service.page.activity import SAMPLE_SECONDS, ActivityHistory, RecentStatus
+from tureen.service.page.sessions import PageSessions
 from tureen.service.rendering import Rendered
 from tureen.service.settings import Settings
 from tureen.service.shared_reads import SharedReads
@@ -43,6 +45,9 @@ class Service:
         self.invoking = ConcurrencyLimit("invocations", settings.max_invocations)
         self.following = ConcurrencyLimit("followers", settings.max_followers)
         self.metrics = Metrics()
+        self.sessions = PageSessions(settings.session_seconds)
+        self.activity = ActivityHistory(self.metrics, lambda: self.following.total)
+        self.recent_status = RecentStatus(self.soup.status)
         self.freshness = FreshnessSampler(self.catalog, self.metrics.freshness)
         self.metrics.registry.register(StatusCollector(self.soup.status, self.soup.batches, self.catalog, self._counts))
         self._progress = self.soup.progress
@@ -53,15 +58,26 @@ class Service:
         self._workers = ThreadPoolExecutor(WORKERS, "tureen-work")
         self._soups: dict[str, ServedSoup] = {}
         self._times = InvocationTimes()
+        self._sampling: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Start watching for commits, in the running event loop."""
         asyncio.get_running_loop().set_default_executor(self._workers)
         self.watcher.start()
+        if self.settings.page:
+            self._sampling = asyncio.create_task(self._sample())
+
+    async def _sample(self) -> None:
+        """Sample the activity until the server stops."""
+        while not self.watcher.closing:
+            await asyncio.sleep(SAMPLE_SECONDS)
+            self.activity.sample()
 
     def stop_following(self) -> None:
         """End all followers and waiting requests because the server stops."""
         self.watcher.close()
+        if self._sampling is not None:
+            self._sampling.cancel()
 
     def close(self) -> None:
         """Release everything but the soup, which its opener closes."""

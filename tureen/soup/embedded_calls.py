@@ -44,12 +44,22 @@ class EmbeddedCalls:
             raise Forbidden("listing queries of other owners needs an admin")
         return None if owner == ALL_OWNERS else owner
 
-    def registered_queries(self, after: str | None, limit: int | None, owner: str | None) -> list[Registered]:
-        """The catalog entries of the queries that `Soup.queries` returns."""
+    def registered_queries(
+        self,
+        after: str | None,
+        limit: int | None,
+        owner: str | None,
+        search: str | None = None,
+        *,
+        failed: bool = False,
+    ) -> list[Registered]:
+        """The catalog entries of the queries that `Soup.queries` returns, or of some of them."""
         listed_owner = self.listed_owner(owner)
         if not self._pot.exists():
             return []
-        return self._pot.components.registry.page(listed_owner, after, limit, with_shared=owner is None)
+        return self._pot.components.registry.page(
+            listed_owner, after, limit, with_shared=owner is None, search=search, failed=failed
+        )
 
     def registered(self, handle_or_name: str) -> Registered:
         """The catalog entry of a query."""

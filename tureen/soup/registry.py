@@ -78,14 +78,21 @@ class Registry:
             return find_standing(tx, self._catalog.root, handle_or_name, member_text, owner)
 
     def page(
-        self, owner: str | None, after: str | None, limit: int | None, *, with_shared: bool = True
+        self,
+        owner: str | None,
+        after: str | None,
+        limit: int | None,
+        *,
+        with_shared: bool = True,
+        search: str | None = None,
+        failed: bool = False,
     ) -> list[Registered]:
-        """Queries of an owner in order of registration, after a cursor; `with_shared` adds those that others share."""
+        """Queries of an owner in order of registration, after a cursor; see `tureen.pot.queries.list_queries`."""
         if limit is not None:
             check_positive(limit, "limit")
         after = None if after is None else check_text(after, "a cursor")
         with self._catalog.read() as tx:
-            return list_queries(tx, owner, after, limit, with_shared=with_shared)
+            return list_queries(tx, owner, after, limit, with_shared=with_shared, search=search, failed=failed)
 
     def share(self, handle: str, shared: bool, owner: str | None) -> None:
         """Share a query or a template with all principals, or stop sharing it."""

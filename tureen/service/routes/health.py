@@ -11,14 +11,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from tureen.errors import ServiceError
-from tureen.pot.status import count_owned
 from tureen.service import body_shapes as shapes
 from tureen.service.api_page import reference_page
-from tureen.service.authorization import Caller, RequireScope
+from tureen.service.authorization import RequireScope
 from tureen.service.error_responses import HttpError
 from tureen.service.routes.descriptions import describe_errors
 from tureen.service.routes.parameters import Reader, ReaderOrWriter, Seconds
-from tureen.service.routes.responses import hide_source_error, json_response
+from tureen.service.routes.responses import json_response, own_status
 from tureen.service.state import Service
 from tureen.soup.open_pot import NO_ENGINE
 
@@ -29,25 +28,7 @@ router = APIRouter(tags=["server"])
 async def status(caller: Reader) -> Response:
     """Streams with their rows, runs, tails, debts and lag; tables; the number of queries; the engine."""
     full = await asyncio.to_thread(caller.soup.status)
-    return json_response(full if caller.has_scope("admin") else await asyncio.to_thread(_own_status, caller, full))
-
-
-def _own_status(caller: Caller, full: dict[str, Any]) -> dict[str, Any]:
-    """The status without fields that depend on queries of other principals, which could reveal them."""
-    with caller.service.catalog.read() as tx:
-        queries = count_owned(tx, caller.principal)
-    streams = {
-        name: {
-            key: hide_source_error(value) if key == "error" else value
-            for key, value in stream.items()
-            if key not in _QUERY_DEPENDENT
-        }
-        for name, stream in full["streams"].items()
-    }
-    return {**{key: value for key, value in full.items() if key != "clauses"}, "streams": streams, "queries": queries}
-
-
-_QUERY_DEPENDENT = frozenset({"bytes", "query_runs", "eager_clauses", "cell_files", "debts"})
+    return json_response(full if caller.has_scope("admin") else await asyncio.to_thread(own_status, caller, full))
 
 
 @router.get(

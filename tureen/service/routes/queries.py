@@ -76,7 +76,14 @@ async def register_query(caller: Writer, body: shapes.NewQuery) -> Response:
 
 
 @router.get("/v1/queries", response_model=shapes.QueryList, responses=describe_errors(), summary="List queries")
-async def list_queries(caller: Reader, limit: Limit = 100, after: After = None, owner: Owner = None) -> Response:
+async def list_queries(
+    caller: Reader,
+    limit: Limit = 100,
+    after: After = None,
+    owner: Owner = None,
+    search: Annotated[str | None, Query(max_length=1_000, description="a text in the name, SQL or handle")] = None,
+    failed: Annotated[bool, Query(description="only queries that were stopped by an error")] = False,
+) -> Response:
     """The queries of the principal and those shared by others, in order of registration, without those of templates.
 
     With `owner`, the queries of another principal, or of all principals.
@@ -84,7 +91,7 @@ async def list_queries(caller: Reader, limit: Limit = 100, after: After = None, 
     soup = soup_of_owner(caller, owner, "queries")
 
     def read() -> dict[str, Any]:
-        queries = soup.calls.registered_queries(after, limit + 1, owner)
+        queries = soup.calls.registered_queries(after, limit + 1, owner, search, failed=failed)
         infos = [query_info(query) for query in queries[:limit]]
         return {"queries": infos, "next": queries[limit - 1].cursor if len(queries) > limit else None}
 

@@ -12,6 +12,7 @@ from tureen.handle import parse_member
 from tureen.language.templates.member import member_text
 from tureen.pot.members import Members
 from tureen.pot.queries import Registered
+from tureen.pot.status import count_owned
 from tureen.service.authorization import Caller
 from tureen.service.error_responses import encode_json
 from tureen.service.rendering import Rendered, ResponseFormat, accepts_gzip, negotiate_media_type
@@ -114,3 +115,21 @@ _SHARED_PLAN_FIELDS = frozenset({"clause", "access", "materialized", "why"})
 def hide_source_error(error: str | None) -> str | None:
     """The error of a source for callers other than admins: the original may contain the source's options."""
     return None if error is None else "the source cannot be read; admins see the reason"
+
+
+def own_status(caller: Caller, full: dict[str, Any]) -> dict[str, Any]:
+    """The status without fields that depend on queries of other principals, which could reveal them."""
+    with caller.service.catalog.read() as tx:
+        queries = count_owned(tx, caller.principal)
+    streams = {
+        name: {
+            key: hide_source_error(value) if key == "error" else value
+            for key, value in stream.items()
+            if key not in _QUERY_DEPENDENT
+        }
+        for name, stream in full["streams"].items()
+    }
+    return {**{key: value for key, value in full.items() if key != "clauses"}, "streams": streams, "queries": queries}
+
+
+_QUERY_DEPENDENT = frozenset({"bytes", "query_runs", "eager_clauses", "cell_files", "debts"})

@@ -1,0 +1,47 @@
+// The overview: problems first, then the activity of the last minutes.
+
+import {get} from "./api.js";
+import {lineChart, short} from "./chart.js";
+import {bytes, count, el, every, replace, seconds} from "./dom.js";
+
+const KEPT = 450;
+
+export function show(main, {session}) {
+  const problems = el("section", {"aria-label": "Problems"});
+  const numbers = el("section", {class: "grid", "aria-label": "Numbers"});
+  const charts = el("section", {class: "grid", "aria-label": "Activity"});
+  replace(main, el("h1", {}, "Overview"), problems, numbers, el("h2", {}, "The last minutes"), charts);
+  let samples = [];
+  return every(2000, async () => {
+    const news = await get("/v1/overview", {after: samples.at(-1)?.at ?? 0});
+    samples = [...samples, ...news.samples].slice(-KEPT);
+    replace(problems, news.problems.length
+      ? news.problems.map((problem) => el("div", {class: "problem"}, el("a", {href: problem.link}, problem.text)))
+      : el("p", {class: "good"}, "No problems."));
+    const batch = news.batches.reduce((longest, each) => Math.max(longest, each.seconds), 0);
+    replace(numbers,
+      card("Queries", count(news.queries.standing), news.queries.failed ? el("a", {href: "#/queries?state=failed"}, `${count(news.queries.failed)} failed`) : "none failed"),
+      card("Streams", count(news.streams), `${count(news.rows)} tuples, ${count(news.tables)} tables`),
+      card("On disk", bytes(news.bytes), `${bytes(news.lag_bytes)} not yet indexed by Spark`),
+      card("Spark", news.engine, news.batches.length ? `longest recent micro-batch ${seconds(batch)}` : ""),
+      card("Version", news.version, ""));
+    const charted = [
+      ["Rows in per second", [["rows", "rows_per_second"]], short],
+      ["Changes sent per second", [["changes", "changes_per_second"]], short],
+      ["From push to commit", [["p50", "freshness_p50"], ["p99", "freshness_p99"]], seconds],
+      ...(session.can("admin") ? [
+        ["Invocations per second", [["invocations", "invocations_per_second"]], short],
+        ["Time of an invocation", [["p50", "invocation_p50"], ["p99", "invocation_p99"]], seconds],
+        ["Followers", [["followers", "followers"]], short],
+        ["Memory of the server", [["memory", "memory_bytes"]], bytes],
+      ] : []),
+    ];
+    replace(charts, charted.map(([title, series, formatY]) => el("div", {class: "card"}, el("h2", {}, title),
+      lineChart(series.map(([name, key]) => ({name, points: samples.map((sample) => [sample.at, sample[key]])})),
+        {formatX: (at) => new Date(at * 1000).toLocaleTimeString(), formatY, label: title, small: true}))));
+  });
+}
+
+function card(title, number, remark) {
+  return el("div", {class: "card"}, el("h2", {}, title), el("div", {class: "number"}, number), el("div", {class: "soft"}, remark));
+}
