@@ -4,7 +4,7 @@ Takes requests for the page's files, and tokens of people who sign in. Holds ses
 server's activity. Gives static files with a strict content security policy, and cookies. Does not know how an answer is
 computed: everything that the page shows or does is a request to a route of the API, with the scopes of the token.
 
-* `sessions.py`: who is signed in; `assets.py`: the files of `static/`, and the headers that they are sent with
+* `sessions.py`: who is signed in; `assets.py`: the files of `static`, and the headers that they are sent with
 * `page_bodies.py`: what they send and receive
 * `activity.py`: rates and latencies of the last minutes; `manual.py`: the language reference as HTML
 
