@@ -128,7 +128,7 @@ def test_small_runs_are_indexed_when_they_are_needed(engine: ManualEngine, built
 
 
 def test_indexes_in_advance_do_not_displace_others(engine: ManualEngine) -> None:
-    indexes = KeyIndexes(3000)
+    indexes = KeyIndexes(1500)
     indexer = key_indexing.KeyIndexer(engine.catalog, engine.invoker.view.segments, indexes)
     engine.push("b", rows(60, 60))
     engine.push("b", rows(120, 60))

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import example_settings
-from tureen.stems.key_index import DECIMAL, EXACT, FLOAT, TEXT, KeyIndex, codes_of
-from tureen.stems.key_kernels import AT_ONCE
+from tureen.stems.key_index import DECIMAL, EXACT, FLOAT, TEXT, KeyIndex, codes_of, in_hash_order
+from tureen.stems.key_kernels import AT_ONCE, combine_equal, sort_by_bucket
 
 NAN = float("nan")
 VALUES: dict[str, st.SearchStrategy[Any]] = {
@@ -112,3 +112,39 @@ def test_more_keys_than_are_read_at_once(columns: int) -> None:
     )
     keys_at, rows = index.find(probes, valid)
     assert sorted(zip(keys_at.tolist(), rows.tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_buckets_with_many_keys_are_sorted(columns: int) -> None:
+    random = np.random.default_rng(columns)
+    keys, valid = random.integers(-9, 9, (columns, 500)), np.array(random.random(500) < 0.9)
+    ends, size = np.zeros(3, np.uint32), int(valid.sum())
+    sorted_keys, rows = np.empty((columns, size), np.int64), np.empty(size, np.int32)
+    sort_by_bucket(keys, valid, 1, ends, sorted_keys, rows)
+    assert (sorted_keys == keys[:, rows]).all()
+    assert sorted(rows.tolist()) == np.flatnonzero(valid).tolist()
+    assert 0 < ends[0] < size
+    assert ends[1] == size
+    for entries in (slice(0, ends[0]), slice(ends[0], size)):
+        in_bucket = rows[entries]
+        assert in_bucket.tolist() == in_bucket[np.lexsort((in_bucket, *keys[::-1, in_bucket]))].tolist()
+    starts = np.empty(size + 1, np.uint32)
+    count = combine_equal(ends, sorted_keys, starts)
+    assert count == len({tuple(key) for key in keys[:, valid].T.tolist()}) == ends[1]
+    assert (np.repeat(sorted_keys[:, :count], np.diff(starts[: count + 1]), axis=1) == keys[:, rows]).all()
+
+
+def test_most_absent_keys_fail_the_filter() -> None:
+    numbers = np.arange(1 << 14)
+    for values in (numbers, numbers << 40, 1_700_000_000_000_000 + numbers * 1_000_000, numbers.astype(np.float64)):
+        domain = FLOAT if values.dtype == np.float64 else EXACT
+        half, others = np.split(values, 2)
+        index = KeyIndex.of([(pa.array(half), domain)])
+        keys = codes_of(pa.array(others), domain).reshape(1, -1)
+        assert len(index.candidates(keys, np.ones(len(others), np.bool_))) < len(others) / 10
+        assert np.diff(index.directory).max() < 16, "buckets are small"
+
+
+def test_hash_order_contains_each_key_once() -> None:
+    for size in (0, 1, 100, 5000):
+        assert sorted(in_hash_order(np.arange(2 * size).reshape(2, size)).tolist()) == list(range(size))

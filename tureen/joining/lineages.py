@@ -21,7 +21,7 @@ from tureen.matching.clause_set import ClauseSet
 from tureen.predicate import Clause
 from tureen.stems.cells.lineage_pairs import pairs_of
 from tureen.stems.index import BLOCK_ROWS, Block
-from tureen.stems.key_kernels import empty_table, group_rows
+from tureen.stems.key_index import KeyIndex
 
 Bitmaps = npt.NDArray[np.uint64]
 """A line for each lineage, with a bit for each slot."""
@@ -40,14 +40,16 @@ class Lineages:
     def of_rows(cls, bits: Bitmaps) -> Lineages:
         """The lineages of rows, one line each.
 
-        >>> Lineages.of_rows(np.array([[5], [1], [5]], np.uint64)).of_row.tolist()
-        [0, 1, 0]
+        >>> lineages = Lineages.of_rows(np.array([[5], [1], [5]], np.uint64))
+        >>> len(lineages.bits), lineages.bits[lineages.of_row].ravel().tolist()
+        (2, [5, 1, 5])
         """
         size = len(bits)
-        firsts, groups = np.empty(size, np.int64), np.empty(size, np.int64)
-        keys = np.ascontiguousarray(bits.T).view(np.int64)
-        count = group_rows(keys, np.ones(size, np.bool_), empty_table(size), firsts, groups)
-        return cls(bits[firsts[:count]], groups)
+        index = KeyIndex.of_keys(bits.T.view(np.int64), np.ones(size, np.bool_), is_filtered=False)
+        firsts, ends = index.starts[:-1], index.starts[1:]
+        of_row = np.empty(size, np.int64)
+        of_row[index.rows] = np.repeat(np.arange(len(firsts)), ends - firsts)
+        return cls(bits[index.rows[firsts]], of_row)
 
     def __len__(self) -> int:
         """The number of rows."""

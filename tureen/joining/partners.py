@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tureen.joining.join_input import Numbers
 from tureen.joining.join_keys import KeyColumn
 from tureen.joining.partner_kernels import fill_pairs, narrow_range
-from tureen.stems.key_kernels import empty_table, find_groups, group_rows, order_by_group
+from tureen.stems.key_index import KeyIndex
 
 PAIRS_AT_ONCE = 1 << 21
 """The number of pairs that are written before further conditions are evaluated on them."""
@@ -75,7 +75,7 @@ def find_partners(size: int, right_size: int, equalities: Sequence[Compared], ra
         order = np.argsort(keys.values, kind="stable")
         order = order[keys.valid[order]]
     if equalities:
-        sorted_rows, firsts, lasts = _grouped(equalities, order, right_size)
+        sorted_rows, firsts, lasts = _grouped(equalities, order)
     else:
         sorted_rows, firsts = order, np.zeros(size, np.int64)
         lasts = np.full(size, len(order))
@@ -88,21 +88,14 @@ def find_partners(size: int, right_size: int, equalities: Sequence[Compared], ra
     return Partners(sorted_rows, firsts, lasts)
 
 
-def _grouped(equalities: Sequence[Compared], order: Numbers, right_size: int) -> tuple[Numbers, Numbers, Numbers]:
+def _grouped(equalities: Sequence[Compared], order: Numbers) -> tuple[Numbers, Numbers, Numbers]:
     left, left_valid = _lines([compared.left for compared in equalities])
     right, right_valid = _lines([compared.right for compared in equalities])
-    table = empty_table(right_size)
-    representatives, groups = np.empty(right_size, np.int64), np.empty(right_size, np.int64)
-    count = group_rows(right, right_valid, table, representatives, groups)
-    starts = np.zeros(count + 1, np.int64)
-    sorted_rows = np.empty(len(order), np.int64)
-    order_by_group(groups, order, starts, sorted_rows)
-    left_groups = np.empty(left.shape[1], np.int64)
-    find_groups(left, left_valid, table, representatives, right, left_groups)
-    has_group = left_groups >= 0
-    firsts, lasts = np.zeros(len(left_groups), np.int64), np.zeros(len(left_groups), np.int64)
-    firsts[has_group], lasts[has_group] = starts[left_groups[has_group]], starts[left_groups[has_group] + 1]
-    return sorted_rows[: starts[-1]], firsts, lasts
+    index = KeyIndex.of_keys(np.take(right, order, axis=1), right_valid[order], is_filtered=False)
+    probing, begins, ends = index.intervals(left, left_valid)
+    firsts, lasts = np.zeros(len(left_valid), np.int64), np.zeros(len(left_valid), np.int64)
+    firsts[probing], lasts[probing] = begins, ends
+    return order[index.rows], firsts, lasts
 
 
 def _lines(columns: Sequence[KeyColumn]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:

@@ -17,6 +17,7 @@ from tureen.results.key_indexes import KeyIndexes, whole_column
 from tureen.results.segment import Hits, Segment
 from tureen.schema import Schema
 from tureen.stems.index import BLOCK_ROWS, Block
+from tureen.stems.key_index import in_hash_order
 
 Ids = tuple[int, int]
 """The first tuple id of an interval, and the one after its last."""
@@ -101,6 +102,8 @@ class StreamInput:
         """Tuples by key, from the indexes of the segments."""
         if self._indexes is None or len(valid) * len(self._matches.hits) * PROBE_COST > self._size:
             return None
+        order = in_hash_order(keys)
+        keys, valid = np.take(keys, order, axis=1), valid[order]
         probing, rows = [], []
         begin = 0
         for hit in self._matches.hits:
@@ -109,7 +112,7 @@ class StreamInput:
             probing.append(keys_at[is_hit])
             rows.append(numbers[is_hit] + begin)
             begin += len(hit.rows)
-        return np.concatenate(probing), np.concatenate(rows)
+        return order[np.concatenate(probing)], np.concatenate(rows)
 
     def subset(self, rows: Numbers) -> StreamMatches:
         """Some of the tuples, in ascending order of their numbers."""

@@ -16,13 +16,15 @@ import pyarrow as pa
 
 from tureen.keys import float_keys
 from tureen.stems.key_kernels import (
-    empty_table,
+    combine_equal,
+    fill_filter,
+    fill_rows,
     find_groups,
-    group_rows,
     hash_decimals,
     hash_texts,
-    order_by_group,
-    slots_for,
+    order_by_hash,
+    pass_filter,
+    sort_by_bucket,
 )
 
 Numbers = npt.NDArray[np.int64]
@@ -106,58 +108,105 @@ def integer_keys(column: pa.Array) -> Numbers:
 
 def most_bytes(rows: int, columns: int) -> int:
     """The memory of an index of that many rows, if all of them have different keys."""
-    of_keys = 8 * rows * (columns + 1) if columns > 1 else 0
-    return 16 * slots_for(rows) + of_keys + 8 * (rows + 1) + 4 * rows
+    of_keys = 8 * rows * columns
+    return of_keys + 8 * _filter_words(rows) + 4 * ((1 << _bucket_bits(rows)) + 1) + 4 * (rows + 1) + 4 * rows
+
+
+def _bucket_bits(groups: int) -> int:
+    """The bits of the hash that are the number of a bucket: there are as many buckets as groups, or more."""
+    return max(groups - 1, 1).bit_length()
+
+
+def _bits(size: int) -> int:
+    """The bits of numbers below a power of two."""
+    return size.bit_length() - 1
+
+
+def in_hash_order(keys: Numbers) -> Numbers:
+    """The numbers of keys, roughly in the order in which indexes store them.
+
+    Neighbours are then found near each other, so that the processor's caches hold what many keys need.
+    """
+    order = np.empty(keys.shape[1], np.int64)
+    order_by_hash(keys, max(_bits(keys.shape[1]) - 4, 1), order)
+    return order
+
+
+def _filter_words(groups: int) -> int:
+    """The words of a filter, which has eight bits or more for each group."""
+    return 1 << max(_bucket_bits(groups) - 3, 1)
 
 
 @dataclass(frozen=True)
 class KeyIndex:
     """Tuples by key: rows with equal keys form a group."""
 
+    filter: npt.NDArray[np.uint64]
+    """Bits that the keys of a group have set."""
+    directory: npt.NDArray[np.uint32]
+    """The first group of each bucket, and at the end the number of groups."""
     keys: Numbers
-    """The keys of each group: a line for each of several columns; a table of one column has the keys themselves."""
-    table: Numbers
-    numbers: Numbers
-    """The numbers of the groups, where keys are compared: 0, 1, …."""
-    starts: Numbers
+    """The keys of each group, a line for each column; in order of their hashes."""
+    starts: npt.NDArray[np.uint32]
+    """Where the rows of each group start, and at the end the number of rows."""
     rows: npt.NDArray[np.int32]
     """The rows of all groups, one group after the other, ascending within a group."""
 
     @classmethod
     def of(cls, columns: Sequence[tuple[pa.Array, str]]) -> KeyIndex:
         """Index rows by columns, each with the domain in which it is compared. Rows with a NULL are left out."""
-        keys = np.ascontiguousarray(np.stack([codes_of(column, domain) for column, domain in columns]))
-        valid = np.logical_and.reduce([valid_flags(column) for column, _ in columns])
-        size = keys.shape[1]
-        table = empty_table(size)
-        firsts, groups = np.empty(size, np.int64), np.empty(size, np.int64)
-        count = group_rows(keys, valid, table, firsts, groups)
-        starts, rows = np.zeros(count + 1, np.int64), np.empty(int(valid.sum()), np.int64)
-        order_by_group(groups, np.arange(size), starts, rows)
-        is_single, is_smaller = len(columns) == 1, slots_for(count) < len(table)
-        if is_smaller or not is_single:
-            keys = np.ascontiguousarray(keys[:, firsts[:count]])
-        if is_smaller:
-            # Numbers the groups as before: they are in the order of their first rows.
-            table = empty_table(count)
-            group_rows(keys, np.ones(count, np.bool_), table, firsts, groups)
-        # Not slices, which would keep the whole arrays in memory.
-        keys, numbers = (np.empty((1, 0), np.int64), np.empty(0, np.int64)) if is_single else (keys, np.arange(count))
-        return cls(keys, table, numbers, starts, rows.astype(np.int32))
+        keys = np.stack([codes_of(column, domain) for column, domain in columns])
+        return cls.of_keys(keys, np.logical_and.reduce([valid_flags(column) for column, _ in columns]))
+
+    @classmethod
+    def of_keys(cls, keys: Numbers, valid: npt.NDArray[np.bool_], *, is_filtered: bool = True) -> KeyIndex:
+        """Index the valid rows by keys, given as a line per column; a filter is worth it where many keys are absent."""
+        size = int(np.count_nonzero(valid))
+        bits = _bucket_bits(size)
+        ends = np.zeros((1 << bits) + 1, np.uint32)
+        sorted_keys, rows = np.empty((len(keys), size), np.int64), np.empty(size, np.int32)
+        sort_by_bucket(np.ascontiguousarray(keys), valid, bits, ends, sorted_keys, rows)
+        starts = np.empty(size + 1, np.uint32)
+        count = combine_equal(ends, sorted_keys, starts)
+        # A bucket of fewer bits consists of neighbours: its end is that of the last of them.
+        directory = np.zeros((1 << _bucket_bits(count)) + 1, np.uint32)
+        directory[1:] = ends[:-1].reshape(len(directory) - 1, -1)[:, -1]
+        if count < size:
+            # Not slices, which would keep the whole arrays in memory.
+            sorted_keys, starts = sorted_keys[:, :count].copy(), starts[: count + 1].copy()
+        words = _ALL_PASS
+        if is_filtered:
+            words = np.zeros(_filter_words(count), np.uint64)
+            fill_filter(sorted_keys, _bits(len(words)), words)
+        return cls(words, directory, sorted_keys, starts, rows)
 
     @property
     def bytes(self) -> int:
         """The memory that it takes."""
-        arrays = (self.keys, self.table, self.numbers, self.starts, self.rows)
+        arrays = (self.filter, self.directory, self.keys, self.starts, self.rows)
         return sum(array.nbytes for array in arrays)
+
+    def candidates(self, keys: Numbers, valid: npt.NDArray[np.bool_]) -> Numbers:
+        """The numbers of the keys that pass the filter: all that occur, and few others."""
+        numbers = np.empty(len(valid), np.int64)
+        return numbers[: pass_filter(keys, valid, self.filter, _bits(len(self.filter)), numbers)]
+
+    def intervals(self, keys: Numbers, valid: npt.NDArray[np.bool_]) -> tuple[Numbers, Numbers, Numbers]:
+        """The keys that occur, by their numbers, and for each of them the begin and end of its group in `rows`."""
+        numbers = self.candidates(keys, valid)
+        firsts, lasts = np.empty(len(numbers), np.int64), np.empty(len(numbers), np.int64)
+        bits = _bits(len(self.directory) - 1)
+        count = find_groups(keys, numbers, self.directory, bits, self.keys, self.starts, firsts, lasts)
+        return numbers[:count], firsts[:count], lasts[:count]
 
     def find(self, keys: Numbers, valid: npt.NDArray[np.bool_]) -> tuple[Numbers, Numbers]:
         """For each key, given as a line per column, the rows that have it: pairs of an index of a key and a row."""
-        groups = np.empty(keys.shape[1], np.int64)
-        find_groups(keys, valid, self.table, self.numbers, self.keys, groups)
-        probing = np.flatnonzero(groups >= 0)
-        first, last = self.starts[groups[probing]], self.starts[groups[probing] + 1]
-        sizes = last - first
-        begins = np.cumsum(sizes) - sizes
-        indexes = np.arange(int(sizes.sum())) + np.repeat(first - begins, sizes)
-        return np.repeat(probing, sizes), self.rows[indexes].astype(np.int64)
+        numbers, firsts, lasts = self.intervals(keys, valid)
+        pairs = int(lasts.sum() - firsts.sum())
+        keys_at, rows = np.empty(pairs, np.int64), np.empty(pairs, np.int64)
+        fill_rows(numbers, firsts, lasts, self.rows, keys_at, rows)
+        return keys_at, rows
+
+
+_ALL_PASS = np.full(2, ~np.uint64(0))
+"""The filter that no key fails."""

@@ -1,8 +1,9 @@
-"""Compiled loops of key indexes: rows with equal keys form groups, and a hash table finds the group of a key.
+"""Compiled loops of key indexes: rows with equal keys form groups, and a directory finds the group of a key.
 
-Keys are an array of one line per compared column. A table has a power of two slots; a slot holds the code of a group
-and its number plus one, side by side, so that looking up a key reads one place in memory. The code is the key or, of
-several columns, a hash of their keys, which are then compared with those of the group's first row.
+Keys are an array of one line per compared column. Groups are in order of the hashes of their keys. The first bits of a
+hash are the number of a bucket, and the directory has the first group of each bucket, so that the keys of a bucket are
+side by side. A filter has some bits for each group, so that most keys without a group are recognized from an array that
+is small enough for the processor's cache.
 """
 
 from __future__ import annotations
@@ -12,142 +13,218 @@ import numpy as np
 from tureen.stems.sort_kernels import compiled
 
 AT_ONCE = 256
-"""The number of keys whose slots are read before they are compared."""
-
-
-def empty_table(size: int) -> np.ndarray:
-    """A table for at most `size` groups, at most two thirds full."""
-    return np.zeros((slots_for(size), 2), np.int64)
-
-
-def slots_for(size: int) -> int:
-    """The number of slots of such a table."""
-    return 1 << max(size * 3 // 2, 1).bit_length()
+"""The number of keys that are looked up together."""
 
 
 @compiled
-def _code(keys: np.ndarray, row: int) -> int:
-    """The key of a row or, of several columns, a hash of their keys."""
-    if keys.shape[0] == 1:
-        only: int = keys[0, row]
-        return only
+def _hash(keys: np.ndarray, row: int) -> np.uint64:
+    """A hash of the keys of a row, of which all bits depend on all bits of these."""
     mixed = np.uint64(0)
     for line in range(keys.shape[0]):
         mixed = (mixed ^ np.uint64(keys[line, row])) * np.uint64(0x9E3779B97F4A7C15)
         mixed ^= mixed >> np.uint64(32)
-    code: int = np.int64(mixed & np.uint64(0x7FFFFFFFFFFFFFFF))  # type: ignore[assignment]
-    return code
+    mixed *= np.uint64(0x9E3779B97F4A7C15)
+    return mixed ^ (mixed >> np.uint64(32))
 
 
 @compiled
-def _slot(code: int, mask: int) -> int:
-    """The first slot of a code."""
-    mixed = np.uint64(code) * np.uint64(0x9E3779B97F4A7C15)
-    mixed ^= mixed >> np.uint64(32)
-    slot: int = np.int64(mixed & np.uint64(mask))  # type: ignore[assignment]
-    return slot
+def _bucket(mixed: np.uint64, bits: int) -> int:
+    """The first bits of a hash; at least one."""
+    bucket: int = np.int64(mixed >> np.uint64(64 - bits))  # type: ignore[assignment]
+    return bucket
 
 
 @compiled
-def group_rows(keys: np.ndarray, valid: np.ndarray, table: np.ndarray, firsts: np.ndarray, groups: np.ndarray) -> int:
-    """Number the groups of rows with equal keys; returns how many there are.
+def _filter_bits(mixed: np.uint64) -> np.uint64:
+    """Three bits of a word of the filter, by the last bits of a hash; the word is found by the first ones."""
+    bit = np.uint64(1)
+    low, middle, high = mixed & np.uint64(63), (mixed >> np.uint64(6)) & np.uint64(63), mixed >> np.uint64(12)
+    return (bit << low) | (bit << middle) | (bit << (high & np.uint64(63)))
 
-    `groups` receives the group of each row, or -1 where a key is NULL; `firsts` the first row of each group.
+
+@compiled
+def order_by_hash(keys: np.ndarray, bits: int, order: np.ndarray) -> None:
+    """The numbers of keys in order of the first bits of their hashes."""
+    buckets = np.empty(order.size, np.int64)
+    ends = np.zeros((1 << bits) + 1, np.int64)
+    for row in range(order.size):
+        buckets[row] = _bucket(_hash(keys, row), bits)
+        ends[buckets[row] + 1] += 1
+    for bucket in range(ends.size - 1):
+        ends[bucket + 1] += ends[bucket]
+    for row in range(order.size):
+        order[ends[buckets[row]]] = row
+        ends[buckets[row]] += 1
+
+
+@compiled
+def _is_after(keys: np.ndarray, rows: np.ndarray, first: int, second: int) -> bool:
+    """Whether one entry comes after another one: by its keys, then by its row."""
+    for line in range(keys.shape[0]):
+        if keys[line, first] != keys[line, second]:
+            return bool(keys[line, first] > keys[line, second])
+    return bool(rows[first] > rows[second])
+
+
+@compiled
+def _sort_bucket(keys: np.ndarray, rows: np.ndarray, begin: int, end: int) -> None:
+    """Sort the entries of a bucket: few, or many with the same key, which are in order already (Shell's sort)."""
+    is_sorted = True
+    for index in range(begin + 1, end):
+        if _is_after(keys, rows, index - 1, index):
+            is_sorted = False
+            break
+    if is_sorted:
+        return
+    gap = 1
+    while gap < (end - begin) // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for index in range(begin + gap, end):
+            at = index
+            while at - gap >= begin and _is_after(keys, rows, at - gap, at):
+                for line in range(keys.shape[0]):
+                    keys[line, at], keys[line, at - gap] = keys[line, at - gap], keys[line, at]
+                rows[at], rows[at - gap] = rows[at - gap], rows[at]
+                at -= gap
+        gap //= 3
+
+
+@compiled
+def sort_by_bucket(
+    keys: np.ndarray, valid: np.ndarray, bits: int, ends: np.ndarray, sorted_keys: np.ndarray, rows: np.ndarray
+) -> None:
+    """Sort the valid rows by bucket, and within a bucket by key and row.
+
+    `ends` has a zero for each bucket and one more; it receives where each bucket ends in `sorted_keys` and `rows`.
     """
-    mask = table.shape[0] - 1
-    count = 0
-    for row in range(keys.shape[1]):
-        if not valid[row]:
-            groups[row] = -1
-            continue
-        code = _code(keys, row)
-        slot = _slot(code, mask)
-        while True:
-            entry = table[slot, 1]
-            if entry == 0:
-                firsts[count] = row
-                groups[row] = count
+    for row in range(valid.size):
+        if valid[row]:
+            ends[_bucket(_hash(keys, row), bits) + 1] += 1
+    for bucket in range(ends.size - 1):
+        ends[bucket + 1] += ends[bucket]
+    # An end starts as that of the bucket before, and moves with each row.
+    for row in range(valid.size):
+        if valid[row]:
+            bucket = _bucket(_hash(keys, row), bits)
+            rows[ends[bucket]] = row
+            ends[bucket] += 1
+    for at in range(rows.size):
+        for line in range(keys.shape[0]):
+            sorted_keys[line, at] = keys[line, rows[at]]
+    begin = 0
+    for bucket in range(ends.size - 1):
+        if ends[bucket] > begin + 1:
+            _sort_bucket(sorted_keys, rows, begin, ends[bucket])
+        begin = ends[bucket]
+
+
+@compiled
+def combine_equal(ends: np.ndarray, keys: np.ndarray, starts: np.ndarray) -> int:
+    """Combine neighbours with equal keys to groups; returns how many there are.
+
+    The first columns of `keys` become the keys of the groups, `starts` their first entries, and `ends` has the number
+    of groups instead of entries up to the end of each bucket.
+    """
+    count = begin = 0
+    for bucket in range(ends.size - 1):
+        end = ends[bucket]
+        for index in range(begin, end):
+            same = index > begin
+            if same:
+                for line in range(keys.shape[0]):
+                    same = same and keys[line, count - 1] == keys[line, index]
+            if not same:
+                for line in range(keys.shape[0]):
+                    keys[line, count] = keys[line, index]
+                starts[count] = index
                 count += 1
-                table[slot, 0] = code
-                table[slot, 1] = count
-                break
-            if table[slot, 0] == code:
-                same = True
-                if keys.shape[0] > 1:
-                    first = firsts[entry - 1]
-                    for line in range(keys.shape[0]):
-                        if keys[line, first] != keys[line, row]:
-                            same = False
-                            break
-                if same:
-                    groups[row] = entry - 1
-                    break
-            slot = (slot + 1) & mask
+        ends[bucket] = count
+        begin = end
+    starts[count] = begin
+    return count
+
+
+@compiled
+def fill_filter(keys: np.ndarray, bits: int, words: np.ndarray) -> None:
+    """Set the bits of all keys in a filter of 2**bits words."""
+    for group in range(keys.shape[1]):
+        mixed = _hash(keys, group)
+        words[_bucket(mixed, bits)] |= _filter_bits(mixed)
+
+
+@compiled
+def pass_filter(keys: np.ndarray, valid: np.ndarray, words: np.ndarray, word_bits: int, numbers: np.ndarray) -> int:
+    """Find the keys that may have a group; returns how many, and writes their numbers."""
+    count = 0
+    for row in range(valid.size):
+        mixed = _hash(keys, row)
+        needed = _filter_bits(mixed)
+        numbers[count] = row
+        count += valid[row] & (words[_bucket(mixed, word_bits)] & needed == needed)
     return count
 
 
 @compiled
 def find_groups(
     keys: np.ndarray,
-    valid: np.ndarray,
-    table: np.ndarray,
-    firsts: np.ndarray,
+    numbers: np.ndarray,
+    directory: np.ndarray,
+    bits: int,
     stored: np.ndarray,
-    groups: np.ndarray,
-) -> None:
-    """The group of each row of the other side, or -1; `stored` are the keys that the groups were made of.
+    starts: np.ndarray,
+    firsts: np.ndarray,
+    lasts: np.ndarray,
+) -> int:
+    """Find the groups of the keys with some numbers; returns how many have one, and moves these to the front.
 
-    The first slots of many rows are read before any is compared: a large table is not in the processor's cache, and
-    reads that do not depend on each other wait for memory together.
+    `firsts` and `lasts` receive the begins and ends of the groups. A step is done for many keys before the next one:
+    large arrays are not in the processor's cache, and reads that do not depend on each other wait for memory together.
     """
-    mask = table.shape[0] - 1
-    codes, slots = np.empty(AT_ONCE, np.int64), np.empty(AT_ONCE, np.int64)
-    heads, entries = np.empty(AT_ONCE, np.int64), np.empty(AT_ONCE, np.int64)
-    for begin in range(0, keys.shape[1], AT_ONCE):
-        size = min(AT_ONCE, keys.shape[1] - begin)
+    begins, ends, heads = np.empty(AT_ONCE, np.int64), np.empty(AT_ONCE, np.int64), np.empty(AT_ONCE, np.int64)
+    count = 0
+    # Without groups there is no key to read.
+    total = numbers.size if stored.shape[1] else 0
+    for first in range(0, total, AT_ONCE):
+        size = min(AT_ONCE, total - first)
         for number in range(size):
-            code = _code(keys, begin + number)
-            slot = _slot(code, mask)
-            codes[number], slots[number] = code, slot
-            heads[number], entries[number] = table[slot, 0], table[slot, 1]
+            bucket = _bucket(_hash(keys, numbers[first + number]), bits)
+            begins[number], ends[number] = directory[bucket], directory[bucket + 1]
         for number in range(size):
-            row, code, slot = begin + number, codes[number], slots[number]
-            head, entry = heads[number], entries[number]
-            groups[row] = -1
-            while entry != 0 and valid[row]:
-                if head == code:
-                    same = True
-                    if keys.shape[0] > 1:
-                        first = firsts[entry - 1]
-                        for line in range(keys.shape[0]):
-                            if stored[line, first] != keys[line, row]:
-                                same = False
-                                break
-                    if same:
-                        groups[row] = entry - 1
-                        break
-                slot = (slot + 1) & mask
-                head, entry = table[slot, 0], table[slot, 1]
+            heads[number] = stored[0, min(begins[number], stored.shape[1] - 1)]
+        for number in range(size):
+            row = numbers[first + number]
+            for group in range(begins[number], ends[number]):
+                head = heads[number] if group == begins[number] else stored[0, group]
+                same = head == keys[0, row]
+                for line in range(1, keys.shape[0]):
+                    same = same and stored[line, group] == keys[line, row]
+                if same:
+                    numbers[count], firsts[count] = row, group
+                    count += 1
+                    break
+    for index in range(count):
+        group = firsts[index]
+        firsts[index], lasts[index] = starts[group], starts[group + 1]
+    return count
 
 
 @compiled
-def order_by_group(groups: np.ndarray, order: np.ndarray, starts: np.ndarray, sorted_rows: np.ndarray) -> None:
-    """Sort rows by group, and within a group as in `order`; rows without a group are left out.
-
-    `starts` receives the first index of each group in `sorted_rows`, and at the end their number.
-    """
-    for index in range(order.size):
-        group = groups[order[index]]
-        if group >= 0:
-            starts[group + 1] += 1
-    for group in range(starts.size - 1):
-        starts[group + 1] += starts[group]
-    filled = starts[:-1].copy()
-    for index in range(order.size):
-        group = groups[order[index]]
-        if group >= 0:
-            sorted_rows[filled[group]] = order[index]
-            filled[group] += 1
+def fill_rows(
+    numbers: np.ndarray,
+    firsts: np.ndarray,
+    lasts: np.ndarray,
+    rows: np.ndarray,
+    keys_at: np.ndarray,
+    rows_at: np.ndarray,
+) -> None:
+    """Write the number of each key beside each row of its interval."""
+    at = 0
+    for number in range(numbers.size):
+        for index in range(firsts[number], lasts[number]):
+            keys_at[at] = numbers[number]
+            rows_at[at] = rows[index]
+            at += 1
 
 
 @compiled
