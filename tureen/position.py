@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from tureen import handle
@@ -41,6 +42,9 @@ class QueryKey(NamedTuple):
         return self.handle if self.number < 0 else handle.member_handle(self.handle, self.number)
 
 
+_NO_QUERY = QueryKey()
+
+
 class Mark(NamedTuple):
     """How far the changes of a stream were read: all tuples with an id below `next_id`.
 
@@ -50,13 +54,13 @@ class Mark(NamedTuple):
     """
 
     next_id: int
-    after: QueryKey = QueryKey()
+    after: QueryKey = _NO_QUERY
     rows: int = 0
 
     @property
     def is_within(self) -> bool:
         """Whether some changes of the tuple `next_id` were read, and not all of them."""
-        return self.rows > 0 or self.after != QueryKey()
+        return self.rows > 0 or self.after != _NO_QUERY
 
     def __str__(self) -> str:
         """The text within a position."""
@@ -131,7 +135,12 @@ class PushPosition:
 
 def parse_position(text: str) -> Position | PushPosition:
     """Read any position: of an answer, a change, a feed or a push."""
-    text = str(text)
+    return _parse(str(text))
+
+
+@lru_cache(maxsize=256)
+def _parse(text: str) -> Position | PushPosition:
+    """The same; followers that have read up to the same push have the same position."""
     if push := _PUSH.fullmatch(text):
         commit, count, source, end = map(int, push.groups())
         return PushPosition(commit, source, end, count)

@@ -19,9 +19,10 @@ from tureen.joining import continuous_join
 from tureen.joining.join_limits import JoinLimits
 from tureen.pipeline import arrival, upkeep
 from tureen.position import BEGINNING, Position
-from tureen.results import followed_joins
+from tureen.results import join_operator
 from tureen.results.followed_joins import JoinFollower
 from tureen.results.invoke import Invoker
+from tureen.results.operator_rows import OperatorQuery
 from tureen.routing_policies import ROUTING_POLICIES
 from tureen.soup.tables import Dimensions
 from tureen.testing.manual_engine import ManualEngine
@@ -108,8 +109,8 @@ def small_engine() -> Iterator[ManualEngine]:
         for module in (arrival, upkeep):
             patch.setattr(module, "TAIL_ROWS", 4)
         patch.setattr(upkeep, "FAN", 2)
-        patch.setattr(followed_joins, "KEPT_BLOCKS", 3)
-        patch.setattr(followed_joins, "BLOCK_TUPLES", 5)
+        patch.setattr(join_operator, "KEPT_BLOCKS", 3)
+        patch.setattr(join_operator, "BLOCK_TUPLES", 5)
         patch.setattr(continuous_join, "ROUTED_TUPLES", 2)
         engine = ManualEngine(Path(folder))
         for name in STREAMS:
@@ -290,6 +291,80 @@ def test_conditions_of_several_queries_are_evaluated_once(engine: ManualEngine) 
     assert len(operator.join.consumers) == 3
 
 
+def test_condition_that_is_written_twice_counts_once(engine: ManualEngine) -> None:
+    condition = "(a.x + b.x) % 2 = 0"
+    (follower,) = _follow(_join_pot(engine), [f"{condition} AND {condition}"])
+    engine.append("a", [_row(0)])
+    engine.append("b", [_row(0)])
+    assert follower.read() == 1
+    follower.leave()
+    assert len(engine.invoker.followers.joins) == 0
+
+
+def test_rows_of_many_queries_are_taken_at_once(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the query whose rows have another shape takes its own, and one that is within a block."""
+    followers = _follow(_join_pot(engine), [f"a.x = {number}" for number in range(5)])
+    other = engine.register("SELECT a.s FROM a JOIN b ON a.k = b.k", materialize=False)
+    followers.append(_Follower(engine, other))
+    reads = []
+    read = OperatorQuery.read
+
+    def counted(self: OperatorQuery, *arguments: Any) -> Any:
+        reads.append(self)
+        return read(self, *arguments)
+
+    monkeypatch.setattr(OperatorQuery, "read", counted)
+    engine.append("a", [_row(number) for number in range(6)])
+    engine.append("b", [_row(0), _row(1)])
+    assert [follower.read() for follower in followers] == [1, 1, 0, 1, 1, 4]
+    assert len(reads) == 2, "a query without rows, and the one with another shape"
+    engine.append("b", [_row(0), _row(1)])
+    followers[0].read_partly(0)
+    assert [follower.read() for follower in followers[:2]] == [0, 1]
+
+
+def test_output_that_fails_concerns_its_query_alone(engine: ManualEngine) -> None:
+    _join_pot(engine)
+    join = "FROM a JOIN b ON a.k = b.k WHERE a.x ="
+    sql = "SELECT CAST(concat(a.s, b.s) AS INT) AS n"
+    handles = [engine.register(f"{sql} {join} {number}", materialize=False) for number in (0, 1)]
+    followers = [_Follower(engine, handle) for handle in handles]
+    engine.append("a", [{**_row(0), "s": "1"}, {**_row(0), "x": 1, "s": "z"}])
+    engine.append("b", [_row(0)])
+    assert followers[0].read() == 1
+    with pytest.raises(QueryFailed, match="Conversion Error"):
+        engine.invoker.new_rows(followers[1].handle, followers[1].position, followers[1].followed)
+
+
+def test_rows_of_exists_are_computed_only_where_there_may_be_some(
+    engine: ManualEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _join_pot(engine)
+    sql = "SELECT a.x FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND b.x = {})"
+    handles = [engine.register(sql.format(number), materialize=False) for number in range(3)]
+    followers = [engine.invoker.follow(handle) for handle in handles]
+    positions = [Position.parse(engine.invoker.new_rows(handle, None).position()) for handle in handles]
+    (operator,) = engine.invoker.followers.joins.operators()
+    alone: list[str] = []
+    changes_of_join = engine.invoker.answers.changes_of_join
+
+    def counted(inputs: Any, snapshot: Any, ready: Any, since: Position, until: Any) -> Any:
+        alone.append(str(since))
+        return changes_of_join(inputs, snapshot, ready, since, until)
+
+    monkeypatch.setattr(engine.invoker.answers, "changes_of_join", counted)
+    engine.append("a", [_row(0)])
+    for number in range(3):
+        engine.append("b", [{**_row(0), "x": 1}])
+        read = [
+            engine.invoker.new_rows(handle, position, follower)
+            for handle, position, follower in zip(handles, positions, followers, strict=True)
+        ]
+        assert [len(new) for new in read] == [0, 1, 0]
+        assert len(alone) == number + 1, "only the query that has a partner"
+    assert operator.produced == 3
+
+
 def test_failing_condition_concerns_its_query_alone(engine: ManualEngine) -> None:
     followers = _follow(_join_pot(engine), ["a.x = 0", "CAST(concat(a.s, b.s, 'x') AS INT) > 0"])
     engine.append("a", [_row(0)])
@@ -342,7 +417,7 @@ def test_explain_of_a_join_that_nobody_follows_has_no_operator(engine: ManualEng
 def test_operator_that_is_far_behind_starts_at_the_end(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     (follower,) = _follow(_join_pot(engine), ["a.x >= 0"])
     (operator,) = engine.invoker.followers.joins.operators()
-    monkeypatch.setattr(followed_joins, "MOST_BEHIND", 3)
+    monkeypatch.setattr(join_operator, "MOST_BEHIND", 3)
     engine.append("a", [_row(number) for number in range(3)])
     engine.append("b", [_row(number) for number in range(4)])
     assert follower.read() == 4
@@ -355,7 +430,7 @@ def test_operator_that_is_far_behind_starts_at_the_end(engine: ManualEngine, mon
     "sql",
     [
         "SELECT a.x FROM a JOIN b ON a.k < b.k",
-        "SELECT a.x FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k)",
+        "SELECT a.x FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k > a.k)",
         "SELECT a.x FROM a LEFT JOIN b ON a.k = b.k",
         "SELECT count(*) AS n FROM a JOIN b ON a.k = b.k",
     ],

@@ -70,6 +70,20 @@ class JoinedBlock:
         """The number of joined tuples."""
         return sum(map(len, self.pieces))
 
+    def is_before(self, marks: Mapping[int, int]) -> bool:
+        """Whether all of its tuples are before a vector of marks."""
+        for stream, mark in marks.items():  # noqa: SIM110 - followers by the thousand ask
+            if self.end[stream] > mark:
+                return False
+        return True
+
+    def is_after(self, marks: Mapping[int, int]) -> bool:
+        """Whether all of its new tuples are at or after a vector of marks."""
+        for stream, mark in marks.items():  # noqa: SIM110 - followers by the thousand ask
+            if self.begin[stream] < mark:
+                return False
+        return True
+
     @cached_property
     def slots(self) -> set[int]:
         """The slots of the queries that want one of them."""

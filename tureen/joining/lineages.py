@@ -55,6 +55,16 @@ class Lineages:
         """The number of rows."""
         return len(self.of_row)
 
+    @property
+    def words(self) -> int:
+        """The number of words of a bitmap."""
+        return int(self.bits.shape[1])
+
+    @property
+    def capacity(self) -> int:
+        """The number of slots that a bitmap has bits for."""
+        return 64 * self.words
+
     def take(self, rows: Numbers) -> Lineages:
         """The lineages of some rows."""
         return Lineages(self.bits, self.of_row[rows])
@@ -119,6 +129,28 @@ class Lineages:
             return _NO_ROWS
         has_slot = (self.bits[:, word] >> bit & np.uint64(1)).astype(np.bool_)
         return np.flatnonzero(has_slot[self.of_row])
+
+    def pairs(self, rows: Numbers, slots: Bitmaps, at_most: int) -> tuple[Numbers, Numbers] | None:
+        """For each of some rows and each of its slots that a bitmap has, the row and the slot; None if too many.
+
+        >>> lineages = Lineages(np.array([[6], [1]], np.uint64), np.array([0, 1, 0]))
+        >>> [each.tolist() for each in lineages.pairs(np.array([1, 2]), np.array([7], np.uint64), 9)]
+        [[1, 2, 2], [0, 1, 2]]
+        """
+        bits = self.bits & slots
+        lines, words = np.nonzero(bits)
+        of_words = np.unpackbits(bits[lines, words].view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
+        index, bit = np.nonzero(of_words)
+        slots_of_lines = 64 * words[index] + bit
+        counts = np.bincount(lines[index], minlength=len(bits))
+        starts = np.cumsum(counts) - counts
+        of_rows = self.of_row[rows]
+        repeated = counts[of_rows]
+        ends = np.cumsum(repeated)
+        if len(ends) and ends[-1] > at_most:
+            return None
+        offsets = np.arange(int(repeated.sum())) - np.repeat(ends - repeated, repeated)
+        return np.repeat(rows, repeated), slots_of_lines[np.repeat(starts[of_rows], repeated) + offsets]
 
 
 class ClauseLineages:

@@ -19,7 +19,8 @@ Gives answers as Arrow. Does not know Spark, HTTP, or how blocks are matched.
 * `finish.py`, `over_columns.py`: DISTINCT, ORDER BY, LIMIT, OVER
 * `selection.py`, `matches.py`: the tuples in the window of an invocation, and those that satisfy the query
 * `followers.py`: all followers of a process; `followed.py`: which of those over one stream have changes;
-  `followed_joins.py`, `stem_input.py`, `operator_rows.py`: those over joins, whose new tuples are joined once
+  `followed_joins.py`, `join_operator.py`, `stem_input.py`: those over joins, whose new tuples are joined once;
+  `operator_rows.py`, `block_rows.py`, `row_shape.py`: the rows that they read
 * `changes.py`: the rows that joined an answer; `closed_steps.py`: the rows of steps that are over;
   `template_rule.py`, `template_matches.py`, `pairing.py`: the same for templates
 * `group_following.py`, `followed_groups.py`, `group_deltas.py`: what changed in the groups of followed queries;

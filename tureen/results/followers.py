@@ -12,7 +12,8 @@ from collections.abc import Hashable
 
 from tureen.pot.queries import Registered
 from tureen.results.followed import FollowedQueries, FollowedQuery
-from tureen.results.followed_joins import FollowedJoins, JoinFollower, ReadTable
+from tureen.results.followed_joins import FollowedJoins, JoinFollower
+from tureen.results.join_operator import ReadTable
 from tureen.results.join_ready import ReadyJoin
 from tureen.results.key_indexes import KeyIndexes
 from tureen.results.ready import Ready

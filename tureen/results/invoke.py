@@ -139,18 +139,19 @@ class Invoker:
         For a follower, new tuples are matched and joined together with those of the others. With `at_most`, only that
         many tuples of each stream are read. With `until`, only tuples before that id of each stream are read.
         """
-        if since is not None and isinstance(follower, JoinFollower):
+        if since is not None and until is None and isinstance(follower, JoinFollower):
             joined = self._joined_rows(follower, since, at_most)
-            if joined is not None and until is None:
+            if isinstance(joined, NewJoinedRows):
                 return joined
+            since = joined
         elif since is not None and isinstance(follower, FollowedQuery):
             since, end = self.followers.queries.unread(follower, since)
             if end is not None:
                 return no_new_rows(end)
         return self._with_files(lambda: self._new_rows(handle, since, at_most, until))
 
-    def _joined_rows(self, follower: JoinFollower, since: Position, at_most: int | None) -> NewJoinedRows | None:
-        """The new rows of a follower from the operator of its join; None if it must compute them by itself."""
+    def _joined_rows(self, follower: JoinFollower, since: Position, at_most: int | None) -> NewJoinedRows | Position:
+        """The new rows of a follower from the operator of its join, or since when it must compute them alone."""
         self.view.refresh()
         if self.view.version != follower.checked:
             version = self.view.version

@@ -90,15 +90,17 @@ class NewJoinedRows:
     parts: Sequence[JoinedPart]
     read_before: Mapping[int, QueryKey]
     """See `NewRows`."""
+    end: str | None = None
+    """The position after all rows, if it is known as a text."""
 
     def __len__(self) -> int:
         """The number of rows."""
-        return int(self._starts[-1])
+        return sum(map(len, self.parts))
 
     def position(self, index: int | None = None) -> str:
         """The position after the row of that index, or after all of them."""
         if index is None:
-            return self._position(self.marks)
+            return self.end or self._position(self.marks)
         part, row = self._find(index)
         return self._position(part.marks_after(row))
 

@@ -92,6 +92,10 @@ class View:
                 self._renew()
                 self._streams = CachedStreams(token)
 
+    def stamp(self) -> tuple[int, int]:
+        """The last refresh and the count of pushes: while they are the same, so are snapshots."""
+        return self._streams.token, self._heads.pushes()
+
     @property
     def version(self) -> int:
         """The version of the standing queries at the last refresh."""

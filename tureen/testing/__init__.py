@@ -7,12 +7,12 @@ Does not know: Spark, runs, indexes, the pot, the table of aggregates; only `man
 * `joins.py`: joins of the oracle; `answered_ids.py`: which tuples have rows in its answers
 * `grouped.py`, `steps.py`, `aggregates.py`, `ordered_aggregates.py`, `bivariate.py`, `window_functions.py`,
   `outputs.py`: groups, steps, OVER and ORDER BY of the oracle
-* `group_followers.py`: an answer to which changes are applied
+* `group_followers.py`: an answer to which changes are applied; `appearing_rows.py`: the plain twin of changes of joins
 * `punctuations.py`: the plain twin of closed sets
 * `manual_engine.py`: the engine itself, without Spark and threads, driven step by step by a test
 * `strategies.py`, `text_strategies.py`, `literal_strategies.py`, `question_strategies.py`, `formula_strategies.py`,
-  `step_strategies.py`, `over_strategies.py`, `join_strategies.py`, `kept_join_strategies.py`, `judge.py`: random
-  inputs; only these need Hypothesis
+  `step_strategies.py`, `over_strategies.py`, `join_strategies.py`, `kept_join_strategies.py`,
+  `followed_join_strategies.py`, `judge.py`: random inputs; only these need Hypothesis
 """
 
 from tureen.testing.oracle import Handle, Oracle
