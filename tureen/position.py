@@ -23,7 +23,8 @@ _MARK = re.compile(rf"({_SEQ})\.({_SEQ})(?:x({_SEQ}))?(?:\.({handle.PATTERN})(?:
 _PUSH = re.compile(rf"({_SEQ})_({_SEQ})\.({_SEQ})\.({_SEQ})")
 _MARKS = "(?:[^-@*]+(?:-[^-@*]+)*)?"
 _NOW = "(?:@([0-9]{19}))?"
-_ANSWER = re.compile(rf"({_SEQ})_({_SEQ})~({_MARKS}){_NOW}(?:\*([0-9a-f]{{16}})\*({_MARKS}){_NOW})?")
+_UNREAD = rf"\*([0-9a-f]{{16}})(?:\.({handle.PATTERN}))?(?:_({_SEQ}))?\*({_MARKS}){_NOW}"
+_ANSWER = re.compile(rf"({_SEQ})_({_SEQ})~({_MARKS}){_NOW}(?:{_UNREAD})?")
 _SHIFT = 1 << 62
 _BEFORE_PUSHES = re.compile(rf"({_SEQ})()((?:-[^-]+)*)")
 _PUSH_BEFORE_PUSHES = re.compile(rf"({_SEQ})\.({_SEQ})\.({_SEQ})")
@@ -71,11 +72,22 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UnreadGroups:
-    """The groups whose changes up to a position were not read: those with a number above `after`, since these marks."""
+    """The groups whose changes up to a position were not read: those with a number above `after`, since these marks.
+
+    In a feed, those of the query, and the groups of all queries after it; without a query, the groups of all queries.
+    A feed also tells the commit since which they were not read.
+    """
 
     after: int
     marks: Mapping[int, Mark] = field(default_factory=dict)
     now: int | None = None
+    query: str = ""
+    seq: int = 0
+
+    def __str__(self) -> str:
+        """The text within a position."""
+        query, seq = f".{self.query}" if self.query else "", f"_{self.seq:015d}" if self.seq else ""
+        return f"*{self.after:016x}{query}{seq}*{_marks_text(self.marks)}{_now_text(self.now)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +102,10 @@ class Position:
     >>> str(PushPosition(7, 1, 400, 12)) < str(position) < str(PushPosition(7, 1, 464, 13)) < str(Position(8))
     True
     >>> within = Position(8, {1: Mark(99)}, 13, now=-5, unread=UnreadGroups(255, {1: Mark(90)}, now=-9))
-    >>> Position.parse(str(within)) == within
-    True
+    >>> unread = UnreadGroups(255, {1: Mark(90)}, now=-9, query="f" * 32, seq=7)
+    >>> in_feed = Position(8, {1: Mark(99)}, 13, now=-5, unread=unread)
+    >>> Position.parse(str(within)) == within, Position.parse(str(in_feed)) == in_feed
+    (True, True)
     """
 
     seq: int
@@ -103,9 +117,7 @@ class Position:
     def __str__(self) -> str:
         """The text that users see."""
         text = f"{self.seq:015d}_{self.pushes:015d}~{_marks_text(self.marks)}{_now_text(self.now)}"
-        if self.unread is None:
-            return text
-        return f"{text}*{self.unread.after:016x}*{_marks_text(self.unread.marks)}{_now_text(self.unread.now)}"
+        return text if self.unread is None else f"{text}{self.unread}"
 
     @classmethod
     def parse(cls, text: str) -> Position:
@@ -145,10 +157,12 @@ def _parse(text: str) -> Position | PushPosition:
         commit, count, source, end = map(int, push.groups())
         return PushPosition(commit, source, end, count)
     if answer := _ANSWER.fullmatch(text):
-        seq, pushes, marks, now, after, unread_marks, unread_now = answer.groups()
+        seq, pushes, marks, now, after, query, since, unread_marks, unread_now = answer.groups()
         read, unread = _marks(marks), _marks(unread_marks or "")
         if read is not None and unread is not None:
-            groups = None if after is None else UnreadGroups(int(after, 16), unread, _now(unread_now))
+            groups = None
+            if after is not None:
+                groups = UnreadGroups(int(after, 16), unread, _now(unread_now), query or "", int(since or 0))
             return Position(int(seq), read, int(pushes), _now(now), groups)
     # Feeds had a tilde where positions have a hyphen now.
     elif answer := _BEFORE_PUSHES.fullmatch(text.replace("~", "-")):

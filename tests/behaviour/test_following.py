@@ -214,6 +214,40 @@ def test_feed_with_joins(soup: AnySoup, trades: str, fresh: Names) -> None:
         assert sorted(map(repr, resumed)) == sorted(map(repr, told[index:]))
 
 
+def test_feed_with_groups(soup: AnySoup, trades: str) -> None:
+    totals = soup.register(f"SELECT sym, sum(qty) AS total FROM {trades} GROUP BY sym")
+    limits = soup.register_many(
+        f"SELECT sym, count(*) AS n FROM {trades} GROUP BY sym HAVING count(*) < :n", [{"n": 2}]
+    )
+    single = soup.register(f"SELECT qty FROM {trades}")
+    handles = {totals.id, limits.id, single.id}
+    feed = (change for change in soup.feed() if change.query.partition(".")[0] in handles)
+    soup.push(trades, rows(("A", 1.0, 2)))
+    seen = list(islice(feed, 3))
+    soup.push(trades, rows(("A", 1.0, 3), ("B", 1.0, 9)))
+    seen += islice(feed, 6)
+    told = [(change.query.partition(".")[0], change.kind, change.row, change.before) for change in seen]
+    assert told[0] == (single.id, "insert", {"qty": 2}, None)
+    assert sorted(map(repr, told[1:3])) == sorted(
+        [
+            repr((totals.id, "insert", {"sym": "A", "total": 2}, None)),
+            repr((limits.id, "insert", {"sym": "A", "n": 1}, None)),
+        ]
+    )
+    assert [row for _, _, row, _ in told[3:5]] == [{"qty": 3}, {"qty": 9}]
+    updated = {"sym": "A", "total": 5}, {"sym": "A", "total": 2}
+    assert (totals.id, "update", *updated) in told[5:]
+    assert (limits.id, "delete", {"sym": "A", "n": 1}, {"sym": "A", "n": 1}) in told[5:]
+    for index in (0, 1, 3, 5, 7):
+        later = (change for change in soup.feed(since=seen[index].position, timeout=0))
+        resumed = [
+            (change.query, change.kind, change.row) for change in later if change.query.partition(".")[0] in handles
+        ]
+        assert len(resumed) == len({repr(change) for change in resumed})
+        assert {change[0] for change in resumed} <= {change.query for change in seen[index + 1 :]}
+    assert resumed == [(change.query, change.kind, change.row) for change in seen[8:]]
+
+
 def test_rows_are_added_to_and_removed_from_a_template(soup: AnySoup, trades: str, fresh: Names) -> None:
     sql = f"SELECT :p AS least, sym, price FROM {trades} WHERE sym = :sym AND price > :p"
     params = [{"sym": "A", "p": 1.0, "rule": "low"}, {"sym": "A", "p": 5.0, "rule": "high"}]

@@ -115,7 +115,7 @@ TEMPLATES = (
         ({"k": 0}, {"k": 1}, {"k": 1}),
     ),
 )
-WITHOUT_CHANGES = ("SELECT count(*) AS n FROM a", "SELECT a.v FROM a LEFT JOIN b ON a.k = b.k", "SELECT * FROM dim")
+WITHOUT_CHANGES = ("SELECT DISTINCT k FROM a", "SELECT a.v FROM a LEFT JOIN b ON a.k = b.k", "SELECT * FROM dim")
 
 
 @dataclass

@@ -63,6 +63,10 @@ class Answers:
         known = [time for time in times if time is not None]
         return max(known) if known and len(times) == len(streams) else self._clock()
 
+    def wall_clock(self) -> int:
+        """The wall clock, in microseconds."""
+        return self._clock()
+
     def horizon(self, stream: Stream) -> int | None:
         """The time before which tuples of a stream have expired."""
         return stream.horizon(self._clock())

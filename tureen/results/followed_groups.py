@@ -171,6 +171,15 @@ class FollowedGroups:
         self._trim()
         return self._note(position)
 
+    def is_after(self, position: Position) -> bool:
+        """Whether the last moment is after a position, so that the groups at it are not those of the last moment."""
+        last = self.position
+        if last is None or (last.marks == position.marks and last.now == position.now):
+            return False
+        if any(mark.next_id > position.marks[stream].next_id for stream, mark in last.marks.items()):
+            return True
+        return last.now is not None and position.now is not None and last.now > position.now
+
     def _has_news(self, before: Position, position: Position, snapshot: Snapshot, now: int) -> bool:
         """Whether tuples arrived, a table was replaced, or an edge passed a tuple."""
         if position.marks != before.marks or self._tables != _contents(snapshot):

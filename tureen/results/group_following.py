@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from tureen.bounded_cache import BoundedCache
 from tureen.errors import QueryFailed, Unsupported
-from tureen.position import Position
+from tureen.position import Mark, Position
 from tureen.query import Query
 from tureen.results.answering import Answers
 from tureen.results.followed_groups import FollowedGroups, PreparedGroups, is_incremental
@@ -20,6 +21,7 @@ from tureen.results.group_changes import (
     in_order,
 )
 from tureen.results.group_deltas import GroupDelta
+from tureen.results.past_state import latest_time
 from tureen.results.ready import Ready
 
 FOLLOWED_GROUPINGS = 512
@@ -64,6 +66,19 @@ class GroupFollowing:
         self._answers = answers
         self._followed: BoundedCache[Hashable, FollowedGroups] = BoundedCache(FOLLOWED_GROUPINGS)
 
+    def read(
+        self,
+        prepare: Callable[[], PreparedGroups],
+        since: Position | None,
+        only_turns: bool,
+        feed_end: Position | None,
+        read_delta: ReadDelta | None = None,
+    ) -> GroupChanges:
+        """The changes since a position; with `feed_end`, between two positions of a feed."""
+        if since is not None and feed_end is not None:
+            return self.changes_between(prepare, since, feed_end, read_delta)
+        return self.changes(prepare, since, only_turns, read_delta)
+
     def changes(
         self,
         prepare: Callable[[], PreparedGroups],
@@ -107,6 +122,41 @@ class GroupFollowing:
                 return self._reset(followed, prepared, end, due, read_rows)
             return GroupChanges(changed, since, end, due)
 
+    def changes_between(
+        self, prepare: Callable[[], PreparedGroups], since: Position, end: Position, read_delta: ReadDelta | None = None
+    ) -> GroupChanges:
+        """The changes of a query's answer between two positions of a feed, whose NOW is that of the wall clock."""
+        prepared = prepare()
+        check_can_follow_groups(prepared.query)
+        followed = self._of(prepared)
+        read_all = read_delta or _outputs_of(prepared.query)
+        with followed.lock:
+            prepared = prepare()
+            first, last = _position_in(prepared, since), _position_in(prepared, end)
+            assert last is not None
+            assert last.now is not None
+            due: float | None = LEAST_DELAY
+            delta_since = partial(followed.between, prepared, end=last)
+            # Otherwise rows were pushed since the end, or another follower has read on.
+            if prepared.snapshot.position_at(last.now).marks == last.marks and not followed.is_after(last):
+                followed.advance(prepared, last.now)
+                due, delta_since = self._due(followed, prepared, last.now), partial(followed.since, prepared)
+
+            def read_rows(since: Position) -> list[ChangedRow] | None:
+                delta = delta_since(since)
+                return None if delta is None else read_all(delta, followed.identity.columns, False)
+
+            try:
+                changed = None if first is None else read_rows(first)
+            except QueryFailed:
+                # See `changes`.
+                changed = None
+            if changed is not None:
+                return GroupChanges(in_order(changed), first or last, last, due)
+            rows = read_rows(Position(0))
+            assert rows is not None
+            return GroupChanges(after_reset(rows), Position(0), last, due)
+
     def _rest(
         self, followed: FollowedGroups, prepared: PreparedGroups, position: Position, read_rows: ReadRows
     ) -> GroupChanges | None:
@@ -149,6 +199,20 @@ class GroupFollowing:
         if all(state.stream.clock == "stream" for state in prepared.snapshot.streams.values()):
             return None
         return max((followed.next_edge - now) / 1_000_000, LEAST_DELAY)
+
+
+def _position_in(prepared: PreparedGroups, position: Position) -> Position | None:
+    """The position of a query's answer at a position of a feed; None if that does not tell NOW."""
+    if not position.marks and position.now is None:
+        return Position(0)
+    if position.now is None:
+        return None
+    states = prepared.snapshot.streams
+    marks = {stream: Mark(position.marks[stream].next_id if stream in position.marks else 0) for stream in states}
+    times = [latest_time(state, marks[id_].next_id) for id_, state in states.items() if state.stream.clock == "stream"]
+    known = [time for time in times if time is not None]
+    now = max(known) if known and len(times) == len(states) else position.now
+    return Position(position.seq, marks, position.pushes, now)
 
 
 def _outputs_of(query: Query) -> ReadDelta:

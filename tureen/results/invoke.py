@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from tureen.bounded_cache import BoundedCache
-from tureen.errors import QueryFailed, UnknownQuery, UnknownStream
+from tureen.errors import UnknownQuery, UnknownStream
+from tureen.handle import is_query_handle
 from tureen.joining.join_limits import DEFAULT_LIMITS, JoinLimits
 from tureen.language import bind_query
 from tureen.language.fast.quick import QuickBinder
@@ -21,7 +22,7 @@ from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.functions import function_lookup
 from tureen.pot.parts import missing_file
 from tureen.pot.queries import LOCAL, Registered
-from tureen.pot.relations import Relations, StoredRelation
+from tureen.pot.relations import Relations
 from tureen.pot.streams import Stream, list_streams
 from tureen.query import Query
 from tureen.results.answer import Answer
@@ -38,12 +39,13 @@ from tureen.results.group_following import GroupFollowing
 from tureen.results.join_changes import NewJoinedRows
 from tureen.results.join_ready import ReadyJoin, SchemaOf, prepare
 from tureen.results.ready import BoundTemplate, Ready
+from tureen.results.standing_check import check_standing, relation_of
 from tureen.results.stream_state import Snapshot, StreamState
 from tureen.results.template_matches import TemplateMatches, finish_matches, match_template
 from tureen.results.template_rule import TemplateRule
 from tureen.results.view import View
 from tureen.routing_policies import ROUTING_POLICIES
-from tureen.schema import Column, Schema, name_key
+from tureen.schema import Column, Schema
 
 Result = TypeVar("Result")
 
@@ -61,6 +63,9 @@ BOUND_TEMPLATES = 256
 
 BOUND_QUERIES = 4096
 """The number of prepared queries that a process caches."""
+
+KNOWN_QUERIES = 1 << 16
+"""The number of queries of which a process remembers whether they have groups."""
 
 
 class Invoker:
@@ -81,6 +86,7 @@ class Invoker:
         self._ready: BoundedCache[str, Ready | ReadyJoin] = BoundedCache(BOUND_QUERIES)
         self._binder = QuickBinder()
         self._members: BoundedCache[str, BoundTemplate] = BoundedCache(BOUND_TEMPLATES)
+        self._grouped: BoundedCache[str, bool] = BoundedCache(KNOWN_QUERIES)
         self.answers = Answers(catalog, clock, limits)
         self.watch = self.answers.watch
         self.key_indexes = self.answers.indexes
@@ -184,13 +190,21 @@ class Invoker:
 
     def has_groups(self, handle: str) -> bool:
         """Whether a query has groups, whose changes `group_changes` reads."""
-        registered, snapshot = self._with_files(lambda: self._look_up(handle))
-        return self._bound(registered, snapshot).query.grouping is not None
 
-    def group_changes(self, handle: str, since: Position | None, only_turns: bool = False) -> GroupChanges:
+        def look_up() -> bool:
+            registered, snapshot = self._with_files(lambda: self._look_up(handle))
+            return self._bound(registered, snapshot).query.grouping is not None
+
+        # Another query may get a name, but never a handle.
+        return self._grouped.get(handle, look_up) if is_query_handle(handle) else look_up()
+
+    def group_changes(
+        self, handle: str, since: Position | None, only_turns: bool = False, feed_end: Position | None = None
+    ) -> GroupChanges:
         """The changes of the answer of a query with groups since a position; without one, none yet.
 
-        With `only_turns`, rows that differ are not changes: only those that join and leave.
+        With `only_turns`, rows that differ are not changes: only those that join and leave. With `feed_end`, both
+        positions are those of a feed.
         """
 
         def prepare() -> PreparedGroups:
@@ -198,10 +212,14 @@ class Invoker:
             check_standing(registered)
             return PreparedGroups(registered, snapshot, self._bound(registered, snapshot))
 
-        return self._with_files(lambda: self._groups.changes(prepare, since, only_turns))
+        return self._with_files(lambda: self._groups.read(prepare, since, only_turns, feed_end))
 
     def template_group_changes(
-        self, rule: TemplateRule, since: Position | None, only_turns: bool = False
+        self,
+        rule: TemplateRule,
+        since: Position | None,
+        only_turns: bool = False,
+        feed_end: Position | None = None,
     ) -> GroupChanges:
         """The changes of the answers of a template's queries with groups; see `group_changes`."""
         groups = rule.groups
@@ -214,7 +232,7 @@ class Invoker:
             members = self.view.members(rule.template.id)
             if members is None:
                 raise UnknownQuery(f"there is no template '{rule.template.id}'", hint="it was unregistered before")
-            return self._groups.changes(prepare, since, only_turns, groups.reader(members))
+            return self._groups.read(prepare, since, only_turns, feed_end, groups.reader(members))
 
         return self._with_files(read)
 
@@ -373,16 +391,6 @@ class Invoker:
         return template.ready(registered.sql, values)
 
 
-def relation_of(snapshot: Snapshot, name: str) -> StoredRelation:
-    """A relation of a standing query. Its name was unique when the query was registered, and still is."""
-    relations: list[StoredRelation] = [state.stream for state in snapshot.streams.values()]
-    relations += snapshot.tables.values()
-    relation = next((each for each in relations if name_key(each.name) == name_key(name)), None)
-    if relation is None:
-        raise UnknownStream(f"there is no stream or table named '{name}'")
-    return relation
-
-
 def _end_of(state: StreamState, until: Mapping[int, int] | None) -> int:
     """The tuple of a stream at which changes end."""
     return state.stream.next_id if until is None else until[state.stream.id]
@@ -392,13 +400,3 @@ def _prepared(query: Query, schema_of: SchemaOf, registered: Registered) -> Read
     if query.joins:
         return prepare(query, schema_of, [entry.stream_id for entry in registered.inputs])
     return Ready.of(query, schema_of(query.stream.relation))
-
-
-def check_standing(registered: Registered) -> None:
-    """Raise if a query was stopped."""
-    if registered.error is not None:
-        raise QueryFailed(
-            f"query '{registered.name or registered.id}' was stopped",
-            detail=registered.error,
-            hint="unregister it, and register it again with a corrected expression",
-        )

@@ -48,6 +48,13 @@ def _older(schema: Schema, segment: Segment, next_id: int) -> Iterator[Segment]:
         yield Segment(key, segment.first_id, len(older), copied.min_time, copied.max_time, lambda: run, list, None)
 
 
+def latest_time(state: StreamState, next_id: int) -> int | None:
+    """The highest time of the tuples before an id; None without any."""
+    if next_id >= state.stream.next_id:
+        return state.stream.last_time
+    return max((segment.max_time for segment in _segments_up_to(state, next_id)), default=None)
+
+
 def has_all_tuples(state: StreamState, begin: int | None, horizon: int | None) -> bool:
     """Whether no tuple from a time on has expired; None is the beginning of the stream."""
     if horizon is None or (begin is not None and begin >= horizon):

@@ -7,7 +7,8 @@ Reading changes never waits. A follower reads again after the next push or commi
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -22,9 +23,11 @@ from tureen.pot.templates import list_templates
 from tureen.results.answer import Change
 from tureen.results.changes import NewRows
 from tureen.results.followers import Follower
+from tureen.results.group_changes import GroupChanges
 from tureen.results.invoke import Invoker
 from tureen.results.join_changes import NewJoinedRows
 from tureen.results.template_matches import TemplateMatches
+from tureen.soup.feed_groups import FeedGroups, ReadBetween, read_groups, read_rest, since_of
 from tureen.soup.group_batches import ALL_CHANGES, GroupBatch, GroupReader, ReadGroups
 from tureen.soup.templates import Templates
 
@@ -141,33 +144,37 @@ class FeedPart(NamedTuple):
 class FeedChanges:
     """The rows that joined any of the answers, stream by stream."""
 
-    seq: int
-    pushes: int
-    after: Mapping[int, Mark]
+    end: Position
     parts: Sequence[FeedPart] = ()
+    groups: FeedGroups | None = None
+    """None if no query has groups."""
 
     def __len__(self) -> int:
         """The number of changes."""
-        return sum(len(part.rows) for part in self.parts)
+        return sum(len(part.rows) for part in self.parts) + (0 if self.groups is None else len(self.groups))
 
     def position(self) -> str:
         """The position after all of them."""
-        return str(Position(self.seq, self.after, self.pushes))
+        return str(self.end)
 
     @property
     def due(self) -> float | None:
-        """None: time alone makes no change."""
-        return None
+        """After how many seconds time alone may change groups; None if it does not."""
+        return None if self.groups is None else self.groups.due
 
     def __iter__(self) -> Iterator[Change]:
-        """The rows: of each stream in order of arrival, and of one tuple in the order of `FeedRow`."""
+        """The rows: of each stream in order of arrival, and of one tuple in the order of `FeedRow`; then groups."""
+        unread = None if self.groups is None else self.groups.unread
+        place = replace(self.end, unread=unread)
         for part in self.parts:
             marks, rows = dict(part.marks), part.rows
             for index, entry in enumerate(rows):
                 more = index + 1 < len(rows) and rows[index + 1].tuple_id == entry.tuple_id
                 mark = Mark(entry.tuple_id, entry.key, entry.joined) if more else Mark(entry.tuple_id + 1)
                 marks[part.stream] = mark
-                yield Change(str(entry.key), entry.row, str(Position(self.seq, marks, self.pushes)), entry.label)
+                yield Change(str(entry.key), entry.row, str(replace(place, marks=marks)), entry.label)
+        if self.groups is not None:
+            yield from self.groups
 
 
 class QueryFollower:
@@ -200,6 +207,7 @@ class Followed(NamedTuple):
     handle: str
     streams: Sequence[int]
     is_template: bool
+    has_groups: bool = False
 
 
 class ChangeReader:
@@ -255,22 +263,29 @@ class ChangeReader:
                 "the position is not one of a feed", hint="a feed continues from the position of one of its changes"
             )
         snapshot = self._invoker.snapshot()
-        seq, pushes = snapshot.seq, snapshot.pushes
-        ends = {stream: state.stream.next_id for stream, state in snapshot.streams.items()}
-        after = {stream: Mark(end) for stream, end in ends.items()}
+        end = snapshot.position_at(self._invoker.answers.wall_clock())
         if position is None:
-            return FeedChanges(seq, pushes, after)
+            return FeedChanges(end)
+        followed = self._followed(snapshot.streams)
+        with_groups = [each.handle for each in followed if each.has_groups]
+        if position.unread is not None and position.unread.query:
+            rest = read_rest(with_groups, position, self._read_groups(followed))
+            position = rest.end
+            if len(rest):
+                return FeedChanges(position, (), rest)
         # All of a stream is new that the position does not name: it was created later.
-        before = {stream: position.marks.get(stream, Mark(0)) for stream in ends}
-        parts = list(_parts(before, ends))
-        if not parts:
-            return FeedChanges(position.seq, position.pushes, before)
-        followed = self._followed(ends)
-        return FeedChanges(seq, pushes, after, [self._read(part, followed) for part in parts])
+        before = {stream: position.marks.get(stream, Mark(0)) for stream in snapshot.streams}
+        parts = list(_parts(before, {stream: mark.next_id for stream, mark in end.marks.items()}))
+        groups = (
+            read_groups(with_groups, _groups_since(position), end, self._read_groups(followed)) if with_groups else None
+        )
+        if not parts and not groups:
+            return FeedChanges(replace(position, marks=before), (), groups)
+        return FeedChanges(end, [self._read(part, followed) for part in parts], groups)
 
     def _read(self, part: FeedPart, followed: Sequence[Followed]) -> FeedPart:
         """A part with its rows."""
-        concerned = [each for each in followed if part.stream in each.streams]
+        concerned = [each for each in followed if part.stream in each.streams and not each.has_groups]
         rows = [entry for each in concerned for entry in self._rows_of(each, part) if not part.is_read(entry)]
         return part._replace(rows=sorted(rows, key=lambda entry: entry.order))
 
@@ -281,7 +296,26 @@ class ChangeReader:
         followed = [Followed(query.id, query.stream_ids, is_template=False) for query in queries]
         followed += [Followed(template.id, template.stream_ids, is_template=True) for template in templates]
         # One over a stream that was just created is read with the next batch.
-        return [each for each in followed if all(stream in streams for stream in each.streams)]
+        known = [each for each in followed if all(stream in streams for stream in each.streams)]
+        return [each._replace(has_groups=self._has_groups(each)) for each in known]
+
+    def _has_groups(self, followed: Followed) -> bool:
+        with suppress(TureenError):
+            if followed.is_template:
+                return self._templates.has_groups(followed.handle, self._owner)
+            return self._invoker.has_groups(followed.handle)
+        # It was unregistered since it was listed.
+        return False
+
+    def _read_groups(self, followed: Sequence[Followed]) -> ReadBetween:
+        templates = {each.handle for each in followed if each.is_template}
+
+        def read(handle: str, since: Position, end: Position) -> GroupChanges:
+            if handle in templates:
+                return self._templates.group_changes(handle, since, False, self._owner, feed_end=end)
+            return self._invoker.group_changes(handle, since, feed_end=end)
+
+        return read
 
     def _rows_of(self, followed: Followed, part: FeedPart) -> Iterator[FeedRow]:
         """What joined the answers of a query or a template by the tuples of a part."""
@@ -320,6 +354,12 @@ def _parts(before: Mapping[int, Mark], ends: Mapping[int, int]) -> Iterator[Feed
         if end > marks[stream].next_id:
             yield FeedPart(stream, end, dict(marks))
             marks[stream] = Mark(end)
+
+
+def _groups_since(position: Position) -> Position:
+    """Since when groups were not read: of a position between rows, since before them."""
+    unread = position.unread
+    return position if unread is None else since_of(unread)
 
 
 def _parse(since: str | None) -> Position | None:

@@ -179,9 +179,9 @@ class AnySoup(Protocol):
         """How an unregistered query would be answered."""
 
     def feed(self, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:
-        """The rows that join the answer of any query or template that can be followed.
+        """The changes of all queries and templates that can be followed, with those of groups.
 
-        The positions are those of the feed: resuming from one neither misses nor repeats a row. Positions of answers
+        The positions are those of the feed: resuming from one neither misses nor repeats a change. Positions of answers
         and of single queries do not fit.
         """
 

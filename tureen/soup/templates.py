@@ -257,10 +257,16 @@ class Templates:
         return self._rule(self.find(handle, owner)).query.grouping is not None
 
     def group_changes(
-        self, handle: str, since: Position | None, only_turns: bool, owner: str | None = None
+        self,
+        handle: str,
+        since: Position | None,
+        only_turns: bool,
+        owner: str | None = None,
+        feed_end: Position | None = None,
     ) -> GroupChanges:
         """The changes of the answers of a template's queries with groups; see `Invoker.group_changes`."""
-        return self._invoker.template_group_changes(self._rule(self.find(handle, owner)), since, only_turns)
+        rule = self._rule(self.find(handle, owner))
+        return self._invoker.template_group_changes(rule, since, only_turns, feed_end)
 
     def explain(self, handle: str, owner: str | None = None) -> dict[str, Any]:
         """How a template's queries are matched with new rows."""

@@ -16,12 +16,13 @@ from tureen.language.binding.input_condition import InputCondition, bind_input_c
 from tureen.pot.queries import Registered
 from tureen.query import RelationKind
 from tureen.results.answering import Answers
-from tureen.results.invoke import Invoker, check_standing, relation_of
+from tureen.results.invoke import Invoker
 from tureen.results.join_answers import JoinAnswer
 from tureen.results.join_inputs import StreamInput
 from tureen.results.join_ready import ReadyBlock, ReadyJoin, ReadySelection, ReadySetOperation, prepare
 from tureen.results.joined import JoinedMatches
 from tureen.results.ready import Ready
+from tureen.results.standing_check import check_standing, relation_of
 from tureen.results.stepping import Stepping, steps_at
 from tureen.results.stream_state import Snapshot
 from tureen.schema import Schema

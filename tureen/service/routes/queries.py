@@ -259,7 +259,7 @@ async def follow_all(
     last: LastEventId = None,
     timeout: Seconds = None,
 ) -> Response:
-    """The rows that join the answer of any of the principal's queries and templates, as they arrive."""
+    """The changes of all of the principal's queries and templates, those of groups included, as they happen."""
     return await follow(request, caller, caller.soup.calls.change_reader.all, last or since, timeout, shared="all")
 
 
