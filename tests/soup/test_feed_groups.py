@@ -25,7 +25,7 @@ from tureen.testing.group_followers import AppliedAnswer, AppliedChange
 from tureen.testing.manual_engine import ManualClock, ManualEngine
 
 BASE = datetime(2026, 1, 1, tzinfo=UTC)
-GROUPED = (
+GROUPED: tuple[tuple[str, list[str]], ...] = (
     ("SELECT k, count(*) AS n, sum(v) AS s FROM w GROUP BY k", ["k"]),
     ("SELECT k, avg(v) AS a FROM w GROUP BY k HAVING avg(v) > 1 BEGIN NOW - 5 SECONDS END NOW", ["k"]),
     ("SELECT k, max(v) AS m FROM d GROUP BY k BEGIN NOW - 4 SECONDS END NOW", ["k"]),
