@@ -7,7 +7,8 @@ Does not know: Spark, runs, indexes, the pot, the table of aggregates; only `man
 * `joins.py`: joins of the oracle; `answered_ids.py`: which tuples have rows in its answers
 * `grouped.py`, `steps.py`, `aggregates.py`, `ordered_aggregates.py`, `bivariate.py`, `window_functions.py`,
   `outputs.py`: groups, steps, OVER and ORDER BY of the oracle
-* `group_followers.py`: an answer to which changes are applied; `appearing_rows.py`: the plain twin of changes of joins
+* `group_followers.py`: an answer to which changes are applied; `appearing_rows.py`: the plain twin of changes of joins;
+  `derived_graphs.py`: random graphs of derived streams, and their contents
 * `punctuations.py`: the plain twin of closed sets
 * `manual_engine.py`: the engine itself, without Spark and threads, driven step by step by a test
 * `strategies.py`, `text_strategies.py`, `literal_strategies.py`, `question_strategies.py`, `formula_strategies.py`,

@@ -64,6 +64,10 @@ class AppearingRows:
         new = {key: rows for key, rows in self._keys(end).items() if key not in before}
         return Counter(text for rows in new.values() for text in comparable_texts([self._output(rows)]))
 
+    def rows_at(self, moment: Moment) -> list[dict[str, Any]]:
+        """All rows that have appeared until a moment."""
+        return [self._output(rows) for rows in self._keys(moment).values()]
+
     def _keys(self, moment: Moment) -> dict[tuple[int, ...], Combination]:
         """The combinations of visible tuples that have a row at a moment, each with partners."""
         return {tuple(rows[number].number for number in self._visible): rows for rows in self._combinations(moment)}
