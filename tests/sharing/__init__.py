@@ -1,0 +1,1 @@
+"""Sharing: implication, covering, plans in a network."""

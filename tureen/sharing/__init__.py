@@ -1,0 +1,25 @@
+"""Sharing: which streams that exist already can answer a query, and where in a network it is evaluated.
+
+Takes bound queries, clauses, and statistics of streams. Holds the properties of streams that exist.
+Gives implication between clauses, streams that cover a query, and evaluation plans in a network of peers.
+Does not know Spark, the catalog, HTTP, or the clock.
+
+* `difference_graph.py`: constraints between integers, by shortest paths; `order_groups.py`: values as such integers
+* `conjunction.py`, `implication.py`: whether one clause implies another
+* `properties.py`, `step_windows.py`: what a query needs and what a stream has; `covering.py`: which has what is needed
+* `stream_index.py`: the streams that cover a query, out of thousands
+"""
+
+from tureen.sharing.implication import Verdict, implies, minimal_clause, satisfiable
+from tureen.sharing.properties import Properties, properties_of
+from tureen.sharing.stream_index import StreamIndex
+
+__all__ = [
+    "Properties",
+    "StreamIndex",
+    "Verdict",
+    "implies",
+    "minimal_clause",
+    "properties_of",
+    "satisfiable",
+]
