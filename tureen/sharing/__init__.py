@@ -10,14 +10,14 @@ Does not know Spark, the catalog, HTTP, or the clock.
 * `stream_index.py`: the streams that cover a query, out of thousands
 """
 
-from tureen.sharing.implication import Verdict, implies, minimal_clause, satisfiable
+from tureen.sharing.implication import Implication, implies, minimal_clause, satisfiable
 from tureen.sharing.properties import Properties, properties_of
 from tureen.sharing.stream_index import StreamIndex
 
 __all__ = [
     "Properties",
     "StreamIndex",
-    "Verdict",
+    "Implication",
     "implies",
     "minimal_clause",
     "properties_of",

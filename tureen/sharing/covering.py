@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tureen.predicate import AllOf, Clause, columns_of
 from tureen.schema import Schema
-from tureen.sharing.implication import Premise, Verdict
+from tureen.sharing.implication import Premise, Implication
 from tureen.sharing.properties import Aggregation, Properties
 from tureen.sharing.step_windows import composes
 
@@ -22,7 +22,7 @@ def has_rows_of(stream: Properties, query: Properties, selection: Premise) -> bo
     """As `covers`, of the same input; `selection` is the query's, for many streams."""
     if stream.aggregation is not None:
         return _has_aggregates_of(stream, query, selection)
-    if not query.columns <= stream.columns or selection.implies(stream.clause) is not Verdict.YES:
+    if not query.columns <= stream.columns or selection.implies(stream.clause) is not Implication.YES:
         return False
     if query.clause_columns <= stream.columns:
         return True
@@ -32,7 +32,7 @@ def has_rows_of(stream: Properties, query: Properties, selection: Premise) -> bo
 def residual(schema: Schema, stream: Clause, query: Clause) -> Clause:
     """The factors of a query that do not follow from the selection of a stream."""
     known = Premise(schema, stream)
-    return tuple(factor for factor in query if known.implies((factor,)) is not Verdict.YES)
+    return tuple(factor for factor in query if known.implies((factor,)) is not Implication.YES)
 
 
 def _has_aggregates_of(stream: Properties, query: Properties, selection: Premise) -> bool:
@@ -43,7 +43,7 @@ def _has_aggregates_of(stream: Properties, query: Properties, selection: Premise
     if stream.clause == query.clause:
         return True
     back = Premise(selection.schema, stream.clause)
-    return selection.implies(stream.clause) is Verdict.YES and back.implies(query.clause) is Verdict.YES
+    return selection.implies(stream.clause) is Implication.YES and back.implies(query.clause) is Implication.YES
 
 
 def _composes(stream: Aggregation, query: Aggregation) -> bool:

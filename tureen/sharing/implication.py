@@ -34,7 +34,7 @@ MAX_CASES = 256
 _NEGATED = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
-class Verdict(Enum):
+class Implication(Enum):
     """Whether a clause implies another; UNKNOWN if these rules do not tell."""
 
     YES = "yes"
@@ -63,16 +63,16 @@ class _TooManyCases(Exception):
     """More conjunctions than `MAX_CASES`."""
 
 
-def implies(schema: Schema, premise: Clause, conclusion: Clause) -> Verdict:
+def implies(schema: Schema, premise: Clause, conclusion: Clause) -> Implication:
     """Whether every tuple that satisfies the premise satisfies the conclusion.
 
     >>> from tureen.predicate import Interval
     >>> schema = Schema.parse("a INT, b INT")
     >>> below = (Compare("a", "<", "b"), Within("b", (Interval(None, 5),)))
     >>> implies(schema, below, (Within("a", (Interval(None, 4),)),))
-    <Verdict.YES: 'yes'>
+    <Implication.YES: 'yes'>
     >>> implies(schema, below, (Within("a", (Interval(None, 3),)),))
-    <Verdict.NO: 'no'>
+    <Implication.NO: 'no'>
     """
     return Premise(schema, premise).implies(conclusion)
 
@@ -83,14 +83,14 @@ class Premise:
     def __init__(self, schema: Schema, clause: Clause) -> None:
         self.schema = schema
         self.clause = clause
-        self._verdicts: dict[Predicate, Verdict] = dict.fromkeys(clause, Verdict.YES)
+        self._decided: dict[Predicate, Implication] = dict.fromkeys(clause, Implication.YES)
 
-    def implies(self, conclusion: Clause) -> Verdict:
+    def implies(self, conclusion: Clause) -> Implication:
         """Whether every tuple that satisfies this clause satisfies the conclusion."""
         verdicts = {self._implies_factor(factor) for factor in conclusion}
-        if Verdict.NO in verdicts:
-            return Verdict.NO
-        return Verdict.UNKNOWN if Verdict.UNKNOWN in verdicts else Verdict.YES
+        if Implication.NO in verdicts:
+            return Implication.NO
+        return Implication.UNKNOWN if Implication.UNKNOWN in verdicts else Implication.YES
 
     @cached_property
     def cases(self) -> list[Conjunction] | None:
@@ -100,11 +100,11 @@ class Premise:
         except _TooManyCases:
             return None
 
-    def _implies_factor(self, factor: Predicate) -> Verdict:
-        verdict = self._verdicts.get(factor)
+    def _implies_factor(self, factor: Predicate) -> Implication:
+        verdict = self._decided.get(factor)
         if verdict is None:
-            verdict = Verdict.YES if self._is_within(factor) else self._refute(factor)
-            self._verdicts[factor] = verdict
+            verdict = Implication.YES if self._is_within(factor) else self._refute(factor)
+            self._decided[factor] = verdict
         return verdict
 
     def _is_within(self, factor: Predicate) -> bool:
@@ -113,12 +113,12 @@ class Premise:
             return False
         return all(case.is_within(factor) for case in self.cases)
 
-    def _refute(self, factor: Predicate) -> Verdict:
+    def _refute(self, factor: Predicate) -> Implication:
         outcome = _search(self.schema, (*self.clause, _negation(self.schema, factor)))
         return {
-            Satisfiability.NEVER: Verdict.YES,
-            Satisfiability.POSSIBLE: Verdict.NO,
-            Satisfiability.UNKNOWN: Verdict.UNKNOWN,
+            Satisfiability.NEVER: Implication.YES,
+            Satisfiability.POSSIBLE: Implication.NO,
+            Satisfiability.UNKNOWN: Implication.UNKNOWN,
         }[outcome]
 
 
@@ -139,7 +139,7 @@ def minimal_clause(schema: Schema, clause: Clause) -> Clause:
     kept = list(clause)
     for factor in clause:
         rest = tuple(part for part in kept if part is not factor)
-        if implies(schema, rest, (factor,)) is Verdict.YES:
+        if implies(schema, rest, (factor,)) is Implication.YES:
             kept.remove(factor)
     return tuple(kept)
 
