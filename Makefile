@@ -37,16 +37,20 @@ kernels: setup
 $(CLASSES): $(READY) | kernels
 	$(BIN)/python -m tests.class_archive
 
+# It is installed while kernels are compiled.
 browser:
 	@scripts/ensure-chromium
 
+PYTEST := $(BIN)/python -m pytest -p tests.forked_processes --processes $(WORKERS)
+PREPARE = $(MAKE) -j2 browser kernels $(CLASSES)
+
 # Kernels and classes are prepared, because otherwise each process of the tests would compile and load them itself.
-test: kernels $(CLASSES) browser
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 --durations 15
+test: setup
+	$(PYTEST) --meanwhile '$(PREPARE)' --durations 15
 
 # Many new random examples, where `make test` runs a few that are always the same.
 explore: setup
-	TUREEN_EXPLORE=20 $(BIN)/python -m pytest -n $(WORKERS) --timeout 0 $$(grep -rl --include 'test_*.py' 'import example_settings' tests)
+	TUREEN_EXPLORE=20 $(PYTEST) --timeout 0 $$(grep -rl --include 'test_*.py' 'import example_settings' tests)
 
 flips: setup
 	$(BIN)/python -m tests.damage.flips 5000

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark import SparkContext
 
 import tureen
-from tests.spark_home import make_home, spark_home
+from tests.spark_home import spark_home
 from tureen.pipeline.session import spark_session, stop_session
 
 ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
@@ -27,8 +27,8 @@ _NO_LOG = "-Xlog:disable"
 
 
 def java_options() -> str:
-    """The options of the JVMs of tests."""
-    return " ".join([_QUICK_START, *([f"-XX:SharedArchiveFile={ARCHIVE}", _NO_LOG] if ARCHIVE.exists() else [])])
+    """The options of the JVMs of tests; the archive need not exist."""
+    return f"{_QUICK_START} -XX:SharedArchiveFile={ARCHIVE} {_NO_LOG}"
 
 
 def write_archive() -> None:
@@ -36,7 +36,6 @@ def write_archive() -> None:
     os.environ["SPARK_SUBMIT_OPTS"] = f"{_QUICK_START} -XX:ArchiveClassesAtExit={ARCHIVE} {_NO_LOG}"
     ARCHIVE.unlink(missing_ok=True)
     # The archive has the paths of the jars.
-    make_home()
     os.environ["SPARK_HOME"] = spark_home()
     with tempfile.TemporaryDirectory() as root, tureen.open(Path(root) / "pot", master="local[2]") as soup:
         soup.create_stream("s", "id BIGINT, ts TIMESTAMP", time="ts")

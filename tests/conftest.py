@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,9 +12,6 @@ import pytest
 from tests.temporary_files import temporary_directory
 
 os.environ["TMPDIR"] = temporary_directory()
-
-# Read when tureen.faults is imported, here and in Spark's workers, so it is set before either starts.
-os.environ["TUREEN_CRASH_DIR"] = tempfile.mkdtemp(prefix="tureen-crash-")
 
 from tests.class_archive import java_options
 from tests.spark_home import spark_home
@@ -27,12 +23,9 @@ from pyspark.sql import SparkSession
 
 import tureen
 from tests.service.running import RunningServer, serve_new_pot
-from tureen.faults import spare_this_process
+from tureen.faults import use_crash_directory
 from tureen.pipeline.session import spark_session
 from tureen.testing.manual_engine import ManualEngine
-
-# Pots that stay open for all tests of this process reach crash points too.
-spare_this_process()
 
 LONGEST = (
     "tests/service/test_server.py",
@@ -65,6 +58,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Move the longest files to the front."""
     rank = {path: number for number, path in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(item.nodeid.partition("::")[0], len(LONGEST)))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def crash_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where tests of this process arm crash points, set before it starts Spark's workers and other processes.
+
+    Its pots, which stay open for all tests, reach crash points too; they do not kill it.
+    """
+    directory = tmp_path_factory.mktemp("crash")
+    use_crash_directory(directory)
+    return directory
 
 
 @pytest.fixture(scope="session")
@@ -110,9 +114,8 @@ def engineless(tmp_path: Path) -> Iterator[tureen.Soup]:
 
 
 @pytest.fixture
-def crash_dir() -> Iterator[Path]:
+def crash_dir(crash_directory: Path) -> Iterator[Path]:
     """Where a test arms a crash: by making a file with the name of the place."""
-    directory = Path(os.environ["TUREEN_CRASH_DIR"])
-    yield directory
-    for armed in directory.iterdir():
+    yield crash_directory
+    for armed in crash_directory.iterdir():
         armed.unlink()

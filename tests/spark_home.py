@@ -7,6 +7,7 @@ bytecode, so each process compiles the modules again. Without it, they import th
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pyspark
@@ -16,15 +17,10 @@ _INSTALLED = Path(pyspark.__file__).parent
 _NEEDED = ("bin", "jars", "sbin")
 
 
-def make_home() -> None:
-    """Create the home, of links to the installed Spark."""
+def spark_home() -> str:
+    """The home, of links to the installed Spark."""
     _HOME.mkdir(exist_ok=True)
     for name in _NEEDED:
-        link = _HOME / name
-        link.unlink(missing_ok=True)
-        link.symlink_to(_INSTALLED / name)
-
-
-def spark_home() -> str:
-    """The home, or that of the installed Spark if it was not created."""
-    return str(_HOME if _HOME.exists() else _INSTALLED)
+        with suppress(FileExistsError):
+            (_HOME / name).symlink_to(_INSTALLED / name)
+    return str(_HOME)

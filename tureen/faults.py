@@ -12,23 +12,26 @@ import signal
 import time
 from pathlib import Path
 
-_ARMED = os.environ.get("TUREEN_CRASH_DIR")
+_VARIABLE = "TUREEN_CRASH_DIR"
+
+_armed = os.environ.get(_VARIABLE)
 _spared: int | None = None
 """The process that runs the tests, which must not be killed in place of the one that a test has started."""
 
 
-def spare_this_process() -> None:
-    """Let no crash point kill this process; those that it starts are not spared."""
-    global _spared
+def use_crash_directory(directory: Path) -> None:
+    """Let tests of this process arm points in a directory: for the processes that it starts from now on, not for it."""
+    global _armed, _spared
+    os.environ[_VARIABLE] = _armed = str(directory)
     _spared = os.getpid()
 
 
 def crash_point(name: str) -> None:
     """Kill the process with SIGKILL if a test armed this point."""
-    if _ARMED is None or os.getpid() == _spared:
+    if _armed is None or os.getpid() == _spared:
         return
     try:
-        Path(_ARMED, name).unlink()
+        Path(_armed, name).unlink()
     except FileNotFoundError:
         return
     os.kill(os.getpid(), signal.SIGKILL)
@@ -36,10 +39,10 @@ def crash_point(name: str) -> None:
 
 def hold_point(name: str) -> None:
     """Delay the process by the number of seconds that a test specified for this point."""
-    if _ARMED is None:
+    if _armed is None:
         return
     try:
-        seconds = float(Path(_ARMED, f"{name}.hold").read_text())
+        seconds = float(Path(_armed, f"{name}.hold").read_text())
     except FileNotFoundError:
         return
     time.sleep(seconds)
