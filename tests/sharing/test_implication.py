@@ -137,7 +137,10 @@ def test_nan_is_the_largest_double() -> None:
     schema = Schema.parse("x DOUBLE, y DOUBLE")
     nan = Within("x", (Interval(math.nan, math.nan),))
     assert implies(schema, (nan,), (Within("x", (Interval(math.inf, None, True),)),)) is Implication.YES
-    assert implies(schema, (nan, Compare("x", "<=", "y", 0, "double")), (Within("y", (Interval(5.0),)),)) is Implication.YES
+    assert (
+        implies(schema, (nan, Compare("x", "<=", "y", 0, "double")), (Within("y", (Interval(5.0),)),))
+        is Implication.YES
+    )
 
 
 def test_a_factor_excludes_null() -> None:

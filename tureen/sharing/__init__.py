@@ -15,9 +15,9 @@ from tureen.sharing.properties import Properties, properties_of
 from tureen.sharing.stream_index import StreamIndex
 
 __all__ = [
+    "Implication",
     "Properties",
     "StreamIndex",
-    "Implication",
     "implies",
     "minimal_clause",
     "properties_of",

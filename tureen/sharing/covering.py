@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tureen.predicate import AllOf, Clause, columns_of
 from tureen.schema import Schema
-from tureen.sharing.implication import Premise, Implication
+from tureen.sharing.implication import Implication, Premise
 from tureen.sharing.properties import Aggregation, Properties
 from tureen.sharing.step_windows import composes
 
