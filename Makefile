@@ -11,7 +11,7 @@ WORKERS ?= 3
 # Every process compiles the modules that it imports, unless some process may write the result.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo serve kernels browser test explore flips traffic cases reference check style bench bench-quick format clean
+.PHONY: setup demo serve kernels browser test explore flips traffic cases reference screenshots check style bench bench-quick format clean
 
 setup: $(READY)
 
@@ -69,6 +69,9 @@ check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+screenshots: setup browser
+	$(BIN)/python -m scripts.screenshots
 
 style: setup
 	$(BIN)/python -m scripts.style

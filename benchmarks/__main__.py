@@ -36,6 +36,7 @@ from benchmarks import (
     limits,
     machine,
     nexmark,
+    pages,
     peers,
     psoup,
     psoup_joins,
@@ -153,6 +154,11 @@ class Bench:
         stop_session()
         service.measure(self.root, self.report)
 
+    def pages(self) -> None:
+        """The service under load, with open pages and without; like `service`, without Spark in this process."""
+        stop_session()
+        pages.measure(self.root, self.report)
+
     def limits(self) -> None:
         """Latency of other clients while the server is attacked; like `service`, without Spark in this process."""
         stop_session()
@@ -188,7 +194,7 @@ PARTS: dict[str, Callable[[Bench], None]] = {
 }
 """The parts in the order in which they run."""
 
-LONG = {"limits": Bench.limits, "soak": Bench.soak}
+LONG = {"pages": Bench.pages, "limits": Bench.limits, "soak": Bench.soak}
 """Parts that run only if they are named."""
 
 

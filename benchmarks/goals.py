@@ -109,6 +109,7 @@ GOALS = (
         "<= 1.2",
     ),
     Goal("derived join", "continuous_joins", "rows/s of a derived join / Spark's stream-stream join", "times", ">= 5"),
+    Goal("pages", "pages", "invocation, p99, 50 pages open / none", "times", "<= 1.1"),
     Goal("http", "service", "invocation over HTTP, p50", "ms", "<= 1"),
     Goal("visible", "fresh", "push to visible, one row, in process, p50", "ms", "<= 5"),
     Goal("visible late", "fresh", "the same, p99", "ms", "<= 50"),

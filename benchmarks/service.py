@@ -82,20 +82,21 @@ def measure(root: Path, report: Report) -> None:
                 time.sleep(0.2)
             http.post("/v1/streams", json={"name": "s", "schema": SCHEMA, "time": "ts", "retain": "5 minutes"})
             began = time.perf_counter()
-            handles = [_register(http, number) for number in range(QUERIES)]
+            handles = [register(http, number) for number in range(QUERIES)]
             report.add(f"register {QUERIES:,} queries, one after another", time.perf_counter() - began, "s")
             _alone(http, url, token, handles, report)
-            first_load = asyncio.run(_load(url, token, handles, process.pid, WARM_SECONDS))
+            first_load = asyncio.run(run_load(url, token, handles, process.pid, WARM_SECONDS))
             late = 1000 * statistics.quantiles(first_load.latencies, n=100)[98]
             report.add(f"invocation, p99, in the first {WARM_SECONDS:.0f} s of a fresh server", late, "ms")
-            _report(report, asyncio.run(_load(url, token, handles, process.pid, SECONDS)))
+            _report(report, asyncio.run(run_load(url, token, handles, process.pid, SECONDS)))
             health = http.get("/healthz").status_code
             metrics = http.get("/metrics").text
     assert health == 200, "the server is not healthy after the load"
     assert not re.search(r'route="/v1[^}]*status="5\d\d"', metrics), "the server returned errors"
 
 
-def _register(http: httpx.Client, number: int) -> str:
+def register(http: httpx.Client, number: int) -> str:
+    """Register a query; its handle."""
     # Selective, like alerts: about 25 of the 100,000 rows in the window.
     low = number // 256 * 16
     sql = f"SELECT a, b, ts FROM s WHERE a = {number % 256} AND b BETWEEN {low} AND {low + 15} {WINDOW}"
@@ -148,7 +149,7 @@ def _report(report: Report, load: Load) -> None:
         report.add(f"memory of the server's process {when}", memory / 1e6, "MB")
 
 
-async def _load(url: str, token: str, handles: list[str], server: int, seconds: float) -> Load:
+async def run_load(url: str, token: str, handles: list[str], server: int, seconds: float) -> Load:
     """Run all clients, the pusher, and the observers of freshness and memory."""
     load, until = Load(), time.perf_counter() + seconds
     pushed: asyncio.Queue[tuple[str, float]] = asyncio.Queue()

@@ -46,7 +46,7 @@ def tour(run: Run, *, quick: bool) -> int:
     """Take the tour in a temporary directory."""
     root = Path(tempfile.mkdtemp(prefix="tureen-demo-"))
     try:
-        with _server(root) as (url, token):
+        with demo_server(root) as (url, token):
             os.environ |= {"TUREEN_URL": url, "TUREEN_TOKEN": token}
             with connect(url, token) as soup, _working_in(root):
                 _Tour(run, soup, 0.0 if quick else PAUSE).take(url)
@@ -158,7 +158,7 @@ See docs/cli.md, docs/client.md and docs/http.md."""
 
 
 @contextmanager
-def _server(root: Path) -> Iterator[tuple[str, str]]:
+def demo_server(root: Path) -> Iterator[tuple[str, str]]:
     """Run a server on a free port with a new pot; yields its URL and its first token."""
     print(_cyan(f"$ tureen serve --pot {root / 'pot'} --port 0"), flush=True)
     command = [sys.executable, "-m", "tureen.cli.main", "serve", "--pot", str(root / "pot"), "--port", "0"]

@@ -24,7 +24,7 @@ export function answerChart() {
     const points = answer.rows.map((row) => [position(row[x.value], type), number(row[y.value])]).filter(([at]) => at !== null);
     points.sort((first, second) => first[0] - second[0]);
     const formatX = isTime(type) ? (at) => new Date(at).toLocaleString() : String;
-    return replace(drawing, lineChart([{name: y.value, points}], {label, formatX, dots: chosen === "points"}));
+    return replace(drawing, lineChart([{name: y.value, points}], {label, formatX, dots: chosen === "points", zero: false}));
   }
 
   function choose() {

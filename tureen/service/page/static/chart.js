@@ -5,11 +5,11 @@ import {svg} from "./dom.js";
 const LEFT = 56, RIGHT = 12, TOP = 16, BOTTOM = 28;
 const SMALL = {width: 320, height: 160}, LARGE = {width: 900, height: 260};
 
-/** A line chart: series are {name, points: [[x, y], …]}, with gaps where y is null. */
-export function lineChart(series, {formatX = String, formatY = short, label = "chart", dots = false, small = false} = {}) {
+/** A line chart: series are {name, points: [[x, y], …]}, with gaps where y is null; `zero` keeps 0 in view. */
+export function lineChart(series, {formatX = String, formatY = short, label = "chart", dots = false, small = false, zero = true} = {}) {
   const points = series.flatMap((each) => each.points);
   const ys = points.map(([, y]) => y).filter((y) => y !== null);
-  const frame = frameOf(small ? SMALL : LARGE, points.map(([x]) => x), ys, formatX, formatY, label);
+  const frame = frameOf(small ? SMALL : LARGE, points.map(([x]) => x), zero ? [0, ...ys] : ys, formatX, formatY, label);
   series.forEach((each, index) => {
     const style = index % 5;
     for (const part of parts(each.points)) {
@@ -63,7 +63,7 @@ function parts(points) {
 }
 
 function frameOf({width, height}, xs, ys, formatX, formatY, label) {
-  const [lowX, highX] = span(xs), [low, high] = span([0, ...ys]);
+  const [lowX, highX] = span(xs), [low, high] = span(ys);
   const x = (value) => LEFT + ((value - lowX) / (highX - lowX)) * (width - LEFT - RIGHT);
   const y = (value) => height - BOTTOM - ((value - low) / (high - low)) * (height - TOP - BOTTOM);
   const node = svg("svg", {viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, class: width === SMALL.width ? "chart small" : "chart"});
