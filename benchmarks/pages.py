@@ -33,7 +33,9 @@ def measure(root: Path, report: Report, *, rounds: int = ROUNDS, seconds: float 
         async def run(pages: int) -> Load:
             until = time.perf_counter() + seconds
             opened = [_page(url, token, handles, number, until) for number in range(pages)]
-            load, *_ = await asyncio.gather(run_load(url, token, handles, process.pid, seconds), *opened)
+            pages_done = asyncio.gather(*opened)
+            load = await run_load(url, token, handles, process.pid, seconds)
+            await pages_done
             return load
 
         asyncio.run(run(PAGES))
