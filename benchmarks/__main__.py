@@ -41,6 +41,7 @@ from benchmarks import (
     psoup,
     psoup_joins,
     service,
+    sharing,
     soak,
     throughput,
 )
@@ -78,6 +79,10 @@ class Bench:
     def closed_keys(self) -> None:
         """Millions of closed keys."""
         closed_keys.measure(self.root, self.report, self.scale)
+
+    def sharing(self) -> None:
+        """Sharing of streams in a network."""
+        sharing.measure(self.report, self.scale)
 
     def nexmark(self) -> None:
         """The queries of NEXMark over a million events."""
@@ -190,6 +195,7 @@ PARTS: dict[str, Callable[[Bench], None]] = {
     "nexmark": Bench.nexmark,
     "join_throughput": Bench.join_throughput,
     "closed_keys": Bench.closed_keys,
+    "sharing": Bench.sharing,
     "continuous_joins": Bench.continuous_joins,
 }
 """The parts in the order in which they run."""

@@ -100,6 +100,16 @@ GOALS = (
     Goal("spark joins", "join_throughput", "1,000 kept / Spark's, 32 streaming queries", "times", ">= 100"),
     Goal("closed memory", "closed_keys", "memory of ten million closed keys", "MB", "<= 200"),
     Goal("closed row", "closed_keys", "look-up of a row in them, in a block of 65,536", "µs", "<= 1"),
+    Goal("matching", "sharing", "a query matched with 10,000 derived streams, p50", "ms", "<= 10"),
+    Goal(
+        "shared query shipping",
+        "sharing",
+        "traffic of 100 queries in a 4×4 grid, shared / query shipping",
+        "",
+        "<= 0.5",
+    ),
+    Goal("shared data shipping", "sharing", "the same / data shipping", "", "<= 0.1"),
+    Goal("planning", "sharing", "planning a query in the grid with 1,000 standing queries, p50", "ms", "<= 50"),
     Goal("followed joins", "continuous_joins", "a push, 1,000 followed queries over one join / one", "times", "<= 3"),
     Goal(
         "adaptation",

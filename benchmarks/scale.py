@@ -44,6 +44,15 @@ class Scale:
     """The number of Spark's streaming queries with a join."""
     # Punctuations
     closed_keys: int = 10_000_000
+    # Sharing
+    derived: int = 10_000
+    """The number of derived streams that a query is matched with."""
+    photons: int = 50_000
+    grid_queries: int = 100
+    standing: int = 1_000
+    large_grid: tuple[int, int] = (25, 40)
+    large_queries: int = 400
+    covered_rows: int = 1_048_576
     # Registrations and unregistrations
     changes: int = 8_192
     # Maximum numbers of queries
@@ -62,6 +71,13 @@ class Scale:
 
 FULL = Scale()
 QUICK = Scale(
+    derived=500,
+    photons=2_000,
+    grid_queries=10,
+    standing=10,
+    large_grid=(4, 8),
+    large_queries=10,
+    covered_rows=20_000,
     closed_keys=20_000,
     join_rows=4_096,
     growth_rounds=3,

@@ -15,6 +15,7 @@ import typer
 
 from tureen.cli.functions import functions
 from tureen.cli.integrity import backup, verify
+from tureen.cli.network_commands import network_commands
 from tureen.cli.output import Format, show_object, show_rows
 from tureen.cli.punctuating import punctuate
 from tureen.cli.push import push
@@ -102,6 +103,7 @@ app.command()(punctuate)
 app.add_typer(queries, name="query")
 app.add_typer(templates, name="template")
 app.add_typer(functions, name="function")
+app.add_typer(network_commands, name="network")
 
 
 @app.command()

@@ -8,6 +8,9 @@ Does not know Spark, the catalog, HTTP, or the clock.
 * `conjunction.py`, `implication.py`: whether one clause implies another
 * `properties.py`, `step_windows.py`: what a query needs and what a stream has; `covering.py`: which has what is needed
 * `stream_index.py`: the streams that cover a query, out of thousands
+* `topology.py`, `network_cost.py`, `network.py`: peers, the cost of a plan, the streams that flow
+* `planning.py`, `widening.py`, `subnets.py`: the plan for a new query
+* `measured_rates.py`, `photon_sample.py`, `simulation.py`, `network_picture.py`: a network in simulation
 """
 
 from tureen.sharing.implication import Implication, implies, minimal_clause, satisfiable

@@ -56,6 +56,11 @@ class StreamIndex(Generic[Name]):
         table = self._tables.get(query.stream)
         return [] if table is None else table.covering(query)
 
+    def overlapping(self, query: Properties) -> list[Name]:
+        """The streams that may have rows in common with a query, and are not aggregated."""
+        table = self._tables.get(query.stream)
+        return [] if table is None else table.overlapping(query)
+
 
 class _Table(Generic[Name]):
     """The derived streams of one input stream."""
@@ -160,6 +165,15 @@ class _Table(Generic[Name]):
             if properties is not None and has_rows_of(properties, query, selection):
                 names.append(self._names[row])
         return [name for name in names if name is not None]
+
+    def overlapping(self, query: Properties) -> list[Name]:
+        used = len(self._names)
+        rows = ~self._is_aggregated[:used]
+        bounds = self._bounds(Premise(self._schema, query.clause))
+        if bounds is not None:
+            low, high, _ = bounds
+            rows &= _all((self._low[:used] <= high) & (self._high[:used] >= low))
+        return [name for name in (self._names[row] for row in np.flatnonzero(rows)) if name is not None]
 
     def _numbers_of(self, columns: frozenset[str]) -> list[int]:
         return [self._numbers[column] for column in columns]
