@@ -15,7 +15,7 @@ from tureen.errors import QueryFailed
 from tureen.pipeline import arrival, compiling, upkeep
 from tureen.pot.clauses import last_eager_seq
 from tureen.pot.query_runs import QueryRunRecord, live_query_runs, renew_query_runs
-from tureen.pot.runs import Run, live_runs
+from tureen.pot.runs import Run, live_runs, streams_with_several_runs
 from tureen.pot.streams import find_stream
 from tureen.pot.sweep import sweep
 from tureen.testing.manual_engine import ManualEngine
@@ -55,6 +55,21 @@ def test_only_large_batches_are_indexed_and_matched(soup: ManualEngine) -> None:
     assert [(run.indexed, run.matched_seq > 0) for run in runs_of(soup)] == [(False, False), (True, True)]
     assert values(soup, query) == [3, 4, 5, 6, 7]
     assert soup.invoker.explain(query)["tuples_by_path"] == {"published": 4, "owed": 0, "lazy": 0, "tail": 3}
+
+
+def test_streams_to_merge_have_several_runs(soup: ManualEngine) -> None:
+    for name in ("empty", "merged", "t"):
+        soup.create_stream(name, "a INT, ts TIMESTAMP", time="ts")
+    for name in ("s", "merged", "merged", "t", "t"):
+        soup.push(name, rows(1, 2))
+    with soup.catalog.read() as tx:
+        merged, other = find_stream(tx, "merged"), find_stream(tx, "t")
+        assert merged is not None
+        assert other is not None
+        assert streams_with_several_runs(tx) == {merged.id, other.id}
+    assert upkeep.seal(soup.catalog, merged, everything=True)
+    with soup.catalog.read() as tx:
+        assert streams_with_several_runs(tx) == {other.id}
 
 
 def test_a_query_registered_between_pin_and_commit_is_owed(soup: ManualEngine) -> None:

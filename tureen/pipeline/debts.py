@@ -64,6 +64,8 @@ def find_debts(catalog: Catalog, stream: Stream) -> tuple[list[Debt], int]:
     """The debts of a stream's runs, and their size in tuples × clauses."""
     with catalog.read() as tx:
         newest = last_eager_seq(tx, stream.id)
+        if not newest:
+            return [], 0
         lost = lost_files(tx)
         owing = [
             run for run in live_runs(tx, stream.id) if run.indexed and run.matched_seq < newest and run.path not in lost

@@ -29,6 +29,7 @@ from tureen.pot.catalog import Catalog, take_seq
 from tureen.pot.inbox import Inbox
 from tureen.pot.lease import Lease
 from tureen.pot.query_runs import renew_query_runs
+from tureen.pot.runs import streams_with_several_runs
 from tureen.pot.streams import Stream, list_streams
 from tureen.pot.sweep import sweep_abandoned, sweep_replaced
 from tureen.queries.query_run import VERSION
@@ -252,10 +253,12 @@ class Engine:
         """
         changed = False
         with self._upkeep_lock:
-            for stream in self._streams():
+            with self._catalog.read() as tx:
+                streams, several = list_streams(tx), streams_with_several_runs(tx)
+            for stream in streams:
                 if self._closing.is_set():
                     return False
-                for step in self._steps(stream, with_clauses=with_clauses):
+                for step in self._steps(stream, mergeable=stream.id in several, with_clauses=with_clauses):
                     try:
                         changed = bool(step()) or changed
                     except Exception:
@@ -266,12 +269,11 @@ class Engine:
                 self._indexer.plan()
             return self._indexer.build() or changed
 
-    def _steps(self, stream: Stream, *, with_clauses: bool) -> list[Callable[[], object]]:
-        merge: list[Callable[[], object]] = [
-            # Expired runs are dropped first, so that they are not merged.
-            lambda: expire(self._catalog, stream, self._clock()),
-            lambda: seal(self._catalog, stream),
-        ]
+    def _steps(self, stream: Stream, *, mergeable: bool, with_clauses: bool) -> list[Callable[[], object]]:
+        # Expired runs are dropped first, so that they are not merged.
+        merge: list[Callable[[], object]] = [lambda: expire(self._catalog, stream, self._clock())]
+        if mergeable:
+            merge.append(lambda: seal(self._catalog, stream))
         if not with_clauses:
             return merge
         return [

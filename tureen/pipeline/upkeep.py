@@ -53,13 +53,15 @@ def seal(catalog: Catalog, stream: Stream, *, everything: bool = False) -> bool:
     indexed and matched, which also pays its debts. `everything` seals all runs, whatever their size.
     """
     with catalog.read() as tx:
-        runs, lost = live_runs(tx, stream.id), lost_files(tx)
-        pinned, reserved = pin(tx, catalog.root, stream), reservations(tx, stream.id)
-    if reserved:
-        # Rows with reserved ids are still to come between the others.
-        runs = [run for run in runs if run.first_id < reserved[0].first_id]
-    chosen = choose_merge(runs, lost, everything=everything, retain=stream.retain)
-    return bool(chosen) and merge(catalog, stream, chosen, pinned)
+        runs = live_runs(tx, stream.id)
+        if reserved := reservations(tx, stream.id):
+            # Rows with reserved ids are still to come between the others.
+            runs = [run for run in runs if run.first_id < reserved[0].first_id]
+        chosen = choose_merge(runs, lost_files(tx), everything=everything, retain=stream.retain)
+        if not chosen:
+            return False
+        pinned = pin(tx, catalog.root, stream)
+    return merge(catalog, stream, chosen, pinned)
 
 
 def merge(catalog: Catalog, stream: Stream, chosen: Sequence[Run], pinned: Pin) -> bool:

@@ -90,6 +90,11 @@ def live_runs(tx: Connection, stream_id: int) -> list[Run]:
     return [Run(**row._mapping, cells=tuple(cell_files.get(row.id, ()))) for row in run_rows]
 
 
+def streams_with_several_runs(tx: Connection) -> set[int]:
+    """The ids of the streams that have runs to merge, or may have."""
+    return set(tx.execute(select(runs.c.stream_id).group_by(runs.c.stream_id).having(func.count() > 1)).scalars())
+
+
 # One step of SQLite for any number of paths (see `bulk_statements`), and two index lookups for each.
 _REPLACED = (
     "SELECT json_group_array(value) FROM json_each(?) WHERE NOT EXISTS (SELECT 1 FROM runs WHERE path = value)"
