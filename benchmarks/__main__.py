@@ -44,6 +44,7 @@ from benchmarks import (
     sharing,
     soak,
     throughput,
+    xml_streams,
 )
 from benchmarks.pots import QueryPots
 from benchmarks.report import RESULTS, Report
@@ -75,6 +76,10 @@ class Bench:
     def join_growth(self) -> None:
         """The growth of joins with inputs and windows."""
         join_growth.plot(join_growth.measure(self.root, self.report, self.scale), self.report)
+
+    def xml(self) -> None:
+        """XML in and out."""
+        xml_streams.measure(self.root, self.report, self.scale)
 
     def closed_keys(self) -> None:
         """Millions of closed keys."""
@@ -196,6 +201,7 @@ PARTS: dict[str, Callable[[Bench], None]] = {
     "join_throughput": Bench.join_throughput,
     "closed_keys": Bench.closed_keys,
     "sharing": Bench.sharing,
+    "xml": Bench.xml,
     "continuous_joins": Bench.continuous_joins,
 }
 """The parts in the order in which they run."""

@@ -98,6 +98,7 @@ GOALS = (
     Goal("joins kept", "join_throughput", "rows/s with 1,000 queries of a kept join / one", "", ">= 0.8"),
     Goal("spark join", "join_throughput", "rows/s with a join kept / Spark's stream-stream join", "times", ">= 5"),
     Goal("spark joins", "join_throughput", "1,000 kept / Spark's, 32 streaming queries", "times", ">= 100"),
+    Goal("xml elements", "xml", "XML elements pushed in a second of a core", "elements/s", ">= 100000"),
     Goal("closed memory", "closed_keys", "memory of ten million closed keys", "MB", "<= 200"),
     Goal("closed row", "closed_keys", "look-up of a row in them, in a block of 65,536", "µs", "<= 1"),
     Goal("matching", "sharing", "a query matched with 10,000 derived streams, p50", "ms", "<= 10"),

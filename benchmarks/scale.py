@@ -48,6 +48,7 @@ class Scale:
     derived: int = 10_000
     """The number of derived streams that a query is matched with."""
     photons: int = 50_000
+    """The number of photons of these parts and of XML."""
     grid_queries: int = 100
     standing: int = 1_000
     large_grid: tuple[int, int] = (25, 40)

@@ -16,6 +16,7 @@ from unicodedata import normalize
 
 from tureen.errors import DuplicateName, InvalidSchema, TureenError, shown
 from tureen.handle import resembles_handle
+from tureen.item_path import is_above, parse_column_path, parse_item_path
 from tureen.schema import Schema, name_key
 
 LONGEST_NAME = 255
@@ -80,6 +81,43 @@ def _check_column_names(schema: Schema) -> Schema:
             f"'{name}' is not a valid name of a column", hint="leave out backticks, commas and parentheses"
         )
     return schema
+
+
+def check_item(item: object, schema: Schema | None) -> str:
+    """The path of a stream's items; raises unless it and the columns are paths in XML."""
+    text = check_text(item, "an item path")
+    if parse_item_path(text) is None:
+        raise InvalidSchema(f"'{text}' is not the path of an item", hint='names of elements, as in "photons/photon"')
+    paths = {} if schema is None else {column.name: parse_column_path(column.name) for column in schema.columns}
+    for name, path in paths.items():
+        if path is None:
+            raise InvalidSchema(
+                f"column '{name}' is not the path of an element below an item",
+                hint="such as `en`, `coord/cel/ra`, `name[1]` or `coord/@unit`",
+            )
+        for other, longer in paths.items():
+            if longer is not None and path.attribute is None and is_above(path, longer):
+                raise InvalidSchema(f"column '{name}' is a value, and column '{other}' is in its element")
+    return text
+
+
+def check_clock(schema: Schema | None, clock: str | None) -> str | None:
+    """The clock of a new stream; raises for an abstract clock with the wall's time."""
+    if schema is None or not schema.has_abstract_clock:
+        return clock
+    if clock == "wall":
+        raise InvalidSchema(
+            f"the time column '{schema.time}' is a number, which cannot follow the wall clock",
+            hint="use clock='stream', or leave it out",
+        )
+    return "stream"
+
+
+def check_format(value: object) -> bool:
+    """Whether pushed rows are XML; raises for a format that is not known."""
+    if value is not None and value != "xml":
+        raise TureenError(f"format must be 'xml' or None, got {shown(value)}")
+    return value is not None
 
 
 def check_moment(now: object) -> datetime | None:

@@ -15,6 +15,9 @@ from tureen.errors import InvalidSchema, nearest
 ARRIVAL = "_arrival"
 """The hidden time column of a stream without a declared one."""
 
+CLOCK = "_clock"
+"""The hidden time column of a stream whose declared one is a number; see `tureen.abstract_clock`."""
+
 
 def name_key(name: str) -> str:
     """The key by which names are compared: case and Unicode normalization do not distinguish names.
@@ -48,6 +51,8 @@ SCALARS = tuple(kind for kind in Kind if kind is not Kind.ARRAY)
 INTEGRAL = frozenset({Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT})
 FRACTIONAL = frozenset({Kind.FLOAT, Kind.DOUBLE})
 NUMERIC = INTEGRAL | FRACTIONAL | {Kind.DECIMAL}
+SECONDS = frozenset({Kind.DOUBLE, Kind.BIGINT})
+"""The kinds of a time column that is an abstract clock."""
 
 _SYNONYMS = {
     "BOOL": "BOOLEAN",
@@ -208,8 +213,11 @@ class Schema:
                 f"the time column '{self.time}' is not in the schema",
                 hint=nearest(self.time, self.names),
             )
-        if time_column.type.kind is not Kind.TIMESTAMP:
-            raise InvalidSchema(f"the time column '{time_column.name}' must be TIMESTAMP, got {time_column.type.sql}")
+        if time_column.type.kind not in {Kind.TIMESTAMP, *SECONDS}:
+            raise InvalidSchema(
+                f"the time column '{time_column.name}' must be TIMESTAMP, got {time_column.type.sql}",
+                hint="or DOUBLE or BIGINT, for seconds of an abstract clock",
+            )
         return Schema(self.columns, time_column.name)
 
     @property
@@ -220,7 +228,13 @@ class Schema:
     @property
     def time_column(self) -> str:
         """The stored column that holds a tuple's time."""
-        return self.time or ARRIVAL
+        return CLOCK if self.has_abstract_clock else self.time or ARRIVAL
+
+    @cached_property
+    def has_abstract_clock(self) -> bool:
+        """Whether the declared time column is a number of seconds."""
+        column = None if self.time is None else self.find(self.time)
+        return column is not None and column.type.kind in SECONDS
 
     @property
     def sql(self) -> str:
@@ -242,10 +256,10 @@ class Schema:
 
     @cached_property
     def stored(self) -> pa.Schema:
-        """The columns that a run contains: the declared ones and, without a time column, the time of arrival."""
-        if self.time is not None:
+        """The columns that a run contains: the declared ones and, unless one is the time, a hidden one."""
+        if self.time_column == self.time:
             return self.arrow
-        return self.arrow.append(pa.field(ARRIVAL, _ARROW[Kind.TIMESTAMP]))
+        return self.arrow.append(pa.field(self.time_column, _ARROW[Kind.TIMESTAMP]))
 
 
 def _split(text: str) -> list[str]:

@@ -29,6 +29,7 @@ def test_create_list_and_drop(soup: AnySoup, fresh: Names) -> None:
         "time": "ts",
         "clock": "wall",
         "retain_seconds": 86400.0,
+        "item": None,
         "source": None,
         "query": None,
         "unique": None,

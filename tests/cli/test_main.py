@@ -279,7 +279,7 @@ def test_error_points_into_sql(cli: Cli, stream: str) -> None:
         (("query", "brew"), 2, "No such command"),
         (("stream", "create", "x"), 2, "Missing argument"),
         (("status", "--url", "http://x", "--pot", "y"), 2, "exclude each other"),
-        (("status", "-o", "xml"), 2, "xml"),
+        (("status", "-o", "yaml"), 2, "yaml"),
         (("status", "--url", "http://127.0.0.1:1"), 1, "no answer"),
         (("status", "--token", "wrong"), 1, "token"),
         (("push", "nowhere", "no.csv"), 1, "no"),

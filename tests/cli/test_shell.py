@@ -56,7 +56,7 @@ def test_shell_commands(cli: Cli, stream: str) -> None:
     assert result.code == 0, result.err
     for part in ("\\follow QUERY", "Streams", stream, "| ts     | TIMESTAMP |"):
         assert part in result.out
-    for invalid in ("\\nope", "\\o xml", "\\i nowhere.sql", "\\d nothing"):
+    for invalid in ("\\nope", "\\o yaml", "\\i nowhere.sql", "\\d nothing"):
         assert cli("sql", stdin=invalid).code == 1
 
 

@@ -13,6 +13,7 @@ from tureen.errors import InvalidSchema, Location, SqlError, TureenError
 from tureen.language.text.statements import (
     CreateStream,
     CreateTable,
+    DeriveStream,
     Describe,
     Drop,
     Explain,
@@ -45,10 +46,12 @@ SELECT = "SELECT a FROM s WHERE a > 1"
         (
             "CREATE STREAM t (sym: text, price dec(10,2),\n ts timestamp)\n"
             "CLOCK WALL RETAIN INTERVAL '90' MINUTE TIME TS",
-            CreateStream("t", TRADES, retain="INTERVAL '90' MINUTE"),
+            CreateStream("t", TRADES, retain="INTERVAL '90' MINUTE", clock="wall"),
         ),
         ("CREATE STREAM s (a INT) RETAIN '1 day 12 hours'", CreateStream("s", PLAIN, retain="1 day 12 hours")),
         ("CREATE STREAM s (a INT) FROM 'rate'", CreateStream("s", PLAIN, format="rate")),
+        ("CREATE STREAM s (a INT) ITEM 'r/i'", CreateStream("s", PLAIN, item="r/i")),
+        ("CREATE STREAM s ITEM 'r/i' AS SELECT a FROM t", DeriveStream("s", "SELECT a FROM t", item="r/i")),
         (
             "CREATE STREAM s (a INT) FROM 'kafka' OPTIONS (subscribe 'x', 'a b' = 'it''s', "
             "c.d 5, e = -1.5, 'f' 'g', h true)",

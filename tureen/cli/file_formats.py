@@ -18,6 +18,7 @@ class FileKind(StrEnum):
     NDJSON = "ndjson"
     PARQUET = "parquet"
     ARROW = "arrow"
+    XML = "xml"
 
 
 _SUFFIXES = {
@@ -29,6 +30,7 @@ _SUFFIXES = {
     ".arrow": FileKind.ARROW,
     ".arrows": FileKind.ARROW,
     ".feather": FileKind.ARROW,
+    ".xml": FileKind.XML,
 }
 
 

@@ -1,4 +1,4 @@
-"""Command output as a table, as JSON or as CSV."""
+"""Command output as a table, as JSON, as CSV or as XML."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tureen.xml_template import default_template, render_rows
+
 if TYPE_CHECKING:
     from tureen.results.answer import Answer
     from tureen.why.explanation import Explanation
@@ -26,6 +28,7 @@ class Format(StrEnum):
     TABLE = "table"
     JSON = "json"
     CSV = "csv"
+    XML = "xml"
 
 
 Row = Mapping[str, Any]
@@ -43,6 +46,8 @@ def show_rows(rows: Sequence[Row], output: Format, *, columns: Sequence[str] = (
             print(_json(list(rows)), file=out)
         case Format.CSV:
             out.writelines(csv_lines(names, rows))
+        case Format.XML:
+            _print_xml(names, rows, out)
         case Format.TABLE:
             _table(names, rows, out)
             print(f"({len(rows):,} row{'' if len(rows) == 1 else 's'})", file=out)
@@ -56,6 +61,8 @@ def show_object(fields: Row, output: Format, *, to: IO[str] | None = None) -> No
             print(_json(dict(fields)), file=out)
         case Format.CSV:
             out.writelines(csv_lines(list(fields), [fields]))
+        case Format.XML:
+            _print_xml(list(fields), [fields], out)
         case Format.TABLE:
             _table(["", " "], [{"": name, " ": value} for name, value in flat(fields)], out, header=False)
 
@@ -87,6 +94,9 @@ def _line(value: Any) -> str:
 def show_answer(answer: Answer, output: Format, *, to: IO[str] | None = None) -> None:
     """Print an answer; as JSON, in the format of the server's responses."""
     out = to or sys.stdout
+    if output is Format.XML:
+        print(answer.xml, file=out)
+        return
     rows = answer.table.to_pylist()
     if output is not Format.JSON:
         show_rows(rows, output, columns=answer.table.column_names, to=out)
@@ -129,6 +139,15 @@ def show_explanation(explanation: Explanation, output: Format, *, to: IO[str] | 
     if output is Format.TABLE:
         for line in explanation.summary():
             print(line, file=out)
+
+
+def _print_xml(names: Sequence[str], rows: Iterable[Row], out: IO[str]) -> None:
+    """Print rows as XML; nested values are JSON."""
+    texts = (
+        {name: text_of(row[name]) if isinstance(row.get(name), Mapping | list) else row.get(name) for name in names}
+        for row in rows
+    )
+    print("".join(render_rows(default_template(names), texts)), file=out)
 
 
 def csv_lines(names: Sequence[str], rows: Iterable[Row]) -> Iterable[str]:

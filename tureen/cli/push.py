@@ -54,14 +54,14 @@ def push(
     from tureen.cli.row_files import read_chunks  # noqa: PLC0415
 
     kind = kind_of(file, kind)
-    schema = _schema(soup, stream) if kind is FileKind.CSV else None
+    schema, item = _schema(soup, stream, kind) if kind in (FileKind.CSV, FileKind.XML) else (None, None)
     prefix = key or (uuid.uuid4().hex if again or file == STDIN else file_key(file))
     size = Path(file).stat().st_size if Path(file).is_file() else None
     sent = _Sent(repeatable=key is not None or not (again or file == STDIN))
     began = time.perf_counter()
     with Progress(f"pushing to {stream}", size) as progress:
         with sent.in_errors():
-            for part in read_chunks(file, kind, schema, chunk):
+            for part in read_chunks(file, kind, schema, chunk, item):
                 sent.begin(part.count)
                 # The user's key names the rows at that offset. A path does not: its file may have changed.
                 chunk_key = f"{prefix}/{sent.offset}" if key else f"{prefix}/{sent.offset}/{part.digest}"
@@ -141,17 +141,19 @@ def file_key(file: str) -> str:
     return "file-" + hashlib.sha256(str(path).encode()).hexdigest()[:32]
 
 
-def _schema(soup: AnySoup, stream: str) -> Schema | None:
-    """The stream's schema, as CSV has no types; None if the token may push but not read."""
+def _schema(soup: AnySoup, stream: str, kind: FileKind) -> tuple[Schema | None, str | None]:
+    """The stream's schema and item path, as CSV and XML have no types; None if the token may push but not read."""
     from tureen.schema import Schema  # noqa: PLC0415
 
     try:
         entries = soup.streams()
     except Forbidden:
-        return None
+        if kind is FileKind.XML:
+            raise
+        return None, None
     for entry in entries:
         if entry["name"].lower() == stream.lower():
-            return Schema.parse(entry["schema"], entry["time"])
+            return Schema.parse(entry["schema"], entry["time"]), entry["item"]
     names = [entry["name"] for entry in entries]
     raise UnknownStream(f"there is no stream named '{stream}'", hint=nearest(stream, names))
 

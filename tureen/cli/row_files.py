@@ -1,4 +1,4 @@
-"""Files of rows, read in chunks: CSV, JSON, NDJSON, Parquet and Arrow."""
+"""Files of rows, read in chunks: CSV, JSON, NDJSON, Parquet, Arrow and XML."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from tureen.errors import InvalidRows, TureenError
 from tureen.schema import Schema
 from tureen.stems.csv_file import read_csv_bytes
 from tureen.stems.row_items import split_items
+from tureen.stems.xml_items import ItemReader, read_xml_batches
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,13 @@ def _digest(data: Any) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
-def read_chunks(file: str, kind: FileKind, schema: Schema | None, rows: int) -> Iterator[Chunk]:
-    """Read a file or standard input in chunks of at most `rows` rows; CSV without a schema stays text."""
+def read_chunks(
+    file: str, kind: FileKind, schema: Schema | None, rows: int, item: str | None = None
+) -> Iterator[Chunk]:
+    """Read a file or standard input in chunks of at most `rows` rows; CSV without a schema stays text.
+
+    `item` is the path of the items of XML.
+    """
     with _opened(file) as source:
         match kind:
             case FileKind.CSV:
@@ -55,12 +61,17 @@ def read_chunks(file: str, kind: FileKind, schema: Schema | None, rows: int) -> 
                 yield from _batches(source, parquet.iter_batches(batch_size=rows), rows)
             case FileKind.ARROW:
                 yield from _batches(source, _arrow(_seekable(source)), rows)
+            case FileKind.XML:
+                assert schema is not None
+                yield from _xml(source, file, schema, item, rows)
             case _:
                 yield from _json(source, rows)
 
 
 def read_table(file: str, kind: FileKind, schema: Schema | None) -> pa.Table:
     """Read all rows of a file; the types of CSV are inferred if there is no schema."""
+    if kind is FileKind.XML:
+        raise TureenError("only streams are read from XML", hint="convert the file to CSV or Parquet")
     with _opened(file) as source:
         match kind:
             case FileKind.CSV if schema is None:
@@ -144,6 +155,16 @@ def _objects(source: IO[bytes], rows: int) -> Iterator[tuple[list[Any], int]]:
             objects = []
     if objects:
         yield objects, read
+
+
+def _xml(source: IO[bytes], file: str, schema: Schema, item: str | None, rows: int) -> Iterator[Chunk]:
+    """The items of a document, which is read completely before its first rows are used, or of standard input."""
+    reader = ItemReader(schema, item, "standard input" if file == STDIN else Path(file).name)
+    tables = read_xml_batches(reader, source, rows)
+    for table in tables if file == STDIN else list(tables):
+        batches = table.combine_chunks().to_batches()
+        digest = _digest(b"".join(batch.serialize() for batch in batches))
+        yield Chunk(table, table.num_rows, _offset(source), digest)
 
 
 def _csv(source: IO[bytes], name: str, schema: Schema | None, rows: int) -> Iterator[Chunk]:

@@ -46,6 +46,9 @@ def create_stream(
     lateness: Annotated[
         str | None, typer.Option(help='How late a row may be, for example "10 seconds"; later ones are rejected.')
     ] = None,
+    item: Annotated[
+        str | None, typer.Option(help='The path of its items in XML documents, for example "photons/photon".')
+    ] = None,
     source: Annotated[str | None, typer.Option(help="The format of a Spark source that feeds the stream.")] = None,
     option: Annotated[
         list[str] | None,
@@ -71,6 +74,7 @@ def create_stream(
         query=query,
         unique=unique or None,
         lateness=lateness,
+        item=item,
         if_not_exists=if_not_exists,
     )
     print(f"stream {name} created", file=sys.stderr)
@@ -81,7 +85,7 @@ def create_stream(
 def list_streams(soup: AnySoup, output: Output = Format.TABLE) -> None:
     """List the streams."""
     columns = ("name", "schema", "time", "clock", "retain_seconds", "source", "query", "unique", "lateness_seconds")
-    show_rows(soup.streams(), output, columns=columns)
+    show_rows(soup.streams(), output, columns=(*columns, "item"))
 
 
 @streams.command("rejected")

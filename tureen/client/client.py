@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from tureen.arguments import check_text, check_timeout
+from tureen.arguments import check_format, check_positive, check_text, check_timeout
 from tureen.client.json_values import arrow_bytes, read_answer, with_datetimes
 from tureen.client.listings import list_entries, pages, segment
 from tureen.client.remote_calls import WAIT_SECONDS, RemoteCalls
@@ -72,10 +72,11 @@ class Client(AnySoup):
         query: str | None = None,
         unique: Sequence[str] | None = None,
         lateness: str | None = None,
+        item: str | None = None,
         if_not_exists: bool = False,
     ) -> None:
         body: dict[str, Any] = {"name": name, "schema": schema, "time": time, "retain": retain, "clock": clock}
-        body |= {"source": source, "query": query, "if_not_exists": if_not_exists or None}
+        body |= {"source": source, "query": query, "item": item, "if_not_exists": if_not_exists or None}
         body |= {"unique": unique if unique is None or isinstance(unique, str) else list(unique), "lateness": lateness}
         if isinstance(schema, Schema):
             body |= {"schema": schema.sql, "time": time or schema.time}
@@ -89,9 +90,19 @@ class Client(AnySoup):
         return list(pages(self._transport, "/v1/streams", "streams"))
 
     def push(
-        self, stream: str, rows: Any, *, key: str | None = None, punctuations: Iterable[AnyPunctuation] | None = None
+        self,
+        stream: str,
+        rows: Any,
+        *,
+        key: str | None = None,
+        punctuations: Iterable[AnyPunctuation] | None = None,
+        format: str | None = None,  # noqa: A002 - the name people expect
+        batch: int = 10_000,
     ) -> Pushed:
-        return self._uploads.push(stream, rows, key, punctuations or ())
+        if not check_format(format):
+            return self._uploads.push(stream, rows, key, punctuations or ())
+        pushed = self._uploads.push_xml(stream, rows, key, check_positive(batch, "batch"))
+        return pushed if not punctuations else self._uploads.push(stream, [], None, punctuations)
 
     def punctuate(self, stream: str, where: AnyPunctuation, *, key: str | None = None) -> Pushed:
         return self._uploads.punctuate(stream, where, key)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
+import httpx
 import pyarrow as pa
 
 from tureen.arguments import check_name, check_schema, check_text
@@ -18,12 +21,16 @@ from tureen.errors import Forbidden, InvalidRows
 from tureen.position import Pushed
 from tureen.punctuation import MARK, Punctuation
 from tureen.schema import Schema, name_key
+from tureen.stems.document_files import read_document
 from tureen.stems.intake import from_frame, to_batch
 from tureen.stems.row_items import PlacedPunctuation, split_items, with_metadata
 from tureen.stems.table_content import content_of
 
 CSV = "text/csv"
 JSON = "application/json"
+XML = "application/xml"
+PIECE_BYTES = 1 << 16
+"""The number of bytes of a stream of XML that are sent at a time."""
 _ARROW_BODY = {"Content-Type": ARROW}
 _JSON_BODY = {"Content-Type": JSON}
 
@@ -82,6 +89,30 @@ class RowUploads:
                 raise
         return self._send(name, _with_places(to_batch(self._fetch(name), rows), placed, after), key)
 
+    def push_xml(self, stream: str, source: Any, key: str | None, batch: int) -> Pushed:
+        """Send a document, with retries, or the bytes of a file object as they are read."""
+        name = check_text(stream, "a stream's name")
+        key = uuid.uuid4().hex if key is None else check_text(key, "an idempotency key")
+        if isinstance(source, bytes | bytearray | memoryview):
+            return self._send(name, bytes(source), key, XML)
+        if isinstance(source, str | os.PathLike):
+            try:
+                return self._send(name, read_document(source), key, XML)
+            except InvalidRows as error:
+                error.message = error.message.replace("'the body'", f"'{Path(source).name}'")
+                raise
+        if not hasattr(source, "read"):
+            raise InvalidRows(f"XML must be bytes, a path or a file object, got {type(source).__name__}")
+        # Without a length the server takes it as a stream: in batches, and without an end to its size.
+        request = Request(
+            "POST",
+            f"/v1/streams/{segment(name)}/rows",
+            {"batch": batch},
+            content=_pieces(source),
+            headers={"Content-Type": XML, "Idempotency-Key": key},
+        )
+        return _receipt(self._transport.send(request))
+
     def punctuate(self, stream: str, where: Any, key: str | None) -> Pushed:
         """Send a punctuation, with retries, and return its position."""
         path = f"/v1/streams/{segment(check_text(stream, 'a stream’s name'))}/punctuations"
@@ -125,8 +156,7 @@ class RowUploads:
         content = rows if isinstance(rows, bytes) else arrow_bytes(rows)
         # The key makes it safe to send it again.
         request = Request("POST", path, content=content, headers=headers, repeatable=True)
-        result = self._transport.send(request).json()
-        return Pushed(result["position"], result["added"], result.get("rejected", 0))
+        return _receipt(self._transport.send(request))
 
 
 class TableUploads:
@@ -186,6 +216,17 @@ class TemplateRows:
         path = f"/v1/templates/{segment(template)}/rows/remove"
         request = Request("POST", path, content=json_text(body).encode(), headers=_JSON_BODY)
         return int(self._transport.send(request).json()["removed"])
+
+
+def _receipt(response: httpx.Response) -> Pushed:
+    result = response.json()
+    return Pushed(result["position"], result["added"], result.get("rejected", 0))
+
+
+def _pieces(source: IO[bytes]) -> Iterator[bytes]:
+    read = getattr(source, "read1", source.read)
+    while data := read(PIECE_BYTES):
+        yield data
 
 
 def parameter_table(params: Any) -> pa.Table | pa.RecordBatch:

@@ -7,7 +7,7 @@ import random
 import ssl
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,7 +38,8 @@ class Request:
     path: str
     params: Params = field(default_factory=dict)
     json: Any = None
-    content: bytes | None = None
+    content: bytes | Iterable[bytes] | None = None
+    """The body; an iterable is sent as it produces bytes, and cannot be sent again."""
     headers: Mapping[str, str] = field(default_factory=dict)
     waits: float = 0.0
     """The number of seconds that the server may wait before it answers, in addition to the timeout."""
@@ -104,7 +105,8 @@ class Transport:
                 retries.known = self._known
                 elapsed = time.monotonic() - began
                 pause = retries.pause_after(failed.failure, elapsed, failed.retry_after, random.random())
-                if pause is None or self._closed.wait(pause):
+                is_sent = not isinstance(request.content, bytes | None)
+                if is_sent or pause is None or self._closed.wait(pause):
                     raise failed.error from failed.__cause__
 
     def get_json(self, path: str) -> Any:

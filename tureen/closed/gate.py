@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tureen.abstract_clock import instants
 from tureen.closed.closed_set import BatchCodes, ClosedSet, row_code, type_of
 from tureen.closed.closed_set import matching as matching_rows
-from tureen.closed.key_codes import has_order
+from tureen.closed.key_codes import codes_of, has_order
 from tureen.closed.key_set import NO_MARK, KeySet
 from tureen.closed.pattern import CodeRange, Pattern, ValueList, code_text, moment
 from tureen.closed.rules import Rules
 from tureen.closed.section import ClosedRow, PlacedPattern, Section
-from tureen.schema import Schema
+from tureen.schema import Kind, Schema, Type
 
 MAX_REJECTED = 10_000
 """The number of rejected rows of a push that are stored with their reasons; all of them are counted."""
@@ -100,7 +101,7 @@ class Gate:
         if not self.rules or not len(closed):
             return closed, nothing, nothing
         groups, known = self._key_groups(codes)
-        times = None if self.rules.lateness is None else codes.of((self.schema.time_column,)).first
+        times = None if self.rules.lateness is None else self._times(codes)
         accepted = ~closed
         for _ in range(_ROUNDS):
             late = nothing if times is None else self._late_rows(times, accepted)
@@ -165,17 +166,23 @@ class Gate:
             valid = key.valid if accepted is None else key.valid & accepted
             self.keys.add(key._replace(valid=valid), np.full(len(valid), mark, np.uint32))
         if self.rules.lateness is not None and codes.batch.num_rows:
-            times = codes.of((self.schema.time_column,)).first
+            times = self._times(codes)
             times = times if accepted is None else times[accepted]
             if len(times):
                 self.saw(int(times.max()))
+
+    def _times(self, codes: BatchCodes) -> np.ndarray:
+        """The times of the rows in microseconds."""
+        if self.schema.has_abstract_clock:
+            return codes_of(Type(Kind.TIMESTAMP), instants(codes.values(str(self.schema.time)))).first
+        return codes.of((self.schema.time_column,)).first
 
     def saw(self, time: int) -> None:
         """Note the time of an accepted tuple."""
         self.highest = time if self.highest is None else max(self.highest, time)
 
     def _late_text(self, codes: BatchCodes, row: int) -> str:
-        time = self.schema.time_column
+        time = str(self.schema.time)
         value = code_text(type_of(self.schema, time), row_code(self.schema, codes, time, row))
         allowed = timedelta(microseconds=self.rules.lateness or 0)
         return f"{time} = {value} is more than {allowed} before the highest time seen"

@@ -11,6 +11,7 @@ from pathlib import Path
 from tureen.faults import crash_point
 from tureen.migration.derived_stream_columns import add_derived_streams
 from tureen.migration.files_to_parts import convert_files
+from tureen.migration.format_8 import to_format_8
 from tureen.migration.punctuation_columns import add_punctuations
 from tureen.migration.query_inputs import add_query_inputs
 from tureen.migration.reserved_id_table import add_reserved_ids
@@ -26,6 +27,7 @@ MIGRATIONS: dict[int, Callable[[Path, sqlite3.Connection], None]] = {
     4: add_reserved_ids,
     5: add_derived_streams,
     6: add_punctuations,
+    7: to_format_8,
 }
 """The step from each earlier format to the next one."""
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tureen.abstract_clock import has_time
 from tureen.errors import QueryFailed, TureenError, UnknownQuery, UnknownStream
 from tureen.faults import crash_point
 from tureen.position import BEGINNING, Mark, Position, PushPosition
@@ -185,9 +186,9 @@ class Derivation:
     def _push(self, changes: Changes) -> None:
         rows = changes.rows
         if self.stream.schema.time is not None and len(rows):
-            has_time = pc.is_valid(rows.column(self.stream.schema.time))
-            if not pc.all(has_time).as_py():
-                without, rows = rows.filter(pc.invert(has_time)).slice(0, MAX_REJECTED), rows.filter(has_time)
+            valid = has_time(self.stream.schema, rows.column(self.stream.schema.time))
+            if not pc.all(valid).as_py():
+                without, rows = rows.filter(pc.invert(valid)).slice(0, MAX_REJECTED), rows.filter(valid)
                 self._reject(without, None if len(rows) else changes.end)
         if len(rows):
             batch = to_batch(self.stream.schema, rows)

@@ -21,6 +21,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
+from tureen.abstract_clock import has_time, with_instants
 from tureen.errors import InvalidSchema, TureenError, nearest
 from tureen.faults import crash_point
 from tureen.pipeline.heap import freeze
@@ -180,9 +181,10 @@ def _accept(schema: Schema, sources: dict[str, str], table: pa.Table, rejected: 
     if schema.time is None:
         arrival = pa.scalar(micros_now(), pa.timestamp("us", tz="UTC"))
         return stored.append_column(ARRIVAL, pa.repeat(arrival, len(stored)))
-    times = stored.column(schema.time)
-    if times.null_count:
-        for row in stored.filter(pc.is_null(times)).to_pylist():
-            rejected.append(Rejected(row, f"the time column '{schema.time}' is NULL"))
-        stored = stored.filter(pc.is_valid(times))
-    return stored
+    valid = has_time(schema, stored.column(schema.time))
+    if not pc.all(valid, min_count=0).as_py():
+        for row in stored.filter(pc.invert(valid)).to_pylist():
+            value = "NULL" if row[schema.time] is None else row[schema.time]
+            rejected.append(Rejected(row, f"the time column '{schema.time}' is {value}"))
+        stored = stored.filter(valid)
+    return with_instants(schema, stored)

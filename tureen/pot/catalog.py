@@ -31,7 +31,7 @@ from tureen.pot.digest import Digest
 from tureen.pot.files import open_private
 from tureen.pot.turn import Turn
 
-FORMAT_VERSION = 7
+FORMAT_VERSION = 8
 """The version of the pot's layout; earlier ones are converted (`tureen/migration/`), others refused."""
 
 CATALOG_FILE = "catalog.sqlite"

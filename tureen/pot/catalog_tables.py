@@ -78,6 +78,8 @@ streams = Table(
     # punctuations (docs/decisions/0037).
     Column("unique_key", Text),
     Column("lateness", BigInteger),
+    # The path of its items in XML documents; NULL for "rows/row".
+    Column("item", Text),
     Column("punctuated", Boolean, nullable=False, default=False, server_default=sa_text("0")),
     # The number of punctuations in records that are in runs; the next one has this number.
     Column("punctuation_count", BigInteger, nullable=False, default=0, server_default=sa_text("0")),

@@ -22,12 +22,19 @@ class DerivedStream(NamedTuple):
 
 
 def create_derived_stream(
-    tx: Connection, name: str, schema: Schema, registration: Registration, *, clock: str, retain: int | None
+    tx: Connection,
+    name: str,
+    schema: Schema,
+    registration: Registration,
+    *,
+    clock: str,
+    retain: int | None,
+    item: str | None = None,
 ) -> Stream:
     """Add a stream, and the query whose changes are its tuples."""
     assert registration.owner == DERIVED
     (query_id,) = add_queries(tx, take_seq(tx), [registration])
-    return create_stream(tx, name, schema, clock=clock, retain=retain, source=None, query_id=query_id)
+    return create_stream(tx, name, schema, clock=clock, retain=retain, source=None, query_id=query_id, item=item)
 
 
 def derived_streams(tx: Connection) -> list[DerivedStream]:

@@ -84,6 +84,7 @@ def describe_stream(
         "time": stream.schema.time,
         "clock": stream.clock,
         "retain_seconds": None if stream.retain is None else stream.retain / 1_000_000,
+        "item": stream.item,
         "source": stream.source,
         "query": query,
         "unique": list(stream.rules.unique) or None,

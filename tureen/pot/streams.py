@@ -53,6 +53,8 @@ class Stream:
     """Whether it has had punctuations."""
     punctuation_count: int = 0
     """The number of punctuations in records that are in runs."""
+    item: str | None = None
+    """The path of its items in XML documents; None for `tureen.item_path.DEFAULT_ITEM`."""
 
     def horizon(self, now: int) -> int | None:
         """The time before which tuples are no longer retained, or None if all are.
@@ -81,6 +83,7 @@ def create_stream(
     source: dict[str, Any] | None,
     query_id: str | None = None,
     rules: Rules = NO_RULES,
+    item: str | None = None,
 ) -> Stream:
     """Add a stream."""
     take_seq(tx)
@@ -98,6 +101,7 @@ def create_stream(
         "query_id": query_id,
         "unique_key": json.dumps(rules.unique) if rules.unique else None,
         "lateness": rules.lateness,
+        "item": item,
     }
     return _stream(tx.execute(insert(streams).values(values).returning(streams)).one())
 
@@ -183,6 +187,7 @@ def _stream(row: Row[Any]) -> Stream:
         rules=_rules(row.unique_key, row.lateness),
         punctuated=row.punctuated,
         punctuation_count=row.punctuation_count,
+        item=row.item,
     )
 
 

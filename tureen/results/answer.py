@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from tureen.window import from_micros
+from tureen.xml_template import (
+    METADATA_KEY,
+    Part,
+    decode_template,
+    default_template,
+    render_row,
+    render_rows,
+    rows_part,
+)
+
+_BATCH_ROWS = 4096
 
 
 class Bounds(NamedTuple):
@@ -42,6 +53,11 @@ class Answer:
         """The rows as dicts."""
         return iter(self.table.to_pylist())
 
+    @property
+    def xml(self) -> str:
+        """The rows as XML: in the form that a query in WXQuery constructs, or elements by the columns' paths."""
+        return "".join(xml_pieces(self.table))
+
     def to_pandas(self) -> Any:
         """The rows as a pandas DataFrame."""
         return self.table.to_pandas()
@@ -65,6 +81,27 @@ class Change:
     """One of "insert", "update", "delete" and "reset"."""
     before: dict[str, Any] | None = None
     """The row before it changed or left."""
+    template: Part | None = field(default=None, repr=False, compare=False)
+    """What renders its row as XML, if the query is one in WXQuery."""
+
+    @property
+    def xml(self) -> str:
+        """The row as XML; see `Answer.xml`."""
+        part = rows_part(default_template(list(self.row)) if self.template is None else self.template)
+        assert part is not None
+        return render_row(part, self.row)
+
+
+def template_of(schema: pa.Schema) -> Part:
+    """The template of the rows of an answer."""
+    data = (schema.metadata or {}).get(METADATA_KEY)
+    return default_template(schema.names) if data is None else decode_template(data)
+
+
+def xml_pieces(table: pa.Table) -> Iterator[str]:
+    """The rows of an answer as XML, in pieces."""
+    rows = (row for batch in table.to_batches(max_chunksize=_BATCH_ROWS) for row in batch.to_pylist())
+    return render_rows(template_of(table.schema), rows)
 
 
 def _moment(micros: int | None) -> datetime | None:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -26,10 +26,14 @@ from tureen.stems.csv_file import read_csv_bytes
 ARROW = "application/vnd.apache.arrow.stream"
 JSON = "application/json"
 CSV = "text/csv"
+XML = "application/xml"
 LINES = ("application/x-ndjson", "application/jsonl", "application/ndjson", "application/x-jsonlines")
 
 ROW_TYPES = (JSON, *LINES, CSV, ARROW)
 """The media types of bodies with rows."""
+
+PUSH_TYPES = (*ROW_TYPES, XML)
+"""The media types of bodies with rows of a stream."""
 
 MAX_PLAIN_BYTES = 16 << 20
 """The size limit of a body without rows. Such bodies are parsed in the event loop, where they delay all requests."""
@@ -57,9 +61,23 @@ def limit_body(receive: Receive, scope: Scope, settings: Settings) -> Receive:
     length = headers.get("content-length", "0")
     if length.isdecimal() and int(length) > max_sent:
         raise _too_large("body", max_sent)
+    if _is_endless(scope):
+        endless = _TimedBody(receive, settings)
+        return endless if encoding == "identity" else _GzipBody(endless, 1 << 62)
     if encoding == "identity":
         return _LimitedBody(receive, min(max_sent, max_decompressed), settings)
     return _GzipBody(_LimitedBody(receive, max_sent, settings), max_decompressed)
+
+
+def is_endless(request: Request) -> bool:
+    """Whether a body is a stream of XML, which is taken while it is received and may never end."""
+    return _is_endless(request.scope)
+
+
+def _is_endless(scope: Scope) -> bool:
+    headers = Headers(scope=scope)
+    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    return media_type == XML and "content-length" not in headers and scope["path"].endswith("/rows")
 
 
 def seconds_for(settings: Settings, received: int) -> float:
@@ -89,6 +107,24 @@ class _LimitedBody:
             self._bytes += len(message.get("body", b""))
             if self._bytes > self._max_bytes:
                 raise _too_large("body", self._max_bytes)
+        return message
+
+
+class _TimedBody:
+    """A body without an end, with a limit on the time between its parts."""
+
+    def __init__(self, receive: Receive, settings: Settings) -> None:
+        self._receive, self._settings, self._more = receive, settings, True
+
+    async def __call__(self) -> Message:
+        if not self._more:
+            return await self._receive()
+        try:
+            async with asyncio.timeout(self._settings.body_seconds):
+                message = await self._receive()
+        except TimeoutError:
+            raise _too_slow(self._settings) from None
+        self._more = bool(message.get("more_body", False))
         return message
 
 
@@ -148,12 +184,12 @@ def media_type_of(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-async def read_row_body(request: Request) -> tuple[str, bytes]:
+async def read_row_body(request: Request, types: Sequence[str] = ROW_TYPES) -> tuple[str, bytes]:
     """The media type and the bytes of a body with rows."""
     media_type = media_type_of(request)
-    if media_type not in ROW_TYPES:
+    if media_type not in types:
         raise HttpError(
-            415, f"unsupported Content-Type for rows: '{media_type[:80]}'", hint=f"send one of {', '.join(ROW_TYPES)}"
+            415, f"unsupported Content-Type for rows: '{media_type[:80]}'", hint=f"send one of {', '.join(types)}"
         )
     return media_type, await request.body()
 
@@ -177,10 +213,14 @@ def parse_rows(
         rows = read_csv_bytes(known, body, "the body")
     else:
         rows = read_arrow(body, settings.max_unpacked_bytes)
-    count = rows.num_rows if isinstance(rows, pa.Table) else len(rows)
+    check_row_count(rows.num_rows if isinstance(rows, pa.Table) else len(rows), max_rows)
+    return rows
+
+
+def check_row_count(count: int, max_rows: int) -> None:
+    """Raise if a request has too many rows."""
     if count > max_rows:
         raise TooLarge(f"a request may have at most {max_rows:,} rows, got {count:,}", hint="split the rows")
-    return rows
 
 
 def _parse_json_rows(

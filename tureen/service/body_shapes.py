@@ -41,6 +41,7 @@ class NewStream(RequestBody):
     query: Text | None = None
     unique: Annotated[list[Name], Field(min_length=1, max_length=100)] | None = None
     lateness: Text | None = None
+    item: Annotated[Text | None, Field(examples=["photons/photon"])] = None
     if_not_exists: bool = False
 
 
@@ -52,6 +53,7 @@ class StreamInfo(ResponseBody):
     time: str | None
     clock: str
     retain_seconds: float | None
+    item: str | None
     source: dict[str, Any] | None
     query: str | None
     unique: list[str] | None

@@ -1,4 +1,4 @@
-"""Answers as JSON, CSV or Arrow: small ones as one body, large ones in chunks."""
+"""Answers as JSON, CSV, Arrow or XML: small ones as one body, large ones in chunks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,9 @@ import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from tureen.errors import TooLarge
-from tureen.results.answer import Answer
+from tureen.results.answer import Answer, xml_pieces
 from tureen.schema import type_of_arrow
-from tureen.service.bodies import ARROW, CSV, JSON
+from tureen.service.bodies import ARROW, CSV, JSON, XML
 from tureen.service.error_responses import HttpError
 
 CHUNK_ROWS = 8_192
@@ -68,10 +69,11 @@ def negotiate_media_type(accept: str | None) -> str:
         name, *parameters = (field.strip().lower() for field in part.split(";"))
         weight = next((_weight(parameter[2:]) for parameter in parameters if parameter.startswith("q=")), 1.0)
         media_type = _ALIASES.get(name, name)
-        if media_type in (JSON, CSV, ARROW) and weight > best_weight:
+        if media_type in (JSON, CSV, ARROW, XML) and weight > best_weight:
             best_weight, best_type = weight, media_type
     if not best_type:
-        raise HttpError(406, f"no supported media type in '{accept[:80]}'", hint=f"accept {JSON}, {CSV} or {ARROW}")
+        hint = f"accept {JSON}, {CSV}, {ARROW} or {XML}"
+        raise HttpError(406, f"no supported media type in '{accept[:80]}'", hint=hint)
     return best_type
 
 
@@ -210,6 +212,8 @@ def _compressed(chunks: Iterable[bytes]) -> Iterator[bytes]:
 def _chunks(media_type: str, table: pa.Table, head: Mapping[str, Any], tail: Mapping[str, Any]) -> Iterator[bytes]:
     if media_type == ARROW:
         return _arrow_chunks(table)
+    if media_type == XML:
+        return _xml_chunks(table)
     return _csv_chunks(table) if media_type == CSV else _json_chunks(table, head, tail)
 
 
@@ -295,6 +299,12 @@ def _with_texts(table: pa.Table) -> pa.Table:
 
 def _timestamp_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.strftime(column, format="%Y-%m-%dT%H:%M:%S+00:00")
+
+
+def _xml_chunks(table: pa.Table) -> Iterator[bytes]:
+    pieces = xml_pieces(table)
+    while part := "".join(islice(pieces, CHUNK_ROWS)):
+        yield part.encode()
 
 
 def _csv_chunks(table: pa.Table) -> Iterator[bytes]:

@@ -9,12 +9,16 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
 from tureen.arguments import (
+    check_clock,
+    check_format,
+    check_item,
     check_moment,
     check_name,
     check_path,
@@ -53,6 +57,7 @@ from tureen.soup.pushing import check_pushable, push_rows
 from tureen.soup.standing import QueryTemplate, StandingQuery, standing_query
 from tureen.soup.statement_runner import run_statement
 from tureen.soup.stream_derivation import derive_stream
+from tureen.soup.xml_pushing import BATCH_ROWS, push_xml
 from tureen.window import from_micros, to_micros
 
 if TYPE_CHECKING:
@@ -131,6 +136,7 @@ class Soup(AnySoup):
         query: str | None = None,
         unique: Sequence[str] | None = None,
         lateness: str | None = None,
+        item: str | None = None,
         if_not_exists: bool = False,
     ) -> None:
         name = check_stream(name, schema, time, retain, clock, source, query)
@@ -138,14 +144,25 @@ class Soup(AnySoup):
         parsed = None if schema is None else check_schema(schema, time)
         delay = None if lateness is None else parse_duration(check_text(lateness, "a lateness"))
         rules = check_rules(parsed, unique, delay, source)
+        path = None if item is None else check_item(item, parsed)
+        clock = check_clock(parsed, clock)
         engine = self._pot.engine()
         with skip_existing(name, if_not_exists, self.streams):
             if query is not None:
-                derive_stream(self._pot.catalog, name, query, time=time, retain=retention, clock=clock)
+                derive_stream(self._pot.catalog, name, query, time=time, retain=retention, clock=clock, item=path)
             else:
                 assert parsed is not None
                 with self._pot.catalog.write() as tx:
-                    create_stream(tx, name, parsed, clock=clock or "wall", retain=retention, source=source, rules=rules)
+                    create_stream(
+                        tx,
+                        name,
+                        parsed,
+                        clock=clock or "wall",
+                        retain=retention,
+                        source=source,
+                        rules=rules,
+                        item=path,
+                    )
         engine.notice()
 
     def drop_stream(self, name: str) -> None:
@@ -176,13 +193,25 @@ class Soup(AnySoup):
         return known or closed_summary(self._pot.catalog, stream)
 
     def push(
-        self, stream: str, rows: Any, *, key: str | None = None, punctuations: Iterable[AnyPunctuation] | None = None
+        self,
+        stream: str,
+        rows: Any,
+        *,
+        key: str | None = None,
+        punctuations: Iterable[AnyPunctuation] | None = None,
+        format: str | None = None,  # noqa: A002 - the name people expect
+        batch: int = BATCH_ROWS,
     ) -> Pushed:
+        is_xml = check_format(format)
         engine = self._pot.engine()
         if key is not None:
             check_text(key, "an idempotency key")
         target = self._pot.components.streams.find(stream)
-        return push_rows(engine.inbox, target, rows, key, self._pot.clock(), punctuations or ())
+        if not is_xml:
+            return push_rows(engine.inbox, target, rows, key, self._pot.clock(), punctuations or ())
+        check_pushable(target.stream)
+        schema, item = target.stream.schema, target.stream.item
+        return push_xml(partial(self.push, target.stream.name), schema, item, rows, key, batch, punctuations or ())
 
     def punctuate(self, stream: str, where: AnyPunctuation, *, key: str | None = None) -> Pushed:
         check_text(stream, "a stream's name")

@@ -47,18 +47,22 @@ class AnySoup(Protocol):
         query: str | None = None,
         unique: Sequence[str] | None = None,
         lateness: str | None = None,
+        item: str | None = None,
         if_not_exists: bool = False,
     ) -> None:
         """Create a stream, fed by `push`, by a Spark source or by a query.
 
         `schema` lists the columns as in CREATE TABLE. `time` names the time column; without it, the time is that of
-        arrival. `retain` is how long rows are kept, such as "1 day". With `clock="stream"`, NOW is the highest time
-        seen, for replays. `source` has the keys `format` and `options`. `if_not_exists` keeps an existing stream
-        unchanged.
+        arrival. A time column that is DOUBLE or BIGINT is an abstract clock in seconds. `retain` is how long rows are
+        kept, such as "1 day". With `clock="stream"`, NOW is the highest time seen, for replays. `source` has the keys
+        `format` and `options`. `if_not_exists` keeps an existing stream unchanged.
 
         `unique` names columns whose values together identify a tuple: a second tuple with the same values is rejected.
         With a `lateness`, such as "10 seconds", tuples that are older than the highest time seen by more than that are
         rejected.
+
+        `item` is the path of the stream's items in XML documents, such as "photons/photon"; columns are then named by
+        their paths below an item, such as "`coord/cel/ra` DOUBLE".
 
         With a `query` instead of a schema, the stream is derived: its tuples are the changes of that query, from the
         first retained tuple on, and the rows of steps that are over. Its time is, unless `time` names another column,
@@ -72,7 +76,14 @@ class AnySoup(Protocol):
         """The streams, in order of creation."""
 
     def push(
-        self, stream: str, rows: Any, *, key: str | None = None, punctuations: Iterable[AnyPunctuation] | None = None
+        self,
+        stream: str,
+        rows: Any,
+        *,
+        key: str | None = None,
+        punctuations: Iterable[AnyPunctuation] | None = None,
+        format: str | None = None,  # noqa: A002 - the name people expect
+        batch: int = 10_000,
     ) -> Pushed:
         """Add rows to a stream and return their position, which has the attributes `added` and `rejected`.
 
@@ -83,6 +94,10 @@ class AnySoup(Protocol):
 
         A list may have punctuations among its rows, and `punctuations` come after the rows. Rows that match an earlier
         punctuation of the stream are not stored: they are counted in `rejected`, and `rejected()` returns them.
+
+        With `format="xml"`, `rows` is a document in bytes, or the path of one, which is stored as a whole or not at
+        all. It may also be a file object: a stream of XML, which is stored in batches of `batch` items, each under the
+        key and its number.
         """
 
     def punctuate(self, stream: str, where: AnyPunctuation, *, key: str | None = None) -> Pushed:

@@ -106,6 +106,7 @@ def _create_stream(soup: AnySoup, statement: CreateStream) -> None:
             source=source,
             unique=statement.unique,
             lateness=statement.lateness,
+            item=statement.item,
             if_not_exists=statement.if_not_exists,
         )
 
@@ -118,6 +119,7 @@ def _derive_stream(soup: AnySoup, statement: DeriveStream) -> None:
             time=statement.time,
             retain=statement.retain,
             clock=statement.clock,
+            item=statement.item,
             if_not_exists=statement.if_not_exists,
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tureen.arguments import check_clock, check_item
 from tureen.errors import InvalidSchema, Unsupported
 from tureen.join import parse_field
 from tureen.language import bind_query
@@ -21,7 +22,14 @@ from tureen.schema import Column, Schema, name_key
 
 
 def derive_stream(
-    catalog: Catalog, name: str, sql: str, *, time: str | None, retain: int | None, clock: str | None
+    catalog: Catalog,
+    name: str,
+    sql: str,
+    *,
+    time: str | None,
+    retain: int | None,
+    clock: str | None,
+    item: str | None = None,
 ) -> None:
     """Create a stream whose tuples are the changes of a query."""
     with catalog.write() as tx:
@@ -40,6 +48,9 @@ def derive_stream(
         _check_retention(query, streams)
         schema = schema_of(query, streams, time)
         clocks = {stream.clock for stream in streams.values()}
+        clock = check_clock(schema, clock)
+        if item is not None:
+            check_item(item, schema)
         inputs = tuple(relations.new_input(entry) for entry in query.leaves)
         create_derived_stream(
             tx,
@@ -48,6 +59,7 @@ def derive_stream(
             Registration(sql, "", inputs, eager=False, owner=DERIVED),
             clock=clock or ("stream" if clocks == {"stream"} else "wall"),
             retain=retain,
+            item=item,
         )
 
 

@@ -7,11 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
-import re
-from collections.abc import Callable
-from datetime import UTC, date, datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,11 +14,10 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from tureen.errors import InvalidRows, nearest
-from tureen.schema import INTEGRAL, Column, Kind, Schema, Type
-from tureen.stems.casts import LARGEST_FLOAT, exact_quantizer
+from tureen.schema import Column, Schema
+from tureen.stems.text_values import typed_array
 
 _BLOCK_LIMIT = (1 << 31) - 1
-_WHOLE = re.compile(r"[+-]?\d{1,40}", re.ASCII)
 
 
 def read_csv(schema: Schema, path: Path) -> pa.Table:
@@ -112,23 +106,7 @@ class _File:
             ) from None
 
     def _typed(self, column: Column, texts: pa.ChunkedArray) -> pa.Array:
-        parse = _decimal(column.type) if column.type.kind is Kind.DECIMAL else _PARSE[column.type.kind]
-        values: list[Any] = texts.to_pylist()
-        if parse is not None:
-            for row, text in enumerate(values):
-                try:
-                    values[row] = None if text is None else parse(text)
-                except (ValueError, ArithmeticError):
-                    self._refuse(column, row, text)
-        try:
-            return pa.array(values, column.type.arrow)
-        except (pa.ArrowException, OverflowError, ValueError):
-            for row, value in enumerate(values):
-                try:
-                    pa.array([value], column.type.arrow)
-                except (pa.ArrowException, OverflowError, ValueError):
-                    self._refuse(column, row, str(value))
-            raise
+        return typed_array(column, texts.to_pylist(), lambda row, text: self._refuse(column, row, text))
 
     def _refuse(self, column: Column, row: int, text: str) -> NoReturn:
         raise InvalidRows(
@@ -149,52 +127,3 @@ class _File:
             # A field may be too long for this reader, though not for Arrow's: the line before it is near enough.
             pass
         return line
-
-
-def _reject() -> NoReturn:
-    raise ValueError
-
-
-def _boolean(text: str) -> bool:
-    word = text.strip().lower()
-    return word == "true" if word in ("true", "false") else _reject()
-
-
-def _integer(text: str) -> int:
-    return int(text) if _WHOLE.fullmatch(text.strip()) else _reject()
-
-
-def _float(text: str) -> float:
-    number = _reject() if "_" in text else float(text)
-    # A literal infinity has no digits: a number with digits overflowed.
-    return _reject() if math.isinf(number) and any(map(str.isdigit, text)) else number
-
-
-def _float32(text: str) -> float:
-    number = _float(text)
-    return _reject() if math.isfinite(number) and abs(number) > LARGEST_FLOAT else number
-
-
-def _decimal(target: Type) -> Callable[[str], Decimal]:
-    exact = exact_quantizer(target.precision, target.scale)
-    return lambda text: _reject() if "_" in text else exact(Decimal(text.strip()))
-
-
-def _date(text: str) -> date:
-    return date.fromisoformat(text.strip())
-
-
-def _timestamp(text: str) -> datetime:
-    moment = datetime.fromisoformat(text.strip())
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
-_PARSE: dict[Kind, Callable[[str], Any] | None] = {
-    Kind.BOOLEAN: _boolean,
-    **dict.fromkeys(INTEGRAL, _integer),
-    Kind.FLOAT: _float32,
-    Kind.DOUBLE: _float,
-    Kind.STRING: None,
-    Kind.DATE: _date,
-    Kind.TIMESTAMP: _timestamp,
-}

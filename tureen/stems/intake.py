@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tureen.abstract_clock import check_times
 from tureen.errors import InvalidRows, nearest
 from tureen.schema import INTEGRAL, Column, Kind, Schema, Type
 from tureen.stems.casts import LARGEST_DECIMAL, LARGEST_FLOAT, cast_column, check_values, exact_quantizer
@@ -40,15 +41,15 @@ def to_batch(schema: Schema, rows: Any) -> pa.RecordBatch:
         table = rows
     elif hasattr(rows, "to_arrow") or hasattr(rows, "iloc"):
         # Values of an object column are Python objects: they are converted like those of dicts.
-        return _check_time(schema, _from_table(schema, from_frame(rows), by_value=True))
+        return check_times(schema, _from_table(schema, from_frame(rows), by_value=True))
     elif isinstance(rows, Mapping | str | bytes) or not isinstance(rows, Iterable):
         raise InvalidRows(
             f"rows must be a list of dicts, an Arrow table, or a DataFrame, got {type(rows).__name__}",
             hint="a single row is a list of one dict",
         )
     else:
-        return _check_time(schema, _from_dicts(schema, list(rows)))
-    return _check_time(schema, _from_table(schema, table))
+        return check_times(schema, _from_dicts(schema, list(rows)))
+    return check_times(schema, _from_table(schema, table))
 
 
 @cache
@@ -87,13 +88,6 @@ def from_frame(frame: Any) -> pa.Table:
     if not isinstance(table, pa.Table):
         raise InvalidRows(f"rows must be a DataFrame, got {type(frame).__name__}")
     return table
-
-
-def _check_time(schema: Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
-    if schema.time is not None and batch.column(schema.time).null_count:
-        row_index = pc.index(batch.column(schema.time).is_null(), True).as_py()
-        raise InvalidRows(f"row {row_index}: the time column '{schema.time}' is NULL", hint="every tuple needs a time")
-    return batch
 
 
 def _from_dicts(schema: Schema, rows: Sequence[Any]) -> pa.RecordBatch:

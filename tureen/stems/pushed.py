@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from tureen.abstract_clock import with_instants
 from tureen.schema import ARRIVAL, Schema
 from tureen.stems.value_arrays import repeated_time
 
@@ -14,4 +15,4 @@ def stored_tuples(schema: Schema, payload: bytes | memoryview, arrival: int) -> 
     table = pa.Table.from_batches([batch])
     if schema.time is None:
         table = table.append_column(ARRIVAL, repeated_time(arrival, len(table)))
-    return table
+    return with_instants(schema, table)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from tureen.errors import QueryFailed
 from tureen.functions.user_function import UserFunction, sql_name
 from tureen.query import NOW, Expression
-from tureen.schema import ARRIVAL, Kind, Schema, Type
+from tureen.schema import Kind, Schema, Type
 from tureen.testing.values import Exactly
 
 _DUMMY = "_"
@@ -31,7 +31,7 @@ Types = Mapping[str, Type]
 def types_of(schema: Schema) -> Types:
     """The types of a stream's stored columns, and of NOW."""
     stored = {**{column.name: column.type for column in schema.columns}, NOW: Type(Kind.TIMESTAMP)}
-    return stored if schema.time is not None else {**stored, ARRIVAL: Type(Kind.TIMESTAMP)}
+    return stored | {schema.time_column: Type(Kind.TIMESTAMP)}
 
 
 def value_of(expression: Expression, row: Row, types: Types) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tureen.abstract_clock import with_instants
 from tureen.closed.rules import NO_RULES, Rules
 from tureen.functions.function_source import function_of
 from tureen.language import bind_query, parse_duration
@@ -151,6 +152,7 @@ class ManualEngine:
         if stream.schema.time is None:
             moment = pa.scalar(self._clock(), pa.timestamp("us", tz="UTC"))
             table = table.append_column(ARRIVAL, pa.repeat(moment, len(table)))
+        table = with_instants(stream.schema, table)
         attempt, runs = new_attempt(), []
         size = -(-len(table) // parts) or 1
         for part in range(parts):

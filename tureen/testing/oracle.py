@@ -21,7 +21,7 @@ from tureen.join import InnerJoin
 from tureen.language import bind_query
 from tureen.predicate import AllOf, Opaque
 from tureen.query import NOW, NamedRelation, Query, RelationKind, block_column
-from tureen.schema import ARRIVAL, Column, Schema, name_key
+from tureen.schema import ARRIVAL, CLOCK, Column, Schema, name_key
 from tureen.testing.evaluate import define, types_of
 from tureen.testing.grouped import StreamRows, answer
 from tureen.testing.joins import InputRow, JoinedInput, JoinRows, block_input, check_scalar, numbered_rows
@@ -251,8 +251,10 @@ def _stored_row(row: Mapping[str, Any], schema: Schema, arrival: datetime) -> di
     values = _values(row, schema)
     if schema.time is None:
         values[ARRIVAL] = arrival
-    if values[schema.time_column] is None:
+    if schema.time is not None and values[schema.time] is None:
         raise InvalidRows(f"the time column '{schema.time}' is NULL")
+    if schema.has_abstract_clock:
+        values[CLOCK] = from_micros(round(values[str(schema.time)] * 1_000_000))
     return values
 
 

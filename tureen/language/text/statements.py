@@ -23,23 +23,27 @@ from tureen.window import from_micros
 
 @dataclass(frozen=True, slots=True)
 class CreateStream:
-    """`CREATE STREAM name (columns)` with the clauses TIME, RETAIN, CLOCK, UNIQUE, LATENESS and FROM."""
+    """`CREATE STREAM name (columns)` with the clauses TIME, RETAIN, CLOCK, UNIQUE, LATENESS, ITEM and FROM."""
 
     name: str
     schema: Schema
     retain: str | None = None
-    clock: str = "wall"
+    clock: str | None = None
     format: str | None = None
     options: Options = ()
     if_not_exists: bool = False
     location: Location = field(default=Location(1, 1), compare=False)
     unique: tuple[str, ...] | None = None
     lateness: str | None = None
+    item: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DeriveStream:
-    """`CREATE STREAM name [TIME column] [RETAIN interval] [CLOCK clock] AS SELECT …`; has the query's location too."""
+    """`CREATE STREAM name [TIME column] [RETAIN interval] [CLOCK clock] [ITEM 'path'] AS SELECT …`.
+
+    Has the query's location too.
+    """
 
     name: str
     sql: str
@@ -49,6 +53,7 @@ class DeriveStream:
     if_not_exists: bool = False
     location: Location = field(default=Location(1, 1), compare=False)
     query_location: Location = field(default=Location(1, 1), compare=False)
+    item: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +193,8 @@ def _create(reader: StatementReader) -> Statement:
     return (_create_stream if kind == "STREAM" else _create_table)(reader, name, if_not_exists, location)
 
 
-_CLAUSES = ("TIME", "RETAIN", "CLOCK", "UNIQUE", "LATENESS", "FROM")
-_DERIVED_CLAUSES = ("TIME", "RETAIN", "CLOCK")
+_CLAUSES = ("TIME", "RETAIN", "CLOCK", "UNIQUE", "LATENESS", "ITEM", "FROM")
+_DERIVED_CLAUSES = ("TIME", "RETAIN", "CLOCK", "ITEM")
 
 
 def _create_stream(reader: StatementReader, name: str, if_not_exists: bool, location: Location) -> Statement:
@@ -202,12 +207,14 @@ def _create_stream(reader: StatementReader, name: str, if_not_exists: bool, loca
     options: Options = ()
     unique: tuple[str, ...] | None = None
     lateness: str | None = None
-    time_location, clock, seen = location, "wall", set[str]()
+    clock: str | None = None
+    item: str | None = None
+    time_location, seen = location, set[str]()
     while reader.peek() is not None:
         word = reader.word()
         if word in seen:
             raise SqlError(f"duplicate {word}", location=reader.location())
-        reader.expect_any(_CLAUSES, "after the columns come TIME, RETAIN, CLOCK, UNIQUE, LATENESS and FROM")
+        reader.expect_any(_CLAUSES, "after the columns come TIME, RETAIN, CLOCK, UNIQUE, LATENESS, ITEM and FROM")
         seen.add(word)
         if word == "TIME":
             time_location, time = reader.location(), reader.name("time column")
@@ -219,16 +226,18 @@ def _create_stream(reader: StatementReader, name: str, if_not_exists: bool, loca
             unique = read_names(reader)
         elif word == "LATENESS":
             lateness = read_retention(reader, _CLAUSES, "such as LATENESS 10 SECONDS")
+        elif word == "ITEM":
+            item = _read_item(reader)
         else:
             source = reader.string("a format in quotes", "as in FROM 'rate' OPTIONS (rowsPerSecond '5')")
             options = read_options(reader) if reader.accept("OPTIONS") else ()
     schema = _checked(Schema(columns, time), time_location)
-    return CreateStream(name, schema, retain, clock, source, options, if_not_exists, location, unique, lateness)
+    return CreateStream(name, schema, retain, clock, source, options, if_not_exists, location, unique, lateness, item)
 
 
 def _derive_stream(reader: StatementReader, name: str, if_not_exists: bool, location: Location) -> Statement:
     values: dict[str, str] = {}
-    hint = "before AS may come TIME, RETAIN and CLOCK"
+    hint = "before AS may come TIME, RETAIN, CLOCK and ITEM"
     while (word := reader.expect_any((*_DERIVED_CLAUSES, "AS"), hint)) != "AS":
         if word in values:
             raise SqlError(f"duplicate {word}", location=reader.location())
@@ -236,13 +245,19 @@ def _derive_stream(reader: StatementReader, name: str, if_not_exists: bool, loca
             values[word] = reader.name("time column")
         elif word == "RETAIN":
             values[word] = read_retention(reader, (*_DERIVED_CLAUSES, "AS"))
+        elif word == "ITEM":
+            values[word] = _read_item(reader)
         else:
             values[word] = _read_clock(reader)
     if reader.word() not in _SELECT:
         raise reader.syntax_error("SELECT", f"write CREATE STREAM {name} AS SELECT …")
     sql, query_location = reader.rest()
-    time, retain, clock = (values.get(word) for word in _DERIVED_CLAUSES)
-    return DeriveStream(name, sql, time, retain, clock, if_not_exists, location, query_location)
+    time, retain, clock, item = (values.get(word) for word in _DERIVED_CLAUSES)
+    return DeriveStream(name, sql, time, retain, clock, if_not_exists, location, query_location, item)
+
+
+def _read_item(reader: StatementReader) -> str:
+    return reader.string("a path in quotes", "as in ITEM 'photons/photon'")
 
 
 def _read_clock(reader: StatementReader) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from tureen.service import body_shapes as shapes
-from tureen.service.bodies import ARROW, CSV, JSON, LINES
+from tureen.service.bodies import ARROW, CSV, JSON, LINES, XML
 
 _ERRORS = {
     400: "Invalid SQL, rows or names.",
@@ -52,13 +52,13 @@ def describe_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def describe_row_body(*, json: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """A request body with rows; `json` replaces the schema of the JSON form."""
+def describe_row_body(*, json: Mapping[str, Any] | None = None, xml: bool = False) -> dict[str, Any]:
+    """A request body with rows, perhaps in XML; `json` replaces the schema of the JSON form."""
     json_schema = json or {"type": "array", "items": {"type": "object"}}
-    texts = dict.fromkeys((LINES[0], LINES[1], CSV), _TEXT)
+    texts = dict.fromkeys((LINES[0], LINES[1], CSV, *([XML] if xml else [])), _TEXT)
     return {"requestBody": {"required": True, "content": {JSON: {"schema": json_schema}, **texts, ARROW: _BINARY}}}
 
 
 def describe_answer(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
-    """A response with rows as JSON, CSV or Arrow."""
-    return {200: {"model": model, "description": "The answer.", "content": {CSV: _TEXT, ARROW: _BINARY}}}
+    """A response with rows as JSON, CSV, Arrow or XML."""
+    return {200: {"model": model, "description": "The answer.", "content": {CSV: _TEXT, ARROW: _BINARY, XML: _TEXT}}}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Annotated, Any
 
 import pyarrow as pa
-from fastapi import APIRouter, Header
+from fastapi import APIRouter, Header, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -17,12 +18,14 @@ from tureen.position import Pushed
 from tureen.schema import Schema, name_key
 from tureen.service import body_shapes as shapes
 from tureen.service.authorization import Caller
-from tureen.service.bodies import parse_rows, read_row_body
+from tureen.service.bodies import PUSH_TYPES, XML, check_row_count, is_endless, parse_rows, read_row_body
 from tureen.service.routes.descriptions import describe_errors, describe_row_body
 from tureen.service.routes.parameters import Admin, After, Limit, Reader, Writer
 from tureen.service.routes.responses import hide_source_error, json_response, page
 from tureen.soup.embedded import Soup
+from tureen.soup.xml_pushing import BATCH_ROWS, BatchPushes
 from tureen.stems.row_items import split_items
+from tureen.stems.xml_items import ItemReader, read_xml
 
 router = APIRouter(tags=["streams"])
 
@@ -54,6 +57,7 @@ async def create_stream(caller: Writer, body: shapes.NewStream) -> Response:
             query=body.query,
             unique=body.unique,
             lateness=body.lateness,
+            item=body.item,
             if_not_exists=body.if_not_exists,
         )
         return find_stream(caller.soup, body.name)
@@ -95,7 +99,7 @@ async def drop_stream(caller: Admin, name: str) -> Response:
     status_code=202,
     response_model=shapes.PushReceipt,
     responses=describe_errors(404, 409),
-    openapi_extra=describe_row_body(),
+    openapi_extra=describe_row_body(xml=True),
     summary="Push rows",
 )
 async def push_rows(
@@ -103,13 +107,23 @@ async def push_rows(
     name: str,
     request: Request,
     key: IdempotencyKey = None,
+    batch: Annotated[int, Query(ge=1, le=1_000_000, description="the rows per batch of a stream of XML")] = BATCH_ROWS,
 ) -> Response:
-    """Add rows to a stream: all of them or none, durable when the response is sent."""
-    media_type, body = await read_row_body(request)
+    """Add rows to a stream: all of them or none, durable when the response is sent.
+
+    XML without a Content-Length is a stream: it is added in batches, each as soon as its items are complete.
+    """
+    if is_endless(request):
+        return await _push_stream(caller, name, request, key, batch)
+    media_type, body = await read_row_body(request, PUSH_TYPES)
     service, soup = caller.service, caller.soup
 
     def push() -> tuple[Pushed, int]:
-        rows = parse_rows(media_type, body, lambda: _schema_of(soup, name), service.settings)
+        if media_type == XML:
+            rows = read_xml(_schema_of(soup, name), find_stream(soup, name)["item"], body, "the body")
+            check_row_count(rows.num_rows, service.settings.max_push_rows)
+        else:
+            rows = parse_rows(media_type, body, lambda: _schema_of(soup, name), service.settings)
         count = rows.num_rows if isinstance(rows, pa.Table) else len(split_items(rows)[0])
         with _scoped(caller, key) as scoped_key:
             return soup.push(name, rows, key=scoped_key), count
@@ -119,6 +133,46 @@ async def push_rows(
     service.metrics.rejected.inc(0 if position.repeated else position.rejected)
     service.metrics.bytes.inc(len(body))
     service.freshness.record_push(position)
+    return _receipt(position, count)
+
+
+async def _push_stream(caller: Caller, name: str, request: Request, key: str | None, batch: int) -> Response:
+    """Push a stream of XML in batches while it is received."""
+    service, soup = caller.service, caller.soup
+
+    def push_batch(rows: pa.Table, *, key: str | None, punctuations: Iterable[Any] = ()) -> Pushed:
+        with _scoped(caller, key) as scoped_key:
+            position = soup.push(name, rows, key=scoped_key, punctuations=punctuations)
+        service.metrics.rows.inc(position.added)
+        service.metrics.rejected.inc(0 if position.repeated else position.rejected)
+        service.freshness.record_push(position)
+        return position
+
+    def prepare() -> tuple[Schema, ItemReader]:
+        schema = _schema_of(soup, name)
+        return schema, ItemReader(schema, find_stream(soup, name)["item"], "the body")
+
+    def push(data: bytes | None) -> None:
+        if data is None:
+            reader.close()
+        else:
+            service.metrics.bytes.inc(len(data))
+            reader.feed(data)
+        while reader.count >= batch or (data is None and reader.count):
+            pushes.add(reader.take(batch))
+
+    loop, pushes = asyncio.get_running_loop(), BatchPushes(push_batch, key)
+    # One thread, because a reader is used by the thread that created it.
+    with ThreadPoolExecutor(1, "tureen-xml") as thread, pushes.reported():
+        schema, reader = await loop.run_in_executor(thread, prepare)
+        async for data in request.stream():
+            await loop.run_in_executor(thread, push, data)
+        await loop.run_in_executor(thread, push, None)
+        position = await loop.run_in_executor(thread, pushes.finish, schema)
+    return _receipt(position, pushes.rows)
+
+
+def _receipt(position: Pushed, count: int) -> Response:
     receipt = {"position": str(position), "rows": count, "added": position.added, "rejected": position.rejected}
     return json_response(receipt, 202)
 

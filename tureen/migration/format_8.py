@@ -1,0 +1,16 @@
+"""Format 7 to 8: one step of several parts, each in a module of its own."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from tureen.migration.item_column import add_items
+
+PARTS = (add_items,)
+
+
+def to_format_8(root: Path, database: sqlite3.Connection) -> None:
+    """Run all parts."""
+    for part in PARTS:
+        part(root, database)
