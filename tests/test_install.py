@@ -144,7 +144,8 @@ INDIRECT = {"llvmlite", "pydantic", "starlette"}
 
 
 def _module(requirement: str) -> str:
-    return re.split(r"[^\w-]", requirement, maxsplit=1)[0].replace("-", "_")
+    name = re.split(r"[^\w-]", requirement, maxsplit=1)[0].replace("-", "_")
+    return {"markdown_it_py": "markdown_it"}.get(name, name)
 
 
 def _packages(path: Path) -> set[str]:
