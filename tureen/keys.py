@@ -18,6 +18,9 @@ import numpy.typing as npt
 
 from tureen.predicate import Key
 
+KeyColumns = tuple[tuple[str, str], ...]
+"""The columns of a key index, each with the domain in which it is compared; in alphabetical order."""
+
 LEAST_KEY = -(1 << 63)
 GREATEST_KEY = (1 << 63) - 1
 """The range of integer keys."""

@@ -41,6 +41,9 @@ CRASH_POINTS = [
     "join.before_commit",
     "join.in_commit",
     "join.after_commit",
+    "keys.before_commit",
+    "keys.in_commit",
+    "keys.after_commit",
     "trim.before_delete",
 ]
 

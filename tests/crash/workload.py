@@ -14,6 +14,7 @@ from tureen.pipeline.debts import pay, pay_debts
 from tureen.pipeline.inbox_sink import InboxSink
 from tureen.pipeline.inbox_source import InboxReader
 from tureen.pipeline.join_keeping import JoinKeeper
+from tureen.pipeline.key_indexing import KeyIndexer
 from tureen.pot import log
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.inbox import Inbox
@@ -58,7 +59,13 @@ def take(root: Path) -> None:
     reader.stop()
 
 
-LIMITS = ((arrival, "TAIL_ROWS", 10), (upkeep, "FAN", 4), (compiling, "SMALL_RUN", 2), (log, "SEGMENT_BYTES", 1))
+LIMITS = (
+    (arrival, "TAIL_ROWS", 10),
+    (arrival, "KEYED_ROWS", 10),
+    (upkeep, "FAN", 4),
+    (compiling, "SMALL_RUN", 2),
+    (log, "SEGMENT_BYTES", 1),
+)
 """Small limits, so that few rows go through segments, tiers and indexes."""
 
 
@@ -72,7 +79,8 @@ def work(root: Path, pushes: int) -> Iterator[str]:
             streams = [create_stream(tx, "s", SCHEMA, clock="wall", retain=None, source=None)]
     stream = streams[0]
     inbox = Inbox(root, catalog)
-    keeper = JoinKeeper(catalog, SegmentCache(catalog), KeyIndexes())
+    segments, indexes = SegmentCache(catalog), KeyIndexes()
+    keeper, indexer = JoinKeeper(catalog, segments, indexes), KeyIndexer(catalog, segments, indexes)
     for number in range(pushes):
         push(inbox, stream.id, number)
         yield f"pushed {number}"
@@ -89,6 +97,8 @@ def work(root: Path, pushes: int) -> Iterator[str]:
         upkeep.seal(catalog, stream)
         pay_debts(catalog, stream, lambda debts: [pay(debt) for debt in debts], 1 << 62)
         keeper.keep()
+        indexer.plan()
+        indexer.build()
         inbox.trim()
         sweep(catalog, abandoned_after=3600, grace=0)
     inbox.close()

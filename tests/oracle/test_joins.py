@@ -18,7 +18,7 @@ from tests.examples import example_settings
 from tests.oracle.judges import same_rows
 from tureen.errors import QueryFailed, SqlError, Unsupported
 from tureen.joining import join_evaluation
-from tureen.pipeline import arrival, compiling, join_keeping, key_indexing, upkeep
+from tureen.pipeline import arrival, compiling, join_keeping, upkeep
 from tureen.results import join_inputs
 from tureen.schema import Schema
 from tureen.soup.tables import Dimensions
@@ -165,7 +165,7 @@ def test_joins_equal_oracle_and_duckdb_at_every_step(
         patch.setattr(upkeep, "LONG_TAIL", 8)
         patch.setattr(upkeep, "FAN", 2)
         patch.setattr(compiling, "SMALL_RUN", 1)
-        patch.setattr(key_indexing, "MIN_ROWS", 1)
+        patch.setattr(arrival, "KEYED_ROWS", 1)
         patch.setattr(join_keeping, "STEP_TUPLES", step_tuples)
         patch.setattr(join_keeping, "LARGE_STEP", large_step)
         if by_key:

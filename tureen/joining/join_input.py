@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.join import Field
-from tureen.joining.key_columns import KeyColumns
+from tureen.keys import KeyColumns
 
 Numbers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tureen.join import Field, InnerJoin, Join, JoinCompare, JoinFactor, JoinKind, JoinTree, LateralJoin, leaves
+from tureen.keys import KeyColumns
 from tureen.query import QueryBlock, SetOperation, block_leaves
-
-KeyColumns = tuple[tuple[str, str], ...]
-"""The columns of a key index, each with the domain in which it is compared; in alphabetical order."""
 
 _PAIRING = frozenset({JoinKind.LEFT, JoinKind.FULL})
 """The joins whose pairs may be found by a key index; the others group and sort one side."""

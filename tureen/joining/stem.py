@@ -8,7 +8,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from tureen.joining.join_input import Flags, JoinInput, Numbers
-from tureen.joining.key_columns import KeyColumns
+from tureen.keys import KeyColumns
 
 Ids = tuple[int, int]
 """The first tuple id of an interval, and the one after its last."""

@@ -1,4 +1,7 @@
-"""Format 7 to 8: one step of several parts, each in a module of its own."""
+"""Format 7 to 8: one step of several parts, each in a module of its own.
+
+Also, run files may have key indexes behind the cells. Those of format 7 have none, and are read as they are.
+"""
 
 from __future__ import annotations
 

@@ -25,6 +25,9 @@ from tureen.stems.run import CellsOf, sort_by_time, write_run
 TAIL_ROWS = 4096
 """The minimum rows of a run that is indexed and matched; smaller runs are scanned at invocation."""
 
+KEYED_ROWS = 16_384
+"""The minimum rows of a run that has key indexes in its file; those of a smaller one are built in a millisecond."""
+
 DENSE_SHARE = 32
 """A clause of ranges only that matches more than one row in this number is read from the index, not from a cell: then
 reading the rows takes most of an invocation's time."""
@@ -93,7 +96,8 @@ def write_tuples(pinned: Pin, name: str, table: pa.Table) -> NewRun:
     path = root / name
     crash_point("run.before_write")
     with durable_file(path) as file:
-        checksum = write_run(file, path.name, pinned.schema, tuples.table, cells_of, indexed=indexed)
+        keys = pinned.keys if len(table) >= KEYED_ROWS else ()
+        checksum = write_run(file, path.name, pinned.schema, tuples.table, cells_of, indexed=indexed, keys=keys)
         size = file.tell()
     crash_point("run.after_write")
     return NewRun(

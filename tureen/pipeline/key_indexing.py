@@ -1,16 +1,24 @@
-"""Key indexes in advance: those that standing joins need are built after commits and merges, before an invocation."""
+"""Key indexes in advance: which ones standing joins need, and those of runs that were written before.
+
+New and merged runs have them in their files. Those of other runs are built in memory before an invocation needs them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
 
+import numpy as np
 from sqlalchemy import Connection
 
 from tureen.errors import DamagedFile, TureenError
-from tureen.joining.key_columns import KeyColumns, columns_of_streams
+from tureen.faults import crash_point
+from tureen.joining.key_columns import columns_of_streams
+from tureen.keys import KeyColumns
 from tureen.language import bind_query
+from tureen.pipeline import arrival
 from tureen.pot.catalog import Catalog
+from tureen.pot.needed_keys import StreamKeys, all_keys, set_keys
 from tureen.pot.queries import last_registration, standing_version, texts_of_joins
 from tureen.pot.relations import Relations
 from tureen.pot.runs import Run, live_runs
@@ -20,17 +28,11 @@ from tureen.results.segment import Segment
 from tureen.results.segment_cache import SegmentCache
 from tureen.schema import Schema
 
-MIN_ROWS = 16_384
-"""The minimum rows of a run whose key indexes are built in advance; a smaller one takes less than a millisecond."""
-
 ROWS_AT_ONCE = 1 << 21
 """The maximum rows, counted for each of their indexes, that are indexed before other upkeep continues."""
 
 SHAPES_AT_ONCE = 64
 """The maximum number of shapes of joins that are bound before other upkeep continues."""
-
-StreamColumns = tuple[int, KeyColumns]
-"""The columns of an index of the runs of a stream."""
 
 
 class KeyIndexer:
@@ -40,15 +42,15 @@ class KeyIndexer:
         """Index the segments of the process."""
         self._catalog, self._segments, self._indexes = catalog, segments, indexes
         self._planned_at = -1, -1
-        self._by_shape: dict[str, frozenset[StreamColumns]] = {}
-        self._needed: frozenset[StreamColumns] = frozenset()
+        self._by_shape: dict[str, frozenset[StreamKeys]] = {}
+        self._needed: frozenset[StreamKeys] = frozenset()
         self.is_behind = False
         """Whether something remains to be done, although nothing has changed."""
 
     def plan(self) -> None:
         """Find out which indexes the standing joins need, and drop those that only unregistered ones needed.
 
-        Queries of one shape need the same, so one of them is bound.
+        Writers of runs are told by the catalog. Queries of one shape need the same, so one of them is bound.
         """
         with self._catalog.read() as tx:
             state = standing_version(tx), last_registration(tx)
@@ -63,16 +65,23 @@ class KeyIndexer:
             unknown = [shape for shape in texts if shape not in by_shape]
             for shape in unknown[:SHAPES_AT_ONCE]:
                 by_shape[shape] = _columns_of(tx, texts[shape])
+            stored = all_keys(tx)
         self._by_shape = by_shape
         self._planned_at = (-1, -1) if len(unknown) > SHAPES_AT_ONCE else state
         needed = frozenset().union(*by_shape.values())
         left, self._needed = self._needed - needed, needed
+        if self._planned_at == state and stored != needed:
+            crash_point("keys.before_commit")
+            with self._catalog.write() as tx:
+                set_keys(tx, needed)
+                crash_point("keys.in_commit")
+            crash_point("keys.after_commit")
         for segment, columns in self._large_segments(left):
             with suppress(DamagedFile, FileNotFoundError):
                 self._indexes.drop(segment.run(), columns)
 
     def build(self) -> bool:
-        """Build some of the indexes that are missing; True if there were any."""
+        """Build or verify some of the indexes that were not yet; True if there were any."""
         rows = 0
         self.is_behind = self._planned_at[0] < 0
         for segment, columns in self._large_segments(self._needed):
@@ -80,11 +89,15 @@ class KeyIndexer:
                 self.is_behind = True
                 break
             try:
-                if self._indexes.has(segment.run(), columns):
+                run = segment.run()
+                if self._indexes.has(run, columns):
                     continue
-                if not self._indexes.has_room(segment.rows, columns):
-                    break
-                self._indexes.of_run(segment.run(), columns)
+                is_stored = run.keys is not None and columns in run.keys
+                if not is_stored and not self._indexes.has_room(segment.rows, columns):
+                    continue
+                index = self._indexes.of_run(run, columns)
+                # Loads the compiled loops, which an invocation would wait for.
+                index.find(np.zeros((len(columns), 1), np.int64), np.ones(1, np.bool_))
                 rows += segment.rows
             except DamagedFile as damage:
                 self._segments.report(damage)
@@ -92,7 +105,7 @@ class KeyIndexer:
                 continue  # merged or dropped in the meantime
         return rows > 0
 
-    def _large_segments(self, needed: frozenset[StreamColumns]) -> Iterator[tuple[Segment, KeyColumns]]:
+    def _large_segments(self, needed: frozenset[StreamKeys]) -> Iterator[tuple[Segment, KeyColumns]]:
         """The large runs of streams with the columns of their indexes, the newest of each stream first."""
         if not needed:
             return
@@ -103,7 +116,7 @@ class KeyIndexer:
             self._segments.release(tx)
         for stream_id, columns in sorted(needed):
             for run in reversed(runs[stream_id]):
-                if run.indexed and run.rows >= MIN_ROWS and stream_id in schemas:
+                if run.indexed and run.rows >= arrival.KEYED_ROWS and stream_id in schemas:
                     yield self._segment(schemas[stream_id], run), columns
 
     def _segment(self, schema: Schema, run: Run) -> Segment:
@@ -111,7 +124,7 @@ class KeyIndexer:
         return segment
 
 
-def _columns_of(tx: Connection, sql: str) -> frozenset[StreamColumns]:
+def _columns_of(tx: Connection, sql: str) -> frozenset[StreamKeys]:
     """The indexes that a query needs; none if it cannot be bound any more."""
     relations = Relations.of(tx)
     try:

@@ -324,6 +324,15 @@ join_runs = Table(
     sqlite_autoincrement=True,
 )
 
+needed_keys = Table(
+    "needed_keys",
+    metadata,
+    # The columns by which standing joins find tuples of a stream, with their domains, as a list in JSON: new runs have
+    # an index by them (docs/decisions/0038).
+    Column("stream_id", Integer, primary_key=True),
+    Column("columns", Text, primary_key=True),
+)
+
 sinks = Table(
     "sinks",
     metadata,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.joining.join_input import Flags, Numbers, take_or_null
-from tureen.joining.key_columns import KeyColumns
+from tureen.keys import KeyColumns
 from tureen.matching import Selector
 from tureen.results.gather import StreamMatches
 from tureen.results.key_indexes import KeyIndexes, whole_column

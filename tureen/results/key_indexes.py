@@ -1,7 +1,8 @@
-"""The key indexes that a process keeps: of runs, and of the contents of tables.
+"""The key indexes that a process uses: of runs, and of the contents of tables.
 
-An index is built by the first join that needs it, or before by the engine (`tureen.pipeline.key_indexing`). It is
-dropped with its run or table, or if others need the memory.
+Runs that were written while a join needed an index have it in their files. Others are built in memory, by the first
+join that needs them, or before by the engine (`tureen.pipeline.key_indexing`), and dropped with their run or table, or
+if others need the memory.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from weakref import ref
 import pyarrow as pa
 
 from tureen.bounded_cache import BoundedCache
-from tureen.joining.key_columns import KeyColumns
+from tureen.keys import KeyColumns
 from tureen.stems.key_index import KeyIndex, most_bytes
 from tureen.stems.run import OpenRun
 
@@ -59,13 +60,18 @@ class KeyIndexes:
         return most_bytes(rows, len(columns)) <= self._max_bytes
 
     def has(self, run: OpenRun, columns: KeyColumns) -> bool:
-        """Whether there is an index of a run."""
+        """Whether there is an index of a run that needs not be built or verified."""
+        if run.keys is not None and run.keys.is_open(columns):
+            return True
         self._drop_gone()
         # Not `find`, which counts as a use.
         return (id(run), columns) in set(self._indexes.keys())
 
     def of_run(self, run: OpenRun, columns: KeyColumns) -> KeyIndex:
-        """The index of a run by columns."""
+        """The index of a run by columns: that of its file, if it has one."""
+        stored = None if run.keys is None else run.keys.find(columns)
+        if stored is not None:
+            return stored
         return self._index(run, columns, lambda name: pa.concat_arrays([block.column(name) for block in run.blocks]))
 
     def of_table(self, table: pa.Table, columns: KeyColumns) -> KeyIndex:
@@ -73,7 +79,7 @@ class KeyIndexes:
         return self._index(table, columns, lambda name: whole_column(table, name))
 
     def drop(self, run: OpenRun, columns: KeyColumns) -> None:
-        """Drop the index of a run, if there is one."""
+        """Drop the index of a run from memory, if there is one."""
         key = id(run), columns
         self._indexes.drop(lambda other: other == key)
 

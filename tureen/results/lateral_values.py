@@ -10,7 +10,7 @@ import pyarrow as pa
 from tureen.aggregates.expression_values import with_now
 from tureen.join import Field
 from tureen.joining.join_input import Flags, Numbers, take_or_null
-from tureen.joining.key_columns import KeyColumns
+from tureen.keys import KeyColumns
 from tureen.query import block_column, key_name
 from tureen.results.grouped import groups_of_rows
 from tureen.results.join_ready import OF_ROW, ReadyLateral, several_rows

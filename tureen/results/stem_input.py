@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from tureen.joining.join_input import Flags, Numbers
-from tureen.joining.key_columns import KeyColumns
 from tureen.joining.stem import Ids
+from tureen.keys import KeyColumns
 from tureen.results.gather import StreamMatches
 from tureen.results.join_inputs import TableInput
 from tureen.results.key_indexes import KeyIndexes

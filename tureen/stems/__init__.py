@@ -12,6 +12,7 @@ Gives runs, blocks and cells. Does not know queries, Spark, or the catalog.
 * `key_index.py`, `key_kernels.py`: the index of a run by the columns that joins compare
 * `join_run.py`: files of joined tuples; `tuple_order.py`: their order
 * `table_files.py`: the contents of tables as files of the pot
-* `run.py`, `stored.py`: run files, their blocks and cells, verified and mapped when first used
+* `run.py`, `stored.py`, `stored_keys.py`: run files, their blocks, cells and key indexes, verified and mapped when
+  first used
 * `cells/`: which rows of a block satisfy which clauses
 """

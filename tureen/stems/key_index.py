@@ -1,14 +1,15 @@
 """The key index of a run: from the values of some columns to its tuples (CACQ §2.4: a SteM that joins probe).
 
-It is kept in memory while the run exists; runs never change. Keys are integers: of whole numbers, dates and times the
-value, of floats the key of `tureen.keys`, of strings and decimals a hash. Tuples with equal hashes may differ, so that
-who uses the index compares them.
+It is in the run's file, or built in memory; runs never change. Keys are integers: of whole numbers, dates and times
+the value, of floats the key of `tureen.keys`, of strings and decimals a hash. Tuples with equal hashes may differ, so
+that who uses the index compares them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -178,13 +179,21 @@ class KeyIndex:
         if is_filtered:
             words = np.zeros(_filter_words(count), np.uint64)
             fill_filter(sorted_keys, _bits(len(words)), words)
-        return cls(words, directory, sorted_keys, starts, rows)
+        index = cls(words, directory, sorted_keys, starts, rows)
+        for array in index.arrays:
+            # As those of files are, so that one compiled form serves both.
+            array.flags.writeable = False
+        return index
+
+    @property
+    def arrays(self) -> Sequence[npt.NDArray[Any]]:
+        """All that it consists of, in the order of its fields."""
+        return self.filter, self.directory, self.keys, self.starts, self.rows
 
     @property
     def bytes(self) -> int:
-        """The memory that it takes."""
-        arrays = (self.filter, self.directory, self.keys, self.starts, self.rows)
-        return sum(array.nbytes for array in arrays)
+        """The size of all arrays."""
+        return sum(array.nbytes for array in self.arrays)
 
     def candidates(self, keys: Numbers, valid: npt.NDArray[np.bool_]) -> Numbers:
         """The numbers of the keys that pass the filter: all that occur, and few others."""

@@ -6,12 +6,13 @@ A run is a file of checksummed parts (`tureen.pot.parts`):
 for each block     its tuples as an Arrow record batch: the stored columns, and `_nth` if they did not arrive in order
                    of time; then, if the run is indexed, `_perm_<column>` and `_rank_<column>`
 for each block     a record batch per query run: its cells (absent if the run was not matched)
+for each list of columns that joins compare   the arrays of a key index
 ```
 
 The file's metadata is its layout as JSON: the rows of each block, the time of its last tuple, and which of these parts
 exist.
 
-A part is verified when a process first uses it. A damaged index or cell is computed again from the tuples.
+A part is verified when a process first uses it. A damaged index, key index or cell is computed again from the tuples.
 """
 
 from __future__ import annotations
@@ -28,11 +29,14 @@ import numpy as np
 import pyarrow as pa
 
 from tureen.errors import DamagedFile
+from tureen.keys import KeyColumns
 from tureen.pot.parts import Parts, PartsWriter
 from tureen.schema import Schema
 from tureen.stems.index import BLOCK_ROWS, Block, index_block
+from tureen.stems.key_index import KeyIndex
 from tureen.stems.sort_kernels import selects_any
 from tureen.stems.stored import NTH, StoredBlock, StoredCells, index_batch
+from tureen.stems.stored_keys import PARTS_OF_INDEX, StoredKeys, add_key_index
 
 log = logging.getLogger("tureen")
 
@@ -102,11 +106,15 @@ class Layout:
     ends: list[int]
     indexed: bool
     nth: bool
+    keys: Sequence[KeyColumns] = ()
+    """The columns of its key indexes."""
 
     @classmethod
     def of(cls, parts: Parts) -> Layout:
         """The layout of a run's file."""
-        return cls(**json.loads(parts.about))
+        fields = json.loads(parts.about)
+        keys = [tuple((name, domain) for name, domain in columns) for columns in fields.pop("keys", ())]
+        return cls(**fields, keys=keys)
 
     def holds_tuples(self, part: int) -> bool:
         """Whether a part holds tuples, and not an index or cells."""
@@ -119,9 +127,16 @@ class Layout:
 
 
 def write_run(
-    file: BinaryIO, name: str, schema: Schema, table: pa.Table, cells_of: CellsOf | None, *, indexed: bool
+    file: BinaryIO,
+    name: str,
+    schema: Schema,
+    table: pa.Table,
+    cells_of: CellsOf | None,
+    *,
+    indexed: bool,
+    keys: Sequence[KeyColumns] = (),
 ) -> int:
-    """Write tuples in time order, optionally with an index and cells; returns the file's checksum."""
+    """Write tuples in time order, optionally with an index, cells and key indexes; returns the file's checksum."""
     names = schema.names if indexed else []
     nth = not is_in_order(table)
     stored = [*schema.stored.names, NTH] if nth else schema.stored.names
@@ -135,8 +150,11 @@ def write_run(
         blocks.append(Block(batch, index if indexed else None))
     if cells_of is not None:
         _add_cells(parts, blocks, cells_of)
+    for columns in keys:
+        of_rows = [(table.column(name).combine_chunks(), domain) for name, domain in columns]
+        add_key_index(parts, KeyIndex.of(of_rows))
     ends = [int(times_of(block.column(schema.time_column))[-1]) for block in blocks]
-    layout = Layout([block.rows for block in blocks], ends, indexed, nth)
+    layout = Layout([block.rows for block in blocks], ends, indexed, nth, keys)
     return parts.finish(json.dumps(asdict(layout)).encode())
 
 
@@ -179,13 +197,14 @@ class OpenRun:
         cells: Sequence[Sequence[pa.RecordBatch]] = (),
         *,
         in_order: bool = True,
+        keys: StoredKeys | None = None,
     ) -> None:
-        """A run of these blocks, whose last tuples have the times `ends`.
+        """A run of these blocks, whose last tuples have the times `ends`; with the key indexes of its file.
 
         `cells` are those written with the run: for each query run one batch per block. `in_order` says that tuples are
         in their order of arrival, without gaps.
         """
-        self.blocks, self.ends, self.cells, self.in_order = blocks, ends, cells, in_order
+        self.blocks, self.ends, self.cells, self.in_order, self.keys = blocks, ends, cells, in_order, keys
         self.starts: list[int] = [0, *np.cumsum([block.rows for block in blocks]).tolist()]
         """The number of tuples before each block, and at the end their total."""
         self._time_column = time_column
@@ -268,9 +287,11 @@ def open_run(path: Path, schema: Schema, report: Report = log_damage) -> OpenRun
         for number, rows in enumerate(layout.rows)
     ]
     first = step * len(blocks)
-    queries = (len(parts) - first) // len(blocks)
+    first_key = len(parts) - PARTS_OF_INDEX * len(layout.keys)
+    queries = (first_key - first) // len(blocks)
     cells = [StoredCells(parts, first + query, queries, len(blocks)) for query in range(queries)]
-    return OpenRun(blocks, layout.ends, schema.time_column, cells, in_order=not layout.nth)
+    keys = StoredKeys(parts, first_key, layout.keys, sum(layout.rows), report) if layout.keys else None
+    return OpenRun(blocks, layout.ends, schema.time_column, cells, in_order=not layout.nth, keys=keys)
 
 
 def open_cells(path: Path) -> Sequence[pa.RecordBatch]:

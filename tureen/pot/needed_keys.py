@@ -1,0 +1,37 @@
+"""Needed keys: the lists of columns by which standing joins find tuples of streams, for the writers of runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+
+from sqlalchemy import Connection, delete, insert, select
+
+from tureen.keys import KeyColumns
+from tureen.pot.catalog_tables import needed_keys
+
+StreamKeys = tuple[int, KeyColumns]
+"""A stream, by its id, and a list of its columns."""
+
+
+def keys_of_stream(tx: Connection, stream_id: int) -> tuple[KeyColumns, ...]:
+    """The lists of columns of a stream by which its new runs are indexed."""
+    texts = tx.execute(select(needed_keys.c.columns).where(needed_keys.c.stream_id == stream_id))
+    return tuple(sorted(_columns(text) for text in texts.scalars()))
+
+
+def all_keys(tx: Connection) -> frozenset[StreamKeys]:
+    """Those of all streams."""
+    return frozenset((row.stream_id, _columns(row.columns)) for row in tx.execute(select(needed_keys)))
+
+
+def set_keys(tx: Connection, keys: Collection[StreamKeys]) -> None:
+    """Replace those of all streams."""
+    tx.execute(delete(needed_keys))
+    values = [{"stream_id": stream_id, "columns": json.dumps(columns)} for stream_id, columns in sorted(keys)]
+    if values:
+        tx.execute(insert(needed_keys), values)
+
+
+def _columns(text: str) -> KeyColumns:
+    return tuple((name, domain) for name, domain in json.loads(text))
