@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
@@ -158,6 +158,7 @@ def key_texts(delta: GroupDelta, keys: Sequence[str]) -> dict[int, str]:
     return texts
 
 
+@lru_cache(maxsize=1 << 16)
 def hash_of(text: str) -> int:
     """The place of a group among the changes of a read."""
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
+from time import thread_time
 
 from tureen.bounded_cache import BoundedCache
 from tureen.errors import QueryFailed, Unsupported
@@ -29,6 +30,9 @@ FOLLOWED_GROUPINGS = 512
 
 LEAST_DELAY = 0.02
 """The least number of seconds until time alone changes groups: changes within it are read together."""
+
+REST = 4.0
+"""The least delay as a multiple of the processor time of the last read, so that time alone does not keep a core busy."""
 
 ReadDelta = Callable[[GroupDelta, Sequence[str], bool], list[ChangedRow]]
 """The changes of answers that follow from those of their groups, whose keys have these columns; or only the turns."""
@@ -99,6 +103,7 @@ class GroupFollowing:
         def read_rows(delta: GroupDelta) -> list[ChangedRow]:
             return read_all(delta, followed.identity.columns, only_turns)
 
+        began = thread_time()
         with followed.lock:
             # Read again: another thread may have gone on to a later moment.
             prepared = prepare()
@@ -120,7 +125,7 @@ class GroupFollowing:
                 changed = None
             if changed is None:
                 return self._reset(followed, prepared, end, due, read_rows)
-            return GroupChanges(changed, since, end, due)
+            return GroupChanges(changed, since, end, _rested(due, thread_time() - began))
 
     def changes_between(
         self, prepare: Callable[[], PreparedGroups], since: Position, end: Position, read_delta: ReadDelta | None = None
@@ -130,6 +135,7 @@ class GroupFollowing:
         check_can_follow_groups(prepared.query)
         followed = self._of(prepared)
         read_all = read_delta or _outputs_of(prepared.query)
+        began = thread_time()
         with followed.lock:
             prepared = prepare()
             first, last = _position_in(prepared, since), _position_in(prepared, end)
@@ -152,7 +158,7 @@ class GroupFollowing:
                 # See `changes`.
                 changed = None
             if changed is not None:
-                return GroupChanges(in_order(changed), first or last, last, due)
+                return GroupChanges(in_order(changed), first or last, last, _rested(due, thread_time() - began))
             rows = read_rows(Position(0))
             assert rows is not None
             return GroupChanges(after_reset(rows), Position(0), last, due)
@@ -199,6 +205,11 @@ class GroupFollowing:
         if all(state.stream.clock == "stream" for state in prepared.snapshot.streams.values()):
             return None
         return max((followed.next_edge - now) / 1_000_000, LEAST_DELAY)
+
+
+def _rested(due: float | None, cost: float) -> float | None:
+    """When time alone may change groups that took so many seconds of processor time to read."""
+    return None if due is None else max(due, REST * cost)
 
 
 def _position_in(prepared: PreparedGroups, position: Position) -> Position | None:

@@ -70,14 +70,19 @@ def follow(
 ) -> Iterator[Batch]:
     """A first batch and all batches after it; ends after `timeout` seconds without a row, without a timeout never."""
     batch, last = first, time.monotonic()
+    before: Moment | None = None
+    read_at = last
     while True:
         if len(batch):
             yield batch
             last = time.monotonic()
-        before = progress.now()
+        if len(batch) and batch.due and before is not None:
+            # Time changes the rows again and again. Without a push, they are not read before that is due.
+            _wait_for_news(progress, before, None, read_at + batch.due, ensure_fed)
+        before, read_at = progress.now(), time.monotonic()
         batch = read(batch.position())
         deadline = None if timeout is None else last + timeout
-        due = None if batch.due is None else time.monotonic() + batch.due
+        due = None if batch.due is None else read_at + batch.due
         if not len(batch) and not _wait_for_news(progress, before, deadline, due, ensure_fed):
             return
 
