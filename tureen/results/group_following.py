@@ -32,7 +32,7 @@ LEAST_DELAY = 0.02
 """The least number of seconds until time alone changes groups: changes within it are read together."""
 
 REST = 4.0
-"""The least delay as a multiple of the processor time of the last read, so that time alone does not keep a core busy."""
+"""The least delay in processor times of the last read, so that time alone does not keep a core busy."""
 
 ReadDelta = Callable[[GroupDelta, Sequence[str], bool], list[ChangedRow]]
 """The changes of answers that follow from those of their groups, whose keys have these columns; or only the turns."""
