@@ -19,7 +19,9 @@ from tureen import handle
 from tureen.errors import TureenError
 
 _SEQ = "[0-9]{1,18}"
-_MARK = re.compile(rf"({_SEQ})\.({_SEQ})(?:x({_SEQ}))?(?:\.({handle.PATTERN})(?:\.({handle.NUMBER_PATTERN}))?)?")
+_MARK = re.compile(
+    rf"({_SEQ})\.({_SEQ})(?:p({_SEQ}))?(?:x({_SEQ}))?(?:\.({handle.PATTERN})(?:\.({handle.NUMBER_PATTERN}))?)?"
+)
 _PUSH = re.compile(rf"({_SEQ})_({_SEQ})\.({_SEQ})\.({_SEQ})")
 _MARKS = "(?:[^-@*]+(?:-[^-@*]+)*)?"
 _NOW = "(?:@([0-9]{19}))?"
@@ -52,11 +54,15 @@ class Mark(NamedTuple):
     Of the tuple `next_id` itself, the first `rows` of its joined rows were read too, and of the row after these (or of
     the tuple, without a join) the changes of the queries up to `after`. In a feed, `rows` includes that row: all
     changes of the tuple up to the row of that number of the query `after` were read; 0 is the row without a join.
+
+    Of the stream's punctuations, those with a smaller number than `punctuations` were read; if it is None, those that
+    stand before a tuple with an id below `next_id`.
     """
 
     next_id: int
     after: QueryKey = _NO_QUERY
     rows: int = 0
+    punctuations: int | None = None
 
     @property
     def is_within(self) -> bool:
@@ -67,15 +73,20 @@ class Mark(NamedTuple):
         """The text within a position."""
         rows = f"x{self.rows}" if self.rows else ""
         after = f".{self.after}" if self.after.handle else ""
-        return f"{self.next_id:015d}{rows}{after}"
+        punctuations = "" if self.punctuations is None else f"p{self.punctuations:015d}"
+        return f"{self.next_id:015d}{punctuations}{rows}{after}"
 
 
 @dataclass(frozen=True, slots=True)
-class UnreadGroups:
-    """The groups whose changes up to a position were not read: those with a number above `after`, since these marks.
+class UnreadChanges:
+    """What was not read up to a position, since these marks.
 
-    In a feed, those of the query, and the groups of all queries after it; without a query, the groups of all queries.
-    A feed also tells the commit since which they were not read.
+    Of groups, the changes of those with a number above `after`. In a feed, those of the query, and the groups of all
+    queries after it; without a query, the groups of all queries. A feed also tells the commit since which they were
+    not read.
+
+    Of the punctuations of a join, all but the first `after`; with 0, none was read, and the position may be in the
+    middle of rows.
     """
 
     after: int
@@ -96,13 +107,13 @@ class Position:
 
     For groups also NOW, and those whose changes were not read yet.
 
-    >>> position = Position(7, {1: Mark(90), 2: Mark(5, QueryKey("f" * 32, 3), rows=4)}, 12)
+    >>> position = Position(7, {1: Mark(90, punctuations=8), 2: Mark(5, QueryKey("f" * 32, 3), rows=4)}, 12)
     >>> Position.parse(str(position)) == position
     True
     >>> str(PushPosition(7, 1, 400, 12)) < str(position) < str(PushPosition(7, 1, 464, 13)) < str(Position(8))
     True
-    >>> within = Position(8, {1: Mark(99)}, 13, now=-5, unread=UnreadGroups(255, {1: Mark(90)}, now=-9))
-    >>> unread = UnreadGroups(255, {1: Mark(90)}, now=-9, query="f" * 32, seq=7)
+    >>> within = Position(8, {1: Mark(99)}, 13, now=-5, unread=UnreadChanges(255, {1: Mark(90)}, now=-9))
+    >>> unread = UnreadChanges(255, {1: Mark(90)}, now=-9, query="f" * 32, seq=7)
     >>> in_feed = Position(8, {1: Mark(99)}, 13, now=-5, unread=unread)
     >>> Position.parse(str(within)) == within, Position.parse(str(in_feed)) == in_feed
     (True, True)
@@ -112,7 +123,7 @@ class Position:
     marks: Mapping[int, Mark] = field(default_factory=dict)
     pushes: int = 0
     now: int | None = None
-    unread: UnreadGroups | None = None
+    unread: UnreadChanges | None = None
 
     def __str__(self) -> str:
         """The text that users see."""
@@ -162,7 +173,7 @@ def _parse(text: str) -> Position | PushPosition:
         if read is not None and unread is not None:
             groups = None
             if after is not None:
-                groups = UnreadGroups(int(after, 16), unread, _now(unread_now), query or "", int(since or 0))
+                groups = UnreadChanges(int(after, 16), unread, _now(unread_now), query or "", int(since or 0))
             return Position(int(seq), read, int(pushes), _now(now), groups)
     # Feeds had a tilde where positions have a hyphen now.
     elif answer := _BEFORE_PUSHES.fullmatch(text.replace("~", "-")):
@@ -198,9 +209,10 @@ def _marks(text: str) -> dict[int, Mark] | None:
 
 
 def _mark(match: re.Match[str]) -> tuple[int, Mark]:
-    stream, next_id, rows, template, number = match.groups()
+    stream, next_id, punctuations, rows, template, number = match.groups()
     after = QueryKey(template or "", -1 if number is None else int(number))
-    return int(stream), Mark(int(next_id), after, int(rows or 0))
+    read = None if punctuations is None else int(punctuations)
+    return int(stream), Mark(int(next_id), after, int(rows or 0), read)
 
 
 BEGINNING = str(Position(0))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.examples import example_settings
 from tureen.pipeline import arrival, upkeep
-from tureen.position import BEGINNING, Position, UnreadGroups
+from tureen.position import BEGINNING, Position, UnreadChanges
 from tureen.results.answer import Change
 from tureen.soup.feed import ChangeReader
 from tureen.soup.tables import Dimensions
@@ -249,6 +249,6 @@ def test_positions_within_groups_name_the_query(run: GroupFeedRun) -> None:
     *changes, last = run.reader.all(run.position)
     unread = [Position.parse(change.position).unread for change in changes]
     assert [each and each.query for each in unread[1:]] == [change.query.partition(".")[0] for change in changes[1:]]
-    assert isinstance(unread[0], UnreadGroups)
+    assert isinstance(unread[0], UnreadChanges)
     assert (unread[0].query, unread[0].after) == ("", 0)
     assert Position.parse(last.position).unread is None

@@ -28,6 +28,9 @@ Hold = Annotated[
     str | None,
     typer.Option(help='With --only-turns: print a group once it came or went this long ago, as in "30 seconds".'),
 ]
+Punctuations = Annotated[
+    bool, typer.Option("--punctuations", help="Print the punctuations of the answer too; not with -o csv.")
+]
 Count = Annotated[int | None, typer.Option("--count", "-n", min=1, help="Exit after this number of changes.")]
 
 
@@ -47,10 +50,15 @@ def add_follow_command(
         count: Count = None,
         only_turns: OnlyTurns = False,
         hold: Hold = None,
+        punctuations: Punctuations = False,
         output: Output = Format.TABLE,
     ) -> None:
+        if punctuations and output is Format.CSV:
+            raise typer.BadParameter("a punctuation is not a row of a CSV file", param_hint="--punctuations")
         start, on = start_position(since, from_beginning), "turn" if only_turns else None
-        changes = find(soup, handle_or_name).changes(since=start, timeout=timeout, on=on, hold=hold)
+        changes = find(soup, handle_or_name).changes(
+            since=start, timeout=timeout, on=on, hold=hold, punctuations=punctuations
+        )
         follow_changes(changes, output, count)
 
 
@@ -83,6 +91,11 @@ def _print_change(change: Change, output: Format, *, first: bool) -> None:
     # Only rows of groups also change and leave. The positions of their changes have a NOW.
     kinds = [] if Position.parse(change.position).now is None else [change.kind]
     match output:
+        case Format.JSON if change.punctuation is not None:
+            promise = {"punctuation": change.punctuation.as_json(), "position": change.position}
+            line = json_text({"query": change.query, "kind": change.kind, **promise})
+        case _ if change.punctuation is not None:
+            line = f"punctuation  {json_text(change.punctuation.as_json())}"
         case Format.JSON:
             label = {} if change.label is None else {"label": change.label}
             before = {} if change.before is None else {"before": change.before}

@@ -14,6 +14,7 @@ from tureen.client.remote_errors import error_from
 from tureen.client.retry import Failure, Retries
 from tureen.client.transport import AttemptFailed, Request, Transport
 from tureen.errors import ServiceError
+from tureen.punctuation import Punctuation
 from tureen.results.answer import Change
 
 SILENCE = 60.0
@@ -99,8 +100,9 @@ class EventFeed:
         event = self._first
         try:
             while event is not None:
-                if event.kind == "change":
-                    yield self._change(json.loads(event.data))
+                if event.kind in ("change", "punctuation"):
+                    body = json.loads(event.data)
+                    yield self._change(body) if event.kind == "change" else self._punctuation(body)
                     # The caller's time between two changes does not count towards the timeout.
                     self._last_event = time.monotonic()
                 event = self._next()
@@ -113,6 +115,20 @@ class EventFeed:
         row = self._read_row(query, body["row"]) if body["row"] else {}
         was = None if before is None else self._read_row(query, before)
         return Change(query, row, self._since or "", body.get("label"), kind, was)
+
+    def _punctuation(self, body: Mapping[str, Any]) -> Change:
+        query = body["query"]
+
+        def read(name: str, part: Any) -> Any:
+            """A part of a pattern with the values of its column's type."""
+            if isinstance(part, list):
+                return [read(name, value) for value in part]
+            if isinstance(part, Mapping):
+                return {end: read(name, part[end]) if end in ("low", "high") else part[end] for end in part}
+            return self._read_row(query, {name: part})[name]
+
+        punctuation = Punctuation.of({name: read(name, part) for name, part in body["punctuation"].items()})
+        return Change(query, None, self._since or "", kind="punctuation", punctuation=punctuation)
 
     def _next(self) -> Event | None:
         """The next event, over a new connection if the last one was lost; None at the end."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from tureen.arguments import check_count, check_moment, check_text, check_timeout
@@ -79,9 +80,12 @@ class RemoteCalls:
         timeout: float | None,
         on: str | None = None,
         hold: str | None = None,
+        *,
+        punctuations: bool = False,
     ) -> Iterator[Change]:
         """Follow a query; see `StandingQuery.changes`."""
-        return self._follow(f"{_query_path(handle)}/changes", since, timeout, on, hold)
+        chosen = {"punctuations": "true"} if punctuations else {}
+        return self._follow(f"{_query_path(handle)}/changes", since, timeout, on, hold, chosen)
 
     def template_changes(
         self,
@@ -99,13 +103,20 @@ class RemoteCalls:
         return self._follow("/v1/changes", since, timeout)
 
     def _follow(
-        self, path: str, since: str | None, timeout: float | None, on: str | None = None, hold: str | None = None
+        self,
+        path: str,
+        since: str | None,
+        timeout: float | None,
+        on: str | None = None,
+        hold: str | None = None,
+        chosen: Mapping[str, str] = MappingProxyType({}),
     ) -> Iterator[Change]:
         """The events of a path; a lost connection is reopened and continues after the last change."""
         if since is not None:
             check_text(since, "a position")
-        chosen = {name: check_text(text, name) for name, text in (("on", on), ("hold", hold)) if text is not None}
-        return EventFeed(self._transport, path, since, check_timeout(timeout), self._types.read, chosen).changes()
+        turns = {name: check_text(text, name) for name, text in (("on", on), ("hold", hold)) if text is not None}
+        params = {**turns, **chosen}
+        return EventFeed(self._transport, path, since, check_timeout(timeout), self._types.read, params).changes()
 
     # Templates
 

@@ -129,6 +129,44 @@ def within(interval: CodeRange, column_type: Type, values: pa.Array) -> np.ndarr
     return mask
 
 
+def intersection(left: CodeRange, right: CodeRange) -> CodeRange | None:
+    """The values in both of two ranges of a column; None if there are none.
+
+    >>> intersection(CodeRange(1, 5), CodeRange(low=4))
+    CodeRange(low=4, high=5, low_open=False, high_open=False)
+    """
+    lows = [(each.low, each.low_open) for each in (left, right) if each.low is not None]
+    highs = [(each.high, not each.high_open) for each in (left, right) if each.high is not None]
+    low, low_open = max(lows, default=(None, False))
+    high, closed = min(highs, default=(None, True))
+    if low is not None and high is not None:
+        is_empty = low > high or (low == high and (low_open or not closed))  # type: ignore[operator]
+        if is_empty:
+            return None
+    return CodeRange(low, high, low_open, not closed)
+
+
+def difference(interval: CodeRange, known: CodeRange) -> list[CodeRange]:
+    """The values of a range that are not in another one; a range of texts stays whole unless the other covers it.
+
+    >>> [(rest.low, rest.high) for rest in difference(CodeRange(1, 9), CodeRange(3, 4))]
+    [(1, 2), (5, 9)]
+    """
+    common = intersection(interval, known)
+    if common is None:
+        return [interval]
+    if common == interval:
+        return []
+    if isinstance(common.low, str) or isinstance(common.high, str):
+        return [interval]
+    rest = []
+    if common.low is not None and common.low != interval.low:
+        rest.append(CodeRange(interval.low, common.low - 1))
+    if common.high is not None and common.high != interval.high:
+        rest.append(CodeRange(common.high + 1, interval.high))
+    return rest
+
+
 def _scalar(column_type: Type, code: Code) -> pa.Scalar:
     if column_type.kind is Kind.DECIMAL:
         return pa.scalar(code_decimal(int(code), column_type.scale), column_type.arrow)

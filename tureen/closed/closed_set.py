@@ -148,6 +148,21 @@ class ClosedSet:
             parts[earlier] = number
         return FirstMatches(marks, parts)
 
+    def closes(self, codes: BatchCodes) -> np.ndarray:
+        """Which rows of a batch that lacks columns are closed, whatever these are."""
+        names = set(codes.batch.schema.names)
+        closed = np.zeros(codes.batch.num_rows, np.bool_)
+        for columns, keys in self.keys.items():
+            if names.issuperset(columns):
+                closed |= keys.find(codes.of(columns)) != NO_MARK
+        for name, ranges in self.ranges.items():
+            if name in names:
+                closed |= ranges.find(codes.of((name,)), codes.values(name)) != NO_MARK
+        for pattern, _ in self.others:
+            if names.issuperset(name for name, _ in pattern.columns):
+                closed |= matching(self._schema, pattern, codes)
+        return closed
+
     def _part_marks(self, codes: BatchCodes) -> Iterator[np.ndarray]:
         for names, keys in self.keys.items():
             yield keys.find(codes.of(names))
@@ -198,6 +213,14 @@ def matching(schema: Schema, pattern: Pattern, codes: BatchCodes) -> np.ndarray:
             keys.add(code_arrays(column_type, part.codes), np.zeros(len(part.codes), np.uint32))
             mask &= keys.find(column) != NO_MARK
     return mask
+
+
+def codes_within(schema: Schema, name: str, interval: CodeRange, values: pa.Array) -> tuple[Code, ...]:
+    """The codes of the values of a column that are in a range, sorted and distinct."""
+    batch = pa.RecordBatch.from_arrays([values], names=[name])
+    inside = matching(schema, Pattern(((name, interval),)), BatchCodes(schema, batch))
+    codes = BatchCodes(schema, pa.RecordBatch.from_arrays([values.filter(pa.array(inside))], names=[name]))
+    return tuple(sorted({row_code(schema, codes, name, row) for row in range(codes.batch.num_rows)}))
 
 
 def row_code(schema: Schema, codes: BatchCodes, name: str, row: int) -> int | str:

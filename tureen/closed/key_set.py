@@ -35,7 +35,7 @@ class KeySet:
 
     def __init__(self, *, hashed: bool) -> None:
         """An empty set."""
-        self._hashed = hashed
+        self.hashed = hashed
         self._levels: list[Level] = []
         self._delta: dict[int | tuple[int, int], int] = {}
         self._delta_level: Level | None = None
@@ -106,9 +106,9 @@ class KeySet:
 
     def _sorted_delta(self) -> Level:
         if self._delta_level is None:
-            halves = np.array(list(self._delta), np.int64).reshape(len(self._delta), 2 if self._hashed else 1)
+            halves = np.array(list(self._delta), np.int64).reshape(len(self._delta), 2 if self.hashed else 1)
             marks = np.fromiter(self._delta.values(), np.uint32, len(self._delta))
-            second = np.ascontiguousarray(halves[:, 1]) if self._hashed else None
+            second = np.ascontiguousarray(halves[:, 1]) if self.hashed else None
             self._delta_level = _sorted(Level(np.ascontiguousarray(halves[:, 0]), second, marks))
         return self._delta_level
 

@@ -11,8 +11,10 @@ stream, the new tuples of each with all of the streams before it and the old one
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -22,20 +24,18 @@ from tureen.eddy.join_routing import JoinRouter
 from tureen.eddy.operators import Operator
 from tureen.eddy.statistics import Observation
 from tureen.errors import QueryFailed
-from tureen.join import JoinCompare
 from tureen.joining.join_consumers import JoinConsumers
 from tureen.joining.join_evaluation import JoinEvaluation
 from tureen.joining.join_input import Numbers
 from tureen.joining.join_limits import JoinLimits
 from tureen.joining.joined_block import JoinedPiece, PieceTuples
 from tureen.joining.joined_rows import JoinedRows
-from tureen.joining.key_columns import key_columns, key_equalities, other_field
+from tureen.joining.key_columns import key_equalities
+from tureen.joining.key_probes import comparisons_between, probed_pairs
 from tureen.joining.lineages import Lineages, bitmap_of
-from tureen.joining.row_conditions import inputs_of
 from tureen.joining.shared_factor import SharedFactor
 from tureen.joining.shared_join import SharedJoin
 from tureen.joining.stem import Ids, Stem
-from tureen.stems.key_index import HASHED, codes_of
 
 log = logging.getLogger("tureen")
 
@@ -48,8 +48,22 @@ MOST_FACTORS = 16
 OPERATOR_LIMITS = JoinLimits(rows=1 << 20)
 """How many joined tuples one block of new tuples may have; beyond, each follower computes its own."""
 
+
+class JoinSetting(Enum):
+    """Which constraints an operator uses to shrink its state (PWJoin §6)."""
+
+    BOTH = "pwjoin"
+    WINDOWS = "wjoin"
+    """Punctuations are ignored."""
+    PUNCTUATIONS = "pjoin"
+    """Tuples stay in the state when they have left all windows."""
+
+
 ReadStem = Callable[[int, Ids, int | None], Stem]
 """The SteM of an input with the tuples whose ids lie in an interval, as far as tuples from a time on can join them."""
+
+KeepRows = Callable[[int, Stem, Numbers], Numbers]
+"""Of new tuples of an input, those that may be in a joined tuple."""
 
 
 @dataclass
@@ -80,23 +94,31 @@ class ContinuousJoin:
     """Joins new tuples for all consumers of one shared join."""
 
     def __init__(
-        self, join: SharedJoin, names: Sequence[str], schemas: Sequence[pa.Schema], router: JoinRouter
+        self,
+        join: SharedJoin,
+        names: Sequence[str],
+        schemas: Sequence[pa.Schema],
+        router: JoinRouter,
+        setting: JoinSetting = JoinSetting.BOTH,
     ) -> None:
         """Join for nobody yet; `names` are those of the inputs, each used once, and `schemas` their stored columns."""
-        self.join, self.names, self.router = join, names, router
+        self.join, self.names, self.router, self.setting = join, names, router, setting
         self.consumers = JoinConsumers(schemas)
 
-    def join_new(self, stem_of: ReadStem, begin: Mapping[int, int], end: Mapping[int, int]) -> list[JoinedPiece]:
+    def join_new(
+        self, stem_of: ReadStem, begin: Mapping[int, int], end: Mapping[int, int], keep: KeepRows | None = None
+    ) -> list[JoinedPiece]:
         """The joined tuples that a consumer may want, with a tuple of each stream's ids from `begin` to before `end`.
 
-        Raises QueryFailed if they are too many.
+        `keep` may drop new tuples that are in none. Raises QueryFailed if they are too many.
         """
         marks: dict[int, int] = dict(begin)
         pieces: list[JoinedPiece] = []
         for stream in self.join.streams:
             if end[stream] > marks[stream]:
                 for origin in self.join.inputs_of(stream):
-                    pieces += self._from(origin, self._limits(origin, (marks[stream], end[stream]), marks), stem_of)
+                    limits = self._limits(origin, (marks[stream], end[stream]), marks)
+                    pieces += self._from(origin, limits, stem_of, keep)
             marks[stream] = end[stream]
         return pieces
 
@@ -116,10 +138,14 @@ class ContinuousJoin:
                 limits.append((0, new[0] if number < origin else new[1]))
         return limits
 
-    def _from(self, origin: int, limits: Sequence[Ids], stem_of: ReadStem) -> Iterator[JoinedPiece]:
+    def _from(
+        self, origin: int, limits: Sequence[Ids], stem_of: ReadStem, keep: KeepRows | None
+    ) -> Iterator[JoinedPiece]:
         """The joined tuples of the new tuples of one input."""
         source = stem_of(origin, limits[origin], None)
         new = source.rows_within()
+        if keep is not None:
+            new = keep(origin, source, new)
         for begin in range(0, len(new), ROUTED_TUPLES):
             rows = new[begin : begin + ROUTED_TUPLES]
             self.router.admit(self.names[origin], len(rows))
@@ -150,7 +176,7 @@ class ContinuousJoin:
 
     def _earliest(self, number: int, time_of_new: int) -> int | None:
         """A time before which no tuple of an input can join tuples from a time on."""
-        reach = self.consumers.reach(number)
+        reach = None if self.setting is JoinSetting.PUNCTUATIONS else self.consumers.reach(number)
         return None if reach is None else time_of_new - reach
 
     def _route(self, flow: _Flow, stems: Sequence[Stem]) -> None:
@@ -188,7 +214,8 @@ class ContinuousJoin:
         ready: dict[Operator, int | SharedFactor] = {}
         joined = flow.rows.rows.keys()
         for number, name in enumerate(self.names):
-            if number not in joined and key_equalities(self._between(joined, number), number):
+            between = comparisons_between(self.join.factors, joined, number)
+            if number not in joined and key_equalities(between, number):
                 ready[Operator(name, _NOBODY)] = number
         for factor in self._factors():
             name = factor.shown_name(self.names)
@@ -196,29 +223,13 @@ class ContinuousJoin:
                 ready[Operator(name, _NOBODY)] = factor
         return ready
 
-    def _between(self, joined: Set[int], number: int) -> list[JoinCompare]:
-        """The comparisons of an input with those that are joined."""
-        factors = self.join.factors
-        return [factor for factor in factors if number in inputs_of(factor) and inputs_of(factor) <= joined | {number}]
-
     def _probe(self, flow: _Flow, number: int, stems: Sequence[Stem]) -> None:
         """Join the rows with the tuples of another input."""
-        stem, evaluation = stems[number], flow.evaluation
-        between = self._between(flow.rows.rows.keys(), number)
-        equalities = key_equalities(between, number)
-        columns = key_columns(equalities, number)
-        probes = [evaluation.values(other_field(factor, number), flow.rows) for factor in equalities]
-        codes = [codes_of(column, domain) for column, (_, domain) in zip(probes, columns, strict=True)]
-        valid = np.logical_and.reduce([np.asarray(column.is_valid()) for column in probes])
-        left, right = stem.probe(columns, np.ascontiguousarray(np.stack(codes)), valid)
-        evaluation.limits.check_rows(len(left))
-        left, right = self._within_reach(flow, number, stem, left, right)
-        pairs = flow.rows.take(left).beside(JoinedRows({number: right}, len(right)))
-        exact = [factor for factor in equalities if factor.domain not in HASHED]
-        rest = [factor for factor in between if factor not in exact]
-        if rest:
-            kept = evaluation.numbers_where(pairs, rest)
-            pairs, left, right = pairs.take(kept), left[kept], right[kept]
+        stem = stems[number]
+        between = comparisons_between(self.join.factors, flow.rows.rows.keys(), number)
+        pairs, left, right = probed_pairs(
+            flow.evaluation, flow.rows, number, stem, between, partial(self._within_reach, flow, number, stem)
+        )
         tuples, of_pairs = np.unique(right, return_inverse=True)
         partners = self._lineages(number, stem, tuples)
         flow.rows, flow.times = pairs, flow.times[left]

@@ -11,18 +11,21 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tureen.abstract_clock import has_time
+from tureen.closed.section import PlacedPattern
 from tureen.errors import QueryFailed, TureenError, UnknownQuery, UnknownStream
 from tureen.faults import crash_point
 from tureen.position import BEGINNING, Mark, Position, PushPosition
 from tureen.pot.catalog import Catalog, current_seq
 from tureen.pot.derived_streams import DerivedStream, derived_streams
+from tureen.pot.gates import Submission
 from tureen.pot.inbox import DERIVED_KEY, Inbox
 from tureen.pot.pot_progress import Moment, PotProgress
 from tureen.pot.record import Entry
@@ -69,6 +72,8 @@ class Changes(NamedTuple):
 
     rows: pa.Table
     end: str
+    patterns: Sequence[PlacedPattern] = ()
+    """The punctuations among the rows."""
 
 
 class DerivedProgress(NamedTuple):
@@ -143,18 +148,24 @@ class Derivation:
         while True:
             since = Position.parse(self.end or BEGINNING)
             try:
-                new = self._invoker.new_rows(self._handle, since, self._follower, self._at_most)
+                new = self._invoker.new_rows(self._handle, since, self._follower, self._at_most, punctuations=True)
             except QueryFailed:
                 # Too many joined rows at once, or a tuple on which the query fails: those before it are read.
                 if self._at_most == 1:
                     raise
                 self._at_most = max(1, self._at_most // 8)
                 continue
-            for start in range(0, len(new), PUSH_ROWS):
+            end = new.position()
+            for start in range(0, max(len(new), 1 if new.punctuations else 0), PUSH_ROWS):
                 last = min(start + PUSH_ROWS, len(new)) - 1
                 is_end = last + 1 == len(new)
-                yield Changes(new.rows.slice(start, PUSH_ROWS), new.position(None if is_end else last))
-            end = new.position()
+                patterns = [
+                    PlacedPattern(placed.at - start, placed.pattern)
+                    for placed in new.punctuations
+                    # One after the last row of a part comes with the next part.
+                    if start <= placed.at and (is_end or placed.at <= last)
+                ]
+                yield Changes(new.rows.slice(start, PUSH_ROWS), end if is_end else new.position(last), patterns)
             if Position.parse(end).marks == since.marks:
                 self._at_most = READ_TUPLES
                 return
@@ -166,7 +177,10 @@ class Derivation:
         position = Position.parse(self.end or BEGINNING)
         next_ids = dict(zip(position.marks, self._invoker.next_ids(list(position.marks)), strict=True))
         if any(mark.next_id > next_ids[stream_id] for stream_id, mark in position.marks.items()):
-            marks = {stream_id: min(mark, Mark(next_ids[stream_id])) for stream_id, mark in position.marks.items()}
+            marks = {
+                stream_id: mark if mark.next_id <= next_ids[stream_id] else Mark(next_ids[stream_id])
+                for stream_id, mark in position.marks.items()
+            }
             self.end = str(Position(position.seq, marks, position.pushes))
 
     def _new_steps(self) -> Iterator[Changes]:
@@ -184,19 +198,20 @@ class Derivation:
             yield Changes(closed.rows, f"{_STEPS}{closed.last + _OFFSET:020d}")
 
     def _push(self, changes: Changes) -> None:
-        rows = changes.rows
-        if self.stream.schema.time is not None and len(rows):
-            valid = has_time(self.stream.schema, rows.column(self.stream.schema.time))
+        rows, patterns, schema = changes.rows, tuple(changes.patterns), self.stream.schema
+        if schema.time is not None and len(rows):
+            valid = has_time(schema, rows.column(schema.time))
             if not pc.all(valid).as_py():
+                before = np.concatenate([[0], np.cumsum(valid.to_numpy())])
+                patterns = tuple(PlacedPattern(int(before[at]), pattern) for at, pattern in patterns)
                 without, rows = rows.filter(pc.invert(valid)).slice(0, MAX_REJECTED), rows.filter(valid)
-                self._reject(without, None if len(rows) else changes.end)
-        if len(rows):
-            batch = to_batch(self.stream.schema, rows)
+                self._reject(without, None if len(rows) or patterns else changes.end)
+        if len(rows) or patterns:
+            payload = to_batch(schema, rows).serialize().to_pybytes()
+            submission = Submission(schema, self.stream.rules, patterns) if patterns else None
             crash_point("derive.before_push")
-            self._inbox.push(
-                self.stream.id,
-                Entry(batch.serialize().to_pybytes(), len(rows), self._clock(), bytes(16), DERIVED_KEY + changes.end),
-            )
+            entry = Entry(payload, len(rows), self._clock(), bytes(16), DERIVED_KEY + changes.end)
+            self._inbox.push(self.stream.id, entry, submission)
             crash_point("derive.after_push")
             self._count(len(rows))
         self.end = changes.end

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from tureen.punctuation import Punctuation
 from tureen.window import from_micros
 from tureen.xml_template import (
     METADATA_KEY,
@@ -68,19 +69,20 @@ class Change:
     """A row that joined the answer of a query; resuming from its position returns the changes after it.
 
     A row of a group may also change or leave. After a "reset", which has no row, the changes are all rows of the
-    answer: forget those before.
+    answer: forget those before. A punctuation promises that no later row matches it; it has no row either.
     """
 
     query: str
-    row: dict[str, Any]
-    """The row; if it left the answer, as it was."""
+    row: Any
+    """The row as a dict; if it left the answer, as it was. None for a punctuation."""
     position: str
     label: str | int | None = None
     """The label of the query, if it belongs to a template with labels."""
     kind: str = "insert"
-    """One of "insert", "update", "delete" and "reset"."""
+    """One of "insert", "update", "delete", "reset" and "punctuation"."""
     before: dict[str, Any] | None = None
     """The row before it changed or left."""
+    punctuation: Punctuation | None = None
     template: Part | None = field(default=None, repr=False, compare=False)
     """What renders its row as XML, if the query is one in WXQuery."""
 

@@ -11,13 +11,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.errors import TureenError, Unsupported
+from tureen.join import Field
 from tureen.matching import Selector
 from tureen.position import BEGINNING, Mark, Position, QueryKey
+from tureen.pot.catalog import Catalog
 from tureen.pot.queries import RegisteredInput
 from tureen.query import Query
 from tureen.results.gather import gather_segment
+from tureen.results.output_patterns import InputPart, OutputPatterns, PlacedOutput
 from tureen.results.segment import Segment
 from tureen.results.stream_state import StreamState
+from tureen.results.unread_places import UnreadPlaces, end_places, unread_places
 from tureen.schema import Schema
 from tureen.window import At, Window
 
@@ -35,6 +39,10 @@ class NewRows:
     state: StreamState
     read_before: Mapping[int, QueryKey] = field(default_factory=dict)
     """The index of a row that was read before for the queries of a template up to that one."""
+    places: UnreadPlaces | None = None
+    """The punctuations of the stream, if they are read too."""
+    punctuations: Sequence[PlacedOutput] = ()
+    """Those of them that are about outputs, in order."""
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -42,7 +50,18 @@ class NewRows:
 
     def position(self, index: int | None = None) -> str:
         """The position after the row of that index, or after all of them."""
-        return self.state.position if index is None else self.state.position_at(Mark(int(self.ids[index]) + 1))
+        places = self.places
+        if index is not None:
+            tuple_id = int(self.ids[index])
+            number = None if places is None else places.number_after(tuple_id)
+            return self.state.position_at(Mark(tuple_id + 1, punctuations=number))
+        if places is None:
+            return self.state.position
+        return self.state.position_at(Mark(self.state.stream.next_id, punctuations=places.end))
+
+    def position_after(self, placed: PlacedOutput) -> str:
+        """The position after a punctuation."""
+        return self.state.position_at(placed.marks[self.state.stream.id])
 
     def position_within(self, index: int, after: QueryKey) -> str:
         """The position after the queries up to that one of a template, at the row of that index."""
@@ -142,6 +161,19 @@ def new_rows(
     ids, rows = np.concatenate(ids_of_tables), pa.concat_tables(tables)
     order = np.argsort(ids)
     return NewRows(rows.take(pa.array(order)), ids[order], state)
+
+
+def with_punctuations(catalog: Catalog, new: NewRows, query: Query, since: Position | None, end_id: int) -> NewRows:
+    """New rows of a query up to a tuple, with the punctuations of the stream among them that are about outputs."""
+    state, outputs = new.state, OutputPatterns(query)
+    places = end_places(state) if since is None else unread_places(catalog, state, mark_of(state, since), end_id)
+    placed = []
+    for place in places.places:
+        pattern = outputs.pattern([InputPart([Field(0, name)], part) for name, part in place.pattern.columns])
+        if pattern is not None:
+            marks = {state.stream.id: Mark(place.next_id, punctuations=place.number + 1)}
+            placed.append(PlacedOutput(int(np.searchsorted(new.ids, place.next_id)), pattern, marks))
+    return replace(new, places=places, punctuations=placed)
 
 
 @lru_cache(maxsize=1024)

@@ -16,17 +16,23 @@ import pyarrow as pa
 from tureen.eddy.join_routing import JoinRouter, routing_policy
 from tureen.errors import QueryFailed, UnknownStream, UnknownTable, Unsupported
 from tureen.join import JoinCompare
-from tureen.joining.continuous_join import ContinuousJoin
+from tureen.joining.continuous_join import ContinuousJoin, JoinSetting
+from tureen.joining.equality_classes import EqualityClasses
 from tureen.joining.joined_block import JoinedBlock
 from tureen.joining.shared_join import JoinedRelation, SharedJoin, SharedJoinOfQuery, shared_join_of
 from tureen.position import Mark, Position
 from tureen.pot.queries import Registered
+from tureen.results.closed_inputs import PunctuatedJoin
+from tureen.results.closing_histories import ClosingHistories
 from tureen.results.flat_join import FlatJoin
 from tureen.results.join_changes import JoinedPart, NewJoinedRows, check_can_follow
 from tureen.results.join_operator import FollowedJoinQuery, JoinOperator, ReadTable
+from tureen.results.join_propagation import JoinPropagation
 from tureen.results.join_ready import ReadyJoin
 from tureen.results.key_indexes import KeyIndexes
-from tureen.results.operator_rows import OperatorQuery
+from tureen.results.operator_rows import OperatorQuery, reach_of
+from tureen.results.output_patterns import OutputPatterns
+from tureen.results.punctuated_changes import with_propagated
 from tureen.results.stream_state import Snapshot
 from tureen.results.view import View
 from tureen.routing_policies import ROUTING_POLICIES
@@ -49,8 +55,14 @@ class FollowedJoins:
     read_table: ReadTable
     indexes: KeyIndexes
     routing: str = ROUTING_POLICIES[0]
+    setting: JoinSetting = JoinSetting.BOTH
+    """What the operators that start from now on use; the others are for experiments."""
     _operators: dict[SharedJoin, JoinOperator] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        """Read the histories of punctuations when they are needed."""
+        self.histories = ClosingHistories(self.view.catalog)
 
     def __len__(self) -> int:
         """The number of operators."""
@@ -78,8 +90,13 @@ class FollowedJoins:
     def _start(self, join: SharedJoin, snapshot: Snapshot) -> JoinOperator:
         names = list(_names(join, snapshot))
         router = JoinRouter(routing_policy(self.routing, names))
-        continuous = ContinuousJoin(join, names, _schemas(join, snapshot), router)
-        return JoinOperator(self.view, self.read_table, self.indexes, continuous)
+        schemas = _schemas(join, snapshot)
+        continuous = ContinuousJoin(join, names, schemas, router, self.setting)
+        return JoinOperator(self.view, self.read_table, continuous, self.punctuated(join, schemas))
+
+    def punctuated(self, join: SharedJoin, schemas: Sequence[pa.Schema]) -> PunctuatedJoin:
+        """A join with the punctuations of its streams."""
+        return PunctuatedJoin(join, EqualityClasses.of(join, schemas), self.histories, self.indexes)
 
     def remove(self, follower: JoinFollower) -> None:
         """Remove a follower; an operator without followers is dropped."""
@@ -110,6 +127,7 @@ class FollowedJoins:
             "visits": sum(each["visits"] for each in totals),
             "matches": sum(each["matches"] for each in totals),
             "order_changes": sum(operator.join.router.order_changes for operator in operators),
+            **_state_counts(operators),
         }
 
     def describe(self, handle: str) -> dict[str, object] | None:
@@ -125,6 +143,8 @@ class FollowedJoins:
                 "joined_tuples": operator.produced,
                 "kept_blocks": len(operator.blocks),
                 "inputs": operator.join.router.counters(),
+                "state": operator.state(),
+                "propagated_punctuations": operator.propagated,
             }
 
     def read(self, follower: JoinFollower, since: Position, at_most: int | None) -> NewJoinedRows | Position:
@@ -153,6 +173,36 @@ class FollowedJoins:
             # Perhaps only on a row that the query does not reach alone, or with fewer tuples.
             return since
         return NewJoinedRows(rows, reached.moment, reached.marks, parts, {}, reached.position)
+
+    def propagated(
+        self, registered: Registered, snapshot: Snapshot, ready: ReadyJoin, new: NewJoinedRows, since: Position | None
+    ) -> NewJoinedRows:
+        """New rows of a query since a position with the punctuations of its output."""
+        flat = _flat_join(ready)
+        shared = None if flat is None else shared_join(registered, ready, flat)
+        propagation = None
+        if shared is not None:
+            punctuated = self.punctuated(shared.join, _schemas(shared.join, snapshot))
+            outputs = OutputPatterns(ready.query)
+            reach = [reach_of(ready.inputs[number].input.window) for number in shared.inputs]
+            propagation = JoinPropagation(self.view.catalog, punctuated, shared, outputs, snapshot, reach)
+        punctuated_rows = with_propagated(self.view.catalog, new, propagation, snapshot, since)
+        operator = None if shared is None else self._operators.get(shared.join)
+        if operator is not None:
+            operator.propagated += len(punctuated_rows.punctuations)
+        return punctuated_rows
+
+
+def _state_counts(operators: Sequence[JoinOperator]) -> dict[str, int]:
+    """Sums over the inputs of operators whose streams have punctuations."""
+    states = []
+    for operator in operators:
+        with operator.lock, suppress(UnknownStream, UnknownTable):
+            if operator.purging is not None:
+                states += operator.state().values()
+    names = ("tuples", "purged", "discarded", "invalidated", "dropped", "punctuations")
+    sums = {f"state_{name}": sum(state[name] for state in states) for name in names}
+    return {**sums, "propagated_punctuations": sum(operator.propagated for operator in operators)}
 
 
 def _later(since: Position, begin: Mapping[int, int]) -> Position:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from tureen.aggregates.expression_values import ROW, numbered
 from tureen.evaluation.duck import arrow_column, run
 from tureen.keys import canonical_float
-from tureen.position import Position, UnreadGroups
+from tureen.position import Position, UnreadChanges
 from tureen.query import Query
 from tureen.results.group_deltas import GroupDelta, NumberedGroups, same_rows
 
@@ -64,7 +64,7 @@ class GroupChanges:
             yield from map(str, self.places)
             return
         end = str(self.end)
-        since = str(replace(self.end, unread=UnreadGroups(0, self.since.marks, self.since.now))).rpartition("*")[2]
+        since = str(replace(self.end, unread=UnreadChanges(0, self.since.marks, self.since.now))).rpartition("*")[2]
         hashes = [change.hash for change in self.changed]
         for own, following in pairwise(hashes):
             yield f"{end}*{own if following > own else max(own - 1, 0):016x}*{since}"
@@ -79,7 +79,7 @@ class GroupChanges:
             return self.places[index]
         own, following = self.changed[index], self.changed[index + 1]
         after = own.hash if following.hash > own.hash else max(own.hash - 1, 0)
-        return replace(self.end, unread=UnreadGroups(after, self.since.marks, self.since.now))
+        return replace(self.end, unread=UnreadChanges(after, self.since.marks, self.since.now))
 
 
 class GroupOutputs:

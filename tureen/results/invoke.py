@@ -27,7 +27,15 @@ from tureen.pot.streams import Stream, list_streams
 from tureen.query import Query
 from tureen.results.answer import Answer
 from tureen.results.answering import Answers
-from tureen.results.changes import NewRows, check_has_changes, mark_of, new_rows, no_new_rows, up_to
+from tureen.results.changes import (
+    NewRows,
+    check_has_changes,
+    mark_of,
+    new_rows,
+    no_new_rows,
+    up_to,
+    with_punctuations,
+)
 from tureen.results.closed_steps import ClosedSteps
 from tureen.results.explain import Explainer
 from tureen.results.followed import FollowedQuery
@@ -139,22 +147,27 @@ class Invoker:
         follower: Follower | None = None,
         at_most: int | None = None,
         until: Mapping[int, int] | None = None,
+        *,
+        punctuations: bool = False,
     ) -> NewRows | NewJoinedRows:
         """The rows that joined a query's answer since a position; without one, none yet.
 
         For a follower, new tuples are matched and joined together with those of the others. With `at_most`, only that
-        many tuples of each stream are read. With `until`, only tuples before that id of each stream are read.
+        many tuples of each stream are read. With `until`, only tuples before that id of each stream are read. With
+        `punctuations`, also those of the answer.
         """
+        asked = since
         if since is not None and until is None and isinstance(follower, JoinFollower):
             joined = self._joined_rows(follower, since, at_most)
             if isinstance(joined, NewJoinedRows):
-                return joined
+                rows = joined
+                return self._with_files(lambda: self._propagated(handle, rows, asked)) if punctuations else joined
             since = joined
-        elif since is not None and isinstance(follower, FollowedQuery):
+        elif since is not None and isinstance(follower, FollowedQuery) and not punctuations:
             since, end = self.followers.queries.unread(follower, since)
             if end is not None:
                 return no_new_rows(end)
-        return self._with_files(lambda: self._new_rows(handle, since, at_most, until))
+        return self._with_files(lambda: self._new_rows(handle, since, at_most, until, asked, punctuations))
 
     def _joined_rows(self, follower: JoinFollower, since: Position, at_most: int | None) -> NewJoinedRows | Position:
         """The new rows of a follower from the operator of its join, or since when it must compute them alone."""
@@ -166,8 +179,15 @@ class Invoker:
         return self.followers.joins.read(follower, since, at_most)
 
     def _new_rows(
-        self, handle: str, since: Position | None, at_most: int | None, until: Mapping[int, int] | None
+        self,
+        handle: str,
+        since: Position | None,
+        at_most: int | None,
+        until: Mapping[int, int] | None,
+        asked: Position | None,
+        punctuations: bool,
     ) -> NewRows | NewJoinedRows:
+        """The new rows since a position; with punctuations since the one that was asked for, which may be earlier."""
         registered, snapshot = self._look_up(handle)
         check_standing(registered)
         ready = self._bound(registered, snapshot)
@@ -177,7 +197,10 @@ class Invoker:
                     stream_id: mark_of(state, since).next_id + at_most for stream_id, state in snapshot.streams.items()
                 }
             joined = self.answers.changes_of_join(registered.inputs, snapshot, ready, since, until)
-            return replace(joined, rows=ready.finish.each(joined.rows))
+            joined = replace(joined, rows=ready.finish.each(joined.rows))
+            if punctuations:
+                return self.followers.joins.propagated(registered, snapshot, ready, joined, asked)
+            return joined
         check_has_changes(ready.query)
         state = snapshot.streams[registered.stream_ids[0]]
         query, mark = ready.query, mark_of(state, since)
@@ -186,7 +209,15 @@ class Invoker:
         end = _end_of(state, until)
         names = query.columns or (state.stream.schema.time_column,)
         new = new_rows(state, names, query.stream.window, registered.stream, ready.selector, mark.next_id, end)
-        return replace(new, rows=ready.finish.each(new.rows))
+        new = replace(new, rows=ready.finish.each(new.rows))
+        return with_punctuations(self.view.catalog, new, query, since, end) if punctuations else new
+
+    def _propagated(self, handle: str, joined: NewJoinedRows, since: Position | None) -> NewJoinedRows:
+        """New rows of a join with the punctuations of its output."""
+        registered, snapshot = self._look_up(handle)
+        ready = self._bound(registered, snapshot)
+        assert isinstance(ready, ReadyJoin)
+        return self.followers.joins.propagated(registered, snapshot, ready, joined, since)
 
     def has_groups(self, handle: str) -> bool:
         """Whether a query has groups, whose changes `group_changes` reads."""

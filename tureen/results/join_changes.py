@@ -26,7 +26,7 @@ from tureen.join import InnerJoin, Join, JoinKind, JoinOpaque, JoinTree
 from tureen.joining.join_evaluation import JoinEvaluation
 from tureen.joining.join_input import JoinInput, Numbers
 from tureen.joining.joined_rows import JoinedRows
-from tureen.position import Mark, Position, QueryKey
+from tureen.position import Mark, Position, QueryKey, UnreadChanges
 from tureen.pot.queries import RegisteredInput
 from tureen.query import Input, Query, RelationKind
 from tureen.results.changes import check_has_changes, mark_of
@@ -35,6 +35,7 @@ from tureen.results.join_inputs import Ids, StreamInput, matches_within
 from tureen.results.join_ready import ReadyInput, ReadyJoin
 from tureen.results.joined import JoinedMatches
 from tureen.results.key_indexes import KeyIndexes
+from tureen.results.output_patterns import PlacedOutput
 from tureen.results.segment import Hits
 from tureen.results.stream_state import Snapshot, StreamState
 from tureen.window import At, Bound, Now, RowsBack
@@ -92,6 +93,10 @@ class NewJoinedRows:
     """See `NewRows`."""
     end: str | None = None
     """The position after all rows, if it is known as a text."""
+    punctuations: Sequence[PlacedOutput] = ()
+    """See `NewRows`."""
+    unread: UnreadChanges | None = None
+    """At the positions of rows, the punctuations that come after all of them, if they are read too."""
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -102,7 +107,12 @@ class NewJoinedRows:
         if index is None:
             return self.end or self._position(self.marks)
         part, row = self._find(index)
-        return self._position(part.marks_after(row))
+        marks = part.marks_after(row)
+        return str(Position(self.snapshot.seq, marks, self.snapshot.pushes, unread=self.unread))
+
+    def position_after(self, placed: PlacedOutput) -> str:
+        """The position after a punctuation."""
+        return str(Position(self.snapshot.seq, placed.marks, self.snapshot.pushes, unread=placed.unread))
 
     def position_within(self, index: int, after: QueryKey) -> str:
         """The position after the queries up to that one of a template, at the row of that index."""

@@ -11,12 +11,14 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from tureen.errors import DamagedFile, QueryFailed
-from tureen.joining.continuous_join import ContinuousJoin
+from tureen.joining.continuous_join import ContinuousJoin, JoinSetting
+from tureen.joining.join_state import InputState
 from tureen.joining.joined_block import JoinedBlock
 from tureen.joining.stem import Ids, Stem
 from tureen.position import Mark, Position
 from tureen.results.block_rows import Peers
-from tureen.results.key_indexes import KeyIndexes
+from tureen.results.closed_inputs import PunctuatedJoin
+from tureen.results.join_purging import JoinPurging, is_punctuated
 from tureen.results.operator_rows import OperatorQuery
 from tureen.results.row_shape import RowShape
 from tureen.results.stem_input import StreamStem, TableStem
@@ -80,11 +82,11 @@ class ReachedMarks(NamedTuple):
 class JoinOperator:
     """A continuous join at work: how far it has read its inputs, and its last output."""
 
-    def __init__(self, view: View, read_table: ReadTable, indexes: KeyIndexes, join: ContinuousJoin) -> None:
+    def __init__(self, view: View, read_table: ReadTable, join: ContinuousJoin, punctuated: PunctuatedJoin) -> None:
         """Start at the end of all streams."""
-        self.join = join
+        self.join, self._punctuated = join, punctuated
         self.lock = threading.Lock()
-        self._view, self._read_table, self._indexes = view, read_table, indexes
+        self._view, self._read_table, self._indexes = view, read_table, punctuated.indexes
         self._streams = join.join.streams
         self._tables = tuple({each.table_id: None for each in join.join.relations if each.table_id is not None})
         self.blocks: deque[JoinedBlock] = deque()
@@ -96,12 +98,17 @@ class JoinOperator:
         self.moment = _moment(snapshot)
         """The commit and the count of pushes that it has seen; without streams, which would keep files mapped."""
         self.ends, self._contents = self._ends_of(snapshot), self._contents_of(snapshot)
+        self.purging: JoinPurging | None = None
+        """The state of the inputs; None as long as no stream has punctuations."""
+        self._start_purging(snapshot)
         self._stamp = (-1, -1)
         self._reached: ReachedMarks | None = None
         self.matched: set[FollowedJoinQuery] = set()
         """The queries that may have new rows which `FollowedJoins.advance` has not returned yet."""
         self.produced = 0
         """The number of joined tuples so far."""
+        self.propagated = 0
+        """The number of punctuations that queries have got so far."""
 
     def _read_snapshot(self) -> Snapshot:
         return self._view.snapshot(self._streams, self._tables)
@@ -121,6 +128,7 @@ class JoinOperator:
             peers.add(slot)
             followed = self.queries[handle] = FollowedJoinQuery(handle, self, query, slot, peers, self.ends)
             self._by_slot.setdefault(slot, set()).add(followed)
+            self._use_reach()
         followed.followers += 1
         return followed
 
@@ -163,6 +171,7 @@ class JoinOperator:
         try:
             while self.ends != ends:
                 self._keep(self._joined(snapshot, ends))
+            self._purge(snapshot)
             self.moment = _moment(snapshot)
         except (QueryFailed, DamagedFile, OSError):
             # Followers that it concerns get the error when they compute their changes by themselves.
@@ -171,18 +180,77 @@ class JoinOperator:
     def _joined(self, snapshot: Snapshot, ends: Mapping[int, int]) -> JoinedBlock:
         """Join the next tuples, and keep the result."""
         end = {stream: min(ends[stream], self.ends[stream] + BLOCK_TUPLES) for stream in self._streams}
+        if self.purging is None:
+            self._start_purging(snapshot)
 
         def stem_of(number: int, ids: Ids, earliest: int | None) -> Stem:
             relation = self.join.join.relations[number]
             if relation.table_id is not None:
                 return TableStem(self._read_table(snapshot, relation.table_id), self._indexes)
+            if self.purging is not None:
+                return self.purging.stem(snapshot, number, ids, earliest)
             assert relation.stream_id is not None
             return StreamStem(snapshot.streams[relation.stream_id], ids, earliest, self._indexes)
 
-        pieces = self.join.join_new(stem_of, self.ends, end)
+        keep = None if self.purging is None else self.purging.keep
+        pieces = self.join.join_new(stem_of, self.ends, end, keep)
         block = JoinedBlock(self.ends, end, pieces)
         self.ends = end
         return block
+
+    def _start_purging(self, snapshot: Snapshot) -> None:
+        """Keep a state of the inputs, if a stream has punctuations."""
+        if self.join.setting is not JoinSetting.WINDOWS and is_punctuated(snapshot):
+            self.purging = JoinPurging(self._view.catalog, self._punctuated, snapshot, self.ends)
+            self._use_reach()
+
+    def _use_reach(self) -> None:
+        """Use how far the windows of all queries reach."""
+        if self.purging is not None:
+            inputs, windows = range(len(self.join.names)), self.join.setting is not JoinSetting.PUNCTUATIONS
+            self.purging.use_reach([self.join.consumers.reach(number) if windows else None for number in inputs])
+
+    def _purge(self, snapshot: Snapshot) -> None:
+        """Apply the punctuations that stand before the tuples that were joined."""
+        if self.purging is None:
+            self._start_purging(snapshot)
+        if self.purging is not None:
+            tables = {
+                number: TableStem(self._read_table(snapshot, relation.table_id), self._indexes)
+                for number, relation in enumerate(self.join.join.relations)
+                if relation.table_id is not None
+            }
+            self.purging.apply(snapshot, tables, self.ends)
+
+    def state(self) -> dict[str, dict[str, int]]:
+        """For each input that is a stream, the tuples in its state, and how many left it or were never in it."""
+        snapshot = self._read_snapshot()
+        latest = {stream: snapshot.streams[stream].stream.last_time for stream in self._streams}
+        counts = {}
+        for number, relation in enumerate(self.join.join.relations):
+            if relation.stream_id is None:
+                continue
+            known = InputState() if self.purging is None else self.purging.inputs[number]
+            ids = (0, self.ends[relation.stream_id])
+            stem = StreamStem(snapshot.streams[relation.stream_id], ids, None, self._indexes, known.dead)
+            alive, in_state = stem.count_since(None), stem.count_since(self._horizon(number, latest))
+            counts[self.join.names[number]] = {
+                "tuples": in_state,
+                "purged": known.purged,
+                "discarded": known.discarded,
+                "invalidated": alive - in_state,
+                "dropped": known.dropped,
+                "punctuations": known.punctuations,
+            }
+        return counts
+
+    def _horizon(self, number: int, latest: Mapping[int, int | None]) -> int | None:
+        """The time before which tuples of an input are in no window of tuples that arrive in order of time."""
+        reach = None if self.join.setting is JoinSetting.PUNCTUATIONS else self.join.consumers.reach(number)
+        others = [each.stream_id for other, each in enumerate(self.join.join.relations) if other != number]
+        times = [latest[stream] for stream in others if stream is not None]
+        known = [time for time in times if time is not None]
+        return min(known) - reach if reach is not None and known and len(known) == len(times) else None
 
     def _keep(self, block: JoinedBlock) -> None:
         """Keep a block for those who want a tuple of it, and drop the oldest ones."""
@@ -207,11 +275,17 @@ class JoinOperator:
                     query.blocks.popleft()
                     query.known_from = block.end
 
+    def restart(self) -> None:
+        """Continue from the end of all streams, without what lies before."""
+        self._restart(self._read_snapshot())
+        self._reached = None
+
     def _restart(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot, without what lies before."""
         self.blocks.clear()
         self._kept = 0
         self.moment, self.ends, self._contents = _moment(snapshot), self._ends_of(snapshot), self._contents_of(snapshot)
+        self.purging = None
+        self._start_purging(snapshot)
         for peers in self._peers.values():
             peers.forget()
         for query in self.queries.values():

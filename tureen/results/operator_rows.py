@@ -52,7 +52,7 @@ class OperatorQuery:
         opaque = [SharedFactor.of(factor, shared) for factor in shared.rest if isinstance(factor, JoinOpaque)]
         factors = tuple(dict.fromkeys(opaque))
         self._is_simple = not self._selectors and not self.shape.calls_functions
-        reach = tuple(_reach(entry.window) for entry in inputs)
+        reach = tuple(reach_of(entry.window) for entry in inputs)
         self.consumer = JoinConsumer(tuple(clauses), factors, self._columns(len(inputs), factors), reach)
 
     def _columns(self, inputs: int, factors: Sequence[SharedFactor]) -> tuple[tuple[str, ...], ...]:
@@ -117,7 +117,8 @@ class OperatorQuery:
         return rows
 
 
-def _reach(window: Window) -> int | None:
+def reach_of(window: Window) -> int | None:
+    """How long before the latest tuple of a row those in a window may be, in microseconds; None without a limit."""
     begin = window.begin
     return -begin.micros if isinstance(begin, Now) and not begin.months else None
 

@@ -18,11 +18,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, groupby
 from pathlib import Path
-from typing import NamedTuple
 
 import pyarrow as pa
 
-from tureen.closed.section import decode_section
+from tureen.closed.section import PlacedPattern, decode_section
 from tureen.pot.log import scan
 from tureen.pot.punctuation_places import PunctuationPlace
 from tureen.pot.record import LogRecord
@@ -88,12 +87,18 @@ class Piece:
         return Piece(self.schema, self.first_id, tuples, self.ends + following.ends, self.rows + rows)
 
 
-class PendingSection(NamedTuple):
+@dataclass(frozen=True)
+class PendingSection:
     """The punctuations and rejected rows of a record, its end in the log, and the id of its first row."""
 
     end: int
     first_id: int
     content: bytes
+
+    @cached_property
+    def patterns(self) -> tuple[PlacedPattern, ...]:
+        """The punctuations, each with the number of the record's rows before it."""
+        return decode_section(self.content).patterns
 
 
 class Continuation:
@@ -182,13 +187,14 @@ class PendingRows:
             pieces = _combined([*pieces, piece]) if len(piece.tuples) else pieces
         return PendingRows(self.start, end, pieces, damaged, tuple(sections))
 
+    @cached_property
+    def punctuation_count(self) -> int:
+        """The number of pending punctuations."""
+        return sum(len(section.patterns) for section in self.sections)
+
     def punctuations(self, stream: Stream) -> list[PunctuationPlace]:
         """The pending punctuations of the stream, of which these are the pending rows, in order."""
-        placed = [
-            (section.first_id + at, pattern)
-            for section in self.sections
-            for at, pattern in decode_section(section.content).patterns
-        ]
+        placed = [(section.first_id + at, pattern) for section in self.sections for at, pattern in section.patterns]
         return [
             PunctuationPlace(next_id, number, pattern)
             for number, (next_id, pattern) in enumerate(placed, stream.punctuation_count)

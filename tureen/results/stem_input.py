@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from tureen.joining.join_input import Flags, Numbers
 from tureen.joining.stem import Ids
+from tureen.joining.tuple_id_set import TupleIdSet
 from tureen.keys import KeyColumns
 from tureen.results.gather import StreamMatches
 from tureen.results.join_inputs import TableInput
@@ -24,6 +25,7 @@ class _Part(NamedTuple):
     segment: Segment
     first: int
     end: int
+    has_purged: bool = False
 
 
 class StreamStem:
@@ -32,17 +34,30 @@ class StreamStem:
     Rows are those of all segments that have such tuples, in order of tuple id.
     """
 
-    def __init__(self, state: StreamState, ids: Ids, earliest: int | None, indexes: KeyIndexes) -> None:
-        """Read from a stream; with `earliest`, segments that end before that time are left out."""
+    def __init__(
+        self,
+        state: StreamState,
+        ids: Ids,
+        earliest: int | None,
+        indexes: KeyIndexes,
+        purged: TupleIdSet | None = None,
+    ) -> None:
+        """Read from a stream; with `earliest`, segments that end before that time are left out.
+
+        Purged tuples are not found, and segments of which nothing else is left are left out too.
+        """
         self._schema, self._ids, self._indexes = state.stream.schema, ids, indexes
+        self._purged = purged if purged else None
         self._parts: list[_Part] = []
         self._size = 0
         ends = [*(segment.first_id for segment in state.segments), state.stream.next_id][1:]
         for segment, end in zip(state.segments, ends, strict=True):
             is_recent = earliest is None or segment.max_time >= earliest
             if segment.rows and is_recent and end > ids[0] and segment.first_id < ids[1]:
-                self._parts.append(_Part(segment, self._size, end))
-                self._size += segment.rows
+                purged_rows = 0 if self._purged is None else self._purged.count_between(segment.first_id, end)
+                if purged_rows < segment.rows:
+                    self._parts.append(_Part(segment, self._size, end, has_purged=purged_rows > 0))
+                    self._size += segment.rows
         self._firsts = np.array([part.first for part in self._parts], np.int64)
 
     def __len__(self) -> int:
@@ -51,11 +66,40 @@ class StreamStem:
 
     def rows_within(self) -> Numbers:
         """The rows with ids in the interval."""
+        return self.rows_between(self._ids)
+
+    def rows_between(self, interval: Ids) -> Numbers:
+        """The rows with ids in an interval within that of all of them."""
         rows = [_NONE]
         for part in self._parts:
-            ids = np.arange(max(self._ids[0], part.segment.first_id), min(self._ids[1], part.end))
-            positions = part.segment.positions_of(ids)
-            rows.append(part.first + np.sort(positions[positions >= 0]))
+            first, end = max(interval[0], part.segment.first_id), min(interval[1], part.end)
+            if end > first:
+                positions = part.segment.positions_of(np.arange(first, end))
+                rows.append(part.first + np.sort(positions[positions >= 0]))
+        return np.concatenate(rows)
+
+    def count_since(self, earliest: int | None) -> int:
+        """The number of tuples in the interval that are not purged and not before a time."""
+        count = 0
+        for part in self._parts:
+            low = 0 if earliest is None else part.segment.rows_before(earliest, inclusive=False)
+            count += part.segment.rows - low
+            if part.has_purged or part.end > self._ids[1]:
+                ids = part.segment.ids_at(np.arange(low, part.segment.rows))
+                is_absent = (ids >= self._ids[1]) | (ids < self._ids[0])
+                if self._purged is not None:
+                    is_absent |= self._purged.contains(ids)
+                count -= int(is_absent.sum())
+        return count
+
+    def rows_in_time(self, first: int | None, end: int) -> Numbers:
+        """The rows of tuples in the interval with times from `first` to before `end`."""
+        rows = [_NONE]
+        for part in self._parts:
+            low = 0 if first is None else part.segment.rows_before(first, inclusive=False)
+            high = part.segment.rows_before(end, inclusive=False)
+            ids = part.segment.ids_at(np.arange(low, high)) if high > low else _NONE
+            rows.append(part.first + low + np.flatnonzero((ids >= self._ids[0]) & (ids < self._ids[1])))
         return np.concatenate(rows)
 
     def probe(self, columns: KeyColumns, keys: Numbers, valid: Flags) -> tuple[Numbers, Numbers]:
@@ -63,9 +107,12 @@ class StreamStem:
         probing, rows = [_NONE], [_NONE]
         for part in self._parts:
             keys_at, positions = self._indexes.of_run(part.segment.run(), columns).find(keys, valid)
-            if part.end > self._ids[1] or part.segment.first_id < self._ids[0]:
+            is_partly_within = part.end > self._ids[1] or part.segment.first_id < self._ids[0]
+            if is_partly_within or part.has_purged:
                 ids = part.segment.ids_at(positions)
                 is_within = (ids >= self._ids[0]) & (ids < self._ids[1])
+                if part.has_purged and self._purged is not None:
+                    is_within &= ~self._purged.contains(ids)
                 keys_at, positions = keys_at[is_within], positions[is_within]
             probing.append(keys_at)
             rows.append(part.first + positions)

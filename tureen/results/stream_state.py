@@ -41,6 +41,11 @@ class StreamState:
         """The position of the answers that are computed from it."""
         return self.position_at(Mark(self.stream.next_id))
 
+    @property
+    def punctuation_end(self) -> int:
+        """The number of the next punctuation of the stream."""
+        return self.stream.punctuation_count + self.pending.punctuation_count
+
     def punctuations(self, tx: Connection, number: int) -> list[PunctuationPlace]:
         """The punctuations of the stream from a number on, in order: those in the catalog, then the pending ones.
 

@@ -10,8 +10,9 @@ from functools import partial
 import orjson
 
 from tureen.errors import TureenError
+from tureen.results.answer import Change
 from tureen.service.error_responses import error_body
-from tureen.service.rendering import plain_row
+from tureen.service.rendering import plain_pattern, plain_row
 from tureen.service.shared_reads import EncodedChanges, SharedBatch, SharedReads
 from tureen.service.watcher import CLOCK_RESOLUTION, ProgressWatcher, SharedThreads
 from tureen.soup.feed import ChangeBatch
@@ -114,12 +115,8 @@ async def encode_changes(changes: ChangeBatch, threads: SharedThreads) -> AsyncI
     def encode_batch() -> EncodedChanges:
         parts, size = [], 0
         for change in remaining:
-            data: dict[str, object] = {"query": change.query, "kind": change.kind, "row": plain_row(change.row)}
-            if change.before is not None:
-                data["before"] = plain_row(change.before)
-            if change.label is not None:
-                data["label"] = change.label
-            parts.append(encode_event("change", change.position, orjson.dumps(data, default=str)))
+            event, data = _event_data(change)
+            parts.append(encode_event(event, change.position, orjson.dumps(data, default=str)))
             size += len(parts[-1])
             if len(parts) == MAX_EVENTS or size >= MAX_EVENT_BYTES:
                 break
@@ -129,6 +126,18 @@ async def encode_changes(changes: ChangeBatch, threads: SharedThreads) -> AsyncI
         part = await threads.run(encode_batch)
         unsent -= part.events
         yield part
+
+
+def _event_data(change: Change) -> tuple[str, dict[str, object]]:
+    """The type and the content of a change's event."""
+    if change.punctuation is not None:
+        return "punctuation", {"query": change.query, "punctuation": plain_pattern(change.punctuation)}
+    data: dict[str, object] = {"query": change.query, "kind": change.kind, "row": plain_row(change.row)}
+    if change.before is not None:
+        data["before"] = plain_row(change.before)
+    if change.label is not None:
+        data["label"] = change.label
+    return "change", data
 
 
 def encode_event(event_type: str, position: str | None, data: bytes) -> bytes:

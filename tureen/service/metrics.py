@@ -138,6 +138,13 @@ COUNTS = {
     "tureen_join_visits": "Visits of a tuple to the tuples or a condition of another input.",
     "tureen_join_matches": "Tuples that these visits returned.",
     "tureen_join_order_changes": "Changes of the order of visits.",
+    "tureen_join_state_tuples": "Tuples in the state of joins whose streams have punctuations.",
+    "tureen_join_state_purged": "Tuples that punctuations removed from the state.",
+    "tureen_join_state_discarded": "New tuples that were joined and not kept, because their keys were closed.",
+    "tureen_join_state_invalidated": "Tuples that are in no window any more.",
+    "tureen_join_state_dropped": "New tuples that were not joined, because no result can contain them.",
+    "tureen_join_state_punctuations": "Punctuations that these joins have read.",
+    "tureen_join_propagated_punctuations": "Punctuations that followers of joins have got.",
 }
 
 

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from tureen.errors import TooLarge
+from tureen.punctuation import Punctuation
 from tureen.results.answer import Answer, xml_pieces
 from tureen.schema import type_of_arrow
 from tureen.service.bodies import ARROW, CSV, JSON, XML
@@ -279,6 +280,18 @@ def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
         key: _NON_FINITE[str(value)] if isinstance(value, float) and value - value != 0 else value
         for key, value in row.items()
     }
+
+
+def plain_pattern(punctuation: Punctuation) -> dict[str, Any]:
+    """A punctuation as JSON values: a value, a list, or the ends of a range for each column."""
+    parts = punctuation.as_json().items()
+    return {name: _plain_part(part) for name, part in parts}
+
+
+def _plain_part(part: Any) -> Any:
+    if isinstance(part, dict):
+        return plain_row(part)
+    return [plain_row({"": value})[""] for value in part] if isinstance(part, list) else plain_row({"": part})[""]
 
 
 _NON_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}

@@ -14,7 +14,7 @@ from tureen.pot.members import Members
 from tureen.pot.queries import Registered
 from tureen.results.answer import Answer, Change
 from tureen.results.followers import Followers, News
-from tureen.soup.feed import ChangeBatch, ChangeReader
+from tureen.soup.feed import ChangeBatch, ChangeReader, QueryFollower
 from tureen.soup.group_batches import GroupReader
 from tureen.soup.open_pot import OpenPot
 from tureen.soup.turns import change_choice
@@ -126,16 +126,19 @@ class EmbeddedCalls:
         timeout: float | None,
         on: str | None = None,
         hold: str | None = None,
+        *,
+        punctuations: bool = False,
     ) -> Iterator[Change]:
         """Follow a query; see `StandingQuery.changes`."""
         seconds, reader = check_timeout(timeout), self.change_reader
         groups = GroupReader(change_choice(on, hold))
-        return self._follow_query(reader, handle, groups, reader.query(handle, since, groups), seconds)
+        first = reader.query(handle, since, groups, punctuations=punctuations)
+        return self._follow_query(lambda: reader.follower(handle, groups, punctuations=punctuations), first, seconds)
 
     def _follow_query(
-        self, reader: ChangeReader, handle: str, groups: GroupReader, first: ChangeBatch, seconds: float | None
+        self, follower_of: Callable[[], QueryFollower], first: ChangeBatch, seconds: float | None
     ) -> Iterator[Change]:
-        with closing(reader.follower(handle, groups)) as follower:
+        with closing(follower_of()) as follower:
             for batch in follow(self._pot.components.progress, first, follower.read, seconds, self._pot.ensure_fed):
                 yield from batch
 

@@ -6,6 +6,7 @@ Reading changes never waits. A follower reads again after the next push or commi
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from tureen.arguments import check_text
+from tureen.closed.pattern_values import punctuation_of
 from tureen.errors import QueryFailed, TureenError, UnknownQuery, UnknownStream, Unsupported
 from tureen.position import BEGINNING, Mark, Position, QueryKey
 from tureen.pot.catalog import Catalog
@@ -26,7 +28,9 @@ from tureen.results.followers import Follower
 from tureen.results.group_changes import GroupChanges
 from tureen.results.invoke import Invoker
 from tureen.results.join_changes import NewJoinedRows
+from tureen.results.output_patterns import PlacedOutput
 from tureen.results.template_matches import TemplateMatches
+from tureen.schema import type_of_arrow
 from tureen.soup.feed_groups import FeedGroups, ReadBetween, read_groups, read_rest, since_of
 from tureen.soup.group_batches import ALL_CHANGES, GroupBatch, GroupReader, ReadGroups
 from tureen.soup.templates import Templates
@@ -54,14 +58,14 @@ class ChangeBatch(Protocol):
 
 @dataclass(frozen=True)
 class QueryChanges:
-    """The rows that joined one query's answer."""
+    """The rows that joined one query's answer, and its punctuations if they were read."""
 
     handle: str
     new: NewRows | NewJoinedRows
 
     def __len__(self) -> int:
         """The number of changes."""
-        return len(self.new)
+        return len(self.new) + len(self.new.punctuations)
 
     def position(self) -> str:
         """The position after all of them."""
@@ -73,10 +77,21 @@ class QueryChanges:
         return None
 
     def __iter__(self) -> Iterator[Change]:
-        """The rows, in order of arrival."""
-        for start in range(0, len(self), SLICE):
+        """The rows and punctuations, in order of arrival."""
+        placed = deque(self.new.punctuations)
+        for start in range(0, len(self.new), SLICE):
             for index, row in enumerate(self.new.rows.slice(start, SLICE).to_pylist(), start):
+                while placed and placed[0].at <= index:
+                    yield self._punctuation(placed.popleft())
                 yield Change(self.handle, row, self.new.position(index))
+        yield from map(self._punctuation, placed)
+
+    def _punctuation(self, placed: PlacedOutput) -> Change:
+        fields = self.new.rows.schema
+        types = {name: type_of_arrow(fields.field(name).type) for name, _ in placed.pattern.columns}
+        punctuation = punctuation_of(placed.pattern, {name: each for name, each in types.items() if each is not None})
+        position = self.new.position_after(placed)
+        return Change(self.handle, None, position, kind="punctuation", punctuation=punctuation)
 
 
 @dataclass(frozen=True)
@@ -180,19 +195,24 @@ class FeedChanges:
 class QueryFollower:
     """Reads the changes of a query again and again; new tuples are matched once for all followers."""
 
-    def __init__(self, reader: ChangeReader, handle: str, invoker: Invoker, groups: GroupReader) -> None:
+    def __init__(
+        self, reader: ChangeReader, handle: str, invoker: Invoker, groups: GroupReader, *, punctuations: bool = False
+    ) -> None:
         """Follow a query, until `close` is called."""
-        self._reader, self._handle, self._groups = reader, handle, groups
+        self._reader, self._handle, self._groups, self._punctuations = reader, handle, groups, punctuations
         self._followers, self._followed = invoker.followers, invoker.follow(handle)
 
     @property
     def clause(self) -> Hashable:
-        """What `EmbeddedCalls.clauses_with_changes` returns if there may be changes; None if it must be asked."""
-        return None if self._followed is None else self._followed.clause
+        """What `EmbeddedCalls.clauses_with_changes` returns if there may be changes; None if it must be asked.
+
+        Punctuations come without tuples that satisfy a clause.
+        """
+        return None if self._followed is None or self._punctuations else self._followed.clause
 
     def read(self, since: str | None) -> ChangeBatch:
         """What changed in the query's answer since a position."""
-        return self._reader.query(self._handle, since, self._groups, self._followed)
+        return self._reader.query(self._handle, since, self._groups, self._followed, punctuations=self._punctuations)
 
     def close(self) -> None:
         """Stop following."""
@@ -231,19 +251,26 @@ class ChangeReader:
         since: str | None,
         groups: GroupReader = ALL_CHANGES,
         follower: Follower | None = None,
+        *,
+        punctuations: bool = False,
     ) -> ChangeBatch:
         """What changed in a query's answer since a position; without one, nothing yet."""
         self._check(handle)
         if self._invoker.has_groups(handle):
+            if punctuations:
+                raise Unsupported(
+                    "the changes of a query with groups have no punctuations", hint="follow the query without groups"
+                )
             changes = groups.read(_parse(since), partial(self._invoker.group_changes, handle))
             return GroupBatch(handle, changes)
         groups.check_default()
-        return QueryChanges(handle, self._invoker.new_rows(handle, _parse(since), follower))
+        new = self._invoker.new_rows(handle, _parse(since), follower, punctuations=punctuations)
+        return QueryChanges(handle, new)
 
-    def follower(self, handle: str, groups: GroupReader) -> QueryFollower:
+    def follower(self, handle: str, groups: GroupReader, *, punctuations: bool = False) -> QueryFollower:
         """A follower of a query; it reads the changes of groups with that reader."""
         self._check(handle)
-        return QueryFollower(self, handle, self._invoker, groups)
+        return QueryFollower(self, handle, self._invoker, groups, punctuations=punctuations)
 
     def template(self, handle: str, since: str | None, groups: GroupReader = ALL_CHANGES) -> ChangeBatch:
         """What changed in the answers of a template's queries since a position."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from tureen.errors import QueryFailed, UnknownQuery, UnknownStream, UnknownTable, Unsupported
 from tureen.handle import member_handle
-from tureen.position import Position, UnreadGroups
+from tureen.position import Position, UnreadChanges
 from tureen.results.answer import Change
 from tureen.results.group_changes import ChangedRow, GroupChanges
 
@@ -35,9 +35,9 @@ class FeedGroups:
         return len(self.changed)
 
     @property
-    def unread(self) -> UnreadGroups:
+    def unread(self) -> UnreadChanges:
         """What was not read before the first of them."""
-        return UnreadGroups(0, self.since.marks, self.since.now, seq=self.since.seq)
+        return UnreadChanges(0, self.since.marks, self.since.now, seq=self.since.seq)
 
     def __iter__(self) -> Iterator[Change]:
         """The changes, each with the position of the feed after it."""
@@ -69,7 +69,7 @@ def read_groups(handles: Sequence[str], since: Position, end: Position, read: Re
     return FeedGroups(since, end, changed, min(dues, default=None))
 
 
-def since_of(unread: UnreadGroups) -> Position:
+def since_of(unread: UnreadChanges) -> Position:
     """The position since which groups were not read."""
     return Position(unread.seq, unread.marks, 0, unread.now)
 

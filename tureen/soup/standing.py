@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol, overload
 
+from tureen.errors import Unsupported
 from tureen.handle import member_handle
 from tureen.results.answer import Answer, Change
 from tureen.why.explanation import DEFAULT_LIMIT, Explanation
@@ -62,6 +63,8 @@ class HandleCalls(Protocol):
         timeout: float | None,
         on: str | None = None,
         hold: str | None = None,
+        *,
+        punctuations: bool = False,
     ) -> Iterator[Change]:
         """Follow a query; see `StandingQuery.changes`."""
 
@@ -142,6 +145,7 @@ class StandingQuery:
         timeout: float | None = None,
         on: str | None = None,
         hold: str | None = None,
+        punctuations: bool = False,
     ) -> Iterator[Change]:
         """The rows that join the answer from now on, or since a position, in order of arrival.
 
@@ -150,8 +154,11 @@ class StandingQuery:
 
         Rows of groups also change and leave: see `Change.kind`. With `on="turn"` only groups that come and go are
         changes; with `hold="30 seconds"` only once that has lasted so long, in the query's clock.
+
+        With `punctuations=True`, the promises that the query's streams make about its rows come among them: such a
+        change has a `punctuation`, and its row is None.
         """
-        return self._calls.changes(self.id, since, timeout, on, hold)
+        return self._calls.changes(self.id, since, timeout, on, hold, punctuations=punctuations)
 
     def explain(self) -> dict[str, Any]:
         """How this query is answered."""
@@ -241,11 +248,14 @@ class QueryTemplate(Sequence[StandingQuery]):
         timeout: float | None = None,
         on: str | None = None,
         hold: str | None = None,
+        punctuations: bool = False,
     ) -> Iterator[Change]:
         """The rows that join the answer of any of the queries, from now on or since a position.
 
         In order of arrival, and for one row in the order of the queries; see `StandingQuery.changes`.
         """
+        if punctuations:
+            raise Unsupported("the changes of a template have no punctuations", hint="follow one of its queries")
         return self._calls.template_changes(self.id, since, timeout, on, hold)
 
     def explain(self) -> dict[str, Any]:

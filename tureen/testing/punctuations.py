@@ -31,6 +31,28 @@ class PunctuatedStream:
             else:
                 self.rejected.append(dict(item))
 
+    def closes(self, known: Mapping[str, Any]) -> bool:
+        """Whether no later row can have these values in some columns."""
+        if any(set(each.where) <= known.keys() and matches(each, known) for each in self._punctuations):
+            return True
+        is_known = bool(self._unique) and set(self._unique) <= known.keys()
+        if is_known and tuple(known[name] for name in self._unique) in self._keys:
+            return True
+        bound = self.earliest() if self._lateness is not None else None
+        time = known.get(self._time or "")
+        return bound is not None and time is not None and time < bound
+
+    def earliest(self) -> datetime | None:
+        """A time before which no later row can be; None if there is none."""
+        bounds = []
+        if self._time is not None and self._lateness is not None and self._highest is not None:
+            bounds.append(self._highest - self._lateness)
+        for punctuation in self._punctuations:
+            pattern = punctuation.where.get(self._time or "")
+            if len(punctuation.where) == 1 and isinstance(pattern, Range) and pattern.low is None:
+                bounds.append(pattern.high if pattern.high_open else pattern.high + timedelta(microseconds=1))
+        return max(bounds, default=None)
+
     def _accepts(self, row: Mapping[str, Any]) -> bool:
         if any(matches(punctuation, row) for punctuation in self._punctuations):
             return False

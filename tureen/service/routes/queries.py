@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import ExitStack
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -233,11 +234,14 @@ async def follow_query(
     timeout: Seconds = None,
     on: On = None,
     hold: Hold = None,
+    punctuations: Annotated[bool, Query(description="whether to send the punctuations of the answer too")] = False,
 ) -> Response:
     """The rows that join a query's answer, as they arrive; of groups, also those that change and leave."""
     soup, groups = caller.soup, GroupReader(change_choice(on, hold))
     query_id = await asyncio.to_thread(caller.resolve_handle, handle)
-    follower = await asyncio.to_thread(soup.calls.change_reader.follower, query_id, groups)
+    follower = await asyncio.to_thread(
+        partial(soup.calls.change_reader.follower, query_id, groups, punctuations=punctuations)
+    )
     return await follow(
         request,
         caller,
@@ -246,7 +250,7 @@ async def follow_query(
         timeout,
         clause=follower.clause,
         # Whether a turn lasts is decided for each follower.
-        shared=(query_id, on) if hold is None else None,
+        shared=(query_id, on, punctuations) if hold is None else None,
         on_end=follower.close,
     )
 

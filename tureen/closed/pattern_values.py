@@ -1,0 +1,66 @@
+"""Patterns as punctuations: their codes as the values that users see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, timedelta
+from itertools import product
+from math import prod
+from typing import Any
+
+import pyarrow as pa
+
+from tureen.closed.closed_set import MAX_COMBINATIONS
+from tureen.closed.pattern import Code, CodeRange, Pattern, ValueList, code_decimal, code_float, moment
+from tureen.punctuation import Punctuation, Range
+from tureen.schema import FRACTIONAL, Kind, Type
+
+_EPOCH_DAY = date(1970, 1, 1)
+
+
+def punctuation_of(pattern: Pattern, types: Mapping[str, Type]) -> Punctuation:
+    """The punctuation of a pattern over columns of these types.
+
+    >>> pattern = Pattern((("item", ValueList((3,))), ("day", CodeRange(high=0))))
+    >>> punctuation_of(pattern, {"item": Type(Kind.INT), "day": Type(Kind.DATE)}).where["day"].high
+    datetime.date(1970, 1, 1)
+    """
+    return Punctuation.of({name: _part_values(part, types[name]) for name, part in pattern.columns})
+
+
+def _part_values(part: ValueList | CodeRange, column_type: Type) -> Any:
+    if isinstance(part, CodeRange):
+        low, high = (None if end is None else value_of(column_type, end) for end in (part.low, part.high))
+        return Range(low, high, part.low_open, part.high_open)
+    values = [value_of(column_type, code) for code in part.codes]
+    return values[0] if len(values) == 1 else values
+
+
+def value_arrays(pattern: Pattern, types: Mapping[str, Type]) -> dict[str, pa.Array] | None:
+    """All combinations of values of a pattern, a column each; None if it has ranges, or too many combinations."""
+    lists = [part.codes for _, part in pattern.columns if isinstance(part, ValueList)]
+    if len(lists) < len(pattern.columns) or prod(map(len, lists)) > MAX_COMBINATIONS:
+        return None
+    columns = zip(*product(*lists), strict=True)
+    return {
+        name: pa.array([value_of(types[name], code) for code in codes], types[name].arrow)
+        for (name, _), codes in zip(pattern.columns, columns, strict=True)
+    }
+
+
+def value_of(column_type: Type, code: Code) -> Any:
+    """The value of a code, as it is in the rows of an answer."""
+    if isinstance(code, str):
+        return code
+    match column_type.kind:
+        case Kind.BOOLEAN:
+            return bool(code)
+        case Kind.DECIMAL:
+            return code_decimal(code, column_type.scale)
+        case Kind.DATE:
+            return _EPOCH_DAY + timedelta(days=code)
+        case Kind.TIMESTAMP:
+            return moment(code)
+        case kind if kind in FRACTIONAL:
+            return code_float(code)
+    return code

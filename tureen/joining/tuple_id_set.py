@@ -1,0 +1,82 @@
+"""A set of tuple ids of one stream: a bit array per 65,536 ids, as far as they are not all in the set."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tureen.joining.join_input import Flags, Numbers
+
+_SHIFT = 16
+_SIZE = 1 << _SHIFT
+
+
+class TupleIdSet:
+    """Tuple ids; adding and looking up take arrays."""
+
+    def __init__(self) -> None:
+        """An empty set."""
+        self._chunks: dict[int, Flags | None] = {}
+        """The flags of the ids of a chunk; None if all of them are in the set."""
+        self._counts: dict[int, int] = {}
+        self._size = 0
+
+    def __len__(self) -> int:
+        """The number of ids."""
+        return self._size
+
+    def add(self, ids: Numbers) -> int:
+        """Add ids; the number of those that were not in the set."""
+        before = self._size
+        for chunk, members in _by_chunk(ids):
+            flags = self._chunks.get(chunk, _NOTHING)
+            if flags is None:
+                continue
+            if flags is _NOTHING:
+                flags = self._chunks[chunk] = np.zeros(_SIZE, np.bool_)
+            offsets = np.unique(members & (_SIZE - 1))
+            added = int((~flags[offsets]).sum())
+            flags[offsets] = True
+            self._size += added
+            self._counts[chunk] = self._counts.get(chunk, 0) + added
+            if self._counts[chunk] == _SIZE:
+                self._chunks[chunk] = None
+        return self._size - before
+
+    def contains(self, ids: Numbers) -> Flags:
+        """Which of some ids are in the set."""
+        result = np.zeros(len(ids), np.bool_)
+        if not self._size:
+            return result
+        chunks = ids >> _SHIFT
+        for chunk in np.unique(chunks).tolist():
+            flags = self._chunks.get(chunk, _NOTHING)
+            if flags is None:
+                result[chunks == chunk] = True
+            elif flags is not _NOTHING:
+                is_here = chunks == chunk
+                result[is_here] = flags[ids[is_here] & (_SIZE - 1)]
+        return result
+
+    def count_between(self, first: int, end: int) -> int:
+        """The number of ids in an interval."""
+        if not self._size or end <= first:
+            return 0
+        total = 0
+        for chunk in range(first >> _SHIFT, (end - 1 >> _SHIFT) + 1):
+            flags = self._chunks.get(chunk, _NOTHING)
+            low, high = max(first - (chunk << _SHIFT), 0), min(end - (chunk << _SHIFT), _SIZE)
+            if high - low == _SIZE:
+                total += self._counts.get(chunk, 0)
+            elif flags is None:
+                total += high - low
+            elif flags is not _NOTHING:
+                total += int(flags[low:high].sum())
+        return total
+
+
+def _by_chunk(ids: Numbers) -> list[tuple[int, Numbers]]:
+    chunks = ids >> _SHIFT
+    return [(chunk, ids[chunks == chunk]) for chunk in np.unique(chunks).tolist()]
+
+
+_NOTHING: Flags = np.zeros(0, np.bool_)

@@ -1,0 +1,49 @@
+"""The histories of what punctuations close, one for each stream that a process follows."""
+
+from __future__ import annotations
+
+import threading
+
+from tureen.closed.closed_set import ClosedSet
+from tureen.closed.closing_history import ClosingHistory
+from tureen.errors import DamagedFile
+from tureen.pot.catalog import Catalog
+from tureen.pot.closed_files import closed_files_of
+from tureen.pot.gates import covered_to, read_gate
+from tureen.results.stream_state import StreamState
+
+
+class ClosingHistories:
+    """Histories that are read when they are first needed, and continued as their streams are."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        """Nothing is read yet."""
+        self._catalog = catalog
+        self._histories: dict[int, ClosingHistory] = {}
+        self._lock = threading.Lock()
+
+    def of(self, state: StreamState) -> ClosingHistory:
+        """The history of a stream, at least up to a state."""
+        with self._lock:
+            history = self._histories.get(state.stream.id)
+            if history is not None and history.end >= state.punctuation_end:
+                return history
+            with self._catalog.read() as tx:
+                places = state.punctuations(tx, 0 if history is None else history.end)
+            if history is None or (places and places[0].number > history.end):
+                first = places[0].number if places else state.punctuation_end
+                earlier = self._all_closed(state) if first else None
+                history = self._histories[state.stream.id] = ClosingHistory(state.stream.schema, first, earlier)
+            history.add([place.pattern for place in places if place.number >= history.end])
+            return history
+
+    def _all_closed(self, state: StreamState) -> ClosedSet | None:
+        """What is closed in a stream; None if this cannot be told, or includes later punctuations than the state."""
+        with self._catalog.read() as tx:
+            files = closed_files_of(tx, state.stream.id)
+        if covered_to(files) > state.pending.end:
+            return None
+        try:
+            return read_gate(self._catalog, state.stream, files, state.pending.end).closed
+        except DamagedFile:
+            return None

@@ -1,0 +1,267 @@
+"""Purging the state of a followed join by the punctuations of its streams, in the order of their logs.
+
+A block of new tuples is joined first. Then the punctuations that stand before the end of the block are applied: tuples
+that no later result can contain leave the state. Since the state is derived from the logs, an operator that restarts
+finds the same tuples dead: it compares the tuples of its inputs with what is closed, some with each block, the newest
+first. A tuple that was not compared yet counts as alive, which changes no result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+
+import numpy as np
+import pyarrow as pa
+
+from tureen.closed.closing_history import ClosingHistory
+from tureen.closed.pattern import Pattern
+from tureen.closed.pattern_values import value_arrays
+from tureen.errors import QueryFailed
+from tureen.join import Field
+from tureen.joining.join_evaluation import JoinEvaluation
+from tureen.joining.join_input import Numbers
+from tureen.joining.join_state import EMPTY, InputState
+from tureen.joining.joined_rows import JoinedRows
+from tureen.joining.key_columns import key_equalities
+from tureen.joining.key_probes import comparisons_between, probed_pairs
+from tureen.joining.purging import PURGE_LIMITS, PurgeRule
+from tureen.joining.stem import Ids, Stem
+from tureen.position import Mark
+from tureen.pot.catalog import Catalog
+from tureen.results.closed_inputs import ClosedInputs, PunctuatedJoin, columns_by_row
+from tureen.results.early_propagation import Exhaustion, value_parts
+from tureen.results.stem_input import StreamStem, TableStem
+from tureen.results.stream_state import Snapshot
+from tureen.results.unread_places import unread_places
+
+SCANNED_TUPLES = 4_096
+"""The number of old tuples that are compared with what is closed at each step, plus four for each new tuple."""
+
+
+def is_punctuated(snapshot: Snapshot) -> bool:
+    """Whether a stream has had punctuations, a unique key or a lateness."""
+    return any(state.punctuation_end or state.stream.rules for state in snapshot.streams.values())
+
+
+class JoinPurging:
+    """The state of one followed join whose streams have punctuations."""
+
+    def __init__(
+        self, catalog: Catalog, punctuated: PunctuatedJoin, snapshot: Snapshot, ends: Mapping[int, int]
+    ) -> None:
+        """Begin with the state that the tuples and punctuations before `ends` have led to."""
+        self._catalog, self._punctuated = catalog, punctuated
+        self.inputs = [InputState() for _ in punctuated.join.relations]
+        self._exhausted: dict[int, ClosingHistory] = {}
+        """By input, values of which no tuple is in the windows any more, and none will be."""
+        self._reach: list[int | None] = [None] * len(self.inputs)
+        self._marks: dict[int, Mark] = {}
+        """For each stream the tuples that were joined and the punctuations that were applied."""
+        for stream, end in ends.items():
+            places = unread_places(catalog, snapshot.streams[stream], Mark(end), end)
+            self._marks[stream] = Mark(end, punctuations=places.end or 0)
+        if any(mark.punctuations or snapshot.streams[stream].stream.rules for stream, mark in self._marks.items()):
+            for stream, end in ends.items():
+                for number in punctuated.join.inputs_of(stream):
+                    self.inputs[number].scan_again(end)
+
+    def keep(self, number: int, stem: Stem, rows: Numbers) -> Numbers:
+        """Of new tuples of an input, those whose values are not known to be exhausted in another input."""
+        if not self._exhausted or not len(rows):
+            return rows
+        held = np.ones(len(rows), np.bool_)
+        for other, exhausted in self._exhausted.items():
+            fields = self._punctuated.classes.shared_columns(other, [number])
+            if other != number and fields:
+                values = stem.columns_at([field.column for field in fields.values()], rows)
+                held &= ~exhausted.closes(dict(zip(fields, values, strict=True)), exhausted.end)
+        if not held.all():
+            self.inputs[number].drop(stem.ids_at(rows[~held]))
+        return rows[held]
+
+    def _note_exhausted(self, closed: ClosedInputs, number: int, stem: Stem, rows: Numbers) -> None:
+        """Remember the values of discarded tuples that are exhausted in another input: later ones are dropped."""
+        exhaustion = Exhaustion(self._punctuated, self._reach)
+        for other in self._punctuated.stream_inputs():
+            fields = self._punctuated.classes.shared_columns(other, [number])
+            if other == number or not fields or exhaustion.horizon(other, closed) is None:
+                continue
+            columns = dict(zip(fields, stem.columns_at([field.column for field in fields.values()], rows), strict=True))
+            classes = self._punctuated.classes.columns_of(other)
+            exhausted = exhaustion.exhausted(other, {classes[name]: each for name, each in columns.items()}, closed)
+            if exhausted.any():
+                schema = self._punctuated.state_of(closed.snapshot, other).stream.schema
+                history = self._exhausted.setdefault(other, ClosingHistory(schema))
+                values = {name: each.filter(pa.array(exhausted)) for name, each in columns.items()}
+                history.add([Pattern(tuple(parts.items())) for parts in value_parts(schema, values)])
+
+    def use_reach(self, reach: Sequence[int | None]) -> None:
+        """Use how far the windows of all queries reach; if they reach further than before, nothing is exhausted."""
+        if list(reach) != self._reach:
+            self._exhausted.clear()
+            self._reach = list(reach)
+
+    def stem(self, snapshot: Snapshot, number: int, ids: Ids, earliest: int | None) -> StreamStem:
+        """The SteM of an input that is a stream."""
+        state = self._punctuated.state_of(snapshot, number)
+        return StreamStem(state, ids, earliest, self._punctuated.indexes, self.inputs[number].dead)
+
+    def apply(self, snapshot: Snapshot, tables: Mapping[int, TableStem], end: Mapping[int, int]) -> None:
+        """Apply what closed since the last call, after the tuples before `end` were joined."""
+        begin, closed = self._marks, self._read(snapshot, end)
+        has_new = any(begin[stream].next_id < end_id for stream, end_id in end.items())
+        if not has_new and not closed and not any(state.unscanned for state in self.inputs):
+            return
+        stems: list[Stem] = [
+            tables[number]
+            if relation.stream_id is None
+            else self.stem(snapshot, number, (0, end[relation.stream_id]), None)
+            for number, relation in enumerate(self._punctuated.join.relations)
+        ]
+        at_end = ClosedInputs(self._punctuated, snapshot, self._marks)
+        moment = _PurgeMoment(self._punctuated, at_end, stems, self.inputs)
+        counts: dict[int, int] = {}
+        for number in self._punctuated.stream_inputs():
+            stream = self._punctuated.join.relations[number].stream_id
+            assert stream is not None
+            counts[number], discarded = moment.remove_new(number, (begin[stream].next_id, end[stream]))
+            if len(discarded):
+                self._note_exhausted(at_end, number, stems[number], discarded)
+        matched = [moment.matched(stream, patterns) for stream, patterns in closed.items()]
+        matched += [
+            moment.matched_by_keys(stream, (mark.next_id, end[stream]))
+            for stream, mark in begin.items()
+            if snapshot.streams[stream].stream.rules.unique and mark.next_id < end[stream]
+        ]
+        for rows in matched:
+            moment.spread(rows)
+        for number, count in counts.items():
+            interval = self.inputs[number].next_scan(SCANNED_TUPLES + 4 * count)
+            if interval is not None:
+                moment.remove(number, moment.rows_between(number, interval))
+
+    def _read(self, snapshot: Snapshot, end: Mapping[int, int]) -> dict[int, list[Pattern]]:
+        """The punctuations of each stream that stand before the end and were not applied yet."""
+        patterns: dict[int, list[Pattern]] = {}
+        marks: dict[int, Mark] = {}
+        for stream, end_id in end.items():
+            mark = Mark(0, punctuations=self._marks[stream].punctuations)
+            places = unread_places(self._catalog, snapshot.streams[stream], mark, end_id)
+            marks[stream] = Mark(end_id, punctuations=places.end or 0)
+            if places.places:
+                patterns[stream] = [place.pattern for place in places.places]
+                for number in self._punctuated.join.inputs_of(stream):
+                    self.inputs[number].punctuations += len(places.places)
+        self._marks = marks
+        return patterns
+
+
+class _PurgeMoment:
+    """The rule at one moment, and the tuples that it is applied to."""
+
+    def __init__(
+        self, punctuated: PunctuatedJoin, closed: ClosedInputs, stems: list[Stem], inputs: list[InputState]
+    ) -> None:
+        self._punctuated, self._closed, self._stems, self._inputs = punctuated, closed, stems, inputs
+        self._join, self._classes = punctuated.join, punctuated.classes
+        self._rule = PurgeRule(self._join, self._classes, stems, closed.closes)
+
+    def rows_between(self, number: int, ids: Ids) -> Numbers:
+        """The rows of tuples with ids in an interval that are in the state."""
+        stem = self._stems[number]
+        assert isinstance(stem, StreamStem)
+        rows = stem.rows_between(ids)
+        return rows[~self._inputs[number].dead.contains(stem.ids_at(rows))]
+
+    def remove_new(self, number: int, ids: Ids) -> tuple[int, Numbers]:
+        """Leave out new tuples that are dead; the number of new tuples, and the rows of those."""
+        if ids[1] <= ids[0]:
+            return 0, EMPTY
+        rows = self.rows_between(number, ids)
+        dead = rows[self._rule.dead(number, rows)]
+        self._inputs[number].discard(self._stems[number].ids_at(dead))
+        return len(rows), dead
+
+    def remove(self, number: int, rows: Numbers) -> Numbers:
+        """Remove tuples that are dead from the state; their rows."""
+        if not len(rows):
+            return rows
+        dead = rows[self._rule.dead(number, rows)]
+        self._inputs[number].purge(self._stems[number].ids_at(dead))
+        return dead
+
+    def matched(self, stream: int, patterns: list[Pattern]) -> dict[int, Numbers]:
+        """The tuples of other inputs that match new punctuations of a stream."""
+        schema = self._closed.snapshot.streams[stream].stream.schema
+        types = {column.name: column.type for column in schema.columns}
+        values: dict[tuple[str, ...], list[dict[str, pa.Array]]] = {}
+        for pattern in patterns:
+            arrays = value_arrays(pattern, types)
+            names = tuple(name for name, _ in pattern.columns)
+            if arrays is not None:
+                values.setdefault(names, []).append(arrays)
+                continue
+            for other, _ in self._partners(stream, names):
+                # Ranges have no index.
+                state = self._punctuated.state_of(self._closed.snapshot, other)
+                self._inputs[other].scan_again(self._closed.marks[state.stream.id].next_id)
+        matched: dict[int, list[Numbers]] = {}
+        for arrays_of_patterns in values.values():
+            for other, rows in self._probed(stream, columns_by_row(arrays_of_patterns)):
+                matched.setdefault(other, []).append(rows)
+        return {other: np.unique(np.concatenate(rows)) for other, rows in matched.items()}
+
+    def matched_by_keys(self, stream: int, ids: Ids) -> dict[int, Numbers]:
+        """The tuples of other inputs that have the unique key of a new tuple of a stream."""
+        unique = self._closed.snapshot.streams[stream].stream.rules.unique
+        stem = self._stems[self._join.inputs_of(stream)[0]]
+        assert isinstance(stem, StreamStem)
+        columns = stem.columns_at(unique, stem.rows_between(ids))
+        matched: dict[int, list[Numbers]] = {}
+        for other, rows in self._probed(stream, dict(zip(unique, columns, strict=True))):
+            matched.setdefault(other, []).append(rows)
+        return {other: np.unique(np.concatenate(rows)) for other, rows in matched.items()}
+
+    def _partners(self, stream: int, names: Collection[str]) -> Iterator[tuple[int, Mapping[str, Field]]]:
+        """The inputs whose tuples determine these columns of an input that reads the stream, and by which columns."""
+        for number in self._join.inputs_of(stream):
+            for other in self._punctuated.stream_inputs():
+                shared = self._classes.shared_columns(number, [other])
+                if other != number and set(names) <= shared.keys():
+                    yield other, {name: shared[name] for name in names}
+
+    def _probed(self, stream: int, columns: Mapping[str, pa.Array]) -> Iterator[tuple[int, Numbers]]:
+        """The tuples of other inputs with values that are closed in a stream."""
+        for other, fields in self._partners(stream, columns):
+            values = {field.column: columns[name] for name, field in fields.items()}
+            _, rows = self._punctuated.rows_by_value(self._stems[other], other, values)
+            yield other, np.unique(rows)
+
+    def spread(self, matched: Mapping[int, Numbers]) -> None:
+        """Apply the rule to tuples, then to those that can be combined with them, as long as tuples leave the state."""
+        rows_of = {number: rows for number, rows in matched.items() if len(rows)}
+        dead_of = {number: self.remove(number, rows) for number, rows in rows_of.items()}
+        if len(self._stems) < 3:
+            return
+        # A combination with a tuple may be dead although the tuple is not: the first round includes all of them.
+        while rows_of:
+            combined = self._combined(rows_of)
+            dead_of = {number: self.remove(number, rows) for number, rows in combined.items()}
+            rows_of = {number: rows for number, rows in dead_of.items() if len(rows)}
+
+    def _combined(self, rows_of: Mapping[int, Numbers]) -> dict[int, Numbers]:
+        """The tuples of other inputs in the state that can be combined with tuples."""
+        combined: dict[int, list[Numbers]] = {}
+        evaluation = JoinEvaluation(self._stems, 0, PURGE_LIMITS)
+        for number, rows in rows_of.items():
+            for other in self._punctuated.stream_inputs():
+                between = comparisons_between(self._join.factors, {number}, other)
+                if other == number or not key_equalities(between, other):
+                    continue
+                with suppress(QueryFailed):
+                    pairs = probed_pairs(
+                        evaluation, JoinedRows({number: rows}, len(rows)), other, self._stems[other], between
+                    )
+                    combined.setdefault(other, []).append(pairs.right)
+        return {other: np.unique(np.concatenate(rows)) for other, rows in combined.items()}
