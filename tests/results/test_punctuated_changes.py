@@ -145,7 +145,7 @@ def test_unique_keys_close_like_punctuations(engine: ManualEngine) -> None:
     engine.append("b", [{"k": 1, "y": 1}, Punctuation(k=1), Punctuation(k=Range(low=7))])
     assert check_resumes(engine, handle) == [{"item": 1, "y": 1}, Punctuation(item=1)]
     engine.append("u", [{"k": 9, "z": 0}])
-    assert check_resumes(engine, handle)[-1] == Punctuation(item=9)
+    assert check_resumes(engine, handle)[-1] == Punctuation(item=[1, 9])
 
 
 def test_three_inputs_and_all_columns_equal_to_the_key(engine: ManualEngine) -> None:
