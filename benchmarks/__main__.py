@@ -27,6 +27,7 @@ from benchmarks import (
     closed_keys,
     continuous_joins,
     dense,
+    figures,
     followed_groups,
     freshness,
     invocation,
@@ -243,6 +244,8 @@ def main() -> int:
         else soak.Soak(60 * arguments.minutes, arguments.rate, arguments.retain)
     )
     run(parts, report, QUICK if arguments.quick else FULL, name, load)
+    if folder == RESULTS:
+        figures.write()
     print(f"written to {folder / name}.md")
     return 0 if report.all_met() else 1
 

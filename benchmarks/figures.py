@@ -1,0 +1,149 @@
+"""`python -m benchmarks.figures`: the page docs/figures.md, with each repeated figure beside the claim of its paper.
+
+`make bench` writes it again after its plots.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.report import RESULTS
+
+PAGE = RESULTS.parents[1] / "docs" / "figures.md"
+
+
+@dataclass(frozen=True)
+class PaperFigure:
+    """A figure of a paper that was measured again."""
+
+    file: str
+    number: str
+    claim: str
+    """What the paper concludes from it, in our words."""
+    remark: str = ""
+    """What differs here."""
+
+
+PAPERS: dict[str, tuple[PaperFigure, ...]] = {
+    "PSoup: streaming queries over streaming data": (
+        PaperFigure(
+            "psoup-response-equalities.svg",
+            "Fig. 7a",
+            "Selections with equalities: the response time grows with the window in all systems. Results that are kept "
+            "(PSoup-P, PSoup-C) answer much faster than evaluation at the invocation (NoMat).",
+        ),
+        PaperFigure("psoup-response-intervals.svg", "Fig. 7b", "The same for selections with intervals."),
+        PaperFigure(
+            "join-response.svg",
+            "Fig. 8",
+            "Inequality joins: NoMat takes about a hundred times as long as kept results; PSoup-P less than ten times "
+            "as long as PSoup-C (30 and 8.5 ms with windows of 576 tuples).",
+            "Key indexes and sorted blocks make the evaluation at the invocation far cheaper than the paper's NoMat.",
+        ),
+        PaperFigure(
+            "psoup-predicates.svg",
+            "Table 2",
+            "More predicates in a query cost NoMat more time; kept results do not depend on them.",
+        ),
+        PaperFigure(
+            "psoup-arrival-intervals-1000.svg",
+            "Fig. 9",
+            "Arrival rate: sharing predicates in an index (Shrd) is ten times faster than evaluating each query "
+            "(Unshrd), and a hundred times faster than keeping windows current (PSoup-C); more so with more queries.",
+        ),
+        PaperFigure(
+            "join-probes-eq-ineq.svg",
+            "Fig. 11, Eq/Ineq",
+            "Composite tuples, whose shared factor is an equality, take half the time of separate ones.",
+        ),
+        PaperFigure(
+            "join-probes-ineq-eq.svg",
+            "Fig. 11, Ineq/Eq",
+            "Composite tuples are faster, because they are joined by sort-merge.",
+        ),
+        PaperFigure(
+            "join-probes-ineq-ineq.svg",
+            "Fig. 11, Ineq/Ineq",
+            "Separate probes by an index are faster: sort-merge does not suit inequalities.",
+        ),
+        PaperFigure("psoup-response-traffic.svg", "Fig. 12", "Sensors on a road show the trend of Fig. 7."),
+        PaperFigure(
+            "psoup-arrival-traffic-1000.svg",
+            "Fig. 13a",
+            "As Fig. 9; with windows of 1,000 tuples and many queries, sharing outweighs the cost of current windows.",
+        ),
+        PaperFigure(
+            "psoup-arrival-traffic-10000.svg",
+            "Fig. 13b",
+            "With windows of 10,000 tuples, keeping them current always costs more than not sharing predicates.",
+        ),
+    ),
+    "CACQ: continuously adaptive continuous queries": (
+        PaperFigure("cacq-queries.svg", "Throughput", "Throughput falls slowly with the number of queries."),
+        PaperFigure("cacq-sources.svg", "Sources", "Throughput falls with the number of sources."),
+        PaperFigure(
+            "cacq-routing.svg",
+            "Routing",
+            "Tickets route a tuple to fewer filters than a random order, and nearly as few as the best order.",
+        ),
+        PaperFigure(
+            "cacq-adaptation.svg", "Adaptation", "Lotteries find the new best order soon after selectivities change."
+        ),
+        PaperFigure(
+            "cacq-tickets-1.svg",
+            "Tickets, workload 1",
+            "A new filter has no tickets; seconds later, selective filters that many queries apply have most of them.",
+        ),
+        PaperFigure("cacq-tickets-2.svg", "Tickets, workload 2", "Filters of equal value get equally many tickets."),
+        PaperFigure("cacq-tickets-3.svg", "Tickets, workload 3", "More selective predicates get more tickets."),
+        PaperFigure(
+            "cacq-join-queries.svg",
+            "Stocks and articles",
+            "The shared join keeps up with the better of NiagaraCQ's two plans without an optimizer: faster than both "
+            "with few queries, slightly slower than one with many.",
+        ),
+        PaperFigure(
+            "cacq-join-functions.svg",
+            "Expensive selections",
+            "Functions are called once per quote before the join; a plan that joins first calls them for each article.",
+        ),
+    ),
+}
+"""The figures of each paper, in its order."""
+
+
+def figures_page(results: Path = RESULTS) -> str:
+    """The text of the page: the figures whose plots exist."""
+    lines = [
+        "# The papers' figures, measured again",
+        "",
+        "Each figure of the papers that Tureen builds on, rerun on this engine by `make bench`, beside what the paper",
+        "concludes from it. Absolute numbers are those of other machines and other systems: compare the shapes. The",
+        "conditions of the runs are in [benchmarks/results](../benchmarks/results).",
+        "",
+    ]
+    for paper, figures in PAPERS.items():
+        drawn = [figure for figure in figures if (results / figure.file).exists()]
+        if drawn:
+            lines += [f"## {paper}", ""]
+        for figure in drawn:
+            remark = f" *Here:* {figure.remark}" if figure.remark else ""
+            lines += [
+                f"### {figure.number}",
+                "",
+                f"*The paper:* {figure.claim}{remark}",
+                "",
+                f"![{figure.number}](../benchmarks/results/{figure.file})",
+                "",
+            ]
+    return "\n".join(lines)
+
+
+def write() -> None:
+    """Write the page."""
+    PAGE.write_text(figures_page())
+
+
+if __name__ == "__main__":
+    write()
