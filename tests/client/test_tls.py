@@ -23,10 +23,11 @@ def _openssl(*arguments: str) -> None:
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with a certificate authority, a certificate for 127.0.0.1 signed by it, and an unrelated one."""
     root = tmp_path_factory.mktemp("tls")
+    new_key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout"]
     for name in ("ca", "stranger"):
-        key = ["-newkey", "rsa:2048", "-nodes", "-keyout", str(root / f"{name}.key")]
+        key = [*new_key, str(root / f"{name}.key")]
         _openssl("req", "-x509", *key, "-out", str(root / f"{name}.pem"), "-days", "2", "-subj", f"/CN={name}")
-    key = ["-newkey", "rsa:2048", "-nodes", "-keyout", str(root / "server.key")]
+    key = [*new_key, str(root / "server.key")]
     _openssl("req", *key, "-out", str(root / "server.csr"), "-subj", "/CN=tureen")
     (root / "names").write_text("subjectAltName=IP:127.0.0.1\n")
     signed = ["-CA", str(root / "ca.pem"), "-CAkey", str(root / "ca.key"), "-CAcreateserial", "-days", "2"]

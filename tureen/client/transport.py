@@ -77,7 +77,7 @@ class Transport:
         check_text(url, "the address of a server")
         if token is not None:
             check_text(token, "a token")
-        verify = True if ca is None else _ssl_context(ca)
+        context = None if ca is None else _ssl_context(ca)
         headers = {"User-Agent": "tureen-python"}
         if token:
             headers["Authorization"] = f"Bearer {token}"
@@ -85,6 +85,7 @@ class Transport:
             self.url = httpx.URL(url.rstrip("/"))
             # Every open feed holds a connection, so their number has no limit.
             limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
+            verify = context or _system_context(self.url)
             self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout, limits=limits, verify=verify)
         except (httpx.InvalidURL, TypeError, UnicodeEncodeError) as error:
             raise TureenError(f"'{url}' is not a server URL", detail=str(error), hint=_URL_HINT) from None
@@ -225,6 +226,14 @@ def _retry_after(response: httpx.Response) -> float | None:
         return max(0.0, float(response.headers["Retry-After"]))
     except (KeyError, ValueError):
         return None
+
+
+def _system_context(url: httpx.URL) -> ssl.SSLContext | bool:
+    """A context that trusts the certificates of the system; without TLS one that trusts none.
+
+    Reading the certificates takes longer than all else that a client does before its first request.
+    """
+    return True if url.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def _ssl_context(ca: Authority) -> ssl.SSLContext:
