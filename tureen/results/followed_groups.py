@@ -224,10 +224,19 @@ class FollowedGroups:
 
     def between(self, prepared: PreparedGroups, since: Position, end: Position) -> GroupDelta | None:
         """What changed between two positions; None if the groups at one of them are not known any more."""
+        first, last = (self._moments.get(self._key(each), -1) - self._dropped for each in (since, end))
+        if first >= 0 and last >= first:
+            deltas = list(self._deltas)[first:last]
+            return composed(deltas) if deltas else GroupDelta(self._nothing, self._nothing)
         before, after = self._rows_at(prepared, since), self._rows_at(prepared, end)
         if before is None or after is None:
             return None
+        before = after.slice(0, 0) if not before.column_names else before
         return difference(self.identity.numbered(before), self.identity.numbered(after))
+
+    def forget(self, position: Position) -> None:
+        """Forget the groups at a position: a follower that continues from it gets all rows again."""
+        self._moments.pop(self._key(position), None)
 
     def _rows_at(self, prepared: PreparedGroups, since: Position) -> pa.Table | None:
         """The rows of all groups at a position; None if tuples have expired that were in them, or a table replaced."""

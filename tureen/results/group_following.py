@@ -143,8 +143,8 @@ class GroupFollowing:
             assert last.now is not None
             due: float | None = LEAST_DELAY
             delta_since = partial(followed.between, prepared, end=last)
-            # Otherwise rows were pushed since the end, or another follower has read on.
-            if prepared.snapshot.position_at(last.now).marks == last.marks and not followed.is_after(last):
+            # Otherwise rows were pushed or a table was replaced since the end, or another follower has read on.
+            if _is_present(prepared, last) and not followed.is_after(last):
                 followed.advance(prepared, last.now)
                 due, delta_since = self._due(followed, prepared, last.now), partial(followed.since, prepared)
 
@@ -160,7 +160,15 @@ class GroupFollowing:
             if changed is not None:
                 return GroupChanges(in_order(changed), first or last, last, _rested(due, thread_time() - began))
             rows = read_rows(Position(0))
-            assert rows is not None
+            if rows is None:
+                # The groups at the end are not known any more. Those of now come, and again with the next read.
+                followed.forget(last)
+                followed.advance(
+                    prepared, self._answers.now_of([each.stream for each in prepared.snapshot.streams.values()])
+                )
+                delta = followed.since(prepared, Position(0))
+                assert delta is not None
+                rows = read_all(delta, followed.identity.columns, False)
             return GroupChanges(after_reset(rows), Position(0), last, due)
 
     def _rest(
@@ -210,6 +218,13 @@ class GroupFollowing:
 def _rested(due: float | None, cost: float) -> float | None:
     """When time alone may change groups that took so many seconds of processor time to read."""
     return None if due is None else max(due, REST * cost)
+
+
+def _is_present(prepared: PreparedGroups, position: Position) -> bool:
+    """Whether streams and tables are still those of a position."""
+    snapshot = prepared.snapshot
+    is_same = snapshot.position_at(position.now).marks == position.marks
+    return is_same and all(table.changed_seq <= position.seq for table in snapshot.tables.values())
 
 
 def _position_in(prepared: PreparedGroups, position: Position) -> Position | None:
