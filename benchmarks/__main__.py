@@ -31,6 +31,7 @@ from benchmarks import (
     followed_groups,
     freshness,
     invocation,
+    jit,
     join_growth,
     join_throughput,
     joins,
@@ -102,6 +103,10 @@ class Bench:
     def continuous_joins(self) -> None:
         """Followed joins."""
         continuous_joins.measure(self.spark, self.root, self.report, self.scale)
+
+    def jit(self) -> None:
+        """JIT's experiments."""
+        jit.plot(jit.measure(self.report, quick=self.scale is QUICK), self.report)
 
     def aggregate(self) -> None:
         """Aggregates over a million rows."""
@@ -204,6 +209,7 @@ PARTS: dict[str, Callable[[Bench], None]] = {
     "sharing": Bench.sharing,
     "xml": Bench.xml,
     "continuous_joins": Bench.continuous_joins,
+    "jit": Bench.jit,
 }
 """The parts in the order in which they run."""
 

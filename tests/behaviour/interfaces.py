@@ -20,6 +20,7 @@ import tureen
 from tests.service.running import RunningServer
 from tureen.cli.main import app
 from tureen.errors import TureenError
+from tureen.plan_hint import NO_HINT, PlanHint
 from tureen.why.explanation_json import to_json
 
 # ruff: noqa: D102 - `Interface` documents the methods
@@ -53,8 +54,10 @@ class Interface(Protocol):
     def push(self, stream: str, rows: list[Row], *, key: str | None = None) -> Receipt:
         """Add rows."""
 
-    def register(self, sql: str, *, name: str | None = None, materialize: Materialize = None) -> str:
-        """Register a query and return its handle; None leaves `materialize` at its default."""
+    def register(
+        self, sql: str, *, name: str | None = None, materialize: Materialize = None, hint: PlanHint = NO_HINT
+    ) -> str:
+        """Register a query and return its handle; None leaves options at their defaults."""
 
     def invoke(self, query: str, *, wait_for: str | None = None) -> list[Row]:
         """The rows of a query's answer."""
@@ -99,8 +102,11 @@ class PythonInterface:
         position = as_user(lambda: self.soup.push(stream, rows, key=key))
         return Receipt(position, position.added)
 
-    def register(self, sql: str, *, name: str | None = None, materialize: Materialize = None) -> str:
-        options = {} if materialize is None else {"materialize": materialize}
+    def register(
+        self, sql: str, *, name: str | None = None, materialize: Materialize = None, hint: PlanHint = NO_HINT
+    ) -> str:
+        options: dict[str, Any] = {} if materialize is None else {"materialize": materialize}
+        options |= hint._asdict()
         return str(as_user(lambda: self.soup.register(sql, name=name, **options)).id)
 
     def invoke(self, query: str, *, wait_for: str | None = None) -> list[Row]:
@@ -136,8 +142,11 @@ class SqlInterface(PythonInterface):
         condition, time_clause = "IF NOT EXISTS " if if_not_exists else "", f" TIME {time}" if time else ""
         self._sql(f"CREATE STREAM {condition}{name} ({schema}){time_clause}")
 
-    def register(self, sql: str, *, name: str | None = None, materialize: Materialize = None) -> str:
+    def register(
+        self, sql: str, *, name: str | None = None, materialize: Materialize = None, hint: PlanHint = NO_HINT
+    ) -> str:
         assert materialize is None, "not available in a statement"
+        assert hint is NO_HINT, "not available in a statement"
         return str(self._sql(f"REGISTER {f'QUERY {name} AS ' if name else ''}{sql}").id)
 
     def invoke(self, query: str, *, wait_for: str | None = None) -> list[Row]:
@@ -190,8 +199,10 @@ class HttpInterface:
         receipt = self._send("POST", f"streams/{stream}/rows", json=rows, headers=headers)
         return Receipt(receipt["position"], receipt["added"])
 
-    def register(self, sql: str, *, name: str | None = None, materialize: Materialize = None) -> str:
-        fields = {"sql": sql, "name": name, "materialize": materialize}
+    def register(
+        self, sql: str, *, name: str | None = None, materialize: Materialize = None, hint: PlanHint = NO_HINT
+    ) -> str:
+        fields = {"sql": sql, "name": name, "materialize": materialize, **hint._asdict()}
         body = {key: value for key, value in fields.items() if value is not None}
         return str(self._send("POST", "queries", json=body)["id"])
 
@@ -273,9 +284,13 @@ class CommandLine:
             raise InterfaceError(error.message.replace(f"'{key}/0'", f"'{key}'"), error.hint) from None
         return Receipt(receipt["position"], receipt["added"])
 
-    def register(self, sql: str, *, name: str | None = None, materialize: Materialize = None) -> str:
+    def register(
+        self, sql: str, *, name: str | None = None, materialize: Materialize = None, hint: PlanHint = NO_HINT
+    ) -> str:
         words = {True: "yes", False: "no", "auto": "auto"}
         options = [] if materialize is None else ["--materialize", words[materialize]]
+        options += [] if hint.plan is None else ["--plan", hint.plan]
+        options += [] if hint.jit is None else ["--jit" if hint.jit else "--no-jit"]
         return self._run("query", "register", sql, *(["--name", name] if name else []), *options).strip()
 
     def invoke(self, query: str, *, wait_for: str | None = None) -> list[Row]:

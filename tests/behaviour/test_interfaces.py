@@ -17,6 +17,7 @@ from tests.behaviour.interfaces import (
     SqlInterface,
 )
 from tests.service.running import RunningServer
+from tureen.plan_hint import PlanHint
 
 SCHEMA = "sym STRING, price DOUBLE, qty INT, ts TIMESTAMP"
 ROWS = [
@@ -98,6 +99,29 @@ def test_materialize_can_be_chosen(interface: Interface, stream: str, materializ
         pytest.skip("not available in a statement")
     query = interface.register(f"SELECT * FROM {stream}", materialize=materialize)
     assert interface.explain(query)["materialize"] == materialize
+
+
+@pytest.mark.parametrize("hint", [PlanHint(), PlanHint("bushy", True), PlanHint("left-deep"), PlanHint(None, False)])
+def test_plan_of_a_join_can_be_chosen(interface: Interface, stream: str, hint: PlanHint) -> None:
+    if isinstance(interface, SqlInterface):
+        pytest.skip("not available in a statement")
+    query = interface.register(f"SELECT a.ts FROM {stream} a JOIN {stream} b ON a.ts = b.ts", hint=hint)
+    plan = interface.explain(query)
+    assert (plan["plan"], plan["jit"]) == hint
+
+
+def test_plans_that_do_not_exist_are_refused(interface: Interface, stream: str) -> None:
+    if isinstance(interface, SqlInterface):
+        pytest.skip("not available in a statement")
+    join = f"SELECT a.ts FROM {stream} a JOIN {stream} b ON a.ts = b.ts"
+    for sql, hint, message in (
+        (join, PlanHint("eddy", True), "needs a plan with intermediate results"),
+        (f"SELECT * FROM {stream}", PlanHint("bushy"), "the query has one input"),
+    ):
+        queries = len(interface.queries())
+        with pytest.raises(InterfaceError, match=message):
+            interface.register(sql, hint=hint)
+        assert len(interface.queries()) == queries
 
 
 def test_streams_are_described_alike(interface: Interface, served_pot: RunningServer, stream: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +18,7 @@ from tureen.errors import QueryFailed
 from tureen.joining import continuous_join
 from tureen.joining.join_limits import JoinLimits
 from tureen.pipeline import arrival, upkeep
+from tureen.plan_hint import NO_HINT, PlanHint
 from tureen.position import BEGINNING, Position
 from tureen.results import join_operator
 from tureen.results.followed_joins import JoinFollower
@@ -131,13 +132,16 @@ STEPS = {"push": 8, "sink": 1, "take": 2, "seal": 1, "read": 8, "part": 2, "foll
 class _Script:
     """Random pushes, commits, merges and followers."""
 
-    def __init__(self, engine: ManualEngine, draw: random.Random, routing: str) -> None:
+    def __init__(self, engine: ManualEngine, draw: random.Random, routing: str, hints: Sequence[PlanHint]) -> None:
         self.engine, self.draw, self.routing = engine, draw, routing
         engine.invoker.followers.joins.routing = routing
         texts = [_random_query(draw) for _ in range(5)]
         # Queries that differ in a condition on their first input share the join.
         texts += [f"{text} AND t0.x > {number % 3}" for number, text in enumerate(texts)]
-        self.handles = [engine.register(text, materialize=False) for text in texts]
+        self.handles = [
+            engine.register(text, materialize=False, hint=hints[number % 5 % len(hints)])
+            for number, text in enumerate(texts)
+        ]
         self.followers = [_Follower(engine, handle) for handle in self.handles[:8]]
         self.pushed = Counter[str]()
 
@@ -183,10 +187,16 @@ class _Script:
             follower.followed = self.engine.invoker.follow(follower.handle)
 
 
-@pytest.mark.parametrize(("seed", "routing"), [*enumerate(ROUTING_POLICIES)])
-def test_followers_read_the_same_together_and_alone(seed: int, routing: str) -> None:
+HINTS = [PlanHint("left-deep", True), PlanHint("bushy", True), PlanHint("bushy", False), PlanHint("left-deep")]
+
+
+@pytest.mark.parametrize(
+    ("seed", "routing", "hints"),
+    [*((seed, routing, [NO_HINT]) for seed, routing in enumerate(ROUTING_POLICIES)), (3, "tickets", HINTS)],
+)
+def test_followers_read_the_same_together_and_alone(seed: int, routing: str, hints: list[PlanHint]) -> None:
     with small_engine() as engine:
-        script = _Script(engine, random.Random(seed), routing)
+        script = _Script(engine, random.Random(seed), routing, hints)
         for number in range(140):
             script.step()
             if number == 80:

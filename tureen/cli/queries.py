@@ -42,6 +42,14 @@ class Materialize(StrEnum):
     NO = "no"
 
 
+class JoinPlan(StrEnum):
+    """The values of `--plan`."""
+
+    EDDY = "eddy"
+    LEFT_DEEP = "left-deep"
+    BUSHY = "bushy"
+
+
 MATERIALIZE: dict[Materialize, bool | str] = {
     Materialize.AUTO: "auto",
     Materialize.YES: True,
@@ -90,12 +98,22 @@ def register(
         Materialize,
         typer.Option(help="Compute results as rows arrive: yes, no, or whichever costs less (auto)."),
     ] = Materialize.AUTO,
+    plan: Annotated[
+        JoinPlan | None,
+        typer.Option(help="How a followed join is computed; by default whichever costs less."),
+    ] = None,
+    jit: Annotated[
+        bool | None,
+        typer.Option(help="Whether a followed join suspends tuples that have no partners; by default where it helps."),
+    ] = None,
     output: Output = Format.TABLE,
 ) -> None:
     """Register a query and print its handle."""
     text = sql_text(sql, file)
     with pointing_into(text):
-        query = soup.register(text, name=name, materialize=MATERIALIZE[materialize])
+        query = soup.register(
+            text, name=name, materialize=MATERIALIZE[materialize], plan=None if plan is None else plan.value, jit=jit
+        )
     if output is Format.TABLE:
         print(query.id)
     else:

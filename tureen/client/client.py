@@ -155,9 +155,19 @@ class Client(AnySoup):
 
     # Queries
 
-    def register(self, sql: str, *, name: str | None = None, materialize: bool | str = "auto") -> StandingQuery:
-        body = {"sql": _sql_text(sql, "a query's SQL"), "materialize": materialize}
-        entry = self._transport.post_json("/v1/queries", body if name is None else {**body, "name": name})
+    def register(
+        self,
+        sql: str,
+        *,
+        name: str | None = None,
+        materialize: bool | str = "auto",
+        plan: str | None = None,
+        jit: bool | None = None,
+    ) -> StandingQuery:
+        body: dict[str, Any] = {"sql": _sql_text(sql, "a query's SQL"), "materialize": materialize}
+        options = {"name": name, "plan": plan, "jit": jit}
+        body |= {option: value for option, value in options.items() if value is not None}
+        entry = self._transport.post_json("/v1/queries", body)
         return StandingQuery(self._calls, entry["id"], entry["name"], entry["sql"])
 
     def query(self, handle_or_name: str) -> StandingQuery:

@@ -1,7 +1,8 @@
 """Joining: rows of several inputs become joined rows.
 
-Takes the rows of each input and a join tree. Holds what the consumers of a continuous join want, otherwise nothing
-between calls. Gives the numbers of the joined rows; for a continuous join, joined tuples with their lineages.
+Takes the rows of each input and a join tree. Holds what the consumers of a continuous join want, and the state of its
+plan; otherwise nothing between calls.
+Gives the numbers of the joined rows; for a continuous join, joined tuples with their lineages.
 Does not know Spark, the pot, the language, windows, or how the rows of an input were selected.
 
 * `join_input.py`: what is known about the rows of an input; `joined_rows.py`: combinations of them, by number
@@ -15,6 +16,8 @@ Does not know Spark, the pot, the language, windows, or how the rows of an input
 * `join_evaluation.py`: a join tree, side by side
 * `continuous_join.py`: new tuples are joined once for all queries that follow a join; `shared_join.py`,
   `shared_factor.py`: what these have in common; `join_consumers.py`: what each wants
+* `planned_join.py`: the same by a plan that can change; `plan_keys.py`: keys for `plans/`, the trees with intermediate
+  results
 * `lineages.py`, `lineage_kernels.py`: which of them want a tuple; `stem.py`: the tuples that new ones are joined with;
   `joined_block.py`: the joined tuples
 """

@@ -24,6 +24,7 @@ from tureen.eddy.join_routing import JoinRouter
 from tureen.eddy.operators import Operator
 from tureen.eddy.statistics import Observation
 from tureen.errors import QueryFailed
+from tureen.join import JoinCompare
 from tureen.joining.join_consumers import JoinConsumers
 from tureen.joining.join_evaluation import JoinEvaluation
 from tureen.joining.join_input import Numbers
@@ -117,12 +118,16 @@ class ContinuousJoin:
         for stream in self.join.streams:
             if end[stream] > marks[stream]:
                 for origin in self.join.inputs_of(stream):
-                    limits = self._limits(origin, (marks[stream], end[stream]), marks)
-                    pieces += self._from(origin, limits, stem_of, keep)
+                    limits = self.limits(origin, (marks[stream], end[stream]), marks)
+                    source = stem_of(origin, limits[origin], None)
+                    new = source.rows_within()
+                    if keep is not None:
+                        new = keep(origin, source, new)
+                    pieces += self.pieces_of(origin, limits, stem_of, source, new)
             marks[stream] = end[stream]
         return pieces
 
-    def _limits(self, origin: int, new: Ids, marks: Mapping[int, int]) -> list[Ids]:
+    def limits(self, origin: int, new: Ids, marks: Mapping[int, int]) -> list[Ids]:
         """The ids that the new tuples of an input are joined with, input by input."""
         stream = self.join.relations[origin].stream_id
         limits: list[Ids] = []
@@ -138,25 +143,21 @@ class ContinuousJoin:
                 limits.append((0, new[0] if number < origin else new[1]))
         return limits
 
-    def _from(
-        self, origin: int, limits: Sequence[Ids], stem_of: ReadStem, keep: KeepRows | None
+    def pieces_of(
+        self, origin: int, limits: Sequence[Ids], stem_of: ReadStem, source: Stem, new: Numbers
     ) -> Iterator[JoinedPiece]:
-        """The joined tuples of the new tuples of one input."""
-        source = stem_of(origin, limits[origin], None)
-        new = source.rows_within()
-        if keep is not None:
-            new = keep(origin, source, new)
+        """The joined tuples of new tuples of one input, given by rows of its SteM."""
         for begin in range(0, len(new), ROUTED_TUPLES):
             rows = new[begin : begin + ROUTED_TUPLES]
             self.router.admit(self.names[origin], len(rows))
-            lineages = self._lineages(origin, source, rows)
+            lineages = self.lineages(origin, source, rows)
             rows, lineages = rows[lineages.nonempty], lineages.take(lineages.nonempty)
             if not len(rows):
                 continue
             times = source.times_at(rows)
             assert times is not None
             stems = [
-                source if number == origin else stem_of(number, ids, self._earliest(number, int(times.min())))
+                source if number == origin else stem_of(number, ids, self.earliest(number, int(times.min())))
                 for number, ids in enumerate(limits)
             ]
             evaluation = JoinEvaluation(stems, 0, OPERATOR_LIMITS)
@@ -165,7 +166,7 @@ class ContinuousJoin:
             if len(flow.rows):
                 yield self._piece(flow, stems)
 
-    def _lineages(self, number: int, stem: Stem, rows: Numbers) -> Lineages:
+    def lineages(self, number: int, stem: Stem, rows: Numbers) -> Lineages:
         """The lineages of tuples of one input."""
         clauses = self.consumers.clauses[number]
         return clauses.lineages(stem.columns_at(clauses.columns, rows), len(rows), self._words)
@@ -174,7 +175,7 @@ class ContinuousJoin:
     def _words(self) -> int:
         return max(1, -(-self.consumers.capacity // 64))
 
-    def _earliest(self, number: int, time_of_new: int) -> int | None:
+    def earliest(self, number: int, time_of_new: int) -> int | None:
         """A time before which no tuple of an input can join tuples from a time on."""
         reach = None if self.setting is JoinSetting.PUNCTUATIONS else self.consumers.reach(number)
         return None if reach is None else time_of_new - reach
@@ -231,7 +232,7 @@ class ContinuousJoin:
             flow.evaluation, flow.rows, number, stem, between, partial(self._within_reach, flow, number, stem)
         )
         tuples, of_pairs = np.unique(right, return_inverse=True)
-        partners = self._lineages(number, stem, tuples)
+        partners = self.lineages(number, stem, tuples)
         flow.rows, flow.times = pairs, flow.times[left]
         flow.lineages = flow.lineages.take(left).both(partners.take(of_pairs.reshape(-1)))
         flow.keep_nonempty()
@@ -262,6 +263,29 @@ class ContinuousJoin:
         flow.lineages = flow.lineages.without(slots, fails)
         flow.applied.add(factor)
         flow.keep_nonempty()
+
+    def piece_of(self, stems: Sequence[Stem], ids: Numbers, rest: Sequence[JoinCompare]) -> JoinedPiece | None:
+        """Joined tuples that another plan has produced, given by a line of ids for each input.
+
+        `rest` are comparisons that they may not satisfy. None if no consumer wants one of them.
+        """
+        evaluation = JoinEvaluation(stems, 0, OPERATOR_LIMITS)
+        evaluation.limits.check_rows(ids.shape[1])
+        numbers = [stem.rows_of(of_input) for stem, of_input in zip(stems, ids, strict=True)]
+        # Tuples that were dropped from their stream in the meantime are not there any more.
+        present = np.flatnonzero(np.logical_and.reduce([rows >= 0 for rows in numbers]))
+        rows = JoinedRows({number: of_input[present] for number, of_input in enumerate(numbers)}, len(present))
+        rows = evaluation.where(rows, rest)
+        lineages = Lineages(np.full((1, self._words), ~np.uint64(0)), np.zeros(len(rows), np.int64))
+        for number, stem in enumerate(stems):
+            tuples, of_rows = np.unique(rows.rows[number], return_inverse=True)
+            lineages = lineages.both(self.lineages(number, stem, tuples).take(of_rows.reshape(-1)))
+        flow = _Flow(0, evaluation, rows, lineages, np.zeros(len(rows), np.int64))
+        flow.keep_nonempty()
+        for factor in self._factors():
+            if len(flow.rows):
+                self._apply(flow, factor)
+        return self._piece(flow, stems) if len(flow.rows) else None
 
     def _piece(self, flow: _Flow, stems: Sequence[Stem]) -> JoinedPiece:
         tuples, rows = [], []

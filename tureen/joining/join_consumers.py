@@ -36,6 +36,8 @@ class JoinConsumers:
         """The slots of each condition."""
         self.capacity = 0
         """A number above all slots."""
+        self.added = 0
+        """How often a consumer got a slot of its own."""
         self._slots: dict[tuple[tuple[Clause, ...], tuple[SharedFactor, ...]], int] = {}
         self._sharing: Counter[int] = Counter()
         self._free: list[int] = []
@@ -53,6 +55,7 @@ class JoinConsumers:
         if slot is None:
             slot = self._slots[key] = self._free.pop() if self._free else self.capacity
             self.capacity = max(self.capacity, slot + 1)
+            self.added += 1
             for clauses, clause in zip(self.clauses, consumer.clauses, strict=True):
                 clauses.add(slot, clause)
             for factor in consumer.factors:

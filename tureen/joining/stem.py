@@ -26,5 +26,8 @@ class Stem(JoinInput, Protocol):
     def probe(self, columns: KeyColumns, keys: Numbers, valid: Flags) -> tuple[Numbers, Numbers]:
         """See `JoinInput.probe`."""
 
+    def rows_of(self, ids: Numbers) -> Numbers:
+        """The numbers of the rows with some ids; -1 where there is none."""
+
     def columns_at(self, names: Sequence[str], rows: Numbers) -> list[pa.Array]:
         """Columns of some rows, in that order."""

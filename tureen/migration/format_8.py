@@ -9,8 +9,9 @@ import sqlite3
 from pathlib import Path
 
 from tureen.migration.item_column import add_items
+from tureen.migration.join_plan_columns import add_join_plans
 
-PARTS = (add_items,)
+PARTS = (add_items, add_join_plans)
 
 
 def to_format_8(root: Path, database: sqlite3.Connection) -> None:

@@ -21,7 +21,9 @@ from tureen.pot.lease import Lease
 
 log = logging.getLogger("tureen")
 
-MIGRATIONS: dict[int, Callable[[Path, sqlite3.Connection], None]] = {
+Migration = Callable[[Path, sqlite3.Connection], None]
+
+MIGRATIONS: dict[int, Migration] = {
     2: convert_files,
     3: add_query_inputs,
     4: add_reserved_ids,

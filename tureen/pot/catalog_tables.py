@@ -141,6 +141,10 @@ queries = Table(
     Column("language", String, nullable=False, default="sql", server_default="sql"),
     # Whether its results are to be kept ready; NULL leaves it to the engine.
     Column("eager", Boolean),
+    # How its join is computed while it is followed, and whether tuples without partners are suspended; NULL leaves it
+    # to the engine.
+    Column("plan", String),
+    Column("jit", Boolean),
     Column("seq", BigInteger, nullable=False),
     Column("registered_at", BigInteger, nullable=False),
     UniqueConstraint("owner", "name_key"),

@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Row, and_, bindparam, func, or_, select, tupl
 from tureen.errors import DuplicateName, TureenError, UnknownQuery, nearest
 from tureen.functions.user_function import UserFunction
 from tureen.handle import is_handle, new_handle
+from tureen.plan_hint import NO_HINT, PlanHint
 from tureen.pot.bulk_statements import BulkStatement
 from tureen.pot.catalog import micros_now
 from tureen.pot.catalog_tables import clauses, queries, query_inputs, query_joins, standing
@@ -66,6 +67,8 @@ class Registration:
     """The join of streams that it contains, unless the query is to be evaluated when it is invoked."""
     functions: tuple[UserFunction, ...] = ()
     """The user functions that it calls."""
+    plan_hint: PlanHint = NO_HINT
+    """How its join is computed while it is followed."""
 
     @property
     def name_key(self) -> str | None:
@@ -130,6 +133,8 @@ class Registered:
     language: str = "sql"
     join_id: int | None = None
     """The join that it contains, whose results may be kept."""
+    plan_hint: PlanHint = NO_HINT
+    """How its join is computed while it is followed."""
 
     @property
     def stream(self) -> RegisteredInput:
@@ -172,7 +177,10 @@ def add_queries(tx: Connection, seq: int, registrations: Sequence[Registration])
     _ADD.run(
         tx,
         [
-            (handle, new.owner, False, new.name, new.name_key, new.sql, new.shape, new.language, new.eager, seq, now)
+            (
+                *(handle, new.owner, False, new.name, new.name_key, new.sql, new.shape, new.language, new.eager),
+                *(*new.plan_hint, seq, now),
+            )
             for handle, new in zip(handles, registrations, strict=True)
         ],
     )
@@ -191,10 +199,10 @@ def add_queries(tx: Connection, seq: int, registrations: Sequence[Registration])
 
 _ADD = BulkStatement(
     """
-    INSERT INTO queries (id, owner, shared, name, name_key, sql, shape, language, eager, seq, registered_at)
+    INSERT INTO queries (id, owner, shared, name, name_key, sql, shape, language, eager, plan, jit, seq, registered_at)
     VALUES {rows}
     """,
-    width=11,
+    width=13,
 )
 _ADD_INPUTS = BulkStatement(
     """
@@ -407,6 +415,7 @@ def _registered(rows: Sequence[Row[Any]]) -> Registered:
         error=next((each.error for each in rows if each.error is not None), None) if row.eager else None,
         language=row.language,
         join_id=row.join_id,
+        plan_hint=PlanHint(row.plan, row.jit),
     )
 
 

@@ -82,6 +82,8 @@ class Explainer:
             "inputs": inputs,
             "join": join_text(ready.query),
             "join_order": [{**step, "side": _tree_text(step["side"], names)} for step in join.steps],
+            "plan": registered.plan_hint.plan,
+            "jit": registered.plan_hint.jit,
             "operator": self._joins.describe(registered.id),
             "kept_join": self._kept(registered, snapshot, is_used=join.kept is not None),
             "aggregates": _join_aggregates(ready, is_kept=join.kept is not None),

@@ -19,7 +19,9 @@ from tureen.join import JoinCompare
 from tureen.joining.continuous_join import ContinuousJoin, JoinSetting
 from tureen.joining.equality_classes import EqualityClasses
 from tureen.joining.joined_block import JoinedBlock
+from tureen.joining.planned_join import PLAN_COUNTS, PlannedJoin
 from tureen.joining.shared_join import JoinedRelation, SharedJoin, SharedJoinOfQuery, shared_join_of
+from tureen.plan_hint import PlanHint
 from tureen.position import Mark, Position
 from tureen.pot.queries import Registered
 from tureen.results.closed_inputs import PunctuatedJoin
@@ -57,7 +59,7 @@ class FollowedJoins:
     routing: str = ROUTING_POLICIES[0]
     setting: JoinSetting = JoinSetting.BOTH
     """What the operators that start from now on use; the others are for experiments."""
-    _operators: dict[SharedJoin, JoinOperator] = field(default_factory=dict)
+    _operators: dict[tuple[SharedJoin, PlanHint], JoinOperator] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -80,19 +82,20 @@ class FollowedJoins:
         if flat_join is None or shared is None:
             return None
         with self._lock:
-            operator = self._operators.get(shared.join)
+            key = shared.join, registered.plan_hint
+            operator = self._operators.get(key)
             if operator is None:
-                operator = self._operators[shared.join] = self._start(shared.join, snapshot)
+                operator = self._operators[key] = self._start(*key, snapshot)
             with operator.lock:
                 query = OperatorQuery(ready, shared, _schemas(shared.join, snapshot), has_hidden=flat_join.has_hidden)
                 return JoinFollower(operator.add(registered.id, query))
 
-    def _start(self, join: SharedJoin, snapshot: Snapshot) -> JoinOperator:
+    def _start(self, join: SharedJoin, hint: PlanHint, snapshot: Snapshot) -> JoinOperator:
         names = list(_names(join, snapshot))
         router = JoinRouter(routing_policy(self.routing, names))
         schemas = _schemas(join, snapshot)
-        continuous = ContinuousJoin(join, names, schemas, router, self.setting)
-        return JoinOperator(self.view, self.read_table, continuous, self.punctuated(join, schemas))
+        planned = PlannedJoin(ContinuousJoin(join, names, schemas, router, self.setting), hint)
+        return JoinOperator(self.view, self.read_table, planned, self.punctuated(join, schemas))
 
     def punctuated(self, join: SharedJoin, schemas: Sequence[pa.Schema]) -> PunctuatedJoin:
         """A join with the punctuations of its streams."""
@@ -104,7 +107,7 @@ class FollowedJoins:
         with self._lock, operator.lock:
             operator.remove(follower.clause)
             if not operator.queries:
-                del self._operators[operator.join.join]
+                del self._operators[operator.join.join, operator.join.hint]
 
     def advance(self) -> set[FollowedJoinQuery]:
         """Join all new tuples; the queries that may have new rows."""
@@ -128,6 +131,7 @@ class FollowedJoins:
             "matches": sum(each["matches"] for each in totals),
             "order_changes": sum(operator.join.router.order_changes for operator in operators),
             **_state_counts(operators),
+            **{name: sum(operator.join.counts()[name] for operator in operators) for name in PLAN_COUNTS},
         }
 
     def describe(self, handle: str) -> dict[str, object] | None:
@@ -145,6 +149,7 @@ class FollowedJoins:
                 "inputs": operator.join.router.counters(),
                 "state": operator.state(),
                 "propagated_punctuations": operator.propagated,
+                **operator.join.describe(),
             }
 
     def read(self, follower: JoinFollower, since: Position, at_most: int | None) -> NewJoinedRows | Position:
@@ -187,7 +192,7 @@ class FollowedJoins:
             reach = [reach_of(ready.inputs[number].input.window) for number in shared.inputs]
             propagation = JoinPropagation(self.view.catalog, punctuated, shared, outputs, snapshot, reach)
         punctuated_rows = with_propagated(self.view.catalog, new, propagation, snapshot, since)
-        operator = None if shared is None else self._operators.get(shared.join)
+        operator = None if shared is None else self._operators.get((shared.join, registered.plan_hint))
         if operator is not None:
             operator.propagated += len(punctuated_rows.punctuations)
         return punctuated_rows

@@ -11,9 +11,10 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from tureen.errors import DamagedFile, QueryFailed
-from tureen.joining.continuous_join import ContinuousJoin, JoinSetting
+from tureen.joining.continuous_join import JoinSetting
 from tureen.joining.join_state import InputState
 from tureen.joining.joined_block import JoinedBlock
+from tureen.joining.planned_join import PlannedJoin
 from tureen.joining.stem import Ids, Stem
 from tureen.position import Mark, Position
 from tureen.results.block_rows import Peers
@@ -82,7 +83,7 @@ class ReachedMarks(NamedTuple):
 class JoinOperator:
     """A continuous join at work: how far it has read its inputs, and its last output."""
 
-    def __init__(self, view: View, read_table: ReadTable, join: ContinuousJoin, punctuated: PunctuatedJoin) -> None:
+    def __init__(self, view: View, read_table: ReadTable, join: PlannedJoin, punctuated: PunctuatedJoin) -> None:
         """Start at the end of all streams."""
         self.join, self._punctuated = join, punctuated
         self.lock = threading.Lock()
@@ -283,6 +284,7 @@ class JoinOperator:
     def _restart(self, snapshot: Snapshot) -> None:
         self.blocks.clear()
         self._kept = 0
+        self.join.restart()
         self.moment, self.ends, self._contents = _moment(snapshot), self._ends_of(snapshot), self._contents_of(snapshot)
         self.purging = None
         self._start_purging(snapshot)

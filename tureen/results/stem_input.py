@@ -102,6 +102,16 @@ class StreamStem:
             rows.append(part.first + low + np.flatnonzero((ids >= self._ids[0]) & (ids < self._ids[1])))
         return np.concatenate(rows)
 
+    def rows_of(self, ids: Numbers) -> Numbers:
+        """The rows with some ids; -1 where there is none."""
+        rows = np.full(len(ids), -1)
+        for part in self._parts:
+            here = np.flatnonzero((ids >= part.segment.first_id) & (ids < part.end))
+            if len(here):
+                positions = part.segment.positions_of(ids[here])
+                rows[here] = np.where(positions >= 0, part.first + positions, -1)
+        return rows
+
     def probe(self, columns: KeyColumns, keys: Numbers, valid: Flags) -> tuple[Numbers, Numbers]:
         """Rows by key, from the indexes of the segments."""
         probing, rows = [_NONE], [_NONE]
@@ -186,6 +196,10 @@ class TableStem(TableInput):
     def rows_within(self) -> Numbers:
         """All rows."""
         return np.arange(len(self))
+
+    def rows_of(self, ids: Numbers) -> Numbers:
+        """The rows with some ids, which are their numbers."""
+        return np.where(ids < len(self), ids, -1)
 
     def probe(self, columns: KeyColumns, keys: Numbers, valid: Flags) -> tuple[Numbers, Numbers]:
         """Rows by key."""

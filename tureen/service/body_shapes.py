@@ -111,6 +111,8 @@ class NewQuery(RequestBody):
     sql: Text
     name: Name | None = None
     materialize: bool | Literal["auto"] = "auto"
+    plan: str | None = None
+    jit: bool | None = None
     params: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=10_000)] | None = None
 
 

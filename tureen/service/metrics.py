@@ -145,6 +145,12 @@ COUNTS = {
     "tureen_join_state_dropped": "New tuples that were not joined, because no result can contain them.",
     "tureen_join_state_punctuations": "Punctuations that these joins have read.",
     "tureen_join_propagated_punctuations": "Punctuations that followers of joins have got.",
+    "tureen_join_trees": "Joins whose plan has intermediate results.",
+    "tureen_join_plan_tuples": "Tuples and intermediate results that these hold.",
+    "tureen_join_intermediate_results": "Intermediate results that they have made.",
+    "tureen_join_suspended": "New tuples that they have suspended because these had no partners.",
+    "tureen_join_resumed": "Suspended tuples that a partner has resumed.",
+    "tureen_join_blacklisted": "Tuples that are suspended now.",
 }
 
 

@@ -270,10 +270,18 @@ class Soup(AnySoup):
 
     # Queries
 
-    def register(self, sql: str, *, name: str | None = None, materialize: bool | str = "auto") -> StandingQuery:
+    def register(
+        self,
+        sql: str,
+        *,
+        name: str | None = None,
+        materialize: bool | str = "auto",
+        plan: str | None = None,
+        jit: bool | None = None,
+    ) -> StandingQuery:
         # The engine notices new queries by polling, within some tenths of a second.
         self._pot.engine()
-        handle = self._pot.components.registry.register(sql, name, materialize, self._owner)
+        handle = self._pot.components.registry.register(sql, name, materialize, self._owner, plan, jit)
         return StandingQuery(self._calls, handle, name, sql)
 
     def query(self, handle_or_name: str) -> StandingQuery:

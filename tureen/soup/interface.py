@@ -160,11 +160,23 @@ class AnySoup(Protocol):
 
     # Queries
 
-    def register(self, sql: str, *, name: str | None = None, materialize: bool | str = "auto") -> StandingQuery:
+    def register(
+        self,
+        sql: str,
+        *,
+        name: str | None = None,
+        materialize: bool | str = "auto",
+        plan: str | None = None,
+        jit: bool | None = None,
+    ) -> StandingQuery:
         """Register a standing query; its answers also include tuples that arrived before.
 
         `materialize=True` matches arriving tuples with the query; `False` evaluates the query from the index when it is
         invoked; `"auto"` chooses by cost and by how often the query is invoked.
+
+        `plan` and `jit` are for a join that is followed or derived. `plan="eddy"` joins each new tuple with all other
+        inputs; `"left-deep"` and `"bushy"` keep intermediate results in a tree of joins. With `jit=True` such a tree
+        suspends tuples while they have no partners; with `False` it never does. What is left out is chosen by cost.
         """
 
     def query(self, handle_or_name: str) -> StandingQuery:

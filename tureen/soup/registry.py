@@ -6,6 +6,7 @@ from tureen.arguments import check_name, check_positive, check_text
 from tureen.errors import DuplicateName, StorageFailed, TureenError, UnknownQuery, shown
 from tureen.language.fast.quick import QuickBinder
 from tureen.language.templates.member import member_text
+from tureen.plan_hint import NO_HINT, check_plan_hint
 from tureen.pot.catalog import Catalog, take_seq
 from tureen.pot.functions import function_lookup
 from tureen.pot.group_commit import GroupCommit
@@ -32,17 +33,30 @@ class Registry:
             lambda changes: change_together(catalog, changes)
         )
 
-    def register(self, sql: str, name: str | None, materialize: bool | str, owner: str | None) -> str:
+    def register(
+        self,
+        sql: str,
+        name: str | None,
+        materialize: bool | str,
+        owner: str | None,
+        plan: str | None = None,
+        jit: bool | None = None,
+    ) -> str:
         """Register a query and return its handle."""
         check_text(sql, "a query's SQL")
         if name is not None:
             name = check_name(name, "query")
         if not isinstance(materialize, bool | str) or materialize not in MATERIALIZE:
             raise TureenError(f"materialize must be True, False or 'auto', got {shown(materialize)}")
+        hint = check_plan_hint(plan, jit)
 
         def attempt() -> str:
             relations = Relations(self._streams.last_known, function_lookup(self._catalog))
             query, shape = self._binder.bind(sql, relations.describe, relations.function)
+            if hint != NO_HINT and not query.joins:
+                raise TureenError(
+                    "plan and jit are for joins, and the query has one input", hint="leave out plan and jit"
+                )
             inputs = tuple(relations.new_input(entry) for entry in query.leaves)
             new = Registration(
                 sql,
@@ -53,6 +67,7 @@ class Registry:
                 LOCAL if owner is None else owner,
                 join=new_join(query, [entry.stream_id for entry in inputs]),
                 functions=tuple(relations.called.values()),
+                plan_hint=hint,
             )
             return self._changes.submit(new)
 

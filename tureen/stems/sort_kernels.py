@@ -39,6 +39,8 @@ KERNEL_FILES = (
     "aggregates/selected_kernels.py",
     "joining/lineage_kernels.py",
     "joining/partner_kernels.py",
+    "joining/plans/demand_kernels.py",
+    "joining/plans/plan_kernels.py",
     "keys.py",
     "matching/access_kernels.py",
     "matching/buckets.py",

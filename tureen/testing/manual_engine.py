@@ -31,6 +31,7 @@ from tureen.pipeline.join_keeping import JoinKeeper, run_in_process
 from tureen.pipeline.key_indexing import KeyIndexer
 from tureen.pipeline.pinning import pin
 from tureen.pipeline.repair import repair
+from tureen.plan_hint import NO_HINT, PlanHint
 from tureen.position import Pushed
 from tureen.pot.catalog import Catalog, check_attempt, current_seq, micros_now, take_seq
 from tureen.pot.files import new_attempt
@@ -199,9 +200,11 @@ class ManualEngine:
         """Move the next records of a stream's inbox into runs."""
         self.commit_taken(self.plan(name, records))
 
-    def register(self, sql: str, *, materialize: bool | None = True, name: str | None = None) -> str:
+    def register(
+        self, sql: str, *, materialize: bool | None = True, name: str | None = None, hint: PlanHint = NO_HINT
+    ) -> str:
         """Register a query and return its handle; with `materialize=None`, `choose` decides whether it is eager."""
-        return change(self.catalog, replace(self.bind(sql), eager=materialize, name=name))
+        return change(self.catalog, replace(self.bind(sql), eager=materialize, name=name, plan_hint=hint))
 
     def bind(self, sql: str) -> Registration:
         """Bind a query, which can then be registered, also in another pot with the same streams and tables."""

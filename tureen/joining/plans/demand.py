@@ -1,0 +1,188 @@
+"""Feedback about demand: a tuple takes part in a plan only while every other input may have a partner for it (JIT).
+
+Before a tuple is joined, it is tested against the keys of the other inputs (semi-joins). One that fails a test is
+suspended: it waits in a blacklist under the key that it misses. A tuple that arrives with this key resumes it, and then
+it is joined before the block of that tuple is done. All of it happens in compiled loops over blocks of tuples.
+
+What a test counts are tuples of inputs, suspended ones too unless their rank is higher, and not intermediate results:
+two sides of a join whose intermediate results are both suspended would wait for each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tureen.joining.join_input import Numbers
+from tureen.joining.plans import demand_kernels as kernel
+from tureen.joining.plans.demand_tests import DemandTest, PartnerTest, TriangleTest, ranks_of, tested_inputs, tests_of
+from tureen.joining.plans.join_graph import JoinGraph
+from tureen.joining.plans.plan_store import ACTIVE, DROPPED, SUSPENDED, PlanStore, grown
+
+FIRST_WORDS, MOST_WORDS = 4, 16
+"""The size of a set of bits, before and after sizes of groups are known."""
+
+LEAST_FAILING, LEAST_TESTED = 0.05, 64
+"""The share of tuples that must fail a test, for it to be made; unless it was made for few tuples."""
+
+FEW_PASSING = 0.02
+"""If no more tuples pass, there are no further tests."""
+
+REPEATED = 8
+"""A test that few tuples failed is made again after this many rebuilds."""
+
+
+class Demand:
+    """Knows which tuples of a store are in demand."""
+
+    def __init__(self, graph: JoinGraph, store: PlanStore, order: Sequence[int]) -> None:
+        """Start with the tuples of a store, none of which is known yet; `order` is that of the plan."""
+        self._graph, self._store = graph, store
+        self._ranks = np.array(ranks_of(graph, order), np.int64)
+        tests = [tests_of(graph, number, self._ranks.tolist()) for number in range(len(graph))]
+        self._ranked = [list(each.ranked) for each in tests]
+        self._others = [list(each.others) for each in tests]
+        self._chosen = [(list(each.ranked), list(each.others)) for each in tests]
+        self._rebuilds = 0
+        self._words = FIRST_WORDS
+        self._stack = np.empty(0, np.int32)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Empty directories for the chosen tests."""
+        count = len(self._graph)
+        thirds: dict[tuple[int, int], list[int]] = {}
+        used: set[tuple[int, int]] = set()
+        for number, chosen in enumerate(self._chosen):
+            for test in (*chosen[0], *chosen[1]):
+                used |= {(other, number) for other in tested_inputs(test)}
+                if isinstance(test, TriangleTest):
+                    thirds.setdefault((test.first, number), []).append(test.second)
+                    thirds.setdefault((test.second, number), []).append(test.first)
+        self._sets = max(1, *(len(each) for each in thirds.values())) if thirds else 1
+        self._directories = np.full((count * count, kernel.THIRDS + self._sets), -1, np.int64)
+        self._directories[:, kernel.USED] = 0
+        for of, toward in used:
+            line = self._directories[of * count + toward]
+            line[: kernel.THIRDS] = 1, self._store.line_of(of, toward), self._store.line_of(toward, of)
+            lines = [self._store.line_of(of, third) for third in thirds.get((of, toward), ())]
+            line[kernel.THIRDS : kernel.THIRDS + len(lines)] = lines
+        most = max(len(ranked) + len(others) for ranked, others in self._chosen)
+        self._tests = np.zeros((count, max(1, most), 6), np.int64)
+        for number, (ranked, others) in enumerate(self._chosen):
+            for index, test in enumerate((*ranked, *others)):
+                self._tests[number, index] = self._coded(number, test, thirds)
+        self._limits = np.array([(len(a), len(a) + len(b)) for a, b in self._chosen], np.int64)
+        self._tallies: Numbers = np.zeros((count, max(1, most), 2), np.int64)
+        self._entries: Numbers = np.empty((0, 5), np.int64)
+        self._bits: npt.NDArray[np.uint64] = np.empty(0, np.uint64)
+        self._table = np.zeros(64, np.int32)
+        self._watchers = np.empty((0, 4), np.int32)
+        self._counts = np.zeros(5, np.int64)
+        self._grow()
+
+    def _coded(self, number: int, test: DemandTest, thirds: dict[tuple[int, int], list[int]]) -> tuple[int, ...]:
+        """The fields of a test, see `demand_kernels`."""
+        count = len(self._graph)
+        if isinstance(test, PartnerTest):
+            return 0, test.other * count + number, 0, 0, 0, int(test.other in self._graph.tables)
+        first, second = test.first * count + number, test.second * count + number
+        sets = thirds[test.first, number].index(test.second), thirds[test.second, number].index(test.first)
+        return 1, first, second, *sets, 0
+
+    def arrive(self, tuples: Numbers) -> dict[int, Numbers]:
+        """Tuples that were added to the store last; those that are in demand now, and were not before, by input."""
+        if not len(tuples):
+            return {}
+        self._counts[[kernel.NEXT, kernel.END]] = tuples[0], tuples[-1] + 1
+        return self._run(is_tested=True)
+
+    def rebuild(self) -> dict[int, Numbers]:
+        """Test all tuples again, after the store was changed; those that are in demand, and were not before."""
+        store, level = self._store, self._store.level[: self._store.size]
+        self._choose()
+        self._begin()
+        level[(level != ACTIVE) & (level != DROPPED)] = SUSPENDED
+        store.passed[: store.size] = 0
+        self._counts[[kernel.NEXT, kernel.END]] = 0, store.size
+        self._run(is_tested=False)
+        waiting = np.flatnonzero(level == SUSPENDED)
+        # The last of the stack are tested first: those of the highest rank, which others count as partners.
+        order = np.argsort(self._ranks[store.inputs[waiting]], kind="stable")
+        self._stack = waiting[order].astype(np.int32)
+        self._counts[kernel.STACK] = len(waiting)
+        return self._run(is_tested=True)
+
+    def _choose(self) -> None:
+        """Choose the tests that tuples fail, most often failed first; and the size of the sets of bits."""
+        self._rebuilds += 1
+        if self._rebuilds % REPEATED == 0:
+            self._chosen = [(list(a), list(b)) for a, b in zip(self._ranked, self._others, strict=True)]
+            return
+        for number, (ranked, others) in enumerate(self._chosen):
+            tested, failed = self._tallies[number].T
+            shares = failed / np.maximum(tested, 1)
+            passing, kept = 1.0, []
+            for index in sorted(range(len(ranked) + len(others)), key=lambda index: -shares[index]):
+                if (shares[index] >= LEAST_FAILING or tested[index] < LEAST_TESTED) and passing > FEW_PASSING:
+                    kept.append(index)
+                    passing *= 1 - shares[index]
+            both = [*ranked, *others]
+            first = [both[index] for index in kept if index < len(ranked)]
+            self._chosen[number] = first, [both[index] for index in kept if index >= len(ranked)]
+        self._words = self._words_needed()
+
+    def _words_needed(self) -> int:
+        """As many that few pairs of sets share a bit by accident: four times the square of the tuples of a key."""
+        entries = self._entries[: self._counts[kernel.ENTRIES], kernel.DIRECTORY]
+        sizes = np.bincount(entries, minlength=len(self._directories))
+        has_sets = (self._directories[:, kernel.THIRDS :] >= 0).any(axis=1) & (sizes > 0)
+        tuples = np.bincount(self._store.inputs[: self._store.size], minlength=len(self._graph))
+        of = np.arange(len(self._directories)) // len(self._graph)
+        if not has_sets.any():
+            return self._words
+        bits = 4 * float((tuples[of[has_sets]] / sizes[has_sets]).max()) ** 2
+        return min(MOST_WORDS, 1 << (int(bits) // 64).bit_length())
+
+    def _run(self, *, is_tested: bool) -> dict[int, Numbers]:
+        """Test tuples until none is left; those that are in demand."""
+        store = self._store
+        if len(self._stack) < store.size:
+            self._stack = grown(self._stack, 2 * store.size)
+        if len(self._watchers) < 2 * store.size:
+            self._watchers = np.ascontiguousarray(grown(self._watchers.T, 4 * store.size).T)
+        active = np.empty(store.size, np.int32)
+        while not kernel.test_tuples(
+            self._words, self._sets, is_tested, self._ranks, self._directories, self._tests, self._limits,
+            self._tallies, store.inputs, store.times, store.until, store.wants.view(np.int64), store.level,
+            store.passed, store.keys, self._table, self._entries, self._bits, self._watchers, self._stack, active,
+            self._counts,
+        ):  # fmt: skip
+            self._grow()
+        numbers = np.sort(active[: self._counts[kernel.ACTIVATED]]).astype(np.int64)
+        self._counts[kernel.ACTIVATED] = 0
+        if not len(numbers):
+            return {}
+        inputs = store.inputs[numbers]
+        return {int(number): numbers[inputs == number] for number in np.unique(inputs)}
+
+    def _grow(self) -> None:
+        """More room for entries and watchers."""
+        entries = int(self._counts[kernel.ENTRIES])
+        room = 2 * len(self._graph) + 4
+        if entries + room > min(len(self._entries), len(self._table) * 2 // 3):
+            capacity = max(256, 2 * (entries + room))
+            self._entries = np.ascontiguousarray(grown(self._entries.T, capacity).T)
+            bits = np.zeros(capacity * self._sets * self._words, np.uint64)
+            bits[: len(self._bits)] = self._bits
+            self._bits = bits
+            self._table = np.zeros(1 << (3 * capacity // 2).bit_length(), np.int32)
+            kernel.link_entries(self._table, self._entries, entries)
+
+    @property
+    def bytes(self) -> int:
+        """The memory that directories, blacklists and sets of bits take."""
+        entries = int(self._counts[kernel.ENTRIES])
+        return entries * (40 + 8 * self._sets * self._words) + self._table.nbytes + 32 * self._store.size

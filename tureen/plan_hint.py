@@ -1,0 +1,41 @@
+"""What a query says about how its join is to be computed while it is followed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tureen.errors import TureenError, shown
+
+EDDY, LEFT_DEEP, BUSHY = PLANS = ("eddy", "left-deep", "bushy")
+
+
+class PlanHint(NamedTuple):
+    """The plan of a followed join, and whether tuples without partners are suspended; None is chosen by cost."""
+
+    plan: str | None = None
+    jit: bool | None = None
+
+
+NO_HINT = PlanHint()
+
+
+def check_plan_hint(plan: object, jit: object) -> PlanHint:
+    """A hint of a user; raises TureenError if there is no such plan.
+
+    >>> check_plan_hint("bushy", None)
+    PlanHint(plan='bushy', jit=None)
+    >>> check_plan_hint("eddy", True)
+    Traceback (most recent call last):
+    tureen.errors.TureenError: jit=True needs a plan with intermediate results, and plan is 'eddy'
+    """
+    if plan is not None and (not isinstance(plan, str) or plan not in PLANS):
+        names = ", ".join(f"'{name}'" for name in PLANS)
+        raise TureenError(f"plan must be one of {names}, got {shown(plan)}")
+    if jit is not None and not isinstance(jit, bool):
+        raise TureenError(f"jit must be True or False, got {shown(jit)}")
+    if jit and plan == EDDY:
+        raise TureenError(
+            "jit=True needs a plan with intermediate results, and plan is 'eddy'",
+            hint="leave out plan, or use 'left-deep' or 'bushy'",
+        )
+    return PlanHint(plan, jit)
