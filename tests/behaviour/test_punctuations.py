@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import date, timedelta
+from itertools import islice
 from typing import Any
 
 import pandas as pd
@@ -13,7 +14,16 @@ import pytest
 import tureen
 from tests.behaviour.conftest import BASE, AnySoup, rows
 from tests.service.running import RunningServer
-from tureen.errors import InvalidPunctuation, InvalidSchema, KeyConflict, SqlError, TureenError, UnknownStream
+from tureen.errors import (
+    InvalidPunctuation,
+    InvalidSchema,
+    KeyConflict,
+    SqlError,
+    TureenError,
+    UnknownStream,
+    Unsupported,
+)
+from tureen.results.answer import Change
 
 Names = Callable[[str], str]
 REJECTED = "tureen_pushed_rows_rejected_total"
@@ -257,3 +267,64 @@ def test_http_requests(served_pot: RunningServer, trades: str) -> None:
 def rejected_rows(metrics: str) -> float:
     """The number of rejected rows that a server has counted."""
     return next(float(line.split()[1]) for line in metrics.splitlines() if line.startswith(f"{REJECTED} "))
+
+
+def shown(changes: Iterable[Change]) -> list[Any]:
+    return [change.row if change.punctuation is None else change.punctuation for change in changes]
+
+
+def test_changes_with_punctuations(soup: AnySoup, trades: str) -> None:
+    query = soup.register(f"SELECT sym, qty AS n, price, ts FROM {trades} WHERE qty > 1")
+    first, second, third = rows(("A", 1.5, 2), ("A", 1.0, 1), ("B", 2.0, 3))
+    since = query.invoke().position
+    closing = [
+        tureen.Punctuation(sym="A"),
+        tureen.Punctuation(qty=[7, 8], price=tureen.Range(low=1.5, high_open=False)),
+        tureen.Punctuation(ts=tureen.Range(high=BASE)),
+    ]
+    soup.push(trades, [first, second, *closing, third])
+    assert shown(query.changes(since=since, timeout=0)) == [renamed(first), renamed(third)]
+    expected = [
+        renamed(first),
+        closing[0],
+        tureen.Punctuation(n=[7, 8], price=tureen.Range(low=1.5)),
+        closing[2],
+        renamed(third),
+    ]
+    batch = list(query.changes(since=since, timeout=0, punctuations=True))
+    assert shown(batch) == expected
+    assert [change.kind for change in batch].count("punctuation") == 3
+    for index, change in enumerate(batch):
+        assert shown(query.changes(since=change.position, timeout=0, punctuations=True)) == expected[index + 1 :]
+
+
+def renamed(row: dict[str, Any]) -> dict[str, Any]:
+    return {"sym": row["sym"], "n": row["qty"], "price": row["price"], "ts": row["ts"]}
+
+
+def test_a_punctuation_alone_wakes_a_follower(soup: AnySoup, trades: str) -> None:
+    query = soup.register(f"SELECT sym FROM {trades} WHERE qty > 100")
+    changes = query.changes(punctuations=True, timeout=20)
+    soup.punctuate(trades, {"sym": "A"})
+    assert next(changes).punctuation == tureen.Punctuation(sym="A")
+
+
+def test_joins_and_derived_streams_pass_punctuations_on(soup: AnySoup, trades: str, fresh: Names) -> None:
+    quotes, pairs = fresh("quotes"), fresh("pairs")
+    soup.create_stream(quotes, "sym STRING, bid DOUBLE")
+    soup.create_stream(pairs, query=f"SELECT t.sym, q.bid FROM {trades} t JOIN {quotes} q ON t.sym = q.sym")
+    query = soup.register(f"SELECT sym, bid FROM {pairs}")
+    follower = query.changes(since="0", punctuations=True, timeout=20)
+    soup.push(trades, [*rows(("A", 1.0, 1)), tureen.Punctuation(sym="A")])
+    soup.push(quotes, [{"sym": "A", "bid": 2.0}, tureen.Punctuation(sym=["A", "B"])])
+    assert shown(islice(follower, 2)) == [{"sym": "A", "bid": 2.0}, tureen.Punctuation(sym="A")]
+    assert soup.status()["streams"][pairs]["rejected"] == 0
+
+
+def test_groups_and_templates_have_no_punctuations(soup: AnySoup, trades: str) -> None:
+    query = soup.register(f"SELECT sym, count(*) AS n FROM {trades} GROUP BY sym")
+    with pytest.raises(Unsupported, match="groups have no punctuations"):
+        next(query.changes(punctuations=True, timeout=0), None)
+    template = soup.register_many(f"SELECT sym FROM {trades} WHERE qty > :n", [{"n": 1}])
+    with pytest.raises(Unsupported, match="template have no punctuations"):
+        template.changes(punctuations=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 import subprocess
 import sys
@@ -69,6 +70,18 @@ def test_query_follow(cli: Cli, stream: str) -> None:
     after = first.err.strip().rpartition(" ")[2]
     rest = cli("query", "follow", handle, "--since", after, "--timeout", "0", "-o", "json")
     assert rest.json()["row"] == {"sym": "B", "qty": 2}
+
+
+def test_query_follow_punctuations(cli: Cli, stream: str) -> None:
+    handle = cli("query", "register", f"SELECT sym, qty FROM {stream}").out.strip()
+    since = cli("query", "invoke", handle, "-o", "json").json()["position"]
+    push_rows(stream, cli, ("A", 1.0, 1))
+    assert cli("punctuate", stream, "sym = 'A' AND qty <= 7").code == 0
+    follow = ("query", "follow", handle, "--since", since, "--timeout", "0", "--punctuations")
+    assert cli(*follow).out.splitlines() == ["sym=A  qty=1", 'punctuation  {"sym":"A","qty":{"high":7}}']
+    lines = cli(*follow, "-o", "json").out.splitlines()
+    assert json.loads(lines[1])["punctuation"] == {"sym": "A", "qty": {"high": 7}}
+    assert cli(*follow, "-o", "csv").code == 2
 
 
 def test_query_follow_groups(cli: Cli, stream: str) -> None:

@@ -114,9 +114,9 @@ class _Reader:
         operator = self.follower.clause.operator
         if operator.purging is None:
             return
-        order = self.follower.clause.query.shared.inputs
+        order = self.follower.clause.query.shape.inputs
         for index, state in enumerate(operator.purging.inputs):
-            number = order[index]
+            number = order.index(index)
             if self.twin.inputs[number].is_table:
                 continue
             ids = np.arange(len(self.twin.inputs[number].rows))

@@ -9,6 +9,7 @@ Spark.
 * `key_codes.py`: the values of columns as integers that have the same order, or as hashes
 * `key_set.py`: sets of millions of values; `closed_ranges.py`: merged ranges
 * `closed_set.py`: all punctuations of a stream
+* `closing_history.py`: what was closed when a number of them was read; `pattern_values.py`: patterns as users see them
 * `gate.py`: which rows of a push are accepted
 * `section.py`, `stored_gate.py`: punctuations and gates as bytes
 """

@@ -1,7 +1,7 @@
 """Joining: rows of several inputs become joined rows.
 
-Takes the rows of each input and a join tree. Holds what the consumers of a continuous join want, and the state of its
-plan; otherwise nothing between calls.
+Takes the rows of each input and a join tree. Holds what the consumers of a continuous join want, the state of its plan,
+and which tuples are not needed any more; otherwise nothing between calls.
 Gives the numbers of the joined rows; for a continuous join, joined tuples with their lineages.
 Does not know Spark, the pot, the language, windows, or how the rows of an input were selected.
 
@@ -19,5 +19,7 @@ Does not know Spark, the pot, the language, windows, or how the rows of an input
 * `planned_join.py`: the same by a plan that can change; `plan_keys.py`: keys for `plans/`, the trees with intermediate
   results
 * `lineages.py`, `lineage_kernels.py`: which of them want a tuple; `stem.py`: the tuples that new ones are joined with;
-  `joined_block.py`: the joined tuples
+  `joined_block.py`: the joined tuples; `key_probes.py`: which tuples of another input joined rows find
+* `equality_classes.py`: columns with the same value in all joined tuples; `purging.py`: which tuples no later result can
+  contain; `join_state.py`, `tuple_id_set.py`: those of each input
 """

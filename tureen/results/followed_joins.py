@@ -200,7 +200,7 @@ class FollowedJoins:
 
 def _state_counts(operators: Sequence[JoinOperator]) -> dict[str, int]:
     """Sums over the inputs of operators whose streams have punctuations."""
-    states = []
+    states: list[dict[str, int]] = []
     for operator in operators:
         with operator.lock, suppress(UnknownStream, UnknownTable):
             if operator.purging is not None:

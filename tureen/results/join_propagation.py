@@ -181,8 +181,8 @@ class _InputStep:
                 yield closing.parts
             else:
                 for combination in codes:
-                    values = {name: ValueList((code,)) for name, code in zip(closing.keys, combination, strict=True)}
-                    yield {**closing.parts, **values}
+                    single = {name: ValueList((code,)) for name, code in zip(closing.keys, combination, strict=True)}
+                    yield {**closing.parts, **single}
 
     def _of_unique_keys(self, before: Mark, after: Mark) -> Iterator[Mapping[str, Part]]:
         """What the unique keys of new tuples lead to."""

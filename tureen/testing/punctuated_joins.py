@@ -117,7 +117,7 @@ class JoinTwin:
 
     def _determined(self, number: int, combination: Mapping[int, Row]) -> dict[str, Any]:
         """The columns of an input whose values a combination determines."""
-        values = {}
+        values: dict[str, Any] = {}
         for fields in self.classes:
             known = [combination[other][column] for other, column in fields if other in combination]
             if known:
