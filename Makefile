@@ -15,12 +15,14 @@ unexport PYTHONDONTWRITEBYTECODE
 
 setup: $(READY)
 
-# Bytecode is written by the first process that imports a module; most modules are never imported.
+# Bytecode is written by the first process that imports a module; most modules are never imported. The wheel of pyspark,
+# which is built here, is installed once, so compressing its 460 MB of jars would take longer than it saves.
+UNCOMPRESSED := --config-settings=--build-option=--compression=stored
 $(READY): pyproject.toml scripts/ensure-python scripts/ensure-java
 	@scripts/ensure-python $(PYTHON)
 	@scripts/ensure-java
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --no-compile --editable '.[dev]'
+	$(BIN)/pip install --quiet --no-compile $(UNCOMPRESSED) --editable '.[dev]'
 	@touch $(READY)
 
 demo: setup
