@@ -17,8 +17,9 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from tureen.pot.heads import Heads, log_directory
 from tureen.pot.log import Reference, refer
 
-WAIT_FOR_NEWS = 0.2
-"""Seconds that the source waits for new rows before it reports that there are none."""
+WAIT_FOR_NEWS = 2.0
+"""Seconds that the source waits for new rows before it reports that there are none: each report costs Spark a
+millisecond of processor time or more."""
 
 ROWS_PER_TRIGGER = 2_000_000
 """The maximum rows of a micro-batch, divided equally among the streams."""
