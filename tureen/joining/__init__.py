@@ -20,6 +20,6 @@ Does not know Spark, the pot, the language, windows, or how the rows of an input
   results
 * `lineages.py`, `lineage_kernels.py`: which of them want a tuple; `stem.py`: the tuples that new ones are joined with;
   `joined_block.py`: the joined tuples; `key_probes.py`: which tuples of another input joined rows find
-* `equality_classes.py`: columns with the same value in all joined tuples; `purging.py`: which tuples no later result can
-  contain; `join_state.py`, `tuple_id_set.py`: those of each input
+* `equality_classes.py`: columns with the same value in all joined tuples; `purging.py`: which tuples no later result
+  can contain; `join_state.py`, `tuple_id_set.py`: those of each input
 """

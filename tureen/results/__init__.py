@@ -22,8 +22,8 @@ Gives answers as Arrow. Does not know Spark, HTTP, or how blocks are matched.
 * `followers.py`: all followers of a process; `followed.py`: which of those over one stream have changes;
   `followed_joins.py`, `join_operator.py`, `stem_input.py`: those over joins, whose new tuples are joined once;
   `operator_rows.py`, `block_rows.py`, `row_shape.py`: the rows that they read
-* `closing_histories.py`, `closed_inputs.py`: what punctuations have closed in the inputs of a join; `join_purging.py`: the
-  tuples that its operator forgets; `join_propagation.py`, `early_propagation.py`: the punctuations of its output;
+* `closing_histories.py`, `closed_inputs.py`: what punctuations have closed in the inputs of a join; `join_purging.py`:
+  the tuples that its operator forgets; `join_propagation.py`, `early_propagation.py`: the punctuations of its output;
   `unread_places.py`, `output_patterns.py`, `punctuated_changes.py`: punctuations among changes
 * `changes.py`: the rows that joined an answer; `closed_steps.py`: the rows of steps that are over;
   `template_rule.py`, `template_matches.py`, `pairing.py`: the same for templates
