@@ -26,6 +26,7 @@ from benchmarks import (
     churn,
     closed_keys,
     continuous_joins,
+    covering,
     dense,
     figures,
     followed_groups,
@@ -86,6 +87,10 @@ class Bench:
     def closed_keys(self) -> None:
         """Millions of closed keys."""
         closed_keys.measure(self.root, self.report, self.scale)
+
+    def covering(self) -> None:
+        """Answers from derived streams."""
+        covering.measure(self.root, self.report, self.scale)
 
     def sharing(self) -> None:
         """Sharing of streams in a network."""
@@ -208,6 +213,7 @@ PARTS: dict[str, Callable[[Bench], None]] = {
     "closed_keys": Bench.closed_keys,
     "sharing": Bench.sharing,
     "xml": Bench.xml,
+    "covering": Bench.covering,
     "continuous_joins": Bench.continuous_joins,
     "jit": Bench.jit,
 }

@@ -34,6 +34,8 @@ class FastPath(StrEnum):
     """`tureen/pot/bell.py`"""
     TURN = "turn"
     """`tureen/pot/turn.py`"""
+    REUSE = "reuse"
+    """`tureen/results/reuse.py`"""
     HTTP_FAST_PATH = "http_fast_path"
     """`tureen/service/fast_path.py`"""
 

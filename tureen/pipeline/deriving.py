@@ -33,6 +33,7 @@ from tureen.pot.runs import Rejected, reject
 from tureen.pot.streams import advance_derived
 from tureen.results.followers import Follower
 from tureen.results.invoke import Invoker
+from tureen.results.reuse import SyncPoint
 from tureen.stems.intake import to_batch
 
 log = logging.getLogger("tureen")
@@ -107,6 +108,16 @@ class Derivation:
         self.error: str | None = None
         self._failed = 0.0
         self._pushed: deque[tuple[float, int]] = deque()
+        # Odd while rows are pushed.
+        self._version = 0
+
+    def sync_point(self) -> SyncPoint | None:
+        """The tuples of the inputs from which the rows of this stream follow; None while rows are pushed."""
+        version, end = self._version, self.end
+        if version % 2 or version != self._version or not end or end.startswith(_STEPS):
+            return None
+        marks = Position.parse(end).marks
+        return SyncPoint(version, {stream_id: mark.next_id for stream_id, mark in marks.items()})
 
     @property
     def progress(self) -> DerivedProgress:
@@ -211,10 +222,13 @@ class Derivation:
             submission = Submission(schema, self.stream.rules, patterns) if patterns else None
             crash_point("derive.before_push")
             entry = Entry(payload, len(rows), self._clock(), bytes(16), DERIVED_KEY + changes.end)
+            # It stays odd after a push that failed, of which nobody knows whether it is in the log.
+            self._version += 2 if self._version % 2 else 1
             self._inbox.push(self.stream.id, entry, submission)
             crash_point("derive.after_push")
             self._count(len(rows))
         self.end = changes.end
+        self._version += self._version % 2
 
     def _count(self, rows: int) -> None:
         now = time.monotonic()
@@ -261,10 +275,21 @@ class Deriver:
         self._notices = self._notices_read = 0
         # Before the first push of this engine.
         self._read_catalog()
+        invoker.covering.derived = self
 
     def __len__(self) -> int:
         """The number of derived streams."""
         return len(self._derivations)
+
+    @property
+    def stream_ids(self) -> frozenset[int]:
+        """The derived streams."""
+        return self._stream_ids
+
+    def sync_point(self, stream_id: int) -> SyncPoint | None:
+        """The state of a derived stream; None while rows are pushed to it."""
+        derivation = self._derivations.get(stream_id)
+        return None if derivation is None else derivation.sync_point()
 
     def run(self, closing: threading.Event) -> None:
         """Derive until the engine is closed."""
@@ -336,6 +361,7 @@ class Deriver:
                 derivation = Derivation(entry, self._catalog, self._inbox, self._invoker, self._clock)
                 self._derivations[entry.stream.id] = derivation
                 self._noted[entry.stream.id] = entry.derived_to or ""
+        self._stream_ids = frozenset(self._derivations)
         self._notices_read = notices
 
     def note_progress(self) -> None:

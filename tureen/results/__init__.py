@@ -30,5 +30,6 @@ Gives answers as Arrow. Does not know Spark, HTTP, or how blocks are matched.
 * `group_following.py`, `followed_groups.py`, `group_deltas.py`: what changed in the groups of followed queries;
   `incremental_groups.py`: groups kept up to date; `group_changes.py`, `group_templates.py`: the changes of answers;
   `past_state.py`: a stream at an earlier position; `window_edges.py`: when time changes an answer
+* `reuse.py`: answers from derived streams that cover a query
 * `watch.py`: how often clauses are invoked
 """

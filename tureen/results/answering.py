@@ -11,6 +11,7 @@ import pyarrow as pa
 from tureen.aggregates.expression_values import with_now
 from tureen.bounded_cache import BoundedCache
 from tureen.joining.join_limits import JoinLimits
+from tureen.matching import Selector
 from tureen.position import Position
 from tureen.pot.catalog import Catalog
 from tureen.pot.queries import Registered, RegisteredInput
@@ -30,12 +31,13 @@ from tureen.results.key_indexes import KeyIndexes
 from tureen.results.past_state import has_all_tuples
 from tureen.results.ranges import ranges_of
 from tureen.results.ready import Ready
+from tureen.results.reuse import CoveringStream, Reuse
 from tureen.results.selection import Selection
 from tureen.results.stepping import steps_at
 from tureen.results.stream_state import Snapshot, StreamState
 from tureen.results.watch import Watch
 from tureen.stems.table_files import read_content
-from tureen.window import Span
+from tureen.window import WHOLE, Span
 
 KEPT_TABLES = 64
 """The number of contents of tables that a process keeps mapped."""
@@ -83,6 +85,32 @@ class Answers:
             position=_position(Snapshot(state.seq, state.pushes, {state.stream.id: state}, {}), ready.query, instant),
             complete=_complete(state, span, selection.window_rows, horizon),
         )
+
+    def of_derived(self, reuse: Reuse, now: int | None) -> Answer:
+        """The answer of a query over one stream, from a derived stream that covers it."""
+        ready, derived = reuse.cover.ready, reuse.cover.derived
+        base = reuse.snapshot.streams[derived.base.id]
+        instant = self.now_of([base.stream]) if now is None else now
+        span, horizon = ready.query.inputs[0].window.span(instant), self.horizon(base.stream)
+        leaf = RegisteredInput(stream_id=derived.stream.id)
+        selection = self._selection(ready, leaf, reuse.state, instant, span, horizon)
+        return Answer(
+            table=ready.finish(self._rows(selection, ready)),
+            window=Bounds.of(span.begin, _end_of(span)),
+            position=_position(Snapshot(base.seq, base.pushes, {base.stream.id: base}, {}), ready.query, instant),
+            complete=_complete(base, span, 0, horizon),
+        )
+
+    def derived_rows(self, snapshot: Snapshot, derived: CoveringStream) -> tuple[int, int]:
+        """How many tuples a derived stream must have of those that are retained, and how many it has."""
+        base, state = snapshot.streams[derived.base.id], snapshot.streams[derived.stream.id]
+        horizon, everything = self.horizon(base.stream), WHOLE.span(0)
+        selector = Selector(derived.properties.clause, base.stream.schema)
+        ranges = ranges_of(base.segments, everything, horizon)
+        leaf = RegisteredInput(stream_id=base.stream.id)
+        expected = Selection(base, leaf, selector, ranges, None, self.watch).matches()
+        held = ranges_of(state.segments, everything, horizon)
+        return sum(len(hit.rows) for hit in expected.hits), sum(last - first for first, last in held)
 
     def closed_steps(self, registered: Registered, snapshot: Snapshot, ready: Ready, after: int | None) -> ClosedSteps:
         """The rows of a query's steps after that number that are over."""

@@ -26,6 +26,7 @@ from tureen.results.join_answers import JoinAnswer
 from tureen.results.join_ready import ReadyJoin
 from tureen.results.ranges import ranges_of
 from tureen.results.ready import Ready
+from tureen.results.reuse import CoveringStreams
 from tureen.results.stream_state import Snapshot, StreamState
 from tureen.results.watch import Watch
 from tureen.stream_join import StreamJoin
@@ -34,9 +35,9 @@ from tureen.stream_join import StreamJoin
 class Explainer:
     """Explains prepared queries."""
 
-    def __init__(self, catalog: Catalog, answers: Answers, joins: FollowedJoins) -> None:
-        """Explain what `answers` does, and `joins` for followers."""
-        self._catalog, self._answers, self._joins = catalog, answers, joins
+    def __init__(self, catalog: Catalog, answers: Answers, joins: FollowedJoins, covering: CoveringStreams) -> None:
+        """Explain what `answers` does, `joins` for followers, and from which streams queries are answered."""
+        self._catalog, self._answers, self._joins, self._covering = catalog, answers, joins, covering
 
     def explain(self, registered: Registered, snapshot: Snapshot, ready: Ready | ReadyJoin) -> dict[str, Any]:
         """How a query is answered: its factors, its access path, and the state of its cells."""
@@ -60,8 +61,23 @@ class Explainer:
             | {
                 "aggregates": _aggregates(ready),
                 "functions": describe_functions(ready.query, registered.inputs),
+                "reuse": self._reuse(registered, ready),
             }
         )
+
+    def _reuse(self, registered: Registered, ready: Ready) -> dict[str, Any] | None:
+        """The derived stream that a query is answered from, if there is one, and why."""
+        reuse = self._covering.find(registered, ready)
+        if reuse is None:
+            return None
+        derived, clause = reuse.cover.derived, reuse.cover.ready.query.stream.clause
+        return {
+            "stream": derived.stream.name,
+            "tuples": reuse.tuples,
+            "of": reuse.base_tuples,
+            "factors": [factor_text(factor, derived.base.schema) for factor in clause],
+            "why": f"the query implies the selection of '{derived.stream.name}', which has all tuples up to now",
+        }
 
     def _join(self, registered: Registered, snapshot: Snapshot, ready: ReadyJoin) -> dict[str, Any]:
         streams = [state.stream for state in snapshot.streams.values()]

@@ -47,6 +47,7 @@ from tureen.results.group_following import GroupFollowing
 from tureen.results.join_changes import NewJoinedRows
 from tureen.results.join_ready import ReadyJoin, SchemaOf, prepare
 from tureen.results.ready import BoundTemplate, Ready
+from tureen.results.reuse import CoveringStreams
 from tureen.results.standing_check import check_standing, relation_of
 from tureen.results.stream_state import Snapshot, StreamState
 from tureen.results.template_matches import TemplateMatches, finish_matches, match_template
@@ -99,7 +100,8 @@ class Invoker:
         self.watch = self.answers.watch
         self.key_indexes = self.answers.indexes
         self.followers = Followers(self.view, self.answers.content, self.key_indexes, routing)
-        self._explainer = Explainer(catalog, self.answers, self.followers.joins)
+        self.covering = CoveringStreams(self.view, self.answers.derived_rows)
+        self._explainer = Explainer(catalog, self.answers, self.followers.joins, self.covering)
         self._groups = GroupFollowing(self.answers)
 
     def invoke(self, handle: str, now: int | None = None) -> Answer:
@@ -369,6 +371,9 @@ class Invoker:
     def _answer(self, registered: Registered, snapshot: Snapshot, ready: Ready | ReadyJoin, now: int | None) -> Answer:
         if isinstance(ready, ReadyJoin):
             return self.answers.of_join(registered, snapshot, ready, now)
+        reuse = self.covering.find(registered, ready)
+        if reuse is not None:
+            return self.answers.of_derived(reuse, now)
         return self.answers.of_stream(registered, snapshot, ready, now)
 
     def now_of(self, stream: Stream) -> int:
