@@ -6,6 +6,7 @@ import math
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import example_settings
+from tureen.position import Position
 from tureen.pot.streams import drop_stream, find_stream
 from tureen.results.answer import Answer
 from tureen.results.invoke import Invoker
@@ -201,6 +203,39 @@ def test_a_factor_that_raises_raises(engine: ManualEngine) -> None:
     engine.push("s", [{**row(number, 2**31 - 1, 0.0), "v": 2**31 - 1} for number in range(9)])
     engine.derive()
     assert source(engine, "SELECT v FROM s WHERE v <= k - 5") is None
+
+
+def test_answers_are_those_of_their_positions(engine: ManualEngine) -> None:
+    """While rows are pushed and derived in other threads, each answer has exactly the rows up to its position."""
+    engine.derive_stream("small", DERIVED["small"])
+    fill(engine, 0)
+    handle = engine.register("SELECT v FROM s WHERE k = 1", materialize=False)
+    (stream_id,) = engine.invoker.view.query(handle).stream_ids
+    done = Event()
+
+    def push() -> None:
+        for start in range(0, 450, 3):
+            engine.append("s", [row(number, number % 5, None) for number in range(start, start + 3)])
+
+    def derive() -> None:
+        while not done.is_set():
+            engine.deriver.catch_up()
+
+    threads = [Thread(target=push), Thread(target=derive)]
+    for thread in threads:
+        thread.start()
+    try:
+        next_id = 0
+        while next_id < 450:
+            answer = engine.invoke(handle)
+            next_id = Position.parse(answer.position).marks[stream_id].next_id
+            assert sorted(answer.table["v"].to_pylist()) == list(range(1, next_id, 5))
+    finally:
+        threads[0].join()
+        done.set()
+        threads[1].join()
+    engine.derive()
+    assert source(engine, "SELECT v FROM s WHERE k = 1") == "small"
 
 
 rows = st.lists(

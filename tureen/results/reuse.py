@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 from sqlalchemy import Connection
 
 from tureen.bounded_cache import BoundedCache
-from tureen.errors import QueryFailed, TureenError, UnknownStream
+from tureen.errors import TureenError, UnknownStream
 from tureen.fast_paths import FastPath, is_enabled
 from tureen.join import parse_field
 from tureen.language import bind_query
@@ -185,7 +185,8 @@ class CoveringStreams:
         if is_verified is None:
             try:
                 expected, counted = self._count_rows(snapshot, derived)
-            except QueryFailed:
+            except TureenError:
+                # Its selection raises, or a part of the base stream is damaged that this query may not need.
                 expected, counted = 0, -1
             is_verified = self._verified[derived.stream.id] = expected == counted
         return is_verified

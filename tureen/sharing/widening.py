@@ -7,7 +7,7 @@ select their rows from it.
 from __future__ import annotations
 
 from tureen.language.predicates.intervals import domain_of, union
-from tureen.predicate import EVERYTHING, Clause, Predicate, Within
+from tureen.predicate import Clause, Predicate, Within
 from tureen.schema import Schema
 from tureen.sharing.covering import covers
 from tureen.sharing.implication import Implication, Premise
@@ -39,5 +39,5 @@ def _weaker(schema: Schema, stream: Clause, query: Clause) -> Clause:
             column = schema.find(factor.column)
             assert column is not None
             united = union(domain_of(column.type), [factor.intervals, by_column[factor.column].intervals])
-            kept.append(Within(factor.column, united if united else (EVERYTHING,)))
+            kept.append(Within(factor.column, united))
     return tuple(kept)
