@@ -175,7 +175,7 @@ def test_three_streams_with_a_table_and_an_expression(engine: ManualEngine) -> N
         "SELECT a.k, count(*) AS c, sum(b.n) AS s FROM a LEFT JOIN b ON a.n = b.n GROUP BY a.k",
     ],
 )
-def test_joins_of_every_kind_are_reuse_kept_results(engine: ManualEngine, text: str) -> None:
+def test_joins_of_every_kind_are_answered_from_kept_results(engine: ManualEngine, text: str) -> None:
     eager, lazy = pairs(engine, text)
     engine.keep_joins()
     check_kept(engine, eager, lazy)

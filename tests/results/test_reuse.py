@@ -164,6 +164,17 @@ def test_what_has_expired_in_the_base_stream_is_not_answered(engine: ManualEngin
     check_equal(engine, sql)
 
 
+def test_streams_with_an_abstract_clock(engine: ManualEngine) -> None:
+    """The time is a number of seconds."""
+    engine.create_stream("d", "k INT, v INT, at DOUBLE", time="at", clock="stream", retain="20 seconds")
+    engine.derive_stream("part", "SELECT v, k, at FROM d WHERE k = 1")
+    engine.push("d", [{"k": number % 5, "v": number, "at": number - 4.5 * (number % 2)} for number in range(40)])
+    engine.derive()
+    for sql in ("SELECT v FROM d WHERE k = 1", "SELECT v, at FROM d WHERE k = 1 AND v > 3 BEGIN NOW - 9 END NOW"):
+        assert source(engine, sql) == "part"
+        check_equal(engine, sql)
+
+
 def test_a_dropped_stream_is_not_read_any_more(engine: ManualEngine) -> None:
     engine.derive_stream("small", DERIVED["small"])
     fill(engine)

@@ -227,7 +227,7 @@ def _cover(derived: CoveringStream, query: Query) -> Cover | None:
     schema = derived.base.schema
     # A factor that raises for a tuple that the stream lacks must raise, so such factors imply nothing and stay.
     safe = tuple(factor for factor in query.stream.clause if not _may_raise(factor))
-    columns = frozenset(query.columns) | columns_of(AllOf(query.stream.clause)) | {schema.time_column}
+    columns = frozenset(query.columns) | columns_of(AllOf(query.stream.clause))
     if not covers(schema, derived.properties, Properties(derived.base.name, safe, columns)):
         return None
     needed = residual(schema, derived.properties.clause, safe)
