@@ -5,7 +5,7 @@ inputs: the rows of each relation that lie in its window and satisfy its clause
     → source: how these rows are joined
     → at_now: the part of WHERE that depends on NOW
     → without a grouping, each row once for every step that contains it, if there are steps
-    → grouping: one row per group (and per step), if there is one
+    → grouping: one row per group (and per step), if there is one; with EMIT FINAL, only those that cannot change
     → overs: a column for each window function, and qualify
     → outputs, distinct, order, offset and limit
 ```
@@ -241,6 +241,8 @@ class Query:
     overs: tuple[Over, ...] = ()
     qualify: Expression | None = None
     """QUALIFY: a condition over the values of window functions."""
+    final: bool = False
+    """Whether the answer has only groups that cannot change any more: EMIT FINAL."""
 
     @property
     def stream(self) -> Input:

@@ -8,11 +8,14 @@ time: ts                          (optional: without it, tuples have their time 
 now: 2026-03-01 12:00:00          the default NOW of the cases
 retain: 1 hour                    (optional)
 clock: stream                     (optional: NOW is the highest time seen)
+unique: sym                       (optional: the columns of the unique key)
+lateness: 1 minute                (optional)
 
 sym STRING | qty INT | ts TIMESTAMP
 'AA'       | 1       | 2026-03-01 11:00:00
 ----                              a batch of arrival ends here
 'BB'       | NULL    | 2026-03-01 11:00:00
+punctuate: sym = 'BB'             no later tuple matches it
 
 == the name of a case
 SELECT sym, sum(qty) AS total FROM trades GROUP BY sym
@@ -38,20 +41,27 @@ Class`, with ` at line:column` if it has a location, then `says: …` and `hint:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tests.cases.tables import Table, read_row, read_time, split_cells
 from tests.cases.tables import read_column as column_of
+from tureen.closed.rules import Rules
 from tureen.errors import UnknownStream
+from tureen.language import parse_duration
+from tureen.language.text.statements import Punctuate, parse_statement
+from tureen.punctuation import Punctuation
 from tureen.query import NamedRelation, RelationKind
 from tureen.schema import Schema, name_key
 from tureen.window import to_micros
 
+Item = dict[str, Any] | Punctuation
+
 FOLDER = Path(__file__).parent
 _KEY = re.compile(r"(now|spark|judge|error|says|hint|because):(?: (.*))?")
-_HEAD = re.compile(r"(stream|table|time|now|retain|clock): (.*)")
+_HEAD = re.compile(r"(stream|table|time|now|retain|clock|unique|lateness): (.*)")
+_PUNCTUATE = "punctuate: "
 _ERROR = re.compile(r"(\w+)(?: at (\d+:\d+))?")
 
 
@@ -105,6 +115,15 @@ class CaseRelation:
     settings: dict[str, str]
     schema: Schema
     batches: tuple[list[dict[str, Any]], ...]
+    punctuated: tuple[list[Item], ...] = ()
+    """The batches with the punctuations of each, in order; empty if there are none."""
+
+    @property
+    def rules(self) -> Rules:
+        """Its unique key and its lateness."""
+        unique, lateness = self.settings.get("unique"), self.settings.get("lateness")
+        columns = () if unique is None else tuple(name.strip() for name in unique.split(","))
+        return Rules(columns, None if lateness is None else parse_duration(lateness))
 
     @property
     def is_table(self) -> bool:
@@ -214,13 +233,20 @@ def _relation(lines: list[str]) -> CaseRelation:
     header, *rows = lines[len(settings) :]
     columns = tuple(map(column_of, split_cells(header)))
     schema = Schema(columns, settings.get("time")).checked()
-    batches: list[list[dict[str, Any]]] = [[]]
+    batches: list[list[Item]] = [[]]
     for line in rows:
         if line == "----":
             batches.append([])
+        elif line.startswith(_PUNCTUATE):
+            statement = parse_statement(f"PUNCTUATE s WHERE {line.removeprefix(_PUNCTUATE)}")
+            assert isinstance(statement, Punctuate)
+            batches[-1].append(statement.punctuation)
         else:
             batches[-1].append(dict(zip(schema.names, read_row(columns, line), strict=True)))
-    return CaseRelation(settings, schema, tuple(batches))
+    only_rows = tuple([item for item in batch if isinstance(item, dict)] for batch in batches)
+    relation = CaseRelation(settings, schema, only_rows)
+    is_punctuated = any(isinstance(item, Punctuation) for batch in batches for item in batch)
+    return replace(relation, punctuated=tuple(batches)) if is_punctuated or relation.rules else relation
 
 
 def _case(block: list[str]) -> Case:

@@ -127,7 +127,9 @@ class _Pot:
             self.tables.create(relation.name, relation.schema.sql, [])
             return
         clock, retain = relation.settings.get("clock", "wall"), relation.settings.get("retain")
-        self.engine.create_stream(relation.name, relation.schema.sql, relation.schema.time, clock, retain)
+        self.engine.create_stream(
+            relation.name, relation.schema.sql, relation.schema.time, clock, retain, relation.rules
+        )
 
     def _arrive(self, number: int) -> None:
         """Push the batch of that number of each stream, and replace the tables that have a content of that number."""
@@ -136,6 +138,11 @@ class _Pot:
                 continue
             if relation.is_table:
                 self.tables.replace(relation.name, relation.batches[number])
+            elif relation.punctuated:
+                self.engine.append(relation.name, relation.punctuated[number])
+                # Every second batch stays pending until the next one.
+                if number % 2 == 0:
+                    self.engine.take(relation.name)
             else:
                 # Every second batch is pushed in two parts: one may be large enough for an index, the other not.
                 self.engine.push(relation.name, relation.batches[number], parts=1 + number % 2)

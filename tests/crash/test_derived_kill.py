@@ -11,6 +11,7 @@ import pytest
 from tests.crash.processes import run_until_killed
 from tureen.pipeline import deriving
 from tureen.pot import log
+from tureen.punctuation import Punctuation
 from tureen.testing.manual_engine import ManualEngine
 
 BASE = datetime(2026, 1, 1, tzinfo=UTC)
@@ -34,6 +35,7 @@ STREAMS = {
     "even": "SELECT v, ts FROM s WHERE v % 2 = 0",
     "ten": "SELECT v * 10 AS v, ts FROM even",
     "pairs": "SELECT a.v, b.v AS other, a.ts FROM s a JOIN even b ON a.v = b.v",
+    "finals": "SELECT v, count(*) AS n FROM closed GROUP BY v EMIT FINAL",
 }
 
 
@@ -48,9 +50,10 @@ def work(root: Path, acknowledgements: Path, crash: Path | None = None) -> None:
                 crash.touch()
             rows = [{"v": 5 * number + each, "ts": BASE + timedelta(seconds=number)} for each in range(5)]
             engine.append("s", rows)
+            engine.append("closed", [*rows, *rows, Punctuation(v=[row["v"] for row in rows[1:]])])
             print(number, file=file, flush=True)
             engine.derive()
-            for name in ("s", *STREAMS):
+            for name in ("s", "closed", *STREAMS):
                 engine.take(name)
             if number % 2:
                 engine.deriver.note_progress()
@@ -65,7 +68,8 @@ def test_kill_and_restart(tmp_path: Path, crash_dir: Path, monkeypatch: pytest.M
     monkeypatch.setattr(log, "SEGMENT_BYTES", 1)
     root, acknowledgements = tmp_path / "pot", tmp_path / "acknowledgements"
     engine = ManualEngine(root)
-    engine.create_stream("s", "v INT, ts TIMESTAMP", time="ts")
+    for name in ("s", "closed"):
+        engine.create_stream(name, "v INT, ts TIMESTAMP", time="ts")
     for name, sql in STREAMS.items():
         engine.derive_stream(name, sql)
     engine.close()
@@ -83,4 +87,7 @@ def test_kill_and_restart(tmp_path: Path, crash_dir: Path, monkeypatch: pytest.M
     assert values("even") == even
     assert values("ten") == Counter({10 * v: count for v, count in even.items()})
     assert values("pairs") == Counter({v: count**2 for v, count in even.items()})
+    # Of each push all values but the first are closed: a repeated push adds no rows to their groups.
+    finals = list(engine.invoker.answer_once("SELECT v, n FROM finals ORDER BY v"))
+    assert finals == [{"v": v, "n": 2} for v in range(5 * PUSHES) if v % 5]
     engine.close()

@@ -50,15 +50,27 @@ class CodeIntervals:
 
     def marks_of(self, first: np.ndarray) -> np.ndarray:
         """The mark of the range that contains each code, or `NO_MARK`."""
-        if self._arrays is None:
-            lows, highs, marks = (np.array(ends, np.int64) for ends in (self._lows, self._highs, self._marks))
-            self._arrays = lows, highs, marks
-        lows, highs, marks = self._arrays
+        lows, highs, marks = self._sorted_arrays()
         if not len(lows):
             return np.full(len(first), NO_MARK)
         index = np.searchsorted(lows, first, "right") - 1
         within = (index >= 0) & (first <= highs[index])
         return np.where(within, marks[index], NO_MARK)
+
+    def covers(self, firsts: np.ndarray, lasts: np.ndarray) -> np.ndarray:
+        """For each of several intervals, whether a range contains all of it."""
+        lows, highs, _ = self._sorted_arrays()
+        if not len(lows):
+            return np.zeros(len(firsts), np.bool_)
+        index = np.searchsorted(lows, firsts, "right") - 1
+        covered: np.ndarray = (index >= 0) & (lasts <= highs[index])
+        return covered
+
+    def _sorted_arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        if self._arrays is None:
+            lows, highs, marks = (np.array(ends, np.int64) for ends in (self._lows, self._highs, self._marks))
+            self._arrays = lows, highs, marks
+        return self._arrays
 
     def containing(self, codes: Codes, values: pa.Array, row: int) -> CodeRange:  # noqa: ARG002 - as `TextIntervals`
         """The range that contains the value of a row."""

@@ -101,6 +101,7 @@ class Derivation:
         if not self.end.startswith(_STEPS):
             self._check_end()
         self._has_steps: bool | None = None
+        self._is_final = False
         self._follower: Follower | None = None
         self._searched = 0.0
         self.is_current = False
@@ -142,9 +143,10 @@ class Derivation:
             return False  # nobody waits for a stream whose query fails
         try:
             if self._has_steps is None:
-                self._has_steps = self._invoker.has_steps(self._handle)
-                self._follower = None if self._has_steps else self._invoker.follow(self._handle)
-            for changes in self._new_steps() if self._has_steps else self._new_rows():
+                query = self._invoker.query_of(self._handle)
+                self._is_final, self._has_steps = query.final, query.steps is not None
+                self._follower = None if self._has_steps or self._is_final else self._invoker.follow(self._handle)
+            for changes in self._changes():
                 self._push(changes)
             self.error = None
         except (UnknownQuery, UnknownStream):
@@ -154,6 +156,27 @@ class Derivation:
                 log.warning("stream '%s' gets no new rows, because its query fails: %s", self.stream.name, error)
             self.error, self._failed = str(error), now
         return self.end != before
+
+    def _changes(self) -> Iterator[Changes]:
+        if self._is_final:
+            return self._new_groups()
+        return self._new_steps() if self._has_steps else self._new_rows()
+
+    def _new_groups(self) -> Iterator[Changes]:
+        """The groups that became final."""
+        if self._has_steps and not self._is_time_to_search():
+            return
+        since = Position.parse(self.end or BEGINNING)
+        new = self._invoker.group_changes(self._handle, since)
+        if any(change.kind == "reset" for change in new.changed):
+            raise QueryFailed(
+                "it is not known any more which groups were final before",
+                detail="there were too many punctuations since the stream was last derived",
+                hint="drop the stream and create it again",
+            )
+        # One push: positions between groups that are read together do not compare by age.
+        rows = [change.row for change in new.changed]
+        yield Changes(pa.Table.from_pylist(rows, self.stream.schema.arrow), str(new.position()))
 
     def _new_rows(self) -> Iterator[Changes]:
         while True:
@@ -195,11 +218,8 @@ class Derivation:
             self.end = str(Position(position.seq, marks, position.pushes))
 
     def _new_steps(self) -> Iterator[Changes]:
-        now = time.monotonic()
-        if now - self._searched < STEPS_EVERY:
-            self.is_current = False
+        if not self._is_time_to_search():
             return
-        self._searched = now
         while True:
             after = int(self.end.removeprefix(_STEPS)) - _OFFSET if self.end else None
             closed = self._invoker.closed_steps(self._handle, after)
@@ -207,6 +227,15 @@ class Derivation:
                 return
             # One push: a step is there completely or not at all.
             yield Changes(closed.rows, f"{_STEPS}{closed.last + _OFFSET:020d}")
+
+    def _is_time_to_search(self) -> bool:
+        """Whether to search for steps that are over, which is done at intervals."""
+        now = time.monotonic()
+        if now - self._searched < STEPS_EVERY:
+            self.is_current = False
+            return False
+        self._searched = now
+        return True
 
     def _push(self, changes: Changes) -> None:
         rows, patterns, schema = changes.rows, tuple(changes.patterns), self.stream.schema

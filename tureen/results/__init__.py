@@ -31,5 +31,7 @@ Gives answers as Arrow. Does not know Spark, HTTP, or how blocks are matched.
   `incremental_groups.py`: groups kept up to date; `group_changes.py`, `group_templates.py`: the changes of answers;
   `past_state.py`: a stream at an earlier position; `window_edges.py`: when time changes an answer
 * `reuse.py`: answers from derived streams that cover a query
+* `final_rule.py`, `final_groups.py`: which groups of a query with EMIT FINAL cannot change; `open_groups.py`,
+  `final_following.py`: those that became final since a position; `punctuation_histories.py`: punctuations of streams
 * `watch.py`: how often clauses are invoked
 """

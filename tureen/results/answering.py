@@ -19,6 +19,7 @@ from tureen.pot.streams import Stream
 from tureen.query import Query
 from tureen.results.answer import Answer, Bounds
 from tureen.results.closed_steps import ClosedSteps, closed_steps
+from tureen.results.final_groups import FinalGroups
 from tureen.results.grouped import Plans, grouped
 from tureen.results.grouping_set_rows import rows_of_sets
 from tureen.results.join_answers import JoinAnswer, table_input
@@ -29,13 +30,15 @@ from tureen.results.kept import Structure, StructureCache
 from tureen.results.kept_rows import ClauseRows
 from tureen.results.key_indexes import KeyIndexes
 from tureen.results.past_state import has_all_tuples
+from tureen.results.punctuation_histories import PunctuationHistories
 from tureen.results.ranges import ranges_of
 from tureen.results.ready import Ready
 from tureen.results.reuse import CoveringStream, Reuse
 from tureen.results.selection import Selection
-from tureen.results.stepping import steps_at
+from tureen.results.stepping import open_steps_at, steps_at
 from tureen.results.stream_state import Snapshot, StreamState
 from tureen.results.watch import Watch
+from tureen.results.window_edges import last_step_end
 from tureen.stems.table_files import read_content
 from tureen.window import WHOLE, Span
 
@@ -56,6 +59,7 @@ class Answers:
         self._selected = ClauseRows()
         self.watch = Watch()
         self.limits = limits
+        self.histories = PunctuationHistories(catalog)
 
     def now_of(self, streams: Sequence[Stream]) -> int:
         """The NOW of streams: the highest time seen if all of them have that clock, otherwise the wall clock."""
@@ -79,10 +83,12 @@ class Answers:
         instant = self.now_of([state.stream]) if now is None else now
         span, horizon = ready.query.inputs[0].window.span(instant), self.horizon(state.stream)
         selection = self._selection(ready, registered.inputs[0], state, instant, span, horizon)
+        own = Snapshot(state.seq, state.pushes, {state.stream.id: state}, {})
+        rows = self._final(registered, own, ready, self._rows(selection, ready), instant, horizon)
         return Answer(
-            table=ready.finish(self._rows(selection, ready)),
+            table=ready.finish(rows),
             window=Bounds.of(span.begin, _end_of(span)),
-            position=_position(Snapshot(state.seq, state.pushes, {state.stream.id: state}, {}), ready.query, instant),
+            position=self._position(registered, own, ready, instant),
             complete=_complete(state, span, selection.window_rows, horizon),
         )
 
@@ -130,10 +136,10 @@ class Answers:
         instant = self.now_of([state.stream for state in snapshot.streams.values()]) if now is None else now
         join = self.join_answer(registered, snapshot, instant)
         began = perf_counter_ns()
-        table = join.answer(ready)
+        table = ready.finish(self._final(registered, snapshot, ready, join.rows(ready), instant, None))
         if registered.join_id is not None:
             self.watch.note_join(registered.join_id, perf_counter_ns() - began if join.kept is None else None)
-        position = _position(snapshot, ready.query, instant)
+        position = self._position(registered, snapshot, ready, instant)
         return Answer(table, _bounds(join.spans), position, all(join.complete))
 
     def rows_before_finish(
@@ -245,7 +251,12 @@ class Answers:
         query = ready.query
         stepping = None
         if query.steps is not None:
-            stepping = steps_at(state, query.steps, span, instant, horizon)
+            window = query.stream.window
+            stepping = (
+                open_steps_at(state, query.steps, window, span, horizon)
+                if query.final
+                else steps_at(state, query.steps, span, instant, horizon)
+            )
         ranges = ranges_of(state.segments, span, horizon) if stepping is None else stepping.ranges
         now_used = instant if query.uses_now else None
         return Selection(state, query_input, ready.selector, ranges, stepping, self.watch, now_used, query.at_now)
@@ -264,6 +275,38 @@ class Answers:
         table = parts[0] if grouping.sets is None else rows_of_sets(grouping, parts)
         return table if selection.now is None else with_now(table, selection.now)
 
+    def _final(
+        self,
+        registered: Registered,
+        snapshot: Snapshot,
+        ready: Ready | ReadyJoin,
+        rows: pa.Table | pa.RecordBatch,
+        now: int,
+        horizon: int | None,
+    ) -> pa.Table | pa.RecordBatch:
+        """The groups of an answer; with EMIT FINAL, those that are final."""
+        if not ready.query.final:
+            return rows
+        return FinalGroups(registered, snapshot, ready, self.histories).final_rows(rows, now, horizon)
+
+    def _position(self, registered: Registered, snapshot: Snapshot, ready: Ready | ReadyJoin, now: int) -> str:
+        """The position of an answer: with NOW for groups, which change as time passes, unless they are final."""
+        query = ready.query
+        if query.grouping is None:
+            return snapshot.position
+        if not query.final:
+            return str(snapshot.position_at(now))
+        marks = FinalGroups(registered, snapshot, ready, self.histories).marks()
+        # Not at `now`: changes do not depend on which window was asked for.
+        return str(Position(snapshot.seq, marks, snapshot.pushes, self.last_step_end(query, snapshot)))
+
+    def last_step_end(self, query: Query, snapshot: Snapshot) -> int | None:
+        """The end of the last step that is over; None without steps, or before the first tuple."""
+        stream = next(iter(snapshot.streams.values())).stream
+        if query.steps is None or (stream.clock == "stream" and stream.last_time is None):
+            return None
+        return last_step_end(query.steps, self.now_of([stream]))
+
     def _groups(self, selection: Selection, plans: Plans) -> pa.RecordBatch:
         with self.structure(selection.state, plans) as structure:
             return grouped(selection, plans, structure)
@@ -278,11 +321,6 @@ class Answers:
         self._structure_cache.clean_up(state)
         if structure.nbytes > before:
             self._structure_cache.trim()
-
-
-def _position(snapshot: Snapshot, query: Query, now: int) -> str:
-    """The position of an answer; with NOW for groups, which change as time passes."""
-    return snapshot.position if query.grouping is None else str(snapshot.position_at(now))
 
 
 def _bounds(spans: Sequence[Span]) -> Bounds:

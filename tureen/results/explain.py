@@ -20,6 +20,7 @@ from tureen.pot.templates import count_members_of_shape
 from tureen.queries import QueryRun
 from tureen.query import Input, Query, RelationKind
 from tureen.results.answering import Answers
+from tureen.results.final_groups import FinalGroups
 from tureen.results.followed_joins import FollowedJoins
 from tureen.results.function_plans import describe_functions
 from tureen.results.join_answers import JoinAnswer
@@ -51,6 +52,8 @@ class Explainer:
             "materialize": "auto" if registered.eager is None else registered.eager,
             "shape": self._shape(registered),
         }
+        if ready.query.final:
+            about["final"] = self._final(registered, snapshot, ready)
         if isinstance(ready, ReadyJoin):
             return about | self._join(registered, snapshot, ready)
         state = snapshot.streams[registered.stream_ids[0]]
@@ -105,6 +108,16 @@ class Explainer:
             "aggregates": _join_aggregates(ready, is_kept=join.kept is not None),
             "functions": describe_functions(ready.query, registered.inputs, join.placements),
         }
+
+    def _final(self, registered: Registered, snapshot: Snapshot, ready: Ready | ReadyJoin) -> dict[str, Any]:
+        """How many groups of the answer are final, and what must be closed for that."""
+        streams = [state.stream for state in snapshot.streams.values()]
+        now = self._answers.now_of(streams)
+        groups = self._answers.rows_before_finish(registered, snapshot, ready, now)
+        final_groups = FinalGroups(registered, snapshot, ready, self._answers.histories)
+        horizon = self._answers.horizon(streams[0]) if len(ready.query.inputs) == 1 else None
+        final = int(final_groups.are_final(groups, now, horizon).sum())
+        return {"final": final, "open": len(groups) - final, "closed_by": final_groups.rule.describe(ready.query)}
 
     def _kept(self, registered: Registered, snapshot: Snapshot, *, is_used: bool) -> dict[str, Any]:
         """Whether the results of a query's join are kept, and why."""

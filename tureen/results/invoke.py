@@ -38,6 +38,7 @@ from tureen.results.changes import (
 )
 from tureen.results.closed_steps import ClosedSteps
 from tureen.results.explain import Explainer
+from tureen.results.final_following import FinalFollowing
 from tureen.results.followed import FollowedQuery
 from tureen.results.followed_groups import PreparedGroups
 from tureen.results.followed_joins import JoinFollower
@@ -103,6 +104,7 @@ class Invoker:
         self.covering = CoveringStreams(self.view, self.answers.derived_rows)
         self._explainer = Explainer(catalog, self.answers, self.followers.joins, self.covering)
         self._groups = GroupFollowing(self.answers)
+        self._finals = FinalFollowing(self.answers)
 
     def invoke(self, handle: str, now: int | None = None) -> Answer:
         """The answer of a query at `now`, by default at the stream's NOW."""
@@ -225,8 +227,7 @@ class Invoker:
         """Whether a query has groups, whose changes `group_changes` reads."""
 
         def look_up() -> bool:
-            registered, snapshot = self._with_files(lambda: self._look_up(handle))
-            return self._bound(registered, snapshot).query.grouping is not None
+            return self.query_of(handle).grouping is not None
 
         # Another query may get a name, but never a handle.
         return self._grouped.get(handle, look_up) if is_query_handle(handle) else look_up()
@@ -245,7 +246,12 @@ class Invoker:
             check_standing(registered)
             return PreparedGroups(registered, snapshot, self._bound(registered, snapshot))
 
-        return self._with_files(lambda: self._groups.read(prepare, since, only_turns, feed_end))
+        def read() -> GroupChanges:
+            if prepare().query.final:
+                return self._finals.read(prepare, since, feed_end)
+            return self._groups.read(prepare, since, only_turns, feed_end)
+
+        return self._with_files(read)
 
     def template_group_changes(
         self,
@@ -269,10 +275,10 @@ class Invoker:
 
         return self._with_files(read)
 
-    def has_steps(self, handle: str) -> bool:
-        """Whether the answers of a query have steps."""
+    def query_of(self, handle: str) -> Query:
+        """The bound query of a handle."""
         registered, snapshot = self._with_files(lambda: self._look_up(handle))
-        return self._bound(registered, snapshot).query.steps is not None
+        return self._bound(registered, snapshot).query
 
     def closed_steps(self, handle: str, after: int | None) -> ClosedSteps:
         """The rows of a query's steps after that number that are over."""

@@ -18,7 +18,7 @@ from tureen.results.axis import Axis, Coordinates, RowAxis, TimeAxis
 from tureen.results.numbering import Numbering
 from tureen.results.ranges import Range, ranges_of
 from tureen.results.stream_state import StreamState
-from tureen.window import Span, Steps
+from tureen.window import At, Span, Steps, Window
 
 EARLIEST, LATEST = -(1 << 60), 1 << 60
 """Bounds of step numbers that exclude no step: the tuples alone determine which steps exist."""
@@ -83,6 +83,20 @@ def _by_time(state: StreamState, steps: Steps, span: Span, now: int, horizon: in
         steps.origin + last * steps.slide + steps.width - 1,
     )
     return Stepping(steps, ranges_of(state.segments, within, horizon), first, last, axis, _size(ranges))
+
+
+def open_steps_at(state: StreamState, steps: Steps, window: Window, span: Span, horizon: int | None) -> Stepping:
+    """The steps of a stream that start in a window, also those that are not over."""
+    axis = TimeAxis(state.segments, state.stream.schema.time_column, steps.origin)
+    ranges = ranges_of(state.segments, span, horizon)
+    lower = max((time for time in (span.begin, horizon) if time is not None), default=None)
+    first, _ = whole_steps(steps, lower, None, LATEST)
+    last = LATEST
+    if isinstance(window.end, At):
+        last = (window.end.micros + 1 - steps.width - steps.origin) // steps.slide
+    begin = None if lower is None else steps.origin + first * steps.slide
+    within = ranges_of(state.segments, replace(span, begin=begin), horizon)
+    return Stepping(steps, within, first, last, axis, _size(ranges))
 
 
 def whole_steps(steps: Steps, begin: int | None, end: int | None, now: int) -> tuple[int, int]:

@@ -22,10 +22,14 @@ def next_edge(state: StreamState, window: Window, now: int, horizon: int | None)
     return min(edges, default=None)
 
 
+def last_step_end(steps: Steps, now: int) -> int:
+    """The end of the last step that is over at `now`."""
+    return steps.origin + (now - steps.width - steps.origin) // steps.slide * steps.slide + steps.width
+
+
 def next_step_end(steps: Steps, now: int) -> int:
     """The earliest NOW after `now` at which another step is over."""
-    passed = (now - steps.width - steps.origin) // steps.slide
-    return steps.origin + (passed + 1) * steps.slide + steps.width
+    return last_step_end(steps, now) + steps.slide
 
 
 def needs_polling(query: Query) -> bool:

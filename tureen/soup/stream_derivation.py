@@ -17,6 +17,7 @@ from tureen.pot.streams import Stream, check_new_name
 from tureen.query import STEP_END, STEP_START, Output, Query
 from tureen.results.changes import check_has_changes
 from tureen.results.closed_steps import check_has_steps
+from tureen.results.group_following import check_can_follow_groups
 from tureen.results.join_changes import check_can_follow
 from tureen.schema import Column, Schema, name_key
 
@@ -65,12 +66,14 @@ def derive_stream(
 
 def check_can_derive(query: Query) -> None:
     """Raise for a query whose changes are not the tuples of a stream."""
-    if query.steps is not None:
+    if query.final:
+        check_can_follow_groups(query)
+    elif query.steps is not None:
         check_has_steps(query)
     elif query.grouping is not None:
         raise Unsupported(
             "a stream cannot be derived from groups without steps, which change as tuples arrive",
-            hint="group by steps of time, such as FROM trades [TUMBLE 1 MINUTE]",
+            hint="group by steps of time, such as FROM trades [TUMBLE 1 MINUTE], or write EMIT FINAL",
         )
     elif query.joins:
         check_can_follow(query)

@@ -10,6 +10,7 @@ Does not know: Spark, runs, indexes, the pot, the table of aggregates; only `man
 * `group_followers.py`: an answer to which changes are applied; `appearing_rows.py`: the plain twin of changes of joins;
   `derived_graphs.py`: random graphs of derived streams, and their contents
 * `punctuations.py`: the plain twin of closed sets; `punctuated_joins.py`: that of joins over punctuated streams
+* `punctuations.py`: the plain twin of closed sets; `final_twin.py`: that of EMIT FINAL
 * `photons.py`: a stream of photons, its XML and queries in WXQuery
 * `manual_engine.py`: the engine itself, without Spark and threads, driven step by step by a test
 * `strategies.py`, `text_strategies.py`, `literal_strategies.py`, `question_strategies.py`, `formula_strategies.py`,

@@ -53,16 +53,22 @@ class PunctuatedStream:
                 bounds.append(pattern.high if pattern.high_open else pattern.high + timedelta(microseconds=1))
         return max(bounds, default=None)
 
-    def _accepts(self, row: Mapping[str, Any]) -> bool:
+    def would_accept(self, row: Mapping[str, Any]) -> bool:
+        """Whether a row would be accepted if it came next."""
         if any(matches(punctuation, row) for punctuation in self._punctuations):
             return False
         time = None if self._time is None else row[self._time]
         if time is not None and self._lateness is not None and time < (self._highest or time) - self._lateness:
             return False
         key = tuple(row[name] for name in self._unique)
+        return not self._unique or None in key or key not in self._keys
+
+    def _accepts(self, row: Mapping[str, Any]) -> bool:
+        if not self.would_accept(row):
+            return False
+        time = None if self._time is None else row[self._time]
+        key = tuple(row[name] for name in self._unique)
         if self._unique and None not in key:
-            if key in self._keys:
-                return False
             self._keys.append(key)
         if time is not None:
             self._highest = time if self._highest is None else max(self._highest, time)

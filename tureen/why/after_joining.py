@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tureen.aggregates.expression_values import evaluate, with_now
+from tureen.closed.punctuation_history import Mask
 from tureen.evaluation.duck import run
 from tureen.joining.join_input import JoinInput, Numbers
 from tureen.joining.joined_rows import JoinedRows
@@ -81,6 +82,8 @@ class JoinedAnswer:
     shown: ShownQuery
     stepping: NumberedSteps | None
     steps_of: StepsOf
+    are_final: Callable[[pa.Table], Mask] | None = None
+    """Which groups are final, if the answer has only those."""
 
     def verdict(self, number: int, row: int) -> Verdict:
         """Whether the answer has a row of the joined rows with that row of an input, of which there are some."""
@@ -229,6 +232,11 @@ class JoinedAnswer:
     def _group_verdict(self, groups: pa.Table) -> Verdict:
         """Whether a tuple's groups are in the answer."""
         reasons = self._group_reasons(groups)
+        if self.are_final is not None:
+            final = self.are_final(groups)
+            if not final.any():
+                return False, [*reasons, Reason("open", "its group is not final: a later tuple may still join it")]
+            groups = groups.filter(pa.array(final))
         if not self._removes_rows:
             return True, [*reasons, *self._distinct_note()]
         names = [name for name in groups.column_names if name == STEP_NUMBER or self._identifies(name)]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
 
+from tureen.closed.punctuation_history import Mask
 from tureen.errors import SqlError, UnknownColumn
 from tureen.join import visible_leaves
 from tureen.joining.join_evaluation import JoinEvaluation
@@ -16,6 +18,7 @@ from tureen.language.binding.input_condition import InputCondition, bind_input_c
 from tureen.pot.queries import Registered
 from tureen.query import RelationKind
 from tureen.results.answering import Answers
+from tureen.results.final_groups import FinalGroups
 from tureen.results.invoke import Invoker
 from tureen.results.join_answers import JoinAnswer
 from tureen.results.join_inputs import StreamInput
@@ -23,7 +26,7 @@ from tureen.results.join_ready import ReadyBlock, ReadyJoin, ReadySelection, Rea
 from tureen.results.joined import JoinedMatches
 from tureen.results.ready import Ready
 from tureen.results.standing_check import check_standing, relation_of
-from tureen.results.stepping import Stepping, steps_at
+from tureen.results.stepping import LATEST, Stepping, steps_at
 from tureen.results.stream_state import Snapshot
 from tureen.schema import Schema
 from tureen.why.after_joining import JoinedAnswer, NumberedSteps, Verdict
@@ -222,8 +225,20 @@ class _BlockAsking:
         joined = self._evaluation.rows(self.block.query.source)
         stepping = self._stepping
         return JoinedAnswer(
-            self.block, self._inputs, joined, self.asking.now, self._shown, stepping, self._steps_of(stepping)
+            self.block,
+            self._inputs,
+            joined,
+            self.asking.now,
+            self._shown,
+            stepping,
+            self._steps_of(stepping),
+            self._are_final if self.block.query.final else None,
         )
+
+    def _are_final(self, groups: pa.Table) -> Mask:
+        asking = self.asking
+        final_groups = FinalGroups(asking.registered, asking.snapshot, self.block, asking.answers.histories)
+        return final_groups.are_final(groups, asking.now, None if self._window is None else self._window.horizon)
 
     @cached_property
     def _stepping(self) -> NumberedSteps | None:
@@ -231,7 +246,9 @@ class _BlockAsking:
         if steps is None:
             return None
         if not steps.rows:
-            return NumberedSteps.of(self._join.stepping(steps))
+            stepping = self._join.stepping(steps)
+            # A step that is not over may have final groups.
+            return NumberedSteps.of(replace(stepping, last=LATEST) if self.block.query.final else stepping)
         window = self._window_of(0)
         assert window is not None, "only a query over one stream has steps of rows"
         return NumberedSteps.of(steps_at(window.state, steps, window.span, self.asking.now, window.horizon))

@@ -11,7 +11,8 @@ Takes sqlglot's tree and the schemas of streams and tables. Holds nothing. Gives
 * `calls.py`, `user_functions.py`: function calls
 * `rewrites.py`, `rewrites_time.py`, `binary.py`: functions rewritten as other expressions
 * `aggregates.py`, `ordered_aggregates.py`, `aggregate_types.py`: the aggregates of `tureen/aggregate_functions.py`
-* `grouping.py`, `grouping_sets.py`, `steps.py`, `brackets.py`: groups and step windows
+* `grouping.py`, `grouping_sets.py`, `steps.py`, `brackets.py`: groups and step windows; `emit_final.py`: which queries
+  can have EMIT FINAL
 * `window_functions.py`, `frames.py`, `ranking.py`: OVER
 * `outputs.py`: the select list, ORDER BY, LIMIT
 """

@@ -233,6 +233,7 @@ class Draft:
             at_now=conditions.at_now,
             overs=tuple(self.body.overs),
             qualify=self.body.qualify,
+            final=self.parts.final is not None,
         )
 
     def with_scalars(self) -> None:

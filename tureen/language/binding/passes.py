@@ -14,6 +14,7 @@ from tureen.language.binding.bind import bind_condition, compare
 from tureen.language.binding.brackets import read_brackets
 from tureen.language.binding.conditions import all_of, conjuncts_of, inner_join, inputs_of
 from tureen.language.binding.draft import MAX_BLOCKS, Body, Context, Draft
+from tureen.language.binding.emit_final import check_final
 from tureen.language.binding.from_clause import FromReader, FromTree, Unbound, merged_column, numbers_in
 from tureen.language.binding.grouping import Groups, is_grouped, read_having, read_keys
 from tureen.language.binding.lateral import bind_lateral
@@ -195,7 +196,9 @@ def _bound_select(context: Context, tokens: list[Token]) -> QueryBlock:
     draft = Draft(context, tokens)
     for run_pass in PASSES:
         run_pass(draft)
-    return draft.query()
+    query = draft.query()
+    check_final(draft, query)
+    return query
 
 
 def _window_of(context: Context, tokens: list[Token]) -> Window:

@@ -127,8 +127,8 @@ def _plain_select(draft: Draft, context: Context, tokens: list[Token], parsing: 
 
 def has_own_result(draft: Draft) -> bool:
     """Whether the rows of a query are other than those of its FROM that satisfy WHERE."""
-    has_steps = draft.bracket_steps is not None or draft.parts.partial is not None
-    return has_steps or any(draft.select.args.get(key) for key in _OWN_RESULT)
+    emits = draft.parts.partial is not None or draft.parts.final is not None
+    return emits or draft.bracket_steps is not None or any(draft.select.args.get(key) for key in _OWN_RESULT)
 
 
 def _joined_block(draft: Draft, context: Context, tokens: list[Token]) -> tuple[JoinTree, list[Expr], list[Expr]]:

@@ -77,6 +77,8 @@ _ENDS = {
     TokenType.HAVING: _AFTER_WHERE - {TokenType.HAVING},
 }
 """The clauses that contain values, and the tokens that end each."""
+_EMITS = ("FINAL", "PARTIAL")
+"""The words that may follow EMIT."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,8 @@ class QueryParts:
     """The windows in brackets, one per stream that has one."""
     partial: Token | None
     """The EMIT of EMIT PARTIAL."""
+    final: Token | None
+    """The EMIT of EMIT FINAL."""
     begin: list[Token] | None
     end: list[Token] | None
 
@@ -152,12 +156,13 @@ def split(source: Source, tokens: list[Token]) -> QueryParts:
     """Find the windows of a SELECT: in brackets after its streams, and BEGIN … END at its top level."""
     _check_start(source, tokens)
     brackets, rest = _cut_brackets(source, tokens)
-    partial, rest = _cut_partial(source, rest)
+    emits, rest = _cut_emits(source, rest)
+    partial, final = emits.get("PARTIAL"), emits.get("FINAL")
     marks = window_words(source, rest)
     if not marks:
-        return QueryParts(rest, brackets, partial, None, None)
+        return QueryParts(rest, brackets, partial, final, None, None)
     begin, end = _bounds(source, rest, marks)
-    return QueryParts(rest[: marks[0]], brackets, partial, begin, end)
+    return QueryParts(rest[: marks[0]], brackets, partial, final, begin, end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,32 +262,53 @@ def _cut_brackets(source: Source, tokens: list[Token]) -> tuple[list[Bracket], l
     return brackets, rest
 
 
-def _cut_partial(source: Source, tokens: list[Token]) -> tuple[Token | None, list[Token]]:
-    """The EMIT PARTIAL after the clauses or after the window, and the tokens without it."""
-    for i, token in enumerate(tokens):
-        if _is_partial(tokens, i):
-            after = tokens[i + 2 : i + 3]
-            if after and after[0].token_type not in (TokenType.BEGIN, TokenType.END):
-                raise SqlError(
-                    "EMIT PARTIAL must come after the clauses of SELECT",
-                    hint="write it at the end of the query",
-                    location=source.token(token),
-                )
-            return token, tokens[:i] + tokens[i + 2 :]
-    return None, tokens
+def _cut_emits(source: Source, tokens: list[Token]) -> tuple[dict[str, Token], list[Token]]:
+    """The EMIT PARTIAL and EMIT FINAL after the clauses or after the window, and the tokens without them."""
+    emits: dict[str, Token] = {}
+    rest: list[Token] = []
+    i = 0
+    while i < len(tokens):
+        if not _is_emit(tokens, i):
+            rest.append(tokens[i])
+            i += 1
+            continue
+        token, word = tokens[i], tokens[i + 1].text.upper()
+        after = tokens[i + 2 : i + 3]
+        if word not in _EMITS:
+            raise SqlError(
+                f"EMIT must be followed by {' or '.join(_EMITS)}, got '{tokens[i + 1].text}'",
+                hint="EMIT FINAL returns groups that cannot change, EMIT PARTIAL steps that are not whole",
+                location=source.token(tokens[i + 1]),
+            )
+        if after and after[0].token_type not in (TokenType.BEGIN, TokenType.END) and not _is_emit(tokens, i + 2):
+            raise SqlError(
+                f"EMIT {word} must come after the clauses of SELECT",
+                hint="write it at the end of the query",
+                location=source.token(token),
+            )
+        if word in emits:
+            raise SqlError(f"duplicate EMIT {word}", location=source.token(token))
+        emits[word] = token
+        i += 2
+    return emits, rest
 
 
-def _is_partial(tokens: list[Token], i: int) -> bool:
-    """Whether EMIT PARTIAL starts at an index."""
-    if tokens[i].text.upper() != "EMIT" or i + 1 == len(tokens):
+def _is_emit(tokens: list[Token], i: int) -> bool:
+    """Whether EMIT PARTIAL or EMIT FINAL starts at an index, or at the end of a query EMIT and another word."""
+    if tokens[i].text.upper() != "EMIT" or i + 1 >= len(tokens) or _is_name(tokens, i):
         return False
-    return tokens[i + 1].text.upper() == "PARTIAL" and not _is_name(tokens, i)
+    if tokens[i + 1].text.upper() in _EMITS:
+        return True
+    ends = i + 2 == len(tokens) or tokens[i + 2].token_type in (TokenType.BEGIN, TokenType.END)
+    follows_clause = any(token.token_type is TokenType.FROM for token in tokens[:i])
+    is_relation = tokens[i - 1].token_type is TokenType.JOIN
+    return ends and follows_clause and not is_relation and tokens[i + 1].token_type is TokenType.VAR
 
 
 def _begins_clause(tokens: list[Token], i: int) -> bool:
-    """Whether EMIT PARTIAL or a WINDOW clause (`WINDOW name AS (`) starts at an index."""
+    """Whether EMIT or a WINDOW clause (`WINDOW name AS (`) starts at an index."""
     if tokens[i].token_type is not TokenType.WINDOW:
-        return _is_partial(tokens, i)
+        return _is_emit(tokens, i)
     return [token.token_type for token in tokens[i + 2 : i + 4]] == [TokenType.ALIAS, TokenType.L_PAREN]
 
 
