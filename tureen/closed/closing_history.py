@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 import pyarrow as pa
 
-from tureen.closed.closed_ranges import CodeIntervals, TextIntervals, intersection
+from tureen.closed.closed_ranges import CodeIntervals, TextIntervals, difference, intersection
 from tureen.closed.closed_set import MAX_COMBINATIONS, BatchCodes, ClosedSet, matching, type_of
 from tureen.closed.key_codes import code_arrays, combined_codes, has_order
 from tureen.closed.key_set import NO_MARK, KeySet
@@ -89,6 +89,25 @@ class ClosingHistory:
                     parts += _overlaps(self._earlier.ranges[name], interval)
                 parts += _values_within(self._earlier.keys.get((name,)), interval, _MOST)
             return parts
+
+    def ranges_before(self, name: str, number: int) -> list[CodeRange]:
+        """The ranges of a column that punctuations before a number close."""
+        with self._lock:
+            ranges = self._ranges.get(name)
+            known = [] if ranges is None else [interval for interval, _ in ranges.before(number).intervals()]
+            if self._earlier is None or number < self.first or name not in self._earlier.ranges:
+                return known
+            # Of what earlier ones close, what known ones close too may have been closed by these only.
+            later = [] if ranges is None else [interval for interval, _ in ranges.before(_MOST).intervals()]
+            earlier = [interval for interval, _ in self._earlier.ranges[name].intervals()]
+            for interval in later:
+                earlier = [rest for each in earlier for rest in difference(each, interval)]
+            return known + earlier
+
+    def others_before(self, number: int) -> list[Pattern]:
+        """The patterns of several columns with ranges before a number, as far as they are known one by one."""
+        with self._lock:
+            return [pattern for pattern, known in self._others if known < number]
 
     def _closed_before(self, codes: BatchCodes, number: int) -> np.ndarray:
         names = set(codes.batch.schema.names)

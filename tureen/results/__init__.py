@@ -32,6 +32,6 @@ Gives answers as Arrow. Does not know Spark, HTTP, or how blocks are matched.
   `past_state.py`: a stream at an earlier position; `window_edges.py`: when time changes an answer
 * `reuse.py`: answers from derived streams that cover a query
 * `final_rule.py`, `final_groups.py`: which groups of a query with EMIT FINAL cannot change; `open_groups.py`,
-  `final_following.py`: those that became final since a position; `punctuation_histories.py`: punctuations of streams
+  `final_following.py`: those that became final since a position
 * `watch.py`: how often clauses are invoked
 """

@@ -19,6 +19,7 @@ from tureen.pot.streams import Stream
 from tureen.query import Query
 from tureen.results.answer import Answer, Bounds
 from tureen.results.closed_steps import ClosedSteps, closed_steps
+from tureen.results.closing_histories import ClosingHistories
 from tureen.results.final_groups import FinalGroups
 from tureen.results.grouped import Plans, grouped
 from tureen.results.grouping_set_rows import rows_of_sets
@@ -30,7 +31,6 @@ from tureen.results.kept import Structure, StructureCache
 from tureen.results.kept_rows import ClauseRows
 from tureen.results.key_indexes import KeyIndexes
 from tureen.results.past_state import has_all_tuples
-from tureen.results.punctuation_histories import PunctuationHistories
 from tureen.results.ranges import ranges_of
 from tureen.results.ready import Ready
 from tureen.results.reuse import CoveringStream, Reuse
@@ -59,7 +59,7 @@ class Answers:
         self._selected = ClauseRows()
         self.watch = Watch()
         self.limits = limits
-        self.histories = PunctuationHistories(catalog)
+        self.histories = ClosingHistories(catalog)
 
     def now_of(self, streams: Sequence[Stream]) -> int:
         """The NOW of streams: the highest time seen if all of them have that clock, otherwise the wall clock."""

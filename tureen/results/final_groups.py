@@ -11,16 +11,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.aggregates.groups import GroupNumbers
-from tureen.closed.punctuation_history import GREATEST_TIME, LEAST_TIME, Mask, Times
+from tureen.closed.tuple_groups import GREATEST_TIME, LEAST_TIME, Mask, Times
 from tureen.matching import Selector
 from tureen.position import Mark
 from tureen.pot.queries import Registered, RegisteredInput
 from tureen.query import STEP_END, STEP_START, key_name
 from tureen.results.changes import new_rows
+from tureen.results.closing_histories import ClosingHistories
 from tureen.results.final_rule import FinalRule, InputRule, Keys, StepTimes, StreamMoment, stream_inputs
 from tureen.results.join_ready import ReadyJoin
 from tureen.results.past_state import state_up_to
-from tureen.results.punctuation_histories import PunctuationHistories
 from tureen.results.ready import Ready
 from tureen.results.stepping import whole_steps
 from tureen.results.stream_state import Snapshot, StreamState
@@ -37,7 +37,7 @@ class FinalGroups:
     registered: Registered
     snapshot: Snapshot
     ready: Ready | ReadyJoin
-    histories: PunctuationHistories
+    histories: ClosingHistories
 
     @cached_property
     def rule(self) -> FinalRule:
@@ -60,7 +60,7 @@ class FinalGroups:
     def knows(self, marks: Marks) -> bool:
         """Whether it is known what was closed at marks; not of old ones, if there were many punctuations since."""
         return all(
-            not mark.punctuations or mark.punctuations >= self.histories.of(self.snapshot.streams[stream_id]).known_from
+            not mark.punctuations or mark.punctuations >= self.histories.of(self.snapshot.streams[stream_id]).first
             for stream_id, mark in marks.items()
             if stream_id in self.snapshot.streams
         )

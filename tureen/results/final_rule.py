@@ -19,16 +19,19 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tureen.closed.closing_history import ClosingHistory
 from tureen.closed.pattern import code_decimal
-from tureen.closed.punctuation_history import (
+from tureen.closed.rules import Rules
+from tureen.closed.tuple_groups import (
     GREATEST_TIME,
     LEAST_TIME,
     Mask,
-    PunctuationHistory,
     Times,
     TupleGroups,
+    closed_groups,
+    closed_times,
+    least_open_time,
 )
-from tureen.closed.rules import Rules
 from tureen.join import Field, InnerJoin, JoinCompare, JoinTree, parse_field
 from tureen.predicate import Compare, Key, Within
 from tureen.query import Input, Query, RelationKind
@@ -61,7 +64,7 @@ class FixedColumn:
 class StreamMoment(NamedTuple):
     """What is known of a stream at a position."""
 
-    history: PunctuationHistory
+    history: ClosingHistory
     number: int
     """The number of its next punctuation."""
     highest: int | None
@@ -107,7 +110,7 @@ class InputRule:
 
     def closed(self, groups: TupleGroups, moment: StreamMoment) -> Mask:
         """Which groups get no later tuple; each of them has a tuple of this input."""
-        mask = moment.history.closed(groups, moment.number, self.least_late_time(moment))
+        mask = closed_groups(moment.history, groups, moment.number, self.least_late_time(moment))
         if self.is_unique:
             # It has the tuple with the key already; NULL is no key.
             has_key: Mask = np.ones(groups.size, np.bool_)
@@ -124,8 +127,8 @@ class InputRule:
 
     def least_open_time(self, moment: StreamMoment) -> int:
         """The earliest time that a later tuple may have."""
-        least = self.least_late_time(moment)
-        return max(moment.history.least_open_time(moment.number), LEAST_TIME if least is None else least)
+        late_before = self.least_late_time(moment)
+        return least_open_time(closed_times(moment.history, self.schema.time, moment.number, late_before))
 
 
 LatestTimes = Callable[[InputRule, Keys, npt.NDArray[np.int64]], Times]

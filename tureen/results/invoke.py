@@ -101,6 +101,8 @@ class Invoker:
         self.watch = self.answers.watch
         self.key_indexes = self.answers.indexes
         self.followers = Followers(self.view, self.answers.content, self.key_indexes, routing)
+        # What punctuations close is read once for both.
+        self.followers.joins.histories = self.answers.histories
         self.covering = CoveringStreams(self.view, self.answers.derived_rows)
         self._explainer = Explainer(catalog, self.answers, self.followers.joins, self.covering)
         self._groups = GroupFollowing(self.answers)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tureen.aggregates.expression_values import evaluate
 from tureen.aggregates.groups import GroupNumbers
-from tureen.closed.punctuation_history import Mask
+from tureen.closed.tuple_groups import Mask
 from tureen.join import Field, field_name
 from tureen.position import Mark, Position
 from tureen.query import Query

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tureen.aggregates.expression_values import evaluate, with_now
-from tureen.closed.punctuation_history import Mask
+from tureen.closed.tuple_groups import Mask
 from tureen.evaluation.duck import run
 from tureen.joining.join_input import JoinInput, Numbers
 from tureen.joining.joined_rows import JoinedRows

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from tureen.closed.punctuation_history import Mask
+from tureen.closed.tuple_groups import Mask
 from tureen.errors import SqlError, UnknownColumn
 from tureen.join import visible_leaves
 from tureen.joining.join_evaluation import JoinEvaluation
