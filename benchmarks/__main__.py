@@ -43,6 +43,8 @@ from benchmarks import (
     peers,
     psoup,
     psoup_joins,
+    pwjoin,
+    pwjoin_plots,
     service,
     sharing,
     soak,
@@ -128,6 +130,11 @@ class Bench:
         findings = cacq_joins.measure(self.report, folder, quick=self.scale is QUICK)
         cacq_joins.plot(findings, self.report)
 
+    def pwjoin(self) -> None:
+        """PWJoin's experiments."""
+        findings = pwjoin.measure(self.root / "pwjoin", self.report, quick=self.scale is QUICK)
+        pwjoin_plots.plot(findings, self.report)
+
     def psoup(self) -> None:
         """PSoup's experiments."""
         folder = self.root / "psoup"
@@ -205,6 +212,7 @@ PARTS: dict[str, Callable[[Bench], None]] = {
     "cacq_joins": Bench.cacq_joins,
     "psoup": Bench.psoup,
     "psoup_joins": Bench.psoup_joins,
+    "pwjoin": Bench.pwjoin,
     "aggregate": Bench.aggregate,
     "joins": Bench.joins,
     "join_growth": Bench.join_growth,

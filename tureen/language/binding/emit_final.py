@@ -28,14 +28,20 @@ def check_final(draft: Draft, query: Query) -> None:
             hint="create a stream from that query, and read the stream",
             location=location,
         )
-    if draft.context.parameters is not None:
-        raise Unsupported(
-            "EMIT FINAL is not supported in register_many", hint="register each query by itself", location=location
-        )
     unsupported = _unsupported(query)
     if unsupported is not None:
         construct, hint = unsupported
         raise Unsupported(f"EMIT FINAL is not supported with {construct}", hint=hint, location=location)
+
+
+def check_template(draft: Draft) -> None:
+    """Raise if a template has EMIT FINAL."""
+    if draft.parts.final is not None:
+        raise Unsupported(
+            "EMIT FINAL is not supported in register_many",
+            hint="register each query by itself",
+            location=draft.source.token(draft.parts.final),
+        )
 
 
 def _unsupported(query: Query) -> tuple[str, str] | None:

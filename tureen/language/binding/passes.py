@@ -14,7 +14,7 @@ from tureen.language.binding.bind import bind_condition, compare
 from tureen.language.binding.brackets import read_brackets
 from tureen.language.binding.conditions import all_of, conjuncts_of, inner_join, inputs_of
 from tureen.language.binding.draft import MAX_BLOCKS, Body, Context, Draft
-from tureen.language.binding.emit_final import check_final
+from tureen.language.binding.emit_final import check_final, check_template
 from tureen.language.binding.from_clause import FromReader, FromTree, Unbound, merged_column, numbers_in
 from tureen.language.binding.grouping import Groups, is_grouped, read_having, read_keys
 from tureen.language.binding.lateral import bind_lateral
@@ -228,7 +228,7 @@ def bind_template_where(
     with parser_stack():
         source = Source(text, functions)
         draft = Draft(_outermost(source, lookup, parameters), whole_query(source, tokenize(source)))
-        for run_pass in (*PARSING, *JOINING):
+        for run_pass in (*PARSING, check_template, *JOINING):
             run_pass(draft)
         conditions, values = draft.finish(), draft.relations[-1].number
         *clauses, of_values = conditions.clauses
