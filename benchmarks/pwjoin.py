@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -174,6 +175,13 @@ def run(
     return experiment
 
 
+@cache
+def warm_up(root: Path) -> None:
+    """Let the process import and compile what all settings need, so that none of them pays for it alone."""
+    specs = StreamSpec(segment=20), StreamSpec(segment=20)
+    run(root, specs, [Curve(setting.value, setting, 2) for setting in JoinSetting], 4)
+
+
 def _verify(followers: dict[str, Follower], curves: Sequence[Curve]) -> None:
     """Settings with the same window have joined the same tuples."""
     for curve in curves:
@@ -222,6 +230,7 @@ def measure(root: Path, report: Report, *, quick: bool) -> PwjoinFindings:
     pair = [Curve(name, setting, 15) for name, setting in PAIR]
     fast = replace(plain, rate=RATE)
     short = seconds // 2
+    warm_up(root)
     rates = run(root, (fast, fast), [curve for curve in windows if curve.window != min(WINDOWS)], short)
     report.reach("pwjoin rate", _median_ratio(root, (fast, fast), pair, short, rounds, invert=True))
     uniform = StreamSpec(None, values=2_000, rate=RATE)
@@ -274,6 +283,7 @@ def _median_ratio(
 ) -> float:
     """The processor time of PWJoin by that of the window join; inverted, the rows a second. The median of rounds."""
     ratios = []
+    warm_up(root)
     for number in range(rounds):
         experiment = run(root, specs, pair, seconds, seed=number + 2, every=seconds)
         ratios.append(experiment.last("PWJoin").seconds / experiment.last("WJoin").seconds)

@@ -192,13 +192,17 @@ class PendingRows:
         """The number of pending punctuations."""
         return sum(len(section.patterns) for section in self.sections)
 
-    def punctuations(self, stream: Stream) -> list[PunctuationPlace]:
-        """The pending punctuations of the stream, of which these are the pending rows, in order."""
-        placed = [(section.first_id + at, pattern) for section in self.sections for at, pattern in section.patterns]
-        return [
-            PunctuationPlace(next_id, number, pattern)
-            for number, (next_id, pattern) in enumerate(placed, stream.punctuation_count)
-        ]
+    def punctuations(self, stream: Stream, number: int = 0) -> list[PunctuationPlace]:
+        """The pending punctuations of the stream from a number on, of which these are the pending rows, in order."""
+        places: list[PunctuationPlace] = []
+        first = stream.punctuation_count
+        for section in self.sections:
+            size = len(section.patterns)
+            if first + size > number:
+                placed = enumerate(section.patterns, first)
+                places += [PunctuationPlace(section.first_id + at, each, pattern) for each, (at, pattern) in placed]
+            first += size
+        return [place for place in places if place.number >= number]
 
 
 def _tuples_of(schema: Schema, record: LogRecord) -> pa.Table | None:

@@ -52,8 +52,8 @@ class StreamState:
         Older ones than those that the catalog has are in the closed set only.
         """
         count = self.stream.punctuation_count
-        taken = [place for place in taken_places(tx, self.stream.id, number) if place.number < count]
-        return taken + [place for place in self.pending.punctuations(self.stream) if place.number >= number]
+        taken = [] if number >= count else taken_places(tx, self.stream.id, number)
+        return [place for place in taken if place.number < count] + self.pending.punctuations(self.stream, number)
 
     def position_at(self, mark: Mark) -> str:
         """The position of a mark in this stream."""
