@@ -32,7 +32,7 @@ class TupleGroups(NamedTuple):
     """The number of groups."""
     values: Mapping[str, pa.Array]
     time: str | None
-    """The time column; None if it is not declared, so that punctuations cannot be about it."""
+    """The time column; None if punctuations cannot be about instants of it."""
     first: Times
     last: Times
 
@@ -58,8 +58,8 @@ def closed_times(history: ClosingHistory, time: str | None, number: int, late_be
     if time is not None:
         for interval in history.ranges_before(time, number):
             times.add(interval, 0)
-        if late_before is not None:
-            times.add(CodeRange(high=late_before - 1), 0)
+    if late_before is not None:
+        times.add(CodeRange(high=late_before - 1), 0)
     return times
 
 

@@ -106,7 +106,12 @@ class InputRule:
         first = np.maximum(bounds.first, begin.micros if isinstance(begin, At) else LEAST_TIME)
         last = np.minimum(bounds.last, end.micros if isinstance(end, At) else GREATEST_TIME)
         values = {column.column: column.values(keys, count) for column in self.fixed}
-        return TupleGroups(count, values, self.schema.time, first, last)
+        return TupleGroups(count, values, self._punctuated_time, first, last)
+
+    @property
+    def _punctuated_time(self) -> str | None:
+        """The time column, if punctuations of it are about instants: not of an abstract clock."""
+        return None if self.schema.has_abstract_clock else self.schema.time
 
     def closed(self, groups: TupleGroups, moment: StreamMoment) -> Mask:
         """Which groups get no later tuple; each of them has a tuple of this input."""
@@ -128,7 +133,7 @@ class InputRule:
     def least_open_time(self, moment: StreamMoment) -> int:
         """The earliest time that a later tuple may have."""
         late_before = self.least_late_time(moment)
-        return least_open_time(closed_times(moment.history, self.schema.time, moment.number, late_before))
+        return least_open_time(closed_times(moment.history, self._punctuated_time, moment.number, late_before))
 
 
 LatestTimes = Callable[[InputRule, Keys, npt.NDArray[np.int64]], Times]
