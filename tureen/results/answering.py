@@ -292,10 +292,8 @@ class Answers:
     def _position(self, registered: Registered, snapshot: Snapshot, ready: Ready | ReadyJoin, now: int) -> str:
         """The position of an answer: with NOW for groups, which change as time passes, unless they are final."""
         query = ready.query
-        if query.grouping is None:
-            return snapshot.position
         if not query.final:
-            return str(snapshot.position_at(now))
+            return _position(snapshot, query, now)
         marks = FinalGroups(registered, snapshot, ready, self.histories).marks()
         # Not at `now`: changes do not depend on which window was asked for.
         return str(Position(snapshot.seq, marks, snapshot.pushes, self.last_step_end(query, snapshot)))
@@ -321,6 +319,11 @@ class Answers:
         self._structure_cache.clean_up(state)
         if structure.nbytes > before:
             self._structure_cache.trim()
+
+
+def _position(snapshot: Snapshot, query: Query, now: int) -> str:
+    """The position of an answer; with NOW for groups, which change as time passes."""
+    return snapshot.position if query.grouping is None else str(snapshot.position_at(now))
 
 
 def _bounds(spans: Sequence[Span]) -> Bounds:
