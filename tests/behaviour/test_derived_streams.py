@@ -10,6 +10,7 @@ import pytest
 import tureen
 from tests.behaviour.conftest import AnySoup, rows
 from tureen.errors import DependentStreams, DuplicateName, InvalidSchema, TureenError, UnknownColumn, Unsupported
+from tureen.fast_paths import FastPath, is_enabled
 from tureen.position import BEGINNING
 
 Names = Callable[[str], str]
@@ -61,6 +62,20 @@ def test_queries_of_derived_streams_are_not_listed(soup: AnySoup, trades: str, f
     before = len(soup.queries(owner="*"))
     soup.create_stream(fresh("derived"), query=f"SELECT sym, ts FROM {trades}")
     assert len(soup.queries(owner="*")) == before
+
+
+def test_queries_are_answered_from_a_stream_that_covers_them(soup: AnySoup, trades: str, fresh: Names) -> None:
+    big = fresh("big")
+    soup.create_stream(big, query=f"SELECT * FROM {trades} WHERE price > 10")
+    query = soup.register(f"SELECT sym, qty FROM {trades} WHERE price > 20", materialize=False)
+    at = soup.push(trades, rows(("A", 1.0, 1), ("B", 20.5, 2), ("C", 5.0, 3), ("D", 15.0, 4), ("E", 7.0, 5)))
+    expected = [{"sym": "B", "qty": 2}]
+    assert list(query.invoke(wait_for=at, timeout=30)) == expected
+    plan = query.explain()["reuse"]
+    assert (None if plan is None else plan["stream"]) == (big if is_enabled(FastPath.REUSE) else None)
+    soup.drop_stream(big)
+    assert list(query.invoke()) == expected
+    assert query.explain()["reuse"] is None
 
 
 def test_errors(soup: AnySoup, trades: str, fresh: Names) -> None:
