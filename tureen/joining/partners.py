@@ -69,7 +69,7 @@ class Partners:
 
 def find_partners(size: int, right_size: int, equalities: Sequence[Compared], ranges: Sequence[Compared]) -> Partners:
     """The partners of `size` left rows; all `ranges` compare with the same right keys."""
-    order = np.arange(right_size)
+    order = None
     if ranges:
         keys = ranges[0].right
         order = np.argsort(keys.values, kind="stable")
@@ -77,8 +77,8 @@ def find_partners(size: int, right_size: int, equalities: Sequence[Compared], ra
     if equalities:
         sorted_rows, firsts, lasts = _grouped(equalities, order)
     else:
-        sorted_rows, firsts = order, np.zeros(size, np.int64)
-        lasts = np.full(size, len(order))
+        sorted_rows, firsts = np.arange(right_size) if order is None else order, np.zeros(size, np.int64)
+        lasts = np.full(size, len(sorted_rows))
     if ranges:
         sorted_keys = ranges[0].right.values[sorted_rows]
         for compared in ranges:
@@ -88,17 +88,23 @@ def find_partners(size: int, right_size: int, equalities: Sequence[Compared], ra
     return Partners(sorted_rows, firsts, lasts)
 
 
-def _grouped(equalities: Sequence[Compared], order: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+def _grouped(equalities: Sequence[Compared], order: Numbers | None) -> tuple[Numbers, Numbers, Numbers]:
+    """The right rows by group, and within a group in an order; and the interval of each left row."""
     left, left_valid = _lines([compared.left for compared in equalities])
     right, right_valid = _lines([compared.right for compared in equalities])
-    index = KeyIndex.of_keys(np.take(right, order, axis=1), right_valid[order], is_filtered=False)
+    if order is not None:
+        right, right_valid = np.take(right, order, axis=1), right_valid[order]
+    index = KeyIndex.of_keys(right, right_valid, is_filtered=False)
     probing, begins, ends = index.intervals(left, left_valid)
     firsts, lasts = np.zeros(len(left_valid), np.int64), np.zeros(len(left_valid), np.int64)
     firsts[probing], lasts[probing] = begins, ends
-    return order[index.rows], firsts, lasts
+    return index.rows.astype(np.int64) if order is None else order[index.rows], firsts, lasts
 
 
 def _lines(columns: Sequence[KeyColumn]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """The keys of several columns, one line each, and the rows without a NULL."""
+    if len(columns) == 1:
+        # A copy, which can be written to: so one compiled form serves all lines.
+        return np.array(columns[0].values, np.int64).reshape(1, -1), columns[0].valid
     lines = np.ascontiguousarray(np.stack([keys.values for keys in columns]), np.int64)
     return lines, np.logical_and.reduce([keys.valid for keys in columns])

@@ -107,3 +107,23 @@ def select_rows(table_at: Int, program_at: Int, block_rows: Int, first: Int, las
             count = filter_by_factor(table, ranges, factor, rows, count)
     sort_rows(rows, count, np.zeros((block_rows + 63) >> 6, np.uint64))
     return rows[:count].copy()
+
+
+@compiled
+def select_rows_of_blocks(blocks: np.ndarray, program_at: Int, starts: np.ndarray) -> np.ndarray:
+    """`select_rows` for several blocks at once, because calling it takes longer than the work on a block.
+
+    A line of `blocks` has the other arguments for one block. `starts` receives the number of rows before each of them,
+    and at the end their total.
+    """
+    parts = [np.empty(0, np.uint16)]
+    starts[0] = 0
+    for number in range(blocks.shape[0]):
+        table_at, block_rows, first, last = blocks[number]
+        rows = select_rows(table_at, program_at, block_rows, first, last)
+        starts[number + 1] = starts[number] + rows.size
+        parts.append(rows)
+    selected = np.empty(starts[-1], np.uint16)
+    for number in range(blocks.shape[0]):
+        selected[starts[number] : starts[number + 1]] = parts[number + 1]
+    return selected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.matching.evaluate import narrow
-from tureen.matching.scanning import program_of, select_rows
+from tureen.matching.scanning import program_of, select_rows, select_rows_of_blocks
 from tureen.predicate import Clause, IsNull, Within, calls_functions
 from tureen.queries import compile_clauses
 from tureen.schema import Schema
@@ -56,7 +57,27 @@ class Selector:
         rows = select_rows(table.address, address, block.rows, first, end)
         return narrow(self.derived, block, rows) if self.derived else rows
 
+    def rows_of_blocks(
+        self, parts: Sequence[tuple[Block, int, int]]
+    ) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.int64]]:
+        """The rows of several blocks, each with its interval, and the number of rows before each block."""
+        tables = () if self.derived else [block.indexed_table(self._names) for block, _, _ in parts]
+        starts = np.zeros(len(parts) + 1, np.int64)
+        if tables and None not in tables:
+            lines = [
+                (table.address, block.rows, first, last)
+                for table, (block, first, last) in zip(tables, parts, strict=True)
+                if table is not None
+            ]
+            return select_rows_of_blocks(np.array(lines, np.int64), self._program[0], starts), starts
+        rows = [self.rows(block, first, last) for block, first, last in parts]
+        np.cumsum([len(of_block) for of_block in rows], out=starts[1:])
+        return np.concatenate([_NONE, *rows]), starts
+
 
 def select(block: Block, clause: Clause, first: int = 0, last: int | None = None) -> npt.NDArray[np.uint16]:
     """The block's rows in [first, last) that satisfy a clause, ascending; a `Selector` used once."""
     return Selector(clause, block.columns.schema).rows(block, first, last)
+
+
+_NONE: npt.NDArray[np.uint16] = np.empty(0, np.uint16)

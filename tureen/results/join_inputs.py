@@ -38,7 +38,7 @@ class StreamInput:
         self._size = len(matches)
         self._columns: dict[str, pa.Array] = {}
         self._indexes = indexes
-        self._asked: tuple[Numbers, StreamMatches, Numbers] | None = None
+        self._asked: tuple[Numbers, StreamMatches, Numbers | None] | None = None
 
     def __len__(self) -> int:
         """The number of tuples."""
@@ -55,6 +55,8 @@ class StreamInput:
         if len(rows) * SUBSET >= self._size or not self._size:
             return [take_or_null(self.column(name), rows) for name in names]
         subset, positions = self._subset_of(rows)
+        if positions is None:
+            return [subset.column(name) for name in names]
         return [
             take_or_null(self._columns[name], rows)
             if name in self._columns
@@ -86,14 +88,20 @@ class StreamInput:
         if len(rows) * SUBSET >= self._size:
             return self.ids[rows]
         subset, positions = self._subset_of(rows)
-        return StreamInput(subset).ids[positions]
+        ids = StreamInput(subset).ids
+        return ids if positions is None else ids[positions]
 
-    def _subset_of(self, rows: Numbers) -> tuple[StreamMatches, Numbers]:
-        """The different tuples among rows, and the number of each row among them; -1 for a row of NULLs."""
+    def _subset_of(self, rows: Numbers) -> tuple[StreamMatches, Numbers | None]:
+        """The different tuples among rows, and the number of each row among them; -1 for a row of NULLs.
+
+        The numbers are None if the rows are these tuples, in order.
+        """
         if self._asked is None or self._asked[0] is not rows:
-            needed, positions = np.unique(rows, return_inverse=True)
-            if len(needed) and needed[0] < 0:
-                needed, positions = needed[1:], positions - 1
+            needed, positions = rows, None
+            if not _is_ascending(rows):
+                needed, positions = np.unique(rows, return_inverse=True)
+                if needed[0] < 0:
+                    needed, positions = needed[1:], positions - 1
             # Times, ids and columns are mostly asked for of the same rows.
             self._asked = rows, self.subset(needed), positions
         return self._asked[1], self._asked[2]
@@ -137,6 +145,11 @@ def numbers_of(hit: Hits, positions: Numbers) -> tuple[Numbers, Flags]:
     selected = hit.positions()
     numbers = np.searchsorted(selected, positions)
     return numbers, selected[np.minimum(numbers, count - 1)] == positions
+
+
+def _is_ascending(rows: Numbers) -> bool:
+    """Whether rows are different, in order, and none is a row of NULLs."""
+    return not len(rows) or bool(rows[0] >= 0 and (rows[1:] > rows[:-1]).all())
 
 
 def _first_and_last(hit: Hits) -> tuple[int, int]:

@@ -159,10 +159,14 @@ def _selected(
     if not selector.clause and run.starts[-1] <= len(_ALL_ROWS) and _has_full_blocks(run):
         starts = np.clip(np.array(run.starts, np.int64), first, last) - first
         return _ALL_ROWS[first:last], starts
-    rows: list[npt.NDArray[np.uint16]] = [_NONE] * len(run.blocks)
-    for number, low, high in run.parts(first, last):
-        rows[number] = selector.rows(run.blocks[number], low, high)
-    return np.concatenate(rows), np.cumsum([0, *map(len, rows)])
+    parts = list(run.parts(first, last))
+    rows, of_parts = selector.rows_of_blocks([(run.blocks[number], low, high) for number, low, high in parts])
+    # The blocks with tuples of the interval are neighbours.
+    before = parts[0][0] if parts else 0
+    starts = np.full(len(run.blocks) + 1, len(rows))
+    starts[:before] = 0
+    starts[before : before + len(of_parts)] = of_parts
+    return rows, starts
 
 
 def _by_block(
@@ -192,5 +196,3 @@ def _has_full_blocks(run: OpenRun) -> bool:
 
 _ALL_ROWS: npt.NDArray[np.uint16] = np.tile(np.arange(BLOCK_ROWS, dtype=np.uint16), 16)
 """The rows of consecutive full blocks, of which those of a clause without factors are a slice."""
-
-_NONE: npt.NDArray[np.uint16] = np.empty(0, np.uint16)
