@@ -5,7 +5,10 @@ window at NOW. Not all of them fit:
 
 * q10 writes bids into files by day, which is a sink and no query.
 * q11 counts bids in session windows, and q12 in windows of processing time; there are neither.
-* q13 to q19 and q21 join a table, filter, rank and count per day; they contain nothing that the others do not.
+* q13 looks up the rest of an auction's id in a table. The condition of its join is an expression, which no key index
+  has, so that its table is smaller than the usual one.
+* q14 counts a letter of the URL, because bids have no further text, and without a user function. q21 takes the id of an
+  unknown channel from the URL's first folder.
 * q5 and q7 return the steps that are whole at NOW; a stream processor emits each step once.
 * q8 compares the numbers of the steps of 10 seconds that the times of a person and of an auction lie in, because steps
   of a join contain joined rows by their earliest time.
@@ -22,7 +25,7 @@ import pyarrow as pa
 
 import tureen
 from benchmarks.invocation import p50
-from benchmarks.nexmark_workload import SCHEMAS, NexmarkEvents, nexmark_events
+from benchmarks.nexmark_workload import SCHEMAS, SIDE, SIDE_ROWS, SIDE_SCHEMA, NexmarkEvents, nexmark_events
 from benchmarks.report import Report
 from benchmarks.scale import Scale
 
@@ -31,6 +34,21 @@ SECONDS = 600.0
 
 PUSHES = 8
 
+_PRICES = ("< 10000", "BETWEEN 10000 AND 999999", "> 999999")
+"""The ranges of prices that q15 to q17 count bids in."""
+
+_RANKED = ", ".join(f"count(*) FILTER (WHERE price {prices}) AS bids_{rank}" for rank, prices in enumerate(_PRICES))
+_PER_DAY = ", ".join(
+    ["count(*) AS bids", _RANKED]
+    + [
+        f"count(DISTINCT {column}) AS {column}s, "
+        + ", ".join(
+            f"count(DISTINCT {column}) FILTER (WHERE price {prices}) AS {column}s_{rank}"
+            for rank, prices in enumerate(_PRICES)
+        )
+        for column in ("bidder", "auction")
+    ]
+)
 _WON = "auction a JOIN bid b ON a.id = b.auction AND b.ts BETWEEN a.ts AND a.expires"
 
 
@@ -100,10 +118,55 @@ QUERIES = {
         f"SELECT a.id, a.item, a.seller, b.bidder, b.price, b.ts FROM {_WON} "
         "QUALIFY row_number() OVER (PARTITION BY a.id ORDER BY b.price DESC, b.ts, b.bidder) = 1",
     ),
+    "q13": NexmarkQuery(
+        "bids with a side input",
+        f"SELECT b.auction, b.bidder, b.price, b.ts, s.value FROM bid b JOIN side s ON b.auction % {SIDE_ROWS} = s.key",
+    ),
+    "q14": NexmarkQuery(
+        "calculation",
+        "SELECT auction, bidder, 0.908 * price AS price, CASE WHEN hour(ts) BETWEEN 8 AND 18 THEN 'dayTime' "
+        "WHEN hour(ts) <= 6 OR hour(ts) >= 20 THEN 'nightTime' ELSE 'otherTime' END AS bid_time, "
+        "length(url) - length(replace(url, 'm', '')) AS c_counts FROM bid "
+        "WHERE 0.908 * price > 1000000 AND 0.908 * price < 50000000",
+        "SELECT auction, bidder, 0.908 * price::DECIMAL(19,0) AS price, CASE WHEN hour(ts) BETWEEN 8 AND 18 "
+        "THEN 'dayTime' WHEN hour(ts) <= 6 OR hour(ts) >= 20 THEN 'nightTime' ELSE 'otherTime' END AS bid_time, "
+        "length(url) - length(replace(url, 'm', '')) AS c_counts FROM bid "
+        "WHERE 0.908 * price > 1000000 AND 0.908 * price < 50000000",
+    ),
+    "q15": NexmarkQuery(
+        "bids of a day", f"SELECT CAST(ts AS DATE) AS day, {_PER_DAY} FROM bid GROUP BY CAST(ts AS DATE)"
+    ),
+    "q16": NexmarkQuery(
+        "bids of a channel and a day",
+        f"SELECT channel, CAST(ts AS DATE) AS day, max(ts) AS latest, {_PER_DAY} FROM bid "
+        "GROUP BY channel, CAST(ts AS DATE)",
+    ),
+    "q17": NexmarkQuery(
+        "bids of an auction and a day",
+        f"SELECT auction, CAST(ts AS DATE) AS day, count(*) AS bids, {_RANKED}, min(price) AS least, "
+        "max(price) AS greatest, avg(price) AS mean, sum(price) AS total FROM bid GROUP BY auction, CAST(ts AS DATE)",
+    ),
+    "q18": NexmarkQuery(
+        "last bid of a person",
+        "SELECT auction, bidder, price, channel, url, ts FROM bid "
+        "QUALIFY row_number() OVER (PARTITION BY bidder, auction ORDER BY ts DESC) = 1",
+    ),
+    "q19": NexmarkQuery(
+        "ten highest bids of an auction",
+        "SELECT *, row_number() OVER (PARTITION BY auction ORDER BY price DESC, ts) AS nth FROM bid "
+        "QUALIFY row_number() OVER (PARTITION BY auction ORDER BY price DESC, ts) <= 10",
+    ),
     "q20": NexmarkQuery(
         "bids with their auction",
         "SELECT b.auction, b.bidder, b.price, b.channel, b.ts, a.item, a.initial, a.seller, a.expires "
         "FROM bid b JOIN auction a ON b.auction = a.id WHERE a.category = 10",
+    ),
+    "q21": NexmarkQuery(
+        "id of a channel",
+        "SELECT auction, bidder, price, channel, CASE lower(channel) WHEN 'apple' THEN '0' WHEN 'google' THEN '1' "
+        "WHEN 'facebook' THEN '2' WHEN 'baidu' THEN '3' ELSE regexp_extract(url, 'com/([0-9]+)/', 1) END AS channel_id "
+        "FROM bid WHERE lower(channel) IN ('apple', 'google', 'facebook', 'baidu') "
+        "OR regexp_extract(url, 'com/([0-4])/', 1) <> ''",
     ),
     "q22": NexmarkQuery(
         "folders of a URL",
@@ -139,7 +202,7 @@ def measure(root: Path, report: Report, scale: Scale) -> None:
     events = nexmark_events(scale.nexmark_events, SECONDS)
     with tureen.open(root / "nexmark", mode="write") as soup:
         handles = _registered(soup, events)
-        with connect(events.rows) as duck:
+        with connect({**events.rows, "side": SIDE}) as duck:
             for name, query in QUERIES.items():
                 sql = query.judge_sql(events.now)
                 answer = handles[name].invoke()
@@ -155,6 +218,7 @@ def measure(root: Path, report: Report, scale: Scale) -> None:
 def _registered(soup: tureen.Soup, events: NexmarkEvents) -> dict[str, tureen.StandingQuery]:
     for name, schema in SCHEMAS.items():
         soup.create_stream(name, schema, time="ts", clock="stream")
+    soup.create_table("side", SIDE_SCHEMA, SIDE)
     handles = {name: soup.register(query.sql, materialize=True) for name, query in QUERIES.items()}
     for part in events.pushes(PUSHES):
         for name, table in part.items():

@@ -25,6 +25,11 @@ SCHEMAS = {
     "auction": "id BIGINT, item STRING, initial BIGINT, category INT, seller BIGINT, expires TIMESTAMP, ts TIMESTAMP",
     "bid": "auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, url STRING, ts TIMESTAMP",
 }
+SIDE_SCHEMA = "key BIGINT, value STRING"
+SIDE_ROWS = 100
+SIDE = pa.table({"key": range(SIDE_ROWS), "value": [f"side {key}" for key in range(SIDE_ROWS)]})
+"""The table that q13 joins bids to."""
+
 _STATES = np.array(["AZ", "CA", "ID", "OR", "WA", "WY"])
 _CITIES = np.array(["Phoenix", "Los Angeles", "Boise", "Portland", "Bend", "Redmond", "Seattle", "Kent", "Cheyenne"])
 _NAMES = np.array(["Peter", "Paul", "Luke", "John", "Saul", "Vicky", "Kate", "Julie", "Sarah", "Deiter", "Walter"])

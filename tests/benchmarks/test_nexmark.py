@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.nexmark import QUERIES, connect, run, verify
-from benchmarks.nexmark_workload import SCHEMAS, nexmark_events
+from benchmarks.nexmark_workload import SCHEMAS, SIDE, SIDE_SCHEMA, nexmark_events
+from tureen.soup.tables import Dimensions
 from tureen.testing.manual_engine import ManualEngine
 from tureen.window import to_micros
 
@@ -40,6 +41,7 @@ def test_answers_equal_duckdb_after_each_push(tmp_path: Path, materialize: bool)
     engine = ManualEngine(tmp_path)
     for name, schema in SCHEMAS.items():
         engine.create_stream(name, schema, time="ts", clock="stream")
+    Dimensions(engine.catalog).create("side", SIDE_SCHEMA, SIDE)
     handles = {name: engine.register(query.sql, materialize=materialize) for name, query in QUERIES.items()}
     engine.compile()
     seen: dict[str, pa.Table] = {}
@@ -49,7 +51,7 @@ def test_answers_equal_duckdb_after_each_push(tmp_path: Path, materialize: bool)
             seen[name] = pa.concat_tables([seen[name], table]) if name in seen else table
         if number == 1:
             engine.keep_joins()
-        with connect(seen) as duck:
+        with connect({**seen, "side": SIDE}) as duck:
             for name, query in QUERIES.items():
                 answer = engine.invoke(handles[name])
                 judged = run(duck, query.judge_sql(to_micros(seen["bid"]["ts"][-1].as_py())))
