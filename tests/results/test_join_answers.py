@@ -79,6 +79,18 @@ def test_explain_says_how_the_rows_of_an_input_are_found(engine: ManualEngine) -
     assert ways(sql, materialize=True) == ["kept results", "kept results", "scan"]
 
 
+def test_explain_says_why_a_join_fails(engine: ManualEngine) -> None:
+    handle = engine.register("SELECT a.x FROM a JOIN b ON a.k = b.k", materialize=False)
+    assert engine.invoker.explain(handle)["join_error"] is None
+    engine.invoker.answers.limits = JoinLimits(rows=1)
+    with pytest.raises(QueryFailed, match="more than 1"):
+        engine.invoke(handle)
+    explained = engine.invoker.explain(handle)
+    assert "more than 1" in explained["join_error"]
+    assert len(explained["join_order"]) == 1, "the side that it begins with"
+    assert [entry["stream"] for entry in explained["inputs"]] == ["a", "b"]
+
+
 def test_explain_does_not_compute_the_answer(engine: ManualEngine) -> None:
     failing = engine.register("SELECT CAST(a.s || 'x' AS INT) AS n FROM a JOIN b ON a.k = b.k", materialize=None)
     with pytest.raises(QueryFailed):

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from tureen.aggregates.expression_values import with_now
 from tureen.bounded_cache import BoundedCache
+from tureen.errors import QueryFailed
 from tureen.joining.join_limits import JoinLimits
 from tureen.matching import Selector
 from tureen.position import Position
@@ -154,12 +155,20 @@ class Answers:
             rows = self._rows(self._selection(ready, registered.inputs[0], state, now, span, horizon), ready)
         return pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
 
-    def explained_join(self, registered: Registered, snapshot: Snapshot, ready: ReadyJoin) -> JoinAnswer:
-        """How the inputs of a query are joined; its answer is not computed from the joined rows."""
+    def explained_join(
+        self, registered: Registered, snapshot: Snapshot, ready: ReadyJoin
+    ) -> tuple[JoinAnswer, QueryFailed | None]:
+        """How the inputs of a query are joined, and the error if they cannot be.
+
+        Its answer is not computed from the joined rows.
+        """
         instant = self.now_of([state.stream for state in snapshot.streams.values()])
         join = self.join_answer(registered, snapshot, instant)
-        join.evaluate(ready)
-        return join
+        try:
+            join.evaluate(ready)
+        except QueryFailed as failure:
+            return join, failure
+        return join, None
 
     def join_answer(self, registered: Registered, snapshot: Snapshot, instant: int) -> JoinAnswer:
         """What reads the inputs of a query at one NOW."""

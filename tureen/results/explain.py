@@ -85,7 +85,7 @@ class Explainer:
     def _join(self, registered: Registered, snapshot: Snapshot, ready: ReadyJoin) -> dict[str, Any]:
         streams = [state.stream for state in snapshot.streams.values()]
         now = self._answers.now_of(streams)
-        join = self._answers.explained_join(registered, snapshot, ready)
+        join, failure = self._answers.explained_join(registered, snapshot, ready)
         inputs: list[dict[str, Any]] = []
         for number, (leaf, entry) in enumerate(zip(registered.inputs, ready.query.leaves, strict=True)):
             if entry.kind is RelationKind.TABLE:
@@ -101,6 +101,7 @@ class Explainer:
             "inputs": inputs,
             "join": join_text(ready.query),
             "join_order": [{**step, "side": _tree_text(step["side"], names)} for step in join.steps],
+            "join_error": None if failure is None else failure.message,
             "plan": registered.plan_hint.plan,
             "jit": registered.plan_hint.jit,
             "operator": self._joins.describe(registered.id),

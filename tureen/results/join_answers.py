@@ -214,9 +214,10 @@ class JoinAnswer:
         known: Mapping[JoinTree, JoinedRows | KnownPairs] | None = None,
     ) -> JoinedMatches:
         evaluation = JoinEvaluation(inputs, self.now, self.limits, known=known)
+        # Also those before an error.
+        self.steps = evaluation.steps
         rows = evaluation.rows(tree)
         self.joined = evaluation.joined_before_last
-        self.steps = evaluation.steps
         leaves = (ready.inputs[number].leaf for number in evaluation.probed)
         self.probed.update(leaf for leaf in leaves if leaf is not None)
         return JoinedMatches(inputs, rows)
