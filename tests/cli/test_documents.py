@@ -44,7 +44,7 @@ def test_first_steps_run(cli: Cli, served_pot: RunningServer) -> None:
 def test_client_examples_run(served_pot: RunningServer, capsys: pytest.CaptureFixture[str]) -> None:
     page = (DOCS / "client.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     names: dict[str, object] = {}
     for block in blocks:
         code = block.replace("http://127.0.0.1:7707", served_pot.url).replace("tureen_…", served_pot.tokens["admin"])
@@ -57,6 +57,8 @@ def test_client_examples_run(served_pot: RunningServer, capsys: pytest.CaptureFi
     assert isinstance(soup, tureen.Client)
     shown = re.findall(r"  # ((?:\w+ )?(?:insert|delete) .*)", page)
     assert [line for line in lines if "segment" in line] == shown
-    soup.drop_stream("trades")
-    soup.drop_stream("cars")
+    promised = ["{'item': 180, 'price': 5.0}", "Punctuation(item=180)", "Punctuation(item=181)"]
+    assert [line for line in lines if "item" in line] == promised
+    for name in ("trades", "cars", "auctions", "bids"):
+        soup.drop_stream(name)
     soup.close()

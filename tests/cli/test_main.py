@@ -78,7 +78,7 @@ def test_query_follow_punctuations(cli: Cli, stream: str) -> None:
     push_rows(stream, cli, ("A", 1.0, 1))
     assert cli("punctuate", stream, "sym = 'A' AND qty <= 7").code == 0
     follow = ("query", "follow", handle, "--since", since, "--timeout", "0", "--punctuations")
-    assert cli(*follow).out.splitlines() == ["sym=A  qty=1", 'punctuation  {"sym":"A","qty":{"high":7}}']
+    assert cli(*follow).out.splitlines() == ["sym=A  qty=1", 'punctuation  {"sym": "A", "qty": {"high": 7}}']
     lines = cli(*follow, "-o", "json").out.splitlines()
     assert json.loads(lines[1])["punctuation"] == {"sym": "A", "qty": {"high": 7}}
     assert cli(*follow, "-o", "csv").code == 2
