@@ -134,10 +134,6 @@ def test_streams_that_cannot_be_punctuated(soup: AnySoup, trades: str, fresh: Na
         soup.punctuate(derived, {"sym": "A"})
     with pytest.raises(InvalidSchema, match="derived from a query cannot have a unique key"):
         soup.create_stream(fresh("derived"), query=f"SELECT * FROM {trades}", unique=["sym"])
-    with pytest.raises(InvalidSchema, match="a stream with a source cannot have a lateness"):
-        soup.create_stream(
-            fresh("ticks"), "value INT, ts TIMESTAMP", time="ts", source={"format": "rate"}, lateness="1 second"
-        )
     with pytest.raises(InvalidSchema, match="a lateness needs a time column"):
         soup.create_stream(fresh("timeless"), "value INT", lateness="1 second")
     with pytest.raises(InvalidSchema, match="unknown column 'valu' in the unique key"):
@@ -328,3 +324,33 @@ def test_groups_and_templates_have_no_punctuations(soup: AnySoup, trades: str) -
     template = soup.register_many(f"SELECT sym FROM {trades} WHERE qty > :n", [{"n": 1}])
     with pytest.raises(Unsupported, match="template have no punctuations"):
         template.changes(punctuations=True)
+
+
+def test_rows_that_are_the_last_with_their_key(soup: AnySoup, fresh: Names) -> None:
+    name = fresh("offers")
+    soup.sql(f"CREATE STREAM {name} (item INT, price DOUBLE, closed BOOLEAN) PUNCTUATE BY closed KEY (item)")
+    (listed,) = [stream for stream in soup.streams() if stream["name"] == name]
+    assert listed["punctuate"] in ({"column": "closed", "key": ("item",)}, {"column": "closed", "key": ["item"]})
+    query = soup.register(f"SELECT item, max(price) AS top FROM {name} GROUP BY item EMIT FINAL")
+    offers = [(1, 5.0, False), (2, 6.0, None), (1, 7.0, True), (1, 8.0, False), (None, 9.0, True), (None, 1.0, False)]
+    pushed = soup.push(name, [{"item": item, "price": price, "closed": closed} for item, price, closed in offers])
+    assert (pushed.added, pushed.rejected) == (5, 1)
+    assert "closed by the punctuation item = 1" in soup.rejected(name)[0]["reason"]
+    assert list(query.invoke()) == [{"item": 1, "top": 7.0}]
+    assert soup.push(name, [{"item": 1, "price": 1.0, "closed": True}]).rejected == 1
+
+
+def test_rules_of_last_rows_are_checked(soup: AnySoup, fresh: Names) -> None:
+    columns = "item INT, closed BOOLEAN"
+    for arguments, message in (
+        ({"punctuate": "closed"}, "punctuate and key belong together"),
+        ({"key": ["item"]}, "punctuate and key belong together"),
+        ({"punctuate": "clsed", "key": ["item"]}, "unknown column 'clsed' in punctuate"),
+        ({"punctuate": "item", "key": ["item"]}, "column 'item' of punctuate must be BOOLEAN, got INT"),
+        ({"punctuate": "closed", "key": ["itm"]}, "unknown column 'itm' in the key"),
+        ({"punctuate": "closed", "key": ["closed"]}, "column 'closed' of punctuate cannot be part of the key"),
+    ):
+        with pytest.raises(InvalidSchema, match=message):
+            soup.create_stream(fresh("offers"), columns, **arguments)
+    with pytest.raises(SqlError, match="KEY"):
+        soup.sql(f"CREATE STREAM {fresh('offers')} ({columns}) PUNCTUATE BY closed")

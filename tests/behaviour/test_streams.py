@@ -34,6 +34,7 @@ def test_create_list_and_drop(soup: AnySoup, fresh: Names) -> None:
         "query": None,
         "unique": None,
         "lateness_seconds": None,
+        "punctuate": None,
         "closed": None,
         "error": None,
     }

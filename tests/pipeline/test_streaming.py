@@ -180,3 +180,23 @@ def test_files_of_spark_are_private(soup: tureen.Soup) -> None:
     assert {
         path: mode for path, mode in mode_by_path.items() if mode & 0o077 and not path.startswith("checkpoints/")
     } == {}
+
+
+def test_rows_of_a_source_punctuate_their_stream(soup: tureen.Soup, tmp_path: Path) -> None:
+    folder = tmp_path / "offers"
+    folder.mkdir()
+    offers = [{"item": 1, "closed": False}, {"item": 1, "closed": True}, {"item": 1, "closed": False}]
+    (folder / "first.json").write_text("\n".join(map(json.dumps, offers)))
+    soup.create_stream(
+        "offers",
+        "item INT, closed BOOLEAN",
+        source={"format": "json", "options": {"path": str(folder)}},
+        punctuate="closed",
+        key=["item"],
+    )
+    query = soup.register("SELECT item, count(*) AS n FROM offers GROUP BY item EMIT FINAL")
+    assert list(until_rows(query, soup, 1)) == [{"item": 1, "n": 2}]
+    assert [each["row"]["item"] for each in soup.rejected("offers")] == [1]
+    (folder / "second.json").write_text(json.dumps({"item": 2, "closed": True}))
+    assert list(until_rows(query, soup, 2)) == [{"item": 1, "n": 2}, {"item": 2, "n": 1}]
+    soup.drop_stream("offers")

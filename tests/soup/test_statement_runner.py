@@ -76,6 +76,9 @@ A = Schema.parse("a INT")
                         "source": {"format": "rate", "options": {"x": "1"}},
                         "unique": None,
                         "lateness": None,
+                        "punctuate": None,
+                        "key": None,
+                        "item": None,
                         "if_not_exists": False,
                     },
                 )
@@ -90,10 +93,13 @@ A = Schema.parse("a INT")
                     ("s", A),
                     {
                         "retain": None,
-                        "clock": "wall",
+                        "clock": None,
                         "source": None,
                         "unique": None,
                         "lateness": None,
+                        "punctuate": None,
+                        "key": None,
+                        "item": None,
                         "if_not_exists": True,
                     },
                 )
@@ -201,7 +207,7 @@ def test_examples_of_the_documentation(soup: tureen.Soup, tmp_path: Path, monkey
     Path("companies.csv").write_text("sym,sector\nIBM,tech\n")
     parquet.write_table(pa.table({"venue": ["X"]}), "venues.parquet")
     outcomes = {" ".join(text.split()[: 2 if "ROW" in text.split() else 1]): soup.sql(text) for text in EXAMPLES}
-    assert len(EXAMPLES) == 26
+    assert len(EXAMPLES) == 27
     assert outcomes["CREATE"] is outcomes["DROP"] is None
     assert isinstance(outcomes["REGISTER"], tureen.StandingQuery)
     assert isinstance(outcomes["INVOKE"], tureen.Answer)

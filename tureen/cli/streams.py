@@ -46,6 +46,13 @@ def create_stream(
     lateness: Annotated[
         str | None, typer.Option(help='How late a row may be, for example "10 seconds"; later ones are rejected.')
     ] = None,
+    punctuate: Annotated[
+        str | None, typer.Option(help="A BOOLEAN column that is true in the last row with its key; requires --key.")
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="A column of the key of --punctuate; may be repeated."),
+    ] = None,
     item: Annotated[
         str | None, typer.Option(help='The path of its items in XML documents, for example "photons/photon".')
     ] = None,
@@ -74,6 +81,8 @@ def create_stream(
         query=query,
         unique=unique or None,
         lateness=lateness,
+        punctuate=punctuate,
+        key=key or None,
         item=item,
         if_not_exists=if_not_exists,
     )

@@ -72,12 +72,15 @@ class Client(AnySoup):
         query: str | None = None,
         unique: Sequence[str] | None = None,
         lateness: str | None = None,
+        punctuate: str | None = None,
+        key: Sequence[str] | None = None,
         item: str | None = None,
         if_not_exists: bool = False,
     ) -> None:
         body: dict[str, Any] = {"name": name, "schema": schema, "time": time, "retain": retain, "clock": clock}
         body |= {"source": source, "query": query, "item": item, "if_not_exists": if_not_exists or None}
         body |= {"unique": unique if unique is None or isinstance(unique, str) else list(unique), "lateness": lateness}
+        body |= {"punctuate": punctuate, "key": key if key is None or isinstance(key, str) else list(key)}
         if isinstance(schema, Schema):
             body |= {"schema": schema.sql, "time": time or schema.time}
         self._transport.post_json("/v1/streams", {key: value for key, value in body.items() if value is not None})

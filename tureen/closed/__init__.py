@@ -5,7 +5,7 @@ sorted values, merged ranges. Gives for each row whether an earlier punctuation 
 Spark.
 
 * `pattern.py`: a punctuation whose values are checked against the schema, and its text
-* `rules.py`, `declaring.py`: the unique key and the lateness that a stream declares
+* `rules.py`, `declaring.py`: what a stream declares; `last_rows.py`: rows that are the last with their key
 * `key_codes.py`: the values of columns as integers that have the same order, or as hashes
 * `key_set.py`: sets of millions of values; `closed_ranges.py`: merged ranges
 * `closed_set.py`: all punctuations of a stream

@@ -1,45 +1,65 @@
-"""Checks of what a new stream declares: a unique key, a lateness."""
+"""Checks of what a new stream declares: a unique key, a lateness, rows that are the last with their key."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from tureen.closed.rules import NO_RULES, Rules
+from tureen.closed.rules import NO_RULES, LastRows, Rules
 from tureen.errors import InvalidSchema, nearest
-from tureen.schema import Schema
+from tureen.schema import Kind, Schema
 
 
-def check_rules(schema: Schema | None, unique: Any, lateness: int | None, source: object) -> Rules:
+def check_rules(
+    schema: Schema | None, unique: Any, lateness: int | None, punctuate: Any = None, key: Any = None
+) -> Rules:
     """The rules of a new stream; `schema` is None for a derived one. Raises InvalidSchema if they do not fit it."""
-    if unique is None and lateness is None:
+    if unique is None and lateness is None and punctuate is None and key is None:
         return NO_RULES
-    declared = "a unique key" if unique is not None else "a lateness"
+    names = {"a unique key": unique, "a lateness": lateness}
+    declared = next((name for name, value in names.items() if value is not None), "rows that punctuate it")
     if schema is None:
         raise InvalidSchema(f"a stream that is derived from a query cannot have {declared}")
-    if source is not None:
-        raise InvalidSchema(
-            f"a stream with a source cannot have {declared}",
-            hint="rows are checked as they are pushed; a source writes them without a push",
-        )
     if lateness is not None and schema.time is None:
         raise InvalidSchema("a lateness needs a time column", hint="name it with time=, or TIME in SQL")
     if lateness is not None and lateness < 0:
         raise InvalidSchema("a lateness must not be negative")
-    return Rules(() if unique is None else _columns(schema, unique), lateness)
+    columns = () if unique is None else _columns(schema, unique, "unique")
+    return Rules(columns, lateness, _last_rows(schema, punctuate, key))
 
 
-def _columns(schema: Schema, names: Any) -> tuple[str, ...]:
+def _last_rows(schema: Schema, punctuate: Any, key: Any) -> LastRows | None:
+    if punctuate is None and key is None:
+        return None
+    if punctuate is None or key is None:
+        raise InvalidSchema(
+            "punctuate and key belong together",
+            hint='such as punctuate="closed", key=["item"]: a row with closed = true is the last with its item',
+        )
+    column = schema.find(punctuate) if isinstance(punctuate, str) else None
+    if column is None:
+        hint = nearest(punctuate, schema.names) if isinstance(punctuate, str) else "punctuate is the name of a column"
+        raise InvalidSchema(f"unknown column '{punctuate}' in punctuate", hint=hint)
+    if column.type.kind is not Kind.BOOLEAN:
+        raise InvalidSchema(f"column '{column.name}' of punctuate must be BOOLEAN, got {column.type.sql}")
+    columns = _columns(schema, key, "key")
+    if column.name in columns:
+        raise InvalidSchema(f"column '{column.name}' of punctuate cannot be part of the key")
+    return LastRows(column.name, columns)
+
+
+def _columns(schema: Schema, names: Any, argument: str) -> tuple[str, ...]:
+    of = "unique key" if argument == "unique" else "key"
     if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        raise InvalidSchema("unique must be a list of columns", hint='such as unique=["item"]')
+        raise InvalidSchema(f"{argument} must be a list of columns", hint=f'such as {argument}=["item"]')
     if not names:
-        raise InvalidSchema("a unique key needs at least one column")
+        raise InvalidSchema(f"a {of} needs at least one column")
     columns: list[str] = []
     for name in names:
         column = schema.find(name)
         if column is None:
-            raise InvalidSchema(f"unknown column '{name}' in the unique key", hint=nearest(name, schema.names))
+            raise InvalidSchema(f"unknown column '{name}' in the {of}", hint=nearest(name, schema.names))
         if column.name in columns:
-            raise InvalidSchema(f"duplicate column '{column.name}' in the unique key")
+            raise InvalidSchema(f"duplicate column '{column.name}' in the {of}")
         columns.append(column.name)
     return tuple(columns)

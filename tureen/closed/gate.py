@@ -15,6 +15,7 @@ from tureen.closed.closed_set import BatchCodes, ClosedSet, row_code, type_of
 from tureen.closed.closed_set import matching as matching_rows
 from tureen.closed.key_codes import codes_of, has_order
 from tureen.closed.key_set import NO_MARK, KeySet
+from tureen.closed.last_rows import with_last_rows
 from tureen.closed.pattern import CodeRange, Pattern, ValueList, code_text, moment
 from tureen.closed.rules import Rules
 from tureen.closed.section import ClosedRow, PlacedPattern, Section
@@ -52,6 +53,8 @@ class Gate:
     def pass_through(self, batch: pa.RecordBatch, placed: Sequence[PlacedPattern], arrival: int) -> Verdict:
         """Decide about the rows of a push, and close what its punctuations and accepted rows close."""
         codes = BatchCodes(self.schema, batch)
+        if self.rules.last_rows is not None:
+            placed = with_last_rows(self.schema, self.rules.last_rows, codes, placed)
         refused, why = self._closed_rows(codes, placed)
         refused, late, duplicate = self._undeclared_rows(codes, refused)
         if not refused.any():

@@ -177,7 +177,7 @@ class Engine:
 
         if self._streaming is None or not self._streaming.usable():
             self.ready.clear()
-            self._streaming = Streaming(self.root, self._master, self._spark)
+            self._streaming = Streaming(self.root, self._master, self._spark, self.inbox)
         priority_lowered = False
         while not self._closing.is_set():
             self._streaming.align(self._streams())

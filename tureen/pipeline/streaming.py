@@ -25,7 +25,10 @@ from tureen.pipeline.debts import Debt, Payment, pay
 from tureen.pipeline.join_task import JoinTask, TaskResult, run_join_task
 from tureen.pipeline.priority import lower_priority
 from tureen.pipeline.session import alive, cores, make_active, spark_session
+from tureen.pipeline.source_pushing import SourcePushing
+from tureen.pot.catalog import micros_now
 from tureen.pot.files import make_private_directory
+from tureen.pot.inbox import Inbox
 from tureen.pot.streams import Stream
 from tureen.schema import name_key
 
@@ -48,9 +51,9 @@ _PAUSES = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0)
 class Streaming:
     """Starts streaming queries, restarts them when they fail, and stops those of dropped streams."""
 
-    def __init__(self, root: Path, master: str, settings: Mapping[str, str]) -> None:
-        """Reuse or start Spark, with these Spark settings."""
-        self._root = root
+    def __init__(self, root: Path, master: str, settings: Mapping[str, str], inbox: Inbox) -> None:
+        """Reuse or start Spark, with these Spark settings; rows that are checked are pushed to the inbox."""
+        self._root, self._inbox = root, inbox
         # Private, because the modes of the files that Spark writes in it depend on the umask.
         make_private_directory(root / "checkpoints")
         self._spark = spark_session(master, settings)
@@ -153,15 +156,14 @@ class Streaming:
         )
 
     def _start_source(self, stream: Stream) -> StreamingQuery:
-        return (
-            self._read(stream)
-            .writeStream.format("tureen")
-            .option("pot", str(self._root))
-            .option("stream", stream.name)
-            .option("checkpointLocation", str(self._root / "checkpoints" / str(stream.id)))
-            .queryName(f"tureen {stream.name} {uuid.uuid4().hex[:8]}")
-            .start()
-        )
+        checkpoint = self._root / "checkpoints" / str(stream.id)
+        writer = self._read(stream).writeStream.option("checkpointLocation", str(checkpoint))
+        writer = writer.queryName(f"tureen {stream.name} {uuid.uuid4().hex[:8]}")
+        if not stream.rules:
+            return writer.format("tureen").option("pot", str(self._root)).option("stream", stream.name).start()
+        # Tasks cannot decide about rows: the thread that appends to the stream's log does.
+        pushing = SourcePushing(self._inbox, stream, checkpoint, micros_now)
+        return writer.foreachBatch(lambda frame, batch_id: pushing.push(frame.toArrow(), batch_id)).start()
 
     def _read(self, stream: Stream) -> DataFrame:
         assert stream.source is not None

@@ -78,6 +78,8 @@ streams = Table(
     # punctuations (docs/decisions/0037).
     Column("unique_key", Text),
     Column("lateness", BigInteger),
+    # The column that is true in the last row with a key, and the columns of the key, as JSON.
+    Column("punctuate", Text),
     # The path of its items in XML documents; NULL for "rows/row".
     Column("item", Text),
     Column("punctuated", Boolean, nullable=False, default=False, server_default=sa_text("0")),

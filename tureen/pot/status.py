@@ -89,6 +89,7 @@ def describe_stream(
         "query": query,
         "unique": list(stream.rules.unique) or None,
         "lateness_seconds": None if stream.rules.lateness is None else stream.rules.lateness / 1_000_000,
+        "punctuate": None if stream.rules.last_rows is None else stream.rules.last_rows._asdict(),
         "closed": closed,
         "error": error,
     }

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, delete, insert, or_, select, update
 
-from tureen.closed.rules import NO_RULES, Rules
+from tureen.closed.rules import NO_RULES, LastRows, Rules
 from tureen.errors import DuplicateName, UnknownStream, nearest
 from tureen.pot.catalog import take_seq
 from tureen.pot.catalog_tables import (
@@ -102,6 +102,7 @@ def create_stream(
         "query_id": query_id,
         "unique_key": json.dumps(rules.unique) if rules.unique else None,
         "lateness": rules.lateness,
+        "punctuate": None if rules.last_rows is None else json.dumps(rules.last_rows),
         "item": item,
     }
     return _stream(tx.execute(insert(streams).values(values).returning(streams)).one())
@@ -185,7 +186,7 @@ def _stream(row: Row[Any]) -> Stream:
         last_time=row.last_time,
         taken=row.taken,
         query_id=row.query_id,
-        rules=_rules(row.unique_key, row.lateness),
+        rules=_rules(row.unique_key, row.lateness, row.punctuate),
         punctuated=row.punctuated,
         punctuation_count=row.punctuation_count,
         item=row.item,
@@ -193,8 +194,12 @@ def _stream(row: Row[Any]) -> Stream:
 
 
 @lru_cache(maxsize=1024)
-def _rules(unique: str | None, lateness: int | None) -> Rules:
-    return Rules(tuple(json.loads(unique or "[]")), lateness)
+def _rules(unique: str | None, lateness: int | None, punctuate: str | None) -> Rules:
+    last_rows = None
+    if punctuate is not None:
+        column, key = json.loads(punctuate)
+        last_rows = LastRows(column, tuple(key))
+    return Rules(tuple(json.loads(unique or "[]")), lateness, last_rows)
 
 
 @lru_cache(maxsize=1024)

@@ -41,6 +41,8 @@ class NewStream(RequestBody):
     query: Text | None = None
     unique: Annotated[list[Name], Field(min_length=1, max_length=100)] | None = None
     lateness: Text | None = None
+    punctuate: Name | None = None
+    key: Annotated[list[Name], Field(min_length=1, max_length=100)] | None = None
     item: Annotated[Text | None, Field(examples=["photons/photon"])] = None
     if_not_exists: bool = False
 
@@ -58,6 +60,7 @@ class StreamInfo(ResponseBody):
     query: str | None
     unique: list[str] | None
     lateness_seconds: float | None
+    punctuate: dict[str, Any] | None
     closed: dict[str, Any] | None
     error: str | None
 

@@ -136,6 +136,8 @@ class Soup(AnySoup):
         query: str | None = None,
         unique: Sequence[str] | None = None,
         lateness: str | None = None,
+        punctuate: str | None = None,
+        key: Sequence[str] | None = None,
         item: str | None = None,
         if_not_exists: bool = False,
     ) -> None:
@@ -143,7 +145,7 @@ class Soup(AnySoup):
         retention = None if retain is None else parse_duration(retain)
         parsed = None if schema is None else check_schema(schema, time)
         delay = None if lateness is None else parse_duration(check_text(lateness, "a lateness"))
-        rules = check_rules(parsed, unique, delay, source)
+        rules = check_rules(parsed, unique, delay, punctuate, key)
         path = None if item is None else check_item(item, parsed)
         clock = check_clock(parsed, clock)
         engine = self._pot.engine()

@@ -47,6 +47,8 @@ class AnySoup(Protocol):
         query: str | None = None,
         unique: Sequence[str] | None = None,
         lateness: str | None = None,
+        punctuate: str | None = None,
+        key: Sequence[str] | None = None,
         item: str | None = None,
         if_not_exists: bool = False,
     ) -> None:
@@ -59,7 +61,8 @@ class AnySoup(Protocol):
 
         `unique` names columns whose values together identify a tuple: a second tuple with the same values is rejected.
         With a `lateness`, such as "10 seconds", tuples that are older than the highest time seen by more than that are
-        rejected.
+        rejected. With `punctuate="closed"` and `key=["item"]`, a row in which the BOOLEAN column `closed` is true is
+        the last one with its item: later ones are rejected, as after a punctuation.
 
         `item` is the path of the stream's items in XML documents, such as "photons/photon"; columns are then named by
         their paths below an item, such as "`coord/cel/ra` DOUBLE".

@@ -106,6 +106,8 @@ def _create_stream(soup: AnySoup, statement: CreateStream) -> None:
             source=source,
             unique=statement.unique,
             lateness=statement.lateness,
+            punctuate=statement.punctuate,
+            key=statement.key,
             item=statement.item,
             if_not_exists=statement.if_not_exists,
         )

@@ -23,7 +23,7 @@ from tureen.window import from_micros
 
 @dataclass(frozen=True, slots=True)
 class CreateStream:
-    """`CREATE STREAM name (columns)` with the clauses TIME, RETAIN, CLOCK, UNIQUE, LATENESS, ITEM and FROM."""
+    """`CREATE STREAM name (columns)` and the clauses TIME, RETAIN, CLOCK, UNIQUE, LATENESS, PUNCTUATE, ITEM, FROM."""
 
     name: str
     schema: Schema
@@ -36,6 +36,8 @@ class CreateStream:
     unique: tuple[str, ...] | None = None
     lateness: str | None = None
     item: str | None = None
+    punctuate: str | None = None
+    key: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +195,7 @@ def _create(reader: StatementReader) -> Statement:
     return (_create_stream if kind == "STREAM" else _create_table)(reader, name, if_not_exists, location)
 
 
-_CLAUSES = ("TIME", "RETAIN", "CLOCK", "UNIQUE", "LATENESS", "ITEM", "FROM")
+_CLAUSES = ("TIME", "RETAIN", "CLOCK", "UNIQUE", "LATENESS", "PUNCTUATE", "ITEM", "FROM")
 _DERIVED_CLAUSES = ("TIME", "RETAIN", "CLOCK", "ITEM")
 
 
@@ -209,12 +211,16 @@ def _create_stream(reader: StatementReader, name: str, if_not_exists: bool, loca
     lateness: str | None = None
     clock: str | None = None
     item: str | None = None
+    punctuate: str | None = None
+    key: tuple[str, ...] | None = None
     time_location, seen = location, set[str]()
     while reader.peek() is not None:
         word = reader.word()
         if word in seen:
             raise SqlError(f"duplicate {word}", location=reader.location())
-        reader.expect_any(_CLAUSES, "after the columns come TIME, RETAIN, CLOCK, UNIQUE, LATENESS, ITEM and FROM")
+        reader.expect_any(
+            _CLAUSES, "after the columns come TIME, RETAIN, CLOCK, UNIQUE, LATENESS, PUNCTUATE, ITEM and FROM"
+        )
         seen.add(word)
         if word == "TIME":
             time_location, time = reader.location(), reader.name("time column")
@@ -226,13 +232,20 @@ def _create_stream(reader: StatementReader, name: str, if_not_exists: bool, loca
             unique = read_names(reader)
         elif word == "LATENESS":
             lateness = read_retention(reader, _CLAUSES, "such as LATENESS 10 SECONDS")
+        elif word == "PUNCTUATE":
+            reader.expect("BY", "write PUNCTUATE BY closed KEY (item)")
+            punctuate = reader.name("column")
+            reader.expect("KEY", "write PUNCTUATE BY closed KEY (item)")
+            key = read_names(reader)
         elif word == "ITEM":
             item = _read_item(reader)
         else:
             source = reader.string("a format in quotes", "as in FROM 'rate' OPTIONS (rowsPerSecond '5')")
             options = read_options(reader) if reader.accept("OPTIONS") else ()
     schema = _checked(Schema(columns, time), time_location)
-    return CreateStream(name, schema, retain, clock, source, options, if_not_exists, location, unique, lateness, item)
+    return CreateStream(
+        name, schema, retain, clock, source, options, if_not_exists, location, unique, lateness, item, punctuate, key
+    )
 
 
 def _derive_stream(reader: StatementReader, name: str, if_not_exists: bool, location: Location) -> Statement:

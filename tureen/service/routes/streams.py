@@ -57,6 +57,8 @@ async def create_stream(caller: Writer, body: shapes.NewStream) -> Response:
             query=body.query,
             unique=body.unique,
             lateness=body.lateness,
+            punctuate=body.punctuate,
+            key=body.key,
             item=body.item,
             if_not_exists=body.if_not_exists,
         )
