@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,6 +25,7 @@ import numpy as np
 
 from benchmarks.pwjoin_streams import START, GeneratedStream, StreamSpec, generate
 from benchmarks.report import Report
+from tureen.closed.pattern import Pattern, ValueList
 from tureen.closed.rules import NO_RULES, Rules
 from tureen.joining.continuous_join import JoinSetting
 from tureen.position import Position
@@ -66,7 +68,8 @@ class Follower:
         self.position = Position.parse(new.position())
         self.seconds += time.process_time() - began
         self.rows += len(new)
-        self.punctuations += len(new.punctuations)
+        # Several values that are closed together may be one punctuation.
+        self.punctuations += sum(_values_of(placed.pattern) for placed in new.punctuations)
         values, counts = np.unique(new.rows.column("k").to_numpy(), return_counts=True)
         self.digest.update({(push, int(value)): int(count) for value, count in zip(values, counts, strict=True)})
 
@@ -83,6 +86,10 @@ class Follower:
                 alive -= int(operator.purging.inputs[number].dead.contains(ids).sum())
             total += alive
         return total
+
+
+def _values_of(pattern: Pattern) -> int:
+    return prod(len(part.codes) for _, part in pattern.columns if isinstance(part, ValueList))
 
 
 @dataclass(frozen=True)

@@ -214,7 +214,7 @@ def test_examples_of_the_documentation(soup: tureen.Soup, tmp_path: Path, monkey
     assert isinstance(outcomes["SELECT"], tureen.Answer)
     assert outcomes["DESCRIBE"] == {"kind": "table", **soup.tables()[0]}
     assert soup.table("companies").to_pylist() == [{"sym": "IBM", "sector": "tech", "founded": None}]
-    assert [info["name"] for info in soup.streams()] == ["trades", "big", "per_minute"]
+    assert [info["name"] for info in soup.streams()] == ["trades", "offers", "big", "per_minute"]
     assert isinstance(outcomes["EXPLAIN"], dict)
     assert isinstance(outcomes["EXPLAIN ROW"], tureen.Explanation)
     for word in (

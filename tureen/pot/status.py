@@ -78,6 +78,7 @@ def describe_stream(
 
     `closed` is what its punctuations, its unique key and its lateness close, in numbers.
     """
+    last_rows = stream.rules.last_rows
     return {
         "name": stream.name,
         "schema": stream.schema.sql,
@@ -89,7 +90,7 @@ def describe_stream(
         "query": query,
         "unique": list(stream.rules.unique) or None,
         "lateness_seconds": None if stream.rules.lateness is None else stream.rules.lateness / 1_000_000,
-        "punctuate": None if stream.rules.last_rows is None else stream.rules.last_rows._asdict(),
+        "punctuate": None if last_rows is None else {"column": last_rows.column, "key": list(last_rows.key)},
         "closed": closed,
         "error": error,
     }
