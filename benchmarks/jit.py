@@ -24,7 +24,7 @@ from benchmarks.plot import Curves, draw_curves
 from benchmarks.report import Report
 from tureen.joining.join_input import Numbers
 from tureen.joining.plans.feedback_switch import FeedbackSwitch
-from tureen.joining.plans.join_graph import Edge, JoinGraph
+from tureen.joining.plans.join_graph import JoinEdge, JoinGraph
 from tureen.joining.plans.plan_node import PlanNode
 from tureen.joining.plans.plan_shape import bushy, left_deep
 from tureen.joining.plans.plan_store import NewTuples
@@ -104,7 +104,7 @@ def clique(sources: int) -> JoinGraph:
     edges = []
     for left in range(sources):
         for right in range(left + 1, sources):
-            edges.append(Edge(left, right, (columns[left],), (columns[right],)))
+            edges.append(JoinEdge(left, right, (columns[left],), (columns[right],)))
             columns[left] += 1
             columns[right] += 1
     return JoinGraph(tuple(columns), tuple(edges))

@@ -10,7 +10,7 @@ import numpy as np
 from tureen.join import JoinCompare
 from tureen.joining.join_input import Numbers
 from tureen.joining.key_columns import key_columns, key_equalities
-from tureen.joining.plans.join_graph import Edge, JoinGraph
+from tureen.joining.plans.join_graph import JoinEdge, JoinGraph
 from tureen.joining.plans.plan_store import NEVER, NewTuples, Wants
 from tureen.joining.shared_join import SharedJoin
 from tureen.joining.stem import Stem
@@ -47,7 +47,7 @@ class PlanKeys:
                 rest.append(factor)
         graph = JoinGraph(
             tuple(map(len, columns)),
-            tuple(Edge(*pair, *map(tuple, zip(*compared, strict=True))) for pair, compared in edges.items()),
+            tuple(JoinEdge(*pair, *map(tuple, zip(*compared, strict=True))) for pair, compared in edges.items()),
             frozenset(number for number, relation in enumerate(join.relations) if relation.stream_id is None),
         )
         return cls(graph, [list(of_input) for of_input in columns], rest)

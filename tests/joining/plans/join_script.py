@@ -10,7 +10,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from tureen.joining.plans.join_graph import Edge, JoinGraph
+from tureen.joining.plans.join_graph import JoinEdge, JoinGraph
 from tureen.joining.plans.plan_store import FOREVER, NEVER, NewTuples
 
 Row = tuple[int, ...]
@@ -41,7 +41,7 @@ def random_graph(draw: random.Random, inputs: int) -> JoinGraph:
                 own.append(columns[number] if is_new else draw.randrange(columns[number]))
                 columns[number] += bool(is_new)
             sides.append(tuple(own))
-        edges.append(Edge(left, right, *sides))
+        edges.append(JoinEdge(left, right, *sides))
     tables = frozenset({draw.randrange(inputs)}) if draw.random() < 0.3 else frozenset()
     return JoinGraph(tuple(columns), tuple(edges), tables)
 

@@ -13,7 +13,7 @@ from tests.examples import example_settings
 from tests.joining.plans.join_script import JoinScript, Row, as_tuples, random_graph
 from tureen.joining.join_input import Numbers
 from tureen.joining.plans.feedback_switch import TRIAL_TUPLES, FeedbackSwitch
-from tureen.joining.plans.join_graph import Edge, JoinGraph
+from tureen.joining.plans.join_graph import JoinEdge, JoinGraph
 from tureen.joining.plans.plan_shape import bushy, left_deep
 from tureen.joining.plans.plan_store import DROPPED, NEVER, NewTuples
 from tureen.joining.plans.tree_plan import TreePlan
@@ -89,7 +89,7 @@ def test_twin_equals_duckdb(draw: random.Random) -> None:
 
 def _chain(rows: int) -> tuple[TreePlan, list[NewTuples]]:
     """A chain of three inputs, and tuples of each with the keys 0, 1, …."""
-    graph = JoinGraph((1, 2, 1), (Edge(0, 1, (0,), (0,)), Edge(1, 2, (1,), (0,))))
+    graph = JoinGraph((1, 2, 1), (JoinEdge(0, 1, (0,), (0,)), JoinEdge(1, 2, (1,), (0,))))
     keys = np.arange(rows)
     tuples = [
         NewTuples(keys, keys, np.ascontiguousarray(np.tile(keys, (columns, 1))), np.ones(rows, np.uint64))
@@ -122,7 +122,7 @@ def test_suspended_tuples_expire() -> None:
 
 
 def test_tuples_that_a_table_has_no_row_for_are_dropped() -> None:
-    graph = JoinGraph((1, 1), (Edge(0, 1, (0,), (0,)),), frozenset({1}))
+    graph = JoinGraph((1, 1), (JoinEdge(0, 1, (0,), (0,)),), frozenset({1}))
     plan = TreePlan(graph, (0, 1), [1000, None], has_feedback=True)
     keys = np.arange(4)
     rows = NewTuples(keys, np.full(4, NEVER), keys.reshape(1, -1), np.ones(4, np.uint64))

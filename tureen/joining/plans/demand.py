@@ -34,7 +34,7 @@ REPEATED = 8
 """A test that few tuples failed is made again after this many rebuilds."""
 
 
-class Demand:
+class PartnerDemand:
     """Knows which tuples of a store are in demand."""
 
     def __init__(self, graph: JoinGraph, store: PlanStore, order: Sequence[int]) -> None:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 
 @dataclass(frozen=True)
-class Edge:
+class JoinEdge:
     """The equalities between two inputs; those of index `n` in both lists of columns are compared."""
 
     left: int
@@ -27,7 +27,7 @@ class JoinGraph:
 
     columns: tuple[int, ...]
     """The number of key columns of each input."""
-    edges: tuple[Edge, ...]
+    edges: tuple[JoinEdge, ...]
     """At most one for each pair of inputs."""
     tables: frozenset[int] = frozenset()
     """The inputs that never get another tuple."""
@@ -37,11 +37,11 @@ class JoinGraph:
         return len(self.columns)
 
     @cached_property
-    def _by_pair(self) -> dict[tuple[int, int], Edge]:
+    def _by_pair(self) -> dict[tuple[int, int], JoinEdge]:
         pairs = {(edge.left, edge.right): edge for edge in self.edges}
         return pairs | {(edge.right, edge.left): edge for edge in self.edges}
 
-    def edge(self, first: int, second: int) -> Edge | None:
+    def edge(self, first: int, second: int) -> JoinEdge | None:
         """The equalities between two inputs; None if there are none."""
         return self._by_pair.get((first, second))
 

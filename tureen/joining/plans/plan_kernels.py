@@ -56,10 +56,10 @@ def find_partners(
     mask = heads.size - 1
     count = 0
     for probe in range(probe_hashes.size):
-        wanted = probe_hashes[probe]
-        row = heads[wanted & mask]
+        key = probe_hashes[probe]
+        row = heads[key & mask]
         while row >= 0:
-            if hashes[row] == wanted and until[row] >= horizon and wants[row] & probe_wants[probe] != 0:
+            if hashes[row] == key and until[row] >= horizon and wants[row] & probe_wants[probe] != 0:
                 begin = max(latest[row], probe_latest[probe])
                 if begin <= min(until[row], probe_until[probe]):
                     if count < probing.size:

@@ -18,7 +18,7 @@ NOTHING = -1
 
 
 @dataclass(frozen=True)
-class JoinedTuples:
+class IntermediateResults:
     """Joined tuples of a part of the join."""
 
     rows: Mapping[int, Numbers]
@@ -34,7 +34,7 @@ class JoinedTuples:
         return len(self.latest)
 
     @classmethod
-    def of_input(cls, number: int, store: PlanStore, tuples: Numbers) -> JoinedTuples:
+    def of_input(cls, number: int, store: PlanStore, tuples: Numbers) -> IntermediateResults:
         """Tuples of one input."""
         return cls({number: tuples}, store.times[tuples], store.until[tuples], store.wants[tuples])
 
@@ -65,7 +65,7 @@ class PlanNode:
         self._hashes, self._nexts = np.empty(0, np.int64), np.empty(0, np.int32)
         self._heads = np.full(self._slots(), NOTHING, np.int32)
 
-    def insert(self, joined: JoinedTuples) -> None:
+    def insert(self, joined: IntermediateResults) -> None:
         """Add joined tuples."""
         begin, self.size = self.size, self.size + len(joined)
         self.made += len(joined)
@@ -84,7 +84,7 @@ class PlanNode:
         else:
             link(self._heads, self._nexts, self._hashes, begin, self.size)
 
-    def probe(self, other: JoinedTuples, horizon: int, most: int) -> JoinedTuples:
+    def probe(self, other: IntermediateResults, horizon: int, most: int) -> IntermediateResults:
         """Joined tuples of the other side, with those of this one that satisfy all equalities.
 
         Those here that joined only tuples before the horizon are left out. Raises QueryFailed if there are more than
@@ -109,14 +109,14 @@ class PlanNode:
         if len(self._columns) > 1 and count:
             probing, partners = self._equal(other, probing, partners)
         own = {number: self.rows[line][partners] for line, number in enumerate(self.inputs)}
-        return JoinedTuples(
+        return IntermediateResults(
             own | {number: rows[probing] for number, rows in other.rows.items()},
             np.maximum(self.latest[partners], other.latest[probing]),
             np.minimum(self.until[partners], other.until[probing]),
             self.wants[partners] & other.wants[probing],
         )
 
-    def _equal(self, other: JoinedTuples, probing: Numbers, partners: Numbers) -> tuple[Numbers, Numbers]:
+    def _equal(self, other: IntermediateResults, probing: Numbers, partners: Numbers) -> tuple[Numbers, Numbers]:
         """The pairs whose key columns are equal, and not only a hash of them."""
         equal = np.ones(len(probing), np.bool_)
         for number, column, other_number, other_column in self._columns:

@@ -24,8 +24,8 @@ def inputs_of_shape(shape: PlanShape) -> tuple[int, ...]:
 def left_deep(graph: JoinGraph, order: Sequence[int] | None = None) -> PlanShape:
     """A tree that joins one input after the other, in the given order as far as equalities connect them.
 
-    >>> from tureen.joining.plans.join_graph import Edge
-    >>> chain = JoinGraph((1, 2, 1), (Edge(0, 1, (0,), (0,)), Edge(1, 2, (1,), (0,))))
+    >>> from tureen.joining.plans.join_graph import JoinEdge
+    >>> chain = JoinGraph((1, 2, 1), (JoinEdge(0, 1, (0,), (0,)), JoinEdge(1, 2, (1,), (0,))))
     >>> left_deep(chain), left_deep(chain, [0, 2, 1])
     (((0, 1), 2), ((0, 1), 2))
     """
@@ -43,8 +43,8 @@ def left_deep(graph: JoinGraph, order: Sequence[int] | None = None) -> PlanShape
 def bushy(graph: JoinGraph, order: Sequence[int] | None = None) -> PlanShape:
     """A tree whose sides are as equal in size as equalities allow: pairs of inputs, pairs of these, and so on.
 
-    >>> from tureen.joining.plans.join_graph import Edge
-    >>> edges = tuple(Edge(n, n + 1, (0,), (0,)) for n in range(5))
+    >>> from tureen.joining.plans.join_graph import JoinEdge
+    >>> edges = tuple(JoinEdge(n, n + 1, (0,), (0,)) for n in range(5))
     >>> bushy(JoinGraph((1,) * 6, edges))
     (((0, 1), (2, 3)), (4, 5))
     """

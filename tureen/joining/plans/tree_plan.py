@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tureen.joining.join_input import Numbers
-from tureen.joining.plans.demand import Demand
+from tureen.joining.plans.demand import PartnerDemand
 from tureen.joining.plans.feedback_switch import FeedbackSwitch
 from tureen.joining.plans.join_graph import JoinGraph
-from tureen.joining.plans.plan_node import JoinedTuples, PlanNode
+from tureen.joining.plans.plan_node import IntermediateResults, PlanNode
 from tureen.joining.plans.plan_shape import PlanShape, inputs_of_shape
 from tureen.joining.plans.plan_store import ACTIVE, DROPPED, NEVER, NewTuples, PlanStore
 
@@ -68,9 +68,9 @@ class TreePlan:
         self.horizon: int = NEVER
         """Everything that joins a tuple from this time on is there."""
         self._latest: int = NEVER
-        self.arrived = self.emitted = self.suspended = self.resumed = self.dropped = 0
-        """The tuples so far: new, joined, suspended when they arrived, resumed, and without a row of a table."""
-        self.demand = Demand(graph, self.store, inputs_of_shape(shape)) if has_feedback else None
+        self.arrived = self.emitted = self.suspended = self.resumed = 0
+        """The tuples so far: new, joined, suspended or dropped when they arrived, and resumed."""
+        self.demand = PartnerDemand(graph, self.store, inputs_of_shape(shape)) if has_feedback else None
 
     def _build(self, shape: PlanShape) -> None:
         if isinstance(shape, int):
@@ -132,7 +132,7 @@ class TreePlan:
     def _turn(self, *, is_on: bool) -> None:
         """Turn the feedback on or off."""
         if is_on and self.demand is None:
-            self.demand = Demand(self.graph, self.store, inputs_of_shape(self.shape))
+            self.demand = PartnerDemand(self.graph, self.store, inputs_of_shape(self.shape))
             self.demand.rebuild()
         elif not is_on and self.demand is not None:
             self.demand = None
@@ -161,7 +161,7 @@ class TreePlan:
         """Join tuples of an input that become active, node by node; the ids of what arrives at the root."""
         if not len(tuples):
             return self._no_rows
-        joined = JoinedTuples.of_input(number, self.store, tuples)
+        joined = IntermediateResults.of_input(number, self.store, tuples)
         path = self._paths[number]
         for level, step in enumerate(path):
             step.own.insert(joined)
