@@ -57,7 +57,7 @@ def test_values(value: Any, text: str) -> None:
     assert value_text(value) == text
 
 
-ROW = {"a": 1, "n": None, "l": [1, 2], "m": [3, 4], "yes": True, "s": "x"}
+ROW = {"all": [True, True], "last": [False, True], "a": 1, "n": None, "l": [1, 2], "m": [3, 4], "yes": True, "s": "x"}
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ ROW = {"a": 1, "n": None, "l": [1, 2], "m": [3, 4], "yes": True, "s": "x"}
         (tree_of("t", [("count(*)", "a")]), '<t><column name="count(*)">1</column></t>'),
         (tree_of("t", [("v[1]", "a"), ("v[last()]", "s")]), "<t><v>1</v><v>x</v></t>"),
         (
-            Subtree("t", children=(Subtree("x", "l"), Subtree("y", "m")), together=True),
-            "<t><x>1</x><y>3</y></t><t><x>2</x><y>4</y></t>",
+            tree_of("t", [("x", "l"), ("y", "m")], together=(("l", "all"), ("m", "last"))),
+            "<t><x>1</x></t><t><x>2</x><y>4</y></t>",
         ),
     ],
 )

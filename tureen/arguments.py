@@ -120,6 +120,17 @@ def check_format(value: object) -> bool:
     return value is not None
 
 
+LANGUAGES = ("sql", "wxquery")
+"""The languages of queries."""
+
+
+def check_language(value: object) -> str:
+    """A language of queries; raises for one that is not known."""
+    if value not in LANGUAGES:
+        raise TureenError(f"language must be one of {', '.join(LANGUAGES)}, got {shown(value)}")
+    return str(value)
+
+
 def check_moment(now: object) -> datetime | None:
     """Raise unless `now` is a datetime or None."""
     # The NaT of pandas is an instance of datetime, but its year is not an integer.

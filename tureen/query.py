@@ -22,6 +22,7 @@ from tureen.join import JoinTree, parse_field
 from tureen.predicate import Clause, Key
 from tureen.schema import Schema, Type
 from tureen.window import WHOLE, Steps, Window
+from tureen.xml_template import Part
 
 STEP_START, STEP_END = "window_start", "window_end"
 """The columns of a query with steps, in addition to its keys and aggregates."""
@@ -70,6 +71,8 @@ class NamedRelation(NamedTuple):
     name: str
     schema: Schema
     kind: RelationKind = RelationKind.STREAM
+    item: str | None = None
+    """The path of a stream's items in XML, if it declares one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +246,10 @@ class Query:
     """QUALIFY: a condition over the values of window functions."""
     final: bool = False
     """Whether the answer has only groups that cannot change any more: EMIT FINAL."""
+    template: Part | None = None
+    """How its rows become XML, of a query in WXQuery."""
+    translation: str | None = None
+    """The SQL that a query in another language means."""
 
     @property
     def stream(self) -> Input:

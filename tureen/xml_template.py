@@ -42,7 +42,8 @@ class Subtree:
     """An element with values of columns in it; without any, there is no element unless `always`.
 
     Of a column with a list of values, there is an element for each. `label` is the name of a column that is not the
-    name of an element. With `together`, all columns have lists of the same length, and there is a tree for each index.
+    name of an element. With `together`, all columns are lists of the same length, and there is an element for each
+    index; it has pairs of a column and one that says which of its values are not NULL.
     """
 
     name: str
@@ -51,7 +52,7 @@ class Subtree:
     children: tuple[Subtree, ...] = ()
     always: bool = False
     label: str | None = None
-    together: bool = False
+    together: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,13 @@ def default_template(columns: Sequence[str]) -> Part:
     return Constructor(root, (Rows(tree_of(item, [(name, name) for name in columns], always=True)),))
 
 
-def tree_of(name: str, columns: Sequence[tuple[str, str]], *, always: bool = False) -> Subtree:
+def tree_of(
+    name: str,
+    columns: Sequence[tuple[str, str]],
+    *,
+    always: bool = False,
+    together: tuple[tuple[str, str], ...] = (),
+) -> Subtree:
     """An element with columns below it, given as pairs of a path and a column.
 
     >>> tree_of("i", [("a/b", "x"), ("a/c", "y")]).children[0].children[1].column
@@ -119,7 +126,7 @@ def tree_of(name: str, columns: Sequence[tuple[str, str]], *, always: bool = Fal
             first, _, rest = path.partition("/")
             leaves.setdefault(first, []).append((rest, column))
     children = tuple(tree_of(first.partition("[")[0], below) for first, below in leaves.items())
-    return Subtree(name, own, tuple(attributes), (*children, *labelled), always)
+    return Subtree(name, own, tuple(attributes), (*children, *labelled), always, together=together)
 
 
 def encode_template(template: Part) -> bytes:
@@ -206,9 +213,11 @@ def _listed(parts: Sequence[Part], row: Row, rows: Iterable[Row]) -> Iterator[st
 
 def _tree(tree: Subtree, row: Row) -> str:
     if tree.together:
-        names = list(_columns_of(tree))
-        count = len(row[names[0]] or ()) if names else 0
-        return "".join(_element(tree, {name: row[name][index] for name in names}) for index in range(count))
+        items = (
+            {column: row[column][index] if row[mask][index] else None for column, mask in tree.together}
+            for index in range(len(row[tree.together[0][0]]))
+        )
+        return "".join(_element(tree, item) for item in items)
     if tree.column is not None and isinstance(row[tree.column], list):
         return "".join(_element(tree, {**row, tree.column: value}) for value in row[tree.column])
     return _element(tree, row)
@@ -227,14 +236,6 @@ def _element(tree: Subtree, row: Row) -> str:
     if tree.label is not None and is_null:
         return ""
     return f"<{tree.name}{attributes}>{content}</{tree.name}>" if content else f"<{tree.name}{attributes}/>"
-
-
-def _columns_of(tree: Subtree) -> Iterator[str]:
-    if tree.column is not None:
-        yield tree.column
-    yield from (column for _, column in tree.attributes)
-    for child in tree.children:
-        yield from _columns_of(child)
 
 
 def value_text(value: Any) -> str:

@@ -13,16 +13,17 @@ from typing import Annotated, Any
 
 import typer
 
+from tureen.cli.error_output import pointing_into
 from tureen.cli.functions import functions
 from tureen.cli.integrity import backup, verify
 from tureen.cli.network_commands import network_commands
-from tureen.cli.output import Format, show_object, show_rows
+from tureen.cli.output import Format, show_answer, show_object, show_rows
 from tureen.cli.punctuating import punctuate
 from tureen.cli.push import push
 from tureen.cli.queries import queries
 from tureen.cli.serve import serve
 from tureen.cli.streams import streams, tables
-from tureen.cli.target import AnySoup, Output, on_any_soup, on_soup, reporting
+from tureen.cli.target import AnySoup, Language, Output, QueryLanguage, on_any_soup, on_soup, reporting
 from tureen.cli.templates import templates
 from tureen.cli.tokens import token_commands
 from tureen.errors import TureenError
@@ -78,15 +79,22 @@ def demo(
 def sql(
     soup: AnySoup,
     command: Annotated[str | None, typer.Option("--command", "-c", help="Run these statements and exit.")] = None,
+    language: Language = QueryLanguage.SQL,
     output: Output = Format.TABLE,
 ) -> None:
     r"""Open a shell for SQL statements; with -c, or from a pipe, run the statements and exit.
 
-    Statements end with a semicolon and may span several lines. \? lists the shell's own commands.
+    Statements end with a semicolon and may span several lines. \? lists the shell's own commands. In WXQuery, the text
+    is one query, which is answered once.
     """
     # It imports Arrow and the client, which help does not need.
     from tureen.cli.shell.shell import Shell  # noqa: PLC0415
 
+    if language is not QueryLanguage.SQL:
+        text = sys.stdin.read() if command is None else command
+        with pointing_into(text):
+            show_answer(soup.answer_once(text, language=language.value), output)
+        return
     shell = Shell(soup, output)
     if command is not None:
         shell.run_text(command)

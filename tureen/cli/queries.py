@@ -14,7 +14,7 @@ from tureen.cli.error_output import pointing_into
 from tureen.cli.following import add_follow_command
 from tureen.cli.output import Format, show_answer, show_explanation, show_object, show_rows
 from tureen.cli.progress import Progress, wait_for_position
-from tureen.cli.target import AnySoup, Output, Owner, on_soup
+from tureen.cli.target import AnySoup, Language, Output, Owner, QueryLanguage, on_soup
 from tureen.errors import TureenError
 from tureen.why.explanation import DEFAULT_LIMIT, MAX_LIMIT
 
@@ -31,7 +31,7 @@ Sql = Annotated[str | None, typer.Argument(help="The SELECT, or - to read it fro
 Stop = Annotated[bool, typer.Option("--stop", help="Stop sharing.")]
 SqlFile = Annotated[Path | None, typer.Option("--file", "-f", help="A file with the SELECT.")]
 
-COLUMNS = ("id", "name", "sql", "state", "owner", "shared", "registered_at")
+COLUMNS = ("id", "name", "sql", "language", "state", "owner", "shared", "registered_at")
 
 
 class Materialize(StrEnum):
@@ -94,6 +94,7 @@ def register(
     sql: Sql = None,
     name: Annotated[str | None, typer.Option(help="The name of the query.")] = None,
     file: SqlFile = None,
+    language: Language = QueryLanguage.SQL,
     materialize: Annotated[
         Materialize,
         typer.Option(help="Compute results as rows arrive: yes, no, or whichever costs less (auto)."),
@@ -112,7 +113,12 @@ def register(
     text = sql_text(sql, file)
     with pointing_into(text):
         query = soup.register(
-            text, name=name, materialize=MATERIALIZE[materialize], plan=None if plan is None else plan.value, jit=jit
+            text,
+            name=name,
+            materialize=MATERIALIZE[materialize],
+            plan=None if plan is None else plan.value,
+            jit=jit,
+            language=language.value,
         )
     if output is Format.TABLE:
         print(query.id)

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,6 +34,16 @@ Url = Annotated[
 Token = Annotated[str | None, typer.Option("--token", metavar="TEXT", help="The server's token (TUREEN_TOKEN).")]
 Pot = Annotated[str | None, typer.Option("--pot", metavar="DIR", help="A local pot instead of a server (TUREEN_POT).")]
 Output = Annotated[Format, typer.Option("-o", "--output", help="The output format.")]
+
+
+class QueryLanguage(StrEnum):
+    """The values of `--language`."""
+
+    SQL = "sql"
+    WXQUERY = "wxquery"
+
+
+Language = Annotated[QueryLanguage, typer.Option("--language", help="The language of the text.")]
 
 Owner = Annotated[
     str | None,

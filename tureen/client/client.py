@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from tureen.arguments import check_format, check_positive, check_text, check_timeout
+from tureen.arguments import check_format, check_language, check_positive, check_text, check_timeout
 from tureen.client.json_values import arrow_bytes, read_answer, with_datetimes
 from tureen.client.listings import list_entries, pages, segment
 from tureen.client.remote_calls import WAIT_SECONDS, RemoteCalls
@@ -166,9 +166,11 @@ class Client(AnySoup):
         materialize: bool | str = "auto",
         plan: str | None = None,
         jit: bool | None = None,
+        language: str = "sql",
     ) -> StandingQuery:
         body: dict[str, Any] = {"sql": _sql_text(sql, "a query's SQL"), "materialize": materialize}
-        options = {"name": name, "plan": plan, "jit": jit}
+        chosen_language = None if check_language(language) == "sql" else language
+        options = {"name": name, "plan": plan, "jit": jit, "language": chosen_language}
         body |= {option: value for option, value in options.items() if value is not None}
         entry = self._transport.post_json("/v1/queries", body)
         return StandingQuery(self._calls, entry["id"], entry["name"], entry["sql"])
@@ -197,16 +199,17 @@ class Client(AnySoup):
         except UnknownQuery:
             self._transport.send(Request("PATCH", f"/v1/templates/{name}", json={"shared": shared}))
 
-    def answer_once(self, sql: str, *, now: datetime | None = None) -> Answer:
+    def answer_once(self, sql: str, *, now: datetime | None = None, language: str = "sql") -> Answer:
         if now is not None:
             raise TureenError(
                 "now= is not supported for unregistered queries on a server", hint="register the query first"
             )
-        request = Request("POST", "/v1/sql", json={"sql": sql}, headers={"Accept": ARROW}, repeatable=True)
+        body = _statement(sql, language)
+        request = Request("POST", "/v1/sql", json=body, headers={"Accept": ARROW}, repeatable=True)
         return read_answer(self._transport.send(request))
 
-    def explain_once(self, sql: str) -> dict[str, Any]:
-        request = Request("POST", "/v1/sql", json={"sql": f"EXPLAIN {sql}"}, repeatable=True)
+    def explain_once(self, sql: str, *, language: str = "sql") -> dict[str, Any]:
+        request = Request("POST", "/v1/sql", json=_statement(f"EXPLAIN {sql}", language), repeatable=True)
         plan: dict[str, Any] = self._transport.send(request).json()["object"]
         return plan
 
@@ -276,6 +279,11 @@ class Client(AnySoup):
     def __repr__(self) -> str:
         """Show the server's URL."""
         return f"<tureen.Client {self.url!r}>"
+
+
+def _statement(text: str, language: str) -> dict[str, str]:
+    """The body of a statement, or of a query in another language."""
+    return {"sql": text} if check_language(language) == "sql" else {"sql": text, "language": language}
 
 
 def _sql_text(text: str, label: str) -> str:

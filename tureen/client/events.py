@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from tureen.client.remote_errors import error_from
 from tureen.client.retry import Failure, Retries
+from tureen.client.row_types import RowTypes
 from tureen.client.transport import AttemptFailed, Request, Transport
 from tureen.errors import ServiceError
 from tureen.punctuation import Punctuation
@@ -68,10 +69,6 @@ def read_events(lines: Iterable[str]) -> Iterator[Event]:
                 data.append(value)
 
 
-ReadRow = Callable[[str, Mapping[str, Any]], dict[str, Any]]
-"""Converts a JSON row of a query, named by its handle, to the query's column types."""
-
-
 class EventFeed:
     """One feed of changes, over as many connections as it takes."""
 
@@ -81,7 +78,7 @@ class EventFeed:
         path: str,
         since: str | None,
         timeout: float | None,
-        read_row: ReadRow,
+        types: RowTypes,
         chosen: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Connect at once, so that an invalid request raises here and not at the first change.
@@ -89,7 +86,7 @@ class EventFeed:
         `chosen` are further parameters of the request.
         """
         self._chosen = chosen
-        self._transport, self._path, self._timeout, self._read_row = transport, path, timeout, read_row
+        self._transport, self._path, self._timeout, self._types = transport, path, timeout, types
         self._since = since
         self._last_event = time.monotonic()
         self._events = self._connect()
@@ -112,9 +109,10 @@ class EventFeed:
     def _change(self, body: Mapping[str, Any]) -> Change:
         query, kind, before = body["query"], body.get("kind", "insert"), body.get("before")
         # A reset has no row.
-        row = self._read_row(query, body["row"]) if body["row"] else {}
-        was = None if before is None else self._read_row(query, before)
-        return Change(query, row, self._since or "", body.get("label"), kind, was)
+        row = self._types.read(query, body["row"]) if body["row"] else {}
+        was = None if before is None else self._types.read(query, before)
+        template = self._types.template(query)
+        return Change(query, row, self._since or "", body.get("label"), kind, was, template=template)
 
     def _punctuation(self, body: Mapping[str, Any]) -> Change:
         query = body["query"]
@@ -125,7 +123,7 @@ class EventFeed:
                 return [read(name, value) for value in part]
             if isinstance(part, Mapping):
                 return {end: read(name, part[end]) if end in ("low", "high") else part[end] for end in part}
-            return self._read_row(query, {name: part})[name]
+            return self._types.read(query, {name: part})[name]
 
         punctuation = Punctuation.of({name: read(name, part) for name, part in body["punctuation"].items()})
         return Change(query, None, self._since or "", kind="punctuation", punctuation=punctuation)

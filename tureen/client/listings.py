@@ -70,12 +70,14 @@ class ListedQuery:
     registered_at: int
     error: str | None
     label: str | int | None = None
+    language: str = "sql"
 
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> ListedQuery:
         """The query of a JSON entry."""
         at = to_micros(parse_timestamp(entry["registered_at"]))
-        return cls(entry["id"], entry["name"], entry["sql"], entry["state"], at, entry.get("error"), entry.get("label"))
+        optional = entry.get("error"), entry.get("label"), entry.get("language", "sql")
+        return cls(entry["id"], entry["name"], entry["sql"], entry["state"], at, *optional)
 
 
 class MemberNumbers(Sequence[int]):

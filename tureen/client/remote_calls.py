@@ -116,7 +116,7 @@ class RemoteCalls:
             check_text(since, "a position")
         turns = {name: check_text(text, name) for name, text in (("on", on), ("hold", hold)) if text is not None}
         params = {**turns, **chosen}
-        return EventFeed(self._transport, path, since, check_timeout(timeout), self._types.read, params).changes()
+        return EventFeed(self._transport, path, since, check_timeout(timeout), self._types, params).changes()
 
     # Templates
 

@@ -1,4 +1,4 @@
-"""The language: SQL text becomes a bound query.
+"""The language: text in SQL or WXQuery becomes a bound query.
 
 Takes a text and a function that looks up streams. Holds nothing.
 Gives a `Query` or an error with its position in the text.
@@ -13,6 +13,7 @@ and `types.py` (bound expressions), `literals.py`, `moments.py`, `durations.py`,
 * `functions/`: the scalar functions, and their DuckDB SQL
 * `duckdb/`: bound expressions as DuckDB SQL
 * `templates/`: queries with parameters
+* `wxquery/`: the second language; `languages.py`: both
 * `fast/`: binding without parsing a query that differs from an earlier one only in constants
 """
 

@@ -15,7 +15,7 @@ from tureen.errors import DamagedFile, TureenError
 from tureen.faults import crash_point
 from tureen.joining.key_columns import columns_of_streams
 from tureen.keys import KeyColumns
-from tureen.language import bind_query
+from tureen.language.languages import bind_text
 from tureen.pipeline import arrival
 from tureen.pot.catalog import Catalog
 from tureen.pot.needed_keys import StreamKeys, all_keys, set_keys
@@ -64,7 +64,7 @@ class KeyIndexer:
             }
             unknown = [shape for shape in texts if shape not in by_shape]
             for shape in unknown[:SHAPES_AT_ONCE]:
-                by_shape[shape] = _columns_of(tx, texts[shape])
+                by_shape[shape] = _columns_of(tx, *texts[shape])
             stored = all_keys(tx)
         self._by_shape = by_shape
         self._planned_at = (-1, -1) if len(unknown) > SHAPES_AT_ONCE else state
@@ -124,11 +124,11 @@ class KeyIndexer:
         return segment
 
 
-def _columns_of(tx: Connection, sql: str) -> frozenset[StreamKeys]:
+def _columns_of(tx: Connection, text: str, language: str) -> frozenset[StreamKeys]:
     """The indexes that a query needs; none if it cannot be bound any more."""
     relations = Relations.of(tx)
     try:
-        query = bind_query(sql, relations.describe, functions=relations.function)
+        query = bind_text(text, language, relations.describe, relations.function)
     except TureenError:
         return frozenset()
     return columns_of_streams(query, [relations.new_input(leaf).stream_id for leaf in query.leaves])

@@ -296,11 +296,12 @@ def last_registration(tx: Connection) -> int:
     return int(tx.execute(select(func.max(queries.c.seq))).scalar_one() or 0)
 
 
-def texts_of_joins(tx: Connection) -> dict[str, str]:
-    """For each shape of queries over several streams and tables, the text of one of them."""
+def texts_of_joins(tx: Connection) -> dict[str, tuple[str, str]]:
+    """For each shape of queries over several streams and tables, the text of one of them and its language."""
     several = select(query_inputs.c.query_id).where(query_inputs.c.number == 1)
-    texts = select(queries.c.shape, func.min(queries.c.sql)).where(queries.c.id.in_(several))
-    return {row[0]: row[1] for row in tx.execute(texts.group_by(queries.c.shape))}
+    columns = queries.c.shape, func.min(queries.c.sql), func.min(queries.c.language)
+    texts = select(*columns).where(queries.c.id.in_(several))
+    return {row[0]: (row[1], row[2]) for row in tx.execute(texts.group_by(queries.c.shape))}
 
 
 def list_queries(

@@ -61,8 +61,9 @@ class Relations:
         known = self._relations.setdefault(name_key(relation.name), relation)
         if known.id != relation.id:
             raise UnknownStream(f"'{relation.name}' was recreated while the query was bound")
-        kind = RelationKind.STREAM if isinstance(relation, Stream) else RelationKind.TABLE
-        return NamedRelation(relation.name, relation.schema, kind)
+        if isinstance(relation, Stream):
+            return NamedRelation(relation.name, relation.schema, item=relation.item)
+        return NamedRelation(relation.name, relation.schema, RelationKind.TABLE)
 
     def schema(self, name: str) -> Schema:
         """The schema of a relation of the query."""

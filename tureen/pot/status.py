@@ -116,6 +116,7 @@ def describe_query(query: Registered) -> dict[str, Any]:
         "id": query.id,
         "name": query.name,
         "sql": query.sql,
+        "language": query.language,
         "state": query.state,
         "owner": query.owner,
         "shared": query.shared,

@@ -94,16 +94,16 @@ class Change:
         return render_row(part, self.row)
 
 
-def template_of(schema: pa.Schema) -> Part:
-    """The template of the rows of an answer."""
+def stored_template(schema: pa.Schema) -> Part | None:
+    """The template in the metadata of an answer's schema, which the answers of queries in WXQuery have."""
     data = (schema.metadata or {}).get(METADATA_KEY)
-    return default_template(schema.names) if data is None else decode_template(data)
+    return None if data is None else decode_template(data)
 
 
 def xml_pieces(table: pa.Table) -> Iterator[str]:
     """The rows of an answer as XML, in pieces."""
     rows = (row for batch in table.to_batches(max_chunksize=_BATCH_ROWS) for row in batch.to_pylist())
-    return render_rows(template_of(table.schema), rows)
+    return render_rows(stored_template(table.schema) or default_template(table.column_names), rows)
 
 
 def _moment(micros: int | None) -> datetime | None:

@@ -46,6 +46,8 @@ class Explainer:
             "id": registered.id or None,
             "name": registered.name,
             "sql": registered.sql,
+            "language": registered.language,
+            "translation": ready.query.translation,
             "state": registered.state if registered.id else None,
             "error": registered.error,
             "at_now": None if ready.query.at_now is None else shown_sql(ready.query.at_now.sql),

@@ -11,6 +11,7 @@ from tureen.evaluation.duck import arrow_column, run
 from tureen.query import Order, Output, Query
 from tureen.results.over_columns import with_over_columns
 from tureen.schema import FRACTIONAL
+from tureen.xml_template import METADATA_KEY, encode_template
 
 
 class Finish:
@@ -19,7 +20,8 @@ class Finish:
     def __init__(self, query: Query) -> None:
         """Generate its SQL, if it needs DuckDB."""
         self._query = query
-        self._fields = pa.schema([(output.name, output.value.type.arrow) for output in query.outputs])
+        metadata = None if query.template is None else {METADATA_KEY: encode_template(query.template)}
+        self._fields = pa.schema([(output.name, output.value.type.arrow) for output in query.outputs], metadata)
         plain_columns = all(output.value.column is not None for output in query.outputs)
         self._own_names = all(output.name == output.value.column for output in query.outputs)
         having = None if query.grouping is None else query.grouping.having
@@ -38,7 +40,8 @@ class Finish:
             limit = rows.num_rows if query.limit is None else query.limit
             if query.offset or limit < rows.num_rows:
                 rows = rows.slice(query.offset, limit)
-            if self._own_names and isinstance(rows, pa.Table) and rows.schema.equals(self._fields):
+            is_finished = self._own_names and query.template is None
+            if is_finished and isinstance(rows, pa.Table) and rows.schema.equals(self._fields):
                 return rows
             columns = [rows.column(output.value.column) for output in query.outputs]
             return pa.Table.from_arrays(columns, schema=self._fields)

@@ -15,8 +15,8 @@ from tureen.bounded_cache import BoundedCache
 from tureen.errors import UnknownQuery, UnknownStream
 from tureen.handle import is_query_handle
 from tureen.joining.join_limits import DEFAULT_LIMITS, JoinLimits
-from tureen.language import bind_query
 from tureen.language.fast.quick import QuickBinder
+from tureen.language.languages import bind_text
 from tureen.position import Position
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.functions import function_lookup
@@ -56,6 +56,7 @@ from tureen.results.template_rule import TemplateRule
 from tureen.results.view import View
 from tureen.routing_policies import ROUTING_POLICIES
 from tureen.schema import Column, Schema
+from tureen.xml_template import Part
 
 Result = TypeVar("Result")
 
@@ -126,9 +127,9 @@ class Invoker:
             return False
         return self._bound(registered, snapshot).light
 
-    def answer_once(self, sql: str, now: int | None = None) -> Answer:
+    def answer_once(self, sql: str, now: int | None = None, language: str = "sql") -> Answer:
         """The answer of an unregistered query, evaluated from the index."""
-        return self._with_files(lambda: self._answer(*self._unregistered(sql), now))
+        return self._with_files(lambda: self._answer(*self._unregistered(sql, language), now))
 
     def follow(self, handle: str) -> Follower | None:
         """Add a follower of a query to those that share work; None if it computes its changes alone."""
@@ -347,6 +348,11 @@ class Invoker:
         query = self._bound(registered, snapshot).query
         return Schema(tuple(Column(output.name, output.value.type) for output in query.outputs))
 
+    def template_of(self, handle: str) -> Part | None:
+        """How the rows of a query in WXQuery become XML; None for others."""
+        registered, snapshot = self._with_files(lambda: self._look_up(handle))
+        return self._bound(registered, snapshot).query.template
+
     def _with_files(self, answer: Callable[[], Result]) -> Result:
         """Call `answer`, and retry it if a file was removed in the meantime."""
         self.view.refresh()
@@ -401,9 +407,9 @@ class Invoker:
 
         return self._with_files(look_up_and_use)
 
-    def explain_once(self, sql: str) -> dict[str, Any]:
+    def explain_once(self, sql: str, language: str = "sql") -> dict[str, Any]:
         """How an unregistered query would be answered."""
-        return self._with_files(lambda: self._explainer.explain(*self._unregistered(sql)))
+        return self._with_files(lambda: self._explainer.explain(*self._unregistered(sql, language)))
 
     def _look_up(self, handle: str) -> tuple[Registered, Snapshot]:
         registered = self.view.query(handle)
@@ -411,13 +417,13 @@ class Invoker:
         snapshot = self.view.snapshot(registered.stream_ids, registered.table_ids, join_ids)
         return self.view.query(handle, at_least=snapshot.seq), snapshot
 
-    def _unregistered(self, sql: str) -> tuple[Registered, Snapshot, Ready | ReadyJoin]:
+    def _unregistered(self, sql: str, language: str) -> tuple[Registered, Snapshot, Ready | ReadyJoin]:
         """An unregistered query, as if it were registered and lazy."""
         with self.view.catalog.read() as tx:
             relations = Relations.of(tx)
-            query = bind_query(sql, relations.describe, functions=relations.function)
+            query = bind_text(sql, language, relations.describe, relations.function)
         inputs = tuple(relations.unregistered_input(entry) for entry in query.leaves)
-        registered = Registered("", None, sql, "", inputs, seq=0, registered_at=0, owner=LOCAL)
+        registered = Registered("", None, sql, "", inputs, seq=0, registered_at=0, owner=LOCAL, language=language)
         snapshot = self.view.snapshot(registered.stream_ids, registered.table_ids)
         return registered, snapshot, _prepared(query, relations.schema, registered)
 
@@ -428,7 +434,7 @@ class Invoker:
         relations = Relations(lambda name: relation_of(snapshot, name), function_lookup(self.view.catalog))
         values = registered.values
         if values is None or len(registered.inputs) > 1 or not registered.stream_ids:
-            query, _ = self._binder.bind(registered.sql, relations.describe, relations.function)
+            query, _ = self._binder.bind(registered.sql, relations.describe, relations.function, registered.language)
             return _prepared(query, relations.schema, registered)
         schema = snapshot.streams[registered.stream_ids[0]].stream.schema
         template = self._members.get(values.template, lambda: BoundTemplate(values, schema, relations.function))

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 Text = Annotated[str, Field(min_length=1, max_length=1_000_000)]
 Name = Annotated[str, Field(min_length=1, max_length=255)]
 Scope = Literal["read", "write", "admin"]
+Language = Literal["sql", "wxquery"]
 
 
 class RequestBody(BaseModel):
@@ -112,6 +113,7 @@ class NewQuery(RequestBody):
     """A query to register, or one for each row of parameters."""
 
     sql: Text
+    language: Language = "sql"
     name: Name | None = None
     materialize: bool | Literal["auto"] = "auto"
     plan: str | None = None
@@ -131,6 +133,7 @@ class QueryInfo(ResponseBody):
     id: str
     name: str | None
     sql: str
+    language: Language
     state: Literal["standing", "failed"]
     registered_at: datetime
     owner: str
@@ -325,9 +328,10 @@ class ExplanationInfo(ResponseBody):
 
 
 class StatementRequest(RequestBody):
-    """A statement to run."""
+    """A statement to run; in WXQuery, a query to answer once, or to explain after EXPLAIN."""
 
     sql: Text
+    language: Language = "sql"
 
 
 class StatementResult(ResponseBody):

@@ -19,6 +19,7 @@ from tureen.arguments import (
     check_clock,
     check_format,
     check_item,
+    check_language,
     check_moment,
     check_name,
     check_path,
@@ -280,10 +281,12 @@ class Soup(AnySoup):
         materialize: bool | str = "auto",
         plan: str | None = None,
         jit: bool | None = None,
+        language: str = "sql",
     ) -> StandingQuery:
+        check_language(language)
         # The engine notices new queries by polling, within some tenths of a second.
         self._pot.engine()
-        handle = self._pot.components.registry.register(sql, name, materialize, self._owner, plan, jit)
+        handle = self._pot.components.registry.register(sql, name, materialize, self._owner, plan, jit, language)
         return StandingQuery(self._calls, handle, name, sql)
 
     def query(self, handle_or_name: str) -> StandingQuery:
@@ -305,14 +308,14 @@ class Soup(AnySoup):
     def share(self, handle: str, shared: bool = True) -> None:
         self._pot.writable().registry.share(handle, shared, self._owner)
 
-    def answer_once(self, sql: str, *, now: datetime | None = None) -> Answer:
+    def answer_once(self, sql: str, *, now: datetime | None = None, language: str = "sql") -> Answer:
         moment = check_moment(now)
         return self._pot.components.invoker.answer_once(
-            check_text(sql, "a query's SQL"), None if moment is None else to_micros(moment)
+            check_text(sql, "a query's text"), None if moment is None else to_micros(moment), check_language(language)
         )
 
-    def explain_once(self, sql: str) -> dict[str, Any]:
-        return self._pot.components.invoker.explain_once(check_text(sql, "a query's SQL"))
+    def explain_once(self, sql: str, *, language: str = "sql") -> dict[str, Any]:
+        return self._pot.components.invoker.explain_once(check_text(sql, "a query's text"), check_language(language))
 
     def feed(self, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:
         return self._calls.feed(since, timeout)

@@ -22,7 +22,7 @@ from tureen.position import BEGINNING, Mark, Position, QueryKey
 from tureen.pot.catalog import Catalog
 from tureen.pot.queries import list_queries
 from tureen.pot.templates import list_templates
-from tureen.results.answer import Change
+from tureen.results.answer import Change, stored_template
 from tureen.results.changes import NewRows
 from tureen.results.followers import Follower
 from tureen.results.group_changes import GroupChanges
@@ -78,12 +78,12 @@ class QueryChanges:
 
     def __iter__(self) -> Iterator[Change]:
         """The rows and punctuations, in order of arrival."""
-        placed = deque(self.new.punctuations)
+        placed, template = deque(self.new.punctuations), stored_template(self.new.rows.schema)
         for start in range(0, len(self.new), SLICE):
             for index, row in enumerate(self.new.rows.slice(start, SLICE).to_pylist(), start):
                 while placed and placed[0].at <= index:
                     yield self._punctuation(placed.popleft())
-                yield Change(self.handle, row, self.new.position(index))
+                yield Change(self.handle, row, self.new.position(index), template=template)
         yield from map(self._punctuation, placed)
 
     def _punctuation(self, placed: PlacedOutput) -> Change:
@@ -262,7 +262,7 @@ class ChangeReader:
                     "the changes of a query with groups have no punctuations", hint="follow the query without groups"
                 )
             changes = groups.read(_parse(since), partial(self._invoker.group_changes, handle))
-            return GroupBatch(handle, changes)
+            return GroupBatch(handle, changes, self._invoker.template_of(handle))
         groups.check_default()
         new = self._invoker.new_rows(handle, _parse(since), follower, punctuations=punctuations)
         return QueryChanges(handle, new)

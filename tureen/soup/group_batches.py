@@ -11,6 +11,7 @@ from tureen.position import Position
 from tureen.results.answer import Change
 from tureen.results.group_changes import GroupChanges
 from tureen.soup.turns import ChangeChoice, HeldTurns
+from tureen.xml_template import Part
 
 ReadGroups = Callable[[Position | None, bool], GroupChanges]
 """Reads the changes since a position; or only those of groups that come and go."""
@@ -22,6 +23,8 @@ class GroupBatch:
 
     handle: str
     changes: GroupChanges
+    template: Part | None = None
+    """What renders the rows of a query in WXQuery as XML."""
 
     def __len__(self) -> int:
         """The number of changes."""
@@ -41,7 +44,7 @@ class GroupBatch:
         for change, position in zip(self.changes.changed, self.changes.positions(), strict=True):
             is_member = change.member >= 0
             query = member_handle(self.handle, change.member) if is_member else self.handle
-            yield Change(query, change.row, position, change.label, change.kind, change.before)
+            yield Change(query, change.row, position, change.label, change.kind, change.before, template=self.template)
 
 
 class GroupReader:

@@ -171,8 +171,11 @@ class AnySoup(Protocol):
         materialize: bool | str = "auto",
         plan: str | None = None,
         jit: bool | None = None,
+        language: str = "sql",
     ) -> StandingQuery:
         """Register a standing query; its answers also include tuples that arrived before.
+
+        `language` is that of the text: "sql" or "wxquery".
 
         `materialize=True` matches arriving tuples with the query; `False` evaluates the query from the index when it is
         invoked; `"auto"` chooses by cost and by how often the query is invoked.
@@ -202,10 +205,10 @@ class AnySoup(Protocol):
     def share(self, handle: str, shared: bool = True) -> None:
         """Allow other principals to invoke and follow a query or template by its handle; `shared=False` revokes it."""
 
-    def answer_once(self, sql: str, *, now: datetime | None = None) -> Answer:
+    def answer_once(self, sql: str, *, now: datetime | None = None, language: str = "sql") -> Answer:
         """The answer of an unregistered query; a client does not support `now`."""
 
-    def explain_once(self, sql: str) -> dict[str, Any]:
+    def explain_once(self, sql: str, *, language: str = "sql") -> dict[str, Any]:
         """How an unregistered query would be answered."""
 
     def feed(self, *, since: str | None = None, timeout: float | None = None) -> Iterator[Change]:

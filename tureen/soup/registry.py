@@ -41,6 +41,7 @@ class Registry:
         owner: str | None,
         plan: str | None = None,
         jit: bool | None = None,
+        language: str = "sql",
     ) -> str:
         """Register a query and return its handle."""
         check_text(sql, "a query's SQL")
@@ -52,7 +53,7 @@ class Registry:
 
         def attempt() -> str:
             relations = Relations(self._streams.last_known, function_lookup(self._catalog))
-            query, shape = self._binder.bind(sql, relations.describe, relations.function)
+            query, shape = self._binder.bind(sql, relations.describe, relations.function, language)
             if hint != NO_HINT and not query.joins:
                 raise TureenError(
                     "plan and jit are for joins, and the query has one input", hint="leave out plan and jit"
@@ -65,6 +66,7 @@ class Registry:
                 MATERIALIZE[materialize],
                 name,
                 LOCAL if owner is None else owner,
+                language=language,
                 join=new_join(query, [entry.stream_id for entry in inputs]),
                 functions=tuple(relations.called.values()),
                 plan_hint=hint,

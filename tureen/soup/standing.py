@@ -46,6 +46,10 @@ class RegisteredQuery(Protocol):
     def label(self) -> str | int | None:
         """Its label, if it belongs to a template with labels."""
 
+    @property
+    def language(self) -> str:
+        """The language of its text."""
+
 
 class HandleCalls(Protocol):
     """The calls that handles make: to an embedded pot, or to a server."""

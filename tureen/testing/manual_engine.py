@@ -17,7 +17,8 @@ import pyarrow as pa
 from tureen.abstract_clock import with_instants
 from tureen.closed.rules import NO_RULES, Rules
 from tureen.functions.function_source import function_of
-from tureen.language import bind_query, parse_duration
+from tureen.language import parse_duration
+from tureen.language.languages import bind_text
 from tureen.language.text.called_functions import calls_function
 from tureen.language.text.shapes import shape_of
 from tureen.pipeline import upkeep
@@ -116,12 +117,13 @@ class ManualEngine:
         clock: str = "wall",
         retain: str | None = None,
         rules: Rules = NO_RULES,
+        item: str | None = None,
     ) -> None:
         """Create a stream."""
         retention = None if retain is None else parse_duration(retain)
         parsed = Schema.parse(schema, time)
         with self.catalog.write() as tx:
-            create_stream(tx, name, parsed, clock=clock, retain=retention, source=None, rules=rules)
+            create_stream(tx, name, parsed, clock=clock, retain=retention, source=None, rules=rules, item=item)
 
     def create_function(
         self, name: str, function: Callable[..., Any] | str, returns: str, *, arguments: str, vectorized: bool = False
@@ -201,19 +203,26 @@ class ManualEngine:
         self.commit_taken(self.plan(name, records))
 
     def register(
-        self, sql: str, *, materialize: bool | None = True, name: str | None = None, hint: PlanHint = NO_HINT
+        self,
+        sql: str,
+        *,
+        materialize: bool | None = True,
+        name: str | None = None,
+        hint: PlanHint = NO_HINT,
+        language: str = "sql",
     ) -> str:
         """Register a query and return its handle; with `materialize=None`, `choose` decides whether it is eager."""
-        return change(self.catalog, replace(self.bind(sql), eager=materialize, name=name, plan_hint=hint))
+        return change(self.catalog, replace(self.bind(sql, language), eager=materialize, name=name, plan_hint=hint))
 
-    def bind(self, sql: str) -> Registration:
+    def bind(self, sql: str, language: str = "sql") -> Registration:
         """Bind a query, which can then be registered, also in another pot with the same streams and tables."""
         with self.catalog.read() as tx:
             relations = Relations.of(tx)
-            query = bind_query(sql, relations.describe, functions=relations.function)
+            query = bind_text(sql, language, relations.describe, relations.function)
             inputs = tuple(relations.new_input(entry) for entry in query.leaves)
         join = new_join(query, [entry.stream_id for entry in inputs])
-        return Registration(sql, shape_of(sql).text, inputs, eager=True, name=None, join=join)
+        shape = shape_of(query.translation or sql).text
+        return Registration(sql, shape, inputs, eager=True, name=None, language=language, join=join)
 
     def unregister(self, handle: str) -> None:
         """Unregister a query."""

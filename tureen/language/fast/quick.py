@@ -18,12 +18,13 @@ from tureen.functions.user_function import UserFunction
 from tureen.language.binding.passes import bind_query
 from tureen.language.binding.scope import Lookup
 from tureen.language.fast.plain import PlainQuery, plain_where
+from tureen.language.languages import bind_text
 from tureen.language.predicates.comparisons import intervals_of
 from tureen.language.predicates.normal_form import clause_of
 from tureen.language.source import FunctionLookup, no_functions
 from tureen.language.text.shapes import shape_of
 from tureen.predicate import AllOf, Clause, Within
-from tureen.query import NamedRelation, Query
+from tureen.query import NamedRelation, Query, RelationKind
 from tureen.schema import INTEGRAL, Kind, Schema
 
 KNOWN_FRAMES = 1024
@@ -64,8 +65,14 @@ class QuickBinder:
         self._enabled = is_enabled(FastPath.QUICK_BINDING)
         self._frames: BoundedCache[tuple[str, str], _Frame] = BoundedCache(KNOWN_FRAMES)
 
-    def bind(self, text: str, lookup: Lookup, functions: FunctionLookup = no_functions) -> tuple[Query, str]:
-        """Bind a query; return it with its shape. Raises as `bind_query` does."""
+    def bind(
+        self, text: str, lookup: Lookup, functions: FunctionLookup = no_functions, language: str = "sql"
+    ) -> tuple[Query, str]:
+        """Bind a query; return it with its shape. Raises as `bind_text` does."""
+        if language != "sql":
+            query = bind_text(text, language, lookup, functions)
+            # Queries of one shape have one language.
+            return query, f"{language}: {shape_of(query.translation or '').text}"
         shape = shape_of(text)
         plain = plain_where(text, shape) if self._enabled else None
         frame = None if plain is None else self._frames.find((plain.head, plain.tail))
@@ -75,7 +82,7 @@ class QuickBinder:
             and all(comparison.form in frame.forms for comparison in plain.comparisons)
         ):
             clause = _clause(plain, frame.schema)
-            if clause is not None and lookup(frame.table) == NamedRelation(frame.query.stream.relation, frame.schema):
+            if clause is not None and _is_same(lookup(frame.table), frame):
                 return frame.query.with_clause(text, clause), shape.text
         looked_up: list[tuple[str, Schema]] = []
 
@@ -106,6 +113,12 @@ class QuickBinder:
         known.forms.update(comparison.form for comparison in plain.comparisons)
         # If another thread replaced the frame in the meantime, forms are forgotten, and learned again.
         self._frames.put(key, known)
+
+
+def _is_same(relation: NamedRelation, frame: _Frame) -> bool:
+    """Whether a relation is the stream of a frame."""
+    stream = frame.query.stream.relation, frame.schema, RelationKind.STREAM
+    return (relation.name, relation.schema, relation.kind) == stream
 
 
 def _clause(plain: PlainQuery, schema: Schema) -> Clause | None:

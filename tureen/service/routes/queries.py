@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from tureen.errors import TureenError
+from tureen.errors import TureenError, Unsupported
 from tureen.handle import is_query_handle
 from tureen.results.answer import Answer
 from tureen.service import body_shapes as shapes
@@ -69,10 +69,19 @@ async def register_query(caller: Writer, body: shapes.NewQuery) -> Response:
     def register() -> Any:
         service.check_query_limit(caller.principal, 1 if body.params is None else len(body.params))
         if body.params is None:
-            query = soup.register(body.sql, name=body.name, materialize=body.materialize, plan=body.plan, jit=body.jit)
+            query = soup.register(
+                body.sql,
+                name=body.name,
+                materialize=body.materialize,
+                plan=body.plan,
+                jit=body.jit,
+                language=body.language,
+            )
             return query_info(soup.calls.registered(query.id))
         if body.plan is not None or body.jit is not None:
             raise TureenError("plan and jit are not supported for queries with parameters")
+        if body.language != "sql":
+            raise Unsupported("parameters are only supported in SQL")
         template = soup.register_many(body.sql, body.params, name=body.name)
         return member_infos(soup.calls.template_members(template.id), 0, len(body.params))
 

@@ -77,6 +77,7 @@ def query_info(query: Registered) -> dict[str, Any]:
         "id": query.id,
         "name": query.name,
         "sql": query.sql,
+        "language": query.language,
         "state": query.state,
         "registered_at": from_micros(query.registered_at),
         "owner": query.owner,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from fastapi import APIRouter
@@ -31,6 +32,7 @@ from tureen.service.routes.functions import visible_function
 from tureen.service.routes.parameters import ReaderOrWriter
 from tureen.service.routes.responses import query_info, response_format, to_response, visible_plan
 from tureen.service.routes.streams import visible_stream
+from tureen.soup.interface import AnySoup
 from tureen.soup.standing import StandingQuery
 from tureen.soup.statement_runner import run_statement
 from tureen.why.explanation import Explanation
@@ -49,17 +51,35 @@ async def run_sql(caller: ReaderOrWriter, request: Request, body: shapes.Stateme
     answer_format, soup, service = response_format(request, caller, None), caller.soup, caller.service
 
     def run() -> Rendered:
+        if body.language != "sql":
+            caller.require_scope("read")
+            return _render(_run_once(soup, body))
         statement = parse_statement(check_text(body.sql, "a statement"))
         caller.require_scope(scope_of(statement))
         if isinstance(statement, Register):
             service.check_query_limit(caller.principal, 1)
-        result = run_statement(soup, statement, files=False)
+        return _render(run_statement(soup, statement, files=False))
+
+    def _render(result: Any) -> Rendered:
         if isinstance(result, Answer):
             service.metrics.answered.inc(len(result))
             return render(result, answer_format, {"kind": "answer"})
         return Rendered({"Content-Type": JSON}, encode_json(_result_body(caller, result)))
 
     return to_response(await service.compute(caller.principal, run))
+
+
+def _run_once(soup: AnySoup, body: shapes.StatementRequest) -> Answer | dict[str, Any]:
+    """Answer or explain a query in another language than SQL."""
+    text = check_text(body.sql, "a query's text")
+    word = _EXPLAIN.match(text)
+    if word is None:
+        return soup.answer_once(text, language=body.language)
+    # Blanks keep the locations of errors.
+    return soup.explain_once(" " * word.end() + text[word.end() :], language=body.language)
+
+
+_EXPLAIN = re.compile(r"\s*explain\b", re.IGNORECASE)
 
 
 def scope_of(statement: Statement) -> str:

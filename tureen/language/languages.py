@@ -1,0 +1,16 @@
+"""The languages of queries, by their names."""
+
+from __future__ import annotations
+
+from tureen.language.binding.passes import bind_query
+from tureen.language.binding.scope import Lookup
+from tureen.language.source import FunctionLookup, no_functions
+from tureen.language.wxquery.wxquery_binding import bind_wxquery
+from tureen.query import Query
+
+
+def bind_text(text: str, language: str, lookup: Lookup, functions: FunctionLookup = no_functions) -> Query:
+    """The bound query of a text in one of `tureen.arguments.LANGUAGES`."""
+    if language == "wxquery":
+        return bind_wxquery(text, lookup, functions)
+    return bind_query(text, lookup, functions=functions)
