@@ -133,6 +133,21 @@ PAPERS: dict[str, tuple[PaperFigure, ...]] = {
         PaperFigure("jit-16.svg", "Fig. 16", "The same by the number of sources: feedback scales better."),
         PaperFigure("jit-17.svg", "Fig. 17", "The same by the number of values: few values cost less with feedback."),
     ),
+    "Data Stream Sharing (StreamGlobe)": (
+        PaperFigure(
+            "sharing-traffic.svg",
+            "Fig. 5, traffic",
+            "A 4×4 grid of peers, two streams and 100 random queries: with stream sharing, less crosses the network "
+            "than with data shipping and query shipping.",
+            "The logarithmic axis shows links that sharing leaves unused as zero.",
+        ),
+        PaperFigure(
+            "sharing-load.svg",
+            "Fig. 5, load",
+            "Sharing avoids redundant execution of operators.",
+            "With query shipping, the peers at which the streams arrive have all of the load.",
+        ),
+    ),
 }
 """The figures of each paper, in its order."""
 

@@ -54,6 +54,7 @@ def test_topology_and_queries_of_files(capsys: pytest.CaptureFixture[str], tmp_p
         (["--topology", "grid:0x4"], "1 to 10,000 peers"),
         (["--topology", "nowhere.json"], "unknown topology"),
         (["--queries", "nowhere.json"], "a number or a JSON file"),
+        (["--picture", "/nowhere/network.svg"], "cannot write the picture"),
         (["--strategy", "magic"], "unknown strategy 'magic'"),
         (["--subnets", "99", "--strategy", "sharing"], "from 1 to 16, got 99"),
     ],

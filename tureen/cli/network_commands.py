@@ -75,7 +75,10 @@ def simulate(
     ]
     if picture is not None:
         homes = {name: stream.home for name, stream in inputs.items()}
-        picture.write_text(draw(peers, results, homes), encoding="utf-8")
+        try:
+            picture.write_text(draw(peers, results, homes), encoding="utf-8")
+        except OSError as error:
+            raise TureenError(f"cannot write the picture to '{picture}'", detail=str(error)) from error
     _show(results, output)
 
 
@@ -94,7 +97,14 @@ def _topology(text: str, seed: int) -> Topology:
         raise TureenError(
             f"unknown topology '{text}'", hint="write grid:4x4, random:50, or the name of a JSON file with links"
         )
-    return parse_topology(path.read_text(encoding="utf-8"))
+    return parse_topology(_text_of(path))
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TureenError(f"cannot read '{path}'", detail=str(error)) from error
 
 
 def _check_size(peers: int) -> None:
@@ -124,7 +134,7 @@ def _queries(
     if not path.is_file():
         raise TureenError(f"queries must be a number or a JSON file, got '{text}'")
     try:
-        items: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+        items: list[dict[str, Any]] = json.loads(_text_of(path))
         listed = [(str(item.get("name", f"q{number}")), item["sql"], item["peer"]) for number, item in enumerate(items)]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise TureenError(

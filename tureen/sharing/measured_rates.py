@@ -66,6 +66,17 @@ class StreamSample:
             return np.ones(self.rows.num_rows, np.bool_)
         return np.concatenate([np.empty(0, np.bool_), *(holds(AllOf(clause), block) for block in self.blocks)])
 
+    def groups(self, properties: Properties) -> npt.NDArray[np.int64]:
+        """A number for each row, equal for rows of the same group; a key that is an expression makes each row one."""
+        names = [key.strip('"') for key in (properties.aggregation.keys if properties.aggregation else ())]
+        if not set(names) <= set(self.schema.names):
+            return np.arange(self.rows.num_rows)
+        codes = np.zeros(self.rows.num_rows, np.int64)
+        for name in names:
+            encoded = self.rows[name].combine_chunks().dictionary_encode(null_encoding="encode")
+            codes = codes * (len(encoded.dictionary) + 1) + encoded.indices.to_numpy(zero_copy_only=False)
+        return np.unique(codes, return_inverse=True)[1]
+
 
 class MeasuredRates:
     """The rates of streams whose inputs have samples."""
@@ -87,27 +98,29 @@ class MeasuredRates:
         if properties.aggregation is None:
             size = ROW_BYTES + sum(sample.member_bytes[name] for name in properties.columns)
             return Rate(int(selected.sum()) / sample.seconds, size)
-        windows = window_count(sample.times[selected], properties.aggregation)
+        windows = window_count(sample.times[selected], properties.aggregation, sample.groups(properties)[selected])
         return Rate(windows / sample.seconds, ROW_BYTES + COMPUTED_BYTES * properties.aggregation.width)
 
 
-def window_count(times: npt.NDArray[np.int64], aggregation: Aggregation) -> int:
-    """How many windows have a row, of those that start at a multiple of the step; groups are not counted.
+def window_count(
+    times: npt.NDArray[np.int64], aggregation: Aggregation, groups: npt.NDArray[np.int64] | None = None
+) -> int:
+    """How many windows and groups have a row.
 
     >>> from tureen.window import Steps
-    >>> window_count(np.array([0, 5, 42]), Aggregation(Steps(20, 10), (), frozenset()))
-    4
+    >>> hops = Aggregation(Steps(20, 10), (), frozenset())
+    >>> window_count(np.array([0, 5, 42]), hops), window_count(np.array([0, 5, 42]), hops, np.array([0, 1, 0]))
+    (4, 6)
     """
     steps = aggregation.steps
+    members = np.zeros(len(times), np.int64) if groups is None else groups
     last = (times - steps.origin) // steps.slide
-    overlaps = -(-steps.width // steps.slide)
-    starts = np.unique(np.concatenate([last - back for back in range(overlaps)])) if len(times) else last
-    if steps.width % steps.slide == 0:
-        return len(starts)
-    # Windows and gaps alternate: count those that have a row.
-    begins = starts * steps.slide + steps.origin
-    counts = np.searchsorted(times, begins + steps.width) - np.searchsorted(times, begins)
-    return int((counts > 0).sum())
+    pairs = [np.empty((0, 2), np.int64)]
+    for back in range(-(-steps.width // steps.slide)):
+        starts = last - back
+        inside = times < starts * steps.slide + steps.origin + steps.width
+        pairs.append(np.column_stack([starts[inside], members[inside]]))
+    return len(np.unique(np.concatenate(pairs), axis=0))
 
 
 def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
