@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from tureen.errors import EngineFailed
 from tureen.pipeline import gateway
+from tureen.pipeline.spark_home import home_without_zip
 
 _LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
 
@@ -73,7 +74,8 @@ def spark_session(master: str, settings: Mapping[str, str] | None = None) -> Spa
         for key, value in config.items():
             builder = builder.config(key, value)
         try:
-            gateway.launch(config)
+            with home_without_zip(config):
+                gateway.launch(config)
             if _ending.is_set():
                 raise EngineFailed("Spark was stopped while it started")
             return builder.getOrCreate()
