@@ -27,6 +27,7 @@ from tureen.results.answer import Change
 
 Names = Callable[[str], str]
 REJECTED = "tureen_pushed_rows_rejected_total"
+PUNCTUATIONS = "tureen_punctuations_total"
 
 
 def answered(soup: AnySoup, stream: str) -> list[tuple[Any, ...]]:
@@ -43,6 +44,7 @@ def test_later_rows_that_match_are_rejected(soup: AnySoup, trades: str) -> None:
     (rejected,) = soup.rejected(trades)
     assert rejected["reason"].startswith("closed by the punctuation sym = 'A', pushed at ")
     assert (rejected["row"]["sym"], rejected["row"]["qty"]) == ("A", 2)
+    assert rejected["row"]["ts"] == (BASE + timedelta(seconds=5)).isoformat()
     assert soup.status()["streams"][trades]["rejected"] == 1
     if isinstance(soup, tureen.Soup):
         soup.settle()
@@ -238,6 +240,9 @@ def test_http_requests(served_pot: RunningServer, trades: str) -> None:
     lines = row + b'{"$punctuation": {"sym": "A"}}\n' + row
     with served_pot.client("admin") as http:
         path = f"/v1/streams/{trades}"
+        # The pot's derived streams have none left to pass on.
+        served_pot.soup.settle()
+        punctuations = counted(PUNCTUATIONS, http.get("/metrics").text)
         receipt = http.post(f"{path}/rows", content=lines, headers=ndjson)
         assert receipt.status_code == 202
         assert {key: receipt.json()[key] for key in ("rows", "added", "rejected")} == {
@@ -253,16 +258,20 @@ def test_http_requests(served_pot: RunningServer, trades: str) -> None:
         assert http.get(path).json()["closed"]["ranges"] == ["qty >= 6"]
         wrong = http.post(f"{path}/punctuations", json={"where": {"sym": 3}})
         assert (wrong.status_code, wrong.json()["error"]["code"]) == (400, "invalid_punctuation")
-        before = rejected_rows(http.get("/metrics").text)
+        assert http.post("/v1/sql", json={"sql": f"PUNCTUATE {trades} WHERE qty = 3"}).status_code == 200
+        assert counted(PUNCTUATIONS, http.get("/metrics").text) == punctuations + 3, (
+            "repeated and wrong ones do not count"
+        )
+        before = counted(REJECTED, http.get("/metrics").text)
         for _ in range(2):
             again = http.post(f"{path}/rows", content=row, headers={**ndjson, "Idempotency-Key": "rejected"})
             assert (again.json()["added"], again.json()["rejected"]) == (0, 1)
-        assert rejected_rows(http.get("/metrics").text) == before + 1
+        assert counted(REJECTED, http.get("/metrics").text) == before + 1
 
 
-def rejected_rows(metrics: str) -> float:
-    """The number of rejected rows that a server has counted."""
-    return next(float(line.split()[1]) for line in metrics.splitlines() if line.startswith(f"{REJECTED} "))
+def counted(counter: str, metrics: str) -> float:
+    """The value of a server's counter."""
+    return next(float(line.split()[1]) for line in metrics.splitlines() if line.startswith(f"{counter} "))
 
 
 def shown(changes: Iterable[Change]) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, NamedTuple
 
 from tureen.closed.pattern import Pattern
@@ -46,7 +47,17 @@ def encode_section(section: Section) -> bytes:
         "rejected": section.rejected,
         "rejected_rows": section.rejected_rows,
     }
-    return json.dumps(content, default=str, separators=(",", ":")).encode()
+    return json.dumps(content, default=json_text, separators=(",", ":")).encode()
+
+
+def json_text(value: Any) -> str:
+    """A value of a rejected row that JSON does not have, as a text: times as in ISO 8601.
+
+    >>> from datetime import datetime
+    >>> json_text(datetime(2026, 1, 31, 12)), json_text(date(2026, 1, 31)), json_text(b"x")
+    ('2026-01-31T12:00:00', '2026-01-31', "b'x'")
+    """
+    return value.isoformat() if isinstance(value, date) else str(value)
 
 
 def decode_section(data: bytes | memoryview) -> Section:

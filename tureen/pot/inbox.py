@@ -75,6 +75,8 @@ class Inbox:
         self._keys: dict[tuple[int, str], _KeyedPush] = {}
         self._derived_to: dict[int, str] = {}
         self._closed = False
+        self.punctuations = 0
+        """The number of punctuations that were stored since this process has the inbox."""
         self._gates = Gates(catalog)
         self._commit: GroupCommit[_Item, Stored] = GroupCommit(self._append)
         with catalog.read() as tx:
@@ -209,6 +211,8 @@ class Inbox:
             for (number, entry, rejected), end in zip(admitted, ends, strict=True):
                 outcomes[number] = Stored(end, added=True, pushes=pushes, rows=entry.rows, rejected=rejected)
                 self._remember_key(stream, entry, end, rejected)
+                submission = items[number][2]
+                self.punctuations += 0 if submission is None else len(submission.patterns)
         for number, first in repeats:
             stored = outcomes[first]
             outcomes[number] = stored._replace(added=False) if isinstance(stored, Stored) else stored

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
+from tureen.closed.section import json_text
 from tureen.errors import PotError
 from tureen.pot.catalog import micros_now
 from tureen.pot.catalog_tables import cells, expiring, garbage, rejected, runs, sinks, streams
@@ -216,7 +217,7 @@ def reject(tx: Connection, stream_id: int, rows: Sequence[Rejected]) -> None:
                 stream_id=stream_id,
                 rejected_at=now if rejection.at is None else rejection.at,
                 reason=rejection.reason,
-                row=json.dumps(rejection.row, default=str),
+                row=json.dumps(rejection.row, default=json_text),
             )
         )
     newest_to_delete = (

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
@@ -56,7 +56,6 @@ class Metrics:
         self.rejected = Counter(
             "tureen_pushed_rows_rejected", "Rows of pushes that punctuations closed.", registry=self.registry
         )
-        self.punctuations = Counter("tureen_punctuations", "Requests that punctuated a stream.", registry=self.registry)
         self.bytes = Counter("tureen_pushed_bytes", "Bytes of acknowledged pushes.", registry=self.registry)
         self.answered = Counter("tureen_answer_rows", "Rows of answers.", registry=self.registry)
         self.changes = Counter("tureen_changes", "Rows sent to followers.", registry=self.registry)
@@ -79,7 +78,7 @@ class Metrics:
 
 
 class StatusCollector(Collector):
-    """Gauges that are computed from the pot's status at each scrape."""
+    """Metrics that are computed from the pot's status at each scrape."""
 
     def __init__(
         self,
@@ -87,16 +86,18 @@ class StatusCollector(Collector):
         batches: Callable[[], list[dict[str, float]]],
         catalog: Catalog,
         counts: Callable[[], Mapping[str, float]],
+        punctuations: Callable[[], int],
     ) -> None:
         """Compute the gauges from these functions and this catalog."""
         self._status, self._batches, self._catalog, self._counts = status, batches, catalog, counts
+        self._punctuations = punctuations
 
     def describe(self) -> Iterator[Metric]:
         """No metrics, so that registering the collector does not read the status."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """All gauges."""
+        """All of them."""
         status = self._status()
         streams = status["streams"].values()
         for name, (key, help_text) in GAUGES.items():
@@ -121,6 +122,7 @@ class StatusCollector(Collector):
         yield _gauge("tureen_spark_batch_rows", "Rows of the recent micro-batches.", rows)
         for name, value in self._counts().items():
             yield _gauge(name, COUNTS[name], value)
+        yield CounterMetricFamily("tureen_punctuations", "Punctuations of streams.", value=self._punctuations())
 
 
 FUNCTION_GAUGES = {

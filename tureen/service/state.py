@@ -49,7 +49,10 @@ class Service:
         self.activity = ActivityHistory(self.metrics, lambda: self.following.total)
         self.recent_status = RecentStatus(self.soup.status)
         self.freshness = FreshnessSampler(self.catalog, self.metrics.freshness)
-        self.metrics.registry.register(StatusCollector(self.soup.status, self.soup.batches, self.catalog, self._counts))
+        soup = self.soup
+        self.metrics.registry.register(
+            StatusCollector(soup.status, soup.batches, self.catalog, self._counts, soup.punctuations)
+        )
         self._progress = self.soup.progress
         self.watcher = ProgressWatcher(self._progress, self._on_commit, self.soup.calls.clauses_with_changes())
         threads = self.watcher.threads

@@ -55,3 +55,8 @@ class ServedSoup(Soup):
         """The last micro-batch of each of Spark's streaming queries: its seconds and its rows."""
         engine = self._pot.running
         return [] if engine is None else engine.batches()
+
+    def punctuations(self) -> int:
+        """The number of punctuations that this process has stored."""
+        engine = self._pot.running
+        return 0 if engine is None else engine.inbox.punctuations

@@ -196,7 +196,6 @@ async def punctuate_stream(
             return caller.soup.punctuate(name, body.where, key=scoped_key)
 
     position = await asyncio.to_thread(punctuate)
-    caller.service.metrics.punctuations.inc()
     return json_response({"position": str(position)}, 202)
 
 
