@@ -19,9 +19,11 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import tureen
+from benchmarks.join_flink import rate_of_flink_join
 from benchmarks.join_throughput import SCHEMA, STREAMS, spark_join, write_files
+from benchmarks.outside import PeerFailed
 from benchmarks.report import Report
-from benchmarks.scale import Scale
+from benchmarks.scale import QUICK, Scale
 from tureen.position import Position
 from tureen.results.followers import Follower
 from tureen.results.invoke import Invoker
@@ -56,6 +58,16 @@ def measure(spark: SparkSession, root: Path, report: Report, scale: Scale) -> No
     report.add("rows/s of a join of two derived into a stream, one partner per tuple", ours, "rows/s")
     report.add("rows/s of Spark's stream-stream join", theirs, "rows/s")
     report.reach("derived join", ours / theirs)
+    if scale is QUICK:
+        report.note("Flink's join is not measured with tiny sizes: Flink would be installed first.")
+        return
+    try:
+        flink = rate_of_flink_join(folder, files * rows, report)
+    except PeerFailed as error:
+        report.note(f"Flink's join was not measured: {error}.")
+        return
+    report.add("rows/s of Flink's stream-stream join", flink, "rows/s")
+    report.add("rows/s of a derived join / Flink's stream-stream join", ours / flink, "times")
 
 
 @contextmanager

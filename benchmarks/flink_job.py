@@ -1,4 +1,4 @@
-"""Standing queries in Flink: one job with a filter and a sink for each query, over files.
+"""Standing queries in Flink: one job with a filter and a sink for each query, or a join of two streams, over files.
 
 Runs in a virtual environment with `apache-flink` (see `benchmarks/peers_flink.py`). Reads a JSON object from standard
 input (see `main`), and prints results as JSON objects, one per line.
@@ -13,9 +13,11 @@ from importlib.metadata import version
 
 from pyflink.common import Configuration
 from pyflink.datastream import StreamExecutionEnvironment
-from pyflink.table import EnvironmentSettings, StreamTableEnvironment, TableEnvironment
+from pyflink.table import EnvironmentSettings, StreamTableEnvironment, TableEnvironment, TableResult
 
 COLUMNS = "a INT, b INT, c INT, d INT"
+JOINED_COLUMNS = "k BIGINT, x INT, v DOUBLE"
+JOIN = "SELECT a.k, a.v, b.v AS w FROM a JOIN b ON a.k = b.k"
 
 
 def configuration() -> Configuration:
@@ -32,10 +34,10 @@ def configuration() -> Configuration:
     return settings
 
 
-def add_source(flink: TableEnvironment, name: str, folder: str) -> None:
+def add_source(flink: TableEnvironment, name: str, folder: str, columns: str = COLUMNS) -> None:
     """Create a table over the files of a folder."""
     options = f"'connector' = 'filesystem', 'path' = 'file://{folder}', 'format' = 'csv'"
-    flink.execute_sql(f"CREATE TABLE {name} ({COLUMNS}) WITH ({options})")
+    flink.execute_sql(f"CREATE TABLE {name} ({columns}) WITH ({options})")
 
 
 def counts(folder: str, conditions: list[str]) -> list[int]:
@@ -62,11 +64,39 @@ def seconds(folder: str, conditions: list[str]) -> tuple[float, float]:
         statements.add_insert_sql(f"INSERT INTO sink{number} SELECT * FROM r WHERE {where}")
     result = statements.execute()
     report(planned=time.perf_counter() - began)
+    running = running_seconds(result)
+    return time.perf_counter() - began, running
+
+
+def running_seconds(result: TableResult) -> float:
+    """The seconds that a job runs, without its planning."""
     result.wait()
     client = result.get_job_client()
     assert client is not None
-    running = client.get_job_execution_result().result().get_net_runtime() / 1000
-    return time.perf_counter() - began, running
+    return float(client.get_job_execution_result().result().get_net_runtime() / 1000)
+
+
+def joined_rows(folder: str) -> int:
+    """The number of joined rows, by a batch job."""
+    settings = EnvironmentSettings.new_instance().in_batch_mode().with_configuration(configuration()).build()
+    flink = TableEnvironment.create(settings)
+    add_inputs(flink, folder)
+    (row,) = flink.execute_sql(f"SELECT COUNT(*) FROM ({JOIN})").collect()
+    return int(row[0])
+
+
+def join_seconds(folder: str) -> float:
+    """The seconds that a join of two streams runs; its state is in memory, and its sink drops the rows."""
+    flink = StreamTableEnvironment.create(StreamExecutionEnvironment.get_execution_environment(configuration()))
+    add_inputs(flink, folder)
+    flink.execute_sql("CREATE TABLE sink (k BIGINT, v DOUBLE, w DOUBLE) WITH ('connector' = 'blackhole')")
+    return running_seconds(flink.execute_sql(f"INSERT INTO sink {JOIN}"))
+
+
+def add_inputs(flink: TableEnvironment, folder: str) -> None:
+    """Create the tables of a join over their files."""
+    for name in ("a", "b"):
+        add_source(flink, name, f"{folder}/{name}", JOINED_COLUMNS)
 
 
 def report(**results: object) -> None:
@@ -75,9 +105,17 @@ def report(**results: object) -> None:
 
 
 def main() -> None:
-    """Read `{"few": folder, "checked": [conditions], "files": [folders], "conditions": [conditions]}`."""
+    """Read `{"few": folder, "checked": [conditions], "files": [folders], "conditions": [conditions]}`.
+
+    For a join `{"joins": [folders]}`, with the files of both streams in each.
+    """
     request = json.load(sys.stdin)
     report(version=version("apache-flink"))
+    if "joins" in request:
+        report(joined=joined_rows(request["joins"][0]))
+        for folder in request["joins"]:
+            report(running=join_seconds(folder))
+        return
     report(counts=counts(request["few"], request["checked"]))
     for folder in request["files"]:
         whole, running = seconds(folder, request["conditions"])

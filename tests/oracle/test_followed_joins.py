@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import example_settings
-from tureen.joining import continuous_join
+from tureen.joining import clause_lineages, continuous_join
 from tureen.language import bind_query
 from tureen.pipeline import arrival, upkeep
 from tureen.position import BEGINNING, Position
@@ -237,9 +237,9 @@ class FollowedScriptRun:
 
 
 @example_settings(15, shrink=False)
-@given(scripts(), st.sampled_from(ROUTING_POLICIES), st.sampled_from([2, 1 << 18]))
+@given(scripts(), st.sampled_from(ROUTING_POLICIES), st.sampled_from([2, 1 << 18]), st.sampled_from([0.5, -1, 64]))
 def test_followers_read_what_appeared(
-    script: tuple[list[FollowedJoinText], list[Step]], routing: str, most_rows: int
+    script: tuple[list[FollowedJoinText], list[Step]], routing: str, most_rows: int, dense_pairs: float
 ) -> None:
     queries, steps = script
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
@@ -250,6 +250,8 @@ def test_followers_read_what_appeared(
         patch.setattr(join_operator, "BLOCK_TUPLES", 5)
         patch.setattr(continuous_join, "ROUTED_TUPLES", 2)
         patch.setattr(block_rows, "MOST_ROWS", most_rows)
+        # Lineages are bitmaps, or pairs, or both.
+        patch.setattr(clause_lineages, "DENSE_PAIRS", dense_pairs)
         run = FollowedScriptRun(Path(folder), queries, routing)
         for step in steps:
             run.run(step)

@@ -18,8 +18,9 @@ Does not know Spark, the pot, the language, windows, or how the rows of an input
   `shared_factor.py`: what these have in common; `join_consumers.py`: what each wants
 * `planned_join.py`: the same by a plan that can change; `plan_keys.py`: keys for `plans/`, the trees with intermediate
   results
-* `lineages.py`, `lineage_kernels.py`: which of them want a tuple; `stem.py`: the tuples that new ones are joined with;
-  `joined_block.py`: the joined tuples; `key_probes.py`: which tuples of another input joined rows find
+* `lineages.py`, `lineage_kernels.py`, `sparse_lineages.py`: which of them want a tuple; `clause_lineages.py`: by the
+  clauses that it satisfies; `stem.py`: the tuples that new ones are joined with; `joined_block.py`: the joined tuples;
+  `key_probes.py`: which tuples of another input joined rows find
 * `equality_classes.py`: columns with the same value in all joined tuples; `purging.py`: which tuples no later result
   can contain; `join_state.py`, `tuple_id_set.py`: those of each input
 """

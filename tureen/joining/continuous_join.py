@@ -36,6 +36,7 @@ from tureen.joining.key_probes import comparisons_between, probed_pairs
 from tureen.joining.lineages import Lineages, bitmap_of
 from tureen.joining.shared_factor import SharedFactor
 from tureen.joining.shared_join import SharedJoin
+from tureen.joining.sparse_lineages import SparseLineages, combined
 from tureen.joining.stem import Ids, Stem
 
 log = logging.getLogger("tureen")
@@ -74,7 +75,7 @@ class _Flow:
     origin: int
     evaluation: JoinEvaluation
     rows: JoinedRows
-    lineages: Lineages
+    lineages: Lineages | SparseLineages
     times: Numbers
     """The time of the new tuple of each row."""
     order: list[str] = field(default_factory=list)
@@ -166,7 +167,7 @@ class ContinuousJoin:
             if len(flow.rows):
                 yield self._piece(flow, stems)
 
-    def lineages(self, number: int, stem: Stem, rows: Numbers) -> Lineages:
+    def lineages(self, number: int, stem: Stem, rows: Numbers) -> Lineages | SparseLineages:
         """The lineages of tuples of one input."""
         clauses = self.consumers.clauses[number]
         return clauses.lineages(stem.columns_at(clauses.columns, rows), len(rows), self._words)
@@ -234,7 +235,7 @@ class ContinuousJoin:
         tuples, of_pairs = np.unique(right, return_inverse=True)
         partners = self.lineages(number, stem, tuples)
         flow.rows, flow.times = pairs, flow.times[left]
-        flow.lineages = flow.lineages.take(left).both(partners.take(of_pairs.reshape(-1)))
+        flow.lineages = combined(flow.lineages.take(left), partners.take(of_pairs.reshape(-1)))
         flow.keep_nonempty()
 
     def _within_reach(
@@ -276,10 +277,11 @@ class ContinuousJoin:
         present = np.flatnonzero(np.logical_and.reduce([rows >= 0 for rows in numbers]))
         rows = JoinedRows({number: of_input[present] for number, of_input in enumerate(numbers)}, len(present))
         rows = evaluation.where(rows, rest)
+        lineages: Lineages | SparseLineages
         lineages = Lineages(np.full((1, self._words), ~np.uint64(0)), np.zeros(len(rows), np.int64))
         for number, stem in enumerate(stems):
             tuples, of_rows = np.unique(rows.rows[number], return_inverse=True)
-            lineages = lineages.both(self.lineages(number, stem, tuples).take(of_rows.reshape(-1)))
+            lineages = combined(lineages, self.lineages(number, stem, tuples).take(of_rows.reshape(-1)))
         flow = _Flow(0, evaluation, rows, lineages, np.zeros(len(rows), np.int64))
         flow.keep_nonempty()
         for factor in self._factors():

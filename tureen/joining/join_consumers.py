@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tureen.joining.lineages import ClauseLineages
+from tureen.joining.clause_lineages import ClauseLineages
 from tureen.joining.shared_factor import SharedFactor
 from tureen.predicate import Clause
 

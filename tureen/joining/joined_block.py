@@ -15,6 +15,7 @@ from tureen.join import Field
 from tureen.joining.join_input import Numbers
 from tureen.joining.lineages import Lineages
 from tureen.joining.shared_factor import SharedFactor
+from tureen.joining.sparse_lineages import SparseLineages
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class JoinedPiece:
     tuples: Sequence[PieceTuples]
     rows: Sequence[Numbers]
     """For each input, the index of the tuple of each joined tuple."""
-    lineages: Lineages
+    lineages: Lineages | SparseLineages
     applied: frozenset[SharedFactor]
     """The conditions that are in the lineages."""
 

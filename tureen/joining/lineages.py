@@ -13,14 +13,8 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from tureen.joining.join_input import Flags, Numbers
-from tureen.joining.lineage_kernels import add_slots
-from tureen.matching.clause_set import ClauseSet
-from tureen.predicate import Clause
-from tureen.stems.cells.lineage_pairs import pairs_of
-from tureen.stems.index import BLOCK_ROWS, Block
 from tureen.stems.key_index import KeyIndex
 
 Bitmaps = npt.NDArray[np.uint64]
@@ -44,12 +38,8 @@ class Lineages:
         >>> len(lineages.bits), lineages.bits[lineages.of_row].ravel().tolist()
         (2, [5, 1, 5])
         """
-        size = len(bits)
-        index = KeyIndex.of_keys(bits.T.view(np.int64), np.ones(size, np.bool_), is_filtered=False)
-        firsts, ends = index.starts[:-1], index.starts[1:]
-        of_row = np.empty(size, np.int64)
-        of_row[index.rows] = np.repeat(np.arange(len(firsts)), ends - firsts)
-        return cls(bits[index.rows[firsts]], of_row)
+        rows, of_row = distinct_keys(bits.T.view(np.int64))
+        return cls(bits[rows], of_row)
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -59,6 +49,12 @@ class Lineages:
     def words(self) -> int:
         """The number of words of a bitmap."""
         return int(self.bits.shape[1])
+
+    @property
+    def folded(self) -> Bitmaps:
+        """For each row a word with the bit of each of its slots, modulo 64."""
+        words: Bitmaps = np.bitwise_or.reduce(self.bits, axis=1)[self.of_row]
+        return words
 
     @property
     def capacity(self) -> int:
@@ -111,7 +107,7 @@ class Lineages:
 
     @cached_property
     def _slots(self) -> Bitmaps:
-        return np.bitwise_or.reduce(self.bits, axis=0) if len(self.bits) else np.zeros(0, np.uint64)
+        return np.bitwise_or.reduce(self.bits, axis=0) if len(self.bits) else np.zeros(self.words, np.uint64)
 
     @property
     def slots(self) -> Numbers:
@@ -153,94 +149,14 @@ class Lineages:
         return np.repeat(rows, repeated), slots_of_lines[np.repeat(starts[of_rows], repeated) + offsets]
 
 
-class ClauseLineages:
-    """The clauses of one input: which of them a tuple satisfies tells who wants it."""
-
-    def __init__(self, schema: pa.Schema) -> None:
-        """Start without slots; tuples have the columns of that schema."""
-        self._schema = schema
-        self._set = ClauseSet(schema)
-        self._numbers: dict[Clause, int] = {}
-        self._slots: dict[Clause, set[int]] = {}
-        self._table: _SlotTable | None = None
-
-    def add(self, slot: int, clause: Clause) -> None:
-        """Add a slot for the tuples that satisfy a clause of simple factors."""
-        slots = self._slots.setdefault(clause, set())
-        if clause and not slots:
-            self._numbers[clause] = self._set.add(clause)
-        slots.add(slot)
-        self._table = None
-
-    def remove(self, slot: int, clause: Clause) -> None:
-        """Remove a slot."""
-        slots = self._slots[clause]
-        slots.remove(slot)
-        if not slots:
-            del self._slots[clause]
-            if clause:
-                self._set.remove(self._numbers.pop(clause))
-        self._table = None
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns that the clauses compare."""
-        return self._set.columns
-
-    def lineages(self, columns: Sequence[pa.Array], rows: int, words: int) -> Lineages:
-        """The lineages of tuples, given the columns of `columns`, as bitmaps of that many words."""
-        table = self._table
-        if table is None or table.words != words:
-            table = self._table = _SlotTable.of(self._numbers, self._slots, words)
-        everywhere = table.everywhere
-        if not len(self._set):
-            return Lineages(everywhere.reshape(1, -1), np.zeros(rows, np.int64))
-        bits = np.tile(everywhere, (rows, 1))
-        batch = pa.RecordBatch.from_arrays(list(columns), names=self.columns)
-        for begin in range(0, rows, BLOCK_ROWS):
-            block = Block(batch.slice(begin, BLOCK_ROWS))
-            for cell in self._set.match(block):
-                table.add(bits[begin : begin + block.rows], *pairs_of(cell.batch, block.rows))
-        return Lineages.of_rows(bits)
-
-
-@dataclass(frozen=True)
-class _SlotTable:
-    """The slots of clauses, for compiled loops."""
-
-    words: int
-    numbers: Numbers
-    """The numbers of the clauses, ascending."""
-    starts: Numbers
-    slots: Numbers
-    wide: Numbers
-    wide_bits: Bitmaps
-    everywhere: Bitmaps
-    """The slots without a clause, as a bitmap."""
-
-    @classmethod
-    def of(cls, numbers: dict[Clause, int], slots: dict[Clause, set[int]], words: int) -> _SlotTable:
-        clauses = sorted(numbers, key=lambda clause: numbers[clause])
-        of_clause = [sorted(slots[clause]) for clause in clauses]
-        is_wide = [len(members) > words for members in of_clause]
-        wide_bits = [bitmap_of(members, words) for members, wide in zip(of_clause, is_wide, strict=True) if wide]
-        return cls(
-            words,
-            np.array([numbers[clause] for clause in clauses], np.int64),
-            np.cumsum([0, *map(len, of_clause)]),
-            np.array([slot for members in of_clause for slot in members], np.int64),
-            np.where(is_wide, np.cumsum(is_wide) - 1, -1).astype(np.int64),
-            np.stack(wide_bits) if wide_bits else np.zeros((0, words), np.uint64),
-            bitmap_of(sorted(slots.get((), ())), words),
-        )
-
-    def add(self, bits: Bitmaps, rows: Numbers, numbers: Numbers) -> None:
-        """Add the slots of pairs of a row and the number of a clause; clauses that were removed have none."""
-        clauses = np.searchsorted(self.numbers, numbers)
-        is_live = self.numbers[np.minimum(clauses, len(self.numbers) - 1)] == numbers
-        if not is_live.all():
-            rows, clauses = rows[is_live], clauses[is_live]
-        add_slots(bits, rows, clauses, self.starts, self.slots, self.wide, self.wide_bits)
+def distinct_keys(keys: Numbers) -> tuple[Numbers, Numbers]:
+    """A row of each distinct key, and for each row the index of its key among these; keys have a line per column."""
+    size = keys.shape[1]
+    index = KeyIndex.of_keys(keys, np.ones(size, np.bool_), is_filtered=False)
+    firsts, ends = index.starts[:-1], index.starts[1:]
+    of_row = np.empty(size, np.int64)
+    of_row[index.rows] = np.repeat(np.arange(len(firsts)), ends - firsts)
+    return index.rows[firsts], of_row
 
 
 def bitmap_of(slots: Sequence[int], words: int) -> Bitmaps:

@@ -170,7 +170,7 @@ class PlannedJoin:
         if not self._is_selective:
             return self._keys.tuples(number, stem, rows, np.full(len(rows), _EVERYBODY))
         lineages = self.eddy.lineages(number, stem, rows)
-        wants: Wants = np.bitwise_or.reduce(lineages.bits, axis=1)[lineages.of_row]
+        wants: Wants = lineages.folded
         kept = lineages.nonempty
         return self._keys.tuples(number, stem, rows[kept], wants[kept])
 
