@@ -37,6 +37,7 @@ from benchmarks import (
     join_throughput,
     joins,
     limits,
+    lineage_codings,
     machine,
     nexmark,
     pages,
@@ -135,6 +136,10 @@ class Bench:
         findings = pwjoin.measure(self.root / "pwjoin", self.report, quick=self.scale is QUICK)
         pwjoin_plots.plot(findings, self.report)
 
+    def lineages(self) -> None:
+        """Codings of the lineages of joined tuples."""
+        lineage_codings.plot(lineage_codings.measure(self.report, quick=self.scale is QUICK), self.report)
+
     def psoup(self) -> None:
         """PSoup's experiments."""
         folder = self.root / "psoup"
@@ -210,6 +215,7 @@ PARTS: dict[str, Callable[[Bench], None]] = {
     "service": Bench.service,
     "cacq": Bench.cacq,
     "cacq_joins": Bench.cacq_joins,
+    "lineages": Bench.lineages,
     "psoup": Bench.psoup,
     "psoup_joins": Bench.psoup_joins,
     "pwjoin": Bench.pwjoin,

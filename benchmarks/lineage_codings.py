@@ -1,10 +1,11 @@
 """Codings of lineages, for 100 to 100,000 queries over one join: which queries want each of a block's joined tuples.
 
-* *dictionary*: what the operator does (`tureen/joining/lineages.py`): distinct lineages once, and each pair of them
-  combined once.
 * *dense bitmaps*: a bitmap for each tuple, and one for each joined tuple.
-* *cells*: no bitmaps. For each joined tuple the queries of each clause that its new tuple satisfies, as far as the
-  partner satisfies their clause on the other input: a list of pairs of a tuple and a query.
+* *dictionary*: a bitmap for each distinct set of clauses that tuples satisfy, and each pair of them combined once
+  (`tureen/joining/lineages.py`).
+* *pairs*: for each new tuple, the queries whose clause it satisfies; those whose clause on the other input the partner
+  does not satisfy are removed (`tureen/joining/sparse_lineages.py`).
+* *chosen*: what the operator does: pairs where there are few, else the dictionary.
 
 Clauses on the first input either overlap (a tenth of the values each, a thousand distinct ones) or are disjoint (each
 query has its own values); sixteen clauses on the other input overlap. The codings must give the same pairs. Times are
@@ -24,8 +25,10 @@ import numpy.typing as npt
 
 from benchmarks.plot import draw_curves
 from benchmarks.report import Report
+from tureen.joining.clause_lineages import DENSE_PAIRS, SlotTable
 from tureen.joining.lineage_kernels import add_slots
 from tureen.joining.lineages import Lineages
+from tureen.joining.sparse_lineages import SparseLineages, combined
 
 Numbers = npt.NDArray[np.int64]
 Bitmaps = npt.NDArray[np.uint64]
@@ -49,25 +52,38 @@ class SatisfiedClauses:
 
     rows: Numbers
     clauses: Numbers
-    starts: Numbers
-    slots: Numbers
-    """The queries of clause `c` are `slots[starts[c] : starts[c + 1]]`."""
-    of_query: Numbers
+    table: SlotTable
 
     @classmethod
     def of(cls, rows: Numbers, clauses: Numbers, of_query: Numbers, count: int) -> SatisfiedClauses:
         """Group the queries by clause."""
+        words = -(-len(of_query) // 64)
         slots = np.argsort(of_query, kind="stable")
         starts = np.searchsorted(of_query[slots], np.arange(count + 1))
-        return cls(rows, clauses, starts, slots, of_query)
-
-    def bitmaps(self, words: int) -> Bitmaps:
-        """A bitmap of queries for each tuple."""
-        bits = np.zeros((TUPLES, words), np.uint64)
         nothing = np.zeros((0, words), np.uint64)
-        wide = np.full(len(self.starts) - 1, -1, np.int64)
-        add_slots(bits, self.rows, self.clauses, self.starts, self.slots, wide, nothing)
+        wide, nobody = np.full(count, -1, np.int64), np.empty(0, np.int64)
+        everywhere = np.zeros(words, np.uint64)
+        return cls(rows, clauses, SlotTable(words, np.arange(count), starts, slots, wide, nothing, nobody, everywhere))
+
+    def bitmaps(self) -> Bitmaps:
+        """A bitmap of queries for each tuple."""
+        table = self.table
+        bits = np.zeros((TUPLES, table.words), np.uint64)
+        add_slots(bits, self.rows, self.clauses, table.starts, table.slots, table.wide, table.wide_bits)
         return bits
+
+    def dense(self) -> Lineages:
+        """A bitmap for each distinct set of clauses."""
+        return self.table.dense(self.rows, self.clauses, TUPLES)
+
+    def sparse(self) -> SparseLineages:
+        """Pairs of a tuple and a query."""
+        return self.table.sparse(self.rows, self.clauses, TUPLES)
+
+    def chosen(self) -> Lineages | SparseLineages:
+        """The form that the operator chooses."""
+        has_few = self.table.count(self.clauses, TUPLES) <= DENSE_PAIRS * TUPLES * self.table.words
+        return self.sparse() if has_few else self.dense()
 
 
 @dataclass(frozen=True)
@@ -77,11 +93,6 @@ class JoinedBlockClauses:
     queries: int
     left: SatisfiedClauses
     right: SatisfiedClauses
-
-    @property
-    def words(self) -> int:
-        """The number of words of a bitmap."""
-        return -(-self.queries // 64)
 
 
 @dataclass(frozen=True)
@@ -111,53 +122,33 @@ def workload(queries: int, *, overlapping: bool) -> JoinedBlockClauses:
     )
 
 
-def dictionary(block: JoinedBlockClauses) -> CodedBlock:
-    """Distinct lineages, combined pair by pair."""
-    left, right = (Lineages.of_rows(side.bitmaps(block.words)) for side in (block.left, block.right))
-    both = left.both(right)
-    both = both.take(both.nonempty).compacted()
-    rows = np.flatnonzero(np.isin(np.arange(TUPLES), left.both(right).nonempty))
-    return CodedBlock(both.bits.nbytes + both.of_row.nbytes, lambda slot: rows[both.rows_of(slot)])
+def _coded(lineages: Lineages | SparseLineages) -> CodedBlock:
+    rows = lineages.nonempty
+    coded = lineages.take(rows).compacted()
+    if isinstance(coded, Lineages):
+        return CodedBlock(coded.bits.nbytes + coded.of_row.nbytes, lambda slot: rows[coded.rows_of(slot)])
+    return CodedBlock(coded.rows.nbytes + coded.slots_of_rows.nbytes, lambda slot: rows[coded.rows_of(slot)])
 
 
 def dense_bitmaps(block: JoinedBlockClauses) -> CodedBlock:
     """A bitmap for each joined tuple."""
-    bits = block.left.bitmaps(block.words) & block.right.bitmaps(block.words)
+    bits = block.left.bitmaps() & block.right.bitmaps()
     rows = np.flatnonzero(np.any(bits, axis=1))
     bits = bits[rows]
 
     def rows_of(slot: int) -> Numbers:
-        return rows[np.flatnonzero(bits[:, slot >> 6] >> np.uint64(slot & 63) & np.uint64(1))]
+        has_slot = bits[:, slot >> 6] >> np.uint64(slot & 63) & np.uint64(1)
+        wanted: Numbers = rows[np.flatnonzero(has_slot)]
+        return wanted
 
     return CodedBlock(bits.nbytes + rows.nbytes, rows_of)
 
 
-def cells(block: JoinedBlockClauses) -> CodedBlock:
-    """Pairs of a joined tuple and a query, sorted by query."""
-    left, right = block.left, block.right
-    counts = (left.starts[1:] - left.starts[:-1])[left.clauses]
-    ends = np.cumsum(counts)
-    offsets = np.arange(int(counts.sum())) - np.repeat(ends - counts, counts)
-    queries = left.slots[np.repeat(left.starts[left.clauses], counts) + offsets]
-    rows = np.repeat(left.rows, counts)
-    satisfied = np.zeros((TUPLES, OTHER), np.bool_)
-    satisfied[right.rows, right.clauses] = True
-    wanted = satisfied[rows, right.of_query[queries]]
-    rows, queries = rows[wanted], queries[wanted]
-    order = np.argsort(queries, kind="stable")
-    rows, queries = rows[order], queries[order]
-
-    def rows_of(slot: int) -> Numbers:
-        begin, end = np.searchsorted(queries, (slot, slot + 1))
-        return rows[begin:end]
-
-    return CodedBlock(rows.nbytes + queries.nbytes, rows_of)
-
-
 CODINGS: Mapping[str, Callable[[JoinedBlockClauses], CodedBlock]] = {
-    "dictionary": dictionary,
     "dense bitmaps": dense_bitmaps,
-    "cells": cells,
+    "dictionary": lambda block: _coded(combined(block.left.dense(), block.right.dense())),
+    "pairs": lambda block: _coded(combined(block.left.sparse(), block.right.dense())),
+    "chosen": lambda block: _coded(combined(block.left.chosen(), block.right.chosen())),
 }
 
 
@@ -207,4 +198,4 @@ def _verify(block: JoinedBlockClauses) -> None:
     coded = [code(block) for code in CODINGS.values()]
     for slot in np.random.default_rng(1).integers(0, block.queries, 50).tolist():
         rows = [np.sort(each.rows_of(slot)).tolist() for each in coded]
-        assert rows[0] == rows[1] == rows[2], f"the codings have different rows of query {slot}"
+        assert all(each == rows[0] for each in rows), f"the codings have different rows of query {slot}"

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tureen.joining.join_input import Numbers
 from tureen.joining.lineage_kernels import add_slots
-from tureen.joining.lineages import Bitmaps, Lineages, bitmap_of
+from tureen.joining.lineages import Bitmaps, Lineages, bitmap_of, distinct_keys
 from tureen.joining.sparse_lineages import SparseLineages
 from tureen.matching.clause_set import ClauseSet
 from tureen.predicate import Clause
@@ -19,6 +19,10 @@ from tureen.stems.index import BLOCK_ROWS, Block
 
 DENSE_PAIRS = 0.5
 """With more pairs of a tuple and a query than this for each word of bitmaps, lineages are bitmaps."""
+
+
+SORTED_PAIRS = 8
+"""So many words of bitmaps are written in the time in which a pair of a tuple and a clause is sorted."""
 
 
 class ClauseLineages:
@@ -30,7 +34,7 @@ class ClauseLineages:
         self._set = ClauseSet(schema)
         self._numbers: dict[Clause, int] = {}
         self._slots: dict[Clause, set[int]] = {}
-        self._table: _SlotTable | None = None
+        self._table: SlotTable | None = None
 
     def add(self, slot: int, clause: Clause) -> None:
         """Add a slot for the tuples that satisfy a clause of simple factors."""
@@ -59,7 +63,7 @@ class ClauseLineages:
         """The lineages of tuples, given the columns of `columns`; slots are those of bitmaps of that many words."""
         table = self._table
         if table is None or table.words != words:
-            table = self._table = _SlotTable.of(self._numbers, self._slots, words)
+            table = self._table = SlotTable.of(self._numbers, self._slots, words)
         everywhere = table.everywhere
         if not len(self._set):
             return Lineages(everywhere.reshape(1, -1), np.zeros(rows, np.int64))
@@ -74,13 +78,11 @@ class ClauseLineages:
         matched, clauses = np.concatenate(of_rows), np.concatenate(of_clauses)
         if table.count(clauses, rows) <= DENSE_PAIRS * rows * words:
             return table.sparse(matched, clauses, rows)
-        bits = np.tile(everywhere, (rows, 1))
-        add_slots(bits, matched, clauses, table.starts, table.slots, table.wide, table.wide_bits)
-        return Lineages.of_rows(bits)
+        return table.dense(matched, clauses, rows)
 
 
 @dataclass(frozen=True)
-class _SlotTable:
+class SlotTable:
     """The slots of clauses, for compiled loops."""
 
     words: int
@@ -96,7 +98,8 @@ class _SlotTable:
     """The same as a bitmap."""
 
     @classmethod
-    def of(cls, numbers: dict[Clause, int], slots: dict[Clause, set[int]], words: int) -> _SlotTable:
+    def of(cls, numbers: dict[Clause, int], slots: dict[Clause, set[int]], words: int) -> SlotTable:
+        """The table of clauses with these numbers and slots."""
         clauses = sorted(numbers, key=lambda clause: numbers[clause])
         of_clause = [sorted(slots[clause]) for clause in clauses]
         is_wide = [len(members) > words for members in of_clause]
@@ -123,6 +126,27 @@ class _SlotTable:
         sizes = self.starts[1:] - self.starts[:-1]
         return int(sizes[clauses].sum()) + rows * len(self.slots_everywhere)
 
+    def dense(self, rows: Numbers, clauses: Numbers, count: int) -> Lineages:
+        """The slots of rows as bitmaps, given the clauses that they satisfy.
+
+        If bitmaps are long and rows satisfy few clauses, rows with the same clauses are found first.
+        """
+        if self.words * count <= SORTED_PAIRS * len(rows):
+            bits = np.tile(self.everywhere, (count, 1))
+            add_slots(bits, rows, clauses, self.starts, self.slots, self.wide, self.wide_bits)
+            return Lineages.of_rows(bits)
+        order = np.lexsort((clauses, rows))
+        rows, clauses = rows[order], clauses[order]
+        firsts, of_row = _distinct_sets(rows, clauses, count)
+        line_of = np.full(count, -1, np.int64)
+        line_of[firsts] = np.arange(len(firsts))
+        lines = line_of[rows]
+        is_first = lines >= 0
+        bits = np.tile(self.everywhere, (len(firsts), 1))
+        add_slots(bits, lines[is_first], clauses[is_first], self.starts, self.slots, self.wide, self.wide_bits)
+        distinct = Lineages.of_rows(bits)
+        return Lineages(distinct.bits, distinct.of_row[of_row])
+
     def sparse(self, rows: Numbers, clauses: Numbers, count: int) -> SparseLineages:
         """The slots of rows, given the clauses that they satisfy."""
         sizes = (self.starts[1:] - self.starts[:-1])[clauses]
@@ -133,6 +157,33 @@ class _SlotTable:
         slots = np.concatenate([self.slots[offsets], np.tile(everywhere, count)])
         order = np.argsort(pair_rows, kind="stable")
         return SparseLineages(pair_rows[order], slots[order], count, self.words)
+
+
+def _distinct_sets(rows: Numbers, numbers: Numbers, count: int) -> tuple[Numbers, Numbers]:
+    """A row of each distinct set of numbers, and for each row the index of its set among these.
+
+    The pairs of a row and a number are sorted; there are `count` rows, some perhaps without numbers.
+
+    >>> firsts, of_row = _distinct_sets(np.array([0, 0, 2, 2, 3]), np.array([5, 7, 5, 7, 5]), 4)
+    >>> of_row[0] == of_row[2], len(firsts), of_row[firsts].tolist()
+    (True, 3, [0, 1, 2])
+    """
+    sizes = np.bincount(rows, minlength=count)
+    starts = np.cumsum(sizes) - sizes
+    keys = numbers.astype(np.uint64)
+    sums = [sizes.view(np.uint64)]
+    for factor in (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)):
+        mixed = (keys + factor) * factor
+        mixed = (mixed ^ (mixed >> np.uint64(29))) * factor
+        ends = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
+        sums.append(ends[starts + sizes] - ends[starts])
+    table = np.ascontiguousarray(np.stack(sums)).view(np.int64)
+    firsts, of_row = distinct_keys(table)
+    # Sums of hashes are the same for the same numbers; whether the numbers are the same is checked.
+    offsets = np.arange(len(rows)) - starts[rows]
+    if np.array_equal(numbers[starts[firsts[of_row[rows]]] + offsets], numbers):
+        return firsts, of_row
+    return np.arange(count), np.arange(count)
 
 
 _NO_NUMBERS: Numbers = np.empty(0, np.int64)
