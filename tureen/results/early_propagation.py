@@ -71,7 +71,7 @@ class Exhaustion:
     def newly_exhausted(self, before: ClosedInputs, after: ClosedInputs) -> Iterator[tuple[int, dict[str, pa.Array]]]:
         """Inputs with the values of their keys that are exhausted because their last tuples have left the window.
 
-        Values that other inputs had closed before are left out: they were propagated.
+        Values that the other inputs have closed too are left out: they are propagated for that reason.
         """
         for number in self.punctuated.stream_inputs():
             first, end = self.horizon(number, before), self.horizon(number, after)
@@ -90,7 +90,7 @@ class Exhaustion:
             values = {keys[name]: column for name, column in columns.items()}
             exhausted = self.exhausted(number, values, after)
             if exhausted.any():
-                exhausted &= ~self.closed_by_others(number, values, before)
+                exhausted &= ~self.closed_by_others(number, values, after)
             if exhausted.any():
                 yield number, {name: column.filter(pa.array(exhausted)) for name, column in columns.items()}
 
