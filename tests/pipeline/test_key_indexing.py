@@ -13,7 +13,7 @@ import pytest
 import tureen
 from tureen.joining import join_evaluation
 from tureen.keys import KeyColumns
-from tureen.language import bind_query
+from tureen.language.languages import bind_text
 from tureen.pipeline import arrival, key_indexing
 from tureen.pot.parts import Parts
 from tureen.pot.runs import live_runs
@@ -227,13 +227,13 @@ def test_a_round_builds_a_limited_number_of_rows(
 
 def test_one_query_of_a_shape_is_bound(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     bound: list[str] = []
-    bind = bind_query
+    bind = bind_text
 
     def counting_bind(sql: str, *arguments: Any, **named: Any) -> Any:
         bound.append(sql)
         return bind(sql, *arguments, **named)
 
-    monkeypatch.setattr(key_indexing, "bind_query", counting_bind)
+    monkeypatch.setattr(key_indexing, "bind_text", counting_bind)
     for number in range(5):
         engine.register(f"{SQL} WHERE b.n > {number}")
         engine.index_keys()
