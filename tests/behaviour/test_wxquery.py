@@ -68,6 +68,8 @@ def test_changes(soup: AnySoup, fresh: Names) -> None:
     changes = list(means.changes(since=changes[-1].position, timeout=0.2))
     assert [change.xml for change in changes] == ["<mean>3.5</mean>"]
     assert means.invoke().xml == "<mean>1</mean><mean>3.5</mean>"
+    fed = [change for change in soup.feed(since="0", timeout=0.2) if change.query in (rows.id, means.id)]
+    assert {change.xml for change in fed} >= {"<big><v>5</v></big>", "<mean>3.5</mean>"}
     for query in (rows, means):
         query.unregister()
 

@@ -88,7 +88,9 @@ class Change:
 
     @property
     def xml(self) -> str:
-        """The row as XML; see `Answer.xml`."""
+        """The row as XML, see `Answer.xml`; empty if there is no row."""
+        if not self.row:
+            return ""
         part = rows_part(default_template(list(self.row)) if self.template is None else self.template)
         assert part is not None
         return render_row(part, self.row)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -34,6 +34,7 @@ from tureen.schema import type_of_arrow
 from tureen.soup.feed_groups import FeedGroups, ReadBetween, read_groups, read_rest, since_of
 from tureen.soup.group_batches import ALL_CHANGES, GroupBatch, GroupReader, ReadGroups
 from tureen.soup.templates import Templates
+from tureen.xml_template import Part
 
 SLICE = 1024
 """The number of rows that are converted to Python objects at a time."""
@@ -163,6 +164,8 @@ class FeedChanges:
     parts: Sequence[FeedPart] = ()
     groups: FeedGroups | None = None
     """None if no query has groups."""
+    templates: Mapping[str, Part] = field(default_factory=dict)
+    """What renders the rows of queries in WXQuery as XML, by their handles."""
 
     def __len__(self) -> int:
         """The number of changes."""
@@ -187,9 +190,11 @@ class FeedChanges:
                 more = index + 1 < len(rows) and rows[index + 1].tuple_id == entry.tuple_id
                 mark = Mark(entry.tuple_id, entry.key, entry.joined) if more else Mark(entry.tuple_id + 1)
                 marks[part.stream] = mark
-                yield Change(str(entry.key), entry.row, str(replace(place, marks=marks)), entry.label)
-        if self.groups is not None:
-            yield from self.groups
+                query, position = str(entry.key), str(replace(place, marks=marks))
+                yield Change(query, entry.row, position, entry.label, template=self.templates.get(query))
+        for change in self.groups or ():
+            template = self.templates.get(change.query)
+            yield change if template is None else replace(change, template=template)
 
 
 class QueryFollower:
@@ -228,6 +233,7 @@ class Followed(NamedTuple):
     streams: Sequence[int]
     is_template: bool
     has_groups: bool = False
+    language: str = "sql"
 
 
 class ChangeReader:
@@ -299,7 +305,7 @@ class ChangeReader:
             rest = read_rest(with_groups, position, self._read_groups(followed))
             position = rest.end
             if len(rest):
-                return FeedChanges(position, (), rest)
+                return FeedChanges(position, (), rest, self._xml_templates(followed))
         # All of a stream is new that the position does not name: it was created later.
         before = {stream: position.marks.get(stream, Mark(0)) for stream in snapshot.streams}
         parts = list(_parts(before, {stream: mark.next_id for stream, mark in end.marks.items()}))
@@ -308,7 +314,18 @@ class ChangeReader:
         )
         if not parts and not groups:
             return FeedChanges(replace(position, marks=before), (), groups)
-        return FeedChanges(end, [self._read(part, followed) for part in parts], groups)
+        rows = [self._read(part, followed) for part in parts]
+        return FeedChanges(end, rows, groups, self._xml_templates(followed))
+
+    def _xml_templates(self, followed: Sequence[Followed]) -> dict[str, Part]:
+        """What renders the rows of queries in WXQuery as XML."""
+        templates: dict[str, Part] = {}
+        for each in followed:
+            # One that was unregistered since it was listed has no changes.
+            with suppress(TureenError):
+                template = None if each.language == "sql" else self._invoker.template_of(each.handle)
+                templates |= {} if template is None else {each.handle: template}
+        return templates
 
     def _read(self, part: FeedPart, followed: Sequence[Followed]) -> FeedPart:
         """A part with its rows."""
@@ -320,7 +337,9 @@ class ChangeReader:
         """The queries and templates of the owner over these streams."""
         with self._catalog.read() as tx:
             queries, templates = list_queries(tx, self._owner), list_templates(tx, self._owner)
-        followed = [Followed(query.id, query.stream_ids, is_template=False) for query in queries]
+        followed = [
+            Followed(query.id, query.stream_ids, is_template=False, language=query.language) for query in queries
+        ]
         followed += [Followed(template.id, template.stream_ids, is_template=True) for template in templates]
         # One over a stream that was just created is read with the next batch.
         known = [each for each in followed if all(stream in streams for stream in each.streams)]
