@@ -165,7 +165,7 @@ def _distinct_sets(rows: Numbers, numbers: Numbers, count: int) -> tuple[Numbers
     The pairs of a row and a number are sorted; there are `count` rows, some perhaps without numbers.
 
     >>> firsts, of_row = _distinct_sets(np.array([0, 0, 2, 2, 3]), np.array([5, 7, 5, 7, 5]), 4)
-    >>> of_row[0] == of_row[2], len(firsts), of_row[firsts].tolist()
+    >>> bool(of_row[0] == of_row[2]), len(firsts), of_row[firsts].tolist()
     (True, 3, [0, 1, 2])
     """
     sizes = np.bincount(rows, minlength=count)

@@ -156,7 +156,7 @@ def distinct_keys(keys: Numbers) -> tuple[Numbers, Numbers]:
     firsts, ends = index.starts[:-1], index.starts[1:]
     of_row = np.empty(size, np.int64)
     of_row[index.rows] = np.repeat(np.arange(len(firsts)), ends - firsts)
-    return index.rows[firsts], of_row
+    return index.rows[firsts].astype(np.int64), of_row
 
 
 def bitmap_of(slots: Sequence[int], words: int) -> Bitmaps:
