@@ -138,8 +138,8 @@ def dense_bitmaps(block: JoinedBlockClauses) -> CodedBlock:
 
     def rows_of(slot: int) -> Numbers:
         has_slot = bits[:, slot >> 6] >> np.uint64(slot & 63) & np.uint64(1)
-        with_slot: Numbers = rows[np.flatnonzero(has_slot)]
-        return with_slot
+        matching: Numbers = rows[np.flatnonzero(has_slot)]
+        return matching
 
     return CodedBlock(bits.nbytes + rows.nbytes, rows_of)
 
