@@ -27,6 +27,7 @@ def check_plan_hint(plan: object, jit: object) -> PlanHint:
     >>> check_plan_hint("eddy", True)
     Traceback (most recent call last):
     tureen.errors.TureenError: jit=True needs a plan with intermediate results, and plan is 'eddy'
+    hint: leave out plan, or use 'left-deep' or 'bushy'
     """
     if plan is not None and (not isinstance(plan, str) or plan not in PLANS):
         names = ", ".join(f"'{name}'" for name in PLANS)

@@ -59,6 +59,7 @@ def test_settings_join_the_same_tuples_with_smaller_states(tmp_path: Path) -> No
 
 @pytest.mark.filterwarnings("ignore:Creating legend")  # on a busy machine
 def test_plots_are_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
     specs, pair = (StreamSpec(segment=20), StreamSpec(segment=20)), [*pwjoin.WINDOWS]
     curves = [pwjoin.Curve(f"{name}-{each}", setting, each) for each in pair for name, setting in pwjoin.PAIR]
     curves.append(pwjoin.Curve("PJoin-15", pwjoin.ONLY_PUNCTUATIONS, 15))

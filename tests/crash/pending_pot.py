@@ -101,8 +101,9 @@ class Follower:
         """Read the changes since the last one that was seen, or the first of them."""
         changes = reader.changes(self)
         for change in islice(changes, most):
-            (name, value), *_ = change.row.items()
-            self.seen.append([change.query, name, value])
+            # A reset of groups has no row.
+            for name, value in [*change.row.items()][:1]:
+                self.seen.append([change.query, name, value])
             self.position = change.position
         if most is None or len(changes) <= most:
             self.position = changes.position()

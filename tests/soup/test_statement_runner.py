@@ -252,6 +252,7 @@ def test_a_session(soup: tureen.Soup) -> None:
         "id": handle.id,
         "name": "my q",
         "sql": handle.sql,
+        "language": "sql",
         "state": "standing",
         "owner": "local",
         "shared": False,

@@ -124,6 +124,16 @@ def test_memory_is_bounded_by_items() -> None:
     assert len(reader._parent) <= 2
 
 
+def test_parents_of_items_are_forgotten() -> None:
+    reader = ItemReader(Schema.parse("a INT"), "r/b/i", "endless")
+    reader.feed(b"<r>")
+    for _ in range(200):
+        reader.feed(b"<b><i><a>1</a></i><i><a>2</a></i></b>" * 50)
+        assert reader.take().num_rows == 100
+    assert reader._parent is not None
+    assert len(reader._parent.getparent()) <= 2
+
+
 @given(
     texts=st.lists(
         st.tuples(

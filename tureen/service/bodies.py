@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 import zlib
 from collections.abc import Callable, Sequence
@@ -47,6 +48,7 @@ INLINE_GZIP_BYTES = 4_096
 _PATHS_WITH_ROWS = ("rows", "tables", "templates")
 
 _GZIP = zlib.MAX_WBITS | 16
+_ROWS_PATH = re.compile(r"/v1/streams/[^/]+/rows")
 
 
 def limit_body(receive: Receive, scope: Scope, settings: Settings) -> Receive:
@@ -77,7 +79,8 @@ def is_endless(request: Request) -> bool:
 def _is_endless(scope: Scope) -> bool:
     headers = Headers(scope=scope)
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
-    return media_type == XML and "content-length" not in headers and scope["path"].endswith("/rows")
+    is_push = scope["method"] == "POST" and _ROWS_PATH.fullmatch(scope["path"]) is not None
+    return media_type == XML and "content-length" not in headers and is_push
 
 
 def seconds_for(settings: Settings, received: int) -> float:

@@ -279,6 +279,7 @@ def _forget(element: Any) -> None:
     """Free an item and what came before it, so that an endless stream needs no more memory than its items."""
     element.clear()
     parent = element.getparent()
-    if parent is not None:
+    while parent is not None:
         while element.getprevious() is not None:
             del parent[0]
+        element, parent = parent, parent.getparent()

@@ -22,9 +22,9 @@ ARGUMENTS = (
 )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """A running browser."""
+    """A running browser; it ends with its file, because Playwright runs an event loop in this thread."""
     if BROWSER is None:
         pytest.skip("there is no Chromium; `scripts/ensure-chromium` installs it with apt-get, as root")
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

@@ -290,6 +290,59 @@ def test_network_tokens_and_help(console: Console, served: RunningServer, trades
     console.check()
 
 
+def test_a_view_that_loads_late_does_not_replace_another(console: Console, served: RunningServer, trades: str) -> None:
+    query = served.soup.register(f"SELECT sym FROM {trades}", name=f"late {trades}")
+    page = console.page
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    held: list[Any] = []
+    page.route(f"**/v1/queries/{query.id}", lambda route: held.append(route))
+    console.open(f"queries/{query.id}")
+    page.wait_for_function("document.title.length > 0")
+    while not held:
+        page.wait_for_timeout(20)
+    console.open("help")
+    page.get_by_role("heading", name="Help").wait_for()
+    with page.expect_response(f"**/v1/queries/{query.id}"):
+        held[0].continue_()
+    page.wait_for_timeout(1_000)
+    assert page.get_by_role("heading", level=1).inner_text() == "Help"
+    before = len(asked)
+    page.wait_for_timeout(1_500)
+    assert asked[before:] == []
+    page.get_by_role("link", name="Skip to the content").focus()
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#/help")
+    console.check()
+
+
+def test_polling_goes_on_after_a_failure(console: Console) -> None:
+    page = console.page
+    failures = iter([True])
+
+    def answer(route: Any) -> None:
+        if next(failures, False):
+            route.abort()
+        else:
+            route.continue_()
+
+    page.route("**/v1/overview*", answer)
+    console.open("streams")
+    console.open("overview")
+    page.get_by_text("the server cannot be reached").wait_for()
+    page.get_by_role("img", name="Rows in per second").wait_for()
+    console.check("ERR_FAILED")
+
+
+def test_the_editor_shows_every_character(console: Console) -> None:
+    console.open("workbench")
+    editor = console.page.get_by_label("SQL", exact=True)
+    text = "SELECT 1e5, 10m, `a-b`, 'it''s' --x\nFROM é WHERE a<>-.5 AND \"q\""
+    editor.fill(text)
+    assert console.page.locator(".editor pre").inner_text().rstrip("\n") == text
+    console.check()
+
+
 def test_scopes_hide_what_is_not_allowed(new_console: Callable[..., Console], trades: str) -> None:
     opened = new_console()
     opened.sign_in("read")

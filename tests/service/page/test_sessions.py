@@ -32,6 +32,14 @@ def test_a_session_has_the_token_it_began_with() -> None:
     assert known.token_of(connection("\x00nonsense;;=")) is None
 
 
+@pytest.mark.parametrize("other", ['a={"x":1}', "x=a b", "word", "é=1", "[]=1", ""])
+def test_cookies_of_other_programs_do_not_matter(other: str) -> None:
+    known = PageSessions(60)
+    cookie = f"{other}; {COOKIE}={known.begin('token')}; b=2".encode("latin-1")
+    headers = [(b"cookie", cookie)]
+    assert known.token_of(HTTPConnection({"type": "http", "method": "GET", "headers": headers})) == "token"
+
+
 def test_a_session_ends_when_its_time_is_over_or_it_is_signed_out() -> None:
     now = [0.0]
     known = PageSessions(60, lambda: now[0])
@@ -53,6 +61,15 @@ def test_requests_that_change_something_need_the_header() -> None:
         with pytest.raises(Forbidden, match=PAGE_HEADER):
             known.token_of(connection(secret, method))
         assert known.token_of(connection(secret, method, x_tureen_page="1")) == "token"
+
+
+def test_a_token_cannot_end_the_sessions_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "MOST_SESSIONS_OF_A_TOKEN", 2)
+    known = PageSessions(60)
+    other = known.begin("other")
+    secrets = [known.begin("greedy") for _ in range(4)]
+    assert [known.token_of(connection(secret)) for secret in secrets] == [None, None, "greedy", "greedy"]
+    assert known.token_of(connection(other)) == "other"
 
 
 def test_the_oldest_session_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,3 +149,4 @@ def test_a_server_without_the_page_has_none(served: RunningServer) -> None:
     with run_server(served.soup, page=False) as server, httpx.Client(base_url=server.url) as client:
         assert client.get("/").status_code == 404
         assert client.get("/page/app.js").status_code == 404
+        assert client.post("/page/session", json={"token": served.tokens["admin"]}).status_code == 404

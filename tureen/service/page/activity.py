@@ -104,8 +104,8 @@ class ActivityHistory:
 def quantile(buckets: Sequence[tuple[float, float]], share: float) -> float | None:
     """A quantile of the values in buckets, by interpolation within a bucket; None if there are no values.
 
-    >>> quantile([(0.1, 0.0), (0.2, 10.0), (float("inf"), 10.0)], 0.5)
-    0.15
+    >>> quantile([(1.0, 0.0), (2.0, 10.0), (float("inf"), 10.0)], 0.5)
+    1.5
     """
     total = buckets[-1][1] if buckets else 0.0
     if not total:

@@ -7,7 +7,6 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 
 from starlette.requests import HTTPConnection
 
@@ -21,6 +20,9 @@ PAGE_HEADER = "x-tureen-page"
 
 MOST_SESSIONS = 10_000
 """The most sessions at a time; beyond, the oldest ends."""
+
+MOST_SESSIONS_OF_A_TOKEN = 100
+"""The most sessions of one token at a time; beyond, its oldest ends."""
 
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -50,6 +52,10 @@ class PageSessions:
         """Begin a session of a valid token; the secret of its cookie."""
         now = self._clock()
         self._sessions = {key: session for key, session in self._sessions.items() if session.ends_at > now}
+        # Of the same token first, so that nobody can end the sessions of others.
+        own = [key for key, session in self._sessions.items() if session.token == token]
+        for key in own[: max(0, len(own) + 1 - MOST_SESSIONS_OF_A_TOKEN)]:
+            del self._sessions[key]
         while len(self._sessions) >= MOST_SESSIONS:
             del self._sessions[next(iter(self._sessions))]
         secret = secrets.token_urlsafe(32)
@@ -86,15 +92,7 @@ class PageSessions:
 
 def session_cookie(connection: HTTPConnection) -> str | None:
     """The secret of a request's session cookie."""
-    text = connection.headers.get("cookie")
-    if not text or COOKIE not in text:
-        return None
-    cookies: SimpleCookie = SimpleCookie()
-    try:
-        cookies.load(text)
-    except CookieError:
-        return None
-    return cookies[COOKIE].value if COOKIE in cookies else None
+    return connection.cookies.get(COOKIE)
 
 
 def _digest(secret: str) -> bytes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Query
 from starlette.requests import Request
@@ -32,7 +33,16 @@ from tureen.service.state import Service
 
 router = APIRouter(tags=["page"])
 
-ADMIN_ACTIVITY = frozenset({"invocations_per_second", "invocation_p50", "invocation_p99", "followers", "memory_bytes"})
+ADMIN_ACTIVITY = frozenset(
+    {
+        "changes_per_second",
+        "invocations_per_second",
+        "invocation_p50",
+        "invocation_p99",
+        "followers",
+        "memory_bytes",
+    }
+)
 """What a sample tells about other principals, and so only admins."""
 
 
@@ -52,6 +62,8 @@ async def index(request: Request) -> Response:
 async def sign_in(request: Request, body: SignIn) -> Response:
     """Begin a session of a token; the response sets a cookie that scripts cannot read."""
     service: Service = request.app.state.service
+    if not service.settings.page:
+        raise HttpError(404, "no such path")
     caller = service.authenticator.authenticate_token(body.token.strip(), service)
     secret = service.sessions.begin(body.token.strip())
     response = json_response(_session_info(service, caller, service.sessions.seconds), 201, _NO_STORE)
@@ -148,13 +160,12 @@ def _problems(status: Mapping[str, Any], failed: int, *, is_admin: bool) -> list
         queries = "query was" if failed == 1 else "queries were"
         problems.append({"text": f"{failed:,} {queries} stopped by an error", "link": "#/queries?state=failed"})
     for name, stream in status["streams"].items():
+        link = f"#/streams/{quote(name, safe='')}"
         if stream["error"] is not None:
-            problems.append({"text": f"stream {name}: {stream['error']}", "link": f"#/streams/{name}"})
+            problems.append({"text": f"stream {name}: {stream['error']}", "link": link})
         if stream["rejected"]:
             rows = "row was" if stream["rejected"] == 1 else "rows were"
-            problems.append(
-                {"text": f"stream {name}: {stream['rejected']:,} {rows} rejected", "link": f"#/streams/{name}"}
-            )
+            problems.append({"text": f"stream {name}: {stream['rejected']:,} {rows} rejected", "link": link})
     if status.get("damaged"):
         problems.append({"text": f"{len(status['damaged'])} files are damaged", "link": "#/overview"})
     return problems

@@ -25,6 +25,7 @@ const main = document.getElementById("main");
 const header = document.getElementById("header");
 let session = null;
 let stop = null;
+let shown = 0;  // The number of the view that is shown: one that loads late must not replace it.
 
 /** Who is signed in: {principal, scopes, can(scope)}. */
 function sessionOf(info) {
@@ -32,6 +33,7 @@ function sessionOf(info) {
 }
 
 function showSignIn(message = "") {
+  shown += 1;
   stop?.();
   stop = null;
   session = null;
@@ -60,7 +62,8 @@ function showSignIn(message = "") {
 }
 
 async function signOut() {
-  await request("DELETE", "/page/session", {quiet: true}).catch(() => {});
+  await request("DELETE", "/page/session", {quiet: true});
+  for (const key of Object.keys(localStorage)) if (key.startsWith("tureen.history.")) localStorage.removeItem(key);
   showSignIn();
 }
 
@@ -76,7 +79,11 @@ function begin() {
 function parseHash() {
   const [path, search = ""] = location.hash.replace(/^#\/?/, "").split("?");
   const [first, ...rest] = path.split("/");
-  return {path: first || "overview", name: rest.map(decodeURIComponent).join("/"), parameters: new URLSearchParams(search)};
+  return {path: first || "overview", name: rest.map(decoded).join("/"), parameters: new URLSearchParams(search)};
+}
+
+function decoded(text) {
+  try { return decodeURIComponent(text); } catch { return text; }
 }
 
 function route() {
@@ -89,11 +96,16 @@ function route() {
   replace(document.getElementById("nav"), visible.map((each) => el("a",
     {href: `#/${each.path}`, "aria-current": each === entry ? "page" : null}, each.title)));
   document.title = `${name || entry.title} – Tureen`;
-  replace(main);
+  const number = (shown += 1), place = el("div");
+  replace(main, place);
   const view = name && entry.item ? entry.item : entry.view;
-  Promise.resolve(view.show(main, {name, parameters, session})).then(
-    (cleanup) => { if (typeof cleanup === "function") stop = cleanup; },
-    (error) => replace(main, el("h1", {}, entry.title), el("div", {class: "problem", role: "alert"}, error.text ?? error.message)),
+  Promise.resolve(view.show(place, {name, parameters, session})).then(
+    (cleanup) => {
+      if (typeof cleanup !== "function") return;
+      if (number === shown) stop = cleanup;
+      else cleanup();
+    },
+    (error) => replace(place, el("h1", {}, entry.title), el("div", {class: "problem", role: "alert"}, error.text ?? error.message)),
   );
 }
 
@@ -111,6 +123,7 @@ document.getElementById("theme").addEventListener("click", () => {
   applyTheme(theme);
 });
 document.getElementById("signout").addEventListener("click", signOut);
+document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
 window.addEventListener("hashchange", () => { route(); main.focus({preventScroll: true}); });
 document.addEventListener("keydown", (event) => {
   const isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName ?? "");

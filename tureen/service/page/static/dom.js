@@ -97,12 +97,20 @@ export function tabs(pages, selected = 0) {
 
 /** Call a function now and then repeatedly, while the page is visible; returns a function that stops it. */
 export function every(milliseconds, action) {
-  let stopped = false, timer = null, running = false;
+  let stopped = false, timer = null, running = false, failed = false;
   async function run() {
     clearTimeout(timer);
     if (stopped || running || document.hidden) return;
     running = true;
-    try { await action(); } finally { running = false; }
+    try {
+      await action();
+      failed = false;
+    } catch (error) {
+      // It may be over at the next attempt; told once.
+      if (!stopped && !failed) notify(error.text ?? error.message, true);
+      failed = true;
+    }
+    running = false;
     if (!stopped) timer = setTimeout(run, milliseconds);
   }
   document.addEventListener("visibilitychange", run);

@@ -3,7 +3,7 @@
 import {get} from "./api.js";
 import {el, replace} from "./dom.js";
 
-const TOKEN = /(--[^\n]*)|('(?:[^']|'')*'?)|(\b\d+(?:\.\d+)?\b)|([A-Za-z_]\w*)|(\s+|[^\sA-Za-z_0-9'-]+|-)/g;
+const TOKEN = /(--[^\n]*)|('(?:[^']|'')*'?)|(\d[\w.]*)|([A-Za-z_]\w*)|(\s+|[^\sA-Za-z_0-9'-]+|[\s\S])/g;
 let words = null;
 
 /** The names that can be completed: [{text, kind, relation}], read once for all editors of the page. */
@@ -25,7 +25,7 @@ export function forgetNames() {
 
 /** The columns of a schema text. */
 export function columnsOf(schema) {
-  return [...schema.matchAll(/`((?:[^`]|``)+)` ([^,]+(?:\([^)]*\))?)/g)].map(([, name, type]) => ({name: name.replaceAll("``", "`"), type: type.trim()}));
+  return [...schema.matchAll(/`((?:[^`]|``)+)` ([^,(]+(?:\([^)]*\))?)/g)].map(([, name, type]) => ({name: name.replaceAll("``", "`"), type: type.trim()}));
 }
 
 function relations(list, kind) {

@@ -27,9 +27,9 @@ export function show(main, {session}) {
       card("Version", news.version, ""));
     const charted = [
       ["Rows in per second", [["rows", "rows_per_second"]], short],
-      ["Changes sent per second", [["changes", "changes_per_second"]], short],
       ["From push to commit", [["p50", "freshness_p50"], ["p99", "freshness_p99"]], seconds],
       ...(session.can("admin") ? [
+        ["Changes sent per second", [["changes", "changes_per_second"]], short],
         ["Invocations per second", [["invocations", "invocations_per_second"]], short],
         ["Time of an invocation", [["p50", "invocation_p50"], ["p99", "invocation_p99"]], seconds],
         ["Followers", [["followers", "followers"]], short],

@@ -191,7 +191,8 @@ async function timeRange(path) {
     const column = stream.time && `\`${stream.time.replaceAll("`", "``")}\``;
     if (!column) { high = Math.max(high, Date.now()); low = Math.min(low, Date.now() - 86_400_000); continue; }
     const {rows} = await request("POST", "/v1/sql", {json: {sql: `SELECT min(${column}) AS low, max(${column}) AS high FROM \`${name.replaceAll("`", "``")}\``}});
-    const [first, last] = [Date.parse(rows[0]?.low), Date.parse(rows[0]?.high)];
+    // Numbers are the times of an abstract clock.
+    const [first, last] = [rows[0]?.low, rows[0]?.high].map((time) => (typeof time === "string" ? Date.parse(time) : NaN));
     if (!Number.isNaN(first)) { low = Math.min(low, first); high = Math.max(high, last); }
   }
   // Times of the calendar have microseconds, those of the browser milliseconds.
