@@ -144,7 +144,7 @@ def test_stream_is_created_pushed_to_and_dropped(console: Console, served: Runni
     page.get_by_role("region", name="newest rows").get_by_text("41").wait_for()
     assert page.get_by_role("region", name="newest rows").get_by_text("<img src=x").count() == 1
     served.soup.push(name, [{"a": 42, "b": "live"}])
-    page.get_by_role("cell", name="live").wait_for(timeout=2_000)
+    page.get_by_role("cell", name="live").wait_for()
     console.shoot("stream")
     page.get_by_role("button", name="Drop stream").click()
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
@@ -164,7 +164,7 @@ def test_answer_and_changes_are_live(console: Console, served: RunningServer, tr
     page.get_by_role("img", name="price by ts").wait_for()
     console.shoot("answer")
     served.soup.push(trades, [{"sym": "LIVE", "price": 99.0, "ts": datetime.now(UTC)}])
-    page.get_by_role("cell", name="LIVE").wait_for(timeout=2_000)
+    page.get_by_role("cell", name="LIVE").wait_for()
     page.get_by_role("tab", name="Changes").click()
     page.get_by_text("Waiting for changes").wait_for()
     for number in range(50):
@@ -226,8 +226,9 @@ def test_queries_are_searched(console: Console, served: RunningServer, trades: s
     page = console.page
     console.open("queries")
     page.get_by_label("Search queries").fill(f"NEEDLE {trades}")
+    page.get_by_role("link", name=f"needle {trades}").wait_for()
     page.get_by_role("link", name=f"hay {trades}").wait_for(state="detached")
-    assert page.get_by_role("link", name=f"needle {trades}").count() == 1
+    page.get_by_role("link", name=f"needle {trades}").wait_for()
     console.shoot("queries")
     page.get_by_role("link", name=f"rules {trades}").click()
     page.get_by_text("250 queries").wait_for()
