@@ -247,7 +247,7 @@ def rank_cuts(
 
 
 @compiled
-def _sort(keys: np.ndarray, rows: np.ndarray) -> None:
+def radix_sort(keys: np.ndarray, rows: np.ndarray) -> None:
     """Sort rows by their keys, stably: a radix sort over as many digits as the keys' range needs."""
     count = keys.size
     if count == 0:
@@ -261,7 +261,7 @@ def _sort(keys: np.ndarray, rows: np.ndarray) -> None:
     for i in range(count):
         source[i] = np.uint64(keys[i]) - np.uint64(lowest)
     target = np.empty(count, np.uint64)
-    target_rows = np.empty(count, np.uint16)
+    target_rows = np.empty(count, rows.dtype)
     source_rows = rows
     starts = np.empty(1 << _DIGIT, np.int32)
     mask = np.uint64((1 << _DIGIT) - 1)
@@ -310,13 +310,13 @@ def sort_column(kind: Int, data: Int, nulls: np.ndarray, perm: np.ndarray, rank:
         for i in range(valid):
             # With the sign bit flipped, a signed sort orders the unsigned lower words.
             keys[i] = np.int64(words[2 * np.int64(perm[i])] ^ np.uint64(1 << 63))
-        _sort(keys, perm[:valid])
+        radix_sort(keys, perm[:valid])
         for i in range(valid):
             keys[i] = np.int64(words[2 * np.int64(perm[i]) + 1])
     else:
         for i in range(valid):
             keys[i] = key_at(kind, data, np.int64(perm[i]))
-    _sort(keys, perm[:valid])
+    radix_sort(keys, perm[:valid])
     for i in range(count):
         rank[perm[i]] = i
     return valid
