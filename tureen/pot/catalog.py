@@ -16,17 +16,16 @@ from contextlib import ExitStack, closing, contextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
 
-import sqlalchemy as sa
-from sqlalchemy import Connection, create_engine, event, insert, select, update
+from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.exc import DatabaseError, IntegrityError
-from sqlalchemy.pool import QueuePool
 
 from tureen.errors import DamagedFile, PotError, PotVersion, StorageFailed
 from tureen.faults import crash_point, hold_point
 from tureen.pot.bell import open_bell
-from tureen.pot.catalog_tables import counter, dead_attempts, meta, metadata
+from tureen.pot.catalog_engine import catalog_engine, create_missing_tables, missing_tables
+from tureen.pot.catalog_tables import counter, dead_attempts, meta
 from tureen.pot.commit_token import CommitToken
-from tureen.pot.connecting import connect, has_wal, is_immutable
+from tureen.pot.connecting import has_wal, is_immutable
 from tureen.pot.digest import Digest
 from tureen.pot.files import open_private
 from tureen.pot.turn import Turn
@@ -58,9 +57,7 @@ class Catalog:
             # SQLite gives the files beside it the same mode.
             os.close(open_private(path, os.O_RDWR | os.O_CREAT))
         self._immutable = is_immutable(path)
-        self._engine = create_engine("sqlite://", creator=lambda: connect(path), poolclass=QueuePool)
-        event.listen(self._engine, "connect", _configure)
-        event.listen(self._engine, "begin", _begin)
+        self._engine = catalog_engine(path)
         self._wrote = False
         self._digest = Digest(path)
         if path.exists():
@@ -75,7 +72,7 @@ class Catalog:
 
     def _initialise(self) -> None:
         with self.write() as tx:
-            metadata.create_all(tx)
+            create_missing_tables(tx)
             if tx.execute(select(meta.c.value).where(meta.c.key == "format")).first() is None:
                 tx.execute(insert(meta).values(key="format", value=str(FORMAT_VERSION)))
                 tx.execute(insert(meta).values(key="pot", value=uuid.uuid4().hex))
@@ -101,10 +98,10 @@ class Catalog:
         A new table does not affect existing data, so it does not change the format version.
         """
         with self.read() as tx:
-            existing = set(tx.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'").scalars())
-        if not existing >= metadata.tables.keys() and not self._immutable:
+            is_complete = not missing_tables(tx)
+        if not is_complete and not self._immutable:
             with self.write() as tx:
-                metadata.create_all(tx)
+                create_missing_tables(tx)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -248,15 +245,3 @@ def check_attempt(tx: Connection, attempt: str) -> None:
     """Refuse the commit of an attempt that the sweeper has declared dead."""
     if tx.execute(select(dead_attempts.c.attempt).where(dead_attempts.c.attempt == attempt)).first():
         raise PotError(f"attempt {attempt} was abandoned and its files were removed")
-
-
-def _configure(connection: sqlite3.Connection, _record: object) -> None:
-    # SQLAlchemy begins transactions itself (see _begin); the driver must not.
-    connection.isolation_level = None
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=30000"):
-        connection.execute(f"PRAGMA {pragma}")
-
-
-def _begin(connection: sa.Connection) -> None:
-    writes = connection.get_execution_options().get("tureen_write", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

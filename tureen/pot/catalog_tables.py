@@ -7,13 +7,10 @@ eager: query runs cover intervals of numbers, and cells refer to clauses by them
 
 from __future__ import annotations
 
-from typing import Any
-
 from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
-    Connection,
     ForeignKey,
     Index,
     Integer,
@@ -22,7 +19,6 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    event,
 )
 from sqlalchemy import text as sa_text
 
@@ -469,13 +465,11 @@ _TRIGGERS = {
 New queries are not among them: no cache can hold them, so registrations do not invalidate the others.
 """
 
-
-@event.listens_for(metadata, "after_create")
-def _create_triggers(_: MetaData, tx: Connection, **_more: Any) -> None:
-    for index in queries.indexes:
-        index.create(tx, checkfirst=True)
-    tx.exec_driver_sql("INSERT OR IGNORE INTO standing (id, version) VALUES (1, 0)")
-    for name, change in _TRIGGERS.items():
-        tx.exec_driver_sql(
-            f"CREATE TRIGGER IF NOT EXISTS {name} AFTER {change} BEGIN UPDATE standing SET version = version + 1; END"
-        )
+TRIGGER_STATEMENTS = (
+    "INSERT OR IGNORE INTO standing (id, version) VALUES (1, 0)",
+    *(
+        f"CREATE TRIGGER IF NOT EXISTS {name} AFTER {change} BEGIN UPDATE standing SET version = version + 1; END"
+        for name, change in _TRIGGERS.items()
+    ),
+)
+"""Create the triggers, and the row that they count in, unless they exist."""
