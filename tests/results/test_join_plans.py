@@ -11,11 +11,13 @@ from tureen.joining import planned_join
 from tureen.joining.plans import plan_choice
 from tureen.plan_hint import NO_HINT, PlanHint
 from tureen.position import Position
+from tureen.punctuation import Punctuation
 from tureen.results.invoke import Invoker
 from tureen.testing.manual_engine import ManualEngine
 
 BASE = datetime(2026, 1, 1, tzinfo=UTC)
 STREAMS = ("a", "b", "c")
+BLACKLISTS = {"a": 2, "b": 2, "c": 0}
 JOIN = (
     "SELECT a.x AS xa, b.x AS xb, c.x AS xc FROM a [RANGE 1 HOUR], b [RANGE 1 HOUR], c [RANGE 1 HOUR] "
     "WHERE a.k = b.k AND b.x = c.x"
@@ -64,13 +66,36 @@ def test_explain_shows_the_tree_and_its_blacklists(streams: ManualEngine) -> Non
     operator = reader.operator
     assert operator["shape"] == "((a ⋈ b) ⋈ c)"
     assert operator["intermediate_results"] == 0
-    assert operator["jit"] == {"on": True, "suspended": 4, "resumed": 0, "blacklists": {"a": 2, "b": 2, "c": 0}}
+    assert operator["jit"] == {"on": True, "suspended": 4, "resumed": 0, "purged": 0, "blacklists": BLACKLISTS}
     assert [node["avoided"] for node in operator["nodes"] if node["node"] == "(a ⋈ b)"] == [2]
     _push(streams, "c", (0, 8))
     assert reader.read() == 1
     assert reader.operator["jit"]["resumed"] == 2
     counts = streams.invoker.followers.joins.counts()
     assert (counts["trees"], counts["intermediate_results"], counts["blacklisted"]) == (1, 1, 2)
+
+
+def test_closed_keys_purge_what_waits_for_them(streams: ManualEngine) -> None:
+    reader = _Reader(streams, PlanHint("left-deep", True))
+    _push(streams, "a", (1, 1), (2, 2))
+    _push(streams, "b", (1, 7), (1, 8))
+    streams.append("c", [Punctuation.of({"x": 7})])
+    assert reader.read() == 0
+    assert reader.operator["jit"]["purged"] == 1
+    assert reader.operator["jit"]["blacklists"] == {"a": 2, "b": 1, "c": 0}
+    # No later tuple of b can join the tuple of a, and none of a that of b.
+    streams.append("b", [Punctuation.of({"k": 2})])
+    streams.append("c", [Punctuation.of({"x": 8})])
+    assert reader.read() == 0
+    assert reader.operator["jit"]["blacklists"] == {"a": 1, "b": 0, "c": 0}
+    counts = streams.invoker.followers.joins.counts()
+    assert (counts["plan_purged"], counts["blacklist_purged"]) == (3, 3)
+    # The tree of an operator that restarts is without them.
+    streams.invoker.followers.joins.operators()[0].restart()
+    _push(streams, "b", (1, 9))
+    _push(streams, "c", (1, 9))
+    assert reader.read() == 1
+    assert reader.operator["jit"]["blacklists"] == {"a": 0, "b": 0, "c": 0}
 
 
 def test_tuples_from_before_are_joined(streams: ManualEngine) -> None:

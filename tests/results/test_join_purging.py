@@ -24,6 +24,7 @@ from tests.examples import example_settings
 from tureen.closed.rules import Rules
 from tureen.joining.continuous_join import JoinSetting
 from tureen.pipeline import arrival, upkeep
+from tureen.plan_hint import NO_HINT, PlanHint
 from tureen.position import BEGINNING, Position
 from tureen.punctuation import Punctuation, Range
 from tureen.results import join_operator
@@ -53,6 +54,7 @@ SHAPES = [
     ("abd", ["0.k=1.k", "1.m=2.m"]),
     ("abcu", ["0.k=1.k", "1.m=2.m", "2.k=3.k"]),
 ]
+HINTS = [NO_HINT, PlanHint("bushy", True), PlanHint("left-deep", True), PlanHint("bushy", False)]
 KEYS = range(4)
 STEPS = {"push": 8, "take": 2, "seal": 1, "read": 6, "part": 3, "follow": 3, "restart": 1, "reopen": 0.5}
 
@@ -212,7 +214,8 @@ class _Script:
         self.readers: list[tuple[_Reader, str]] = []
         for shape in [*shapes, shapes[0]]:
             windows = [draw.choice([None, None, 3, 8]) for _ in shape[0]]
-            handle = self.engine.register(sql_of(shape, windows), materialize=False)
+            hint = draw.choice(HINTS)
+            handle = self.engine.register(sql_of(shape, windows), materialize=False, hint=hint)
             self.readers.append((_Reader(handle, twin_of(shape, self.streams, windows), None), shape[0]))
         self.names = sorted({name for shape in shapes for name in shape[0]} - {"d"})
 

@@ -29,10 +29,12 @@ class InputState:
     """Intervals of ids whose tuples are still to be compared with what is closed."""
 
     _dropped: Numbers = field(default_factory=lambda: EMPTY)
+    _left: list[Numbers] = field(default_factory=list)
 
     def purge(self, ids: Numbers) -> None:
         """Remove tuples that were in the state."""
         self.purged += self.dead.add(ids)
+        self._left.append(ids)
 
     def drop(self, ids: Numbers) -> None:
         """Do not join new tuples; whether they are in the state is decided with the others of their block."""
@@ -42,8 +44,14 @@ class InputState:
     def discard(self, ids: Numbers) -> None:
         """Leave out new tuples; dropped ones do not count again."""
         self.dead.add(ids)
+        self._left.append(ids)
         self.discarded += len(ids) - int(np.isin(ids, self._dropped).sum())
         self._dropped = EMPTY
+
+    def take_left(self) -> Numbers:
+        """The ids of tuples that were removed or left out since the last call."""
+        left, self._left = self._left, []
+        return np.concatenate([EMPTY, *left])
 
     def scan_again(self, end: int) -> None:
         """Compare all tuples before an id with what is closed."""

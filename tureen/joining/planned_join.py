@@ -68,6 +68,11 @@ class PlannedJoin:
         """Forget the state: new tuples were left out."""
         self.tree = None
 
+    def purge(self, number: int, ids: Numbers) -> None:
+        """Forget tuples of an input that no later result contains."""
+        if self.tree is not None and len(ids):
+            self.tree.purge(number, ids)
+
     def join_new(
         self, stem_of: ReadStem, begin: Mapping[int, int], end: Mapping[int, int], keep: KeepRows | None = None
     ) -> list[JoinedPiece]:
@@ -216,6 +221,7 @@ class PlannedJoin:
                 "on": tree.demand is not None,
                 "suspended": tree.suspended,
                 "resumed": tree.resumed,
+                "purged": tree.unresumable,
                 "blacklists": {} if tree.demand is None else dict(zip(self.names, tree.store.waiting(), strict=True)),
             },
         }
@@ -226,11 +232,20 @@ class PlannedJoin:
         if tree is None:
             return dict.fromkeys(PLAN_COUNTS, 0)
         waiting = 0 if tree.demand is None else sum(tree.store.waiting())
-        numbers = (1, tree.tuples, tree.made, tree.suspended, tree.resumed, waiting)
+        numbers = (1, tree.tuples, tree.made, tree.suspended, tree.resumed, waiting, tree.purged, tree.unresumable)
         return dict(zip(PLAN_COUNTS, numbers, strict=True))
 
 
-PLAN_COUNTS = ("trees", "plan_tuples", "intermediate_results", "suspended", "resumed", "blacklisted")
+PLAN_COUNTS = (
+    "trees",
+    "plan_tuples",
+    "intermediate_results",
+    "suspended",
+    "resumed",
+    "blacklisted",
+    "plan_purged",
+    "blacklist_purged",
+)
 
 
 def _is_longer(reach: int | None, before: int | None) -> bool:

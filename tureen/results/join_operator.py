@@ -222,6 +222,8 @@ class JoinOperator:
                 if relation.table_id is not None
             }
             self.purging.apply(snapshot, tables, self.ends)
+            for number, state in enumerate(self.purging.inputs):
+                self.join.purge(number, state.take_left())
 
     def state(self) -> dict[str, dict[str, int]]:
         """For each input that is a stream, the tuples in its state, and how many left it or were never in it."""

@@ -65,8 +65,9 @@ class StreamStem:
         return self._size
 
     def rows_within(self) -> Numbers:
-        """The rows with ids in the interval."""
-        return self.rows_between(self._ids)
+        """The rows with ids in the interval that are not purged."""
+        rows = self.rows_between(self._ids)
+        return rows if self._purged is None else rows[~self._purged.contains(self.ids_at(rows))]
 
     def rows_between(self, interval: Ids) -> Numbers:
         """The rows with ids in an interval within that of all of them."""

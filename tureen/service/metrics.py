@@ -153,6 +153,8 @@ COUNTS = {
     "tureen_join_suspended": "New tuples that they have suspended because these had no partners.",
     "tureen_join_resumed": "Suspended tuples that a partner has resumed.",
     "tureen_join_blacklisted": "Tuples that are suspended now.",
+    "tureen_join_plan_purged": "Tuples that these have forgotten because of punctuations.",
+    "tureen_join_blacklist_purged": "Suspended ones among them: nothing can resume them.",
 }
 
 

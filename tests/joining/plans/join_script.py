@@ -57,6 +57,8 @@ class JoinScript:
     clock: int = 0
     arrived: list[list[tuple[int, int, int, Row]]] = field(default_factory=list)
     """For each input its tuples: id, time, who wants it, and keys."""
+    closed: set[tuple[int, int, int]] = field(default_factory=set)
+    """Input, column and value: no later tuple of the input has it."""
 
     def __post_init__(self) -> None:
         """Draw the windows."""
@@ -72,9 +74,27 @@ class JoinScript:
             late = self.draw.choice([0, 0, 0, 0, 3, 15])
             time = NEVER if number in self.graph.tables else self.clock - late
             wants = self.draw.choice([1, 2, 3, 3])
-            keys = tuple(self.draw.randrange(self.values) for _ in range(self.graph.columns[number]))
+            keys = tuple(self._key(number, column) for column in range(self.graph.columns[number]))
             self.arrived[number].append((index, time, wants, keys))
         return as_tuples(self.arrived[number][first:], self.graph.columns[number])
+
+    def _key(self, number: int, column: int) -> int:
+        values = [value for value in range(self.values) if (number, column, value) not in self.closed]
+        return self.draw.choice(values)
+
+    def close(self, edge: JoinEdge) -> list[int]:
+        """Close a value of the right side of an equality; the ids of tuples of the left side that miss a partner."""
+        column, value = edge.right_columns[0], self.draw.randrange(self.values)
+        if any(closed[:2] == (edge.right, column) for closed in self.closed):
+            return []
+        self.closed.add((edge.right, column, value))
+        own = edge.left_columns[0]
+        partners = {tuple(keys[each] for each in edge.right_columns) for _, _, _, keys in self.arrived[edge.right]}
+        return [
+            number
+            for number, _, _, keys in self.arrived[edge.left]
+            if keys[own] == value and tuple(keys[each] for each in edge.left_columns) not in partners
+        ]
 
     def new_rows(self, number: int, new: NewTuples, earliest: int) -> set[Row]:
         """The joined tuples with a tuple of a block of an input, that is not before a time."""

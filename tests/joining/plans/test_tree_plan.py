@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -59,6 +60,8 @@ def _run(draw: random.Random) -> None:
     for plan in plans:
         plan.prime(old, horizon)
     for _ in range(draw.randrange(10, 30)):
+        if draw.random() < 0.2:
+            _close(script, plans)
         number = draw.choice(streams)
         new = script.block(number, draw.choice([1, 1, 2, 4, 7]))
         horizons = {plan.horizon for plan in plans}
@@ -68,6 +71,16 @@ def _run(draw: random.Random) -> None:
             rows = _rows(plan.insert(number, new))
             assert len(rows) == len(set(rows)), "a joined tuple was produced twice"
             assert set(rows) == expected, (plan.shape, plan.demand is not None)
+
+
+def _close(script: JoinScript, plans: Sequence[TreePlan]) -> None:
+    """Close a value in an input that is no table, and let plans forget what waits for it."""
+    edge = script.draw.choice(script.graph.edges)
+    if {edge.left, edge.right} & script.graph.tables:
+        return
+    ids = np.array(script.close(edge), np.int64)
+    for plan in plans:
+        plan.purge(edge.left, ids)
 
 
 @example_settings(60)
@@ -108,6 +121,31 @@ def test_tuples_without_partners_are_not_joined() -> None:
     assert (plan.made, plan.resumed) == (1, 2)
     assert plan.demand is not None
     assert plan.store.waiting() == [3, 3, 0]
+
+
+def test_tuples_that_miss_a_closed_key_are_forgotten() -> None:
+    plan, (first, second, third) = _chain(4)
+    plan.insert(0, first)
+    plan.insert(1, second)
+    plan.purge(1, np.array([1]))
+    plan.purge(0, np.array([1]))
+    assert (plan.purged, plan.unresumable, plan.store.waiting()) == (2, 2, [3, 3, 0])
+    # What still waits is resumed, and the state shrinks when many tuples are forgotten.
+    assert plan.insert(2, third.take(np.array([2]))).tolist() == [[2], [2], [2]]
+    plan.purge(1, np.array([0, 2, 3]))
+    assert (plan.purged, plan.unresumable, plan.store.size) == (5, 4, 4)
+    assert [node.size for shape, node in plan.nodes.items() if shape == (0, 1)] == [0]
+    plan.purge(1, np.array([0]))
+    assert plan.purged == 5
+
+
+def test_forgotten_tuples_are_not_resumed() -> None:
+    plan, (first, second, third) = _chain(4)
+    plan.insert(0, first)
+    plan.insert(1, second)
+    plan.purge(1, np.array([1]))
+    assert plan.insert(2, third).shape[1] == 3
+    assert plan.resumed == 6
 
 
 def test_suspended_tuples_expire() -> None:

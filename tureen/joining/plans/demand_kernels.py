@@ -225,6 +225,8 @@ def test_tuples(
             continue
         counts[STACK] -= 1
         row = int(stack[counts[STACK]])
+        if level[row] == _DROPPED:
+            continue
         number = inputs[row]
         passes = True
         # What a tuple has passed it will pass again.

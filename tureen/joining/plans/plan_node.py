@@ -125,8 +125,14 @@ class PlanNode:
         return (probing, partners) if equal.all() else (probing[equal], partners[equal])
 
     def expire(self, horizon: int, numbers: Numbers | None = None) -> None:
-        """Remove what joined only tuples before a time, unless it is little; the tuples may have new numbers."""
-        kept = np.flatnonzero(self.until[: self.size] >= horizon)
+        """Remove what joined only tuples before a time, unless it is little.
+
+        If the tuples have new numbers, what contains a forgotten one is removed too.
+        """
+        lasting = self.until[: self.size] >= horizon
+        if numbers is not None:
+            lasting &= (numbers[self.rows[:, : self.size]] >= 0).all(axis=0)
+        kept = np.flatnonzero(lasting)
         if numbers is None and 4 * len(kept) > 3 * self.size:
             return
         for name in _ARRAYS:

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tureen.joining.join_input import Numbers
+from tureen.joining.join_input import Flags, Numbers
 from tureen.joining.plans.join_graph import JoinGraph
 
 Wants = npt.NDArray[np.uint64]
@@ -85,19 +85,27 @@ class PlanStore:
             self.keys[line, rows] = hash_columns(new.keys, mixed)
         return np.arange(begin, self.size)
 
+    def drop(self, tuples: Numbers) -> None:
+        """Let tuples join nothing any more; they are forgotten with the expired ones."""
+        self.level[tuples], self.until[tuples] = DROPPED, NEVER
+
     def expired(self, horizon: int) -> int:
-        """The number of tuples that joined only tuples before a time."""
-        return int(np.count_nonzero(self.until[: self.size] < horizon))
+        """The number of tuples that join no tuple from a time on."""
+        return self.size - int(np.count_nonzero(self._lasting(horizon)))
 
     def expire(self, horizon: int) -> Numbers:
-        """Forget the tuples that joined only tuples before a time; for each tuple its new number."""
-        kept = self.until[: self.size] >= horizon
-        numbers = np.cumsum(kept) - 1
+        """Forget the tuples that join no tuple from a time on; for each tuple its new number, -1 if it is forgotten."""
+        kept = self._lasting(horizon)
+        numbers = np.where(kept, np.cumsum(kept) - 1, -1)
         rows = np.flatnonzero(kept)
         for name in _ARRAYS:
             setattr(self, name, np.ascontiguousarray(getattr(self, name)[..., rows]))
         self.size = len(rows)
         return numbers
+
+    def _lasting(self, horizon: int) -> Flags:
+        until = self.until[: self.size]
+        return (until >= horizon) & (until != NEVER)
 
     def _resize(self, capacity: int) -> None:
         for name in _ARRAYS:

@@ -22,7 +22,7 @@ from tureen.joining.plans.feedback_switch import FeedbackSwitch
 from tureen.joining.plans.join_graph import JoinGraph
 from tureen.joining.plans.plan_node import IntermediateResults, PlanNode
 from tureen.joining.plans.plan_shape import PlanShape, inputs_of_shape
-from tureen.joining.plans.plan_store import ACTIVE, DROPPED, NEVER, NewTuples, PlanStore
+from tureen.joining.plans.plan_store import ACTIVE, ALIVE, DROPPED, NEVER, SUSPENDED, NewTuples, PlanStore
 
 BLOCK_RESULTS = 1 << 20
 """The most intermediate results of one block at one node; beyond, the plan fails."""
@@ -68,8 +68,9 @@ class TreePlan:
         self.horizon: int = NEVER
         """Everything that joins a tuple from this time on is there."""
         self._latest: int = NEVER
-        self.arrived = self.emitted = self.suspended = self.resumed = 0
-        """The tuples so far: new, joined, suspended or dropped when they arrived, and resumed."""
+        self.arrived = self.emitted = self.suspended = self.resumed = self.purged = self.unresumable = 0
+        """The tuples so far: new, joined, suspended or dropped when they arrived, and resumed; those that punctuations
+        have removed, and how many of them were suspended then."""
         self.demand = PartnerDemand(graph, self.store, inputs_of_shape(shape)) if has_feedback else None
 
     def _build(self, shape: PlanShape) -> None:
@@ -178,14 +179,32 @@ class TreePlan:
         if self._reach is None or self._latest - self.horizon <= 2 * self._reach // EXPIRIES:
             return
         self.horizon = self._latest - self._reach // EXPIRIES
-        numbers = None
-        if 5 * self.store.expired(self.horizon) > 2 * self.store.size:
-            numbers = self.store.expire(self.horizon)
+        if not self._compact():
+            for node in self.nodes.values():
+                node.expire(self.horizon)
+
+    def purge(self, number: int, ids: Numbers) -> None:
+        """Forget tuples of an input that no later result contains, suspended ones too: what they miss is closed."""
+        store = self.store
+        tuples = store.rows_of(number)
+        tuples = tuples[np.isin(store.ids[tuples], ids) & (store.until[tuples] != NEVER)]
+        level = store.level[tuples]
+        self.purged += len(tuples)
+        self.unresumable += int(np.count_nonzero((level == SUSPENDED) | (level == ALIVE)))
+        store.drop(tuples)
+        self._compact()
+
+    def _compact(self) -> bool:
+        """Forget tuples that join nothing any more, and what they are in, if they are many."""
+        if 5 * self.store.expired(self.horizon) <= 2 * self.store.size:
+            return False
+        numbers = self.store.expire(self.horizon)
         for node in self.nodes.values():
             node.expire(self.horizon, numbers)
-        if self.demand is not None and numbers is not None:
+        if self.demand is not None:
             # With fewer keys hardly any tuple comes to be in demand, and none that has results.
             self._push_all(self.demand.rebuild())
+        return True
 
     def avoided(self, shape: PlanShape) -> int | None:
         """The pairs of tuples with equal keys that a node of two inputs does not hold; None for other nodes."""
@@ -218,11 +237,6 @@ class TreePlan:
     def made(self) -> int:
         """The number of intermediate results so far."""
         return sum(node.made for shape, node in self.nodes.items() if not isinstance(shape, int))
-
-
-def _edges(graph: JoinGraph, number: int) -> list[tuple[int, ...]]:
-    edges = [graph.edge(number, other) for other in graph.neighbors(number)]
-    return list(dict.fromkeys(edge.columns(number) for edge in edges if edge is not None))
 
 
 _NONE: Numbers = np.empty(0, np.int64)
