@@ -105,7 +105,8 @@ class PlanStore:
 
     def _lasting(self, horizon: int) -> Flags:
         until = self.until[: self.size]
-        return (until >= horizon) & (until != NEVER)
+        lasting: Flags = (until >= horizon) & (until != NEVER)
+        return lasting
 
     def _resize(self, capacity: int) -> None:
         for name in _ARRAYS:
