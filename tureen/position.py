@@ -23,10 +23,11 @@ _MARK = re.compile(
     rf"({_SEQ})\.({_SEQ})(?:p({_SEQ}))?(?:x({_SEQ}))?(?:\.({handle.PATTERN})(?:\.({handle.NUMBER_PATTERN}))?)?"
 )
 _PUSH = re.compile(rf"({_SEQ})_({_SEQ})\.({_SEQ})\.({_SEQ})")
-_MARKS = "(?:[^-@*]+(?:-[^-@*]+)*)?"
+_MARKS = "(?:[^-@*#]+(?:-[^-@*#]+)*)?"
 _NOW = "(?:@([0-9]{19}))?"
-_UNREAD = rf"\*([0-9a-f]{{16}})(?:\.({handle.PATTERN}))?(?:_({_SEQ}))?\*({_MARKS}){_NOW}"
-_ANSWER = re.compile(rf"({_SEQ})_({_SEQ})~({_MARKS}){_NOW}(?:{_UNREAD})?")
+_MEMBERS = f"(?:#({_SEQ}))?"
+_UNREAD = rf"\*([0-9a-f]{{16}})(?:\.({handle.PATTERN}))?(?:_({_SEQ}))?\*({_MARKS}){_NOW}{_MEMBERS}"
+_ANSWER = re.compile(rf"({_SEQ})_({_SEQ})~({_MARKS}){_NOW}{_MEMBERS}(?:{_UNREAD})?")
 _SHIFT = 1 << 62
 _BEFORE_PUSHES = re.compile(rf"({_SEQ})()((?:-[^-]+)*)")
 _PUSH_BEFORE_PUSHES = re.compile(rf"({_SEQ})\.({_SEQ})\.({_SEQ})")
@@ -94,18 +95,21 @@ class UnreadChanges:
     now: int | None = None
     query: str = ""
     seq: int = 0
+    members: int | None = None
 
     def __str__(self) -> str:
         """The text within a position."""
         query, seq = f".{self.query}" if self.query else "", f"_{self.seq:015d}" if self.seq else ""
-        return f"*{self.after:016x}{query}{seq}*{_marks_text(self.marks)}{_now_text(self.now)}"
+        of_answer = f"{_marks_text(self.marks)}{_now_text(self.now)}{_members_text(self.members)}"
+        return f"*{self.after:016x}{query}{seq}*{of_answer}"
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
     """A commit, a mark for each stream that was read, and the count of pushes whose rows are included.
 
-    For groups also NOW, and those whose changes were not read yet.
+    For groups also NOW, and those whose changes were not read yet; for those of a template, the number that its next
+    query takes: queries with this number and greater ones were added later.
 
     >>> position = Position(7, {1: Mark(90, punctuations=8), 2: Mark(5, QueryKey("f" * 32, 3), rows=4)}, 12)
     >>> Position.parse(str(position)) == position
@@ -115,8 +119,9 @@ class Position:
     >>> within = Position(8, {1: Mark(99)}, 13, now=-5, unread=UnreadChanges(255, {1: Mark(90)}, now=-9))
     >>> unread = UnreadChanges(255, {1: Mark(90)}, now=-9, query="f" * 32, seq=7)
     >>> in_feed = Position(8, {1: Mark(99)}, 13, now=-5, unread=unread)
-    >>> Position.parse(str(within)) == within, Position.parse(str(in_feed)) == in_feed
-    (True, True)
+    >>> of_template = Position(8, {1: Mark(99)}, 13, -5, UnreadChanges(255, {1: Mark(90)}, -9, members=3), members=4)
+    >>> all(Position.parse(str(each)) == each for each in (within, in_feed, of_template))
+    True
     """
 
     seq: int
@@ -124,10 +129,12 @@ class Position:
     pushes: int = 0
     now: int | None = None
     unread: UnreadChanges | None = None
+    members: int | None = None
 
     def __str__(self) -> str:
         """The text that users see."""
-        text = f"{self.seq:015d}_{self.pushes:015d}~{_marks_text(self.marks)}{_now_text(self.now)}"
+        of_answer = f"{_marks_text(self.marks)}{_now_text(self.now)}{_members_text(self.members)}"
+        text = f"{self.seq:015d}_{self.pushes:015d}~{of_answer}"
         return text if self.unread is None else f"{text}{self.unread}"
 
     @classmethod
@@ -168,13 +175,15 @@ def _parse(text: str) -> Position | PushPosition:
         commit, count, source, end = map(int, push.groups())
         return PushPosition(commit, source, end, count)
     if answer := _ANSWER.fullmatch(text):
-        seq, pushes, marks, now, after, query, since, unread_marks, unread_now = answer.groups()
+        seq, pushes, marks, now, members, *of_unread = answer.groups()
+        after, query, since, unread_marks, unread_now, unread_members = of_unread
         read, unread = _marks(marks), _marks(unread_marks or "")
         if read is not None and unread is not None:
             groups = None
             if after is not None:
-                groups = UnreadChanges(int(after, 16), unread, _now(unread_now), query or "", int(since or 0))
-            return Position(int(seq), read, int(pushes), _now(now), groups)
+                number = _number(unread_members)
+                groups = UnreadChanges(int(after, 16), unread, _now(unread_now), query or "", int(since or 0), number)
+            return Position(int(seq), read, int(pushes), _now(now), groups, _number(members))
     # Feeds had a tilde where positions have a hyphen now.
     elif answer := _BEFORE_PUSHES.fullmatch(text.replace("~", "-")):
         read = _marks(answer.group(3).removeprefix("-"))
@@ -196,6 +205,14 @@ def _marks_text(marks: Mapping[int, Mark]) -> str:
 def _now_text(now: int | None) -> str:
     """NOW within a position; shifted, so that texts of instants before 1970 compare too."""
     return "" if now is None else f"@{now + _SHIFT:019d}"
+
+
+def _members_text(members: int | None) -> str:
+    return "" if members is None else f"#{members:015d}"
+
+
+def _number(text: str | None) -> int | None:
+    return None if text is None else int(text)
 
 
 def _now(text: str | None) -> int | None:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tureen.functions.function_worker import CallFailed, call, converted, shown_call
+from tureen.functions.function_worker import CallFailed, call, converted, converted_array, shown_call
 from tureen.functions.user_function import UserFunction
 from tureen.schema import Type
 
@@ -86,8 +86,50 @@ def test_vectorized_results_are_checked() -> None:
         (pa.array([1], pa.int32()), "returned 1 values for 2 rows"),
         (pa.array(["a", "b"]), "returned an array of string, not INT"),
         (pa.array([1, 2**40]), "not INT"),
+        (pa.array(["5", "6"]), "returned an array of string, not INT"),
+        (pa.array([1.0, 2.0]), "returned an array of double, not INT"),
+        (pa.array([True, False]), "returned an array of bool, not INT"),
     ):
         with pytest.raises(CallFailed, match=message):
             call(function, lambda _, result=result: result, rows, lambda _: None)
     results, _ = call(function, lambda column: pa.chunked_array([column]), rows, lambda _: None)
     assert results.to_pylist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("array", "kind", "values"),
+    [
+        (pa.array([1.5, math.inf, None, -math.inf]), "FLOAT", [1.5, math.inf, None, -math.inf]),
+        (pa.array([3.4028234663852886e38, -0.0]), "FLOAT", [3.4028234663852886e38, -0.0]),
+        (pa.array([1, None]), "FLOAT", [1.0, None]),
+        (pa.array([], pa.float64()), "FLOAT", []),
+        (pa.nulls(2), "STRING", [None, None]),
+        (pa.array(["a", "b", "a"]).dictionary_encode(), "STRING", ["a", "b", "a"]),
+        (pa.array(["a"], pa.large_string()), "STRING", ["a"]),
+        (pa.array([Decimal("1.50")]), "DECIMAL(3,1)", [Decimal("1.5")]),
+        (pa.array([2], pa.int8()), "DECIMAL(12,1)", [Decimal(2)]),
+        (pa.array([date(2026, 1, 1)], pa.date64()), "DATE", [date(2026, 1, 1)]),
+    ],
+)
+def test_arrays_that_fit(array: pa.Array, kind: str, values: list[Any]) -> None:
+    assert converted_array(array, Type.parse(kind)).to_pylist() == values
+
+
+@pytest.mark.parametrize(
+    ("array", "kind"),
+    [
+        (pa.array([1.0, 1e39]), "FLOAT"),
+        (pa.array([-1e39, math.inf]), "FLOAT"),
+        (pa.array(["1"]), "DOUBLE"),
+        (pa.array(["true"]), "BOOLEAN"),
+        (pa.array([1]), "BOOLEAN"),
+        (pa.array([1]), "STRING"),
+        (pa.array(["2026-01-01"]), "DATE"),
+        (pa.array([1]), "TIMESTAMP"),
+        (pa.array([date(2026, 1, 1)]), "TIMESTAMP"),
+        (pa.array([Decimal("1.25")]), "DECIMAL(3,1)"),
+    ],
+)
+def test_arrays_that_do_not_fit(array: pa.Array, kind: str) -> None:
+    with pytest.raises((ValueError, pa.ArrowException)):
+        converted_array(array, Type.parse(kind))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tureen.errors import DuplicateName, Location, SqlError, TypeMismatch, Unsupported
+from tureen.functions.function_lookup import NamedFunctions
 from tureen.functions.function_source import defined_function
-from tureen.functions.user_function import UserFunction, function_key, shown_sql
+from tureen.functions.user_function import shown_sql
 from tureen.language import bind_query
 from tureen.language.binding.calls import NAMES
 from tureen.language.binding.user_functions import check_free_name
@@ -31,12 +32,8 @@ FUNCTIONS = {
 }
 
 
-def find(name: str) -> UserFunction | None:
-    return FUNCTIONS.get(function_key(name))
-
-
 def bound(sql: str) -> Query:
-    return bind_query(sql, lambda name: NamedRelation(name, SCHEMA), functions=find)
+    return bind_query(sql, lambda name: NamedRelation(name, SCHEMA), functions=NamedFunctions(FUNCTIONS))
 
 
 @pytest.mark.parametrize(
@@ -46,6 +43,8 @@ def bound(sql: str) -> Query:
         ("F_INT(5)", "f_int(CAST(5 AS INTEGER))"),
         ("f_tiny(5)", "f_tiny(CAST(5 AS TINYINT))"),
         ("f_double(i)", 'f_double(CAST("i" AS DOUBLE))'),
+        ("f_int(2.0)", "f_int(CAST(2 AS INTEGER))"),
+        ("f_decimal(-1.5)", "f_decimal(CAST('-1.5000' AS DECIMAL(12,4)))"),
         ("f_double(1.5)", "f_double(CAST('1.5' AS DOUBLE))"),
         ("f_decimal(d)", 'f_decimal(CAST("d" AS DECIMAL(12,4)))'),
         ("f_string(s)", 'f_string("s")'),
@@ -70,6 +69,11 @@ def test_arguments_are_cast(call: str, sql: str) -> None:
         ("f_double(s)", "f_double does not accept a STRING here"),
         ("f_bool(i)", "f_bool does not accept an INT here"),
         ("f_time(i)", "f_time does not accept an INT here"),
+        ("f_int(1.5)", r"f_int does not accept a DECIMAL\(2,1\) here"),
+        ("f_int(-0.5)", r"f_int does not accept a DECIMAL\(1,1\) here"),
+        ("f_int(1.5D)", "f_int does not accept a DOUBLE here"),
+        ("f_decimal(1.00001)", r"f_decimal does not accept a DECIMAL\(6,5\) here"),
+        ("f_int('1.5')", "'1.5' is not an INT"),
         ("f_int('x')", "'x' is not an INT"),
         ("f_tiny(500)", "is not a TINYINT"),
         ("f_int(INTERVAL '1' DAY)", "f_int does not accept an INTERVAL here"),
@@ -90,6 +94,10 @@ def test_wrong_numbers_of_arguments_and_unknown_names() -> None:
     assert raised.value.hint == "it is f_int(INT) RETURNS INT"
     with pytest.raises(Unsupported, match="the function g is not supported"):
         bound("SELECT g(i) FROM s")
+    for text, hint in (("f_dobule(i)", "f_double"), ("F_BOOLE(ok)", "f_bool"), ("uper(s)", "upper")):
+        with pytest.raises(Unsupported, match="is not supported") as raised:
+            bound(f"SELECT {text} FROM s")
+        assert raised.value.hint == f"did you mean '{hint}'?"
     with pytest.raises(TypeMismatch, match="WHERE requires a condition, got an INT"):
         bound("SELECT i FROM s WHERE f_int(i)")
 
@@ -120,7 +128,7 @@ def test_frames_with_functions_are_bound_again() -> None:
     functions = {"g": FUNCTIONS["f_int"]}
 
     def bind(text: str) -> str:
-        query, _ = binder.bind(text, lambda name: NamedRelation(name, SCHEMA), functions.get)
+        query, _ = binder.bind(text, lambda name: NamedRelation(name, SCHEMA), NamedFunctions(functions))
         return query.outputs[0].value.sql
 
     first = [bind(f"SELECT g(i) AS x FROM s WHERE i > {number}") for number in range(3)]

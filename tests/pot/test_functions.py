@@ -8,12 +8,12 @@ import pytest
 
 import tureen
 from tureen.errors import DuplicateName, FunctionInUse, QueryFailed, UnknownFunction
+from tureen.functions.function_lookup import RecordedFunctions
 from tureen.functions.function_source import function_of
 from tureen.language.text.called_functions import calls_function
 from tureen.pot.catalog import take_seq
 from tureen.pot.functions import add_function, find_function, list_functions, remove_function
 from tureen.pot.queries import LOCAL
-from tureen.pot.relations import Relations
 from tureen.testing.manual_engine import ManualEngine
 
 
@@ -58,9 +58,9 @@ def test_a_function_that_is_dropped_while_a_query_is_registered(
 ) -> None:
     engine.create_stream("s", "n INT")
     engine.create_function("twice", twice, "INT", arguments="INT")
-    find = Relations.function
+    find = RecordedFunctions.__call__
 
-    def found_and_dropped(self: Relations, name: str) -> object:
+    def found_and_dropped(self: RecordedFunctions, name: str) -> object:
         function = find(self, name)
         with engine.catalog.write() as tx:
             take_seq(tx)
@@ -69,7 +69,7 @@ def test_a_function_that_is_dropped_while_a_query_is_registered(
 
     with tureen.open(engine.catalog.root, mode="auto") as soup:
         registry = soup._pot.components.registry
-        monkeypatch.setattr(Relations, "function", found_and_dropped)
+        monkeypatch.setattr(RecordedFunctions, "__call__", found_and_dropped)
         with pytest.raises(UnknownFunction):
             registry.register("SELECT n FROM s WHERE twice(n) > 1", None, "auto", LOCAL)
         assert soup.queries() == []

@@ -38,3 +38,42 @@ def test_a_follower_that_began_while_its_query_failed_goes_on(engine: ManualEngi
     assert sorted(change.row["t"] for change in changes.changed[1:]) == sorted(row["t"] for row in engine.invoke(query))
     push(3, 0, 1)
     assert kinds(engine.invoker.group_changes(query, changes.position())) == ["update"]
+
+
+def test_a_group_that_fails_and_does_not_change_fails_its_query(engine: ManualEngine) -> None:
+    engine.create_stream("s", "k INT, v INT, ts TIMESTAMP", time="ts", clock="stream")
+    having = "SELECT k, sum(v) t FROM s GROUP BY k HAVING 9 / (sum(v) - 2) > 0"
+    query, other = engine.register(having), engine.register(f"{having} AND k >= 0")
+
+    def push(k: int, value: int) -> None:
+        engine.append("s", [{"k": k, "v": value, "ts": BASE}])
+
+    push(0, 2)
+    push(1, 3)
+    since = engine.invoker.group_changes(query, None).position()
+    for value in (4, 5):
+        # Only another group changes than the one whose HAVING fails.
+        push(1, value)
+        with pytest.raises(QueryFailed, match="division by zero"):
+            engine.invoke(query)
+        for handle in (query, other):
+            with pytest.raises(QueryFailed, match="division by zero"):
+                engine.invoker.group_changes(handle, since)
+        # A follower that begins now.
+        since = engine.invoker.group_changes(query, None).position()
+    push(0, 5)
+    for handle in (query, other):
+        changes = engine.invoker.group_changes(handle, since)
+        assert sorted(change.row["t"] for change in changes.changed if change.kind != "reset") == [7, 12]
+    since = changes.position()
+    push(1, 1)
+    (change,) = engine.invoker.group_changes(query, since).changed
+    assert (change.kind, change.row, change.before) == ("update", {"k": 1, "t": 13}, {"k": 1, "t": 12})
+    # A follower skips a moment at which another one has seen an error.
+    push(0, -5)
+    with pytest.raises(QueryFailed, match="division by zero"):
+        engine.invoker.group_changes(query, since)
+    since = engine.invoker.group_changes(query, None).position()
+    push(1, 1)
+    with pytest.raises(QueryFailed, match="division by zero"):
+        engine.invoker.group_changes(query, since)

@@ -74,6 +74,11 @@ def test_rows_with_several_partners_in_a_table_appear_once(engine: ManualEngine)
         ("SELECT v FROM t WHERE k IN (SELECT max(k) FROM q)", "query in parentheses"),
         ("SELECT k FROM dim WHERE EXISTS (SELECT 1 FROM q WHERE q.k = dim.k)", "rows of a table"),
         ("SELECT v FROM t WHERE EXISTS (SELECT 1 FROM q [ROWS 3] WHERE q.k = t.k)", "window of rows"),
+        ("SELECT t.v FROM t JOIN q ON t.k = q.k END NOW - 1 SECOND", "rows appear as time passes"),
+        (
+            "SELECT t.v FROM t, dim WHERE t.k = dim.k BEGIN NOW - INTERVAL '3' MONTH END NOW - INTERVAL '1' MONTH",
+            "ends before NOW",
+        ),
     ],
 )
 def test_joins_without_changes_say_why(engine: ManualEngine, sql: str, reason: str) -> None:

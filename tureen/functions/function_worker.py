@@ -22,6 +22,7 @@ from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperat
 from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tureen.functions.user_function import UserFunction
 from tureen.schema import FRACTIONAL, INTEGRAL, Kind, Type
@@ -155,11 +156,29 @@ def _call_vectorized(
         raise CallFailed(f"{shown} returned {len(result):,} values for {rows:,} rows")
     _check_size(function, result.nbytes, rows)
     try:
-        return result.cast(function.returns.arrow), seconds
-    except pa.ArrowException as error:
+        return converted_array(result, function.returns), seconds
+    except (ValueError, pa.ArrowException) as error:
         raise CallFailed(
             f"{shown} returned an array of {result.type}, not {function.returns.sql}: {_text(error)}"
         ) from None
+
+
+def converted_array(result: pa.Array, kind: Type) -> pa.Array:
+    """Results as an array of a type; raises ValueError or ArrowException if one does not fit.
+
+    As for the values of `converted`, a text is no number, and a finite number does not become infinite.
+
+    >>> converted_array(pa.array([1, None]), Type.parse("DOUBLE")).to_pylist()
+    [1.0, None]
+    """
+    if pa.types.is_dictionary(result.type):
+        result = result.dictionary_decode()
+    if not pa.types.is_null(result.type) and not any(accepts(result.type) for accepts in _ACCEPTED[kind.kind]):
+        raise ValueError("the types differ")
+    array = result.cast(kind.arrow)
+    if kind.kind is Kind.FLOAT and pc.any(pc.and_(pc.is_inf(array), pc.invert(pc.is_inf(result)))).as_py():
+        raise ValueError("a number does not fit in FLOAT")
+    return array
 
 
 def _check_size(function: UserFunction, size: int, rows: int) -> None:
@@ -243,6 +262,18 @@ _CONVERSIONS: dict[Kind, tuple[Any, Callable[[Any, Type], Any]]] = {
     Kind.DATE: (date, _date),
     Kind.TIMESTAMP: (datetime, _timestamp),
 }
+
+
+_ACCEPTED: dict[Kind, tuple[Callable[[pa.DataType], bool], ...]] = {
+    Kind.BOOLEAN: (pa.types.is_boolean,),
+    **dict.fromkeys(INTEGRAL, (pa.types.is_integer,)),
+    **dict.fromkeys(FRACTIONAL, (pa.types.is_integer, pa.types.is_floating)),
+    Kind.DECIMAL: (pa.types.is_integer, pa.types.is_decimal),
+    Kind.STRING: (pa.types.is_string, pa.types.is_large_string),
+    Kind.DATE: (pa.types.is_date,),
+    Kind.TIMESTAMP: (pa.types.is_timestamp,),
+}
+"""The Arrow types that a vectorized function may return, by the type of its results."""
 
 
 def shown_call(name: str, row: Sequence[Any]) -> str:

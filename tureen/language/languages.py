@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tureen.functions.function_lookup import FunctionLookup, no_functions
 from tureen.language.binding.passes import bind_query
 from tureen.language.binding.scope import Lookup
-from tureen.language.source import FunctionLookup, no_functions
 from tureen.language.wxquery.wxquery_binding import bind_wxquery
 from tureen.query import Query
 

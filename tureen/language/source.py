@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 from sqlglot.tokens import Token
 
 from tureen.errors import Location
-from tureen.functions.user_function import UserFunction
-
-FunctionLookup = Callable[[str], UserFunction | None]
-"""Looks up a user function by its name in a query."""
-
-
-def no_functions(name: str) -> UserFunction | None:  # noqa: ARG001
-    """A look-up where there are no user functions."""
-    return None
+from tureen.functions.function_lookup import FunctionLookup, no_functions
 
 
 @dataclass(frozen=True, slots=True)

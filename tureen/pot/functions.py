@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, func, insert, select
 
 from tureen.errors import DuplicateName, FunctionInUse, UnknownFunction, nearest
 from tureen.functions.user_function import UserFunction, function_key
-from tureen.pot.catalog import Catalog, micros_now
+from tureen.pot.catalog import micros_now
 from tureen.pot.catalog_tables import functions, queries, streams, templates
 from tureen.pot.queries import DERIVED
 
@@ -73,14 +74,27 @@ def find_function(tx: Connection, name: str) -> UserFunction | None:
     return None if text is None else UserFunction.parse(text)
 
 
-def function_lookup(catalog: Catalog) -> Callable[[str], UserFunction | None]:
-    """Look up functions, each in a transaction of its own: few queries call one."""
+class StoredFunctions:
+    """Looks up functions in the catalog."""
 
-    def find(name: str) -> UserFunction | None:
-        with catalog.read() as tx:
+    def __init__(self, read: Callable[[], AbstractContextManager[Connection]]) -> None:
+        """Look up each function in a transaction that `read` begins: few queries call one."""
+        self._read = read
+
+    @classmethod
+    def of(cls, tx: Connection) -> StoredFunctions:
+        """Look up functions in a transaction that has begun."""
+        return cls(lambda: nullcontext(tx))
+
+    def __call__(self, name: str, /) -> UserFunction | None:
+        """The function of a name; None if there is none."""
+        with self._read() as tx:
             return find_function(tx, name)
 
-    return find
+    def names(self) -> list[str]:
+        """The names of all functions."""
+        with self._read() as tx:
+            return [stored.function.name for stored in list_functions(tx)]
 
 
 def unknown_function(tx: Connection, name: str) -> UnknownFunction:

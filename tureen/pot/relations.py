@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from sqlalchemy import Connection
 
 from tureen.errors import UnknownStream, UnknownTable, nearest
+from tureen.functions.function_lookup import FunctionLookup, RecordedFunctions
 from tureen.functions.user_function import UserFunction
-from tureen.pot.functions import find_function
+from tureen.pot.functions import StoredFunctions
 from tureen.pot.queries import NewInput, RegisteredInput
 from tureen.pot.streams import Stream, find_stream, list_streams
 from tureen.pot.tables import Dimension, find_dimension, list_dimensions
@@ -34,26 +35,22 @@ def find_relation(tx: Connection, name: str) -> StoredRelation:
 class Relations:
     """Looks up the streams and tables of a query while it is bound, and remembers them."""
 
-    def __init__(
-        self, find: Callable[[str], StoredRelation], find_function: Callable[[str], UserFunction | None]
-    ) -> None:
-        """Look up relations with `find`, and user functions with `find_function`."""
-        self._find, self._find_function = find, find_function
+    def __init__(self, find: Callable[[str], StoredRelation], functions: FunctionLookup) -> None:
+        """Look up relations with `find`, and user functions with `functions`."""
+        self._find = find
         self._relations: dict[str, StoredRelation] = {}
-        self.called: dict[str, UserFunction] = {}
-        """The user functions that the query calls, by their digests."""
+        self.function = RecordedFunctions(functions)
+        """The user functions, for binding; it remembers those that the query calls."""
 
     @classmethod
     def of(cls, tx: Connection) -> Relations:
         """Look up everything in a transaction."""
-        return cls(lambda name: find_relation(tx, name), lambda name: find_function(tx, name))
+        return cls(lambda name: find_relation(tx, name), StoredFunctions.of(tx))
 
-    def function(self, name: str) -> UserFunction | None:
-        """A user function for binding; None if there is none of that name."""
-        function = self._find_function(name)
-        if function is not None:
-            self.called[function.digest] = function
-        return function
+    @property
+    def called(self) -> Mapping[str, UserFunction]:
+        """The user functions that the query calls, by their digests."""
+        return self.function.called
 
     def describe(self, name: str) -> NamedRelation:
         """A relation for binding."""

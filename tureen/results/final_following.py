@@ -17,7 +17,7 @@ from tureen.query import Query
 from tureen.results.answering import Answers
 from tureen.results.final_groups import FinalGroups
 from tureen.results.followed_groups import PreparedGroups
-from tureen.results.group_changes import ChangedRow, GroupChanges, GroupOutputs, changed_rows, in_order
+from tureen.results.group_changes import ChangedRow, GroupChanges, GroupOutputs, in_order
 from tureen.results.group_deltas import GroupDelta, GroupIdentity, NumberedGroups
 from tureen.results.open_groups import OpenGroups, ReadTo
 from tureen.results.window_edges import next_step_end
@@ -169,4 +169,4 @@ def _changed(query: Query, groups: list[pa.Table]) -> list[ChangedRow]:
     rows = pa.concat_tables(groups)
     empty = NumberedGroups(np.empty(0, np.int64), rows.slice(0, 0))
     delta = GroupDelta(empty, NumberedGroups(np.arange(len(rows)), rows))
-    return changed_rows(delta, GroupOutputs(query), GroupIdentity(query).columns, only_turns=False)
+    return GroupOutputs(query).changed(delta, GroupIdentity(query).columns, only_turns=False)

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict, deque
+from collections.abc import Hashable
 from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from tureen.bounded_cache import BoundedCache
 from tureen.errors import TureenError
 from tureen.position import Position
 from tureen.pot.queries import Registered
 from tureen.query import Query
 from tureen.results.answering import Answers
 from tureen.results.changes import mark_of
+from tureen.results.group_changes import FollowedOutputs
 from tureen.results.group_deltas import GroupDelta, GroupIdentity, NumberedGroups, composed, difference
 from tureen.results.incremental_groups import GroupRows, IncrementalGroups, WindowContent
 from tureen.results.join_ready import ReadyJoin
@@ -149,6 +152,8 @@ class FollowedGroups:
         self.position: Position | None = None
         self.next_edge: int | None = None
         """The earliest NOW at which time alone may change the groups; None if it never does."""
+        self._checked: BoundedCache[Hashable, int] = BoundedCache(KEPT_MOMENTS)
+        """Up to which difference the expressions of queries were evaluated for all groups without an error."""
         self._has_tables = bool(prepared.snapshot.tables)
         self._tables: object = None
         self._nothing = NumberedGroups(np.empty(0, np.int64), pa.table({}))
@@ -221,6 +226,21 @@ class FollowedGroups:
         if before is None:
             return None
         return difference(self.identity.numbered(before), self.identity.numbered(self._source.rows()))
+
+    def check(self, prepared: PreparedGroups, since: Position, outputs: FollowedOutputs) -> None:
+        """Raise if an expression of a query fails for a group of the last moment.
+
+        The groups that changed since a position have just been read without an error. Others are evaluated if they
+        have changed since all groups were.
+        """
+        checked, last = self._checked.find(outputs.key), self._dropped + len(self._deltas)
+        if checked is None or checked < self._dropped:
+            everything = self.since(prepared, Position(0))
+            assert everything is not None
+            outputs.evaluate(everything.after)
+        elif self._moments.get(self._key(since), last) > checked:
+            outputs.evaluate(composed(list(self._deltas)[checked - self._dropped :]).after)
+        self._checked.put(outputs.key, last)
 
     def between(self, prepared: PreparedGroups, since: Position, end: Position) -> GroupDelta | None:
         """What changed between two positions; None if the groups at one of them are not known any more."""

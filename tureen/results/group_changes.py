@@ -6,12 +6,12 @@ continues with the rest: the position of a change tells the hash up to which the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from hashlib import blake2b
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -64,7 +64,7 @@ class GroupChanges:
             yield from map(str, self.places)
             return
         end = str(self.end)
-        since = str(replace(self.end, unread=UnreadChanges(0, self.since.marks, self.since.now))).rpartition("*")[2]
+        since = str(replace(self.end, unread=self._unread(0))).rpartition("*")[2]
         hashes = [change.hash for change in self.changed]
         for own, following in pairwise(hashes):
             yield f"{end}*{own if following > own else max(own - 1, 0):016x}*{since}"
@@ -79,7 +79,34 @@ class GroupChanges:
             return self.places[index]
         own, following = self.changed[index], self.changed[index + 1]
         after = own.hash if following.hash > own.hash else max(own.hash - 1, 0)
-        return replace(self.end, unread=UnreadChanges(after, self.since.marks, self.since.now))
+        return replace(self.end, unread=self._unread(after))
+
+    def _unread(self, after: int) -> UnreadChanges:
+        return UnreadChanges(after, self.since.marks, self.since.now, members=self.since.members)
+
+
+class FollowedOutputs(Protocol):
+    """HAVING and the select list of a query, or of the queries of a template, applied to some of their groups."""
+
+    @property
+    def key(self) -> Hashable:
+        """Tells whose they are."""
+
+    @property
+    def next_number(self) -> int | None:
+        """Of a template, the number that its next query takes."""
+
+    def between(self, first: int, end: int | None) -> FollowedOutputs:
+        """Of a template, those of its queries with a number from `first` on, and before `end`."""
+
+    def changed(self, delta: GroupDelta, keys: Sequence[str], only_turns: bool) -> list[ChangedRow]:
+        """The changes of answers that follow from those of groups, in no order; or only the turns.
+
+        `keys` are the columns with the keys of the groups.
+        """
+
+    def evaluate(self, groups: NumberedGroups) -> None:
+        """Raise QueryFailed if an expression fails for one of the groups."""
 
 
 class GroupOutputs:
@@ -87,7 +114,7 @@ class GroupOutputs:
 
     def __init__(self, query: Query) -> None:
         """Generate its SQL."""
-        self._query = query
+        self._query, self.key, self.next_number = query, query.sql, None
         self._fields = pa.schema([(output.name, output.value.type.arrow) for output in query.outputs])
 
     @cached_property
@@ -116,12 +143,19 @@ class GroupOutputs:
         rows = result.column(len(columns)).to_numpy()
         return NumberedGroups(groups.numbers[rows], pa.Table.from_arrays(columns, schema=self._fields))
 
+    def between(self, first: int, end: int | None) -> GroupOutputs:  # noqa: ARG002 - as for templates
+        """The same: a query is not added to anything."""
+        return self
 
-def changed_rows(delta: GroupDelta, outputs: GroupOutputs, keys: Sequence[str], only_turns: bool) -> list[ChangedRow]:
-    """The changes of an answer that follow from those of its groups, in no order."""
-    texts = key_texts(delta, keys)
-    pairs = pair_rows(outputs(delta.before), outputs(delta.after), only_turns)
-    return [ChangedRow(pair.kind, hash_of(texts[pair.number]), pair.row, pair.before) for pair in pairs]
+    def changed(self, delta: GroupDelta, keys: Sequence[str], only_turns: bool) -> list[ChangedRow]:
+        """The changes of the answer that follow from those of its groups, in no order; or only the turns."""
+        texts = key_texts(delta, keys)
+        pairs = pair_rows(self(delta.before), self(delta.after), only_turns)
+        return [ChangedRow(pair.kind, hash_of(texts[pair.number]), pair.row, pair.before) for pair in pairs]
+
+    def evaluate(self, groups: NumberedGroups) -> None:
+        """Raise QueryFailed if an expression fails for one of the groups."""
+        self(groups)
 
 
 class PairedRow(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from functools import partial
 from time import thread_time
@@ -15,13 +15,12 @@ from tureen.results.answering import Answers
 from tureen.results.followed_groups import FollowedGroups, PreparedGroups, is_incremental
 from tureen.results.group_changes import (
     ChangedRow,
+    FollowedOutputs,
     GroupChanges,
     GroupOutputs,
     after_reset,
-    changed_rows,
     in_order,
 )
-from tureen.results.group_deltas import GroupDelta
 from tureen.results.past_state import latest_time
 from tureen.results.ready import Ready
 
@@ -33,11 +32,6 @@ LEAST_DELAY = 0.02
 
 REST = 4.0
 """The least delay in processor times of the last read, so that time alone does not keep a core busy."""
-
-ReadDelta = Callable[[GroupDelta, Sequence[str], bool], list[ChangedRow]]
-"""The changes of answers that follow from those of their groups, whose keys have these columns; or only the turns."""
-
-ReadRows = Callable[[GroupDelta], list[ChangedRow]]
 
 
 def check_can_follow_groups(query: Query) -> None:
@@ -76,65 +70,66 @@ class GroupFollowing:
         since: Position | None,
         only_turns: bool,
         feed_end: Position | None,
-        read_delta: ReadDelta | None = None,
+        outputs: FollowedOutputs | None = None,
     ) -> GroupChanges:
         """The changes since a position; with `feed_end`, between two positions of a feed."""
         if since is not None and feed_end is not None:
-            return self.changes_between(prepare, since, feed_end, read_delta)
-        return self.changes(prepare, since, only_turns, read_delta)
+            return self.changes_between(prepare, since, feed_end, outputs)
+        return self.changes(prepare, since, only_turns, outputs)
 
     def changes(
         self,
         prepare: Callable[[], PreparedGroups],
         since: Position | None,
         only_turns: bool,
-        read_delta: ReadDelta | None = None,
+        outputs: FollowedOutputs | None = None,
     ) -> GroupChanges:
         """The changes of a query's answer since a position; without one, none yet.
 
         `prepare` returns the query and the current snapshot. With `only_turns`, rows that differ are not changes.
-        `read_delta` is for the queries of a template.
+        `outputs` are those of the queries of a template.
         """
         prepared = prepare()
         check_can_follow_groups(prepared.query)
         followed = self._of(prepared)
-        read_all = read_delta or _outputs_of(prepared.query)
-
-        def read_rows(delta: GroupDelta) -> list[ChangedRow]:
-            return read_all(delta, followed.identity.columns, only_turns)
-
+        outputs = outputs or GroupOutputs(prepared.query)
         began = thread_time()
         with followed.lock:
             # Read again: another thread may have gone on to a later moment.
             prepared = prepare()
             now = self._answers.now_of([state.stream for state in prepared.snapshot.streams.values()])
-            end = followed.advance(prepared, now)
+            end = replace(followed.advance(prepared, now), members=outputs.next_number)
             due = self._due(followed, prepared, now)
             if since is None:
                 return GroupChanges((), end, end, due)
             if since.unread is not None:
-                read = self._rest(followed, prepared, since, read_rows)
+                read = self._rest(followed, prepared, since, outputs, only_turns)
                 if read is not None:
                     return read
                 since = replace(since, unread=None)
             try:
-                delta = followed.since(prepared, since)
-                changed = None if delta is None else in_order(read_rows(delta))
+                changed = _changed(followed, prepared, since, end, outputs, only_turns)
+                if changed is not None:
+                    followed.check(prepared, since, outputs)
             except QueryFailed:
                 # The answer at the position may be what fails; the reset raises if that of now does.
                 changed = None
             if changed is None:
-                return self._reset(followed, prepared, end, due, read_rows)
+                return self._reset(followed, prepared, end, due, outputs)
             return GroupChanges(changed, since, end, _rested(due, thread_time() - began))
 
     def changes_between(
-        self, prepare: Callable[[], PreparedGroups], since: Position, end: Position, read_delta: ReadDelta | None = None
+        self,
+        prepare: Callable[[], PreparedGroups],
+        since: Position,
+        end: Position,
+        outputs: FollowedOutputs | None = None,
     ) -> GroupChanges:
         """The changes of a query's answer between two positions of a feed, whose NOW is that of the wall clock."""
         prepared = prepare()
         check_can_follow_groups(prepared.query)
         followed = self._of(prepared)
-        read_all = read_delta or _outputs_of(prepared.query)
+        read_all = (outputs or GroupOutputs(prepared.query)).changed
         began = thread_time()
         with followed.lock:
             prepared = prepare()
@@ -172,17 +167,24 @@ class GroupFollowing:
             return GroupChanges(after_reset(rows), Position(0), last, due)
 
     def _rest(
-        self, followed: FollowedGroups, prepared: PreparedGroups, position: Position, read_rows: ReadRows
+        self,
+        followed: FollowedGroups,
+        prepared: PreparedGroups,
+        position: Position,
+        outputs: FollowedOutputs,
+        only_turns: bool,
     ) -> GroupChanges | None:
         """The rest of the changes of a read that was interrupted; None if there are none."""
         unread = position.unread
         assert unread is not None
-        since, end = Position(0, unread.marks, 0, unread.now), replace(position, unread=None)
-        delta = followed.between(prepared, since, end)
-        if delta is None:
+        since = Position(0, unread.marks, 0, unread.now, members=unread.members)
+        end = replace(position, unread=None)
+        rows = _changed(followed, prepared, since, end, outputs, only_turns, is_past=True)
+        if rows is None:
             assert followed.position is not None
-            return self._reset(followed, prepared, followed.position, 0.0, read_rows)
-        changed = [change for change in read_rows(delta) if change.hash > unread.after]
+            last = replace(followed.position, members=outputs.next_number)
+            return self._reset(followed, prepared, last, 0.0, outputs)
+        changed = [change for change in rows if change.hash > unread.after]
         return GroupChanges(in_order(changed), since, end, 0.0) if changed else None
 
     def _reset(
@@ -191,13 +193,15 @@ class GroupFollowing:
         prepared: PreparedGroups,
         end: Position,
         due: float | None,
-        read_rows: ReadRows,
+        outputs: FollowedOutputs,
     ) -> GroupChanges:
         """All rows of the answer, where the groups at a position are not known any more."""
         beginning = Position(0)
         delta = followed.since(prepared, beginning)
         assert delta is not None
-        return GroupChanges(after_reset(read_rows(delta)), beginning, end, due)
+        rows = outputs.changed(delta, followed.identity.columns, False)
+        followed.check(prepared, beginning, outputs)
+        return GroupChanges(after_reset(rows), beginning, end, due)
 
     def _of(self, prepared: PreparedGroups) -> FollowedGroups:
         ready, registered = prepared.ready, prepared.registered
@@ -241,6 +245,31 @@ def _position_in(prepared: PreparedGroups, position: Position) -> Position | Non
     return Position(position.seq, marks, position.pushes, now)
 
 
-def _outputs_of(query: Query) -> ReadDelta:
-    outputs = GroupOutputs(query)
-    return lambda delta, keys, only_turns: changed_rows(delta, outputs, keys, only_turns)
+def _changed(
+    followed: FollowedGroups,
+    prepared: PreparedGroups,
+    since: Position,
+    end: Position,
+    outputs: FollowedOutputs,
+    only_turns: bool,
+    *,
+    is_past: bool = False,
+) -> list[ChangedRow] | None:
+    """The changes of answers between a position and the present, or another one; None if one of them is not known.
+
+    Queries that were added to a template in between had no answer before.
+    """
+    between = partial(followed.between, end=end) if is_past else followed.since
+    delta = between(prepared, since)
+    if delta is None:
+        return None
+    keys = followed.identity.columns
+    if since.members is None:
+        return in_order(outputs.changed(delta, keys, only_turns))
+    changed = outputs.between(0, since.members).changed(delta, keys, only_turns)
+    if end.members is not None and end.members > since.members:
+        everything = between(prepared, Position(0))
+        if everything is None:
+            return None
+        changed += outputs.between(since.members, end.members).changed(everything, keys, only_turns)
+    return in_order(changed)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,6 @@ from tureen.pot.templates import Template
 from tureen.query import Query, key_name
 from tureen.results.group_changes import ChangedRow, hash_of, key_texts, pair_rows
 from tureen.results.group_deltas import GroupDelta, NumberedGroups, Numbers
-from tureen.results.group_following import ReadDelta
 from tureen.results.join_ready import SchemaOf
 from tureen.results.pairing import NUMBER
 from tureen.results.ready import Ready
@@ -71,37 +71,29 @@ class TemplateGroups:
     def _write(self, relations: str, where: str) -> str:
         return f"SELECT {', '.join([*self._items, ROW, NUMBER])} FROM {relations}{where}"
 
-    def reader(self, members: Members) -> ReadDelta:
-        """Reads the changes of the answers of all queries that are registered."""
-        numbers = members.standing
+    def outputs(self, members: Members) -> MemberOutputs:
+        """The answers of all queries that are registered."""
+        return MemberOutputs(self, members, members.standing)
+
+    def values(self, members: Members, numbers: Numbers) -> pa.Table:
+        """The parameters of queries that answers depend on, with their indexes."""
         values = members.take(self._parameters, numbers) if self._parameters else pa.table({})
         names = [field_name(Field(self._query.values_input, name)) for name in self._parameters]
         indexes = pa.array(np.arange(len(numbers)))
-        table = pa.table({NUMBER: indexes, **dict(zip(names, values.columns, strict=True))})
+        return pa.table({NUMBER: indexes, **dict(zip(names, values.columns, strict=True))})
 
-        def read(delta: GroupDelta, keys: Sequence[str], only_turns: bool) -> list[ChangedRow]:
-            texts = key_texts(delta, keys)
-            size = max(texts, default=0) + 1
-            read_pairs = self._turned if only_turns else self._all
-            before, after = read_pairs(delta, table, size)
-            pairs = list(pair_rows(before, after, only_turns))
-            positions, groups = np.divmod(np.array([pair.number for pair in pairs], np.int64), size)
-            queries = numbers[positions]
-            columns = pairs, groups.tolist(), queries.tolist(), members.labels(queries)
-            return [
-                ChangedRow(pair.kind, hash_of(f"{texts[group]}#{query}"), pair.row, pair.before, query, label)
-                for pair, group, query, label in zip(*columns, strict=True)
-            ]
+    def pairs(
+        self, delta: GroupDelta, members: pa.Table, size: int, only_turns: bool
+    ) -> tuple[NumberedGroups, NumberedGroups]:
+        """The rows of answers before and after, of the groups that differ; or only of those that turned."""
+        if only_turns:
+            return self._turned(delta, members, size)
+        return self.rows(delta.before, members, size), self.rows(delta.after, members, size)
 
-        return read
-
-    def _all(self, delta: GroupDelta, members: pa.Table, size: int) -> tuple[NumberedGroups, NumberedGroups]:
-        """The rows of the answers of all queries, of the groups that differ."""
+    def rows(self, groups: NumberedGroups, members: pa.Table, size: int) -> NumberedGroups:
+        """The rows of the answers of all queries, of some groups."""
         sql = self._write("rows, members", f" WHERE {self._condition}")
-        before, after = (
-            self._rows(sql, groups.rows, members, groups.numbers, size) for groups in (delta.before, delta.after)
-        )
-        return before, after
+        return self._rows(sql, groups.rows, members, groups.numbers, size)
 
     def _rows(self, sql: str, rows: pa.Table, members: pa.Table, groups: Numbers, size: int) -> NumberedGroups:
         """Rows of answers; their numbers tell the query and the group."""
@@ -120,7 +112,7 @@ class TemplateGroups:
         condition = self._condition
         if "'" in condition:
             # The names of columns in it are replaced, which must not happen in a text.
-            return self._all(delta, members, size)
+            return self.pairs(delta, members, size, only_turns=False)
         numbers = np.union1d(delta.before.numbers, delta.after.numbers)
         was, now = delta.before.at(numbers), delta.after.at(numbers)
         names = was.schema.names
@@ -154,6 +146,53 @@ class TemplateGroups:
         for name, column in zip(values.schema.names, values.columns, strict=True):
             rows = rows.append_column(name, column)
         return self._rows(self._write("rows", ""), rows, members, numbers, size)
+
+
+@dataclass(frozen=True)
+class MemberOutputs:
+    """HAVING and the select lists of queries of a template, applied to some of their groups."""
+
+    groups: TemplateGroups
+    members: Members
+    numbers: Numbers
+    """The numbers of the queries, ascending."""
+
+    @property
+    def key(self) -> Hashable:
+        """The template, and up to which query."""
+        return self.members.template.id, self.next_number
+
+    @property
+    def next_number(self) -> int:
+        """The number that the next query of the template takes."""
+        return self.members.template.next_number
+
+    def between(self, first: int, end: int | None) -> MemberOutputs:
+        """Those of the queries with a number from `first` on, and before `end`."""
+        last = len(self.numbers) if end is None else int(np.searchsorted(self.numbers, end))
+        return replace(self, numbers=self.numbers[int(np.searchsorted(self.numbers, first)) : last])
+
+    @cached_property
+    def _values(self) -> pa.Table:
+        return self.groups.values(self.members, self.numbers)
+
+    def changed(self, delta: GroupDelta, keys: Sequence[str], only_turns: bool) -> list[ChangedRow]:
+        """The changes of the answers that follow from those of groups, in no order; or only the turns."""
+        texts = key_texts(delta, keys)
+        size = max(texts, default=0) + 1
+        before, after = self.groups.pairs(delta, self._values, size, only_turns)
+        pairs = list(pair_rows(before, after, only_turns))
+        positions, groups = np.divmod(np.array([pair.number for pair in pairs], np.int64), size)
+        queries = self.numbers[positions]
+        columns = pairs, groups.tolist(), queries.tolist(), self.members.labels(queries)
+        return [
+            ChangedRow(pair.kind, hash_of(f"{texts[group]}#{query}"), pair.row, pair.before, query, label)
+            for pair, group, query, label in zip(*columns, strict=True)
+        ]
+
+    def evaluate(self, groups: NumberedGroups) -> None:
+        """Raise QueryFailed if an expression fails for one of the groups."""
+        self.groups.rows(groups, self._values, 1)
 
 
 def _conditions(query: Query, source: InnerJoin) -> Iterator[tuple[str, str]]:

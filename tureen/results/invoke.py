@@ -19,7 +19,7 @@ from tureen.language.fast.quick import QuickBinder
 from tureen.language.languages import bind_text
 from tureen.position import Position
 from tureen.pot.catalog import Catalog, micros_now
-from tureen.pot.functions import function_lookup
+from tureen.pot.functions import StoredFunctions
 from tureen.pot.parts import missing_file
 from tureen.pot.queries import LOCAL, Registered
 from tureen.pot.relations import Relations
@@ -274,7 +274,7 @@ class Invoker:
             members = self.view.members(rule.template.id)
             if members is None:
                 raise UnknownQuery(f"there is no template '{rule.template.id}'", hint="it was unregistered before")
-            return self._groups.read(prepare, since, only_turns, feed_end, groups.reader(members))
+            return self._groups.read(prepare, since, only_turns, feed_end, groups.outputs(members))
 
         return self._with_files(read)
 
@@ -431,7 +431,7 @@ class Invoker:
         return self._ready.get(registered.id, lambda: self._prepare(registered, snapshot))
 
     def _prepare(self, registered: Registered, snapshot: Snapshot) -> Ready | ReadyJoin:
-        relations = Relations(lambda name: relation_of(snapshot, name), function_lookup(self.view.catalog))
+        relations = Relations(lambda name: relation_of(snapshot, name), StoredFunctions(self.view.catalog.read))
         values = registered.values
         if values is None or len(registered.inputs) > 1 or not registered.stream_ids:
             query, _ = self._binder.bind(registered.sql, relations.describe, relations.function, registered.language)

@@ -326,6 +326,11 @@ def check_can_follow(query: Query) -> FlatJoin:
         )
     if any(isinstance(bound, RowsBack) for entry in query.inputs for bound in (entry.window.begin, entry.window.end)):
         raise Unsupported("a join with a window of rows has no changes", hint="invoke it, or use a window of time")
+    if any(isinstance(entry.window.end, Now) and entry.window.end.at(0) < 0 for entry in query.inputs):
+        raise Unsupported(
+            "a join whose window ends before NOW has no changes: its rows appear as time passes",
+            hint="invoke it, or end its window at NOW",
+        )
     if any(isinstance(factor, JoinOpaque) and factor.uses_now for factor in flat.join.factors):
         raise Unsupported("a join that uses NOW outside its windows has no changes", hint="invoke it")
     return flat

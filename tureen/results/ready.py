@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from tureen.language.source import FunctionLookup
+from tureen.functions.function_lookup import FunctionLookup
 from tureen.language.templates.member import MemberBinder
 from tureen.matching import Selector
 from tureen.pot.queries import MemberValues

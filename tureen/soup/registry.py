@@ -8,7 +8,7 @@ from tureen.language.fast.quick import QuickBinder
 from tureen.language.templates.member import member_text
 from tureen.plan_hint import NO_HINT, check_plan_hint
 from tureen.pot.catalog import Catalog, take_seq
-from tureen.pot.functions import function_lookup
+from tureen.pot.functions import StoredFunctions
 from tureen.pot.group_commit import GroupCommit
 from tureen.pot.kept_joins import new_join
 from tureen.pot.members import find_standing
@@ -52,7 +52,7 @@ class Registry:
         hint = check_plan_hint(plan, jit)
 
         def attempt() -> str:
-            relations = Relations(self._streams.last_known, function_lookup(self._catalog))
+            relations = Relations(self._streams.last_known, StoredFunctions(self._catalog.read))
             query, shape = self._binder.bind(sql, relations.describe, relations.function, language)
             if hint != NO_HINT and not query.joins:
                 raise TureenError(

@@ -10,7 +10,7 @@ from tureen.join import parse_field
 from tureen.language import bind_query
 from tureen.pot.catalog import Catalog
 from tureen.pot.derived_streams import create_derived_stream
-from tureen.pot.functions import find_function
+from tureen.pot.functions import StoredFunctions
 from tureen.pot.queries import DERIVED, Registration
 from tureen.pot.relations import Relations, StoredRelation, find_relation
 from tureen.pot.streams import Stream, check_new_name
@@ -43,7 +43,7 @@ def derive_stream(
                 streams[name_key(relation.name)] = relation
             return relation
 
-        relations = Relations(find, lambda name: find_function(tx, name))
+        relations = Relations(find, StoredFunctions.of(tx))
         query = bind_query(sql, relations.describe, functions=relations.function)
         check_can_derive(query)
         _check_retention(query, streams)

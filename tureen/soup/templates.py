@@ -25,7 +25,7 @@ from tureen.language.text.shapes import shape_of
 from tureen.position import Position
 from tureen.pot.catalog import Catalog, check_attempt, take_seq
 from tureen.pot.files import new_attempt
-from tureen.pot.functions import check_functions, function_lookup
+from tureen.pot.functions import StoredFunctions, check_functions
 from tureen.pot.members import Members, Part, load_members, remove_members, replace_parts
 from tureen.pot.parts import missing_file
 from tureen.pot.queries import LOCAL, RegisteredInput
@@ -128,7 +128,7 @@ class Templates:
             with self._catalog.read() as tx:
                 return find_relation(tx, name)
 
-        return Relations(find, function_lookup(self._catalog))
+        return Relations(find, StoredFunctions(self._catalog.read))
 
     def find(self, handle_or_name: str, owner: str | None = None) -> Template:
         """The template of that handle or name."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tureen.functions.function_lookup import NamedFunctions
 from tureen.functions.user_function import UserFunction
 from tureen.language import bind_query
 from tureen.query import NamedRelation
@@ -124,7 +125,7 @@ def _contents(node: DerivedNode, contents: Contents, functions: Mapping[str, Use
     if node.step_seconds is not None:
         rows = _closed_steps(contents[node.inputs[0]], node.step_seconds)
     else:
-        query = bind_query(node.sql, lambda name: NamedRelation(name, SCHEMA), functions=functions.get)
+        query = bind_query(node.sql, lambda name: NamedRelation(name, SCHEMA), functions=NamedFunctions(functions))
         relations = {name: TwinRelation(SCHEMA, tuples) for name, tuples in contents.items()}
         rows = AppearingRows(query, relations).rows_at({name: len(tuples) for name, tuples in contents.items()})
     return numbered_tuples(rows)

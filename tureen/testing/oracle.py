@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from tureen.errors import DuplicateName, InvalidRows, InvalidSchema, UnknownQuery, UnknownStream
+from tureen.functions.function_lookup import NamedFunctions
 from tureen.functions.function_source import function_of
 from tureen.functions.user_function import UserFunction, function_key
 from tureen.join import InnerJoin
@@ -122,14 +123,13 @@ class Oracle:
 
     def register(self, sql: str | Query) -> Handle:
         """Register a query, given as text or bound."""
-        query = sql if isinstance(sql, Query) else bind_query(sql, self._lookup, functions=self._function)
+        query = (
+            sql if isinstance(sql, Query) else bind_query(sql, self._lookup, functions=NamedFunctions(self._functions))
+        )
         self._registered += 1
         handle = Handle(self._registered, query, self)
         self._handles[handle.id] = handle
         return handle
-
-    def _function(self, name: str) -> UserFunction | None:
-        return self._functions.get(function_key(name))
 
     def unregister(self, handle: Handle) -> None:
         """Unregister a query."""

@@ -94,7 +94,7 @@ _TRIMS = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
 def bind_function(source: Source, node: exp.Expression, bind: Bind) -> Expr:
-    """Bind a function call; the error for an unknown function suggests the nearest name."""
+    """Bind a function call; the error for an unknown function suggests the nearest name, user functions included."""
     written = _written(source, node)
     if written is not None and written not in NAMES:
         function = source.functions(written)
@@ -286,6 +286,7 @@ def _unknown(source: Source, node: exp.Expression) -> Unsupported:
     construct = f"the function {name}" if isinstance(node, exp.Func) else f"'{name}'"
     return Unsupported(
         f"{construct} is not supported",
-        hint=nearest(name, [*NAMES, *AGGREGATE_NAMES]) or "docs/language.md has the list of functions",
+        hint=nearest(name, [*source.functions.names(), *NAMES, *AGGREGATE_NAMES])
+        or "docs/language.md has the list of functions",
         location=source.node(node),
     )

@@ -8,6 +8,7 @@ from sqlglot import exp
 from sqlglot.tokens import Token
 
 from tureen.errors import SqlError, Unsupported
+from tureen.functions.function_lookup import FunctionLookup, no_functions
 from tureen.join import JoinKind, JoinTree, divided, visible_leaves
 from tureen.language.binding.asof import latest_partner
 from tureen.language.binding.bind import bind_condition, compare
@@ -27,7 +28,7 @@ from tureen.language.binding.subqueries import Passes, is_subquery, join_subquer
 from tureen.language.binding.window_functions import read_windows
 from tureen.language.duckdb.expressions import expression_of
 from tureen.language.predicates.slots import Slot, slots_of
-from tureen.language.source import FunctionLookup, Source, no_functions
+from tureen.language.source import Source
 from tureen.language.text.blocks import (
     COMBINED,
     CommonTable,

@@ -39,7 +39,7 @@ def bind_user_function(source: Source, function: UserFunction, node: exp.Express
 
 def _coerced(source: Source, function: UserFunction, arg: Expr, target: Type) -> Expr:
     """An argument cast to its type, where Spark would cast it: a wider type, a STRING, or the type of a constant."""
-    if isinstance(arg, Const) and (arg.type is None or arg.type.kind is Kind.STRING or _is_number(arg.type, target)):
+    if isinstance(arg, Const) and (arg.type is None or arg.type.kind is Kind.STRING or _is_exact(arg, target)):
         return cast_const(source, arg, target)
     if arg.type is not None and not isinstance(arg, IntervalConst) and _is_implicit(arg.type, target):
         return coerce(source, arg, target)
@@ -50,12 +50,19 @@ def _coerced(source: Source, function: UserFunction, arg: Expr, target: Type) ->
     )
 
 
-def _is_number(given: Type, target: Type) -> bool:
-    return given.kind in INTEGRAL | {Kind.DECIMAL} and target.kind in NUMERIC
+def _is_exact(const: Const, target: Type) -> bool:
+    """Whether a constant without an exponent is a number of another type; no digits after its point get lost."""
+    assert const.type is not None
+    if const.type.kind is not Kind.DECIMAL or target.kind in FRACTIONAL:
+        return const.type.kind in INTEGRAL | {Kind.DECIMAL} and target.kind in NUMERIC
+    lost = 10 ** max(const.type.scale - target.scale, 0)
+    return target.kind in NUMERIC and isinstance(const.value, int) and const.value % lost == 0
 
 
 def _is_implicit(given: Type, target: Type) -> bool:
-    if given == target or keeps_every_value(given, target):
+    if given.kind is Kind.DECIMAL and target.kind is Kind.DECIMAL:
+        return given.scale <= target.scale and keeps_every_value(given, target)
+    if keeps_every_value(given, target):
         return True
     if given.kind is Kind.ARRAY:
         return False

@@ -14,14 +14,13 @@ from dataclasses import dataclass, field
 
 from tureen.bounded_cache import BoundedCache
 from tureen.fast_paths import FastPath, is_enabled
-from tureen.functions.user_function import UserFunction
+from tureen.functions.function_lookup import FunctionLookup, RecordedFunctions, no_functions
 from tureen.language.binding.passes import bind_query
 from tureen.language.binding.scope import Lookup
 from tureen.language.fast.plain import PlainQuery, plain_where
 from tureen.language.languages import bind_text
 from tureen.language.predicates.comparisons import intervals_of
 from tureen.language.predicates.normal_form import clause_of
-from tureen.language.source import FunctionLookup, no_functions
 from tureen.language.text.shapes import shape_of
 from tureen.predicate import AllOf, Clause, Within
 from tureen.query import NamedRelation, Query, RelationKind
@@ -91,16 +90,10 @@ class QuickBinder:
             looked_up.append((name, relation.schema))
             return relation
 
-        called: list[UserFunction] = []
-
-        def recording_functions(name: str) -> UserFunction | None:
-            function = functions(name)
-            called.extend([] if function is None else [function])
-            return function
-
-        query = bind_query(text, recording_lookup, functions=recording_functions)
+        recorded = RecordedFunctions(functions)
+        query = bind_query(text, recording_lookup, functions=recorded)
         # A frame with a user function would outlive the function.
-        is_plain = plain is not None and len(looked_up) == 1 and not query.joins and not called
+        is_plain = plain is not None and len(looked_up) == 1 and not query.joins and not recorded.called
         if plain is not None and is_plain and _clause(plain, looked_up[0][1]) == query.stream.clause:
             self._remember(plain, _Frame(*looked_up[0], query))
         return query, shape.text

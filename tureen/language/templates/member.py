@@ -13,6 +13,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+from tureen.functions.function_lookup import FunctionLookup, no_functions
 from tureen.keys import canonical_float
 from tureen.language.binding.bind import compare
 from tureen.language.binding.passes import bind_query, bind_template_where
@@ -20,7 +21,7 @@ from tureen.language.binding.scope import Relation, Scope
 from tureen.language.predicates.factors import holds
 from tureen.language.predicates.normal_form import clause_of
 from tureen.language.predicates.slots import Slot
-from tureen.language.source import FunctionLookup, Source, no_functions
+from tureen.language.source import Source
 from tureen.language.spelling import sql_literals
 from tureen.language.templates.template import read_template, text_with_columns
 from tureen.language.tree import Const, Ref

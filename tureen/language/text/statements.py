@@ -196,11 +196,12 @@ def _create(reader: StatementReader) -> Statement:
 
 
 _CLAUSES = ("TIME", "RETAIN", "CLOCK", "UNIQUE", "LATENESS", "PUNCTUATE", "ITEM", "FROM")
+_RULES = ("UNIQUE", "LATENESS", "PUNCTUATE")
 _DERIVED_CLAUSES = ("TIME", "RETAIN", "CLOCK", "ITEM")
 
 
 def _create_stream(reader: StatementReader, name: str, if_not_exists: bool, location: Location) -> Statement:
-    if reader.word() in (*_DERIVED_CLAUSES, "AS"):
+    if reader.word() in (*_DERIVED_CLAUSES, *_RULES, "AS"):
         return _derive_stream(reader, name, if_not_exists, location)
     columns = read_columns(reader)
     time: str | None = None
@@ -216,6 +217,12 @@ def _create_stream(reader: StatementReader, name: str, if_not_exists: bool, loca
     time_location, seen = location, set[str]()
     while reader.peek() is not None:
         word = reader.word()
+        if word == "AS":
+            raise SqlError(
+                "a stream with columns cannot be derived from a query",
+                hint=f"a derived stream has the columns of its query: write CREATE STREAM {name} AS SELECT …",
+                location=reader.location(),
+            )
         if word in seen:
             raise SqlError(f"duplicate {word}", location=reader.location())
         reader.expect_any(
@@ -251,17 +258,23 @@ def _create_stream(reader: StatementReader, name: str, if_not_exists: bool, loca
 def _derive_stream(reader: StatementReader, name: str, if_not_exists: bool, location: Location) -> Statement:
     values: dict[str, str] = {}
     hint = "before AS may come TIME, RETAIN, CLOCK and ITEM"
-    while (word := reader.expect_any((*_DERIVED_CLAUSES, "AS"), hint)) != "AS":
+    while reader.word() not in _RULES and (word := reader.expect_any((*_DERIVED_CLAUSES, "AS"), hint)) != "AS":
         if word in values:
             raise SqlError(f"duplicate {word}", location=reader.location())
         if word == "TIME":
             values[word] = reader.name("time column")
         elif word == "RETAIN":
-            values[word] = read_retention(reader, (*_DERIVED_CLAUSES, "AS"))
+            values[word] = read_retention(reader, (*_CLAUSES, "AS"))
         elif word == "ITEM":
             values[word] = _read_item(reader)
         else:
             values[word] = _read_clock(reader)
+    if reader.word() in _RULES:
+        raise SqlError(
+            f"{reader.word()} requires columns, and a derived stream has those of its query",
+            hint=f"write {reader.word()} after the columns of a stream that the query reads",
+            location=reader.location(),
+        )
     if reader.word() not in _SELECT:
         raise reader.syntax_error("SELECT", f"write CREATE STREAM {name} AS SELECT …")
     sql, query_location = reader.rest()

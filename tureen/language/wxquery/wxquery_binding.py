@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tureen.errors import TureenError
+from tureen.functions.function_lookup import FunctionLookup, no_functions
 from tureen.language.binding.passes import bind_query
 from tureen.language.binding.scope import Lookup
-from tureen.language.source import FunctionLookup, Source, no_functions
+from tureen.language.source import Source
 from tureen.language.wxquery.parser import parse
 from tureen.language.wxquery.scanner import Scanner
 from tureen.language.wxquery.translation import translate
