@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import numpy as np
@@ -166,6 +166,14 @@ async def _weigh(server: int, load: Load, seconds: float) -> None:
         load.memory.append(_memory(server))
 
 
+class Exchange(NamedTuple):
+    """A response."""
+
+    status: int
+    head: bytes
+    body: bytes
+
+
 class Socket:
     """An HTTP connection with as little overhead as possible."""
 
@@ -181,16 +189,22 @@ class Socket:
 
     async def ask(self, method: str, path: str, body: bytes = b"", kind: str = "application/json") -> tuple[int, bytes]:
         """Send a request and read the whole response."""
-        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self._token}\r\n"
-        if body:
-            head += f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
+        headers = f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n" if body else ""
+        response = await self.exchange(method, path, headers, body)
+        return response.status, response.body
+
+    async def exchange(self, method: str, path: str, headers: str = "", body: bytes = b"") -> Exchange:
+        """Send a request with more headers, and read the whole response."""
+        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self._token}\r\n{headers}"
         self._writer.write(head.encode() + b"\r\n" + body)
         top = await self._reader.readuntil(b"\r\n\r\n")
         status = int(top[9:12])
+        if status == 304:
+            return Exchange(status, top, b"")
         length = re.search(rb"content-length: (\d+)", top)
         if length is not None:
-            return status, await self._reader.readexactly(int(length.group(1)))
-        return status, await self._chunks()
+            return Exchange(status, top, await self._reader.readexactly(int(length.group(1))))
+        return Exchange(status, top, await self._chunks())
 
     async def _chunks(self) -> bytes:
         content = b""

@@ -56,6 +56,12 @@ REQUESTS: dict[str, tuple[str, str, dict[str, str]]] = {
     "CSV": ("GET", "{rows}", {"Accept": "text/csv"}),
     "Arrow": ("GET", "{large}", {"Accept": ARROW}),
     "cached": ("GET", "{rows}", {"If-None-Match": "*"}),
+    "limit": ("GET", "{large}", {}),
+    "no rows": ("GET", "{rows}", {}),
+    "huge limit": ("GET", "{rows}", {}),
+    "too large a limit": ("GET", "{rows}", {}),
+    "empty limit": ("GET", "{rows}", {}),
+    "cached, with a limit": ("GET", "{rows}", {"If-None-Match": "*"}),
     "template": ("GET", "{template}", {}),
     "failed": ("GET", "{failed}", {}),
     "unknown handle": ("GET", "0" * 32, {}),
@@ -69,6 +75,16 @@ REQUESTS: dict[str, tuple[str, str, dict[str, str]]] = {
 }
 """Requests for results: the method, the handle and headers."""
 
+PARAMETERS = {
+    "limit": "?limit=2",
+    "no rows": "?limit=0",
+    "huge limit": f"?limit={10**17}",
+    "too large a limit": f"?limit={10**30}",
+    "empty limit": "?limit=",
+    "cached, with a limit": "?limit=007",
+}
+"""The parameters of those that have some."""
+
 
 @pytest.mark.parametrize("token", ["both", "read", "write", "other", None])
 @pytest.mark.parametrize("name", REQUESTS)
@@ -76,7 +92,7 @@ def test_responses_are_the_same(
     served: RunningServer, routed: RunningServer, handles: dict[str, str], name: str, token: str | None
 ) -> None:
     method, handle, headers = REQUESTS[name]
-    path = ROUTE.format(handle=handle.format(**handles))
+    path = ROUTE.format(handle=handle.format(**handles)) + PARAMETERS.get(name, "")
     headers = {**headers, "X-Request-Id": "compared"}
     with served.client(token) as fast, routed.client(token) as plain:
         assert comparable(fast.request(method, path, headers=headers)) == comparable(
@@ -96,21 +112,24 @@ def comparable(response: httpx.Response) -> tuple[int, dict[str, str], bytes]:
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "query_string", "handle"),
+    ("method", "path", "query_string", "expected"),
     [
-        ("GET", ROUTE.format(handle="0" * 32), b"", "0" * 32),
-        ("GET", ROUTE.format(handle=f"{'0' * 32}.12"), b"", f"{'0' * 32}.12"),
-        ("GET", ROUTE.format(handle="0" * 32), b"limit=1", None),
+        ("GET", ROUTE.format(handle="0" * 32), b"", ("0" * 32, None)),
+        ("GET", ROUTE.format(handle=f"{'0' * 32}.12"), b"", (f"{'0' * 32}.12", None)),
+        ("GET", ROUTE.format(handle="0" * 32), b"limit=500", ("0" * 32, 500)),
+        ("GET", ROUTE.format(handle="0" * 32), b"limit=-1", None),
+        ("GET", ROUTE.format(handle="0" * 32), b"limit=1&limit=2", None),
+        ("GET", ROUTE.format(handle="0" * 32), b"timeout=1", None),
         ("POST", ROUTE.format(handle="0" * 32), b"", None),
         ("GET", ROUTE.format(handle="big"), b"", None),
         ("GET", "/v1/queries", b"", None),
     ],
 )
 def test_only_plain_invocations_take_the_fast_path(
-    method: str, path: str, query_string: bytes, handle: str | None
+    method: str, path: str, query_string: bytes, expected: tuple[str, int | None] | None
 ) -> None:
     scope = {"type": "http", "method": method, "path": path, "query_string": query_string}
-    assert plain_invocation(scope) == handle
+    assert plain_invocation(scope) == expected
 
 
 def test_fast_path_can_be_turned_off(served: RunningServer) -> None:

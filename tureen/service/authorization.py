@@ -51,6 +51,11 @@ class Caller:
         """The pot as this principal sees it."""
         return self.service.acting_for(self.principal)
 
+    @property
+    def visibility(self) -> str | None:
+        """Whose objects a response about the whole pot tells of: None for those of all principals, which admins see."""
+        return None if self.has_scope("admin") else self.principal
+
     def resolve_handle(self, handle_or_name: str) -> str:
         """The handle of a query, from its handle or name; a handle needs no look-up."""
         return handle_or_name if is_query_handle(handle_or_name) else self.soup.query(handle_or_name).id

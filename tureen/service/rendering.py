@@ -132,6 +132,14 @@ def render(answer: Answer, response_format: ResponseFormat, lead: Mapping[str, A
     return _respond(response_format, headers, _etag(tagged, [body]), [body])
 
 
+def unless_known(rendered: Rendered, if_none_match: str | None) -> Rendered:
+    """A rendered answer, or one without a body if the client has it: if a header If-None-Match contains its tag."""
+    if if_none_match is None or not _matches(if_none_match, rendered.headers["ETag"]):
+        return rendered
+    headers = {name: value for name, value in rendered.headers.items() if not name.startswith("Content-")}
+    return Rendered(headers, None)
+
+
 def render_table(table: pa.Table, response_format: ResponseFormat) -> Rendered:
     """Render the rows of a table."""
     head = {"columns": columns_of(table.schema)}

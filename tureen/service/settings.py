@@ -65,6 +65,7 @@ class Settings:
     max_json_bytes: int = _setting(
         67_108_864, "the most bytes of rows as JSON after decompression; Arrow and CSV may have more"
     )
+    max_batch_bytes: int = _setting(67_108_864, "the most bytes of a batch of a stream of XML after decompression")
     max_push_rows: int = _setting(2_000_000, "the most rows of a push")
     max_result_rows: int = _setting(5_000_000, "the most rows of an answer")
     max_joined_rows: int = _setting(20_000_000, "the most rows of a join that an answer may need")
@@ -73,6 +74,7 @@ class Settings:
     max_queries: int = _setting(5_000_000, "the most standing queries of a principal, including those of templates")
     max_invocations: int = _setting(256, "the most concurrent invocations of a principal")
     max_followers: int = _setting(256, "the most connections of a principal that follow changes or wait for a position")
+    max_xml_streams: int = _setting(32, "the most streams of XML that a principal sends at a time")
     heartbeat: float = _setting(15.0, "the seconds without events after which a follower gets a comment")
     shutdown_seconds: float = _setting(30.0, "the most seconds for requests to finish when the server stops")
     invoke_threads: int = _setting(8, "the number of threads that compute invocations")

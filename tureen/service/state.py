@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
+from typing import Any, NamedTuple
 
 from tureen.errors import TooMany
 from tureen.pot.catalog import Catalog
@@ -17,10 +18,12 @@ from tureen.service.authorization import Authenticator, ConcurrencyLimit
 from tureen.service.event_stream import encode_changes
 from tureen.service.invocation_times import InvocationTimes
 from tureen.service.metrics import FreshnessSampler, Metrics, StatusCollector
-from tureen.service.page.activity import SAMPLE_SECONDS, ActivityHistory, RecentStatus
+from tureen.service.page.activity import SAMPLE_SECONDS, ActivityHistory
 from tureen.service.page.sessions import PageSessions
+from tureen.service.recent_values import RecentValues
 from tureen.service.rendering import Rendered
 from tureen.service.settings import Settings
+from tureen.service.shared_answers import SharedAnswers
 from tureen.service.shared_reads import SharedReads
 from tureen.service.watcher import ProgressWatcher, wait_for_positions
 from tureen.soup.embedded import Soup
@@ -34,6 +37,13 @@ INLINE_ROWS = 1_024
 """An answer of at most this many rows is rendered in the thread that computed it."""
 
 
+class SharedStatus(NamedTuple):
+    """The status of the pot as several requests see it, and the responses that were made of it."""
+
+    full: Mapping[str, Any]
+    responses: RecentValues
+
+
 class Service:
     """The state of one server; its methods are called in the event loop."""
 
@@ -44,16 +54,18 @@ class Service:
         self.authenticator = Authenticator(self.catalog, open_to_all=settings.no_auth)
         self.invoking = ConcurrencyLimit("invocations", settings.max_invocations)
         self.following = ConcurrencyLimit("followers", settings.max_followers)
+        self.xml_streams = ConcurrencyLimit("streams of XML", settings.max_xml_streams)
         self.metrics = Metrics()
         self.sessions = PageSessions(settings.session_seconds)
         self.activity = ActivityHistory(self.metrics, lambda: self.following.total)
-        self.recent_status = RecentStatus(self.soup.status)
+        self.recent = RecentValues()
         self.freshness = FreshnessSampler(self.catalog, self.metrics.freshness)
         soup = self.soup
         self.metrics.registry.register(
             StatusCollector(soup.status, soup.batches, self.catalog, self._counts, soup.punctuations)
         )
         self._progress = self.soup.progress
+        self.answers = SharedAnswers(self._progress.now)
         self.watcher = ProgressWatcher(self._progress, self._on_commit, self.soup.calls.clauses_with_changes())
         threads = self.watcher.threads
         self.reads = SharedReads(threads.run, lambda changes: encode_changes(changes, threads))
@@ -111,6 +123,14 @@ class Service:
                 f"a principal may have at most {limit:,} queries, got {owned + added:,}",
                 hint="unregister queries that are no longer needed",
             )
+
+    async def status(self, max_age: float) -> SharedStatus:
+        """The status of the pot, at most `max_age` seconds old; of all principals."""
+
+        async def read() -> SharedStatus:
+            return SharedStatus(await asyncio.to_thread(self.soup.status), RecentValues())
+
+        return await self.recent.get("status", max_age, read)
 
     async def compute(self, principal: str, work: Callable[[], Rendered]) -> Rendered:
         """Run work that renders a response in a thread for invocations."""

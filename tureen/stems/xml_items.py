@@ -66,6 +66,8 @@ class ItemReader:
         self._rows: list[list[str | None]] = []
         self._lines: list[int] = []
         self._bytes_since_item = 0
+        self.bytes_held = 0
+        """The number of bytes that were fed since rows were last taken."""
         self._is_checked = False
         # The parent of the last item: most items have the same one.
         self._parent: Any | None = None
@@ -99,6 +101,7 @@ class ItemReader:
                 raise self._syntax_error((entry.line, entry.column), entry.message)
             before = len(self._rows)
             self._read_items()
+            self.bytes_held += len(piece)
             self._bytes_since_item = len(piece) + (self._bytes_since_item if len(self._rows) == before else 0)
             if self._bytes_since_item > MAX_ITEM_BYTES:
                 raise InvalidRows(
@@ -121,6 +124,7 @@ class ItemReader:
         """The rows of the items that are complete, at most `limit`; they are not returned again."""
         rows, lines = self._rows[:limit], self._lines[:limit]
         del self._rows[:limit], self._lines[:limit]
+        self.bytes_held = 0
         texts: Sequence[Sequence[str | None]] = list(zip(*rows, strict=True)) or [()] * len(self._schema.columns)
         arrays = [
             self._typed(column, column_texts, lines)

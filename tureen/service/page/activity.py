@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from prometheus_client import Counter, Histogram
 
@@ -86,9 +85,9 @@ class ActivityHistory:
         )
         self._last = now
 
-    def samples(self, after: float = 0.0) -> list[dict[str, Any]]:
+    def samples(self, after: float = 0.0) -> list[ActivitySample]:
         """The samples after a moment, the oldest first."""
-        return [asdict(sample) for sample in self._samples if sample.at > after]
+        return [sample for sample in self._samples if sample.at > after]
 
     def _read(self) -> _Counts:
         metrics = self._metrics
@@ -138,19 +137,3 @@ def _value(counter: Counter) -> float:
 def _buckets(histogram: Histogram) -> Buckets:
     samples = next(iter(histogram.collect())).samples
     return tuple((float(sample.labels["le"]), sample.value) for sample in samples if sample.name.endswith("_bucket"))
-
-
-class RecentStatus:
-    """The status of the pot, read at most once a second for all pages."""
-
-    def __init__(self, read: Callable[[], Mapping[str, Any]], clock: Callable[[], float] = time.monotonic) -> None:
-        """Read the status by this function."""
-        self._read, self._clock = read, clock
-        self._known: tuple[float, Mapping[str, Any]] | None = None
-
-    def get(self) -> Mapping[str, Any]:
-        """The status, at most a second old."""
-        known, now = self._known, self._clock()
-        if known is None or now - known[0] >= 1.0:
-            known = self._known = (now, self._read())
-        return known[1]

@@ -14,10 +14,11 @@ from tureen.errors import ServiceError
 from tureen.service import body_shapes as shapes
 from tureen.service.api_page import reference_page
 from tureen.service.authorization import RequireScope
-from tureen.service.error_responses import HttpError
+from tureen.service.error_responses import HttpError, encode_json
+from tureen.service.recent_values import MAX_AGE, accepted_age
 from tureen.service.routes.descriptions import describe_errors
 from tureen.service.routes.parameters import Reader, ReaderOrWriter, Seconds
-from tureen.service.routes.responses import json_response, own_status
+from tureen.service.routes.responses import encoded_response, json_response, visible_status
 from tureen.service.state import Service
 from tureen.soup.open_pot import NO_ENGINE
 
@@ -25,10 +26,14 @@ router = APIRouter(tags=["server"])
 
 
 @router.get("/v1/status", response_model=dict[str, Any], responses=describe_errors(), summary="Show the status")
-async def status(caller: Reader) -> Response:
+async def status(caller: Reader, request: Request) -> Response:
     """Streams with their rows, runs, tails, debts and lag; tables; the number of queries; the engine."""
-    full = await asyncio.to_thread(caller.soup.status)
-    return json_response(full if caller.has_scope("admin") else await asyncio.to_thread(own_status, caller, full))
+    shared = await caller.service.status(accepted_age(request))
+
+    async def encode() -> bytes:
+        return await asyncio.to_thread(lambda: encode_json(visible_status(caller, shared.full)))
+
+    return encoded_response(await shared.responses.get(("status", caller.visibility), MAX_AGE, encode))
 
 
 @router.get(

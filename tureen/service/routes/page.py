@@ -6,7 +6,8 @@ The route of the files comes last, because it would take the other paths below /
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -20,15 +21,16 @@ from tureen.keywords import KEYWORDS
 from tureen.language.binding.calls import NAMES
 from tureen.pot.status import count_failed
 from tureen.service.authorization import Caller
-from tureen.service.error_responses import HttpError
-from tureen.service.page.activity import SAMPLE_SECONDS
+from tureen.service.error_responses import HttpError, encode_json
+from tureen.service.page.activity import SAMPLE_SECONDS, ActivitySample
 from tureen.service.page.assets import HEADERS, file_response
 from tureen.service.page.manual import manual
 from tureen.service.page.page_bodies import LanguageInfo, SessionInfo, SignIn
 from tureen.service.page.sessions import COOKIE
+from tureen.service.recent_values import MAX_AGE
 from tureen.service.routes.descriptions import describe_errors
 from tureen.service.routes.parameters import Reader
-from tureen.service.routes.responses import hide_source_error, json_response, own_status
+from tureen.service.routes.responses import encoded_response, hide_source_error, json_response, visible_status
 from tureen.service.state import Service
 
 router = APIRouter(tags=["page"])
@@ -44,6 +46,10 @@ ADMIN_ACTIVITY = frozenset(
     }
 )
 """What a sample tells about other principals, and so only admins."""
+
+
+STATUS_SECONDS = 1.0
+"""How old the numbers of an overview may be, in seconds."""
 
 
 @router.get("/", include_in_schema=False)
@@ -121,33 +127,39 @@ async def overview(
     after: Annotated[float, Query(ge=0, allow_inf_nan=False, description="the `at` of the last known sample")] = 0.0,
 ) -> Response:
     """Rates and latencies of the last minutes, what is wrong at the moment, and the number of queries by state."""
-    service, is_admin = caller.service, caller.has_scope("admin")
+    service = caller.service
+    shared = await service.status(STATUS_SECONDS)
     samples = service.activity.samples(after)
-    if not is_admin:
-        samples = [{key: value for key, value in each.items() if key not in ADMIN_ACTIVITY} for each in samples]
+    # Pages that know the same samples get the same response.
+    key = ("overview", caller.visibility, *(sample.at for sample in samples[:1] + samples[-1:]))
 
-    def read() -> dict[str, Any]:
-        full = service.recent_status.get()
-        with service.catalog.read() as tx:
-            failed = count_failed(tx, None if is_admin else caller.principal)
-        visible = full if is_admin else own_status(caller, dict(full))
-        streams = visible["streams"]
-        return {
-            "samples": samples,
-            "sample_seconds": SAMPLE_SECONDS,
-            "queries": {"standing": visible["queries"] - failed, "failed": failed},
-            "streams": len(streams),
-            "tables": len(visible["tables"]),
-            "rows": sum(stream["rows"] for stream in streams.values()),
-            "bytes": sum(stream.get("bytes", 0) for stream in streams.values()),
-            "lag_bytes": sum(stream["lag_bytes"] for stream in streams.values()),
-            "engine": visible["engine"],
-            "batches": service.soup.batches() if is_admin else [],
-            "problems": _problems(visible, failed, is_admin=is_admin),
-            "version": visible["version"],
-        }
+    async def encode() -> bytes:
+        return await asyncio.to_thread(lambda: encode_json(_overview(caller, shared.full, samples)))
 
-    return json_response(await asyncio.to_thread(read))
+    return encoded_response(await shared.responses.get(key, MAX_AGE, encode))
+
+
+def _overview(caller: Caller, full: Mapping[str, Any], samples: Sequence[ActivitySample]) -> dict[str, Any]:
+    service, is_admin = caller.service, caller.has_scope("admin")
+    with service.catalog.read() as tx:
+        failed = count_failed(tx, caller.visibility)
+    visible = visible_status(caller, full)
+    streams = visible["streams"]
+    hidden = frozenset[str]() if is_admin else ADMIN_ACTIVITY
+    return {
+        "samples": [{key: value for key, value in asdict(each).items() if key not in hidden} for each in samples],
+        "sample_seconds": SAMPLE_SECONDS,
+        "queries": {"standing": visible["queries"] - failed, "failed": failed},
+        "streams": len(streams),
+        "tables": len(visible["tables"]),
+        "rows": sum(stream["rows"] for stream in streams.values()),
+        "bytes": sum(stream.get("bytes", 0) for stream in streams.values()),
+        "lag_bytes": sum(stream["lag_bytes"] for stream in streams.values()),
+        "engine": visible["engine"],
+        "batches": service.soup.batches() if is_admin else [],
+        "problems": _problems(visible, failed, is_admin=is_admin),
+        "version": visible["version"],
+    }
 
 
 def _problems(status: Mapping[str, Any], failed: int, *, is_admin: bool) -> list[dict[str, str]]:

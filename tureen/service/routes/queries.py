@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -20,7 +21,8 @@ from tureen.service.authorization import Caller
 from tureen.service.bodies import JSON
 from tureen.service.error_responses import encode_json
 from tureen.service.event_stream import Follower
-from tureen.service.rendering import Rendered, render
+from tureen.service.recent_values import accepted_age
+from tureen.service.rendering import Rendered, ResponseFormat, render, unless_known
 from tureen.service.routes.descriptions import EVENT_STREAM, describe_answer, describe_errors
 from tureen.service.routes.parameters import (
     After,
@@ -44,6 +46,7 @@ from tureen.service.routes.responses import (
     to_response,
     visible_plan,
 )
+from tureen.service.shared_answers import AnswerKey
 from tureen.soup.feed import ChangeBatch
 from tureen.soup.group_batches import GroupReader
 from tureen.soup.turns import change_choice
@@ -183,12 +186,22 @@ async def invoke_query(
     if wait_for:
         await service.wait(caller.principal, wait_for, timeout)
 
-    def render_answer(answer: Answer) -> Rendered:
-        service.metrics.answered.inc(len(answer))
-        return render(answer, answer_format)
-
     query_id = handle if is_query_handle(handle) else await asyncio.to_thread(caller.resolve_handle, handle)
-    return to_response(await service.invoke(caller.principal, caller.soup.calls, query_id, now, render_answer))
+
+    async def invoke(asked_format: ResponseFormat) -> Rendered:
+        def render_answer(answer: Answer) -> Rendered:
+            service.metrics.answered.inc(len(answer))
+            return render(answer, asked_format)
+
+        return await service.invoke(caller.principal, caller.soup.calls, query_id, now, render_answer)
+
+    max_age = accepted_age(request)
+    if not max_age:
+        return to_response(await invoke(answer_format))
+    for_all = replace(answer_format, if_none_match=None)
+    key = AnswerKey(caller.principal, query_id, for_all)
+    rendered = await service.answers.get(key, max_age, lambda: invoke(for_all))
+    return to_response(unless_known(rendered, answer_format.if_none_match))
 
 
 @router.get(

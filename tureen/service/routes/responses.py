@@ -22,7 +22,12 @@ from tureen.window import from_micros
 
 def json_response(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """A JSON response."""
-    return Response(encode_json(value), status, dict(headers or {}), "application/json")
+    return encoded_response(encode_json(value), status, headers)
+
+
+def encoded_response(body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """A response with a body that is JSON."""
+    return Response(body, status, dict(headers or {}), "application/json")
 
 
 def response_format(request: Request, caller: Caller, limit: int | None, now: str = "") -> ResponseFormat:
@@ -118,7 +123,7 @@ def hide_source_error(error: str | None) -> str | None:
     return None if error is None else "the source cannot be read; admins see the reason"
 
 
-def own_status(caller: Caller, full: dict[str, Any]) -> dict[str, Any]:
+def own_status(caller: Caller, full: Mapping[str, Any]) -> dict[str, Any]:
     """The status without fields that depend on queries of other principals, which could reveal them."""
     with caller.service.catalog.read() as tx:
         queries = count_owned(tx, caller.principal)
@@ -131,6 +136,11 @@ def own_status(caller: Caller, full: dict[str, Any]) -> dict[str, Any]:
         for name, stream in full["streams"].items()
     }
     return {**{key: value for key, value in full.items() if key != "clauses"}, "streams": streams, "queries": queries}
+
+
+def visible_status(caller: Caller, full: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The status as a caller may see it."""
+    return full if caller.has_scope("admin") else own_status(caller, full)
 
 
 _QUERY_DEPENDENT = frozenset({"bytes", "query_runs", "eager_clauses", "cell_files", "debts"})

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Annotated, Any
 
 import pyarrow as pa
@@ -13,19 +14,21 @@ from fastapi import APIRouter, Header, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tureen.errors import KeyConflict, UnknownStream, nearest
+from tureen.errors import KeyConflict, TooLarge, UnknownStream, nearest
 from tureen.position import Pushed
 from tureen.schema import Schema, name_key
 from tureen.service import body_shapes as shapes
 from tureen.service.authorization import Caller
 from tureen.service.bodies import PUSH_TYPES, XML, check_row_count, is_endless, parse_rows, read_row_body
+from tureen.service.error_responses import encode_json
+from tureen.service.recent_values import accepted_age
 from tureen.service.routes.descriptions import describe_errors, describe_row_body
 from tureen.service.routes.parameters import Admin, After, Limit, Reader, Writer
-from tureen.service.routes.responses import hide_source_error, json_response, page
+from tureen.service.routes.responses import encoded_response, hide_source_error, json_response, page
 from tureen.soup.embedded import Soup
 from tureen.soup.xml_pushing import BATCH_ROWS, BatchPushes
 from tureen.stems.row_items import split_items
-from tureen.stems.xml_items import ItemReader, read_xml
+from tureen.stems.xml_items import READ_BYTES, ItemReader, read_xml
 
 router = APIRouter(tags=["streams"])
 
@@ -68,11 +71,17 @@ async def create_stream(caller: Writer, body: shapes.NewStream) -> Response:
 
 
 @router.get("/v1/streams", response_model=shapes.StreamList, responses=describe_errors(), summary="List streams")
-async def list_streams(caller: Reader, limit: Limit = 100, after: After = None) -> Response:
+async def list_streams(caller: Reader, request: Request, limit: Limit = 100, after: After = None) -> Response:
     """The streams, in order of creation."""
-    streams = await asyncio.to_thread(caller.soup.streams)
-    page_streams, next_page = page(streams, limit, after, lambda stream: str(stream["name"]))
-    return json_response({"streams": [visible_stream(caller, stream) for stream in page_streams], "next": next_page})
+
+    def encode() -> bytes:
+        page_streams, next_page = page(caller.soup.streams(), limit, after, lambda stream: str(stream["name"]))
+        streams = [visible_stream(caller, stream) for stream in page_streams]
+        return encode_json({"streams": streams, "next": next_page})
+
+    key = ("streams", caller.has_scope("admin"), limit, after)
+    listing = caller.service.recent.get(key, accepted_age(request), partial(asyncio.to_thread, encode))
+    return encoded_response(await listing)
 
 
 @router.get(
@@ -100,7 +109,7 @@ async def drop_stream(caller: Admin, name: str) -> Response:
     "/v1/streams/{name}/rows",
     status_code=202,
     response_model=shapes.PushReceipt,
-    responses=describe_errors(404, 409),
+    responses=describe_errors(404, 409, 429),
     openapi_extra=describe_row_body(xml=True),
     summary="Push rows",
 )
@@ -154,24 +163,42 @@ async def _push_stream(caller: Caller, name: str, request: Request, key: str | N
         schema = _schema_of(soup, name)
         return schema, ItemReader(schema, find_stream(soup, name)["item"], "the body")
 
-    def push(data: bytes | None) -> None:
-        if data is None:
-            reader.close()
-        else:
-            service.metrics.bytes.inc(len(data))
-            reader.feed(data)
-        while reader.count >= batch or (data is None and reader.count):
-            pushes.add(reader.take(batch))
+    def push(data: bytes) -> None:
+        service.metrics.bytes.inc(len(data))
+        for start in range(0, len(data), READ_BYTES):
+            reader.feed(data[start : start + READ_BYTES])
+            while reader.count >= batch:
+                pushes.add(reader.take(batch))
+            _check_batch_bytes(reader.bytes_held, service.settings.max_batch_bytes)
 
+    def push_rest() -> Pushed:
+        reader.close()
+        while reader.count:
+            pushes.add(reader.take(batch))
+        return pushes.finish(schema)
+
+    check_row_count(batch, service.settings.max_push_rows)
     loop, pushes = asyncio.get_running_loop(), BatchPushes(push_batch, key)
     # One thread, because a reader is used by the thread that created it.
-    with ThreadPoolExecutor(1, "tureen-xml") as thread, pushes.reported():
+    with (
+        service.xml_streams.hold(caller.principal),
+        ThreadPoolExecutor(1, "tureen-xml") as thread,
+        pushes.reported(),
+    ):
         schema, reader = await loop.run_in_executor(thread, prepare)
         async for data in request.stream():
             await loop.run_in_executor(thread, push, data)
-        await loop.run_in_executor(thread, push, None)
-        position = await loop.run_in_executor(thread, pushes.finish, schema)
+        position = await loop.run_in_executor(thread, push_rest)
     return _receipt(position, pushes.rows)
+
+
+def _check_batch_bytes(held: int, limit: int) -> None:
+    """Raise if the items that wait for the end of their batch, and the one that is incomplete, are too long."""
+    if held > limit:
+        raise TooLarge(
+            f"a batch of a stream of XML may have at most {limit:,} bytes",
+            hint="send the stream with a smaller ?batch=, the number of items per batch",
+        )
 
 
 def _receipt(position: Pushed, count: int) -> Response:

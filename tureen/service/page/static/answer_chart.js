@@ -3,6 +3,7 @@
 import {barChart, lineChart} from "./chart.js";
 import {choice, el, replace} from "./dom.js";
 import {isNumber} from "./table.js";
+import {update} from "./update.js";
 
 const KINDS = [["none", "no chart"], ["line", "line"], ["points", "points"], ["bars", "bars"]];
 
@@ -14,17 +15,17 @@ export function answerChart() {
 
   function draw() {
     const chosen = kind.value;
-    if (chosen === "none" || !answer.rows.length) return replace(drawing);
+    if (chosen === "none" || !answer.rows.length) return update(drawing);
     const label = `${y.value} by ${x.value}`;
     if (chosen === "bars") {
       const bars = answer.rows.slice(0, 100).map((row) => [row[x.value] ?? "NULL", number(row[y.value])]);
-      return replace(drawing, barChart(bars, {label}));
+      return update(drawing, barChart(bars, {label}));
     }
     const type = answer.columns.find((column) => column.name === x.value).type;
     const points = answer.rows.map((row) => [position(row[x.value], type), number(row[y.value])]).filter(([at]) => at !== null);
     points.sort((first, second) => first[0] - second[0]);
     const formatX = isTime(type) ? (at) => new Date(at).toLocaleString() : String;
-    return replace(drawing, lineChart([{name: y.value, points}], {label, formatX, dots: chosen === "points", zero: false}));
+    return update(drawing, lineChart([{name: y.value, points}], {label, formatX, dots: chosen === "points", zero: false}));
   }
 
   function choose() {

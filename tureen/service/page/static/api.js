@@ -44,9 +44,14 @@ async function failure(response, quiet) {
   return new ApiError(response.status, error);
 }
 
-/** GET with parameters; those that are null or empty are left out. */
-export function get(path, parameters = {}) {
-  return request("GET", path + query(parameters));
+/** GET with parameters; those that are null or empty are left out. The response may be `maxAge` seconds old. */
+export function get(path, parameters = {}, maxAge = 0) {
+  return request("GET", path + query(parameters), {headers: ageOf(maxAge)});
+}
+
+/** The header of a request whose response may be that many seconds old. */
+function ageOf(maxAge) {
+  return maxAge ? {"Cache-Control": `max-age=${maxAge}`} : {};
 }
 
 /** Parameters as the end of an address. */
@@ -58,8 +63,8 @@ export function query(parameters) {
 /** A reader of one address that transfers a body only if it has changed; null means that it has not. */
 export function poller() {
   let tag = null, last = null;
-  return async (path) => {
-    const headers = tag !== null && path === last ? {"If-None-Match": tag} : {};
+  return async (path, maxAge = 0) => {
+    const headers = {...ageOf(maxAge), ...(tag !== null && path === last ? {"If-None-Match": tag} : {})};
     const response = await send("GET", path, {headers});
     if (response.status === 304) return null;
     if (!response.ok) throw await failure(response, false);

@@ -1,6 +1,6 @@
 // Elements of the page. Texts are always text nodes, so that no value can become markup.
 
-/** Create an element: el("a", {href: "…", class: "…", onclick: f}, "text", child, …). */
+/** Create an element: el("a", {href: "…", class: "…", onclick: f, key: "…"}, "text", child, …); see `update` for keys. */
 export function el(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
@@ -13,7 +13,8 @@ export function svg(tag, attributes = {}, ...children) {
 function fill(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
-    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    if (name === "key") node.key = String(value);
+    else if (name.startsWith("on")) { node.addEventListener(name.slice(2), value); node.listens = true; }
     else if (name === "value" || name === "checked" || name === "disabled" || name === "selected") node[name] = value;
     else node.setAttribute(name, value === true ? "" : String(value));
   }
@@ -26,6 +27,13 @@ function append(node, children) {
     if (child === null || child === undefined || child === false) continue;
     node.append(child instanceof Node ? child : String(child));
   }
+}
+
+/** Children without a parent. */
+export function fragment(children) {
+  const node = document.createDocumentFragment();
+  append(node, children);
+  return node;
 }
 
 /** Replace the children of an element. */
@@ -95,16 +103,22 @@ export function tabs(pages, selected = 0) {
   return {nodes: [list, panel], stop: () => stop?.()};
 }
 
-/** Call a function now and then repeatedly, while the page is visible; returns a function that stops it. */
+/**
+ * Call a function now and then repeatedly, while the page is visible; returns a function that stops it.
+ *
+ * It gets how old a response may be, in seconds: what was done before the first call is in its responses; later ones
+ * may be those that other pages got.
+ */
 export function every(milliseconds, action) {
-  let stopped = false, timer = null, running = false, failed = false;
+  let stopped = false, timer = null, running = false, failed = false, maxAge = 0;
   async function run() {
     clearTimeout(timer);
     if (stopped || running || document.hidden) return;
     running = true;
     try {
-      await action();
+      await action(maxAge);
       failed = false;
+      maxAge = 1;
     } catch (error) {
       // It may be over at the next attempt; told once.
       if (!stopped && !failed) notify(error.text ?? error.message, true);

@@ -32,10 +32,10 @@ export function drawGraph(nodes, edges, label) {
   }
   for (const {x, y, size, lines, node} of places.values()) {
     const title = svg("text", {class: "title", x: x + PAD, y: y + PAD + 11}, cut(node.title));
-    drawing.append(
+    drawing.append(svg("g", {key: node.id},
       svg("rect", {class: `box${node.style ? `-${node.style}` : ""}`, x, y, width: BOX, height: size, rx: 6}),
       node.link ? svg("a", {href: node.link}, title) : title,
-      ...lines.map((line, number) => svg("text", {x: x + PAD, y: y + PAD + 11 + LINE * (number + 1)}, line)));
+      lines.map((line, number) => svg("text", {x: x + PAD, y: y + PAD + 11 + LINE * (number + 1)}, line))));
   }
   return drawing;
 }

@@ -4,12 +4,13 @@ import {get} from "./api.js";
 import {count, el, every, replace} from "./dom.js";
 import {drawGraph} from "./graph.js";
 import {mentions} from "./streams.js";
+import {update} from "./update.js";
 
 export function show(main) {
   const graph = el("div");
   replace(main, el("h1", {}, "Network"), graph);
-  return every(2000, async () => {
-    const [{streams}, status] = await Promise.all([get("/v1/streams", {limit: 1000}), get("/v1/status")]);
+  return every(2000, async (maxAge) => {
+    const [{streams}, status] = await Promise.all([get("/v1/streams", {limit: 1000}, maxAge), get("/v1/status", {}, maxAge)]);
     const nodes = streams.map((stream) => {
       const numbers = status.streams[stream.name] ?? {};
       return {id: stream.name, title: stream.name, link: `#/streams/${encodeURIComponent(stream.name)}`, style: stream.error ? "bad" : stream.query ? "accent" : null,
@@ -17,6 +18,6 @@ export function show(main) {
     });
     const edges = streams.filter((stream) => stream.query).flatMap((stream) =>
       streams.filter((other) => other !== stream && mentions(stream.query, other.name)).map((other) => [other.name, stream.name]));
-    replace(graph, nodes.length ? el("div", {class: "scroll"}, drawGraph(nodes, edges, "streams and what they are derived from")) : el("p", {class: "soft"}, "There are no streams yet."));
+    update(graph, nodes.length ? el("div", {class: "scroll"}, drawGraph(nodes, edges, "streams and what they are derived from")) : el("p", {class: "soft"}, "There are no streams yet."));
   });
 }

@@ -3,6 +3,7 @@
 import {get} from "./api.js";
 import {lineChart, short} from "./chart.js";
 import {bytes, count, el, every, replace, seconds} from "./dom.js";
+import {update} from "./update.js";
 
 const KEPT = 450;
 
@@ -15,11 +16,11 @@ export function show(main, {session}) {
   return every(2000, async () => {
     const news = await get("/v1/overview", {after: samples.at(-1)?.at ?? 0});
     samples = [...samples, ...news.samples].slice(-KEPT);
-    replace(problems, news.problems.length
-      ? news.problems.map((problem) => el("div", {class: "problem"}, el("a", {href: problem.link}, problem.text)))
+    update(problems, news.problems.length
+      ? news.problems.map((problem) => el("div", {class: "problem", key: problem.link + problem.text}, el("a", {href: problem.link}, problem.text)))
       : el("p", {class: "good"}, "No problems."));
     const batch = news.batches.reduce((longest, each) => Math.max(longest, each.seconds), 0);
-    replace(numbers,
+    update(numbers,
       card("Queries", count(news.queries.standing), news.queries.failed ? el("a", {href: "#/queries?state=failed"}, `${count(news.queries.failed)} failed`) : "none failed"),
       card("Streams", count(news.streams), `${count(news.rows)} tuples, ${count(news.tables)} tables`),
       card("On disk", bytes(news.bytes), `${bytes(news.lag_bytes)} not yet indexed by Spark`),
@@ -36,7 +37,7 @@ export function show(main, {session}) {
         ["Memory of the server", [["memory", "memory_bytes"]], bytes],
       ] : []),
     ];
-    replace(charts, charted.map(([title, series, formatY]) => el("div", {class: "card"}, el("h2", {}, title),
+    update(charts, charted.map(([title, series, formatY]) => el("div", {class: "card"}, el("h2", {}, title),
       lineChart(series.map(([name, key]) => ({name, points: samples.map((sample) => [sample.at, sample[key]])})),
         {formatX: (at) => new Date(at * 1000).toLocaleTimeString(), formatY, label: title, small: true}))));
   });

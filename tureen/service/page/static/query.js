@@ -5,6 +5,7 @@ import {choice, confirmed, count, el, every, notify, replace, tabs} from "./dom.
 import {answerChart} from "./answer_chart.js";
 import {planGraph} from "./plan.js";
 import {cell, dataTable} from "./table.js";
+import {update} from "./update.js";
 
 const ROWS = 500, SHOWN_CHANGES = 200;
 const TABS = ["answer", "changes", "plan", "why", "time"];
@@ -49,15 +50,15 @@ function showAnswer(panel, path) {
   const about = el("p", {class: "soft"}), body = el("div"), chart = answerChart();
   replace(panel, about, chart.node, body);
   const read = poller();
-  return every(700, async () => {
+  return every(700, async (maxAge) => {
     try {
-      const answer = await read(path(`/result?limit=${ROWS}`));
+      const answer = await read(path(`/result?limit=${ROWS}`), maxAge);
       if (answer === null) return;
       const bounds = [answer.window.begin, answer.window.end];
       const window = bounds.some((each) => each !== null) ? `window from ${bounds.map((each) => each ?? "…").join(" to ")}` : "all that is retained";
-      replace(about, `${count(answer.rows.length)} rows${answer.truncated ? " of more" : ""}; ${window}`,
+      update(about, `${count(answer.rows.length)} rows${answer.truncated ? " of more" : ""}; ${window}`,
         answer.complete ? "" : el("strong", {}, "; the window reaches beyond what is retained"));
-      replace(body, dataTable(answer.columns, answer.rows, {caption: "answer"}));
+      update(body, dataTable(answer.columns, answer.rows, {caption: "answer"}));
       chart.update(answer);
     } catch (error) { replace(body, errorBox(error)); }
   });
@@ -107,8 +108,8 @@ function showPlan(panel, path, state) {
   replace(panel, body);
   return every(3000, async () => {
     const plan = await get(path("/explain"));
-    replace(state, plan.state);
-    replace(body, plan.error ? el("div", {class: "problem"}, plan.error) : null,
+    update(state, plan.state);
+    update(body, plan.error ? el("div", {class: "problem"}, plan.error) : null,
       el("div", {class: "scroll"}, planGraph(plan)),
       el("details", {}, el("summary", {}, "All details"), el("pre", {}, JSON.stringify(plan, null, 2))));
   });
@@ -158,7 +159,7 @@ function showTime(panel, path) {
     try {
       const answer = await get(path("/result"), {limit: ROWS, now: now.toISOString()});
       if (number !== asked) return;
-      replace(body, el("p", {class: "soft"}, `${count(answer.rows.length)} rows at that time`), dataTable(answer.columns, answer.rows, {caption: "answer at that time"}));
+      update(body, el("p", {class: "soft"}, `${count(answer.rows.length)} rows at that time`), dataTable(answer.columns, answer.rows, {caption: "answer at that time"}));
       chart.update(answer);
     } catch (error) { replace(body, errorBox(error)); }
   }

@@ -4,6 +4,7 @@ import {get, pathOf, request} from "./api.js";
 import {bytes, choice, confirmed, count, el, every, field, notify, replace} from "./dom.js";
 import {columnsOf, forgetNames} from "./editor.js";
 import {dataTable, facts} from "./table.js";
+import {update} from "./update.js";
 
 const TYPES = {csv: "text/csv", json: "application/json", ndjson: "application/x-ndjson", jsonl: "application/x-ndjson", xml: "application/xml", arrow: "application/vnd.apache.arrow.stream"};
 
@@ -14,13 +15,13 @@ export function show(main, route) {
 function showList(main, {session}) {
   const list = el("div");
   replace(main, el("h1", {}, "Streams"), list, session.can("write") ? createForm() : null);
-  return every(2000, async () => {
-    const [{streams}, status] = await Promise.all([get("/v1/streams", {limit: 1000}), get("/v1/status")]);
-    replace(list, streams.length ? el("div", {class: "scroll"}, el("table", {},
+  return every(2000, async (maxAge) => {
+    const [{streams}, status] = await Promise.all([get("/v1/streams", {limit: 1000}, maxAge), get("/v1/status", {}, maxAge)]);
+    update(list, streams.length ? el("div", {class: "scroll"}, el("table", {},
       el("thead", {}, el("tr", {}, ["name", "tuples", "on disk", "kept", "made from", "state"].map((name) => el("th", {scope: "col"}, name)))),
       el("tbody", {}, streams.map((stream) => {
         const numbers = status.streams[stream.name] ?? {};
-        return el("tr", {},
+        return el("tr", {key: stream.name},
           el("td", {}, el("a", {href: `#/streams/${encodeURIComponent(stream.name)}`}, stream.name)),
           el("td", {class: "value"}, count(numbers.rows)),
           el("td", {class: "value"}, numbers.bytes === undefined ? "–" : bytes(numbers.bytes)),
@@ -68,12 +69,13 @@ async function showStream(main, {name, session}) {
     session.can("admin") ? el("div", {class: "row"}, el("button", {class: "danger", type: "button", onclick: () => drop(stream)}, "Drop stream")) : null);
   const newest = `SELECT * FROM \`${stream.name.replaceAll("`", "``")}\` BEGIN NOW - 20 ROWS END NOW`;
   let seen = null;
-  return every(1000, async () => {
-    const [status, answer, refused, {streams}, now] = await Promise.all([
-      get("/v1/status"), request("POST", "/v1/sql", {json: {sql: newest}}), get(pathOf("streams", name, "/rejected"), {limit: 20}),
-      get("/v1/streams", {limit: 1000}), get(pathOf("streams", name))]);
+  return every(1000, async (maxAge) => {
+    const [status, answer, {streams}] = await Promise.all([
+      get("/v1/status", {}, maxAge), request("POST", "/v1/sql", {json: {sql: newest}}), get("/v1/streams", {limit: 1000}, maxAge)]);
+    const now = streams.find((other) => other.name === stream.name) ?? stream;
     const counts = status.streams[stream.name] ?? {};
-    replace(numbers, facts([
+    const refused = counts.rejected ? (await get(pathOf("streams", name, "/rejected"), {limit: 20})).rejected : [];
+    update(numbers, facts([
       ["tuples", count(counts.rows)], ["not yet in a run", count(counts.pending_rows)], ["runs", count(counts.runs)],
       ["tuples in the tail", count(counts.tail_rows)], ["on disk", counts.bytes === undefined ? null : bytes(counts.bytes)],
       ["rows per second", counts.rows_per_second], ["time column", now.time ?? "arrival"],
@@ -82,11 +84,11 @@ async function showStream(main, {name, session}) {
       ["error", now.error && el("span", {class: "bad"}, now.error)]]));
     const texts = new Set(answer.rows.map((row) => JSON.stringify(row)));
     const known = seen;
-    replace(rows, answer.rows.length ? dataTable(answer.columns, [...answer.rows].reverse(), {caption: "newest rows", isNew: (row) => known !== null && !known.has(JSON.stringify(row))}) : el("p", {class: "soft"}, "No rows."));
+    update(rows, answer.rows.length ? dataTable(answer.columns, [...answer.rows].reverse(), {caption: "newest rows", isNew: (row) => known !== null && !known.has(JSON.stringify(row))}) : el("p", {class: "soft"}, "No rows."));
     seen = texts;
-    replace(rejected, refused.rejected.length ? [el("h2", {class: "bad"}, "Rejected rows"), dataTable([{name: "rejected_at"}, {name: "reason"}, {name: "row"}], refused.rejected, {caption: "rejected rows"})] : null);
+    update(rejected, refused.length ? [el("h2", {class: "bad"}, "Rejected rows"), dataTable([{name: "rejected_at"}, {name: "reason"}, {name: "row"}], refused, {caption: "rejected rows"})] : null);
     const derived = streams.filter((other) => other.query && mentions(other.query, stream.name));
-    replace(dependants, derived.length ? el("p", {}, "Streams that are derived from it: ", derived.map((other, index) => [index ? ", " : "", el("a", {href: `#/streams/${encodeURIComponent(other.name)}`}, other.name)])) : null);
+    update(dependants, derived.length ? el("p", {}, "Streams that are derived from it: ", derived.map((other, index) => [index ? ", " : "", el("a", {href: `#/streams/${encodeURIComponent(other.name)}`}, other.name)])) : null);
   });
 }
 

@@ -17,14 +17,25 @@ export function cell(value) {
 
 /** The rows of an answer; `columns` are {name, type}. */
 export function dataTable(columns, rows, {caption = null, isNew = () => false} = {}) {
+  const keys = rowKeys(rows);
   return el("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": caption ?? "rows"}, el("table", {},
     el("thead", {}, el("tr", {}, columns.map((column) => el("th", {scope: "col", title: column.type}, column.name)))),
-    el("tbody", {}, rows.map((row) => el("tr", {class: isNew(row) ? "new" : null},
+    el("tbody", {}, rows.map((row, index) => el("tr", {class: isNew(row) ? "new" : null, key: keys[index]},
       columns.map((column) => el("td", {class: isNumber(column.type ?? "") ? "value" : null}, cell(row[column.name]))))))));
+}
+
+/** A key for each row: its values, and how many rows before it have the same ones. */
+function rowKeys(rows) {
+  const counts = new Map();
+  return rows.map((row) => {
+    const text = JSON.stringify(row), earlier = counts.get(text) ?? 0;
+    counts.set(text, earlier + 1);
+    return `${earlier} ${text}`;
+  });
 }
 
 /** A table of names and values. */
 export function facts(pairs) {
   return el("table", {}, el("tbody", {}, pairs.filter(([, value]) => value !== null && value !== undefined && value !== "")
-    .map(([name, value]) => el("tr", {}, el("th", {scope: "row"}, name), el("td", {}, value)))));
+    .map(([name, value]) => el("tr", {key: name}, el("th", {scope: "row"}, name), el("td", {}, value)))));
 }
