@@ -1,95 +1,19 @@
-"""The page in a real browser: each view's main path, live updates, scopes, and hostile texts.
-
-A screenshot of each view is kept in `.artefacts/page/` of the checkout, which is not under version control.
-"""
+"""The page in a real browser: each view's main path, live updates, scopes, and hostile texts."""
 
 from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+from tests.service.page.console import Console
 from tests.service.running import RunningServer
 
-SCREENSHOTS = Path(__file__).parents[3] / ".artefacts" / "page"
 HOSTILE = "<img src=x onerror=alert(1)>\"'&lt;<script>alert(2)<\u2028"
 _numbers = itertools.count()
-
-
-class Console:
-    """A page of the browser, and what it has logged."""
-
-    def __init__(self, page: Any, served: RunningServer) -> None:
-        self.page, self.served = page, served
-        self.messages: list[str] = []
-        page.on("console", lambda message: self.messages.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: self.messages.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: self.messages.append(f"error: dialog {dialog.message}"))
-
-    def sign_in(self, token: str = "admin") -> None:
-        """Sign in with a token of `PRINCIPALS`."""
-        self.page.goto(self.served.url + "/")
-        self.page.get_by_label("Token").fill(self.served.tokens[token])
-        self.page.get_by_role("button", name="Sign in").click()
-        self.page.locator("#who").get_by_text("local").wait_for()
-
-    def open(self, address: str) -> None:
-        """Show a view."""
-        self.page.goto(f"{self.served.url}/#/{address}")
-
-    def shoot(self, name: str) -> None:
-        """Keep a screenshot."""
-        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        self.page.screenshot(path=SCREENSHOTS / f"{name}.png")
-
-    def check(self, *expected: str) -> None:
-        """Fail if the console has an error that is not expected."""
-        unexpected = [
-            message
-            for message in self.messages
-            if message.startswith(("error", "warning")) and not any(text in message for text in expected)
-        ]
-        assert not unexpected, unexpected
-
-
-@pytest.fixture
-def new_console(chromium: Any, served: RunningServer) -> Iterator[Callable[..., Console]]:
-    """A function that opens a page in a session of its own."""
-    contexts = []
-
-    def open_page(**settings: Any) -> Console:
-        context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings})
-        contexts.append(context)
-        context.set_default_timeout(20_000)
-        return Console(context.new_page(), served)
-
-    yield open_page
-    for context in contexts:
-        context.close()
-
-
-@pytest.fixture
-def console(new_console: Callable[..., Console]) -> Console:
-    """A page in which an admin is signed in."""
-    opened = new_console()
-    opened.sign_in()
-    return opened
-
-
-@pytest.fixture
-def trades(served: RunningServer) -> str:
-    """A stream with a row per second of the last minute."""
-    name = f"trades{next(_numbers)}"
-    served.soup.create_stream(name, "sym STRING, price DOUBLE, ts TIMESTAMP", time="ts")
-    now = datetime.now(UTC)
-    rows = [{"sym": "AB"[n % 2], "price": float(n), "ts": now - timedelta(seconds=60 - n)} for n in range(60)]
-    served.soup.push(name, rows)
-    return name
 
 
 def test_sign_in_and_out(new_console: Callable[..., Console], served: RunningServer) -> None:
