@@ -12,6 +12,8 @@ TureenError
 ├── UnknownTable         there is no table of that name
 ├── UnknownQuery         there is no query or template of that handle or name
 ├── UnknownFunction      there is no function of that name
+├── UnknownPeer          there is no peer of that name
+├── PeerFailed           a peer sent something that it must not send
 ├── DuplicateName        the name is in use
 ├── DependentStreams     a stream or table that other streams are derived from cannot be dropped
 ├── FunctionInUse        a function that queries call cannot be dropped or replaced
@@ -151,6 +153,18 @@ class UnknownFunction(TureenError):
     """There is no function of that name."""
 
     code = "unknown_function"
+
+
+class UnknownPeer(TureenError):
+    """There is no peer of that name."""
+
+    code = "unknown_peer"
+
+
+class PeerFailed(TureenError):
+    """A peer sent something that it must not send."""
+
+    code = "peer_failed"
 
 
 class DuplicateName(TureenError):

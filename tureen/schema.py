@@ -18,6 +18,9 @@ ARRIVAL = "_arrival"
 CLOCK = "_clock"
 """The hidden time column of a stream whose declared one is a number; see `tureen.abstract_clock`."""
 
+HOME_ID = "_home"
+"""The hidden column of a replica that has the tuple ids of the stream's home; see `with_home_ids`."""
+
 
 def name_key(name: str) -> str:
     """The key by which names are compared: case and Unicode normalization do not distinguish names.
@@ -240,6 +243,10 @@ class Schema:
     def sql(self) -> str:
         """The columns as Spark SQL writes them."""
         return ", ".join(f"`{column.name}` {column.type.sql}" for column in self.columns)
+
+    def with_home_ids(self) -> Schema:
+        """The schema of a replica: its tuples also have their ids at the home of the stream."""
+        return Schema((*self.columns, Column(HOME_ID, Type(Kind.BIGINT))), self.time)
 
     @cached_property
     def _by_key(self) -> dict[str, Column]:

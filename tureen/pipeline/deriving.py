@@ -26,7 +26,8 @@ from tureen.position import BEGINNING, Mark, Position, PushPosition
 from tureen.pot.catalog import Catalog, current_seq
 from tureen.pot.derived_streams import DerivedStream, derived_streams
 from tureen.pot.gates import Submission
-from tureen.pot.inbox import DERIVED_KEY, Inbox
+from tureen.pot.home_progress import DERIVED_KEY
+from tureen.pot.inbox import Inbox
 from tureen.pot.pot_progress import Moment, PotProgress
 from tureen.pot.record import Entry
 from tureen.pot.runs import Rejected, reject

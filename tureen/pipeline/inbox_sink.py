@@ -23,7 +23,7 @@ from tureen.pot.files import new_attempt
 from tureen.pot.log import Reference
 from tureen.pot.reserved_ids import TakenRuns, append_taken, reservations
 from tureen.pot.runs import Rejected, advance_inbox, reject
-from tureen.pot.streams import list_streams, stream_by_id
+from tureen.pot.streams import advance_derived, list_streams, stream_by_id
 
 
 @dataclass
@@ -36,6 +36,8 @@ class StreamIntake:
     groups: list[TakenRuns] = field(default_factory=list)
     """In the order of the log."""
     rejected: list[Rejected] = field(default_factory=list)
+    progress: str | None = None
+    """Of a replica: how far it is with these rows, see `tureen.pot.home_progress`."""
 
 
 @dataclass
@@ -115,6 +117,10 @@ def commit_taken(root: Path, messages: list[InboxMessage]) -> None:
                 end = max(part.end for part in parts)
                 advance_inbox(tx, stream, parts[0].start, end)
                 append_taken(tx, seq, stream, groups[stream], end)
+                # The time at the home of a replica must not be lost when the records are.
+                for part in parts:
+                    if part.progress is not None:
+                        advance_derived(tx, stream, part.progress)
                 reject(tx, stream, [rejection for part in parts for rejection in part.rejected])
             crash_point("sink.in_commit")
         crash_point("sink.after_commit")

@@ -12,6 +12,7 @@ from tureen.closed.section import PlacedPattern, decode_section
 from tureen.pipeline.arrival import Arrivals
 from tureen.pipeline.inbox_sink import StreamIntake
 from tureen.pipeline.pinning import Pin
+from tureen.pot.home_progress import progress_in
 from tureen.pot.log import Reference, scan_segment
 from tureen.pot.reserved_ids import TakenRuns
 from tureen.pot.runs import Rejected
@@ -52,6 +53,7 @@ class StreamTask:
             except (pa.ArrowException, ValueError) as error:
                 intake.rejected.append(Rejected({"rows": record.rows}, f"the record cannot be read: {error}"))
                 continue
+            intake.progress = progress_in(record.entry.key) or intake.progress
             section = decode_section(record.entry.section)
             intake.rejected += [Rejected(row, reason, record.entry.arrival) for row, reason in section.rejected]
             self._add(tuples, record.end, section.patterns)

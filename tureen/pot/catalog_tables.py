@@ -78,6 +78,11 @@ streams = Table(
     Column("punctuate", Text),
     # The path of its items in XML documents; NULL for "rows/row".
     Column("item", Text),
+    # Of a stream of another server: that server's name, and the stream's identity in the network. Its tuples are in
+    # replicas, hidden streams that refer to it (docs/decisions/0052).
+    Column("home", String),
+    Column("origin", String),
+    Column("replica_of", Integer),
     Column("punctuated", Boolean, nullable=False, default=False, server_default=sa_text("0")),
     # The number of punctuations in records that are in runs; the next one has this number.
     Column("punctuation_count", BigInteger, nullable=False, default=0, server_default=sa_text("0")),
@@ -403,6 +408,38 @@ tokens = Table(
     Column("created_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger),
     Column("last_used_at", BigInteger),
+)
+
+peers = Table(
+    "peers",
+    metadata,
+    # The other servers that this one receives streams from. The token is needed as it is, to be sent.
+    Column("name_key", String, primary_key=True),
+    Column("name", String, nullable=False),
+    Column("url", String, nullable=False),
+    Column("token", Text),
+    Column("ca", Text),
+    Column("added_at", BigInteger, nullable=False),
+)
+
+shares = Table(
+    "shares",
+    metadata,
+    # The streams that a peer may see: the principal of the token that it sends.
+    Column("peer_key", String, primary_key=True),
+    Column("stream_id", Integer, primary_key=True),
+    Column("peer", String, nullable=False),
+)
+
+links = Table(
+    "links",
+    metadata,
+    # Where a replica receives its tuples from: the peer, and the selection that it sends. Up to where they are stored is
+    # in `streams.derived_to`, and later ends are in the keys of pushes to it.
+    Column("stream_id", Integer, primary_key=True),
+    Column("peer", String, nullable=False),
+    Column("flow", Text, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
 )
 
 dead_attempts = Table(

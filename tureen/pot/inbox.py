@@ -23,6 +23,7 @@ from tureen.pot.catalog_tables import push_keys
 from tureen.pot.gates import Gates, Submission
 from tureen.pot.group_commit import GroupCommit
 from tureen.pot.heads import Heads, log_directory
+from tureen.pot.home_progress import DERIVED_KEY
 from tureen.pot.log import LogWriter, scan, segments
 from tureen.pot.record import Entry, LogRecord
 from tureen.pot.reserved_ids import clip_reservations, reservations
@@ -33,9 +34,6 @@ TRIM_BYTES = 1 << 20
 
 KEY_LIFETIME = 24 * 3600 * 1_000_000
 """How long an idempotency key is remembered, in microseconds."""
-
-DERIVED_KEY = "derived to "
-"""The beginning of the keys of pushes to derived streams; nobody else can push to these."""
 
 _Item = tuple[int, Entry, Submission | None]
 
@@ -123,7 +121,7 @@ class Inbox:
         return self._heads.pushes()
 
     def derived_to(self, stream: int) -> str | None:
-        """The position of the last push to a derived stream that is in its log, without those of removed segments."""
+        """The position of the last push to a derived stream or a replica in its log, without those of removed segments."""
         return self._derived_to.get(stream)
 
     def trim(self) -> None:

@@ -59,12 +59,13 @@ class Relations:
         if known.id != relation.id:
             raise UnknownStream(f"'{relation.name}' was recreated while the query was bound")
         if isinstance(relation, Stream):
-            return NamedRelation(relation.name, relation.schema, item=relation.item)
+            return NamedRelation(relation.name, relation.visible, item=relation.item)
         return NamedRelation(relation.name, relation.schema, RelationKind.TABLE)
 
     def schema(self, name: str) -> Schema:
         """The schema of a relation of the query."""
-        return self._relations[name_key(name)].schema
+        relation = self._relations[name_key(name)]
+        return relation.visible if isinstance(relation, Stream) else relation.schema
 
     def new_input(self, entry: Input) -> NewInput:
         """An input of a query that is being registered."""

@@ -18,6 +18,7 @@ from tureen.pot.catalog_tables import (
     closed_files,
     dimensions,
     expiring,
+    links,
     needed_keys,
     push_keys,
     query_inputs,
@@ -25,11 +26,13 @@ from tureen.pot.catalog_tables import (
     rejected,
     reserved_ids,
     runs,
+    shares,
     sinks,
     streams,
     taken_punctuations,
 )
 from tureen.pot.dropping import check_underived, discard, drop_queries
+from tureen.pot.home_progress import home_time, latest
 from tureen.schema import Schema, name_key
 
 
@@ -56,6 +59,17 @@ class Stream:
     """The number of punctuations in records that are in runs."""
     item: str | None = None
     """The path of its items in XML documents; None for `tureen.item_path.DEFAULT_ITEM`."""
+    home: str | None = None
+    """The server where it lives, if that is another one. Its tuples are in replicas."""
+    origin: str | None = None
+    """Its identity in the network, if it is a stream of another server."""
+    replica_of: int | None = None
+    """The stream of another server of which it has tuples, if it is a replica, which users do not see."""
+
+    @property
+    def visible(self) -> Schema:
+        """The columns that queries see: those of a replica without the ids at its home."""
+        return self.schema if self.replica_of is None else _without_home_ids(self.schema)
 
     def horizon(self, now: int) -> int | None:
         """The time before which tuples are no longer retained, or None if all are.
@@ -70,7 +84,7 @@ class Stream:
 _LIVE = streams.c.name_key.is_not(None)
 # Built once, as every push and registration executes them.
 _ALL = select(streams).where(_LIVE).order_by(streams.c.id)
-_BY_NAME = select(streams).where(streams.c.name_key == bindparam("name"))
+_BY_NAME = select(streams).where(streams.c.name_key == bindparam("name"), streams.c.replica_of.is_(None))
 _BY_ID = select(streams).where(streams.c.id == bindparam("stream"), _LIVE)
 
 
@@ -85,6 +99,8 @@ def create_stream(
     query_id: str | None = None,
     rules: Rules = NO_RULES,
     item: str | None = None,
+    home: str | None = None,
+    origin: str | None = None,
 ) -> Stream:
     """Add a stream."""
     take_seq(tx)
@@ -92,6 +108,8 @@ def create_stream(
     values = {
         "name": name,
         "name_key": name_key(name),
+        "home": home,
+        "origin": origin,
         "columns": schema.sql,
         "time": schema.time,
         "clock": clock,
@@ -122,6 +140,9 @@ def drop_stream(tx: Connection, stream: Stream) -> None:
     """Remove a stream, its runs, and the queries and templates over it; raises if streams are derived from it."""
     take_seq(tx)
     check_underived(tx, f"stream '{stream.name}'", query_inputs.c.stream_id == stream.id)
+    for replica in list_streams(tx) if stream.home is not None else ():
+        if replica.replica_of == stream.id:
+            drop_stream(tx, replica)
     if stream.query_id is not None:
         drop_queries(tx, query_inputs.c.query_id == stream.query_id)
     drop_queries(tx, query_inputs.c.stream_id == stream.id, query_inputs.c.stream_id != stream.id)
@@ -132,7 +153,7 @@ def drop_stream(tx: Connection, stream: Stream) -> None:
         discard(tx, select(table.c.path).where(table.c.stream_id == stream.id))
     for table in (runs, reserved_ids, expiring, query_runs, clauses, sinks, push_keys, rejected):
         tx.execute(delete(table).where(table.c.stream_id == stream.id))
-    for table in (closed_files, taken_punctuations, needed_keys):
+    for table in (closed_files, taken_punctuations, needed_keys, shares, links):
         tx.execute(delete(table).where(table.c.stream_id == stream.id))
     tx.execute(update(streams).where(streams.c.id == stream.id).values(name_key=None))
 
@@ -143,9 +164,33 @@ def advance_derived(tx: Connection, stream_id: int, end: str) -> None:
     tx.execute(update(streams).where(streams.c.id == stream_id, earlier).values(derived_to=end))
 
 
+def create_replica(tx: Connection, stream: Stream) -> Stream:
+    """Add a replica of a stream of another server. It has the stream's name, by which nobody finds it."""
+    seq = take_seq(tx)
+    values = {
+        "name": stream.name,
+        # Names are printable.
+        "name_key": f"{name_key(stream.name)}\0{seq}",
+        "columns": stream.schema.sql,
+        "time": stream.schema.time,
+        "clock": stream.clock,
+        "retain": stream.retain,
+        "next_id": 0,
+        "taken": 0,
+        "item": stream.item,
+        "replica_of": stream.id,
+    }
+    return _stream(tx.execute(insert(streams).values(values).returning(streams)).one())
+
+
 def list_streams(tx: Connection) -> list[Stream]:
-    """All streams, in order of creation."""
+    """All streams, in order of creation, with replicas."""
     return [_stream(row) for row in tx.execute(_ALL)]
+
+
+def visible_streams(tx: Connection) -> list[Stream]:
+    """The streams that users see, in order of creation."""
+    return [stream for stream in list_streams(tx) if stream.replica_of is None]
 
 
 def find_stream(tx: Connection, name: str) -> Stream:
@@ -178,18 +223,21 @@ def _stream(row: Row[Any]) -> Stream:
     return Stream(
         id=row.id,
         name=row.name,
-        schema=_schema(row.columns, row.time),
+        schema=_schema(row.columns, row.time) if row.replica_of is None else _replica_schema(row.columns, row.time),
         clock=row.clock,
         retain=row.retain,
         source=None if row.source is None else json.loads(row.source),
         next_id=row.next_id,
-        last_time=row.last_time,
+        last_time=row.last_time if row.replica_of is None else latest(row.last_time, home_time(row.derived_to)),
         taken=row.taken,
         query_id=row.query_id,
         rules=_rules(row.unique_key, row.lateness, row.punctuate),
         punctuated=row.punctuated,
         punctuation_count=row.punctuation_count,
         item=row.item,
+        home=row.home,
+        origin=row.origin,
+        replica_of=row.replica_of,
     )
 
 
@@ -206,3 +254,13 @@ def _rules(unique: str | None, lateness: int | None, punctuate: str | None) -> R
 def _schema(columns: str, time: str | None) -> Schema:
     """A parsed schema; it never changes, and parsing it takes longer than reading it from the catalog."""
     return Schema.parse(columns, time)
+
+
+@lru_cache(maxsize=1024)
+def _replica_schema(columns: str, time: str | None) -> Schema:
+    return Schema.parse(columns, time).with_home_ids()
+
+
+@lru_cache(maxsize=1024)
+def _without_home_ids(schema: Schema) -> Schema:
+    return Schema(schema.columns[:-1], schema.time)

@@ -44,7 +44,9 @@ class Answer:
     window: Bounds
     position: str
     complete: bool
-    """False if the window extends beyond the stream's retention."""
+    """False if the window extends beyond the stream's retention, or tuples of another server may be missing."""
+    note: str | None = None
+    """Why tuples of another server may be missing; None if none are."""
 
     def __len__(self) -> int:
         """The number of rows."""

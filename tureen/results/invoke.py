@@ -337,6 +337,10 @@ class Invoker:
 
         return self._with_files(read)
 
+    def with_stream(self, stream_id: int, use: Callable[[StreamState], Result]) -> Result:
+        """Call `use` with a stream and its pending rows; again, if a file was removed in the meantime."""
+        return self._with_files(lambda: use(self.view.stream(stream_id)))
+
     def next_ids(self, stream_ids: Sequence[int]) -> tuple[int, ...]:
         """For each of these streams, the id of the next tuple that is pushed to it."""
         streams = self._with_files(lambda: self.view.snapshot(stream_ids)).streams
@@ -436,7 +440,7 @@ class Invoker:
         if values is None or len(registered.inputs) > 1 or not registered.stream_ids:
             query, _ = self._binder.bind(registered.sql, relations.describe, relations.function, registered.language)
             return _prepared(query, relations.schema, registered)
-        schema = snapshot.streams[registered.stream_ids[0]].stream.schema
+        schema = snapshot.streams[registered.stream_ids[0]].stream.visible
         template = self._members.get(values.template, lambda: BoundTemplate(values, schema, relations.function))
         return template.ready(registered.sql, values)
 

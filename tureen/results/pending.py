@@ -22,6 +22,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from tureen.closed.section import PlacedPattern, decode_section
+from tureen.pot.home_progress import home_time, latest, progress_in
 from tureen.pot.log import scan
 from tureen.pot.punctuation_places import PunctuationPlace
 from tureen.pot.record import LogRecord
@@ -127,6 +128,8 @@ class PendingRows:
     """Whether a part of the log could not be read; its rows are not here, and are rejected later."""
     sections: tuple[PendingSection, ...] = ()
     """Of the records with punctuations or rejected rows, in order."""
+    home_time: int | None = None
+    """Of a replica: the highest time at the home of its stream, as far as its records tell it."""
     _continuation: Continuation = field(default_factory=Continuation, compare=False, repr=False)
 
     def rows_after(self, offset: int) -> int:
@@ -144,7 +147,8 @@ class PendingRows:
                 remaining = (piece.after(offset) for piece in self.pieces if piece.end > offset)
                 pieces = tuple(piece for piece in remaining if len(piece.tuples))
                 sections = tuple(section for section in self.sections if section.end > offset)
-                rows = PendingRows(offset, max(offset, self.end), pieces, sections=sections)
+                end = max(offset, self.end)
+                rows = PendingRows(offset, end, pieces, sections=sections, home_time=self.home_time)
                 continuation.remaining = weakref.ref(rows)
             return rows
 
@@ -161,7 +165,7 @@ class PendingRows:
             return rows
 
     def _read_on(self, directory: Path, stream: Stream, reserved: Sequence[Reservation], end: int) -> PendingRows:
-        records, damaged, sections = [], False, list(self.sections)
+        records, damaged, sections, known_time = [], False, list(self.sections), self.home_time
         with_sections: dict[int, bytes] = {}
         for record in scan(directory, self.end, end, check=True):
             tuples = _tuples_of(stream.schema, record)
@@ -169,6 +173,7 @@ class PendingRows:
                 damaged = True
             else:
                 records.append((record.end, tuples))
+                known_time = latest(known_time, home_time(progress_in(record.entry.key)))
                 if record.entry.section:
                     with_sections[record.end] = bytes(record.entry.section)
         pieces = self.pieces
@@ -185,7 +190,7 @@ class PendingRows:
                 if record_end in with_sections
             ]
             pieces = _combined([*pieces, piece]) if len(piece.tuples) else pieces
-        return PendingRows(self.start, end, pieces, damaged, tuple(sections))
+        return PendingRows(self.start, end, pieces, damaged, tuple(sections), known_time)
 
     @cached_property
     def punctuation_count(self) -> int:

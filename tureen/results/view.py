@@ -16,6 +16,7 @@ from tureen.handle import parse_member
 from tureen.language.templates.member import member_text
 from tureen.pot.catalog import Catalog, current_seq
 from tureen.pot.heads import HeadsReader, log_directory
+from tureen.pot.home_progress import latest
 from tureen.pot.kept_joins import find_join
 from tureen.pot.members import Members, load_members
 from tureen.pot.queries import Registered, find_query, standing_version
@@ -243,13 +244,10 @@ class View:
         pending = self._read_pending(committed, end)
         segments = [piece.segment for piece in pending.pieces]
         stream = committed.stream
-        if segments:
-            last_time = max(segment.max_time for segment in segments)
-            stream = replace(
-                stream,
-                next_id=max(stream.next_id, pending.pieces[-1].next_id),
-                last_time=last_time if stream.last_time is None else max(stream.last_time, last_time),
-            )
+        if segments or pending.home_time is not None:
+            last_time = latest(stream.last_time, pending.home_time, *(segment.max_time for segment in segments))
+            next_id = max([stream.next_id, *(piece.next_id for piece in pending.pieces)])
+            stream = replace(stream, next_id=next_id, last_time=last_time)
         # Rows with reserved ids come before later ones that are in runs.
         segments = sorted([*committed.segments, *segments], key=lambda segment: segment.first_id)
         return replace(committed, stream=stream, segments=segments, pushes=pushes, pending=pending)

@@ -1,0 +1,13 @@
+"""Federation: streams that live at other servers, received where queries over them are registered.
+
+Takes a pot's catalog, inbox and invoker, and connections to peers. Holds the links over which this server receives.
+Gives remote streams and replicas to queries, and flows of shared streams to peers.
+Does not know HTTP or Spark: connections are a protocol.
+
+* `flow.py`: the selection and projection of a stream that a peer is asked for; `frame.py`: rows on the wire
+* `neighbour.py`: a peer as this server calls it
+* `flow_reader.py`, `flow_serving.py`: the side that sends; what a peer may see
+* `link_intake.py`, `link_thread.py`: the side that receives, exactly once
+* `needs.py`: what an input of a query needs of a remote stream; `placement.py`: from where it is received
+* `federation.py`: all of it, for one server
+"""

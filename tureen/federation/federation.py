@@ -1,0 +1,275 @@
+"""The federation of one server: its peers, the streams that it receives, and the links that feed their replicas."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from types import MappingProxyType
+
+from sqlalchemy import Connection
+
+from tureen.errors import DuplicateName, TureenError, UnknownPeer
+from tureen.faults import crash_point
+from tureen.federation.flow_serving import FlowServing
+from tureen.federation.link_intake import LinkIntake
+from tureen.federation.link_run import LinkRun, LinkState
+from tureen.federation.local_neighbour import LocalNeighbour
+from tureen.federation.needs import Need, need_of
+from tureen.federation.neighbour import HEARTBEAT, Connect, Neighbour, PeerInfo, SharedStream
+from tureen.federation.placement import DirectPlacement, Placement, Source
+from tureen.pot.catalog import Catalog
+from tureen.pot.inbox import Inbox
+from tureen.pot.links import Link, change_link, create_link, drop_link, list_links, used_replicas
+from tureen.pot.peers import Peer, find_peer, list_peers, name_server
+from tureen.pot.streams import Stream, create_stream, find_stream, visible_streams
+from tureen.query import Query
+from tureen.results.invoke import Invoker
+from tureen.schema import name_key
+
+log = logging.getLogger("tureen")
+
+WATCH_SECONDS = 0.5
+"""The interval at which the catalog is checked for changed links and unused replicas."""
+
+
+class Federation:
+    """The peers of one server, and what it receives from them."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        invoker: Invoker,
+        inbox: Inbox,
+        clock: Callable[[], int],
+        connect: Connect,
+        *,
+        name: str | None = None,
+        placement: Placement | None = None,
+    ) -> None:
+        """Federate a pot; `connect` opens a connection to a peer."""
+        self._catalog, self._invoker, self._inbox, self._clock, self._connect = catalog, invoker, inbox, clock, connect
+        with catalog.write() as tx:
+            self.name = name_server(tx, name)
+        self.serving = FlowServing(catalog, invoker, inbox, self.trouble_of)
+        self.placement: Placement = placement or DirectPlacement(self.infos)
+        self.in_use: list[Callable[[Connection], set[int]]] = []
+        """Functions that return the replicas that others than queries of this server use."""
+        self._neighbours: dict[str, tuple[Peer, Neighbour]] = {}
+        self._runs: dict[int, LinkRun] = {}
+        self._claims: dict[int, int] = {}
+        self._lock = threading.RLock()
+        self._closing = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._token = -1
+        invoker.answers.trouble_of_replica = self.trouble_of
+        self.refresh()
+
+    # Peers
+
+    @property
+    def neighbours(self) -> Mapping[str, Neighbour]:
+        """The connections to all peers, by name."""
+        with self._catalog.read() as tx:
+            names = [peer.name for peer in list_peers(tx)]
+        return MappingProxyType({name: self.neighbour(name) for name in names})
+
+    def neighbour(self, name: str) -> Neighbour:
+        """The connection to a peer, opened at the first call; with this server's name, to itself."""
+        if name_key(name) == name_key(self.name):
+            wait = (lambda: not self._closing.wait(0.01)) if self._threads else None
+            return LocalNeighbour(self.serving, None, wait)
+        with self._catalog.read() as tx:
+            peer = find_peer(tx, name)
+        with self._lock:
+            known = self._neighbours.get(name_key(name))
+            if known is not None and known[0] != peer:
+                known[1].close()
+                del self._neighbours[name_key(name)]
+                known = None
+            if peer is None:
+                raise UnknownPeer(f"there is no peer named '{name}' any more")
+            if known is None:
+                known = self._neighbours[name_key(name)] = (peer, self._connect(peer))
+            return known[1]
+
+    def infos(self) -> dict[str, PeerInfo | TureenError]:
+        """What each peer tells about itself, or why it does not answer."""
+        told: dict[str, PeerInfo | TureenError] = {}
+        for name, neighbour in self.neighbours.items():
+            try:
+                told[name] = neighbour.info()
+            except TureenError as error:
+                told[name] = error
+        return told
+
+    # Streams
+
+    def find_remote(self, name: str) -> Stream | None:
+        """Make a stream known that a peer shares under that name; None if no peer does."""
+        shared: dict[str, list[tuple[str, SharedStream]]] = {}
+        for peer, info in self.infos().items():
+            for stream in info.streams if isinstance(info, PeerInfo) else ():
+                if name_key(stream.name) == name_key(name):
+                    shared.setdefault(stream.origin, []).append((peer, stream))
+        if not shared:
+            return None
+        if len(shared) > 1:
+            peers = " and ".join(sorted(f"'{entries[0][0]}'" for entries in shared.values()))
+            raise DuplicateName(
+                f"there are different streams named '{name}' at {peers}",
+                hint="ask one of them to share it no longer, or to give it another name",
+            )
+        ((_, stream), *_), *_ = shared.values()
+        with self._catalog.write() as tx:
+            for known in visible_streams(tx):
+                if name_key(known.name) == name_key(name):
+                    return known
+            return create_stream(
+                tx,
+                stream.name,
+                stream.parsed,
+                clock=stream.clock,
+                retain=stream.retain,
+                source=None,
+                item=stream.item,
+                home=stream.home,
+                origin=stream.origin,
+            )
+
+    def replica_for(self, stream: Stream, query: Query, number: int) -> int:
+        """The replica from which the leaf of that number of a query over a remote stream is answered."""
+        return self.replica_of(need_of(stream, query, number)).id
+
+    def replica_of(self, need: Need) -> Link:
+        """The link whose replica has what is needed; it is kept until `release`, or while a query uses it."""
+        with self._lock:
+            placed = self.placement.place(need, self.links())
+            link = self.open_link(need, placed) if isinstance(placed, Source) else placed
+            self._claims[link.id] = self._claims.get(link.id, 0) + 1
+            return link
+
+    def release(self, replica: int) -> None:
+        """The registration that asked for a replica is committed, or has failed."""
+        with self._lock:
+            self._claims[replica] = self._claims.get(replica, 1) - 1
+            if self._claims[replica] <= 0:
+                del self._claims[replica]
+
+    # Links
+
+    def links(self) -> list[Link]:
+        """The links of this server."""
+        with self._catalog.read() as tx:
+            return list_links(tx)
+
+    def open_link(self, need: Need, source: Source) -> Link:
+        """Create a replica that receives a flow from a peer."""
+        crash_point("link.before_create")
+        with self._catalog.write() as tx:
+            link = create_link(tx, find_stream(tx, need.stream.name), source.peer, source.flow)
+        crash_point("link.after_create")
+        self.refresh()
+        return link
+
+    def change_source(self, link: Link, peer: str) -> None:
+        """Let a replica receive its flow from another peer; it continues after the tuples that it has."""
+        with self._catalog.write() as tx:
+            change_link(tx, link.id, peer, link.flow)
+        self.refresh()
+
+    def sweep(self) -> list[Link]:
+        """Drop the links whose replicas nobody uses."""
+        with self._lock:
+            with self._catalog.read() as tx:
+                used = used_replicas(tx) | self._claims.keys()
+                for others in self.in_use:
+                    used |= others(tx)
+                unused = [link for link in list_links(tx) if link.id not in used]
+            for link in unused:
+                crash_point("link.before_drop")
+                with self._catalog.write() as tx:
+                    drop_link(tx, link.id)
+            if unused:
+                self.refresh()
+        for link in unused:
+            self.placement.released(link)
+        return unused
+
+    def refresh(self) -> None:
+        """Start, change and stop links as the catalog says."""
+        with self._lock:
+            links = {link.id: link for link in self.links()}
+            for number, run in list(self._runs.items()):
+                link = links.get(number)
+                if link is None or (link.peer, link.flow) != (run.link.peer, run.link.flow):
+                    run.stop()
+                    del self._runs[number]
+                    if link is not None:
+                        self._start(link, run)
+            for number, link in links.items():
+                if number not in self._runs:
+                    self._start(link)
+
+    def _start(self, link: Link, before: LinkRun | None = None) -> None:
+        def open_intake() -> LinkIntake:
+            return LinkIntake(link, self._inbox, self._clock, self.serving.progress(link))
+
+        run = self._runs[link.id] = LinkRun(link, open_intake, self.neighbour, self._clock)
+        if self._threads:
+            run.start(before)
+
+    def link_states(self) -> list[LinkState]:
+        """The state of each link."""
+        return [run.state for run in list(self._runs.values())]
+
+    def trouble_of(self, replica: int) -> str | None:
+        """Why answers from a replica may lack tuples; None if it is current."""
+        run = self._runs.get(replica)
+        return "the stream is not received" if run is None else run.trouble()
+
+    # Running
+
+    def step(self) -> None:
+        """Receive what is there now, without threads; tests call it."""
+        self.refresh()
+        for run in list(self._runs.values()):
+            run.try_receive()
+
+    def start(self) -> None:
+        """Receive in threads until `close`."""
+        thread = threading.Thread(target=self._watch, name="tureen-federation", daemon=True)
+        with self._lock:
+            self._threads.append(thread)
+            for run in self._runs.values():
+                run.start()
+        thread.start()
+
+    def _watch(self) -> None:
+        while not self._closing.wait(WATCH_SECONDS):
+            token = self._catalog.token()
+            if token == self._token:
+                continue
+            self._token = token
+            try:
+                self.refresh()
+                self.sweep()
+            except Exception:
+                log.exception("links could not be checked; retrying")
+                self._token = -1
+
+    def close(self) -> None:
+        """Stop receiving."""
+        self._closing.set()
+        for run in self._runs.values():
+            run.stop()
+        for thread in self._threads:
+            thread.join()
+        deadline = time.monotonic() + 3 * HEARTBEAT
+        for run in self._runs.values():
+            run.join(max(0.0, deadline - time.monotonic()))
+        for _, neighbour in self._neighbours.values():
+            with suppress(TureenError):
+                neighbour.close()

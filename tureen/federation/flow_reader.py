@@ -1,0 +1,93 @@
+"""Reading a flow: the tuples that a peer asked for, from a stream that lives here or from a replica."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from tureen.federation.frame import FRAME_ROWS, Frame, flow_schema
+from tureen.matching import Selector
+from tureen.pot.home_progress import HomeProgress
+from tureen.pot.queries import RegisteredInput
+from tureen.pot.streams import Stream
+from tureen.predicate import Clause, Interval, Within
+from tureen.results.changes import NewRows, new_rows
+from tureen.results.invoke import Invoker
+from tureen.results.stream_state import StreamState
+from tureen.schema import ARRIVAL, HOME_ID
+from tureen.window import WHOLE
+
+READ_TUPLES = 1 << 20
+"""The number of tuples after which a flow is read in another step."""
+
+
+class FlowSource(NamedTuple):
+    """What a flow is read from: a stream that lives here, or a replica and how far that is."""
+
+    stream: Stream
+    columns: tuple[str, ...]
+    clause: Clause
+    """The factors that remain to be evaluated."""
+    progress: Callable[[], HomeProgress] | None = None
+    away: Callable[[], str | None] = lambda: None
+
+
+class FlowReader:
+    """Reads a flow step by step. It has no durable state: how far it is, its receiver tells."""
+
+    def __init__(self, invoker: Invoker, source: FlowSource, after: int) -> None:
+        """Begin with the tuple id `after` of the home."""
+        self._invoker, self._source = invoker, source
+        self._schema = flow_schema(source.stream.visible, source.columns)
+        self._next_id = after
+        """The next id of the home."""
+        # Of a replica, whose tuples have ids of their own, the first read finds where to begin.
+        self._mark = after if source.progress is None else 0
+        beginning = () if source.progress is None else (Within(HOME_ID, (Interval(after, None),)),)
+        self._selector = Selector((*source.clause, *beginning), source.stream.schema)
+
+    def read(self) -> list[Frame]:
+        """The frames since the last call, up to a number of tuples; without new tuples, one that has no rows."""
+        progress = None if self._source.progress is None else self._source.progress()
+        return self._invoker.with_stream(self._source.stream.id, lambda state: self._read(state, progress))
+
+    def _read(self, state: StreamState, progress: HomeProgress | None) -> list[Frame]:
+        first, end = self._mark, min(state.stream.next_id, self._mark + READ_TUPLES)
+        is_end = end >= state.stream.next_id
+        new = self._new_rows(state, first, end)
+        # Rows that were stored after the progress was read are there, and perhaps more after them.
+        end_id = end if progress is None else max(progress.next_id if is_end else 0, self._next_id)
+        frames = self._frames(new, end_id, state.stream.last_time if is_end else None, is_end=is_end)
+        self._mark, self._next_id = end, frames[-1].next_id
+        return frames
+
+    def _new_rows(self, state: StreamState, first: int, end: int) -> NewRows:
+        source, schema = self._source, state.stream.schema
+        hidden = [name for name in (ARRIVAL, HOME_ID) if name in schema.stored.names]
+        leaf = RegisteredInput(stream_id=source.stream.id)
+        names = [*source.columns, *hidden]
+        # A tuple without columns has at least its time.
+        return new_rows(state, names or [schema.time_column], WHOLE, leaf, self._selector, first, end)
+
+    def _frames(self, new: NewRows, end_id: int, last_time: int | None, *, is_end: bool) -> list[Frame]:
+        away = self._source.away()
+        if not len(new):
+            return [Frame(end_id, last_time, None, is_end, away)]
+        rows = new.rows
+        if HOME_ID not in rows.column_names:
+            rows = rows.append_column(HOME_ID, pa.array(new.ids))
+        rows = rows.select(self._schema.names).cast(self._schema).combine_chunks()
+        ids = np.asarray(rows.column(HOME_ID))
+        frames = []
+        for start in range(0, len(rows), FRAME_ROWS):
+            part = rows.slice(start, FRAME_ROWS)
+            is_last = start + FRAME_ROWS >= len(rows)
+            next_id = int(ids[min(start + FRAME_ROWS, len(rows)) - 1]) + 1
+            if is_last:
+                next_id = max(end_id, next_id)
+            batch = part.to_batches()[0] if len(part) else None
+            frames.append(Frame(next_id, last_time if is_last else None, batch, is_end and is_last, away))
+        return frames

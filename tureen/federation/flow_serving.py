@@ -1,0 +1,138 @@
+"""What a peer may see of this server: the streams that are shared with it, and flows of them.
+
+Nothing else is listed or readable, and an error about a stream that exists is the same as about one that does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from sqlalchemy import Connection
+
+from tureen.errors import UnknownStream
+from tureen.federation.flow import Flow, parse_flow
+from tureen.federation.flow_reader import FlowReader, FlowSource
+from tureen.federation.neighbour import FlowRequest, PeerInfo, SharedStream
+from tureen.pot.catalog import Catalog
+from tureen.pot.home_progress import HomeProgress
+from tureen.pot.inbox import Inbox
+from tureen.pot.links import Link, link_progress, list_links
+from tureen.pot.peers import pot_id, server_name, shared_with
+from tureen.pot.streams import Stream, visible_streams
+from tureen.query import NamedRelation
+from tureen.results.invoke import Invoker
+from tureen.schema import name_key
+from tureen.sharing.covering import covers, residual
+
+
+def origin_of(stream: Stream, pot: str) -> str:
+    """The identity of a stream in the network."""
+    return stream.origin or f"{pot}/{stream.id}"
+
+
+class FlowServing:
+    """Flows of a pot's streams, for its peers and for its own links."""
+
+    def __init__(
+        self, catalog: Catalog, invoker: Invoker, inbox: Inbox, away: Callable[[int], str | None] = lambda _: None
+    ) -> None:
+        """Serve that pot; `away` tells why a replica does not have everything."""
+        self._catalog, self._invoker, self._inbox, self._away = catalog, invoker, inbox, away
+
+    def info(self, peer: str | None) -> PeerInfo:
+        """What a peer may know; None is this server itself."""
+        with self._catalog.read() as tx:
+            name, pot = server_name(tx) or "", pot_id(tx)
+            streams = self._visible(tx, peer)
+        return PeerInfo(name, pot, tuple(_description(stream, pot, name) for stream in streams))
+
+    def reader(self, peer: str | None, request: FlowRequest) -> FlowReader:
+        """A flow of a stream that a peer may see, or of any stream for this server itself."""
+        with self._catalog.read() as tx:
+            pot, links = pot_id(tx), list_links(tx)
+            by_name = {name_key(stream.name): stream for stream in self._visible(tx, peer)}
+
+        def describe(name: str) -> NamedRelation:
+            stream = by_name.get(name_key(name))
+            if stream is None:
+                raise _unknown(name)
+            return NamedRelation(stream.name, stream.visible)
+
+        flow = parse_flow(request.flow, describe)
+        stream = by_name[name_key(flow.stream)]
+        if origin_of(stream, pot) != request.origin:
+            raise _unknown(flow.stream, "another stream has this name now")
+        source = self._source(stream, flow, links)
+        if source is None:
+            raise UnknownStream(
+                f"this part of stream '{stream.name}' is not received here",
+                hint="ask its home, or a server that receives it",
+            )
+        return FlowReader(self._invoker, source, request.after)
+
+    def is_shared(self, peer: str, origin: str) -> bool:
+        """Whether a peer may still see a stream."""
+        with self._catalog.read() as tx:
+            pot = pot_id(tx)
+            return any(origin_of(stream, pot) == origin for stream in self._visible(tx, peer))
+
+    def next_ids(self, peer: str) -> dict[str, int]:
+        """The next tuple id at its home of each stream that a peer may see, by its identity."""
+        with self._catalog.read() as tx:
+            pot, streams = pot_id(tx), [stream for stream in self._visible(tx, peer) if stream.home is None]
+        ids = self._invoker.next_ids([stream.id for stream in streams]) if streams else ()
+        return {origin_of(stream, pot): next_id for stream, next_id in zip(streams, ids, strict=True)}
+
+    def progress(self, link: Link) -> HomeProgress:
+        """How far a replica is."""
+        known = self._inbox.derived_to(link.id)
+        if known is None:
+            # Nothing was stored since the segments of its log were removed.
+            with self._catalog.read() as tx:
+                known = link_progress(tx, link.id)
+        return HomeProgress.parse(known)
+
+    def _visible(self, tx: Connection, peer: str | None) -> list[Stream]:
+        streams = visible_streams(tx)
+        if peer is None:
+            return streams
+        shared = shared_with(tx, peer)
+        return [stream for stream in streams if stream.id in shared]
+
+    def _source(self, stream: Stream, flow: Flow, links: Iterable[Link]) -> FlowSource | None:
+        """What has the tuples of a flow; None if nothing here does."""
+        if stream.home is None:
+            return FlowSource(stream, flow.columns, flow.clause)
+        schema = stream.visible
+        relation = NamedRelation(stream.name, schema)
+        for link in links:
+            if link.stream.id != stream.id:
+                continue
+            received = parse_flow(link.flow, lambda _: relation)
+            if covers(schema, received.properties, flow.properties):
+                rest = residual(schema, received.clause, flow.clause)
+                return FlowSource(
+                    link.replica,
+                    flow.columns,
+                    rest,
+                    lambda link=link: self.progress(link),  # type: ignore[misc]
+                    lambda link=link: self._away(link.id),  # type: ignore[misc]
+                )
+        return None
+
+
+def _description(stream: Stream, pot: str, server: str) -> SharedStream:
+    return SharedStream(
+        name=stream.name,
+        schema=stream.visible.sql,
+        time=stream.visible.time,
+        clock=stream.clock,
+        retain=stream.retain,
+        item=stream.item,
+        origin=origin_of(stream, pot),
+        home=stream.home or server,
+    )
+
+
+def _unknown(name: str, detail: str | None = None) -> UnknownStream:
+    return UnknownStream(f"there is no stream named '{name}'", detail=detail, hint="it may not be shared any more")

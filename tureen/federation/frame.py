@@ -1,0 +1,155 @@
+"""Frames: the rows of a flow on the wire, each with how far the flow is.
+
+A frame is two lengths, a header in JSON, and the rows as an Arrow record batch message, compressed if that makes them
+smaller. Both sides know the columns. Everything is bounded, because a peer may send anything.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tureen.errors import PeerFailed, TureenError
+from tureen.pot.home_progress import LARGEST_ID
+from tureen.schema import ARRIVAL, HOME_ID, Schema
+
+MEDIA_TYPE = "application/vnd.tureen.flow"
+
+FRAME_ROWS = 65_536
+"""The most rows of a frame."""
+
+FRAME_BYTES = 1 << 28
+"""The most bytes of the rows of a frame, compressed or not."""
+
+HEADER_BYTES = 1 << 16
+
+COMPRESSED_FROM = 512
+"""Smaller rows are not compressed."""
+
+_LENGTHS = struct.Struct("<II")
+_CODEC = "zstd"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Rows of a flow, and how far it is."""
+
+    next_id: int
+    """All tuples of the flow with smaller ids at the home have been sent."""
+    last_time: int | None = None
+    """The highest time of all tuples up to there, selected or not; None if it is not known yet."""
+    rows: pa.RecordBatch | None = None
+    current: bool = False
+    """Whether the sender has nothing more at the moment."""
+    away: str | None = None
+    """Why the sender does not have everything itself; None if it has."""
+    size: int = 0
+    """The bytes on the wire."""
+
+
+def flow_schema(schema: Schema, columns: Iterable[str]) -> pa.Schema:
+    """The columns of the rows of a flow: those of the stream, and the hidden ones that a replica needs.
+
+    `schema` is that of the stream, without home ids.
+    """
+    fields = [schema.arrow.field(name) for name in columns]
+    if schema.time is None:
+        fields.append(schema.stored.field(ARRIVAL))
+    return pa.schema([*fields, pa.field(HOME_ID, pa.int64())])
+
+
+def encode_frame(frame: Frame) -> bytes:
+    """A frame as bytes."""
+    header: dict[str, object] = {"next": frame.next_id}
+    if frame.last_time is not None:
+        header["time"] = frame.last_time
+    if frame.current:
+        header["current"] = True
+    if frame.away is not None:
+        header["away"] = frame.away[:1000]
+    body = b""
+    if frame.rows is not None and frame.rows.num_rows:
+        body = frame.rows.serialize().to_pybytes()
+        if len(body) >= COMPRESSED_FROM:
+            smaller = pa.Codec(_CODEC).compress(body, asbytes=True)
+            if len(smaller) < len(body):
+                header["size"], body = len(body), smaller
+    return _with_lengths(header, body)
+
+
+def encode_error(error: TureenError) -> bytes:
+    """The last frame of a flow that cannot go on."""
+    return _with_lengths({"error": {"code": error.code, "message": error.message, "hint": error.hint}}, b"")
+
+
+def _with_lengths(header: dict[str, object], body: bytes) -> bytes:
+    text = json.dumps(header, separators=(",", ":")).encode()
+    return _LENGTHS.pack(len(text), len(body)) + text + body
+
+
+def decode_frames(
+    chunks: Iterable[bytes], schema: pa.Schema, error_of: Callable[[dict[str, object]], TureenError]
+) -> Iterator[Frame]:
+    """The frames in bytes as they arrive; raises PeerFailed for anything else, and the error that a peer sends."""
+    buffer = bytearray()
+    for chunk in chunks:
+        buffer += chunk
+        while len(buffer) >= _LENGTHS.size:
+            header_length, body_length = _LENGTHS.unpack_from(buffer)
+            if header_length > HEADER_BYTES or body_length > FRAME_BYTES:
+                raise PeerFailed("a frame is larger than allowed")
+            end = _LENGTHS.size + header_length + body_length
+            if len(buffer) < end:
+                break
+            body = _LENGTHS.size + header_length
+            header = _parsed(bytes(buffer[_LENGTHS.size : body]))
+            error = header.get("error")
+            if error is not None:
+                raise error_of(error) if isinstance(error, dict) else PeerFailed("a frame is not valid")
+            yield _frame(header, bytes(buffer[body:end]), schema, end)
+            del buffer[:end]
+
+
+def _parsed(text: bytes) -> dict[str, object]:
+    try:
+        header = json.loads(text)
+    except ValueError:
+        header = None
+    if not isinstance(header, dict):
+        raise PeerFailed("the header of a frame is not JSON")
+    return header
+
+
+def _frame(header: dict[str, object], body: bytes, schema: pa.Schema, size: int) -> Frame:
+    next_id, last_time, away = header.get("next"), header.get("time"), header.get("away")
+    valid_time = last_time is None or (_is_int(last_time) and -(1 << 61) < last_time < 1 << 61)
+    if not _is_int(next_id) or not 0 <= next_id < LARGEST_ID or not valid_time:
+        raise PeerFailed("the header of a frame is not valid")
+    if away is not None and not isinstance(away, str):
+        raise PeerFailed("the header of a frame is not valid")
+    rows = _rows(header.get("size"), body, schema) if body else None
+    return Frame(next_id, last_time, rows, header.get("current") is True, away, size)
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _rows(size: object, body: bytes, schema: pa.Schema) -> pa.RecordBatch:
+    try:
+        if size is not None:
+            if not _is_int(size) or not 0 < size <= FRAME_BYTES:
+                raise PeerFailed("a frame is larger than allowed")
+            body = pa.Codec(_CODEC).decompress(body, decompressed_size=size, asbytes=True)
+        rows = pa.ipc.read_record_batch(pa.py_buffer(body), schema)
+        if rows.num_rows > FRAME_ROWS:
+            raise PeerFailed("a frame has more rows than allowed")
+        # Offsets of a hostile peer may point anywhere.
+        rows.validate(full=True)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise PeerFailed("the rows of a frame cannot be read", detail=str(error)[:200]) from error
+    return rows

@@ -1,0 +1,110 @@
+"""Taking what a link receives: rows are stored in the replica together with how far the flow is, exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tureen.errors import PeerFailed, TureenError
+from tureen.faults import crash_point
+from tureen.federation.flow import parse_flow
+from tureen.federation.frame import Frame, flow_schema
+from tureen.pot.home_progress import DERIVED_KEY, HomeProgress, latest
+from tureen.pot.inbox import Inbox
+from tureen.pot.links import Link
+from tureen.pot.record import Entry
+from tureen.query import NamedRelation
+from tureen.schema import ARRIVAL, HOME_ID
+from tureen.stems.intake import to_batch
+
+NOTE_EVERY = 10_000_000
+"""The microseconds after which progress without rows is stored: after a restart, less is asked for again."""
+
+
+class LinkIntake:
+    """The receiving end of one link."""
+
+    def __init__(self, link: Link, inbox: Inbox, clock: Callable[[], int], progress: HomeProgress) -> None:
+        """Continue after what is stored."""
+        self._inbox, self._clock, self.link = inbox, clock, link
+        self.progress = progress
+        """How far the replica is; what is stored may be a little less, if there were no rows since."""
+        self._stored, self._stored_at = progress, clock()
+        relation = NamedRelation(link.stream.name, link.stream.visible)
+        self.schema = flow_schema(link.stream.visible, parse_flow(link.flow, lambda _: relation).columns)
+        """The columns of the rows that it receives."""
+
+    def take(self, frame: Frame) -> int:
+        """Store the new rows of a frame; return their number. Raises PeerFailed for what a peer must not send."""
+        rows = 0
+        if frame.rows is not None:
+            new = self._checked(frame)
+            if new.num_rows:
+                self._store(new, frame)
+                rows = new.num_rows
+        if frame.next_id >= self.progress.next_id:
+            self.progress = HomeProgress(frame.next_id, latest(self.progress.last_time, frame.last_time))
+        if self._must_note():
+            self._push(self.link.replica.schema.arrow.empty_table(), self._clock(), self.progress)
+        return rows
+
+    def _checked(self, frame: Frame) -> pa.RecordBatch:
+        """The rows that are not stored yet."""
+        rows = frame.rows
+        assert rows is not None
+        if rows.schema != self.schema:
+            raise PeerFailed("the rows of a flow do not have the columns that were asked for")
+        ids = rows.column(HOME_ID)
+        if ids.null_count:
+            raise PeerFailed("a row of a flow has no id")
+        values = np.asarray(ids)
+        if not np.all(values[1:] > values[:-1]) or values[0] < 0 or values[-1] >= frame.next_id:
+            raise PeerFailed("the ids of a flow's rows are not in order")
+        if ARRIVAL in rows.schema.names and rows.column(ARRIVAL).null_count:
+            raise PeerFailed("a row of a flow has no time")
+        return rows.slice(int(np.searchsorted(values, self.progress.next_id)))
+
+    def _store(self, rows: pa.RecordBatch, frame: Frame) -> None:
+        parts = list(self._parts(rows))
+        for number, (part, arrival) in enumerate(parts, 1):
+            is_last = number == len(parts)
+            next_id = frame.next_id if is_last else int(part.column(HOME_ID)[-1].as_py()) + 1
+            last_time = latest(self.progress.last_time, frame.last_time if is_last else None)
+            self._push(part, arrival, HomeProgress(next_id, last_time))
+
+    def _parts(self, rows: pa.RecordBatch) -> Iterator[tuple[pa.Table, int]]:
+        """Rows with one time of arrival each: a record of the log has only one, and replicas have those of the home."""
+        table = pa.Table.from_batches([rows])
+        if ARRIVAL not in table.column_names:
+            yield table, self._clock()
+            return
+        arrivals = np.asarray(pc.cast(rows.column(ARRIVAL), pa.int64()))
+        starts = [0, *(np.flatnonzero(arrivals[1:] != arrivals[:-1]) + 1).tolist(), len(arrivals)]
+        table = table.drop_columns([ARRIVAL])
+        for first, end in pairwise(starts):
+            yield table.slice(first, end - first), int(arrivals[first])
+
+    def _push(self, rows: pa.Table, arrival: int, progress: HomeProgress) -> None:
+        try:
+            batch = to_batch(self.link.replica.schema, rows)
+        except TureenError as error:
+            raise PeerFailed("a row of a flow does not fit the stream", detail=error.message) from error
+        key = DERIVED_KEY + str(progress)
+        entry = Entry(batch.serialize().to_pybytes(), batch.num_rows, arrival, bytes(16), key)
+        crash_point("link.before_push")
+        self._inbox.push(self.link.id, entry)
+        crash_point("link.after_push")
+        self.progress = self._stored = progress
+        self._stored_at = self._clock()
+
+    def _must_note(self) -> bool:
+        """Whether progress without rows changes answers, or has not been stored for long."""
+        replica, stored = self.link.replica, self._stored
+        uses_time = replica.clock == "stream" or replica.retain is not None
+        if uses_time and self.progress.last_time != stored.last_time:
+            return True
+        return self.progress != stored and self._clock() - self._stored_at > NOTE_EVERY

@@ -1,0 +1,52 @@
+"""A server as a neighbour in the same process: for links from one replica to another, and for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from tureen.errors import TureenError, UnknownStream
+from tureen.federation.flow_serving import FlowServing
+from tureen.federation.frame import Frame, decode_frames, encode_frame
+from tureen.federation.neighbour import FlowRequest, PeerInfo
+
+
+class LocalNeighbour:
+    """Calls what another server would call over HTTP."""
+
+    def __init__(self, serving: FlowServing, peer: str | None, wait: Callable[[], bool] | None = None) -> None:
+        """Call as that peer; None is the server itself.
+
+        Between frames, `wait` is called, and the flow ends when it returns False. Without it, the flow ends when there
+        is nothing more at the moment.
+        """
+        self._serving, self._peer, self._wait = serving, peer, wait
+
+    def info(self) -> PeerInfo:
+        """What the server tells this peer."""
+        return self._serving.info(self._peer)
+
+    @contextmanager
+    def frames(self, request: FlowRequest, schema: pa.Schema) -> Iterator[Iterator[Frame]]:
+        """The frames of a flow."""
+        yield decode_frames(self._encoded(request), schema, lambda error: TureenError(str(error["message"])))
+
+    def _encoded(self, request: FlowRequest) -> Iterator[bytes]:
+        reader = self._serving.reader(self._peer, request)
+        while True:
+            if self._peer is not None and not self._serving.is_shared(self._peer, request.origin):
+                raise UnknownStream("the stream is not shared any more")
+            frames = reader.read()
+            yield from map(encode_frame, frames)
+            if frames[-1].current and (self._wait is None or not self._wait()):
+                return
+
+    def request(self, method: str, path: str, body: Any = None) -> Any:
+        """There are no routes in a process."""
+        raise NotImplementedError(f"{method} {path} {body}")
+
+    def close(self) -> None:
+        """Nothing to close."""

@@ -1,0 +1,107 @@
+"""A peer as this server calls it: over HTTP, or in the same process in tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from tureen.arguments import check_name
+from tureen.errors import PeerFailed, TureenError
+from tureen.federation.frame import Frame
+from tureen.pot.peers import Peer
+from tureen.schema import Schema
+
+HEARTBEAT = 1.0
+"""The seconds without rows after which a sender tells that it is still there."""
+
+
+@dataclass(frozen=True)
+class SharedStream:
+    """What a peer tells about a stream that it shares with this server."""
+
+    name: str
+    schema: str
+    time: str | None
+    clock: str
+    retain: int | None
+    item: str | None
+    origin: str
+    """Its identity in the network: the pot of its home, and its number there."""
+    home: str
+    """The name of the server where it lives."""
+
+    @property
+    def parsed(self) -> Schema:
+        """Its columns."""
+        return Schema.parse(self.schema, self.time)
+
+
+@dataclass(frozen=True)
+class PeerInfo:
+    """What a peer tells about itself."""
+
+    name: str
+    pot: str
+    streams: tuple[SharedStream, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """The content of a response."""
+        return {"name": self.name, "pot": self.pot, "streams": [asdict(stream) for stream in self.streams]}
+
+    @classmethod
+    def from_json(cls, content: Any) -> PeerInfo:
+        """Read what `as_json` returns; raises PeerFailed for anything else."""
+        try:
+            streams = tuple(_shared_stream(entry) for entry in content["streams"])
+            return cls(str(content["name"]), str(content["pot"]), streams)
+        except (KeyError, TypeError, ValueError, TureenError) as error:
+            raise PeerFailed("the peer's description of itself is not valid", detail=str(error)[:200]) from error
+
+
+def _shared_stream(entry: dict[str, Any]) -> SharedStream:
+    stream = SharedStream(**entry)
+    check_name(stream.name, "stream")
+    assert stream.parsed
+    texts = (stream.origin, stream.home, stream.clock)
+    if not all(isinstance(text, str) and text for text in texts) or stream.clock not in ("wall", "stream"):
+        raise ValueError(f"stream '{stream.name}'")
+    if stream.retain is not None and not isinstance(stream.retain, int):
+        raise ValueError(f"retention of stream '{stream.name}'")
+    return stream
+
+
+@dataclass(frozen=True)
+class FlowRequest:
+    """What a peer is asked for: a flow, from a tuple id of the home on."""
+
+    flow: str
+    origin: str
+    """The stream that is meant: another one may have got its name."""
+    after: int
+
+
+class Neighbour(Protocol):
+    """A connection to a peer."""
+
+    def info(self) -> PeerInfo:
+        """What the peer tells about itself and what it shares."""
+        ...
+
+    def frames(self, request: FlowRequest, schema: pa.Schema) -> AbstractContextManager[Iterator[Frame]]:
+        """The frames of a flow, whose rows have that schema; endless, with one at least every `HEARTBEAT` seconds."""
+        ...
+
+    def request(self, method: str, path: str, body: Any = None) -> Any:
+        """Send JSON to a route below /v1/federation, and return the JSON of the response."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection; what waits for frames ends."""
+        ...
+
+
+Connect = Callable[[Peer], Neighbour]

@@ -1,0 +1,80 @@
+"""Placement: from which peer a replica receives what a query needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from tureen.errors import TureenError, Unreachable
+from tureen.federation.flow import parse_flow
+from tureen.federation.needs import Need
+from tureen.federation.neighbour import PeerInfo
+from tureen.pot.links import Link
+from tureen.query import NamedRelation
+
+
+class Source(NamedTuple):
+    """A peer, and the flow that it is asked for."""
+
+    peer: str
+    flow: str
+
+
+class Placement(Protocol):
+    """Decides where a replica receives its tuples from."""
+
+    def place(self, need: Need, links: Sequence[Link]) -> Link | Source:
+        """A link whose replica has what is needed, or the source of a new one."""
+        ...
+
+    def released(self, link: Link) -> None:
+        """A link was dropped, because nobody uses its replica."""
+        ...
+
+
+class DirectPlacement:
+    """Each need is received from the home of its stream, or from a peer that shares it; replicas are shared."""
+
+    def __init__(self, infos: Callable[[], Mapping[str, PeerInfo | TureenError]]) -> None:
+        """Ask the peers with a function that returns what each tells, or why it does not answer."""
+        self._infos = infos
+
+    def place(self, need: Need, links: Sequence[Link]) -> Link | Source:
+        """A link that covers the need, or a flow from the nearest peer that shares the stream."""
+        link = covering_link(need, links)
+        if link is not None:
+            return link
+        infos = self._infos()
+        sharing = [
+            name
+            for name, info in infos.items()
+            if isinstance(info, PeerInfo) and any(stream.origin == need.stream.origin for stream in info.streams)
+        ]
+        if not sharing:
+            raise not_shared(need, infos)
+        return Source(need.stream.home if need.stream.home in sharing else sharing[0], need.flow)
+
+    def released(self, link: Link) -> None:
+        """Nothing to do: senders have no state."""
+
+
+def covering_link(need: Need, links: Sequence[Link]) -> Link | None:
+    """A link whose replica has what is needed; None if there is none."""
+    schema = need.stream.visible
+    relation = NamedRelation(need.stream.name, schema)
+    for link in links:
+        if link.stream.id == need.stream.id and need.is_covered_by(parse_flow(link.flow, lambda _: relation)):
+            return link
+    return None
+
+
+def not_shared(need: Need, infos: Mapping[str, PeerInfo | TureenError]) -> TureenError:
+    """The error for a stream that no peer shares at the moment."""
+    away = [
+        f"'{name}' does not answer: {info.message}" for name, info in infos.items() if isinstance(info, TureenError)
+    ]
+    return Unreachable(
+        f"no peer shares stream '{need.stream.name}' of '{need.stream.home}' at the moment",
+        detail="; ".join(away) or None,
+        hint="`peer list` shows what peers share",
+    )

@@ -1,0 +1,69 @@
+"""Links in the catalog: from where the replicas of other servers' streams receive their tuples."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sqlalchemy import Connection, insert, select, update
+
+from tureen.pot.catalog import micros_now
+from tureen.pot.catalog_tables import links, query_inputs, streams
+from tureen.pot.streams import Stream, create_replica, drop_stream, list_streams, stream_by_id
+
+
+class Link(NamedTuple):
+    """A replica, the stream that it is a part of, and what it receives from which peer."""
+
+    replica: Stream
+    stream: Stream
+    peer: str
+    flow: str
+    """The selection and projection, as a query over the stream."""
+
+    @property
+    def id(self) -> int:
+        """The id of the replica."""
+        return self.replica.id
+
+
+def create_link(tx: Connection, stream: Stream, peer: str, flow: str) -> Link:
+    """Add a replica of a stream, and the link that feeds it."""
+    replica = create_replica(tx, stream)
+    tx.execute(insert(links).values(stream_id=replica.id, peer=peer, flow=flow, created_at=micros_now()))
+    return Link(replica, stream, peer, flow)
+
+
+def list_links(tx: Connection) -> list[Link]:
+    """All links, in order of creation."""
+    by_id = {stream.id: stream for stream in list_streams(tx)}
+    entries = []
+    for row in tx.execute(select(links).order_by(links.c.stream_id)):
+        replica = by_id.get(row.stream_id)
+        stream = None if replica is None else by_id.get(replica.replica_of or 0)
+        if replica is not None and stream is not None:
+            entries.append(Link(replica, stream, row.peer, row.flow))
+    return entries
+
+
+def link_progress(tx: Connection, replica: int) -> str | None:
+    """How far the tuples of a replica are known to be stored; the keys of later pushes tell more."""
+    return tx.execute(select(streams.c.derived_to).where(streams.c.id == replica)).scalar()
+
+
+def change_link(tx: Connection, replica: int, peer: str, flow: str) -> None:
+    """Let a replica receive its tuples from another peer, or by another query."""
+    tx.execute(update(links).where(links.c.stream_id == replica).values(peer=peer, flow=flow))
+
+
+def drop_link(tx: Connection, replica: int) -> None:
+    """Drop a replica with its link."""
+    stream = stream_by_id(tx, replica)
+    if stream is not None:
+        drop_stream(tx, stream)
+
+
+def used_replicas(tx: Connection) -> set[int]:
+    """The ids of the replicas that queries, templates or derived streams read."""
+    replicas = select(streams.c.id).where(streams.c.replica_of.is_not(None), streams.c.name_key.is_not(None))
+    used = select(query_inputs.c.stream_id.distinct()).where(query_inputs.c.stream_id.in_(replicas))
+    return set(tx.execute(used).scalars())
