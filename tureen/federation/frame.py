@@ -27,6 +27,9 @@ FRAME_BYTES = 1 << 28
 
 HEADER_BYTES = 1 << 16
 
+LATEST_TIME = 1 << 60
+"""The microseconds of a time, before or after 1970, are fewer."""
+
 COMPRESSED_FROM = 512
 """Smaller rows are not compressed."""
 
@@ -125,26 +128,26 @@ def _parsed(text: bytes) -> dict[str, object]:
 
 
 def _frame(header: dict[str, object], body: bytes, schema: pa.Schema, size: int) -> Frame:
-    next_id, last_time, away = header.get("next"), header.get("time"), header.get("away")
-    valid_time = last_time is None or (_is_int(last_time) and -(1 << 61) < last_time < 1 << 61)
-    if not _is_int(next_id) or not 0 <= next_id < LARGEST_ID or not valid_time:
-        raise PeerFailed("the header of a frame is not valid")
+    next_id = _integer(header.get("next"), 0, LARGEST_ID - 1)
+    last_time, away = header.get("time"), header.get("away")
     if away is not None and not isinstance(away, str):
         raise PeerFailed("the header of a frame is not valid")
+    time = None if last_time is None else _integer(last_time, -LATEST_TIME, LATEST_TIME)
     rows = _rows(header.get("size"), body, schema) if body else None
-    return Frame(next_id, last_time, rows, header.get("current") is True, away, size)
+    return Frame(next_id, time, rows, header.get("current") is True, away, size)
 
 
-def _is_int(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _integer(value: object, least: int, most: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise PeerFailed("a number in the header of a frame is not valid")
+    return value
 
 
 def _rows(size: object, body: bytes, schema: pa.Schema) -> pa.RecordBatch:
     try:
         if size is not None:
-            if not _is_int(size) or not 0 < size <= FRAME_BYTES:
-                raise PeerFailed("a frame is larger than allowed")
-            body = pa.Codec(_CODEC).decompress(body, decompressed_size=size, asbytes=True)
+            length = _integer(size, 1, FRAME_BYTES)
+            body = pa.Codec(_CODEC).decompress(body, decompressed_size=length, asbytes=True)
         rows = pa.ipc.read_record_batch(pa.py_buffer(body), schema)
         if rows.num_rows > FRAME_ROWS:
             raise PeerFailed("a frame has more rows than allowed")

@@ -70,9 +70,8 @@ def covering_link(need: Need, links: Sequence[Link]) -> Link | None:
 
 def not_shared(need: Need, infos: Mapping[str, PeerInfo | TureenError]) -> TureenError:
     """The error for a stream that no peer shares at the moment."""
-    away = [
-        f"'{name}' does not answer: {info.message}" for name, info in infos.items() if isinstance(info, TureenError)
-    ]
+    failed = {name: info for name, info in infos.items() if isinstance(info, TureenError)}
+    away = [f"'{name}' does not answer: {error.message}" for name, error in failed.items()]
     return Unreachable(
         f"no peer shares stream '{need.stream.name}' of '{need.stream.home}' at the moment",
         detail="; ".join(away) or None,

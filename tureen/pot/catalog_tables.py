@@ -434,8 +434,8 @@ shares = Table(
 links = Table(
     "links",
     metadata,
-    # Where a replica receives its tuples from: the peer, and the selection that it sends. Up to where they are stored is
-    # in `streams.derived_to`, and later ends are in the keys of pushes to it.
+    # Where a replica receives its tuples from: the peer, and the selection that it sends. `streams.derived_to` tells up
+    # to where they are stored, and the keys of pushes to the replica tell more.
     Column("stream_id", Integer, primary_key=True),
     Column("peer", String, nullable=False),
     Column("flow", Text, nullable=False),

@@ -121,7 +121,7 @@ class Inbox:
         return self._heads.pushes()
 
     def derived_to(self, stream: int) -> str | None:
-        """The position of the last push to a derived stream or a replica in its log, without those of removed segments."""
+        """The position of the last push to a derived stream or a replica, without those of removed segments."""
         return self._derived_to.get(stream)
 
     def trim(self) -> None:
