@@ -18,6 +18,7 @@ from tureen.cli.functions import functions
 from tureen.cli.integrity import backup, verify
 from tureen.cli.network_commands import network_commands
 from tureen.cli.output import Format, show_answer, show_object, show_rows
+from tureen.cli.peers import peer_commands
 from tureen.cli.punctuating import punctuate
 from tureen.cli.push import push
 from tureen.cli.queries import queries
@@ -112,6 +113,7 @@ app.add_typer(queries, name="query")
 app.add_typer(templates, name="template")
 app.add_typer(functions, name="function")
 app.add_typer(network_commands, name="network")
+app.add_typer(peer_commands, name="peer")
 
 
 @app.command()

@@ -100,7 +100,9 @@ def show_answer(answer: Answer, output: Format, *, to: IO[str] | None = None) ->
     rows = answer.table.to_pylist()
     if output is not Format.JSON:
         show_rows(rows, output, columns=answer.table.column_names, to=out)
-        if output is Format.TABLE and not answer.complete:
+        if output is Format.TABLE and answer.note is not None:
+            print(f"Tuples may be missing: {answer.note}.", file=out)
+        elif output is Format.TABLE and not answer.complete:
             print("The window begins before the stream's horizon: older tuples are no longer retained.", file=out)
         return
     # It imports Arrow, which `tureen --help` does not need.
@@ -113,6 +115,7 @@ def show_answer(answer: Answer, output: Format, *, to: IO[str] | None = None) ->
         "window": {"begin": begin, "end": end},
         "position": answer.position,
         "complete": answer.complete,
+        "note": answer.note,
     }
     print(_json(body), file=out)
 

@@ -25,7 +25,7 @@ COLUMNS = ("id", "principal", "scopes", "note", "created_at", "expires_at", "las
 def create(
     principal: Annotated[str, typer.Argument(help="The owner of the queries that are registered with the token.")],
     scope: Annotated[
-        list[str] | None, typer.Option("--scope", help="read, write or admin; may be repeated. Default: read.")
+        list[str] | None, typer.Option("--scope", help="read, write, admin or peer; may be repeated. Default: read.")
     ] = None,
     expires_in: Annotated[
         str | None, typer.Option(help='How long it is valid, for example "30 days"; default: for ever.')

@@ -156,6 +156,26 @@ class Client(AnySoup):
     def functions(self) -> list[dict[str, Any]]:
         return [with_datetimes(entry) for entry in pages(self._transport, "/v1/functions", "functions")]
 
+    # Peers
+
+    def peers(self) -> list[dict[str, Any]]:
+        return [with_datetimes(entry) for entry in pages(self._transport, "/v1/peers", "peers")]
+
+    def add_peer(self, name: str, url: str, *, token: str | None = None, ca: str | None = None) -> None:
+        body = {"name": check_text(name, "a peer's name"), "url": check_text(url, "the address of a server")}
+        options = {"token": token, "ca": ca}
+        self._transport.post_json("/v1/peers", body | {key: text for key, text in options.items() if text is not None})
+
+    def remove_peer(self, name: str) -> None:
+        self._transport.delete(_peer_path(name))
+
+    def share_stream(self, peer: str, stream: str) -> None:
+        path = f"{_peer_path(peer)}/shares/{segment(check_text(stream, 'a stream’s name'))}"
+        self._transport.send(Request("PUT", path))
+
+    def unshare_stream(self, peer: str, stream: str) -> None:
+        self._transport.delete(f"{_peer_path(peer)}/shares/{segment(check_text(stream, 'a stream’s name'))}")
+
     # Queries
 
     def register(
@@ -279,6 +299,10 @@ class Client(AnySoup):
     def __repr__(self) -> str:
         """Show the server's URL."""
         return f"<tureen.Client {self.url!r}>"
+
+
+def _peer_path(name: str) -> str:
+    return f"/v1/peers/{segment(check_text(name, 'a peer’s name'))}"
 
 
 def _statement(text: str, language: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
+from urllib.parse import unquote
 
 import httpx
 import pyarrow as pa
@@ -88,6 +89,7 @@ def read_answer(response: httpx.Response) -> Answer:
         Bounds(None if begin is None else parse_timestamp(begin), None if end is None else parse_timestamp(end)),
         headers["Tureen-Position"],
         headers.get("Tureen-Complete", "true").lower() == "true",
+        unquote(headers["Tureen-Note"]) if "Tureen-Note" in headers else None,
     )
 
 

@@ -6,12 +6,10 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from types import MappingProxyType
 
 from sqlalchemy import Connection
 
-from tureen.errors import DuplicateName, TureenError, UnknownPeer
+from tureen.errors import DuplicateName, TureenError
 from tureen.faults import crash_point
 from tureen.federation.flow_serving import FlowServing
 from tureen.federation.link_intake import LinkIntake
@@ -19,17 +17,27 @@ from tureen.federation.link_run import LinkRun, LinkState
 from tureen.federation.local_neighbour import LocalNeighbour
 from tureen.federation.needs import Need, need_of
 from tureen.federation.neighbour import HEARTBEAT, Connect, Neighbour, PeerInfo, SharedStream
+from tureen.federation.peering import Peering
 from tureen.federation.placement import DirectPlacement, Placement, Source
 from tureen.pot.catalog import Catalog
 from tureen.pot.inbox import Inbox
 from tureen.pot.links import Link, change_link, create_link, drop_link, list_links, used_replicas
-from tureen.pot.peers import Peer, find_peer, list_peers, name_server
+from tureen.pot.peers import name_server
 from tureen.pot.streams import Stream, create_stream, find_stream, visible_streams
 from tureen.query import Query
 from tureen.results.invoke import Invoker
 from tureen.schema import name_key
 
 log = logging.getLogger("tureen")
+
+BORROWED_SECONDS = 60.0
+"""How long the replica of an unregistered query is kept: the query may be repeated."""
+
+BORROW_WAIT = 10.0
+"""The most seconds that an unregistered query waits for the tuples of its stream."""
+
+LOCAL_SECONDS = 0.01
+"""The interval at which a replica that is fed from another one looks for new rows."""
 
 WATCH_SECONDS = 0.5
 """The interval at which the catalog is checked for changed links and unused replicas."""
@@ -50,21 +58,23 @@ class Federation:
         placement: Placement | None = None,
     ) -> None:
         """Federate a pot; `connect` opens a connection to a peer."""
-        self._catalog, self._invoker, self._inbox, self._clock, self._connect = catalog, invoker, inbox, clock, connect
+        self._catalog, self._inbox, self._clock = catalog, inbox, clock
         with catalog.write() as tx:
             self.name = name_server(tx, name)
+        self.peering = Peering(catalog, connect, clock)
         self.serving = FlowServing(catalog, invoker, inbox, self.trouble_of)
         self.placement: Placement = placement or DirectPlacement(self.infos)
         self.in_use: list[Callable[[Connection], set[int]]] = []
         """Functions that return the replicas that others than queries of this server use."""
-        self._neighbours: dict[str, tuple[Peer, Neighbour]] = {}
         self._runs: dict[int, LinkRun] = {}
         self._claims: dict[int, int] = {}
+        self._borrowed: list[tuple[float, int]] = []
         self._lock = threading.RLock()
         self._closing = threading.Event()
         self._threads: list[threading.Thread] = []
         self._token = -1
         invoker.answers.trouble_of_replica = self.trouble_of
+        invoker.borrow_replica = self.borrow_replica
         self.refresh()
 
     # Peers
@@ -72,38 +82,18 @@ class Federation:
     @property
     def neighbours(self) -> Mapping[str, Neighbour]:
         """The connections to all peers, by name."""
-        with self._catalog.read() as tx:
-            names = [peer.name for peer in list_peers(tx)]
-        return MappingProxyType({name: self.neighbour(name) for name in names})
+        return self.peering.neighbours
 
     def neighbour(self, name: str) -> Neighbour:
-        """The connection to a peer, opened at the first call; with this server's name, to itself."""
+        """The connection to a peer; with this server's name, to itself."""
         if name_key(name) == name_key(self.name):
-            wait = (lambda: not self._closing.wait(0.01)) if self._threads else None
+            wait = (lambda: not self._closing.wait(LOCAL_SECONDS)) if self._threads else None
             return LocalNeighbour(self.serving, None, wait)
-        with self._catalog.read() as tx:
-            peer = find_peer(tx, name)
-        with self._lock:
-            known = self._neighbours.get(name_key(name))
-            if known is not None and known[0] != peer:
-                known[1].close()
-                del self._neighbours[name_key(name)]
-                known = None
-            if peer is None:
-                raise UnknownPeer(f"there is no peer named '{name}' any more")
-            if known is None:
-                known = self._neighbours[name_key(name)] = (peer, self._connect(peer))
-            return known[1]
+        return self.peering.neighbour(name)
 
     def infos(self) -> dict[str, PeerInfo | TureenError]:
         """What each peer tells about itself, or why it does not answer."""
-        told: dict[str, PeerInfo | TureenError] = {}
-        for name, neighbour in self.neighbours.items():
-            try:
-                told[name] = neighbour.info()
-            except TureenError as error:
-                told[name] = error
-        return told
+        return self.peering.infos()
 
     # Streams
 
@@ -142,6 +132,30 @@ class Federation:
     def replica_for(self, stream: Stream, query: Query, number: int) -> int:
         """The replica from which the leaf of that number of a query over a remote stream is answered."""
         return self.replica_of(need_of(stream, query, number)).id
+
+    def whole_replica(self, stream: Stream) -> int:
+        """The replica that has all tuples of a stream."""
+        return self.replica_of(Need(stream)).id
+
+    def borrow_replica(self, stream: Stream, query: Query, number: int) -> int:
+        """A replica for an unregistered query, up to date if its peer answers; it is kept for a while."""
+        replica = self.replica_for(stream, query, number)
+        with self._lock:
+            self._borrowed.append((time.monotonic() + BORROWED_SECONDS, replica))
+        deadline = time.monotonic() + BORROW_WAIT
+        while self.trouble_of(replica) is not None and time.monotonic() < deadline and self._threads:
+            if self._closing.wait(0.01) or self._runs[replica].state.state in ("away", "refused"):
+                break
+        return replica
+
+    def _return_borrowed(self) -> bool:
+        """Release the replicas that were borrowed long enough; whether there are some."""
+        with self._lock:
+            due = [replica for end, replica in self._borrowed if end <= time.monotonic()]
+            self._borrowed = [entry for entry in self._borrowed if entry[0] > time.monotonic()]
+        for replica in due:
+            self.release(replica)
+        return bool(due)
 
     def replica_of(self, need: Need) -> Link:
         """The link whose replica has what is needed; it is kept until `release`, or while a query uses it."""
@@ -240,17 +254,19 @@ class Federation:
 
     def start(self) -> None:
         """Receive in threads until `close`."""
-        thread = threading.Thread(target=self._watch, name="tureen-federation", daemon=True)
+        watching = threading.Thread(target=self._watch, name="tureen-federation", daemon=True)
+        asking = threading.Thread(target=self.peering.run, args=(self._closing,), name="tureen-peers", daemon=True)
         with self._lock:
-            self._threads.append(thread)
+            self._threads = [watching, asking]
             for run in self._runs.values():
                 run.start()
-        thread.start()
+        watching.start()
+        asking.start()
 
     def _watch(self) -> None:
         while not self._closing.wait(WATCH_SECONDS):
-            token = self._catalog.token()
-            if token == self._token:
+            token, returned = self._catalog.token(), self._return_borrowed()
+            if token == self._token and not returned:
                 continue
             self._token = token
             try:
@@ -261,15 +277,15 @@ class Federation:
                 self._token = -1
 
     def close(self) -> None:
-        """Stop receiving."""
+        """Stop receiving; rows that are stored stay."""
         self._closing.set()
-        for run in self._runs.values():
+        with self._lock:
+            runs = list(self._runs.values())
+        for run in runs:
             run.stop()
-        for thread in self._threads:
-            thread.join()
+        self.peering.close()
         deadline = time.monotonic() + 3 * HEARTBEAT
-        for run in self._runs.values():
+        for run in runs:
             run.join(max(0.0, deadline - time.monotonic()))
-        for _, neighbour in self._neighbours.values():
-            with suppress(TureenError):
-                neighbour.close()
+        for thread in self._threads:
+            thread.join(max(0.1, deadline - time.monotonic()))

@@ -13,6 +13,7 @@ from tureen.errors import UnknownStream
 from tureen.federation.flow import Flow, parse_flow
 from tureen.federation.flow_reader import FlowReader, FlowSource
 from tureen.federation.neighbour import FlowRequest, PeerInfo, SharedStream
+from tureen.federation.sent_flows import SentFlows
 from tureen.pot.catalog import Catalog
 from tureen.pot.home_progress import HomeProgress
 from tureen.pot.inbox import Inbox
@@ -38,6 +39,7 @@ class FlowServing:
     ) -> None:
         """Serve that pot; `away` tells why a replica does not have everything."""
         self._catalog, self._invoker, self._inbox, self._away = catalog, invoker, inbox, away
+        self.sent = SentFlows()
 
     def info(self, peer: str | None) -> PeerInfo:
         """What a peer may know; None is this server itself."""

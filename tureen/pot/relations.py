@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from sqlalchemy import Connection
 
-from tureen.errors import UnknownStream, UnknownTable, nearest
+from tureen.errors import UnknownStream, UnknownTable, Unsupported, nearest
 from tureen.functions.function_lookup import FunctionLookup, RecordedFunctions
 from tureen.functions.user_function import UserFunction
 from tureen.pot.functions import StoredFunctions
@@ -67,10 +67,19 @@ class Relations:
         relation = self._relations[name_key(name)]
         return relation.visible if isinstance(relation, Stream) else relation.schema
 
+    def find(self, name: str) -> StoredRelation:
+        """A relation of the query."""
+        return self._relations[name_key(name)]
+
     def new_input(self, entry: Input) -> NewInput:
-        """An input of a query that is being registered."""
+        """An input of a query that is being registered; raises for a stream of another server, which has no tuples."""
         relation = self._relations[name_key(entry.relation)]
         if isinstance(relation, Stream):
+            if relation.home is not None:
+                raise Unsupported(
+                    f"stream '{relation.name}' lives at server '{relation.home}'",
+                    hint="only a running server receives it: register the query there, with tureen.connect or --url",
+                )
             return NewInput(relation.id, entry.clause)
         return NewInput(table_id=relation.id)
 

@@ -16,7 +16,7 @@ from tureen.pot.kept_joins import join_status
 from tureen.pot.queries import Registered, count_queries
 from tureen.pot.query_runs import live_query_runs
 from tureen.pot.runs import count_rejected, live_runs
-from tureen.pot.streams import Stream, list_streams
+from tureen.pot.streams import Stream, visible_streams
 from tureen.pot.tables import Dimension, list_dimensions
 from tureen.pot.templates import Template, count_members
 from tureen.window import from_micros
@@ -45,7 +45,7 @@ def pot_status(
                 **_stream_status(tx, stream, inbox_ends.get(stream.id, InboxEnd(stream.taken, lambda _: 0))),
                 "error": source_errors.get(stream.id),
             }
-            for stream in list_streams(tx)
+            for stream in visible_streams(tx)
         },
         "tables": {table.name: _table_status(table) for table in list_dimensions(tx)},
         "queries": handles + count_members(tx),
@@ -87,6 +87,7 @@ def describe_stream(
         "retain_seconds": None if stream.retain is None else stream.retain / 1_000_000,
         "item": stream.item,
         "source": stream.source,
+        "home": stream.home,
         "query": query,
         "unique": list(stream.rules.unique) or None,
         "lateness_seconds": None if stream.rules.lateness is None else stream.rules.lateness / 1_000_000,

@@ -20,7 +20,7 @@ from tureen.arguments import check_name, check_text
 from tureen.errors import TureenError, UnknownToken
 from tureen.pot.catalog_tables import tokens
 
-SCOPES = ("read", "write", "admin")
+SCOPES = ("read", "write", "admin", "peer")
 
 _TOKEN = re.compile(r"tureen_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")
 

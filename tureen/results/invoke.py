@@ -21,7 +21,7 @@ from tureen.position import Position
 from tureen.pot.catalog import Catalog, micros_now
 from tureen.pot.functions import StoredFunctions
 from tureen.pot.parts import missing_file
-from tureen.pot.queries import LOCAL, Registered
+from tureen.pot.queries import LOCAL, Registered, RegisteredInput
 from tureen.pot.relations import Relations
 from tureen.pot.streams import Stream, list_streams
 from tureen.query import Query
@@ -106,6 +106,8 @@ class Invoker:
         self.followers.joins.histories = self.answers.histories
         self.covering = CoveringStreams(self.view, self.answers.derived_rows)
         self._explainer = Explainer(catalog, self.answers, self.followers.joins, self.covering)
+        self.borrow_replica: Callable[[Stream, Query, int], int] | None = None
+        """Finds a replica for an input of an unregistered query over a remote stream; set by what receives them."""
         self._groups = GroupFollowing(self.answers)
         self._finals = FinalFollowing(self.answers)
 
@@ -426,10 +428,18 @@ class Invoker:
         with self.view.catalog.read() as tx:
             relations = Relations.of(tx)
             query = bind_text(sql, language, relations.describe, relations.function)
-        inputs = tuple(relations.unregistered_input(entry) for entry in query.leaves)
+        inputs = tuple(self._unregistered_input(relations, query, number) for number in range(len(query.leaves)))
         registered = Registered("", None, sql, "", inputs, seq=0, registered_at=0, owner=LOCAL, language=language)
         snapshot = self.view.snapshot(registered.stream_ids, registered.table_ids)
         return registered, snapshot, _prepared(query, relations.schema, registered)
+
+    def _unregistered_input(self, relations: Relations, query: Query, number: int) -> RegisteredInput:
+        """An input of an unregistered query; over a replica, if its stream lives at another server."""
+        leaf = query.leaves[number]
+        stream = relations.find(leaf.relation)
+        if self.borrow_replica is None or not isinstance(stream, Stream) or stream.home is None:
+            return relations.unregistered_input(leaf)
+        return RegisteredInput(leaf.kind, self.borrow_replica(stream, query, number))
 
     def _bound(self, registered: Registered, snapshot: Snapshot) -> Ready | ReadyJoin:
         return self._ready.get(registered.id, lambda: self._prepare(registered, snapshot))

@@ -19,10 +19,22 @@ from tureen.service.bodies import media_type_of
 from tureen.service.error_responses import HttpError, error_response
 from tureen.service.fast_path import InvocationFastPath
 from tureen.service.middleware import RequestMiddleware
-from tureen.service.routes import functions, health, page, queries, statements, streams, tables, templates, tokens
+from tureen.service.routes import (
+    federation,
+    functions,
+    health,
+    page,
+    peers,
+    queries,
+    statements,
+    streams,
+    tables,
+    templates,
+    tokens,
+)
 from tureen.service.state import Service
 
-ROUTERS = (streams, queries, templates, tables, functions, statements, health, tokens, page)
+ROUTERS = (streams, queries, templates, tables, functions, statements, health, tokens, peers, federation, page)
 """The modules with routes, in the order in which they are described."""
 
 

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fastapi.openapi.models import HTTPBearer
@@ -45,6 +45,13 @@ class Caller:
     service: Service
     principal: str
     scopes: frozenset[str]
+    token: str = field(default="", repr=False)
+    """Its text; empty without authentication."""
+
+    def check_token(self) -> None:
+        """Raise Unauthorized if the token was revoked or has expired since the request began."""
+        if self.token:
+            self.service.authenticator.authenticate_token(self.token, self.service)
 
     @property
     def soup(self) -> ServedSoup:
@@ -111,7 +118,7 @@ class Authenticator:
     def authenticate_token(self, text: str, service: Service) -> Caller:
         """The caller that has a token; raises Unauthorized if it is not valid."""
         token = self._verify(text)
-        return Caller(service, token.principal, token.scopes)
+        return Caller(service, token.principal, token.scopes, text)
 
     def _verify(self, text: str) -> Token:
         version = self._catalog.token()

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Text = Annotated[str, Field(min_length=1, max_length=1_000_000)]
 Name = Annotated[str, Field(min_length=1, max_length=255)]
-Scope = Literal["read", "write", "admin"]
+Scope = Literal["read", "write", "admin", "peer"]
 Language = Literal["sql", "wxquery"]
 
 
@@ -58,6 +58,7 @@ class StreamInfo(ResponseBody):
     retain_seconds: float | None
     item: str | None
     source: dict[str, Any] | None
+    home: str | None
     query: str | None
     unique: list[str] | None
     lateness_seconds: float | None
@@ -172,6 +173,7 @@ class QueryResult(ResponseBody):
     window: WindowBounds
     position: str
     complete: bool
+    note: str | None
     truncated: bool
 
 
@@ -264,6 +266,61 @@ class FunctionList(ResponseBody):
 
     functions: list[FunctionInfo]
     next: str | None
+
+
+class NewPeer(RequestBody):
+    """A server to receive streams from."""
+
+    name: Name
+    url: Text
+    token: Text | None = None
+    ca: Text | None = None
+
+
+class PeerEntry(ResponseBody):
+    """A peer, its state, and what is shared; `url` is null if this server only sends to it."""
+
+    name: str
+    url: str | None
+    state: str
+    since: datetime | None
+    error: str | None
+    offers: list[str]
+    shared: list[str]
+
+
+class PeerList(ResponseBody):
+    """A page of peers."""
+
+    peers: list[PeerEntry]
+    next: str | None
+
+
+class SharedStreamInfo(ResponseBody):
+    """A stream that is shared with the caller."""
+
+    name: str
+    schema_: Annotated[str, Field(alias="schema")]
+    time: str | None
+    clock: str
+    retain: int | None
+    item: str | None
+    origin: str
+    home: str
+
+
+class PeerDescription(ResponseBody):
+    """A server, as a peer sees it."""
+
+    name: str
+    pot: str
+    streams: list[SharedStreamInfo]
+
+
+class StreamMarks(ResponseBody):
+    """The next tuple id of each stream, by the identity of the stream."""
+
+    streams: dict[str, int]
 
 
 class NewTable(RequestBody):

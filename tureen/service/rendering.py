@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import numpy.typing as npt
@@ -114,6 +115,7 @@ def render(answer: Answer, response_format: ResponseFormat, lead: Mapping[str, A
         "window": {"begin": _iso(answer.window.begin), "end": _iso(answer.window.end)},
         "position": answer.position,
         "complete": answer.complete,
+        "note": answer.note,
         "truncated": truncated,
     }
     media_type = response_format.media_type
@@ -168,6 +170,9 @@ def _headers(answer: Answer, truncated: bool) -> dict[str, str]:
         "Vary": "Accept, Accept-Encoding, Authorization",
         "Cache-Control": "private, no-cache",
     }
+    if answer.note is not None:
+        # Headers are ASCII.
+        headers["Tureen-Note"] = quote(answer.note, safe=" '\":,;()")
     for name, bound in (("Begin", answer.window.begin), ("End", answer.window.end)):
         if bound is not None:
             headers[f"Tureen-Window-{name}"] = bound.isoformat()

@@ -35,6 +35,7 @@ class Settings:
     pot: str = _setting("./pot", "the directory of the pot, created if missing")
     host: str = _setting("127.0.0.1", "the address to listen on")
     port: int = _setting(7707, "the port to listen on, from 0 to 65535; 0 chooses a free port")
+    name: str = _setting("", "the name of this server among its peers, kept in the pot; by default that of the machine")
     master: str = _setting("local[*]", "Spark's master URL")
     spark: tuple[str, ...] = _setting((), "a Spark setting as key=value; may be repeated")
     nice: int = _setting(10, "the niceness of Spark's processes, from 0 to 19; a higher one favours invocations")

@@ -16,6 +16,7 @@ from tureen.pot.status import count_owned
 from tureen.results.answer import Answer
 from tureen.service.authorization import Authenticator, ConcurrencyLimit
 from tureen.service.event_stream import encode_changes
+from tureen.service.http_neighbour import HttpNeighbour
 from tureen.service.invocation_times import InvocationTimes
 from tureen.service.metrics import FreshnessSampler, Metrics, StatusCollector
 from tureen.service.page.activity import SAMPLE_SECONDS, ActivityHistory
@@ -50,6 +51,7 @@ class Service:
     def __init__(self, soup: Soup, settings: Settings) -> None:
         """Create the state for serving a pot."""
         self.soup, self.settings = ServedSoup.of(soup), settings
+        self.federation = self.soup.federate(HttpNeighbour, settings.name or None)
         self.catalog = Catalog(soup.path)
         self.authenticator = Authenticator(self.catalog, open_to_all=settings.no_auth)
         self.invoking = ConcurrencyLimit("invocations", settings.max_invocations)
@@ -79,6 +81,7 @@ class Service:
         """Start watching for commits, in the running event loop."""
         asyncio.get_running_loop().set_default_executor(self._workers)
         self.watcher.start()
+        self.federation.start()
         if self.settings.page:
             self._sampling = asyncio.create_task(self._sample())
 
@@ -97,6 +100,7 @@ class Service:
     def close(self) -> None:
         """Release everything but the soup, which its opener closes."""
         self.watcher.close()
+        self.federation.close()
         self._invokers.shutdown(wait=True, cancel_futures=True)
         self._workers.shutdown(wait=True, cancel_futures=True)
         self.authenticator.record_use(at_once=True)
@@ -185,10 +189,23 @@ class Service:
             loop.run_in_executor(self._workers, self.freshness.observe_commits)
         loop.run_in_executor(self._workers, self.authenticator.record_use)
 
+    def _link_counts(self) -> dict[str, float]:
+        links, sent = self.federation.link_states(), self.federation.serving.sent.as_dict().values()
+        return {
+            "tureen_links": len(links),
+            "tureen_links_away": sum(link.state in ("away", "refused") for link in links),
+            "tureen_link_rows": sum(link.rows for link in links),
+            "tureen_link_bytes": sum(link.bytes for link in links),
+            "tureen_flows_sent": sum(total["flows"] for total in sent),
+            "tureen_flow_rows": sum(total["rows"] for total in sent),
+            "tureen_flow_bytes": sum(total["bytes"] for total in sent),
+        }
+
     def _counts(self) -> dict[str, float]:
         return {
             "tureen_followers": self.following.total,
             "tureen_invocations_running": self.invoking.total,
             "tureen_oldest_push_seconds": self.freshness.oldest_seconds,
+            **self._link_counts(),
             **{f"tureen_join_{name}": count for name, count in self.soup.calls.join_counts().items()},
         }

@@ -33,6 +33,7 @@ from tureen.arguments import (
 from tureen.closed.declaring import check_rules
 from tureen.deferred_import import DeferredModule
 from tureen.errors import UnknownQuery, UnknownTable
+from tureen.federation.descriptions import describe_peers, federation_status
 from tureen.functions.function_costs import costs
 from tureen.functions.function_source import function_of
 from tureen.joining.join_limits import DEFAULT_LIMITS, JoinLimits
@@ -44,10 +45,11 @@ from tureen.position import BEGINNING, Pushed
 from tureen.pot.catalog import micros_now
 from tureen.pot.derived_streams import texts_of_queries
 from tureen.pot.gates import closed_summary
+from tureen.pot.peers import Peer
 from tureen.pot.pending_rejections import all_rejected, pending_rejected
 from tureen.pot.queries import LOCAL
 from tureen.pot.status import InboxEnd, describe_query, describe_stream, describe_template, pot_status
-from tureen.pot.streams import Stream, create_stream, drop_stream, find_stream, list_streams
+from tureen.pot.streams import Stream, create_stream, drop_stream, find_stream, visible_streams
 from tureen.results.answer import Answer, Change
 from tureen.routing_policies import ROUTING_POLICIES, check_routing
 from tureen.schema import Schema
@@ -152,7 +154,16 @@ class Soup(AnySoup):
         engine = self._pot.engine()
         with skip_existing(name, if_not_exists, self.streams):
             if query is not None:
-                derive_stream(self._pot.catalog, name, query, time=time, retain=retention, clock=clock, item=path)
+                derive_stream(
+                    self._pot.catalog,
+                    name,
+                    query,
+                    time=time,
+                    retain=retention,
+                    clock=clock,
+                    item=path,
+                    remote=self._pot.components.registry.remote,
+                )
             else:
                 assert parsed is not None
                 with self._pot.catalog.write() as tx:
@@ -181,7 +192,7 @@ class Soup(AnySoup):
         errors = self._pot.source_errors()
         with self._pot.catalog.read() as tx:
             texts = texts_of_queries(tx)
-            streams = list_streams(tx)
+            streams = visible_streams(tx)
         return [
             describe_stream(stream, errors.get(stream.id), texts.get(stream.query_id or ""), self._closed(stream))
             for stream in streams
@@ -270,6 +281,27 @@ class Soup(AnySoup):
 
     def functions(self) -> list[dict[str, Any]]:
         return self._pot.components.functions.describe() if self._pot.exists() else []
+
+    # Peers
+
+    def peers(self) -> list[dict[str, Any]]:
+        return describe_peers(self._pot.federated())
+
+    def add_peer(self, name: str, url: str, *, token: str | None = None, ca: str | None = None) -> None:
+        for value, subject in ((token, "a token"), (ca, "a path")):
+            if value is not None:
+                check_text(value, subject)
+        peer = Peer(check_name(name, "peer"), check_text(url, "the address of a server"), token, ca)
+        self._pot.federated().peering.add(peer)
+
+    def remove_peer(self, name: str) -> None:
+        self._pot.federated().peering.remove(check_text(name, "a peer's name"))
+
+    def share_stream(self, peer: str, stream: str) -> None:
+        self._pot.federated().peering.share(check_name(peer, "peer"), check_text(stream, "a stream's name"))
+
+    def unshare_stream(self, peer: str, stream: str) -> None:
+        self._pot.federated().peering.unshare(check_text(peer, "a peer's name"), check_text(stream, "a stream's name"))
 
     # Queries
 
@@ -363,7 +395,7 @@ class Soup(AnySoup):
         }
         with self._pot.catalog.read() as tx:
             status = pot_status(tx, ends, snapshot.pushes, self._pot.source_errors())
-            streams = list_streams(tx)
+            streams = visible_streams(tx)
         for stream in streams:
             status["streams"][stream.name]["closed"] = self._closed(stream)
             status["streams"][stream.name]["rejected"] += len(pending_rejected(self._pot.catalog, stream))
@@ -378,6 +410,7 @@ class Soup(AnySoup):
                     entry["unread_tuples"] = sum(max(0, source.stream.next_id - next_id) for source, next_id in inputs)
         return {
             **status,
+            **({} if self._pot.federation is None else federation_status(self._pot.federation)),
             "functions": asdict(costs.total()),
             "engine": self._pot.state(),
             "error": self._pot.engine_error(),

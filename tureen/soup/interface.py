@@ -161,6 +161,30 @@ class AnySoup(Protocol):
     def functions(self) -> list[dict[str, Any]]:
         """The functions, in order of creation, with their types, their code, and the calls that were observed."""
 
+    # Peers
+
+    def peers(self) -> list[dict[str, Any]]:
+        """The servers that this one receives streams from or shares streams with, and their state; for admins.
+
+        An embedded pot has none: only a running server has peers.
+        """
+
+    def add_peer(self, name: str, url: str, *, token: str | None = None, ca: str | None = None) -> None:
+        """Receive streams from the server of that name and address; for admins.
+
+        `token` is one that this peer has created for this server, with the scope `peer`. `ca` is a PEM file of
+        certificates to trust instead of the system's, which the server reads.
+        """
+
+    def remove_peer(self, name: str) -> None:
+        """Receive nothing from a peer any more, and share nothing with it; for admins."""
+
+    def share_stream(self, peer: str, stream: str) -> None:
+        """Let a peer receive a stream; for admins."""
+
+    def unshare_stream(self, peer: str, stream: str) -> None:
+        """Withdraw a stream from a peer; for admins."""
+
     # Queries
 
     def register(

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tureen.errors import EngineFailed, PotError, TureenError
+from tureen.federation.federation import Federation
+from tureen.federation.neighbour import Connect
 from tureen.joining.join_limits import DEFAULT_LIMITS, JoinLimits
 from tureen.migration.migrate import migrate
 from tureen.pipeline.deriving import DerivedProgress
@@ -72,6 +74,7 @@ class OpenPot:
         self._closed = False
         self._components: PotComponents | None = None
         self.running: Engine | None = None
+        self.federation: Federation | None = None
         if pot_exists(path):
             self._open(create=False)
         if mode == "write":
@@ -130,6 +133,21 @@ class OpenPot:
                 components.progress.is_derived = self.running.deriver.is_reached
             return self.running
 
+    def federate(self, connect: Connect, name: str | None) -> Federation:
+        """Receive streams of other servers, and let them receive; `connect` opens a connection to a peer."""
+        components, engine = self.writable(), self.engine()
+        federation = Federation(components.catalog, components.invoker, engine.inbox, self.clock, connect, name=name)
+        components.registry.remote = components.templates.remote = self.federation = federation
+        return federation
+
+    def federated(self) -> Federation:
+        """The federation of a server; raises in a pot that no server has opened."""
+        if self.federation is None:
+            raise TureenError(
+                "an embedded pot has no peers", hint="start a server with `tureen serve`, and connect to it"
+            )
+        return self.federation
+
     def ensure_fed(self) -> None:
         """Start the engine if no other process has one: rows may be left in the inbox after a crash."""
         if self.running is None and self._mode == "auto":
@@ -173,6 +191,8 @@ class OpenPot:
             if self._closed:
                 return
             self._closed = True
+            if self.federation is not None:
+                self.federation.close()
             if self.running is not None:
                 self.running.close()
                 self.running = None

@@ -64,6 +64,8 @@ def push_rows(
 
 def check_pushable(stream: Stream, verb: str = "push to") -> None:
     """Raise for streams that are fed by a source or a query; `verb` is what was to be done."""
+    if stream.home is not None:
+        raise TureenError(f"stream '{stream.name}' lives at server '{stream.home}'", hint=f"{verb} it there")
     if stream.source is not None:
         raise TureenError(f"stream '{stream.name}' is fed by its source", hint=f"{verb} another stream")
     if stream.query_id is not None:

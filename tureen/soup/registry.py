@@ -17,6 +17,7 @@ from tureen.pot.registering import change_together
 from tureen.pot.relations import Relations
 from tureen.pot.stream_cache import StreamCache
 from tureen.pot.templates import find_template, share_template
+from tureen.soup.remote_inputs import RemoteStreams, claimed_inputs, finding_remote
 
 MATERIALIZE = {True: True, False: False, "auto": None}
 """The values of `materialize`, and their representation in the catalog."""
@@ -29,6 +30,8 @@ class Registry:
         """Register in that catalog; concurrent changes share a commit."""
         self._catalog, self._streams = catalog, streams
         self._binder = QuickBinder()
+        self.remote: RemoteStreams | None = None
+        """What receives streams of other servers, in a server."""
         self._changes: GroupCommit[Registration | Unregistration, str] = GroupCommit(
             lambda changes: change_together(catalog, changes)
         )
@@ -52,26 +55,27 @@ class Registry:
         hint = check_plan_hint(plan, jit)
 
         def attempt() -> str:
-            relations = Relations(self._streams.last_known, StoredFunctions(self._catalog.read))
+            find = finding_remote(self._streams.last_known, self.remote)
+            relations = Relations(find, StoredFunctions(self._catalog.read))
             query, shape = self._binder.bind(sql, relations.describe, relations.function, language)
             if hint != NO_HINT and not query.joins:
                 raise TureenError(
                     "plan and jit are for joins, and the query has one input", hint="leave out plan and jit"
                 )
-            inputs = tuple(relations.new_input(entry) for entry in query.leaves)
-            new = Registration(
-                sql,
-                shape,
-                inputs,
-                MATERIALIZE[materialize],
-                name,
-                LOCAL if owner is None else owner,
-                language=language,
-                join=new_join(query, [entry.stream_id for entry in inputs]),
-                functions=tuple(relations.called.values()),
-                plan_hint=hint,
-            )
-            return self._changes.submit(new)
+            with claimed_inputs(relations, query, self.remote) as inputs:
+                new = Registration(
+                    sql,
+                    shape,
+                    inputs,
+                    MATERIALIZE[materialize],
+                    name,
+                    LOCAL if owner is None else owner,
+                    language=language,
+                    join=new_join(query, [entry.stream_id for entry in inputs]),
+                    functions=tuple(relations.called.values()),
+                    plan_hint=hint,
+                )
+                return self._changes.submit(new)
 
         try:
             return attempt()

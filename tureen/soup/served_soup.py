@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tureen.federation.federation import Federation
+from tureen.federation.neighbour import Connect
 from tureen.functions.function_source import defined_function
 from tureen.pot.pot_progress import PotProgress
 from tureen.pot.queries import LOCAL
@@ -42,6 +44,10 @@ class ServedSoup(Soup):
     def progress(self) -> PotProgress:
         """The pot's commits and pushes, and how far its streams are derived."""
         return self._pot.components.progress
+
+    def federate(self, connect: Connect, name: str | None) -> Federation:
+        """Receive streams of other servers, and let them receive."""
+        return self._pot.federate(connect, name)
 
     def trouble(self) -> str | None:
         """Why pushed rows do not get into runs; None if Spark takes them, or will once it has started."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from tureen.arguments import check_clock, check_item
 from tureen.errors import InvalidSchema, Unsupported
@@ -11,7 +12,7 @@ from tureen.language import bind_query
 from tureen.pot.catalog import Catalog
 from tureen.pot.derived_streams import create_derived_stream
 from tureen.pot.functions import StoredFunctions
-from tureen.pot.queries import DERIVED, Registration
+from tureen.pot.queries import DERIVED, NewInput, Registration
 from tureen.pot.relations import Relations, StoredRelation, find_relation
 from tureen.pot.streams import Stream, check_new_name
 from tureen.query import STEP_END, STEP_START, Output, Query
@@ -20,6 +21,7 @@ from tureen.results.closed_steps import check_has_steps
 from tureen.results.group_following import check_can_follow_groups
 from tureen.results.join_changes import check_can_follow
 from tureen.schema import Column, Schema, name_key
+from tureen.soup.remote_inputs import RemoteStreams, claimed_inputs, finding_remote
 
 
 def derive_stream(
@@ -31,9 +33,10 @@ def derive_stream(
     retain: int | None,
     clock: str | None,
     item: str | None = None,
+    remote: RemoteStreams | None = None,
 ) -> None:
     """Create a stream whose tuples are the changes of a query."""
-    with catalog.write() as tx:
+    with _claimed(catalog, sql, remote) as claimed, catalog.write() as tx:
         check_new_name(tx, name)
         streams: dict[str, Stream] = {}
 
@@ -52,7 +55,7 @@ def derive_stream(
         clock = check_clock(schema, clock)
         if item is not None:
             check_item(item, schema)
-        inputs = tuple(relations.new_input(entry) for entry in query.leaves)
+        inputs = claimed or tuple(relations.new_input(entry) for entry in query.leaves)
         create_derived_stream(
             tx,
             name,
@@ -62,6 +65,23 @@ def derive_stream(
             retain=retain,
             item=item,
         )
+
+
+@contextmanager
+def _claimed(catalog: Catalog, sql: str, remote: RemoteStreams | None) -> Iterator[tuple[NewInput, ...]]:
+    """The inputs of a query, claimed before the transaction: peers may have to be asked."""
+    if remote is None:
+        yield ()
+        return
+
+    def find(name: str) -> StoredRelation:
+        with catalog.read() as tx:
+            return find_relation(tx, name)
+
+    relations = Relations(finding_remote(find, remote), StoredFunctions(catalog.read))
+    query = bind_query(sql, relations.describe, functions=relations.function)
+    with claimed_inputs(relations, query, remote) as inputs:
+        yield inputs
 
 
 def check_can_derive(query: Query) -> None:

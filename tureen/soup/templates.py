@@ -28,7 +28,7 @@ from tureen.pot.files import new_attempt
 from tureen.pot.functions import StoredFunctions, check_functions
 from tureen.pot.members import Members, Part, load_members, remove_members, replace_parts
 from tureen.pot.parts import missing_file
-from tureen.pot.queries import LOCAL, RegisteredInput
+from tureen.pot.queries import LOCAL
 from tureen.pot.registering import check_inputs
 from tureen.pot.relations import Relations, StoredRelation, find_relation
 from tureen.pot.status import describe_template
@@ -50,6 +50,7 @@ from tureen.results.pairing import NUMBER, CombinedPairing, IndexedPairing, Join
 from tureen.results.template_matches import TemplateMatches
 from tureen.results.template_rule import TemplateRule, without_values
 from tureen.schema import INTEGRAL, Schema
+from tureen.soup.remote_inputs import RemoteStreams, claimed_template_inputs, finding_remote
 from tureen.soup.template_parameters import (
     added_values,
     check_outputs,
@@ -75,6 +76,8 @@ class Templates:
         self._rules: BoundedCache[str, TemplateRule] = BoundedCache(PAIRINGS)
         self._pairings: BoundedCache[str, Pairing] = BoundedCache(PAIRINGS)
         self._change_lock = threading.Lock()
+        self.remote: RemoteStreams | None = None
+        """What receives streams of other servers, in a server."""
 
     def register(
         self, sql: str, params: Any, name: str | None, owner: str | None = None, label: str | None = None
@@ -87,9 +90,9 @@ class Templates:
         label_column = None if label is None else label_of(columns, label)
         template_id, attempt = new_handle(), new_attempt()
         relations = self._relations()
-        inputs = self._check(sql, columns, values.slice(0, 1).to_pylist()[0], relations)
+        query = self._check(sql, columns, values.slice(0, 1).to_pylist()[0], relations)
         part = write_first(self._catalog.root, template_id, attempt, values)
-        with self._catalog.write() as tx:
+        with claimed_template_inputs(relations, query, self.remote) as inputs, self._catalog.write() as tx:
             check_attempt(tx, attempt)
             check_inputs(tx, inputs)
             check_functions(tx, relations.called.values())
@@ -100,10 +103,8 @@ class Templates:
         crash_point("template.after_commit")
         return template_id
 
-    def _check(
-        self, sql: str, columns: Schema, row: Mapping[str, Any], relations: Relations
-    ) -> tuple[RegisteredInput, ...]:
-        """Raise if the queries cannot be registered; return their inputs."""
+    def _check(self, sql: str, columns: Schema, row: Mapping[str, Any], relations: Relations) -> Query:
+        """Raise if the queries cannot be registered; return the first of them."""
         text = read_template(sql)
         with text.filled(sql_literals(columns, row)) as filled:
             query = bind_query(filled, relations.describe, functions=relations.function)
@@ -119,7 +120,7 @@ class Templates:
             with text.filled(columns_of_values(columns)) as filled:
                 with_columns = bind_query(filled, relations.describe, columns, functions=relations.function)
                 check_outputs(with_columns, query, other)
-        return tuple(relations.unregistered_input(entry) for entry in query.leaves)
+        return query
 
     def _relations(self) -> Relations:
         """The streams and tables of the catalog."""
@@ -128,7 +129,7 @@ class Templates:
             with self._catalog.read() as tx:
                 return find_relation(tx, name)
 
-        return Relations(find, StoredFunctions(self._catalog.read))
+        return Relations(finding_remote(find, self.remote), StoredFunctions(self._catalog.read))
 
     def find(self, handle_or_name: str, owner: str | None = None) -> Template:
         """The template of that handle or name."""

@@ -15,6 +15,7 @@ from tureen.service.authorization import Caller, RequireScope
 Reader = Annotated[Caller, Depends(RequireScope("read"))]
 Writer = Annotated[Caller, Depends(RequireScope("write"))]
 Admin = Annotated[Caller, Depends(RequireScope("admin"))]
+PeerCaller = Annotated[Caller, Depends(RequireScope("peer"))]
 ReaderOrWriter = Annotated[Caller, Depends(RequireScope("read", "write"))]
 
 MAX_PAGE = 1_000

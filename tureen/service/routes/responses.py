@@ -135,7 +135,8 @@ def own_status(caller: Caller, full: Mapping[str, Any]) -> dict[str, Any]:
         }
         for name, stream in full["streams"].items()
     }
-    return {**{key: value for key, value in full.items() if key != "clauses"}, "streams": streams, "queries": queries}
+    shown = {key: value for key, value in full.items() if key not in _FOR_ADMINS}
+    return {**shown, "streams": streams, "queries": queries}
 
 
 def visible_status(caller: Caller, full: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -143,4 +144,5 @@ def visible_status(caller: Caller, full: Mapping[str, Any]) -> Mapping[str, Any]
     return full if caller.has_scope("admin") else own_status(caller, full)
 
 
+_FOR_ADMINS = frozenset({"clauses", "peers", "links", "sent"})
 _QUERY_DEPENDENT = frozenset({"bytes", "query_runs", "eager_clauses", "cell_files", "debts"})

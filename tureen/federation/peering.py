@@ -1,0 +1,181 @@
+"""The peers of a server: connections to them, whether they answer, and what is shared with them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from types import MappingProxyType
+from typing import NamedTuple
+
+from tureen.errors import PeerFailed, TureenError, Unauthorized, UnknownPeer
+from tureen.federation.neighbour import Connect, Neighbour, PeerInfo
+from tureen.pot.catalog import Catalog
+from tureen.pot.peers import (
+    Peer,
+    add_peer,
+    all_shares,
+    find_peer,
+    list_peers,
+    remove_peer,
+    share_stream,
+    unshare_stream,
+)
+from tureen.pot.streams import find_stream
+from tureen.schema import name_key
+
+log = logging.getLogger("tureen")
+
+ASK_EVERY = 5.0
+"""The seconds between two questions to a peer whether it is there."""
+
+
+class PeerState(NamedTuple):
+    """What people see of a peer."""
+
+    peer: Peer
+    state: str
+    """One of "unknown", "here", "away" and "refused"; "shared with" if this server does not call it."""
+    since: int | None
+    error: str | None
+    offered: tuple[str, ...]
+    """The streams that it shares with this server."""
+    shared: tuple[str, ...]
+    """The streams that this server shares with it."""
+
+
+class _Answered(NamedTuple):
+    state: str
+    since: int
+    error: str | None
+    info: PeerInfo | None
+
+
+class Peering:
+    """The peers of one server."""
+
+    def __init__(self, catalog: Catalog, connect: Connect, clock: Callable[[], int]) -> None:
+        """Read the peers from that catalog; `connect` opens a connection to one."""
+        self._catalog, self._connect, self._clock = catalog, connect, clock
+        self._neighbours: dict[str, tuple[Peer, Neighbour]] = {}
+        self._answered: dict[str, _Answered] = {}
+        self._lock = threading.Lock()
+        self._asking = threading.Event()
+
+    @property
+    def neighbours(self) -> Mapping[str, Neighbour]:
+        """The connections to all peers, by name."""
+        with self._catalog.read() as tx:
+            names = [peer.name for peer in list_peers(tx)]
+        return MappingProxyType({name: self.neighbour(name) for name in names})
+
+    def neighbour(self, name: str) -> Neighbour:
+        """The connection to a peer, opened at the first call."""
+        with self._catalog.read() as tx:
+            peer = find_peer(tx, name)
+        with self._lock:
+            known = self._neighbours.get(name_key(name))
+            if known is not None and known[0] != peer:
+                # Those that use it notice by themselves.
+                del self._neighbours[name_key(name)]
+                known = None
+            if peer is None:
+                raise UnknownPeer(f"there is no peer named '{name}' any more")
+            if known is None:
+                known = self._neighbours[name_key(name)] = (peer, self._connect(peer))
+            return known[1]
+
+    def info(self, name: str) -> PeerInfo:
+        """What a peer tells about itself."""
+        try:
+            info = self.neighbour(name).info()
+            if name_key(info.name) != name_key(name):
+                raise PeerFailed(f"the server is named '{info.name}'", hint=f"add it as peer '{info.name}'")
+        except TureenError as error:
+            refused = isinstance(error, PeerFailed | Unauthorized)
+            self._note(name, "refused" if refused else "away", error, None)
+            raise
+        self._note(name, "here", None, info)
+        return info
+
+    def infos(self) -> dict[str, PeerInfo | TureenError]:
+        """What each peer tells about itself, or why it does not answer."""
+        told: dict[str, PeerInfo | TureenError] = {}
+        for name in self.neighbours:
+            try:
+                told[name] = self.info(name)
+            except TureenError as error:
+                told[name] = error
+        return told
+
+    def _note(self, name: str, state: str, error: TureenError | None, info: PeerInfo | None) -> None:
+        before = self._answered.get(name_key(name))
+        message = None if error is None else error.message
+        if before is None or before.state != state:
+            if error is not None:
+                log.warning("peer '%s' is %s: %s", name, state, message)
+            elif before is not None:
+                log.info("peer '%s' answers again", name)
+        since = self._clock() if before is None or before.state != state else before.since
+        self._answered[name_key(name)] = _Answered(state, since, message, info)
+
+    def states(self) -> list[PeerState]:
+        """All peers, and those that only receive."""
+        with self._catalog.read() as tx:
+            peers, shares = list_peers(tx), all_shares(tx)
+        by_key = {name_key(name): tuple(streams) for name, streams in shares.items()}
+        states = []
+        for peer in peers:
+            answered = self._answered.get(name_key(peer.name), _Answered("unknown", peer.added_at, None, None))
+            offered = () if answered.info is None else tuple(stream.name for stream in answered.info.streams)
+            shared = by_key.pop(name_key(peer.name), ())
+            states.append(PeerState(peer, answered.state, answered.since, answered.error, offered, shared))
+        receiving = {name: streams for name, streams in shares.items() if name_key(name) in by_key}
+        states += [
+            PeerState(Peer(name, ""), "shared with", None, None, (), tuple(receiving[name])) for name in receiving
+        ]
+        return states
+
+    def add(self, peer: Peer) -> None:
+        """Add a peer; it need not answer yet."""
+        # Raises for an address that is not one.
+        self._connect(peer).close()
+        with self._catalog.write() as tx:
+            add_peer(tx, peer)
+        self._asking.set()
+
+    def remove(self, name: str) -> None:
+        """Remove a peer, and what is shared with it."""
+        with self._catalog.write() as tx:
+            remove_peer(tx, name)
+        self._answered.pop(name_key(name), None)
+
+    def share(self, peer: str, stream: str) -> None:
+        """Let a peer see a stream."""
+        with self._catalog.write() as tx:
+            share_stream(tx, peer, find_stream(tx, stream))
+
+    def unshare(self, peer: str, stream: str) -> None:
+        """Withdraw a stream from a peer."""
+        with self._catalog.write() as tx:
+            unshare_stream(tx, peer, find_stream(tx, stream))
+
+    def run(self, closing: threading.Event) -> None:
+        """Ask all peers now and then whether they are there, until the server stops."""
+        while not closing.is_set():
+            self._asking.clear()
+            try:
+                self.infos()
+            except Exception:
+                log.exception("peers could not be asked; retrying")
+            self._asking.wait(ASK_EVERY)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._asking.set()
+        with self._lock:
+            neighbours = [neighbour for _, neighbour in self._neighbours.values()]
+        for neighbour in neighbours:
+            with suppress(TureenError):
+                neighbour.close()

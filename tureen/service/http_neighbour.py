@@ -1,0 +1,69 @@
+"""A peer over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from tureen.client.remote_errors import error_from
+from tureen.client.transport import AttemptFailed, Request, Transport
+from tureen.errors import PeerFailed, TureenError
+from tureen.federation.frame import MEDIA_TYPE, Frame, decode_frames
+from tureen.federation.neighbour import HEARTBEAT, FlowRequest, PeerInfo
+from tureen.pot.peers import Peer
+
+ANSWER_SECONDS = 15.0
+"""The most seconds without a byte of a peer's response."""
+
+FLOW_PATH, INFO_PATH = "/v1/federation/flow", "/v1/federation"
+
+
+class HttpNeighbour:
+    """The connections to one peer; see `tureen.federation.neighbour.Neighbour`."""
+
+    def __init__(self, peer: Peer) -> None:
+        """Prepare connections; nothing is sent yet."""
+        self._transport = Transport(peer.url, peer.token, timeout=ANSWER_SECONDS, patience=0.0, ca=peer.ca)
+
+    def info(self) -> PeerInfo:
+        """What the peer tells about itself and what it shares."""
+        return PeerInfo.from_json(self.request("GET", INFO_PATH))
+
+    @contextmanager
+    def frames(self, request: FlowRequest, schema: pa.Schema) -> Iterator[Iterator[Frame]]:
+        """The frames of a flow."""
+        params = {"flow": request.flow, "origin": request.origin, "after": request.after}
+        call = Request("GET", FLOW_PATH, params, headers={"Accept": MEDIA_TYPE, "Accept-Encoding": "identity"})
+        try:
+            with self._transport.stream(call, silence=ANSWER_SECONDS + HEARTBEAT) as response:
+                if response.headers.get("Content-Type", "").partition(";")[0] != MEDIA_TYPE:
+                    raise PeerFailed(
+                        "the peer does not send flows", hint="check that its URL is that of a Tureen server"
+                    )
+                yield decode_frames(response.iter_raw(), schema, _error)
+        except AttemptFailed as failed:
+            raise failed.error from failed
+
+    def request(self, method: str, path: str, body: Any = None) -> Any:
+        """Send JSON to a route, and return the JSON of the response; None if it has no content."""
+        response = self._transport.send(Request(method, path, json=body))
+        if response.status_code == 204:
+            return None
+        try:
+            return response.json()
+        except ValueError:
+            raise PeerFailed("the response of the peer is not JSON") from None
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._transport.close()
+
+
+def _error(content: dict[str, object]) -> TureenError:
+    try:
+        return error_from(content)
+    except (KeyError, TypeError, ValueError):
+        return PeerFailed("a frame is not valid")

@@ -1,0 +1,89 @@
+"""Inputs of queries over streams that live at other servers: each reads a replica that has what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from tureen.errors import UnknownStream
+from tureen.pot.queries import NewInput, RegisteredInput
+from tureen.pot.relations import Relations, StoredRelation
+from tureen.pot.streams import Stream
+from tureen.query import Query
+
+
+class RemoteStreams(Protocol):
+    """What receives streams of other servers; see `tureen.federation.federation.Federation`."""
+
+    def find_remote(self, name: str) -> Stream | None:
+        """Make a stream known that a peer shares under that name; None if no peer does."""
+        ...
+
+    def replica_for(self, stream: Stream, query: Query, number: int) -> int:
+        """A replica with what the leaf of that number of a query needs, claimed until `release`."""
+        ...
+
+    def whole_replica(self, stream: Stream) -> int:
+        """A replica with all tuples of a stream, claimed until `release`."""
+        ...
+
+    def release(self, replica: int) -> None:
+        """The registration that claimed a replica is over."""
+        ...
+
+
+Find = Callable[[str], StoredRelation]
+
+
+def finding_remote(find: Find, remote: RemoteStreams | None) -> Find:
+    """A look-up that also finds streams that peers share."""
+
+    def find_anywhere(name: str) -> StoredRelation:
+        try:
+            return find(name)
+        except UnknownStream:
+            if remote is None or remote.find_remote(name) is None:
+                raise
+        return find(name)
+
+    return find_anywhere
+
+
+@contextmanager
+def claimed_inputs(
+    relations: Relations, query: Query, remote: RemoteStreams | None, *, whole: bool = False
+) -> Iterator[tuple[NewInput, ...]]:
+    """The inputs of a query to register, over replicas where streams live at other servers.
+
+    The replicas are kept until the end of the block, by which the query is registered. With `whole`, they have all
+    tuples of their streams: the constants of the query are not known.
+    """
+    claimed: list[int] = []
+    inputs: list[NewInput] = []
+    try:
+        for number, leaf in enumerate(query.leaves):
+            stream = relations.find(leaf.relation)
+            if remote is None or not isinstance(stream, Stream) or stream.home is None:
+                inputs.append(relations.new_input(leaf))
+                continue
+            replica = remote.whole_replica(stream) if whole else remote.replica_for(stream, query, number)
+            claimed.append(replica)
+            inputs.append(NewInput(replica, leaf.clause))
+        yield tuple(inputs)
+    finally:
+        for replica in claimed:
+            assert remote is not None
+            remote.release(replica)
+
+
+@contextmanager
+def claimed_template_inputs(
+    relations: Relations, query: Query, remote: RemoteStreams | None
+) -> Iterator[tuple[RegisteredInput, ...]]:
+    """The inputs of a template's queries."""
+    with claimed_inputs(relations, query, remote, whole=True) as inputs:
+        yield tuple(
+            RegisteredInput(leaf.kind, new.stream_id, new.table_id)
+            for leaf, new in zip(query.leaves, inputs, strict=True)
+        )
