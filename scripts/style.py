@@ -19,7 +19,18 @@ FILLERS = frozenset({"one", "found", "some", "wanted", "mine"})
 """Names that say nothing about the value they hold."""
 
 PRODUCT_NOUNS = frozenset(
-    {"functions", "integrity", "queries", "reference", "statements", "streams", "tables", "templates", "tokens"}
+    {
+        "functions",
+        "integrity",
+        "peers",
+        "queries",
+        "reference",
+        "statements",
+        "streams",
+        "tables",
+        "templates",
+        "tokens",
+    }
 )
 """Modules that handle the same object at different layers, such as `pot`, `service.routes` and `cli`."""
 

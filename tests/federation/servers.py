@@ -1,4 +1,4 @@
-"""Servers in one process that federate over HTTP, without Spark: rows stay in the inbox, from where they are answered."""
+"""Servers in one process that federate over HTTP, without Spark: answers read their rows from the inbox."""
 
 from __future__ import annotations
 

@@ -7,7 +7,8 @@ Does not know HTTP or Spark: connections are a protocol.
 * `flow.py`: the selection and projection of a stream that a peer is asked for; `frame.py`: rows on the wire
 * `neighbour.py`: a peer as this server calls it
 * `flow_reader.py`, `flow_serving.py`: the side that sends; what a peer may see
-* `link_intake.py`, `link_thread.py`: the side that receives, exactly once
+* `sent_flows.py`: what is being sent
+* `link_intake.py`, `link_run.py`: the side that receives, exactly once; `local_neighbour.py`: from within the process
 * `needs.py`: what an input of a query needs of a remote stream; `placement.py`: from where it is received
-* `federation.py`: all of it, for one server
+* `peering.py`: the peers, and whether they answer; `federation.py`: all of it, for one server; `listing.py`: for people
 """

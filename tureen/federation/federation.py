@@ -18,7 +18,7 @@ from tureen.federation.local_neighbour import LocalNeighbour
 from tureen.federation.needs import Need, need_of
 from tureen.federation.neighbour import HEARTBEAT, Connect, Neighbour, PeerInfo, SharedStream
 from tureen.federation.peering import Peering
-from tureen.federation.placement import DirectPlacement, Placement, Source
+from tureen.federation.placement import DirectPlacement, LinkSource, Placement
 from tureen.pot.catalog import Catalog
 from tureen.pot.inbox import Inbox
 from tureen.pot.links import Link, change_link, create_link, drop_link, list_links, used_replicas
@@ -161,7 +161,7 @@ class Federation:
         """The link whose replica has what is needed; it is kept until `release`, or while a query uses it."""
         with self._lock:
             placed = self.placement.place(need, self.links())
-            link = self.open_link(need, placed) if isinstance(placed, Source) else placed
+            link = self.open_link(need, placed) if isinstance(placed, LinkSource) else placed
             self._claims[link.id] = self._claims.get(link.id, 0) + 1
             return link
 
@@ -179,7 +179,7 @@ class Federation:
         with self._catalog.read() as tx:
             return list_links(tx)
 
-    def open_link(self, need: Need, source: Source) -> Link:
+    def open_link(self, need: Need, source: LinkSource) -> Link:
         """Create a replica that receives a flow from a peer."""
         crash_point("link.before_create")
         with self._catalog.write() as tx:

@@ -20,7 +20,7 @@ from tureen.window import WHOLE
 
 
 @dataclass(frozen=True)
-class Flow:
+class FlowSelection:
     """A selection and projection of a stream."""
 
     stream: str
@@ -34,7 +34,7 @@ class Flow:
         return Properties(self.stream, self.clause, frozenset(self.columns))
 
 
-def parse_flow(text: str, describe: Callable[[str], NamedRelation]) -> Flow:
+def parse_flow(text: str, describe: Callable[[str], NamedRelation]) -> FlowSelection:
     """Bind the text of a flow; raises if it is anything but some columns of some tuples of one stream."""
     relations: list[NamedRelation] = []
 
@@ -51,7 +51,7 @@ def parse_flow(text: str, describe: Callable[[str], NamedRelation]) -> Flow:
         )
     schema, selected = relations[0].schema, {output.value.column for output in query.outputs}
     columns = tuple(name for name in schema.names if name in selected or name == schema.time)
-    return Flow(relations[0].name, columns, query.stream.clause)
+    return FlowSelection(relations[0].name, columns, query.stream.clause)
 
 
 def flow_text(schema: Schema, stream: str, columns: Iterable[str] | None, clause: Clause) -> str:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tureen.federation.frame import FRAME_ROWS, Frame, flow_schema
+from tureen.federation.frame import FRAME_ROWS, FlowFrame, flow_schema
 from tureen.matching import Selector
 from tureen.pot.home_progress import HomeProgress
 from tureen.pot.queries import RegisteredInput
@@ -49,12 +49,12 @@ class FlowReader:
         beginning = () if source.progress is None else (Within(HOME_ID, (Interval(after, None),)),)
         self._selector = Selector((*source.clause, *beginning), source.stream.schema)
 
-    def read(self) -> list[Frame]:
+    def read(self) -> list[FlowFrame]:
         """The frames since the last call, up to a number of tuples; without new tuples, one that has no rows."""
         progress = None if self._source.progress is None else self._source.progress()
         return self._invoker.with_stream(self._source.stream.id, lambda state: self._read(state, progress))
 
-    def _read(self, state: StreamState, progress: HomeProgress | None) -> list[Frame]:
+    def _read(self, state: StreamState, progress: HomeProgress | None) -> list[FlowFrame]:
         first, end = self._mark, min(state.stream.next_id, self._mark + READ_TUPLES)
         is_end = end >= state.stream.next_id
         new = self._new_rows(state, first, end)
@@ -72,10 +72,10 @@ class FlowReader:
         # A tuple without columns has at least its time.
         return new_rows(state, names or [schema.time_column], WHOLE, leaf, self._selector, first, end)
 
-    def _frames(self, new: NewRows, end_id: int, last_time: int | None, *, is_end: bool) -> list[Frame]:
+    def _frames(self, new: NewRows, end_id: int, last_time: int | None, *, is_end: bool) -> list[FlowFrame]:
         away = self._source.away()
         if not len(new):
-            return [Frame(end_id, last_time, None, is_end, away)]
+            return [FlowFrame(end_id, last_time, None, is_end, away)]
         rows = new.rows
         if HOME_ID not in rows.column_names:
             rows = rows.append_column(HOME_ID, pa.array(new.ids))
@@ -89,5 +89,5 @@ class FlowReader:
             if is_last:
                 next_id = max(end_id, next_id)
             batch = part.to_batches()[0] if len(part) else None
-            frames.append(Frame(next_id, last_time if is_last else None, batch, is_end and is_last, away))
+            frames.append(FlowFrame(next_id, last_time if is_last else None, batch, is_end and is_last, away))
         return frames

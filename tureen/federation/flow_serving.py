@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from sqlalchemy import Connection
 
 from tureen.errors import UnknownStream
-from tureen.federation.flow import Flow, parse_flow
+from tureen.federation.flow import FlowSelection, parse_flow
 from tureen.federation.flow_reader import FlowReader, FlowSource
 from tureen.federation.neighbour import FlowRequest, PeerInfo, SharedStream
 from tureen.federation.sent_flows import SentFlows
@@ -51,7 +51,7 @@ class FlowServing:
     def reader(self, peer: str | None, request: FlowRequest) -> FlowReader:
         """A flow of a stream that a peer may see, or of any stream for this server itself."""
         with self._catalog.read() as tx:
-            pot, links = pot_id(tx), list_links(tx)
+            pot, links, own_name = pot_id(tx), list_links(tx), server_name(tx)
             by_name = {name_key(stream.name): stream for stream in self._visible(tx, peer)}
 
         def describe(name: str) -> NamedRelation:
@@ -64,6 +64,9 @@ class FlowServing:
         stream = by_name[name_key(flow.stream)]
         if origin_of(stream, pot) != request.origin:
             raise _unknown(flow.stream, "another stream has this name now")
+        if peer is None:
+            # Replicas that are fed from others here do not feed others, so there is no cycle.
+            links = [link for link in links if link.peer != own_name]
         source = self._source(stream, flow, links)
         if source is None:
             raise UnknownStream(
@@ -101,7 +104,7 @@ class FlowServing:
         shared = shared_with(tx, peer)
         return [stream for stream in streams if stream.id in shared]
 
-    def _source(self, stream: Stream, flow: Flow, links: Iterable[Link]) -> FlowSource | None:
+    def _source(self, stream: Stream, flow: FlowSelection, links: Iterable[Link]) -> FlowSource | None:
         """What has the tuples of a flow; None if nothing here does."""
         if stream.home is None:
             return FlowSource(stream, flow.columns, flow.clause)

@@ -38,7 +38,7 @@ _CODEC = "zstd"
 
 
 @dataclass(frozen=True)
-class Frame:
+class FlowFrame:
     """Rows of a flow, and how far it is."""
 
     next_id: int
@@ -65,7 +65,7 @@ def flow_schema(schema: Schema, columns: Iterable[str]) -> pa.Schema:
     return pa.schema([*fields, pa.field(HOME_ID, pa.int64())])
 
 
-def encode_frame(frame: Frame) -> bytes:
+def encode_frame(frame: FlowFrame) -> bytes:
     """A frame as bytes."""
     header: dict[str, object] = {"next": frame.next_id}
     if frame.last_time is not None:
@@ -96,7 +96,7 @@ def _with_lengths(header: dict[str, object], body: bytes) -> bytes:
 
 def decode_frames(
     chunks: Iterable[bytes], schema: pa.Schema, error_of: Callable[[dict[str, object]], TureenError]
-) -> Iterator[Frame]:
+) -> Iterator[FlowFrame]:
     """The frames in bytes as they arrive; raises PeerFailed for anything else, and the error that a peer sends."""
     buffer = bytearray()
     for chunk in chunks:
@@ -127,14 +127,14 @@ def _parsed(text: bytes) -> dict[str, object]:
     return header
 
 
-def _frame(header: dict[str, object], body: bytes, schema: pa.Schema, size: int) -> Frame:
+def _frame(header: dict[str, object], body: bytes, schema: pa.Schema, size: int) -> FlowFrame:
     next_id = _integer(header.get("next"), 0, LARGEST_ID - 1)
     last_time, away = header.get("time"), header.get("away")
     if away is not None and not isinstance(away, str):
         raise PeerFailed("the header of a frame is not valid")
     time = None if last_time is None else _integer(last_time, -LATEST_TIME, LATEST_TIME)
     rows = _rows(header.get("size"), body, schema) if body else None
-    return Frame(next_id, time, rows, header.get("current") is True, away, size)
+    return FlowFrame(next_id, time, rows, header.get("current") is True, away, size)
 
 
 def _integer(value: object, least: int, most: int) -> int:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from tureen.errors import PeerFailed, TureenError
 from tureen.faults import crash_point
 from tureen.federation.flow import parse_flow
-from tureen.federation.frame import Frame, flow_schema
+from tureen.federation.frame import FlowFrame, flow_schema
 from tureen.pot.home_progress import DERIVED_KEY, HomeProgress, latest
 from tureen.pot.inbox import Inbox
 from tureen.pot.links import Link
@@ -38,7 +38,7 @@ class LinkIntake:
         self.schema = flow_schema(link.stream.visible, parse_flow(link.flow, lambda _: relation).columns)
         """The columns of the rows that it receives."""
 
-    def take(self, frame: Frame) -> int:
+    def take(self, frame: FlowFrame) -> int:
         """Store the new rows of a frame; return their number. Raises PeerFailed for what a peer must not send."""
         rows = 0
         if frame.rows is not None:
@@ -52,7 +52,7 @@ class LinkIntake:
             self._push(self.link.replica.schema.arrow.empty_table(), self._clock(), self.progress)
         return rows
 
-    def _checked(self, frame: Frame) -> pa.RecordBatch:
+    def _checked(self, frame: FlowFrame) -> pa.RecordBatch:
         """The rows that are not stored yet."""
         rows = frame.rows
         assert rows is not None
@@ -68,7 +68,7 @@ class LinkIntake:
             raise PeerFailed("a row of a flow has no time")
         return rows.slice(int(np.searchsorted(values, self.progress.next_id)))
 
-    def _store(self, rows: pa.RecordBatch, frame: Frame) -> None:
+    def _store(self, rows: pa.RecordBatch, frame: FlowFrame) -> None:
         parts = list(self._parts(rows))
         for number, (part, arrival) in enumerate(parts, 1):
             is_last = number == len(parts)

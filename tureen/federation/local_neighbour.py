@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tureen.errors import TureenError, UnknownStream
 from tureen.federation.flow_serving import FlowServing
-from tureen.federation.frame import Frame, decode_frames, encode_frame
+from tureen.federation.frame import FlowFrame, decode_frames, encode_frame
 from tureen.federation.neighbour import FlowRequest, PeerInfo
 
 
@@ -30,7 +30,7 @@ class LocalNeighbour:
         return self._serving.info(self._peer)
 
     @contextmanager
-    def frames(self, request: FlowRequest, schema: pa.Schema) -> Iterator[Iterator[Frame]]:
+    def frames(self, request: FlowRequest, schema: pa.Schema) -> Iterator[Iterator[FlowFrame]]:
         """The frames of a flow."""
         yield decode_frames(self._encoded(request), schema, lambda error: TureenError(str(error["message"])))
 

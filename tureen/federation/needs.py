@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tureen.errors import Unsupported
-from tureen.federation.flow import Flow, flow_text, may_raise
+from tureen.federation.flow import FlowSelection, flow_text, may_raise
 from tureen.pot.streams import Stream
 from tureen.predicate import AllOf, Clause, columns_of
 from tureen.query import Query
@@ -33,7 +33,7 @@ class Need:
         """The flow that has exactly what is needed, as far as it can be written."""
         return flow_text(self.stream.visible, self.stream.name, self.columns, self.clause)
 
-    def is_covered_by(self, flow: Flow) -> bool:
+    def is_covered_by(self, flow: FlowSelection) -> bool:
         """Whether a replica that receives a flow has what is needed."""
         return covers(self.stream.visible, flow.properties, self.properties)
 

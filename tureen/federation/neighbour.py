@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tureen.arguments import check_name
 from tureen.errors import PeerFailed, TureenError
-from tureen.federation.frame import Frame
+from tureen.federation.frame import FlowFrame
 from tureen.pot.peers import Peer
 from tureen.schema import Schema
 
@@ -91,7 +91,7 @@ class Neighbour(Protocol):
         """What the peer tells about itself and what it shares."""
         ...
 
-    def frames(self, request: FlowRequest, schema: pa.Schema) -> AbstractContextManager[Iterator[Frame]]:
+    def frames(self, request: FlowRequest, schema: pa.Schema) -> AbstractContextManager[Iterator[FlowFrame]]:
         """The frames of a flow, whose rows have that schema; endless, with one at least every `HEARTBEAT` seconds."""
         ...
 

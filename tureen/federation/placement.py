@@ -13,7 +13,7 @@ from tureen.pot.links import Link
 from tureen.query import NamedRelation
 
 
-class Source(NamedTuple):
+class LinkSource(NamedTuple):
     """A peer, and the flow that it is asked for."""
 
     peer: str
@@ -23,7 +23,7 @@ class Source(NamedTuple):
 class Placement(Protocol):
     """Decides where a replica receives its tuples from."""
 
-    def place(self, need: Need, links: Sequence[Link]) -> Link | Source:
+    def place(self, need: Need, links: Sequence[Link]) -> Link | LinkSource:
         """A link whose replica has what is needed, or the source of a new one."""
         ...
 
@@ -39,7 +39,7 @@ class DirectPlacement:
         """Ask the peers with a function that returns what each tells, or why it does not answer."""
         self._infos = infos
 
-    def place(self, need: Need, links: Sequence[Link]) -> Link | Source:
+    def place(self, need: Need, links: Sequence[Link]) -> Link | LinkSource:
         """A link that covers the need, or a flow from the nearest peer that shares the stream."""
         link = covering_link(need, links)
         if link is not None:
@@ -52,7 +52,7 @@ class DirectPlacement:
         ]
         if not sharing:
             raise not_shared(need, infos)
-        return Source(need.stream.home if need.stream.home in sharing else sharing[0], need.flow)
+        return LinkSource(need.stream.home if need.stream.home in sharing else sharing[0], need.flow)
 
     def released(self, link: Link) -> None:
         """Nothing to do: senders have no state."""

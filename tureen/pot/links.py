@@ -65,5 +65,5 @@ def drop_link(tx: Connection, replica: int) -> None:
 def used_replicas(tx: Connection) -> set[int]:
     """The ids of the replicas that queries, templates or derived streams read."""
     replicas = select(streams.c.id).where(streams.c.replica_of.is_not(None), streams.c.name_key.is_not(None))
-    used = select(query_inputs.c.stream_id.distinct()).where(query_inputs.c.stream_id.in_(replicas))
+    used = select(query_inputs.c.stream_id).where(query_inputs.c.stream_id.in_(replicas)).distinct()
     return set(tx.execute(used).scalars())

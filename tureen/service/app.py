@@ -20,7 +20,7 @@ from tureen.service.error_responses import HttpError, error_response
 from tureen.service.fast_path import InvocationFastPath
 from tureen.service.middleware import RequestMiddleware
 from tureen.service.routes import (
-    federation,
+    flows,
     functions,
     health,
     page,
@@ -34,7 +34,7 @@ from tureen.service.routes import (
 )
 from tureen.service.state import Service
 
-ROUTERS = (streams, queries, templates, tables, functions, statements, health, tokens, peers, federation, page)
+ROUTERS = (streams, queries, templates, tables, functions, statements, health, tokens, peers, flows, page)
 """The modules with routes, in the order in which they are described."""
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from tureen.client.remote_errors import error_from
 from tureen.client.transport import AttemptFailed, Request, Transport
 from tureen.errors import PeerFailed, TureenError
-from tureen.federation.frame import MEDIA_TYPE, Frame, decode_frames
+from tureen.federation.frame import MEDIA_TYPE, FlowFrame, decode_frames
 from tureen.federation.neighbour import HEARTBEAT, FlowRequest, PeerInfo
 from tureen.pot.peers import Peer
 
@@ -33,7 +33,7 @@ class HttpNeighbour:
         return PeerInfo.from_json(self.request("GET", INFO_PATH))
 
     @contextmanager
-    def frames(self, request: FlowRequest, schema: pa.Schema) -> Iterator[Iterator[Frame]]:
+    def frames(self, request: FlowRequest, schema: pa.Schema) -> Iterator[Iterator[FlowFrame]]:
         """The frames of a flow."""
         params = {"flow": request.flow, "origin": request.origin, "after": request.after}
         call = Request("GET", FLOW_PATH, params, headers={"Accept": MEDIA_TYPE, "Accept-Encoding": "identity"})

@@ -33,7 +33,7 @@ from tureen.arguments import (
 from tureen.closed.declaring import check_rules
 from tureen.deferred_import import DeferredModule
 from tureen.errors import UnknownQuery, UnknownTable
-from tureen.federation.descriptions import describe_peers, federation_status
+from tureen.federation.listing import describe_peers, federation_status
 from tureen.functions.function_costs import costs
 from tureen.functions.function_source import function_of
 from tureen.joining.join_limits import DEFAULT_LIMITS, JoinLimits

@@ -186,7 +186,9 @@ class ManualEngine:
     def plan(self, name: str, records: int | None = None) -> TakenBatch:
         """Read the next records of a stream's inbox as a task of Spark would, without committing them."""
         with self.catalog.read() as tx:
-            stream = find_stream(tx, name)
+            return self._plan(find_stream(tx, name), records)
+
+    def _plan(self, stream: Stream, records: int | None) -> TakenBatch:
         end = acknowledged_ends(self.catalog.root).get(stream.id, 0)
         directory = log_directory(self.catalog.root, stream.id)
         references, _ = refer(stream.id, directory, stream.taken, end, None, 1)
@@ -201,6 +203,11 @@ class ManualEngine:
     def take(self, name: str, records: int | None = None) -> None:
         """Move the next records of a stream's inbox into runs."""
         self.commit_taken(self.plan(name, records))
+
+    def take_everything(self) -> None:
+        """Move all pending rows into runs, also those of replicas."""
+        for stream in self._streams():
+            self.commit_taken(self._plan(stream, None))
 
     def register(
         self,
