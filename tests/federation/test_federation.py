@@ -158,7 +158,8 @@ def test_what_nobody_uses_is_dropped(beta: Site) -> None:
     assert beta.federation.sweep() == []
     beta.unregister(handle)
     assert len(beta.federation.sweep()) == 1
-    assert beta.federation.links() == beta.federation.link_states() == []
+    assert beta.federation.links() == []
+    assert beta.federation.link_states() == []
 
 
 def test_a_claimed_replica_is_kept(beta: Site) -> None:
