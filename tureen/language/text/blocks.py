@@ -75,8 +75,11 @@ def cut_blocks(source: Source, tokens: list[Token]) -> tuple[list[Token], dict[s
     i = 0
     while i < len(tokens):
         if not _opens_block(tokens, i):
-            rest.append(tokens[i])
-            i += 1
+            inner = _after_parentheses(tokens, i)
+            # Parentheses around an expression are passed together: each would look for a query behind all of them.
+            end = i + 1 if _kind(tokens, inner) in _STARTS else max(inner, i + 1)
+            rest += tokens[i:end]
+            i = end
             continue
         close = _closed(source, tokens, i)
         name = block_name(len(blocks))
@@ -202,13 +205,18 @@ def without_parentheses(tokens: list[Token]) -> list[Token]:
 
 def _opens_block(tokens: list[Token], i: int) -> bool:
     """Whether a parenthesis at an index contains a query, and not an expression."""
-    inner = i
-    while _kind(tokens, inner) is TokenType.L_PAREN:
-        inner += 1
+    inner = _after_parentheses(tokens, i)
     if inner == i or _kind(tokens, inner) not in _STARTS:
         return False
     # Of several parentheses, an outer one contains a query if a set operator follows the one within it.
     return all(_kind(tokens, _close(tokens, each) + 1) in _OPERATORS for each in range(i + 1, inner))
+
+
+def _after_parentheses(tokens: list[Token], i: int) -> int:
+    """The index of the first token from an index on that is not an opening parenthesis."""
+    while _kind(tokens, i) is TokenType.L_PAREN:
+        i += 1
+    return i
 
 
 def _close(tokens: list[Token], i: int) -> int:
