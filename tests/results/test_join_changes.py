@@ -1,8 +1,12 @@
-"""Changes of joins: which have them, and when a row of EXISTS or IN appears."""
+"""Changes of joins: which have them, in which order, and when a row of EXISTS or IN appears."""
 
 from __future__ import annotations
 
+import itertools
+import random
+from collections import Counter
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -30,6 +34,47 @@ def _push(engine: ManualEngine, name: str, k: int, v: int, second: int) -> None:
 def _changes(engine: ManualEngine, handle: str, since: str) -> tuple[list[int], str]:
     new = engine.invoker.new_rows(handle, Position.parse(since))
     return new.rows.column(0).to_pylist(), new.position()
+
+
+ORDERED = (
+    "SELECT t.v AS x, q.v AS y FROM t JOIN q ON t.k = q.k",
+    "SELECT t.v AS x, q.v AS y, u.v AS z FROM q, t, t u WHERE t.k = q.k AND u.k = t.k",
+)
+
+
+def _followed(engine: ManualEngine, sql: str, pushes: list[tuple[str, int]], reads: set[int]) -> list[tuple[int, ...]]:
+    """The changes of a join whose follower reads after some of the pushes, and after the last one."""
+    handle = engine.register(sql, materialize=False)
+    follower = engine.invoker.follow(handle)
+    position = engine.invoker.new_rows(handle, None).position()
+    rows: list[tuple[int, ...]] = []
+    for number, (name, k) in enumerate(pushes):
+        _push(engine, name, k, number, number)
+        if number in reads or number + 1 == len(pushes):
+            new = engine.invoker.new_rows(handle, Position.parse(position), follower)
+            position = new.position()
+            rows += [tuple(row.values()) for row in new.rows.to_pylist()]
+    return rows
+
+
+@pytest.mark.parametrize("sql", ORDERED)
+def test_order_agrees_with_the_order_of_arrival_in_each_stream(tmp_path: Path, sql: str) -> None:
+    """Values are numbers in the order of arrival, so later tuples have greater ones."""
+    draw = random.Random(4)
+    pushes = [(draw.choice("tq"), draw.randrange(2)) for _ in range(16)]
+    seen = []
+    for number, reads in enumerate([set(range(16)), set[int](), {3, 4, 9}, {7, 12}]):
+        engine = ManualEngine(tmp_path / str(number))
+        for name in ("t", "q"):
+            engine.create_stream(name, "k INT, v INT, ts TIMESTAMP", time="ts", clock="stream")
+        rows = _followed(engine, sql, pushes, reads)
+        engine.close()
+        for earlier, later in itertools.combinations(rows, 2):
+            assert not all(first >= second for first, second in zip(earlier, later, strict=True)), (earlier, later)
+        seen.append(rows)
+    assert len(seen[0]) > 10
+    assert all(Counter(rows) == Counter(seen[0]) for rows in seen)
+    assert seen[0] != seen[1], "the order of other rows depends on what is read together"
 
 
 @pytest.mark.parametrize("batched", [True, False])

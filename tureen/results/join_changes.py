@@ -1,11 +1,12 @@
-"""Changes of a join: the joined rows that appeared since a position, in order of arrival.
+"""Changes of a join: the joined rows that appeared since a position.
 
 A joined row is new if one of its tuples is. Its windows are those at the time of its latest tuple, so that which rows
 appear does not depend on when they are read (docs/decisions/0030).
 
 The new rows are read stream by stream: those of the first stream's new tuples with the old ones of all others, then
 those of the second stream's new tuples with all of the first stream's, and so on. So each row is read once, and after
-each row the position is a mark per stream.
+each row the position is a mark per stream. A row comes before all rows whose tuples are the same or later ones; the
+order of others depends on what is read together, because the order of arrival across streams is not stored.
 
 A row of a semi join appears with its first combination of tuples and partners: it is new if it has a combination with a
 new tuple, and none without (`tureen/results/flat_join.py`).

@@ -153,6 +153,8 @@ class StandingQuery:
     ) -> Iterator[Change]:
         """The rows that join the answer from now on, or since a position, in order of arrival.
 
+        Those of a join come in an order that agrees with the order of arrival in each of its streams.
+
         Resuming from the position of an answer or a change neither misses nor repeats a row. The position "0" is before
         all rows. The iterator ends after `timeout` seconds without a row; without a timeout it never ends.
 
