@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.crash.processes import run_until_killed
-from tureen.pipeline import deriving
-from tureen.pot import log
+from tests.crash.derived_pot import DerivedPot
 from tureen.punctuation import Punctuation
 from tureen.testing.manual_engine import ManualEngine
 
@@ -39,43 +38,34 @@ STREAMS = {
 }
 
 
-def work(root: Path, acknowledgements: Path, crash: Path | None = None) -> None:
-    """Push rows that were not acknowledged before, and derive; the crash point is armed after some pushes."""
-    deriving.PUSH_ROWS, log.SEGMENT_BYTES = 2, 1
-    done = acknowledgements.read_text().split() if acknowledgements.exists() else []
-    engine = ManualEngine(root)
+POT = DerivedPot(dict.fromkeys(("s", "closed"), "v INT, ts TIMESTAMP"), STREAMS, PUSHES, armed_at=3, time="ts")
+
+
+def push(acknowledgements: Path, engine: ManualEngine, number: int) -> None:
+    """Push rows, and acknowledge them before anything is derived."""
+    rows = [{"v": 5 * number + each, "ts": BASE + timedelta(seconds=number)} for each in range(5)]
+    engine.append("s", rows)
+    engine.append("closed", [*rows, *rows, Punctuation(v=[row["v"] for row in rows[1:]])])
     with acknowledgements.open("a") as file:
-        for number in range(len(done), PUSHES):
-            if crash is not None and number == 3:
-                crash.touch()
-            rows = [{"v": 5 * number + each, "ts": BASE + timedelta(seconds=number)} for each in range(5)]
-            engine.append("s", rows)
-            engine.append("closed", [*rows, *rows, Punctuation(v=[row["v"] for row in rows[1:]])])
-            print(number, file=file, flush=True)
-            engine.derive()
-            for name in ("s", "closed", *STREAMS):
-                engine.take(name)
-            if number % 2:
-                engine.deriver.note_progress()
-            engine.inbox.trim()
-    engine.derive()
-    engine.close()
+        print(number, file=file, flush=True)
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_kill_and_restart(tmp_path: Path, crash_dir: Path, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
-    monkeypatch.setattr(deriving, "PUSH_ROWS", 2)
-    monkeypatch.setattr(log, "SEGMENT_BYTES", 1)
-    root, acknowledgements = tmp_path / "pot", tmp_path / "acknowledgements"
-    engine = ManualEngine(root)
-    for name in ("s", "closed"):
-        engine.create_stream(name, "v INT, ts TIMESTAMP", time="ts")
-    for name, sql in STREAMS.items():
-        engine.derive_stream(name, sql)
-    engine.close()
-    run_until_killed(work, root, acknowledgements, crash_dir / point)
-    work(root, acknowledgements)
-    engine = ManualEngine(root)
+def test_kill_and_restart(tmp_path: Path, crash_dir: Path, point: str) -> None:
+    acknowledgements = tmp_path / "acknowledgements"
+    acknowledgements.touch()
+
+    def count_acknowledged() -> int:
+        return len(acknowledgements.read_text().split())
+
+    with POT.after_kill(
+        tmp_path / "pot", partial(push, acknowledgements), crash_dir / point, count_acknowledged
+    ) as engine:
+        check(engine)
+
+
+def check(engine: ManualEngine) -> None:
+    """Compare the derived streams with what was pushed."""
 
     def values(name: str) -> Counter[int]:
         return Counter(row["v"] for row in engine.invoker.answer_once(f"SELECT v FROM {name}"))
@@ -90,4 +80,3 @@ def test_kill_and_restart(tmp_path: Path, crash_dir: Path, monkeypatch: pytest.M
     # Of each push all values but the first are closed: a repeated push adds no rows to their groups.
     finals = list(engine.invoker.answer_once("SELECT v, n FROM finals ORDER BY v"))
     assert finals == [{"v": v, "n": 2} for v in range(5 * PUSHES) if v % 5]
-    engine.close()

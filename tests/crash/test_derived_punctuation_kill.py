@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.crash.processes import run_until_killed
-from tureen.pipeline import deriving
+from tests.crash.derived_pot import DerivedPot
 from tureen.position import BEGINNING, Position
-from tureen.pot import log
 from tureen.punctuation import Punctuation
 from tureen.soup.feed import QueryChanges
 from tureen.testing.manual_engine import ManualEngine
@@ -26,42 +24,27 @@ STREAMS = {
 }
 PUSHES = 4
 
+POT = DerivedPot(dict.fromkeys("ab", "k INT, v INT"), STREAMS, PUSHES, armed_at=1)
+"""The crash point is armed before the first punctuation."""
 
-def work(root: Path, crash: Path | None = None) -> None:
-    """Push rows and punctuations with keys, and derive; the crash point is armed before the first punctuation."""
-    deriving.PUSH_ROWS, log.SEGMENT_BYTES = 2, 1
-    engine = ManualEngine(root)
-    for number in range(PUSHES):
-        if crash is not None and number == 1:
-            crash.touch()
-        for stream in "ab":
-            items: list[Any] = [{"k": number, "v": each} for each in range(2)]
-            items += [Punctuation(k=number - 1), Punctuation(v=100 + number)] if number else []
-            engine.append(stream, items, key=f"{stream} {number}")
-            engine.derive()
-        for name in ("a", "b", *STREAMS):
-            engine.take(name)
-        if number % 2:
-            engine.deriver.note_progress()
-        engine.inbox.trim()
-    engine.derive()
-    engine.close()
+
+def push(engine: ManualEngine, number: int) -> None:
+    """Push rows and punctuations, with keys, so that a push that is repeated adds nothing."""
+    for stream in "ab":
+        items: list[Any] = [{"k": number, "v": each} for each in range(2)]
+        items += [Punctuation(k=number - 1), Punctuation(v=100 + number)] if number else []
+        engine.append(stream, items, key=f"{stream} {number}")
+        engine.derive()
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_kill_and_restart(tmp_path: Path, crash_dir: Path, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
-    monkeypatch.setattr(deriving, "PUSH_ROWS", 2)
-    monkeypatch.setattr(log, "SEGMENT_BYTES", 1)
-    root = tmp_path / "pot"
-    engine = ManualEngine(root)
-    for stream in "ab":
-        engine.create_stream(stream, "k INT, v INT")
-    for name, sql in STREAMS.items():
-        engine.derive_stream(name, sql)
-    engine.close()
-    run_until_killed(work, root, crash_dir / point)
-    work(root)
-    engine = ManualEngine(root)
+def test_kill_and_restart(tmp_path: Path, crash_dir: Path, point: str) -> None:
+    with POT.after_kill(tmp_path / "pot", push, crash_dir / point) as engine:
+        check(engine)
+
+
+def check(engine: ManualEngine) -> None:
+    """Compare the derived streams with what was pushed."""
 
     def items(name: str) -> list[Any]:
         handle = engine.register(f"SELECT * FROM {name}")
@@ -83,4 +66,3 @@ def test_kill_and_restart(tmp_path: Path, crash_dir: Path, monkeypatch: pytest.M
         last = max(index for index, item in enumerate(pairs) if isinstance(item, tuple) and item[0] == number)
         assert pairs.index(Punctuation(k=number)) > last
     assert ends == [Punctuation(key=each.where["k"]) if isinstance(each, Punctuation) else each[:1] for each in pairs]
-    engine.close()
