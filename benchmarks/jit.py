@@ -25,8 +25,9 @@ from benchmarks.report import Report
 from tureen.joining.join_input import Numbers
 from tureen.joining.plans.feedback_switch import FeedbackSwitch
 from tureen.joining.plans.join_graph import JoinEdge, JoinGraph
-from tureen.joining.plans.plan_node import PlanNode
-from tureen.joining.plans.plan_shape import bushy, left_deep
+from tureen.joining.plans.node_index import NodeIndex
+from tureen.joining.plans.plan_root import PlanRoot
+from tureen.joining.plans.plan_shape import tree_of
 from tureen.joining.plans.plan_store import NewTuples
 from tureen.joining.plans.tree_plan import TreePlan
 
@@ -75,8 +76,8 @@ Arrivals = Sequence[tuple[int, NewTuples]]
 """Blocks of tuples, each with the number of its source."""
 
 
-class ScannedNode(PlanNode):
-    """A state without an index, as in the paper: every probe reads all of it."""
+class ScannedIndex(NodeIndex):
+    """An index with one slot: every probe reads the whole state, as in the paper."""
 
     def _slots(self) -> int:
         return 1
@@ -85,7 +86,7 @@ class ScannedNode(PlanNode):
 class ScannedPlan(TreePlan):
     """A plan whose joins are nested loops."""
 
-    node_type = ScannedNode
+    index_type = ScannedIndex
 
 
 @dataclass(frozen=True)
@@ -131,10 +132,12 @@ def arrivals(workload: Workload, windows: float = WINDOWS, seed: int = 0) -> Arr
 def plan_of(workload: Workload, *, is_scanned: bool, has_feedback: bool, is_watched: bool = False) -> TreePlan:
     """A plan of Table II, without tuples."""
     graph = clique(workload.sources)
-    shape = bushy(graph) if workload.plan == "bushy" else left_deep(graph)
+    inputs = tuple(range(workload.sources))
+    shape = tree_of(graph, inputs, (), is_left_deep=workload.plan == "left-deep")
     kind = ScannedPlan if is_scanned else TreePlan
-    switch = FeedbackSwitch() if is_watched else None
-    return kind(graph, shape, [workload.seconds * SECOND] * workload.sources, has_feedback=has_feedback, switch=switch)
+    root = PlanRoot(graph, inputs, shape, jit=None if is_watched else has_feedback)
+    reach = [workload.seconds * SECOND] * workload.sources
+    return kind([root], reach, switch=FeedbackSwitch() if is_watched else None)
 
 
 def cost_of(plan: TreePlan, blocks: Arrivals) -> tuple[Cost, list[Numbers]]:
@@ -142,7 +145,7 @@ def cost_of(plan: TreePlan, blocks: Arrivals) -> tuple[Cost, list[Numbers]]:
     seconds, tuples, held, rows = 0.0, 0, 0, []
     for number, new in blocks:
         began = time.process_time()
-        rows.append(plan.insert(number, new))
+        rows += plan.insert(number, new)
         seconds += time.process_time() - began
         tuples, held = max(tuples, plan.tuples), max(held, plan.bytes)
     return Cost(seconds, tuples, held, plan.made), rows

@@ -15,6 +15,11 @@ class PlanHint(NamedTuple):
     plan: str | None = None
     jit: bool | None = None
 
+    @property
+    def has_tree(self) -> bool:
+        """Whether it asks for a plan with intermediate results."""
+        return self.plan in (LEFT_DEEP, BUSHY) or self.jit is True
+
 
 NO_HINT = PlanHint()
 

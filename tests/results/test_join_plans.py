@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tureen.joining import planned_join
+from tureen.joining import join_forest
 from tureen.joining.plans import plan_choice
 from tureen.plan_hint import NO_HINT, PlanHint
 from tureen.position import Position
@@ -130,7 +130,7 @@ def test_tree_that_grows_too_large_is_replaced(
     _push(streams, "a", *[(1, 1)] * 40)
     assert reader.read() == 0
     if limit == "STATE_TUPLES":
-        monkeypatch.setattr(planned_join, limit, 50)
+        monkeypatch.setattr(join_forest, limit, 50)
     else:
         monkeypatch.setattr("tureen.joining.plans.tree_plan.BLOCK_RESULTS", 50)
     _push(streams, "b", *[(1, 7)] * 40)

@@ -16,8 +16,9 @@ Does not know Spark, the pot, the language, windows, or how the rows of an input
 * `join_evaluation.py`: a join tree, side by side
 * `continuous_join.py`: new tuples are joined once for all queries that follow a join; `shared_join.py`,
   `shared_factor.py`: what these have in common; `join_consumers.py`: what each wants
-* `planned_join.py`: the same by a plan that can change; `plan_keys.py`: keys for `plans/`, the trees with intermediate
-  results
+* `planned_join.py`: the same by a plan that can change; `join_forest.py`: one plan for joins that have sub-joins in
+  common; `plan_inputs.py`: their inputs for `plans/`, the trees with intermediate results; `plan_report.py`: what
+  `explain` shows of them
 * `lineages.py`, `lineage_kernels.py`, `sparse_lineages.py`: which of them want a tuple; `clause_lineages.py`: by the
   clauses that it satisfies; `stem.py`: the tuples that new ones are joined with; `joined_block.py`: the joined tuples;
   `key_probes.py`: which tuples of another input joined rows find

@@ -18,8 +18,11 @@ from tureen.errors import QueryFailed, UnknownStream, UnknownTable, Unsupported
 from tureen.join import JoinCompare
 from tureen.joining.continuous_join import ContinuousJoin, JoinSetting
 from tureen.joining.equality_classes import EqualityClasses
+from tureen.joining.join_forest import JoinForest
 from tureen.joining.joined_block import JoinedBlock
-from tureen.joining.planned_join import PLAN_COUNTS, PlannedJoin
+from tureen.joining.plan_inputs import have_part_in_common
+from tureen.joining.plan_report import PLAN_COUNTS, describe_plan, plan_counts
+from tureen.joining.planned_join import PlannedJoin
 from tureen.joining.shared_join import JoinedRelation, SharedJoin, SharedJoinOfQuery, shared_join_of
 from tureen.plan_hint import PlanHint
 from tureen.position import Mark, Position
@@ -94,8 +97,17 @@ class FollowedJoins:
         names = list(_names(join, snapshot))
         router = JoinRouter(routing_policy(self.routing, names))
         schemas = _schemas(join, snapshot)
-        planned = PlannedJoin(ContinuousJoin(join, names, schemas, router, self.setting), hint)
+        planned = PlannedJoin(
+            ContinuousJoin(join, names, schemas, router, self.setting), hint, self._forest(join, hint)
+        )
         return JoinOperator(self.view, self.read_table, planned, self.punctuated(join, schemas))
+
+    def _forest(self, join: SharedJoin, hint: PlanHint) -> JoinForest | None:
+        """That of an operator whose tree has a part in common with that of a new one; None if there is none."""
+        if not hint.has_tree:
+            return None
+        others = (each.join for each in self._operators.values() if each.join.hint.has_tree)
+        return next((other.forest for other in others if have_part_in_common(other.join, join)), None)
 
     def punctuated(self, join: SharedJoin, schemas: Sequence[pa.Schema]) -> PunctuatedJoin:
         """A join with the punctuations of its streams."""
@@ -107,6 +119,7 @@ class FollowedJoins:
         with self._lock, operator.lock:
             operator.remove(follower.clause)
             if not operator.queries:
+                operator.join.restart()
                 del self._operators[operator.join.join, operator.join.hint]
 
     def advance(self) -> set[FollowedJoinQuery]:
@@ -131,7 +144,7 @@ class FollowedJoins:
             "matches": sum(each["matches"] for each in totals),
             "order_changes": sum(operator.join.router.order_changes for operator in operators),
             **_state_counts(operators),
-            **{name: sum(operator.join.counts()[name] for operator in operators) for name in PLAN_COUNTS},
+            **_plan_sums(operators),
         }
 
     def describe(self, handle: str) -> dict[str, object] | None:
@@ -149,7 +162,7 @@ class FollowedJoins:
                 "inputs": operator.join.router.counters(),
                 "state": operator.state(),
                 "propagated_punctuations": operator.propagated,
-                **operator.join.describe(),
+                **describe_plan(operator.join),
             }
 
     def read(self, follower: JoinFollower, since: Position, at_most: int | None) -> NewJoinedRows | Position:
@@ -196,6 +209,16 @@ class FollowedJoins:
         if operator is not None:
             operator.propagated += len(punctuated_rows.punctuations)
         return punctuated_rows
+
+
+def _plan_sums(operators: Sequence[JoinOperator]) -> dict[str, int]:
+    """Sums over the plans of operators."""
+    sums = dict.fromkeys(PLAN_COUNTS, 0)
+    for operator in operators:
+        with operator.lock:
+            for name, count in plan_counts(operator.join).items():
+                sums[name] += count
+    return sums
 
 
 def _state_counts(operators: Sequence[JoinOperator]) -> dict[str, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -86,7 +85,7 @@ class JoinOperator:
     def __init__(self, view: View, read_table: ReadTable, join: PlannedJoin, punctuated: PunctuatedJoin) -> None:
         """Start at the end of all streams."""
         self.join, self._punctuated = join, punctuated
-        self.lock = threading.Lock()
+        self.lock = join.lock
         self._view, self._read_table, self._indexes = view, read_table, punctuated.indexes
         self._streams = join.join.streams
         self._tables = tuple({each.table_id: None for each in join.join.relations if each.table_id is not None})
@@ -181,6 +180,8 @@ class JoinOperator:
     def _joined(self, snapshot: Snapshot, ends: Mapping[int, int]) -> JoinedBlock:
         """Join the next tuples, and keep the result."""
         end = {stream: min(ends[stream], self.ends[stream] + BLOCK_TUPLES) for stream in self._streams}
+        least = self.join.least_end(end)
+        end = {stream: min(ends[stream], least[stream]) for stream in self._streams}
         if self.purging is None:
             self._start_purging(snapshot)
 

@@ -157,6 +157,7 @@ COUNTS = {
     "tureen_join_trees": "Joins whose plan has intermediate results.",
     "tureen_join_plan_tuples": "Tuples and intermediate results that these hold.",
     "tureen_join_intermediate_results": "Intermediate results that they have made.",
+    "tureen_join_shared_nodes": "Sub-joins of these that several joins have in common.",
     "tureen_join_suspended": "New tuples that they have suspended because these had no partners.",
     "tureen_join_resumed": "Suspended tuples that a partner has resumed.",
     "tureen_join_blacklisted": "Tuples that are suspended now.",

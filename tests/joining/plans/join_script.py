@@ -46,6 +46,43 @@ def random_graph(draw: random.Random, inputs: int) -> JoinGraph:
     return JoinGraph(tuple(columns), tuple(edges), tables)
 
 
+@dataclass(frozen=True)
+class ScriptJoin:
+    """One of several joins of a script: some of its inputs and equalities, and the bits of its queries."""
+
+    graph: JoinGraph
+    inputs: tuple[int, ...]
+    bits: int
+
+
+def random_joins(draw: random.Random, graph: JoinGraph) -> list[ScriptJoin]:
+    """Joins of some inputs of a graph that equalities connect, most of which have parts in common."""
+    joins = []
+    for number in range(draw.choice([2, 2, 3, 4])):
+        inputs = [draw.randrange(len(graph))]
+        size = draw.randint(2, min(len(graph), 4))
+        while len(inputs) < size:
+            nearby = [each for each in range(len(graph)) if each not in inputs and graph.are_joined(inputs, [each])]
+            # Small numbers first, so that joins have parts in common.
+            inputs.append(min(nearby) if draw.random() < 0.7 else draw.choice(nearby))
+        edges = [edge for edge in graph.edges if {edge.left, edge.right} <= set(inputs)]
+        draw.shuffle(edges)
+        if draw.random() < 0.3 and connects(inputs, edges[1:]):
+            del edges[0]
+        part = JoinGraph(graph.columns, tuple(edges), graph.tables & set(inputs))
+        draw.shuffle(inputs)
+        joins.append(ScriptJoin(part, tuple(inputs), 3 << 8 * number))
+    return [join for join in joins if not set(join.inputs) <= graph.tables]
+
+
+def connects(inputs: list[int], edges: list[JoinEdge]) -> bool:
+    """Whether equalities connect inputs."""
+    joined = {inputs[0]}
+    for _ in inputs:
+        joined |= {each for edge in edges if {edge.left, edge.right} & joined for each in (edge.left, edge.right)}
+    return joined == set(inputs)
+
+
 @dataclass
 class JoinScript:
     """Tuples that arrive in blocks, with times that are mostly but not always in order."""
@@ -73,7 +110,9 @@ class JoinScript:
             self.clock += self.draw.choice([0, 1, 1, 2])
             late = self.draw.choice([0, 0, 0, 0, 3, 15])
             time = NEVER if number in self.graph.tables else self.clock - late
-            wants = self.draw.choice([1, 2, 3, 3])
+            wants = sum(
+                self.draw.choice([1, 2, 3, 3] if not root else [0, 1, 2, 3, 3]) << 8 * root for root in range(4)
+            )
             keys = tuple(self._key(number, column) for column in range(self.graph.columns[number]))
             self.arrived[number].append((index, time, wants, keys))
         return as_tuples(self.arrived[number][first:], self.graph.columns[number])
@@ -96,28 +135,28 @@ class JoinScript:
             if keys[own] == value and tuple(keys[each] for each in edge.left_columns) not in partners
         ]
 
-    def new_rows(self, number: int, new: NewTuples, earliest: int) -> set[Row]:
+    def new_rows(self, number: int, new: NewTuples, earliest: int, join: ScriptJoin | None = None) -> set[Row]:
         """The joined tuples with a tuple of a block of an input, that is not before a time."""
         ids = set(new.ids[new.times >= earliest].tolist())
-        return set(self._joined(number, ids))
+        return set(self._joined(number, ids, join or ScriptJoin(self.graph, tuple(range(len(self.graph))), 3)))
 
-    def _joined(self, number: int, ids: set[int]) -> Iterator[Row]:
-        order = [number, *(other for other in range(len(self.graph)) if other != number)]
+    def _joined(self, number: int, ids: set[int], join: ScriptJoin) -> Iterator[Row]:
+        order = [number, *(other for other in join.inputs if other != number)]
 
         def extend(chosen: dict[int, tuple[int, int, int, Row]]) -> Iterator[Row]:
             if len(chosen) == len(order):
-                yield tuple(chosen[each][0] for each in range(len(order)))
+                yield tuple(chosen[each][0] for each in join.inputs)
                 return
             for candidate in self.arrived[order[len(chosen)]]:
                 both = chosen | {order[len(chosen)]: candidate}
-                if (len(chosen) or candidate[0] in ids) and self._fits(both, order[len(chosen)]):
+                if (len(chosen) or candidate[0] in ids) and self._fits(both, order[len(chosen)], join):
                     yield from extend(both)
 
-        yield from extend({})
+        yield from extend({}) if number in join.inputs else ()
 
-    def _fits(self, chosen: dict[int, tuple[int, int, int, Row]], last: int) -> bool:
+    def _fits(self, chosen: dict[int, tuple[int, int, int, Row]], last: int, join: ScriptJoin) -> bool:
         for other in chosen:
-            edge = self.graph.edge(last, other)
+            edge = join.graph.edge(last, other)
             if edge is not None and any(
                 chosen[last][3][own] != chosen[other][3][their]
                 for own, their in zip(edge.columns(last), edge.columns(other), strict=True)
@@ -130,7 +169,7 @@ class JoinScript:
             else each[1] + (self.reach[number] or 0)
             for number, each in chosen.items()
         )
-        wants = 3
+        wants = join.bits
         for each in chosen.values():
             wants &= each[2]
         return latest <= until and wants != 0
@@ -158,7 +197,7 @@ class JoinScript:
             for left, right in zip(edge.left_columns, edge.right_columns, strict=True)
         ]
         conditions += [f"{latest} - t{n}.ts <= {self.reach[n]}" for n in streams if self.reach[n] is not None]
-        conditions.append(" & ".join(f"t{number}.w" for number in count) + " <> 0")
+        conditions.append(" & ".join(f"t{number}.w" for number in count) + " & 3 <> 0")
         outputs, sources = (", ".join(f"t{number}{suffix}" for number in count) for suffix in (".id", ""))
         sql = f"SELECT {outputs} FROM {sources} WHERE {' AND '.join(f'({each})' for each in conditions)}"
         return set(connection.execute(sql).fetchall())

@@ -10,16 +10,23 @@ two sides of a join whose intermediate results are both suspended would wait for
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
 from tureen.joining.join_input import Numbers
 from tureen.joining.plans import demand_kernels as kernel
-from tureen.joining.plans.demand_tests import DemandTest, PartnerTest, TriangleTest, ranks_of, tested_inputs, tests_of
-from tureen.joining.plans.join_graph import JoinGraph
-from tureen.joining.plans.plan_store import ACTIVE, DROPPED, SUSPENDED, PlanStore, grown
+from tureen.joining.plans.demand_tests import (
+    NO_TESTS,
+    DemandTest,
+    PartnerTest,
+    TriangleTest,
+    ranks_of,
+    tested_inputs,
+    tests_of,
+)
+from tureen.joining.plans.plan_root import PlanRoot
+from tureen.joining.plans.plan_shape import inputs_of_shape
+from tureen.joining.plans.plan_store import PlanStore, grown
 
 FIRST_WORDS, MOST_WORDS = 4, 16
 """The size of a set of bits, before and after sizes of groups are known."""
@@ -35,19 +42,30 @@ REPEATED = 8
 
 
 class PartnerDemand:
-    """Knows which tuples of a store are in demand."""
+    """Knows which tuples of a store a join demands."""
 
-    def __init__(self, graph: JoinGraph, store: PlanStore, order: Sequence[int]) -> None:
-        """Start with the tuples of a store, none of which is known yet; `order` is that of the plan."""
-        self._graph, self._store = graph, store
-        self._ranks = np.array(ranks_of(graph, order), np.int64)
-        tests = [tests_of(graph, number, self._ranks.tolist()) for number in range(len(graph))]
+    def __init__(self, root: PlanRoot, store: PlanStore) -> None:
+        """Start with the tuples of a store, none of which is known yet."""
+        graph = root.graph
+        self._graph, self._store, self._bits_of_root = graph, store, root.bits
+        self._size = 0
+        self._wants = np.empty(0, np.uint64)
+        self._level, self._passed = np.empty(0, np.int8), np.empty(0, np.int8)
+        """How far each tuple has come, and how many tests it has passed."""
+        self._ranks = np.array(ranks_of(graph, inputs_of_shape(root.shape)), np.int64)
+        tests = [
+            tests_of(graph, number, root.inputs, self._ranks.tolist()) if number in root.inputs else NO_TESTS
+            for number in range(len(graph))
+        ]
         self._ranked = [list(each.ranked) for each in tests]
         self._others = [list(each.others) for each in tests]
         self._chosen = [(list(each.ranked), list(each.others)) for each in tests]
         self._rebuilds = 0
         self._words = FIRST_WORDS
         self._stack = np.empty(0, np.int32)
+        self._counts = np.zeros(7, np.int64)
+        self.runs = 0
+        """How often tuples were tested, in blocks."""
         self._begin()
 
     def _begin(self) -> None:
@@ -66,8 +84,8 @@ class PartnerDemand:
         self._directories[:, kernel.USED] = 0
         for of, toward in used:
             line = self._directories[of * count + toward]
-            line[: kernel.THIRDS] = 1, self._store.line_of(of, toward), self._store.line_of(toward, of)
-            lines = [self._store.line_of(of, third) for third in thirds.get((of, toward), ())]
+            line[: kernel.THIRDS] = 1, self._line(of, toward), self._line(toward, of)
+            lines = [self._line(of, third) for third in thirds.get((of, toward), ())]
             line[kernel.THIRDS : kernel.THIRDS + len(lines)] = lines
         most = max(len(ranked) + len(others) for ranked, others in self._chosen)
         self._tests = np.zeros((count, max(1, most), 6), np.int64)
@@ -80,8 +98,13 @@ class PartnerDemand:
         self._bits: npt.NDArray[np.uint64] = np.empty(0, np.uint64)
         self._table = np.zeros(64, np.int32)
         self._watchers = np.empty((0, 4), np.int32)
-        self._counts = np.zeros(5, np.int64)
+        self._counts[: kernel.TESTS] = 0
         self._grow()
+
+    def _line(self, number: int, other: int) -> int:
+        """The line of keys by which an input is compared with another; -1 if it is not."""
+        edge = self._graph.edge(number, other)
+        return -1 if edge is None else self._store.line_of(number, edge.columns(number))
 
     def _coded(self, number: int, test: DemandTest, thirds: dict[tuple[int, int], list[int]]) -> tuple[int, ...]:
         """The fields of a test, see `demand_kernels`."""
@@ -92,23 +115,50 @@ class PartnerDemand:
         sets = thirds[test.first, number].index(test.second), thirds[test.second, number].index(test.first)
         return 1, first, second, *sets, 0
 
-    def arrive(self, tuples: Numbers) -> dict[int, Numbers]:
-        """Tuples that were added to the store last; those that are in demand now, and were not before, by input."""
-        if not len(tuples):
-            return {}
-        self._counts[[kernel.NEXT, kernel.END]] = tuples[0], tuples[-1] + 1
+    def arrive(self) -> Numbers:
+        """Test the tuples that were added to the store; those that are in demand now, and were not before."""
+        begin = self._extend()
+        if begin == self._size:
+            return _NONE
+        self._counts[[kernel.NEXT, kernel.END]] = begin, self._size
         return self._run(is_tested=True)
 
-    def rebuild(self) -> dict[int, Numbers]:
+    def _extend(self) -> int:
+        """Know the tuples that were added to the store; the first of them."""
+        store, begin = self._store, self._size
+        self._size = store.size
+        if self._size > len(self._level):
+            capacity = max(64, 2 * self._size)
+            self._wants = grown(self._wants, capacity)
+            self._level, self._passed = grown(self._level, capacity), grown(self._passed, capacity)
+        new = slice(begin, self._size)
+        self._wants[new] = store.wants[new] & self._bits_of_root
+        self._level[new] = np.where(self._wants[new] != 0, kernel.SUSPENDED, kernel.DROPPED)
+        self._passed[new] = 0
+        return begin
+
+    def drop(self, tuples: Numbers) -> int:
+        """Demand tuples never again; the number of those that were suspended."""
+        level = self._level[tuples]
+        self._level[tuples] = kernel.DROPPED
+        return int(np.count_nonzero(kernel.is_waiting(level)))
+
+    def keep(self, rows: Numbers) -> None:
+        """Forget all but some tuples, as the store does; `rebuild` must be called then."""
+        self._wants, self._level, self._passed = self._wants[rows], self._level[rows], self._passed[rows]
+        self._size = len(rows)
+
+    def rebuild(self) -> Numbers:
         """Test all tuples again, after the store was changed; those that are in demand, and were not before."""
-        store, level = self._store, self._store.level[: self._store.size]
+        self._extend()
+        store, level = self._store, self._level[: self._size]
         self._choose()
         self._begin()
-        level[(level != ACTIVE) & (level != DROPPED)] = SUSPENDED
-        store.passed[: store.size] = 0
+        level[kernel.is_waiting(level)] = kernel.SUSPENDED
+        self._passed[: self._size] = 0
         self._counts[[kernel.NEXT, kernel.END]] = 0, store.size
         self._run(is_tested=False)
-        waiting = np.flatnonzero(level == SUSPENDED)
+        waiting = np.flatnonzero(level == kernel.SUSPENDED)
         # The last of the stack are tested first: those of the highest rank, which others count as partners.
         order = np.argsort(self._ranks[store.inputs[waiting]], kind="stable")
         self._stack = waiting[order].astype(np.int32)
@@ -146,9 +196,10 @@ class PartnerDemand:
         bits = 4 * float((tuples[of[has_sets]] / sizes[has_sets]).max()) ** 2
         return min(MOST_WORDS, 1 << (int(bits) // 64).bit_length())
 
-    def _run(self, *, is_tested: bool) -> dict[int, Numbers]:
-        """Test tuples until none is left; those that are in demand."""
+    def _run(self, *, is_tested: bool) -> Numbers:
+        """Test tuples until none is left; those that are in demand, in order."""
         store = self._store
+        self.runs += 1
         if len(self._stack) < store.size:
             self._stack = grown(self._stack, 2 * store.size)
         if len(self._watchers) < 2 * store.size:
@@ -156,17 +207,14 @@ class PartnerDemand:
         active = np.empty(store.size, np.int32)
         while not kernel.test_tuples(
             self._words, self._sets, is_tested, self._ranks, self._directories, self._tests, self._limits,
-            self._tallies, store.inputs, store.times, store.until, store.wants.view(np.int64), store.level,
-            store.passed, store.keys, self._table, self._entries, self._bits, self._watchers, self._stack, active,
+            self._tallies, store.inputs, store.times, store.until, self._wants.view(np.int64), self._level,
+            self._passed, store.keys, self._table, self._entries, self._bits, self._watchers, self._stack, active,
             self._counts,
         ):  # fmt: skip
             self._grow()
         numbers = np.sort(active[: self._counts[kernel.ACTIVATED]]).astype(np.int64)
         self._counts[kernel.ACTIVATED] = 0
-        if not len(numbers):
-            return {}
-        inputs = store.inputs[numbers]
-        return {int(number): numbers[inputs == number] for number in np.unique(inputs)}
+        return numbers
 
     def _grow(self) -> None:
         """More room for entries and watchers."""
@@ -182,7 +230,24 @@ class PartnerDemand:
             kernel.link_entries(self._table, self._entries, entries)
 
     @property
+    def tests(self) -> int:
+        """The number of tests so far."""
+        return int(self._counts[kernel.TESTS])
+
+    @property
+    def publications(self) -> int:
+        """How often a tuple was counted as a partner for another input."""
+        return int(self._counts[kernel.PUBLICATIONS])
+
+    def waiting(self) -> Numbers:
+        """The tuples that are suspended."""
+        return np.flatnonzero(kernel.is_waiting(self._level[: self._size]))
+
+    @property
     def bytes(self) -> int:
         """The memory that directories, blacklists and sets of bits take."""
         entries = int(self._counts[kernel.ENTRIES])
-        return entries * (40 + 8 * self._sets * self._words) + self._table.nbytes + 32 * self._store.size
+        return entries * (40 + 8 * self._sets * self._words) + self._table.nbytes + 42 * self._store.size
+
+
+_NONE: Numbers = np.empty(0, np.int64)

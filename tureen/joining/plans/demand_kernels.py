@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tureen.joining.join_input import Flags
 from tureen.stems.sort_kernels import compiled
 
 DIRECTORY, KEY, UNTIL, WANTS, HEAD = range(5)
@@ -23,10 +24,17 @@ IS_PAIR, FIRST, SECOND, FIRST_SET, SECOND_SET, IS_FINAL = range(6)
 AFTER, BEFORE, OWN, OTHER = range(4)
 """The fields of a watcher: its neighbours in the chain, and the sets of bits that have none in common, or -1."""
 
-ENTRIES, STACK, ACTIVATED, NEXT, END = range(5)
-"""Counters: how many there are, and the tuples that are still to be published."""
+ENTRIES, STACK, ACTIVATED, NEXT, END, TESTS, PUBLICATIONS = range(7)
+"""Counters: how many there are, the tuples that are still to be published, and what was done so far."""
 
-_DROPPED, _SUSPENDED, _ALIVE, _ACTIVE = -1, 0, 1, 2
+DROPPED, SUSPENDED, ALIVE, ACTIVE = -1, 0, 1, 2
+"""How far a tuple has come: it can join nothing; waits; has partners in later inputs; is in demand."""
+
+
+def is_waiting(level: np.ndarray) -> Flags:
+    """Which tuples are suspended."""
+    waiting: Flags = (level == SUSPENDED) | (level == ALIVE)
+    return waiting
 
 
 @compiled
@@ -139,6 +147,7 @@ def _publish(
         if directories[directory, USED] == 0 or (ranks[toward] < ranks[number]) != is_alive:
             continue
         line = directories[directory, OWN_LINE]
+        counts[PUBLICATIONS] += 1
         entry = _entry(directory, keys[line, row] if line >= 0 else 0, table, entries, counts, True)
         entries[entry, UNTIL] = max(entries[entry, UNTIL], until[row])
         entries[entry, WANTS] |= wants[row]
@@ -169,7 +178,7 @@ def _passes(
         if entry >= 0 and entries[entry, UNTIL] >= times[row] and entries[entry, WANTS] & wants[row] != 0:
             return True
         if test[IS_FINAL] != 0:
-            level[row] = _DROPPED
+            level[row] = DROPPED
         else:
             _watch(2 * row, entry * sets, -1, sets, entries, watchers)
         return False
@@ -208,13 +217,13 @@ def test_tuples(
             if row == counts[END]:
                 return True
             counts[NEXT] += 1
-            if level[row] == _DROPPED:
+            if level[row] == DROPPED:
                 continue
             _publish(
                 row, False, words, sets, ranks, directories, inputs, until, wants, keys, table, entries, bits, watchers,
                 stack, fresh, counts,
             )  # fmt: skip
-            if level[row] == _ACTIVE:
+            if level[row] == ACTIVE:
                 _publish(
                     row, True, words, sets, ranks, directories, inputs, until, wants, keys, table, entries, bits,
                     watchers, stack, fresh, counts,
@@ -225,21 +234,21 @@ def test_tuples(
             continue
         counts[STACK] -= 1
         row = int(stack[counts[STACK]])
-        if level[row] == _DROPPED:
+        if level[row] == DROPPED:
             continue
         number = inputs[row]
         passes = True
         # What a tuple has passed it will pass again.
         test = np.int64(passed[row])
         while passes:
-            if test == limits[number, 0] and level[row] == _SUSPENDED:
-                level[row] = _ALIVE
+            if test == limits[number, 0] and level[row] == SUSPENDED:
+                level[row] = ALIVE
                 _publish(
                     row, True, words, sets, ranks, directories, inputs, until, wants, keys, table, entries, bits,
                     watchers, stack, fresh, counts,
                 )  # fmt: skip
             if test == limits[number, 1]:
-                level[row] = _ACTIVE
+                level[row] = ACTIVE
                 active[counts[ACTIVATED]] = row
                 counts[ACTIVATED] += 1
                 break
@@ -247,6 +256,7 @@ def test_tuples(
                 row, tests[number, test], words, sets, directories, times, wants, level, keys, table, entries, bits,
                 watchers, counts,
             )  # fmt: skip
+            counts[TESTS] += 1
             tallies[number, test, 0] += 1
             tallies[number, test, 1] += not passes
             test += passes

@@ -47,19 +47,25 @@ class InputTests:
     others: tuple[DemandTest, ...]
 
 
+NO_TESTS = InputTests((), ())
+"""Those of an input of another join."""
+
+
 def ranks_of(graph: JoinGraph, order: Sequence[int]) -> list[int]:
     """The rank of each input: tables first, which are never waited for, then in the order of the plan.
 
-    >>> ranks_of(JoinGraph((1, 1, 1), (), frozenset({2})), [0, 1, 2])
-    [1, 2, 0]
+    An input that the join does not have, which is not in `order`, has the rank -1.
+
+    >>> ranks_of(JoinGraph((1, 1, 1, 1), (), frozenset({3})), [0, 1, 3])
+    [1, 2, -1, 0]
     """
     ranked = sorted(order, key=lambda number: number not in graph.tables)
-    return [ranked.index(number) for number in range(len(graph))]
+    return [ranked.index(number) if number in ranked else -1 for number in range(len(graph))]
 
 
-def tests_of(graph: JoinGraph, number: int, ranks: Sequence[int]) -> InputTests:
-    """The tests of an input, in the order in which they are made."""
-    others = sorted((other for other in range(len(graph)) if other != number), key=lambda other: -ranks[other])
+def tests_of(graph: JoinGraph, number: int, inputs: Sequence[int], ranks: Sequence[int]) -> InputTests:
+    """The tests of an input of a join with these inputs, in the order in which they are made."""
+    others = sorted((other for other in inputs if other != number), key=lambda other: -ranks[other])
     # A missing row of a table is missing for good, and inputs that are compared miss more than those that are not.
     others.sort(key=lambda other: (other not in graph.tables, graph.edge(number, other) is None))
     tests: list[DemandTest] = [PartnerTest(other) for other in others]

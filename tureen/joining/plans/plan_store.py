@@ -18,9 +18,6 @@ Wants = npt.NDArray[np.uint64]
 FOREVER = np.iinfo(np.int64).max
 NEVER = np.iinfo(np.int64).min
 
-DROPPED, SUSPENDED, ALIVE, ACTIVE = -1, 0, 1, 2
-"""How far a tuple has come: it can join nothing; waits; has partners in later inputs; takes part in the plan."""
-
 
 @dataclass(frozen=True)
 class NewTuples:
@@ -45,49 +42,48 @@ class NewTuples:
 class PlanStore:
     """The tuples that can still join others, numbered in order of arrival."""
 
-    def __init__(self, graph: JoinGraph, reach: Sequence[int | None]) -> None:
-        """Start without tuples; `reach` is how long a tuple of each input joins later ones."""
-        self._graph = graph
-        self._reach = [None if number in graph.tables else each for number, each in enumerate(reach)]
-        self._mixed = [
-            [columns for columns in _edge_columns(graph, number) if len(columns) > 1] for number in range(len(graph))
-        ]
-        lines = max(
-            (columns + len(mixed) for columns, mixed in zip(graph.columns, self._mixed, strict=True)), default=1
-        )
+    def __init__(self, graphs: Sequence[JoinGraph], reach: Sequence[int | None]) -> None:
+        """Start without tuples, of the inputs of joins; `reach` is how long a tuple of each input joins later ones."""
+        self.columns = graphs[0].columns
+        tables = frozenset().union(*(graph.tables for graph in graphs))
+        self._reach = [None if number in tables else each for number, each in enumerate(reach)]
+        self._mixed = [_hashed_columns(graphs, number) for number in range(len(reach))]
+        lines = [columns + len(mixed) for columns, mixed in zip(self.columns, self._mixed, strict=True)]
         self.size = 0
         self.inputs = np.empty(0, np.int8)
         self.ids, self.times, self.until = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
         self.wants = np.empty(0, np.uint64)
-        self.level, self.passed = np.empty(0, np.int8), np.empty(0, np.int8)
-        """How far each tuple has come, and how many tests of its demand it has passed."""
-        self.keys: Numbers = np.empty((max(lines, 1), 0), np.int64)
+        self.active = np.empty(0, np.bool_)
+        """Whether each tuple takes part in the plan."""
+        self.keys: Numbers = np.empty((max(1, *lines), 0), np.int64)
 
-    def line_of(self, number: int, other: int) -> int:
-        """The line of `keys` by which an input is compared with another: a column, or a hash of several; -1 if none."""
-        edge = self._graph.edge(number, other)
-        if edge is None:
-            return -1
-        columns = edge.columns(number)
-        return columns[0] if len(columns) == 1 else self._graph.columns[number] + self._mixed[number].index(columns)
+    def line_of(self, number: int, columns: tuple[int, ...]) -> int:
+        """The line of `keys` with the values of columns of an input: a column, or a hash of several."""
+        return columns[0] if len(columns) == 1 else self.columns[number] + self._mixed[number].index(columns)
 
     def append(self, number: int, new: NewTuples) -> Numbers:
         """Add tuples of an input; their numbers."""
         begin, self.size = self.size, self.size + len(new)
         if self.size > self.ids.size:
             self._resize(max(64, 2 * self.size))
-        rows, reach, columns = slice(begin, self.size), self._reach[number], self._graph.columns[number]
+        rows, reach, columns = slice(begin, self.size), self._reach[number], self.columns[number]
         self.inputs[rows], self.ids[rows], self.times[rows], self.wants[rows] = number, new.ids, new.times, new.wants
         self.until[rows] = FOREVER if reach is None else new.times + reach
-        self.level[rows], self.passed[rows] = SUSPENDED, 0
+        self.active[rows] = False
         self.keys[:columns, rows] = new.keys
         for line, mixed in enumerate(self._mixed[number], columns):
             self.keys[line, rows] = hash_columns(new.keys, mixed)
         return np.arange(begin, self.size)
 
-    def drop(self, tuples: Numbers) -> None:
-        """Let tuples join nothing any more; they are forgotten with the expired ones."""
-        self.level[tuples], self.until[tuples] = DROPPED, NEVER
+    def tuples_of(self, number: int) -> NewTuples:
+        """The tuples of an input, as they were added."""
+        rows = self.rows_of(number)
+        return NewTuples(self.ids[rows], self.times[rows], self.keys[: self.columns[number], rows], self.wants[rows])
+
+    def unwant(self, tuples: Numbers, bits: np.uint64) -> None:
+        """Remove queries from those that want tuples; what nobody wants is forgotten with the expired ones."""
+        self.wants[tuples] &= ~bits
+        self.until[tuples[self.wants[tuples] == 0]] = NEVER
 
     def expired(self, horizon: int) -> int:
         """The number of tuples that join no tuple from a time on."""
@@ -116,19 +112,13 @@ class PlanStore:
         """The numbers of the tuples of an input."""
         return np.flatnonzero(self.inputs[: self.size] == number)
 
-    def waiting(self) -> list[int]:
-        """The number of suspended tuples of each input."""
-        level = self.level[: self.size]
-        inputs = self.inputs[: self.size][(level == SUSPENDED) | (level == ALIVE)]
-        return [int(count) for count in np.bincount(inputs, minlength=len(self._graph))]
-
     @property
     def bytes(self) -> int:
         """The memory that its tuples take."""
-        return self.size * (8 * (4 + len(self.keys)) + 3)
+        return self.size * (8 * (4 + len(self.keys)) + 2)
 
 
-_ARRAYS = ("inputs", "ids", "times", "until", "wants", "level", "passed", "keys")
+_ARRAYS = ("inputs", "ids", "times", "until", "wants", "active", "keys")
 
 
 def hash_columns(keys: Numbers, columns: Sequence[int]) -> Numbers:
@@ -140,9 +130,11 @@ def hash_columns(keys: Numbers, columns: Sequence[int]) -> Numbers:
     return mixed.view(np.int64)
 
 
-def _edge_columns(graph: JoinGraph, number: int) -> list[tuple[int, ...]]:
-    edges = [graph.edge(number, other) for other in graph.neighbors(number)]
-    return list(dict.fromkeys(edge.columns(number) for edge in edges if edge is not None))
+def _hashed_columns(graphs: Sequence[JoinGraph], number: int) -> list[tuple[int, ...]]:
+    """The lists of several columns by which an input is compared with another."""
+    edges = (graph.edge(number, other) for graph in graphs for other in graph.neighbors(number))
+    lists = dict.fromkeys(edge.columns(number) for edge in edges if edge is not None)
+    return [columns for columns in lists if len(columns) > 1]
 
 
 Array = TypeVar("Array", bound=npt.NDArray[np.generic])

@@ -1,9 +1,13 @@
-"""A plan with intermediate results: new tuples go up a tree of joins, whose nodes hold what their inputs have joined.
+"""A plan with intermediate results: new tuples go up trees of joins, whose nodes hold what their inputs have joined.
+
+A plan makes the results of one join, or of several. A part that several trees have in common, with the same inputs and
+equalities, is one node: its joined tuples are made and held once, and go up all of these trees.
 
 A joined tuple is produced by that of its tuples which became active last. Without feedback that is the one that arrived
 last. With feedback (`tureen.joining.plans.demand`), a tuple that has no partners is suspended, and becomes active
 together with the tuple that brings it one. Every tuple of a joined tuple has partners, so that in both cases each is
-produced exactly once, by the block of the tuple that arrived last.
+produced exactly once, by the block of the tuple that arrived last. A tuple of several joins is active if one of them
+demands it: that it is active for the others too changes none of their results.
 
 A tuple that is late beyond the horizon may join tuples that the plan has forgotten; what it is joined with is left to
 the caller.
@@ -12,7 +16,6 @@ the caller.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,9 +23,13 @@ from tureen.joining.join_input import Numbers
 from tureen.joining.plans.demand import PartnerDemand
 from tureen.joining.plans.feedback_switch import FeedbackSwitch
 from tureen.joining.plans.join_graph import JoinGraph
+from tureen.joining.plans.node_index import NodeIndex
+from tureen.joining.plans.plan_costs import PlanWork
 from tureen.joining.plans.plan_node import IntermediateResults, PlanNode
-from tureen.joining.plans.plan_shape import PlanShape, inputs_of_shape
-from tureen.joining.plans.plan_store import ACTIVE, ALIVE, DROPPED, NEVER, SUSPENDED, NewTuples, PlanStore
+from tureen.joining.plans.plan_root import PlanRoot, RootCounts
+from tureen.joining.plans.plan_shape import PlanPart, PlanShape, inputs_of_shape, part_of
+from tureen.joining.plans.plan_step import PlanStep
+from tureen.joining.plans.plan_store import NEVER, NewTuples, PlanStore
 
 BLOCK_RESULTS = 1 << 20
 """The most intermediate results of one block at one node; beyond, the plan fails."""
@@ -30,62 +37,58 @@ BLOCK_RESULTS = 1 << 20
 EXPIRIES = 4
 """How often in the longest window the expired tuples are removed."""
 
-
-@dataclass(frozen=True)
-class PlanStep:
-    """A node on the way of new tuples up the tree: where they are kept, and what they are joined with."""
-
-    own: PlanNode
-    sibling: PlanNode
+_Output = list[list[Numbers]]
+"""For each join, the ids of its new joined tuples."""
 
 
 class TreePlan:
-    """Joins new tuples with a tree of intermediate results."""
+    """Joins new tuples with trees of intermediate results."""
 
-    node_type = PlanNode
+    index_type = NodeIndex
 
     def __init__(
-        self,
-        graph: JoinGraph,
-        shape: PlanShape,
-        reach: Sequence[int | None],
-        *,
-        has_feedback: bool = False,
-        switch: FeedbackSwitch | None = None,
+        self, roots: Sequence[PlanRoot], reach: Sequence[int | None], *, switch: FeedbackSwitch | None = None
     ) -> None:
         """Start without tuples; `reach` is how long a tuple of each input joins later ones, None without a limit.
 
-        With a switch, feedback is turned off where it does not help, and on again.
+        With a switch, feedback that is left to it is turned off where it does not help, and on again.
         """
-        self.graph, self.shape, self._switch = graph, shape, switch
-        self.store = PlanStore(graph, reach)
-        self.nodes: dict[PlanShape, PlanNode] = {}
-        self._paths: dict[int, list[PlanStep]] = {number: [] for number in range(len(graph))}
-        self._build(shape)
-        limits = [each for number, each in enumerate(reach) if number not in graph.tables]
+        self.roots, self._switch = tuple(roots), switch
+        self.store = PlanStore([root.graph for root in self.roots], reach)
+        self.nodes: dict[PlanPart, PlanNode] = {}
+        """What other parts are joined with: the joined tuples of all parts but whole joins."""
+        self._steps: dict[PlanPart, list[PlanStep]] = {}
+        self._results_at: dict[PlanPart, list[int]] = {}
+        """The joins whose results are the joined tuples of a part."""
+        for number, root in enumerate(self.roots):
+            self._results_at.setdefault(self._build(root.graph, root.shape), []).append(number)
+        tables = frozenset().union(*(root.graph.tables for root in self.roots))
+        limits = [each for number, each in enumerate(reach) if number not in tables]
         self._reach = None if None in limits else max((each for each in limits if each is not None), default=None)
-        self._no_rows: Numbers = np.empty((len(graph), 0), np.int64)
         self.horizon: int = NEVER
         """Everything that joins a tuple from this time on is there."""
         self._latest: int = NEVER
-        self.arrived = self.emitted = self.suspended = self.resumed = self.purged = self.unresumable = 0
-        """The tuples so far: new, joined, suspended or dropped when they arrived, and resumed; those that punctuations
-        have removed, and how many of them were suspended then."""
-        self.demand = PartnerDemand(graph, self.store, inputs_of_shape(shape)) if has_feedback else None
+        self.counts = [RootCounts() for _ in self.roots]
+        self.work = PlanWork()
+        self.demands = [None if root.jit is False else PartnerDemand(root, self.store) for root in self.roots]
+        """What each join demands; None without feedback."""
 
-    def _build(self, shape: PlanShape) -> None:
-        if isinstance(shape, int):
-            return
-        left, right = shape
-        self._build(left)
-        self._build(right)
-        sides = inputs_of_shape(left), inputs_of_shape(right)
-        first, second = (self.node_type(self.graph, *each, self.store) for each in (sides, sides[::-1]))
-        self.nodes |= {left: first, right: second}
-        for number in sides[0]:
-            self._paths[number].append(PlanStep(first, second))
-        for number in sides[1]:
-            self._paths[number].append(PlanStep(second, first))
+    def _build(self, graph: JoinGraph, shape: PlanShape) -> PlanPart:
+        """The nodes and steps of a tree, as far as there are none."""
+        part = part_of(graph, shape)
+        if isinstance(shape, int) or part in self._results_at:
+            return part
+        left, right = (self._build(graph, side) for side in shape)
+        if any(step.parent == part for step in self._steps.get(left, ())):
+            return part
+        for side, its_part in zip(shape, (left, right), strict=True):
+            if its_part not in self.nodes:
+                self.nodes[its_part] = PlanNode(inputs_of_shape(side), self.store)
+        for own, other in ((left, right), (right, left)):
+            inputs = self.nodes[own].inputs
+            step = PlanStep.between(graph, inputs, self.nodes[other], part, self.store, self.index_type)
+            self._steps.setdefault(own, []).append(step)
+        return part
 
     def prime(self, tuples: Mapping[int, NewTuples], horizon: int) -> None:
         """Start with tuples that were there before; what they join with each other is not reported.
@@ -95,83 +98,111 @@ class TreePlan:
         self.horizon = horizon
         for number, old in tuples.items():
             self.store.append(number, old)
-        if self.demand is not None:
-            self._push_all(self.demand.rebuild())
-        else:
-            self._activate_rest()
+        self._rebuild()
+        if self._switch is not None:
+            self._switch.begin(self._spent())
 
-    def insert(self, number: int, new: NewTuples) -> Numbers:
-        """Add new tuples of an input; the joined tuples that are new, as a line of tuple ids for each input.
+    def _rebuild(self) -> None:
+        """Let all tuples take part that are in demand; what they join with each other is not reported."""
+        bits = self._undirected()
+        active = [np.flatnonzero((self.store.wants[: self.store.size] & bits) != 0)] if bits else []
+        active += [demand.rebuild() for demand in self.demands if demand is not None]
+        self._activate(_merged(active), None)
+
+    def _undirected(self) -> np.uint64:
+        """The bits of the joins without feedback, which demand all tuples."""
+        bits = np.uint64(0)
+        for root, demand in zip(self.roots, self.demands, strict=True):
+            bits |= np.uint64(0) if demand is not None else root.bits
+        return bits
+
+    def insert(self, number: int, new: NewTuples) -> list[Numbers]:
+        """Add new tuples of an input; for each join the new joined tuples, as a line of tuple ids for each input.
 
         Those with tuples before the horizon are not among them. Raises QueryFailed if there are too many; the plan
         cannot be used any more then.
         """
-        if self._switch is not None:
-            self._switch.begin()
         numbers = self.store.append(number, new)
-        parts = [self._no_rows]
-        active = numbers
-        if self.demand is not None:
-            in_demand = self.demand.arrive(numbers)
-            active = in_demand.pop(number, _NONE)
-            for other, resumed in in_demand.items():
-                parts.append(self._push(other, resumed, is_reported=True))
-                self.resumed += len(resumed)
-            self.suspended += len(new) - len(active)
-        is_late = self.store.times[active] < self.horizon
-        parts.append(self._activate(number, active[~is_late], is_reported=True))
-        if is_late.any():
-            self._activate(number, active[is_late], is_reported=False)
-        joined = np.concatenate(parts, axis=1)
-        self.arrived += len(new)
-        self.emitted += joined.shape[1]
+        output: _Output = [[np.empty((len(root.inputs), 0), np.int64)] for root in self.roots]
+        if len(numbers):
+            active = self._demanded(numbers)
+            first = int(numbers[0])
+            # What new tuples resume is joined before they are done.
+            self._activate(active[active < first], output)
+            is_late = self.store.times[active] < self.horizon
+            self._activate(active[(active >= first) & ~is_late], output)
+            self._activate(active[(active >= first) & is_late], None)
+        joined = [np.concatenate(parts, axis=1) for parts in output]
+        for counts, rows in zip(self.counts, joined, strict=True):
+            counts.emitted += rows.shape[1]
         self._advance(int(new.times.max(initial=NEVER)))
-        if self._switch is not None:
-            self._turn(is_on=self._switch.is_on_after(len(new)))
+        if self._switch is not None and self._turn(is_on=self._switch.is_on_after(len(new), self._spent())):
+            self._switch.begin(self._spent())
         return joined
 
-    def _turn(self, *, is_on: bool) -> None:
-        """Turn the feedback on or off."""
-        if is_on and self.demand is None:
-            self.demand = PartnerDemand(self.graph, self.store, inputs_of_shape(self.shape))
-            self.demand.rebuild()
-        elif not is_on and self.demand is not None:
-            self.demand = None
+    def _demanded(self, new: Numbers) -> Numbers:
+        """The tuples that some join demands now, with those that it demanded before."""
+        wants, bits = self.store.wants[new], self._undirected()
+        demanded = [new[(wants & bits) != 0]] if bits else []
+        for root, demand, counts in zip(self.roots, self.demands, self.counts, strict=True):
+            arrived = int(np.count_nonzero(wants & root.bits))
+            counts.arrived += arrived
+            if demand is not None and arrived:
+                active = demand.arrive()
+                first = int(np.searchsorted(active, new[0]))
+                counts.resumed += int(np.count_nonzero(~self.store.active[active[:first]]))
+                counts.suspended += arrived - (len(active) - first)
+                demanded.append(active)
+        return _merged(demanded)
+
+    def _turn(self, *, is_on: bool) -> bool:
+        """Turn the feedback that is left to the switch on or off; whether it was not before."""
+        is_changed = False
+        for number, root in enumerate(self.roots):
+            demand = self.demands[number]
+            if root.jit is not None or is_on == (demand is not None):
+                continue
+            is_changed = True
+            if demand is None:
+                demand = self.demands[number] = PartnerDemand(root, self.store)
+                demand.rebuild()
+                continue
+            self.work.count_demand(demand)
+            self.demands[number] = None
             # They have no partners, and so no results.
-            self._activate_rest()
+            rest = np.flatnonzero((self.store.wants[: self.store.size] & root.bits) != 0)
+            self._activate(rest, None)
+        return is_changed
 
-    def _activate_rest(self) -> None:
-        """Let all tuples take part; what they join with each other is not reported."""
-        level = self.store.level[: self.store.size]
-        waiting = (level != ACTIVE) & (level != DROPPED)
-        for number in range(len(self.graph)):
-            self._activate(
-                number, np.flatnonzero(waiting & (self.store.inputs[: self.store.size] == number)), is_reported=False
-            )
+    def _activate(self, tuples: Numbers, output: _Output | None) -> None:
+        """Let tuples take part that did not before; without an output, their results are not reported."""
+        tuples = tuples[~self.store.active[tuples]]
+        self.store.active[tuples] = True
+        inputs = self.store.inputs[tuples]
+        for number in np.unique(inputs).tolist():
+            joined = IntermediateResults.of_input(number, self.store, tuples[inputs == number])
+            self._arrive(PlanPart(number, frozenset()), joined, output)
 
-    def _push_all(self, in_demand: Mapping[int, Numbers]) -> None:
-        """Join tuples that become active, but produce nothing."""
-        for number, active in in_demand.items():
-            self._push(number, active, is_reported=False)
+    def _arrive(self, part: PlanPart, joined: IntermediateResults, output: _Output | None) -> None:
+        """Joined tuples of a part that are new: they are reported, kept, and joined further."""
+        if output is not None:
+            for number in self._results_at.get(part, ()):
+                output[number].append(self._ids(self.roots[number], joined))
+        if part not in self._steps:
+            return
+        self.nodes[part].insert(joined)
+        for step in self._steps[part]:
+            if output is not None or step.parent in self._steps:
+                self.work.count_step(len(joined))
+                further = step.join(joined, self.horizon, BLOCK_RESULTS)
+                if len(further):
+                    self._arrive(step.parent, further, output)
 
-    def _activate(self, number: int, tuples: Numbers, *, is_reported: bool) -> Numbers:
-        self.store.level[tuples] = ACTIVE
-        return self._push(number, tuples, is_reported=is_reported)
-
-    def _push(self, number: int, tuples: Numbers, *, is_reported: bool) -> Numbers:
-        """Join tuples of an input that become active, node by node; the ids of what arrives at the root."""
-        if not len(tuples):
-            return self._no_rows
-        joined = IntermediateResults.of_input(number, self.store, tuples)
-        path = self._paths[number]
-        for level, step in enumerate(path):
-            step.own.insert(joined)
-            if level + 1 == len(path) and not is_reported:
-                return self._no_rows
-            joined = step.sibling.probe(joined, self.horizon, BLOCK_RESULTS)
-            if not len(joined):
-                return self._no_rows
-        return np.stack([self.store.ids[joined.rows[each]] for each in range(len(self.graph))])
+    def _ids(self, root: PlanRoot, joined: IntermediateResults) -> Numbers:
+        """The ids of the tuples of joined ones that queries of a join may want."""
+        lines = [self.store.ids[joined.rows[number]] for number in root.inputs]
+        kept = (joined.wants & root.bits) != 0
+        return np.stack(lines) if kept.all() else np.stack(lines)[:, kept]
 
     def _advance(self, latest: int) -> None:
         """Forget what joins only tuples long before the latest one."""
@@ -183,15 +214,14 @@ class TreePlan:
             for node in self.nodes.values():
                 node.expire(self.horizon)
 
-    def purge(self, number: int, ids: Numbers) -> None:
-        """Forget tuples of an input that no later result contains, suspended ones too: what they miss is closed."""
-        store = self.store
+    def purge(self, root: int, number: int, ids: Numbers) -> None:
+        """Forget tuples of an input that no later result of a join contains; what suspended ones miss is closed."""
+        store, bits, counts, demand = self.store, self.roots[root].bits, self.counts[root], self.demands[root]
         tuples = store.rows_of(number)
-        tuples = tuples[np.isin(store.ids[tuples], ids) & (store.until[tuples] != NEVER)]
-        level = store.level[tuples]
-        self.purged += len(tuples)
-        self.unresumable += int(np.count_nonzero((level == SUSPENDED) | (level == ALIVE)))
-        store.drop(tuples)
+        tuples = tuples[np.isin(store.ids[tuples], ids) & ((store.wants[tuples] & bits) != 0)]
+        counts.purged += len(tuples)
+        counts.unresumable += 0 if demand is None else demand.drop(tuples)
+        store.unwant(tuples, bits)
         self._compact()
 
     def _compact(self) -> bool:
@@ -201,42 +231,73 @@ class TreePlan:
         numbers = self.store.expire(self.horizon)
         for node in self.nodes.values():
             node.expire(self.horizon, numbers)
-        if self.demand is not None:
+        for demand in self.demands:
+            if demand is not None:
+                demand.keep(np.flatnonzero(numbers >= 0))
+        if any(demand is not None for demand in self.demands):
             # With fewer keys hardly any tuple comes to be in demand, and none that has results.
-            self._push_all(self.demand.rebuild())
+            self._rebuild()
         return True
 
-    def avoided(self, shape: PlanShape) -> int | None:
+    def waiting(self, root: int) -> list[int]:
+        """The number of tuples of each input of a join that are suspended."""
+        demand, inputs = self.demands[root], self.roots[root].inputs
+        waiting = np.empty(0, np.int64) if demand is None else demand.waiting()
+        waiting = waiting[~self.store.active[waiting]]
+        counts = np.bincount(self.store.inputs[waiting], minlength=max(inputs) + 1)
+        return [int(counts[number]) for number in inputs]
+
+    def avoided(self, graph: JoinGraph, shape: PlanShape) -> int | None:
         """The pairs of tuples with equal keys that a node of two inputs does not hold; None for other nodes."""
         inputs = inputs_of_shape(shape)
-        if len(inputs) != 2:
+        edge = graph.edge(*inputs) if len(inputs) == 2 else None
+        if edge is None:
             return None
-        counts = []
-        for own, other in (inputs, inputs[::-1]):
-            counts.append(
-                np.unique(self.store.keys[self.store.line_of(own, other)][self.store.rows_of(own)], return_counts=True)
+        (first, of_first), (second, of_second) = (
+            np.unique(
+                self.store.keys[self.store.line_of(number, edge.columns(number)), self.store.rows_of(number)],
+                return_counts=True,
             )
-        (first, of_first), (second, of_second) = counts
+            for number in inputs
+        )
         _, at, other_at = np.intersect1d(first, second, assume_unique=True, return_indices=True)
-        return int(np.dot(of_first[at], of_second[other_at])) - self.nodes[shape].size
+        return int(np.dot(of_first[at], of_second[other_at])) - self.nodes[part_of(graph, shape)].size
+
+    def consumers(self, graph: JoinGraph, shape: PlanShape) -> int:
+        """The number of parts that the joined tuples of a part are joined with."""
+        return len(self._steps[part_of(graph, shape)])
+
+    def _inner(self) -> list[PlanNode]:
+        return [node for node in self.nodes.values() if len(node.inputs) > 1]
 
     @property
     def tuples(self) -> int:
         """The number of tuples and intermediate results that it holds."""
-        inner = sum(node.size for shape, node in self.nodes.items() if not isinstance(shape, int))
-        return inner + self.store.size
+        return sum(node.size for node in self._inner()) + self.store.size
 
     @property
     def bytes(self) -> int:
         """The memory that they take."""
-        of_demand = 0 if self.demand is None else self.demand.bytes
-        of_nodes = sum(node.bytes for node in self.nodes.values())
-        return of_nodes + self.store.bytes + of_demand
+        of_demand = sum(demand.bytes for demand in self.demands if demand is not None)
+        return sum(node.bytes for node in self.nodes.values()) + self.store.bytes + of_demand
 
     @property
     def made(self) -> int:
         """The number of intermediate results so far."""
-        return sum(node.made for shape, node in self.nodes.items() if not isinstance(shape, int))
+        return sum(node.made for node in self._inner())
+
+    @property
+    def shared(self) -> int:
+        """The number of nodes with intermediate results that are joined with several others."""
+        return sum(len(node.inputs) > 1 and len(self._steps[part]) > 1 for part, node in self.nodes.items())
+
+    def _spent(self) -> float:
+        """What the plan has cost so far."""
+        return self.work.spent(sum(node.made for node in self.nodes.values()), self.demands)
 
 
-_NONE: Numbers = np.empty(0, np.int64)
+def _merged(parts: Sequence[Numbers]) -> Numbers:
+    """Ascending numbers of several lists, each once."""
+    if len(parts) == 1:
+        return parts[0]
+    return np.unique(np.concatenate([np.empty(0, np.int64), *parts]))
