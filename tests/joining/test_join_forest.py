@@ -187,6 +187,21 @@ def test_explain_shows_how_many_joins_share_a_node(streams: ManualEngine) -> Non
     assert (counts["trees"], counts["shared_nodes"], counts["intermediate_results"]) == (2, 1, 3)
 
 
+def test_queries_of_a_join_keep_their_tuples_when_another_one_enters(streams: ManualEngine) -> None:
+    names, condition = JOINS[0]
+    queries = [f"{sql_of(names, condition, 60)} AND c.n = {number}" for number in range(20)]
+    readers = [_Reader(streams, sql, PlanHint("left-deep", True)) for sql in queries]
+    readers.append(_Reader(streams, sql_of(*JOINS[1], 60), PlanHint("left-deep", True)))
+    _push(streams, "c", *[(number, number) for number in range(20)])
+    _push(streams, "a", (0, 100))
+    for reader in readers:
+        assert reader.read() == 0
+    assert readers[0].operator["joins"] == 2
+    _push(streams, "a", *[(number, number) for number in range(20)])
+    _push(streams, "b", *[(number, number) for number in range(20)])
+    assert [reader.read() for reader in readers] == [1] * 20 + [0]
+
+
 def test_joins_with_other_windows_have_plans_of_their_own(streams: ManualEngine) -> None:
     first, second = _readers(streams, (60, 30))
     for number in range(3):

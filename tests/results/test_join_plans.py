@@ -66,7 +66,14 @@ def test_explain_shows_the_tree_and_its_blacklists(streams: ManualEngine) -> Non
     operator = reader.operator
     assert operator["shape"] == "((a ⋈ b) ⋈ c)"
     assert operator["intermediate_results"] == 0
-    assert operator["jit"] == {"on": True, "suspended": 4, "resumed": 0, "purged": 0, "blacklists": BLACKLISTS}
+    assert operator["jit"] == {
+        "on": True,
+        "suspended": 4,
+        "resumed": 0,
+        "purged": 0,
+        "blacklists": BLACKLISTS,
+        "turns": 0,
+    }
     assert [node["avoided"] for node in operator["nodes"] if node["node"] == "(a ⋈ b)"] == [2]
     _push(streams, "c", (0, 8))
     assert reader.read() == 1

@@ -48,6 +48,7 @@ def describe_plan(planned: PlannedJoin) -> dict[str, object]:
         "intermediate_results": tree.made,
         "jit": {
             "on": tree.demands[number] is not None,
+            "turns": tree.switch_turns,
             "suspended": counts.suspended,
             "resumed": counts.resumed,
             "purged": counts.unresumable,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.examples import example_settings
 from tests.joining.plans.join_script import JoinScript, Row, ScriptJoin, as_tuples, random_graph, random_joins
 from tureen.joining.join_input import Numbers
-from tureen.joining.plans.feedback_switch import TRIAL_TUPLES, FeedbackSwitch
+from tureen.joining.plans.feedback_switch import FeedbackSwitch
 from tureen.joining.plans.join_graph import JoinEdge, JoinGraph
 from tureen.joining.plans.plan_root import PlanRoot, bits_of_root
 from tureen.joining.plans.plan_shape import PlanShape, tree_of
@@ -257,18 +257,3 @@ def test_demand_is_per_set_of_queries() -> None:
     plan.insert(0, replace(first, wants=np.full(2, 2, np.uint64)))
     suspended, resumed = _counts(plan)
     assert (plan.made, suspended - resumed) == (0, 6)
-
-
-def test_feedback_stays_where_it_is_cheaper() -> None:
-    cost = {True: 3.0, False: 1.0}
-    switch, spent = FeedbackSwitch(), 0.0
-    is_on, tuples = True, {True: 0, False: 0}
-    for number in range(3_000):
-        if number == 1_000:
-            cost = {True: 1.0, False: 3.0}
-        spent += cost[is_on]
-        tuples[is_on] += 1
-        is_on = switch.is_on_after(TRIAL_TUPLES, spent)
-        if number == 999:
-            assert tuples[True] < 50
-    assert tuples[True] > 1_000

@@ -13,7 +13,7 @@ from tureen.joining.plans.demand import PartnerDemand
 STEP, PROBE, RESULT = 30.0, 0.05, 0.15
 """A block of joined tuples that are joined with another part, each of them, and each joined tuple that is kept."""
 
-RUN, TEST, PUBLICATION = 60.0, 0.06, 0.06
+RUN, TEST, PUBLICATION = 40.0, 0.3, 0.3
 """A block of tuples whose demand is tested, each test, and each key that is counted for another input."""
 
 

@@ -100,7 +100,7 @@ class TreePlan:
             self.store.append(number, old)
         self._rebuild()
         if self._switch is not None:
-            self._switch.begin(self._spent())
+            self._switch.begin(self.spent)
 
     def _rebuild(self) -> None:
         """Let all tuples take part that are in demand; what they join with each other is not reported."""
@@ -136,8 +136,8 @@ class TreePlan:
         for counts, rows in zip(self.counts, joined, strict=True):
             counts.emitted += rows.shape[1]
         self._advance(int(new.times.max(initial=NEVER)))
-        if self._switch is not None and self._turn(is_on=self._switch.is_on_after(len(new), self._spent())):
-            self._switch.begin(self._spent())
+        if self._switch is not None and self._turn(is_on=self._switch.is_on_after(len(new), self.spent)):
+            self._switch.begin(self.spent)
         return joined
 
     def _demanded(self, new: Numbers) -> Numbers:
@@ -291,8 +291,14 @@ class TreePlan:
         """The number of nodes with intermediate results that are joined with several others."""
         return sum(len(node.inputs) > 1 and len(self._steps[part]) > 1 for part, node in self.nodes.items())
 
-    def _spent(self) -> float:
-        """What the plan has cost so far."""
+    @property
+    def switch_turns(self) -> int:
+        """How often feedback was turned on or off."""
+        return 0 if self._switch is None else self._switch.turns
+
+    @property
+    def spent(self) -> float:
+        """What the plan has cost so far, see `plan_costs`."""
         return self.work.spent(sum(node.made for node in self.nodes.values()), self.demands)
 
 
