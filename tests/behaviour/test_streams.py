@@ -29,6 +29,8 @@ def test_create_list_and_drop(soup: AnySoup, fresh: Names) -> None:
         "time": "ts",
         "clock": "wall",
         "retain_seconds": 86400.0,
+        "retain_needed": False,
+        "freed_before": None,
         "item": None,
         "source": None,
         "query": None,
@@ -44,6 +46,24 @@ def test_create_list_and_drop(soup: AnySoup, fresh: Names) -> None:
     assert name not in [stream["name"] for stream in soup.streams()]
     with pytest.raises(UnknownStream):
         soup.drop_stream(name)
+
+
+def test_create_a_stream_that_keeps_what_is_needed(soup: AnySoup, fresh: Names) -> None:
+    name, stated, derived = fresh("needed"), fresh("stated"), fresh("derived")
+    soup.create_stream(name, "n INT, ts TIMESTAMP", time="ts", retain="needed")
+    soup.sql(f"CREATE STREAM {stated} (n INT, ts TIMESTAMP) TIME ts RETAIN NEEDED CLOCK stream")
+    soup.sql(f"CREATE STREAM {derived} RETAIN NEEDED AS SELECT n, ts FROM {name}")
+    listed = {stream["name"]: stream for stream in soup.streams()}
+    for each in (name, stated, derived):
+        assert (listed[each]["retain_needed"], listed[each]["retain_seconds"]) == (True, None)
+    soup.register(f"SELECT n FROM {name} BEGIN NOW - 90 END NOW")
+    expected = [{"by": "windows from NOW - 0:01:30", "queries": 1, "runs": None}]
+    assert soup.status()["streams"][name]["needed"] == expected
+    for wrong in ("needed 1 day", "need", ""):
+        with pytest.raises(TureenError):
+            soup.create_stream(fresh("wrong"), "n INT", retain=wrong)
+    for each in (derived, stated, name):
+        soup.drop_stream(each)
 
 
 def test_create_with_a_source_and_a_clock(soup: AnySoup, fresh: Names) -> None:

@@ -31,7 +31,8 @@ def create_stream(
     ] = None,
     time: Annotated[str | None, typer.Option(help="The time column; the default is the time of arrival.")] = None,
     retain: Annotated[
-        str | None, typer.Option(help='How long rows are kept, for example "1 day"; default: for ever.')
+        str | None,
+        typer.Option(help='How long rows are kept: a duration such as "1 day", or "needed"; default: for ever.'),
     ] = None,
     clock: Annotated[
         str | None, typer.Option(help="The clock of NOW: wall, or stream for replays; default: wall.")
@@ -93,7 +94,18 @@ def create_stream(
 @on_soup
 def list_streams(soup: AnySoup, output: Output = Format.TABLE) -> None:
     """List the streams."""
-    columns = ("name", "schema", "time", "clock", "retain_seconds", "source", "query", "unique", "lateness_seconds")
+    columns = (
+        "name",
+        "schema",
+        "time",
+        "clock",
+        "retain_seconds",
+        "retain_needed",
+        "source",
+        "query",
+        "unique",
+        "lateness_seconds",
+    )
     show_rows(soup.streams(), output, columns=(*columns, "item"))
 
 

@@ -18,6 +18,6 @@ and `types.py` (bound expressions), `literals.py`, `moments.py`, `durations.py`,
 """
 
 from tureen.language.binding.passes import bind_query
-from tureen.language.text.window_bounds import parse_duration
+from tureen.language.text.window_bounds import parse_duration, parse_retention
 
-__all__ = ["bind_query", "parse_duration"]
+__all__ = ["bind_query", "parse_duration", "parse_retention"]

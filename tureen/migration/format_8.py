@@ -11,9 +11,10 @@ from pathlib import Path
 from tureen.migration.federation_columns import add_federation
 from tureen.migration.item_column import add_items
 from tureen.migration.join_plan_columns import add_join_plans
+from tureen.migration.needed_columns import add_needs
 from tureen.migration.punctuate_column import add_punctuate
 
-PARTS = (add_items, add_join_plans, add_punctuate, add_federation)
+PARTS = (add_items, add_join_plans, add_punctuate, add_federation, add_needs)
 
 
 def to_format_8(root: Path, database: sqlite3.Connection) -> None:

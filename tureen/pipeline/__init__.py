@@ -14,6 +14,7 @@ Gives commits: data runs, cells, join runs, compiled query runs. Does not know H
 * `arrival.py`, `pinning.py`: a batch becomes matched runs; `visibility.py`: whether the driver sees workers' files
 * `compiling.py`, `debts.py`, `choosing.py`, `upkeep.py`: query runs, cells that are owed, eager or lazy, merging
 * `join_keeping.py`, `join_task.py`: joined tuples of new tuples become join runs
+* `freeing.py`: dropping runs that nothing needs
 * `deriving.py`: the changes of a query become the tuples of a stream
 * `key_indexing.py`: key indexes that standing joins need, in advance
 * `verifying.py`, `repair.py`: verifying a pot and repairing damage

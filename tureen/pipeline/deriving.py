@@ -32,6 +32,7 @@ from tureen.pot.pot_progress import Moment, PotProgress
 from tureen.pot.record import Entry
 from tureen.pot.runs import Rejected, reject
 from tureen.pot.streams import advance_derived
+from tureen.results.closed_steps import is_step_progress, last_step_of, step_progress
 from tureen.results.followers import Follower
 from tureen.results.invoke import Invoker
 from tureen.results.reuse import SyncPoint
@@ -66,8 +67,6 @@ RATE_SECONDS = 10.0
 MAX_REJECTED = 100
 """The most rows without a time that are stored for each push."""
 
-_STEPS = "steps."
-
 
 class Changes(NamedTuple):
     """Some changes of a query, and the position after them."""
@@ -99,7 +98,7 @@ class Derivation:
         # Both compare by age.
         self.end = max(entry.derived_to or "", inbox.derived_to(entry.stream.id) or "")
         self._at_most = READ_TUPLES
-        if not self.end.startswith(_STEPS):
+        if not is_step_progress(self.end):
             self._check_end()
         self._has_steps: bool | None = None
         self._is_final = False
@@ -116,7 +115,7 @@ class Derivation:
     def sync_point(self) -> SyncPoint | None:
         """The tuples of the inputs from which the rows of this stream follow; None while rows are pushed."""
         version, end = self._version, self.end
-        if version % 2 or version != self._version or not end or end.startswith(_STEPS):
+        if version % 2 or version != self._version or not end or is_step_progress(end):
             return None
         marks = Position.parse(end).marks
         return SyncPoint(version, {stream_id: mark.next_id for stream_id, mark in marks.items()})
@@ -126,7 +125,7 @@ class Derivation:
         """How far the inputs are read, and the rows of the last seconds."""
         since = time.monotonic() - RATE_SECONDS
         rows = sum(count for pushed_at, count in list(self._pushed) if pushed_at >= since)
-        if self.end.startswith(_STEPS):
+        if is_step_progress(self.end):
             return DerivedProgress(None, rows / RATE_SECONDS)
         marks = Position.parse(self.end or BEGINNING).marks
         return DerivedProgress({number: mark.next_id for number, mark in marks.items()}, rows / RATE_SECONDS)
@@ -222,12 +221,12 @@ class Derivation:
         if not self._is_time_to_search():
             return
         while True:
-            after = int(self.end.removeprefix(_STEPS)) - _OFFSET if self.end else None
+            after = last_step_of(self.end)
             closed = self._invoker.closed_steps(self._handle, after)
             if closed.last is None or closed.last == after:
                 return
             # One push: a step is there completely or not at all.
-            yield Changes(closed.rows, f"{_STEPS}{closed.last + _OFFSET:020d}")
+            yield Changes(closed.rows, step_progress(closed.last))
 
     def _is_time_to_search(self) -> bool:
         """Whether to search for steps that are over, which is done at intervals."""
@@ -278,10 +277,6 @@ class Derivation:
         follower, self._follower = self._follower, None
         if follower is not None:
             self._invoker.followers.remove(follower)
-
-
-_OFFSET = 1 << 62
-"""Makes the numbers of steps positive, so that their texts compare by age."""
 
 
 class Deriver:

@@ -20,6 +20,7 @@ from tureen.pipeline.choosing import Chooser
 from tureen.pipeline.compiling import compile_queries
 from tureen.pipeline.debts import Debt, Payment, pay, pay_debts
 from tureen.pipeline.deriving import Deriver
+from tureen.pipeline.freeing import Freeing
 from tureen.pipeline.join_keeping import JoinKeeper, run_in_process
 from tureen.pipeline.join_task import JoinTask, TaskResult
 from tureen.pipeline.key_indexing import KeyIndexer
@@ -92,6 +93,7 @@ class Engine:
         self._chooser = Chooser(catalog, invoker.watch)
         self._keeper = JoinKeeper(catalog, invoker.view.segments, invoker.key_indexes)
         self.deriver = Deriver(catalog, self.inbox, invoker, clock)
+        self.freeing = Freeing(catalog, self.inbox, invoker)
         self._indexer = KeyIndexer(catalog, invoker.view.segments, invoker.key_indexes)
         self._closing = threading.Event()
         self._spark_needed = threading.Event()
@@ -286,6 +288,8 @@ class Engine:
     def _clean(self) -> None:
         self.inbox.trim()
         with self._upkeep_lock:
+            for stream in self._streams():
+                self.freeing.free(stream, self._clock())
             sweep_replaced(self._catalog)
 
     def _remove_abandoned(self) -> None:

@@ -53,7 +53,9 @@ def seal(catalog: Catalog, stream: Stream, *, everything: bool = False) -> bool:
     indexed and matched, which also pays its debts. `everything` seals all runs, whatever their size.
     """
     with catalog.read() as tx:
-        runs = live_runs(tx, stream.id)
+        # Runs that nothing needs are about to be dropped as they are.
+        unneeded = expiring_since(tx, stream.id) if stream.keeps_needed else {}
+        runs = [run for run in live_runs(tx, stream.id) if run.id not in unneeded]
         if reserved := reservations(tx, stream.id):
             # Rows with reserved ids are still to come between the others.
             runs = [run for run in runs if run.first_id < reserved[0].first_id]

@@ -58,7 +58,11 @@ streams = Table(
     Column("columns", Text, nullable=False),
     Column("time", String),
     Column("clock", String, nullable=False),
+    # How long tuples are kept, in microseconds; NULL for ever, or as long as they are needed (docs/decisions/0054).
     Column("retain", BigInteger),
+    Column("keeps_needed", Boolean, nullable=False, default=False, server_default=sa_text("0")),
+    # The time before which tuples were freed because nothing needs them; NULL if none was.
+    Column("freed_before", BigInteger),
     Column("source", Text),
     Column("next_id", BigInteger, nullable=False, default=0),
     Column("last_time", BigInteger),
@@ -168,6 +172,9 @@ query_inputs = Table(
     # The factors over this input alone; NULL for inputs of a template and for inputs that are not streams. Without
     # the index, deleting a clause would scan all inputs to check its foreign key.
     Column("clause_id", ForeignKey("clauses.id"), index=True),
+    # From where on its window needs the tuples of a stream that keeps what is needed; NULL for other relations.
+    Column("needs", Text),
+    Index("query_inputs_by_need", "stream_id", "needs", sqlite_where=sa_text("needs IS NOT NULL")),
     sqlite_with_rowid=False,
 )
 

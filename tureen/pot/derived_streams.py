@@ -7,9 +7,10 @@ from typing import NamedTuple
 from sqlalchemy import Connection, select
 
 from tureen.pot.catalog import take_seq
-from tureen.pot.catalog_tables import queries, streams
+from tureen.pot.catalog_tables import queries, query_inputs, streams
 from tureen.pot.queries import DERIVED, Registration, add_queries
 from tureen.pot.streams import Stream, create_stream, list_streams
+from tureen.retention import Retain
 from tureen.schema import Schema
 
 
@@ -28,7 +29,7 @@ def create_derived_stream(
     registration: Registration,
     *,
     clock: str,
-    retain: int | None,
+    retain: Retain,
     item: str | None = None,
 ) -> Stream:
     """Add a stream, and the query whose changes are its tuples."""
@@ -52,3 +53,10 @@ def texts_of_queries(tx: Connection) -> dict[str, str]:
     """The SQL of the queries of derived streams, by their handles."""
     rows = tx.execute(select(queries.c.id, queries.c.sql).where(queries.c.owner == DERIVED))
     return {row.id: row.sql for row in rows}
+
+
+def streams_derived_from(tx: Connection, stream_id: int) -> list[DerivedStream]:
+    """The derived streams whose queries read a stream."""
+    reads = (streams.c.query_id == query_inputs.c.query_id) & (query_inputs.c.stream_id == stream_id)
+    reading = set(tx.execute(select(streams.c.query_id).join_from(streams, query_inputs, reads)).scalars())
+    return [entry for entry in derived_streams(tx) if entry.query_id in reading]

@@ -44,6 +44,8 @@ class NewInput:
     stream_id: int | None = None
     clause: Clause = ()
     table_id: str | None = None
+    needs: str | None = None
+    """What its window needs of a stream that keeps what is needed; see `tureen.pot.window_needs`."""
 
     @property
     def kind(self) -> RelationKind:
@@ -97,6 +99,8 @@ class RegisteredInput:
     """The clause's number in cells, while the clause is eager."""
     clause_seq: int = 0
     """The commit by which the clause became eager."""
+    needs: str | None = None
+    """See `NewInput`; only of a query that is being registered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +191,7 @@ def add_queries(tx: Connection, seq: int, registrations: Sequence[Registration])
     _ADD_INPUTS.run(
         tx,
         [
-            (handle, number, entry.kind.value, entry.stream_id, entry.table_id, text)
+            (handle, number, entry.kind.value, entry.stream_id, entry.table_id, text, entry.needs)
             for handle, registration, input_texts in zip(handles, registrations, texts, strict=True)
             for number, (entry, text) in enumerate(zip(registration.inputs, input_texts, strict=True))
         ],
@@ -206,13 +210,14 @@ _ADD = BulkStatement(
 )
 _ADD_INPUTS = BulkStatement(
     """
-    WITH new (query_id, number, kind, stream_id, table_id, clause) AS (VALUES {rows})
-    INSERT INTO query_inputs (query_id, number, kind, stream_id, table_id, clause_id)
+    WITH new (query_id, number, kind, stream_id, table_id, clause, needs) AS (VALUES {rows})
+    INSERT INTO query_inputs (query_id, number, kind, stream_id, table_id, clause_id, needs)
     SELECT query_id, number, kind, stream_id, table_id,
-        (SELECT id FROM clauses WHERE clauses.stream_id = new.stream_id AND clauses.text = new.clause)
+        (SELECT id FROM clauses WHERE clauses.stream_id = new.stream_id AND clauses.text = new.clause),
+        needs
     FROM new
     """,
-    width=6,
+    width=7,
 )
 _FIND = BulkStatement(
     """

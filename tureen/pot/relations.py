@@ -13,6 +13,7 @@ from tureen.pot.functions import StoredFunctions
 from tureen.pot.queries import NewInput, RegisteredInput
 from tureen.pot.streams import Stream, find_stream, list_streams
 from tureen.pot.tables import Dimension, find_dimension, list_dimensions
+from tureen.pot.window_needs import dump_need
 from tureen.query import Input, NamedRelation, RelationKind
 from tureen.schema import Schema, name_key
 
@@ -80,10 +81,11 @@ class Relations:
                     f"stream '{relation.name}' lives at server '{relation.home}'",
                     hint="only a running server receives it: register the query there, with tureen.connect or --url",
                 )
-            return NewInput(relation.id, entry.clause)
+            needs = dump_need(entry.window) if relation.keeps_needed else None
+            return NewInput(relation.id, entry.clause, needs=needs)
         return NewInput(table_id=relation.id)
 
     def unregistered_input(self, entry: Input) -> RegisteredInput:
         """An input as if its query were registered and lazy."""
         new = self.new_input(entry)
-        return RegisteredInput(entry.kind, new.stream_id, new.table_id)
+        return RegisteredInput(entry.kind, new.stream_id, new.table_id, needs=new.needs)

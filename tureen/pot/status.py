@@ -19,6 +19,7 @@ from tureen.pot.runs import count_rejected, live_runs
 from tureen.pot.streams import Stream, visible_streams
 from tureen.pot.tables import Dimension, list_dimensions
 from tureen.pot.templates import Template, count_members
+from tureen.pot.window_needs import describe_begin, window_needs
 from tureen.window import from_micros
 
 
@@ -30,20 +31,25 @@ class InboxEnd(NamedTuple):
 
 
 def pot_status(
-    tx: Connection, inbox_ends: Mapping[int, InboxEnd], pushes: int = 0, errors: Mapping[int, str] | None = None
+    tx: Connection,
+    inbox_ends: Mapping[int, InboxEnd],
+    pushes: int = 0,
+    errors: Mapping[int, str] | None = None,
+    held: Mapping[int, Mapping[str, int]] | None = None,
 ) -> dict[str, Any]:
     """Rows, runs, tails, debts and queries.
 
     `inbox_ends` are the ends of the inboxes, and `errors` those of external sources, by the id of their stream;
-    `pushes` is the count of pushes.
+    `pushes` is the count of pushes. `held` has, by stream, the number of runs that only readers of changes need.
     """
     handles, distinct = count_queries(tx)
-    source_errors = errors or {}
+    source_errors, held_runs = errors or {}, held or {}
     return {
         "streams": {
             stream.name: {
                 **_stream_status(tx, stream, inbox_ends.get(stream.id, InboxEnd(stream.taken, lambda _: 0))),
                 "error": source_errors.get(stream.id),
+                "needed": _need_status(tx, stream, held_runs.get(stream.id, {})),
             }
             for stream in visible_streams(tx)
         },
@@ -85,6 +91,8 @@ def describe_stream(
         "time": stream.schema.time,
         "clock": stream.clock,
         "retain_seconds": None if stream.retain is None else stream.retain / 1_000_000,
+        "retain_needed": stream.keeps_needed,
+        "freed_before": None if stream.freed_before is None else from_micros(stream.freed_before).isoformat(),
         "item": stream.item,
         "source": stream.source,
         "home": stream.home,
@@ -123,6 +131,17 @@ def describe_query(query: Registered) -> dict[str, Any]:
         "shared": query.shared,
         "registered_at": from_micros(query.registered_at),
     }
+
+
+def _need_status(tx: Connection, stream: Stream, held: Mapping[str, int]) -> list[dict[str, Any]] | None:
+    """What holds tuples of a stream back that keeps what is needed."""
+    if not stream.keeps_needed:
+        return None
+    windows = [
+        {"by": describe_begin(need.begin), "queries": need.queries, "runs": None}
+        for need in window_needs(tx, stream.id)
+    ]
+    return [*windows, *({"by": reader, "queries": None, "runs": runs} for reader, runs in held.items())]
 
 
 def _table_status(table: Dimension) -> dict[str, Any]:

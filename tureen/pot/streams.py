@@ -33,6 +33,7 @@ from tureen.pot.catalog_tables import (
 )
 from tureen.pot.dropping import check_underived, discard, drop_queries
 from tureen.pot.home_progress import home_time, latest
+from tureen.retention import NEEDED, Retain
 from tureen.schema import Schema, name_key
 
 
@@ -63,6 +64,10 @@ class Stream:
     """The server where it lives, if that is another one. Its tuples are in replicas."""
     origin: str | None = None
     """Its identity in the network, if it is a stream of another server."""
+    keeps_needed: bool = False
+    """Whether tuples that nothing needs any more are freed."""
+    freed_before: int | None = None
+    """The time before which tuples were freed for that reason."""
     replica_of: int | None = None
     """The stream of another server of which it has tuples, if it is a replica, which users do not see."""
 
@@ -77,7 +82,7 @@ class Stream:
         It follows the highest time seen, so that a replay of old data does not expire on arrival, but never the future.
         """
         if self.retain is None or self.last_time is None:
-            return None
+            return self.freed_before
         return min(now, self.last_time) - self.retain
 
 
@@ -94,7 +99,7 @@ def create_stream(
     schema: Schema,
     *,
     clock: str,
-    retain: int | None,
+    retain: Retain,
     source: dict[str, Any] | None,
     query_id: str | None = None,
     rules: Rules = NO_RULES,
@@ -113,7 +118,8 @@ def create_stream(
         "columns": schema.sql,
         "time": schema.time,
         "clock": clock,
-        "retain": retain,
+        "retain": None if retain == NEEDED else retain,
+        "keeps_needed": retain == NEEDED,
         "source": None if source is None else json.dumps(source),
         "next_id": 0,
         "taken": 0,
@@ -183,6 +189,11 @@ def create_replica(tx: Connection, stream: Stream) -> Stream:
     return _stream(tx.execute(insert(streams).values(values).returning(streams)).one())
 
 
+def note_freed(tx: Connection, stream_id: int, before: int) -> None:
+    """Store that tuples before a time were freed."""
+    tx.execute(update(streams).where(streams.c.id == stream_id).values(freed_before=before))
+
+
 def list_streams(tx: Connection) -> list[Stream]:
     """All streams, in order of creation, with replicas."""
     return [_stream(row) for row in tx.execute(_ALL)]
@@ -238,6 +249,8 @@ def _stream(row: Row[Any]) -> Stream:
         home=row.home,
         origin=row.origin,
         replica_of=row.replica_of,
+        keeps_needed=row.keeps_needed,
+        freed_before=row.freed_before,
     )
 
 

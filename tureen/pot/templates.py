@@ -92,6 +92,7 @@ def add_template(tx: Connection, new: Template) -> None:
             "kind": entry.kind.value,
             "stream_id": entry.stream_id,
             "table_id": entry.table_id,
+            "needs": entry.needs,
         }
         for number, entry in enumerate((*new.inputs, RegisteredInput(RelationKind.VALUES)))
     ]

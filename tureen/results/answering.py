@@ -367,7 +367,8 @@ def _complete(state: StreamState, span: Span, held: int, horizon: int | None) ->
     if span.begin is not None and span.begin < horizon:
         return False
     if span.take is None:
-        return True
+        # Without a begin, the window is what a duration retains; but what others do not need is no answer.
+        return span.begin is not None or not state.stream.keeps_needed
     return held + span.skip >= span.take or has_all_tuples(state, None, horizon)
 
 

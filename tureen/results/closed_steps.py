@@ -34,6 +34,30 @@ class ClosedSteps:
     last: int | None
 
 
+_PROGRESS = "steps."
+_OFFSET = 1 << 62
+"""Makes the numbers of steps positive, so that their texts compare by age."""
+
+
+def step_progress(last: int) -> str:
+    """The text of a derived stream's progress after a step.
+
+    >>> last_step_of(step_progress(-7))
+    -7
+    """
+    return f"{_PROGRESS}{last + _OFFSET:020d}"
+
+
+def is_step_progress(text: str) -> bool:
+    """Whether the progress of a derived stream is a step."""
+    return text.startswith(_PROGRESS)
+
+
+def last_step_of(progress: str) -> int | None:
+    """The last step that was read; None before the first one."""
+    return int(progress.removeprefix(_PROGRESS)) - _OFFSET if progress else None
+
+
 SelectSteps = Callable[[StreamState, Span], Selection]
 """Selects a query's tuples in the whole steps of a span at NOW."""
 

@@ -29,6 +29,7 @@ from tureen.position import Mark, Position
 from tureen.pot.queries import Registered
 from tureen.results.closed_inputs import PunctuatedJoin
 from tureen.results.closing_histories import ClosingHistories
+from tureen.results.early_propagation import Exhaustion
 from tureen.results.flat_join import FlatJoin
 from tureen.results.join_changes import JoinedPart, NewJoinedRows, check_can_follow
 from tureen.results.join_operator import FollowedJoinQuery, JoinOperator, ReadTable
@@ -200,15 +201,27 @@ class FollowedJoins:
         shared = None if flat is None else shared_join(registered, ready, flat)
         propagation = None
         if shared is not None:
-            punctuated = self.punctuated(shared.join, _schemas(shared.join, snapshot))
-            outputs = OutputPatterns(ready.query)
-            reach = [reach_of(ready.inputs[number].input.window) for number in shared.inputs]
-            propagation = JoinPropagation(self.view.catalog, punctuated, shared, outputs, snapshot, reach)
+            outputs, exhaustion = OutputPatterns(ready.query), self._exhaustion(shared, snapshot, ready)
+            propagation = JoinPropagation(self.view.catalog, exhaustion, shared, outputs, snapshot)
         punctuated_rows = with_propagated(self.view.catalog, new, propagation, snapshot, since)
         operator = None if shared is None else self._operators.get((shared.join, registered.plan_hint))
         if operator is not None:
             operator.propagated += len(punctuated_rows.punctuations)
         return punctuated_rows
+
+    def exhaustion(self, registered: Registered, snapshot: Snapshot, ready: ReadyJoin) -> Exhaustion | None:
+        """Which tuples of a query's join have left its windows for good; None for other joins than `add` shares.
+
+        Nor for one with inputs of which only the existence of a row counts: that a row was reported is known by all
+        of their tuples.
+        """
+        flat = _flat_join(ready)
+        shared = None if flat is None or flat.has_hidden else shared_join(registered, ready, flat)
+        return None if shared is None else self._exhaustion(shared, snapshot, ready)
+
+    def _exhaustion(self, shared: SharedJoinOfQuery, snapshot: Snapshot, ready: ReadyJoin) -> Exhaustion:
+        punctuated = self.punctuated(shared.join, _schemas(shared.join, snapshot))
+        return Exhaustion(punctuated, [reach_of(ready.inputs[number].input.window) for number in shared.inputs])
 
 
 def _plan_sums(operators: Sequence[JoinOperator]) -> dict[str, int]:

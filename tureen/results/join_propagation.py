@@ -51,16 +51,15 @@ class JoinPropagation:
     def __init__(
         self,
         catalog: Catalog,
-        punctuated: PunctuatedJoin,
+        exhaustion: Exhaustion,
         shared: SharedJoinOfQuery,
         outputs: OutputPatterns,
         snapshot: Snapshot,
-        reach: Sequence[int | None],
     ) -> None:
-        """Read what closed from that snapshot; `reach` is that of the query's windows, see `Exhaustion`."""
-        self._catalog, self._punctuated, self._snapshot = catalog, punctuated, snapshot
-        self.exhaustion = Exhaustion(punctuated, reach)
-        self._shared, self._outputs, self._classes = shared, outputs, punctuated.classes
+        """Read what closed from that snapshot; `exhaustion` has the windows of the query."""
+        self._catalog, self._punctuated, self._snapshot = catalog, exhaustion.punctuated, snapshot
+        self.exhaustion = exhaustion
+        self._shared, self._outputs, self._classes = shared, outputs, exhaustion.punctuated.classes
 
     def between(self, before: Mapping[int, Mark], after: Mapping[int, Mark]) -> list[Pattern]:
         """The punctuations over the query's outputs that are propagated between two vectors of marks, in order.

@@ -90,6 +90,17 @@ class OpenGroups:
         """Add new rows; which rows belong to groups that are final at the moment."""
         self._add(_new_rows(answers, prepared, self.moment.marks, moment.marks))
         self.moment = moment
+        return self._final(answers, prepared, moment)
+
+    def has_open(self, answers: Answers, prepared: PreparedGroups, ids: tuple[int, int], moment: ReadTo) -> bool:
+        """Whether a tuple of the query's stream with an id in an interval is in a group that is open at a moment."""
+        (stream_id,) = prepared.registered.stream_ids
+        first, end = ids
+        self._add(_new_rows(answers, prepared, {stream_id: Mark(first)}, {stream_id: Mark(end)}))
+        return not self._final(answers, prepared, moment).all()
+
+    def _final(self, answers: Answers, prepared: PreparedGroups, moment: ReadTo) -> Mask:
+        """Which rows belong to groups that are final at a moment."""
         if not len(self):
             return np.zeros(0, np.bool_)
         pairs, of_rows = np.unique(np.stack([self._codes, self._steps]), axis=1, return_inverse=True)

@@ -215,6 +215,8 @@ def _covering_stream(tx: Connection, stream: Stream, sql: str, relations: Relati
         if output.value.column is not None and parse_field(output.value.column).column == output.name
     )
     keeps_all = stream.retain is None or (base.retain is not None and stream.retain >= base.retain)
+    # What queries over the base read from it is not among what it needs.
+    keeps_all = keeps_all and not stream.keeps_needed
     if time is None or stream.schema.time != time or time not in columns or not keeps_all:
         return None
     return CoveringStream(stream, base, Properties(base.name, query.stream.clause, columns))

@@ -56,6 +56,8 @@ class StreamInfo(ResponseBody):
     time: str | None
     clock: str
     retain_seconds: float | None
+    retain_needed: bool
+    freed_before: str | None
     item: str | None
     source: dict[str, Any] | None
     home: str | None

@@ -37,7 +37,7 @@ from tureen.federation.listing import describe_peers, federation_status
 from tureen.functions.function_costs import costs
 from tureen.functions.function_source import function_of
 from tureen.joining.join_limits import DEFAULT_LIMITS, JoinLimits
-from tureen.language import parse_duration
+from tureen.language import parse_duration, parse_retention
 from tureen.language.text.statements import parse_statement
 from tureen.pipeline.priority import check_nice
 from tureen.pipeline.spark_settings import check_spark
@@ -145,7 +145,7 @@ class Soup(AnySoup):
         if_not_exists: bool = False,
     ) -> None:
         name = check_stream(name, schema, time, retain, clock, source, query)
-        retention = None if retain is None else parse_duration(retain)
+        retention = None if retain is None else parse_retention(retain)
         parsed = None if schema is None else check_schema(schema, time)
         delay = None if lateness is None else parse_duration(check_text(lateness, "a lateness"))
         rules = check_rules(parsed, unique, delay, punctuate, key)
@@ -394,7 +394,8 @@ class Soup(AnySoup):
             stream: InboxEnd(state.pending.end, state.pending.rows_after) for stream, state in snapshot.streams.items()
         }
         with self._pot.catalog.read() as tx:
-            status = pot_status(tx, ends, snapshot.pushes, self._pot.source_errors())
+            errors, held = self._pot.source_errors(), self._pot.held_runs()
+            status = pot_status(tx, ends, snapshot.pushes, errors, held)
             streams = visible_streams(tx)
         for stream in streams:
             status["streams"][stream.name]["closed"] = self._closed(stream)

@@ -56,8 +56,9 @@ class AnySoup(Protocol):
 
         `schema` lists the columns as in CREATE TABLE. `time` names the time column; without it, the time is that of
         arrival. A time column that is DOUBLE or BIGINT is an abstract clock in seconds. `retain` is how long rows are
-        kept, such as "1 day". With `clock="stream"`, NOW is the highest time seen, for replays. `source` has the keys
-        `format` and `options`. `if_not_exists` keeps an existing stream unchanged.
+        kept, such as "1 day"; with "needed", until no window, derived stream or followed join needs them. With
+        `clock="stream"`, NOW is the highest time seen, for replays. `source` has the keys `format` and `options`.
+        `if_not_exists` keeps an existing stream unchanged.
 
         `unique` names columns whose values together identify a tuple: a second tuple with the same values is rejected.
         With a `lateness`, such as "10 seconds", tuples that are older than the highest time seen by more than that are

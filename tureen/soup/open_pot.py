@@ -179,6 +179,10 @@ class OpenPot:
         """How derived streams keep up with their inputs; only the process with the engine knows."""
         return {} if self.running is None else self.running.deriver.progress()
 
+    def held_runs(self) -> dict[int, dict[str, int]]:
+        """By stream, how many runs only readers of changes need; only the process with the engine knows."""
+        return {} if self.running is None else dict(self.running.freeing.held)
+
     def state(self) -> str:
         """Either "running", "starting", or "none" if this process has no engine."""
         if self.running is None:

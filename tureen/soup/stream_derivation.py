@@ -20,6 +20,7 @@ from tureen.results.changes import check_has_changes
 from tureen.results.closed_steps import check_has_steps
 from tureen.results.group_following import check_can_follow_groups
 from tureen.results.join_changes import check_can_follow
+from tureen.retention import Retain
 from tureen.schema import Column, Schema, name_key
 from tureen.soup.remote_inputs import RemoteStreams, claimed_inputs, finding_remote
 
@@ -30,7 +31,7 @@ def derive_stream(
     sql: str,
     *,
     time: str | None,
-    retain: int | None,
+    retain: Retain,
     clock: str | None,
     item: str | None = None,
     remote: RemoteStreams | None = None,

@@ -17,7 +17,7 @@ import pyarrow as pa
 from tureen.abstract_clock import with_instants
 from tureen.closed.rules import NO_RULES, Rules
 from tureen.functions.function_source import function_of
-from tureen.language import parse_duration
+from tureen.language import parse_retention
 from tureen.language.languages import bind_text
 from tureen.language.text.called_functions import calls_function
 from tureen.language.text.shapes import shape_of
@@ -27,6 +27,7 @@ from tureen.pipeline.choosing import Chooser
 from tureen.pipeline.compiling import compile_queries
 from tureen.pipeline.debts import pay, pay_debts
 from tureen.pipeline.deriving import Deriver
+from tureen.pipeline.freeing import Freeing
 from tureen.pipeline.inbox_sink import InboxMessage, InboxSink
 from tureen.pipeline.join_keeping import JoinKeeper, run_in_process
 from tureen.pipeline.key_indexing import KeyIndexer
@@ -108,6 +109,7 @@ class ManualEngine:
         self.key_indexer = KeyIndexer(self.catalog, self.invoker.view.segments, self.invoker.key_indexes)
         self.inbox = Inbox(root, self.catalog)
         self.deriver = Deriver(self.catalog, self.inbox, self.invoker, clock)
+        self.freeing = Freeing(self.catalog, self.inbox, self.invoker)
 
     def create_stream(
         self,
@@ -120,7 +122,7 @@ class ManualEngine:
         item: str | None = None,
     ) -> None:
         """Create a stream."""
-        retention = None if retain is None else parse_duration(retain)
+        retention = None if retain is None else parse_retention(retain)
         parsed = Schema.parse(schema, time)
         with self.catalog.write() as tx:
             create_stream(tx, name, parsed, clock=clock, retain=retention, source=None, rules=rules, item=item)
@@ -138,7 +140,7 @@ class ManualEngine:
         self, name: str, sql: str, *, time: str | None = None, clock: str | None = None, retain: str | None = None
     ) -> None:
         """Create a stream that is derived from a query."""
-        retention = None if retain is None else parse_duration(retain)
+        retention = None if retain is None else parse_retention(retain)
         derive_stream(self.catalog, name, sql, time=time, retain=retention, clock=clock)
 
     def derive(self) -> None:
@@ -278,6 +280,10 @@ class ManualEngine:
         """Drop runs that have been before the horizon for `grace` microseconds."""
         for stream in self._streams():
             upkeep.expire(self.catalog, stream, self._clock(), grace=grace)
+
+    def free(self, grace: int = 0) -> int:
+        """Drop runs that nothing has needed for `grace` microseconds; return their number."""
+        return sum(self.freeing.free(stream, self._clock(), grace=grace) for stream in self._streams())
 
     def invoke(self, handle: str, now: int | None = None) -> Answer:
         """The answer of a query."""

@@ -12,6 +12,7 @@ from tureen.language.source import Source
 from tureen.language.text.split import tokenize
 from tureen.language.text.statement_reader import StatementReader
 from tureen.language.text.window_bounds import parse_duration
+from tureen.retention import NEEDED
 from tureen.schema import Column, Type
 
 Options = tuple[tuple[str, str], ...]
@@ -66,7 +67,15 @@ def read_names(reader: StatementReader) -> tuple[str, ...]:
     return tuple(names)
 
 
-def read_retention(reader: StatementReader, until: tuple[str, ...], hint: str = "such as RETAIN 1 DAY") -> str:
+def read_retention(reader: StatementReader, until: tuple[str, ...]) -> str:
+    """Read NEEDED, or a duration."""
+    if reader.word() == NEEDED.upper():
+        reader.take()
+        return NEEDED
+    return read_duration(reader, until, "such as RETAIN 1 DAY, or RETAIN NEEDED")
+
+
+def read_duration(reader: StatementReader, until: tuple[str, ...], hint: str) -> str:
     """Read the duration before the next clause: its text, or the value of a string literal."""
     location, tokens = reader.location(), list[Token]()
     while reader.peek() is not None and reader.word() not in until:

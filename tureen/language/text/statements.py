@@ -12,7 +12,14 @@ from datetime import datetime
 
 from tureen.errors import InvalidSchema, Location, SqlError, TureenError
 from tureen.language.moments import DAY_MICROS, read_date, read_timestamp
-from tureen.language.text.declarations import Options, read_columns, read_names, read_options, read_retention
+from tureen.language.text.declarations import (
+    Options,
+    read_columns,
+    read_duration,
+    read_names,
+    read_options,
+    read_retention,
+)
 from tureen.language.text.function_statement import CreateFunction, read_create_function
 from tureen.language.text.punctuate import read_punctuation
 from tureen.language.text.statement_reader import StatementReader, did_you_mean, read_statement
@@ -42,7 +49,7 @@ class CreateStream:
 
 @dataclass(frozen=True, slots=True)
 class DeriveStream:
-    """`CREATE STREAM name [TIME column] [RETAIN interval] [CLOCK clock] [ITEM 'path'] AS SELECT …`.
+    """`CREATE STREAM name [TIME column] [RETAIN interval|NEEDED] [CLOCK clock] [ITEM 'path'] AS SELECT …`.
 
     Has the query's location too.
     """
@@ -238,7 +245,7 @@ def _create_stream(reader: StatementReader, name: str, if_not_exists: bool, loca
         elif word == "UNIQUE":
             unique = read_names(reader)
         elif word == "LATENESS":
-            lateness = read_retention(reader, _CLAUSES, "such as LATENESS 10 SECONDS")
+            lateness = read_duration(reader, _CLAUSES, "such as LATENESS 10 SECONDS")
         elif word == "PUNCTUATE":
             reader.expect("BY", "write PUNCTUATE BY closed KEY (item)")
             punctuate = reader.name("column")

@@ -9,6 +9,7 @@ from tureen.language.durations import Duration, DurationReader, checked
 from tureen.language.moments import DAY_MICROS, read_date, read_timestamp
 from tureen.language.source import Source
 from tureen.language.text.split import QueryParts, tokenize
+from tureen.retention import NEEDED, Retain
 from tureen.window import At, Bound, Now, RowsBack, Window
 
 _EXAMPLES = "such as NOW, NOW - 10 MINUTES, NOW - 100 ROWS or TIMESTAMP '2026-01-01 00:00:00'"
@@ -53,6 +54,15 @@ def parse_duration(text: str) -> int:
     if total.micros <= 0:
         raise SqlError(f"a duration must be longer than zero, got '{text}'", hint="such as '1 day' or '90 minutes'")
     return total.micros
+
+
+def parse_retention(text: str) -> Retain:
+    """How much of a stream is kept: the microseconds of a duration, or what is needed.
+
+    >>> parse_retention("1 day"), parse_retention("NEEDED")
+    (86400000000, 'needed')
+    """
+    return NEEDED if text.strip().lower() == NEEDED else parse_duration(text)
 
 
 def read_rows(reader: DurationReader, least: int) -> int:

@@ -1,0 +1,276 @@
+"""Streams that keep what is needed: runs are freed when nothing needs them, and never before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tureen.closed.rules import Rules
+from tureen.pipeline.upkeep import EXPIRED_GRACE
+from tureen.pot.streams import find_stream
+from tureen.punctuation import Punctuation
+from tureen.testing.manual_engine import ManualClock, ManualEngine
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+SCHEMA = "k INT, ts TIMESTAMP"
+
+
+def at(second: int) -> datetime:
+    return START + timedelta(seconds=second)
+
+
+def row(k: int, second: int) -> dict[str, object]:
+    return {"k": k, "ts": at(second)}
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(START + timedelta(days=1))
+
+
+@pytest.fixture
+def soup(tmp_path: Path, clock: ManualClock) -> Iterator[ManualEngine]:
+    engine = ManualEngine(tmp_path / "pot", clock)
+    yield engine
+    engine.close()
+
+
+def push(soup: ManualEngine, stream: str, *rows: dict[str, object] | Punctuation) -> None:
+    """Push rows and punctuations, and take them into a run."""
+    soup.append(stream, list(rows))
+    soup.take(stream)
+
+
+def freed_before(soup: ManualEngine, name: str = "s") -> datetime | None:
+    with soup.catalog.read() as tx:
+        freed = find_stream(tx, name).freed_before
+    return None if freed is None else START + timedelta(microseconds=freed) - (START - datetime(1970, 1, 1, tzinfo=UTC))
+
+
+def keys(soup: ManualEngine, handle: str) -> list[int]:
+    return [int(row["k"]) for row in soup.invoke(handle)]
+
+
+def needed_stream(soup: ManualEngine, name: str = "s", lateness: int | None = None) -> None:
+    rules = Rules((), None if lateness is None else lateness * 1_000_000, None)
+    soup.create_stream(name, SCHEMA, time="ts", clock="stream", retain="needed", rules=rules)
+
+
+def test_runs_before_all_windows_are_freed(soup: ManualEngine) -> None:
+    needed_stream(soup)
+    narrow = soup.register("SELECT k FROM s BEGIN NOW - 10 END NOW")
+    wide = soup.register("SELECT k FROM s BEGIN NOW - 20 END NOW")
+    for second in range(0, 50, 5):
+        push(soup, "s", row(second, second))
+    assert soup.free() == 5
+    assert freed_before(soup) == at(20) + timedelta(microseconds=1)
+    assert keys(soup, narrow) == [35, 40, 45]
+    assert keys(soup, wide) == [25, 30, 35, 40, 45]
+    assert soup.invoke(wide).complete
+    soup.unregister(wide)
+    assert soup.free() == 2
+    assert keys(soup, narrow) == [35, 40, 45]
+
+
+def test_later_queries_are_clipped_and_incomplete(soup: ManualEngine) -> None:
+    needed_stream(soup)
+    narrow = soup.register("SELECT k FROM s BEGIN NOW - 10 END NOW")
+    for second in range(0, 50, 5):
+        push(soup, "s", row(second, second))
+    # The run from 30 to 46 is needed, but the tuple at 30 is before others that were freed.
+    push(soup, "s", row(30, 30), row(46, 46))
+    assert soup.free() == 8
+    wide = soup.register("SELECT k FROM s BEGIN NOW - 20 END NOW")
+    everything = soup.register("SELECT k FROM s")
+    counted = soup.register("SELECT k FROM s BEGIN NOW - 3 ROWS END NOW")
+    many = soup.register("SELECT k FROM s BEGIN NOW - 9 ROWS END NOW")
+    for handle in (wide, everything, many):
+        answer = soup.invoke(handle)
+        assert ([each["k"] for each in answer], answer.complete) == ([40, 45, 46], False)
+    for handle, expected in ((narrow, [40, 45, 46]), (counted, [40, 45, 46])):
+        answer = soup.invoke(handle)
+        assert ([each["k"] for each in answer], answer.complete) == (expected, True)
+    # They are needed from now on.
+    push(soup, "s", row(60, 60))
+    assert soup.free() == 0
+
+
+def test_a_query_registered_before_the_commit_counts(soup: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    needed_stream(soup)
+    push(soup, "s", row(1, 1))
+    handles: list[str] = []
+
+    def register(point: str) -> None:
+        if point == "free.before_commit" and not handles:
+            handles.append(soup.register("SELECT k FROM s"))
+
+    monkeypatch.setattr("tureen.pipeline.freeing.crash_point", register)
+    assert soup.free() == 0
+    answer = soup.invoke(handles[0])
+    assert ([each["k"] for each in answer], answer.complete) == ([1], True)
+
+
+def test_a_stream_derived_before_the_commit_counts(soup: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    needed_stream(soup)
+    push(soup, "s", row(1, 1))
+
+    def derive(point: str) -> None:
+        if point == "free.before_commit":
+            soup.derive_stream("d", "SELECT k, ts FROM s")
+
+    monkeypatch.setattr("tureen.pipeline.freeing.crash_point", derive)
+    assert soup.free() == 0
+
+
+def test_runs_stay_for_the_reach_of_windows_or_an_hour(soup: ManualEngine, clock: ManualClock) -> None:
+    needed_stream(soup)
+    window = soup.register("SELECT k FROM s BEGIN NOW - 10 MINUTES END NOW")
+    push(soup, "s", row(1, 1))
+    push(soup, "s", row(2, 2_000))
+    for minutes, freed in ((0, 0), (9, 0), (1, 1)):
+        clock.moment += timedelta(minutes=minutes)
+        assert soup.free(EXPIRED_GRACE) == freed
+    soup.unregister(window)
+    for minutes, freed in ((0, 0), (59, 0), (1, 1)):
+        clock.moment += timedelta(minutes=minutes)
+        assert soup.free(EXPIRED_GRACE) == freed
+
+
+def test_derived_selections_need_what_they_have_not_read(soup: ManualEngine) -> None:
+    needed_stream(soup)
+    soup.derive_stream("d", "SELECT k, ts FROM s WHERE k > 1")
+    push(soup, "s", row(1, 1))
+    push(soup, "s", row(2, 2))
+    assert soup.free() == 0
+    assert soup.freeing.held == {1: {"stream d": 2}}
+    soup.derive()
+    # Up to the tuple that was pushed to the derived stream, which is stored; the rest when it is noted.
+    push(soup, "s", row(0, 3))
+    soup.derive()
+    assert soup.free() == 2
+    soup.deriver.note_progress()
+    assert soup.free() == 1
+    assert [each["k"] for each in soup.invoker.answer_once("SELECT k FROM d")] == [2]
+
+
+def test_derived_joins_need_tuples_until_they_are_purged(soup: ManualEngine) -> None:
+    needed_stream(soup, "a")
+    needed_stream(soup, "b")
+    soup.derive_stream("d", "SELECT a.k, a.ts FROM a JOIN b ON a.k = b.k")
+    push(soup, "a", row(1, 1))
+    push(soup, "a", row(2, 2))
+    push(soup, "b", row(1, 1))
+    soup.derive()
+    soup.deriver.note_progress()
+    assert soup.free() == 0
+    push(soup, "b", row(1, 3), Punctuation(k=1))
+    # Closed, but the tuple before the punctuation is not joined yet.
+    assert soup.free() == 0
+    soup.derive()
+    soup.deriver.note_progress()
+    assert soup.free() == 1
+    push(soup, "a", Punctuation(k=1))
+    soup.derive()
+    soup.deriver.note_progress()
+    assert soup.free() == 2
+    assert [each["k"] for each in soup.invoker.answer_once("SELECT k FROM d")] == [1, 1]
+
+
+def test_derived_joins_with_windows_need_what_later_tuples_reach(soup: ManualEngine) -> None:
+    for name in ("a", "b"):
+        needed_stream(soup, name, lateness=2)
+    soup.derive_stream("d", "SELECT a.k, a.ts FROM a JOIN b ON a.k = b.k BEGIN NOW - 5 END NOW")
+    push(soup, "a", row(1, 1))
+    push(soup, "a", row(1, 4))
+    push(soup, "b", row(1, 8))
+    soup.derive()
+    soup.deriver.note_progress()
+    # A tuple of b at 6 can still come, and reaches back to 1.
+    assert soup.free() == 0
+    push(soup, "b", row(1, 9))
+    soup.derive()
+    soup.deriver.note_progress()
+    assert soup.free() == 1
+
+
+def test_derived_semijoins_need_everything(soup: ManualEngine) -> None:
+    needed_stream(soup, "a")
+    needed_stream(soup, "b")
+    soup.derive_stream("d", "SELECT a.k, a.ts FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k)")
+    push(soup, "a", row(1, 1), Punctuation(k=1))
+    push(soup, "b", row(1, 1))
+    soup.derive()
+    push(soup, "b", row(1, 2))
+    soup.derive()
+    soup.deriver.note_progress()
+    assert soup.free() == 0
+
+
+def test_final_groups_need_their_tuples_until_they_are_final(tmp_path: Path, clock: ManualClock) -> None:
+    soup = ManualEngine(tmp_path / "final", clock)
+    needed_stream(soup)
+    soup.derive_stream("d", "SELECT k, count(*) AS n FROM s GROUP BY k EMIT FINAL")
+    push(soup, "s", row(1, 1))
+    push(soup, "s", row(2, 2))
+    push(soup, "s", row(1, 3), Punctuation(k=2))
+    soup.derive()
+    soup.deriver.note_progress()
+    assert soup.free() == 1
+    soup.close()
+    soup = ManualEngine(tmp_path / "final", clock)
+    push(soup, "s", row(1, 4), Punctuation(k=1))
+    soup.derive()
+    soup.deriver.note_progress()
+    assert soup.free() == 3
+    groups = [(each["k"], each["n"]) for each in soup.invoker.answer_once("SELECT k, n FROM d")]
+    assert groups == [(2, 1), (1, 3)]
+    soup.close()
+
+
+def test_the_latest_read_tuple_tells_the_lateness(tmp_path: Path, clock: ManualClock) -> None:
+    """The group of the highest time is freed by its key, but which steps were final at the position depends on it."""
+    soup = ManualEngine(tmp_path / "late", clock)
+    needed_stream(soup, lateness=1)
+    soup.derive_stream("d", "SELECT k, count(*) AS n, window_start FROM s [TUMBLE 5 SECONDS] GROUP BY k EMIT FINAL")
+    push(soup, "s", row(1, 1), row(2, 2))
+    push(soup, "s", row(3, 20), Punctuation(k=3))
+    soup.derive()
+    soup.deriver.note_progress()
+    soup.free()
+    soup.close()
+    soup = ManualEngine(tmp_path / "late", clock)
+    push(soup, "s", row(4, 30))
+    soup.derive()
+    groups = [(each["k"], each["n"]) for each in soup.invoker.answer_once("SELECT k, n FROM d")]
+    assert sorted(groups) == [(1, 1), (2, 1), (3, 1)]
+    soup.close()
+
+
+def test_followed_joins_need_their_state(soup: ManualEngine) -> None:
+    needed_stream(soup, "a")
+    needed_stream(soup, "b")
+    handle = soup.register("SELECT a.k, a.ts FROM a JOIN b ON a.k = b.k BEGIN NOW - 5 END NOW")
+    follower = soup.invoker.follow(handle)
+    assert follower is not None
+    push(soup, "a", row(1, 1))
+    push(soup, "b", row(2, 100))
+    push(soup, "a", row(2, 100))
+    soup.invoker.followers.joins.advance()
+    # Without a lateness, a late tuple of b may still be joined with the first one of a.
+    assert soup.free() == 0
+    assert soup.freeing.held[1] == {"followed joins": 1}
+    soup.invoker.followers.remove(follower)
+    assert soup.free() == 1
+
+
+def test_merges_do_not_mix_runs_that_are_about_to_be_freed(soup: ManualEngine) -> None:
+    needed_stream(soup)
+    soup.register("SELECT k FROM s BEGIN NOW - 10 END NOW")
+    for second in range(0, 50, 5):
+        push(soup, "s", row(second, second))
+    assert soup.free(EXPIRED_GRACE) == 0
+    soup.seal(everything=True)
+    assert soup.free() == 7
