@@ -28,6 +28,7 @@ from benchmarks import (
     continuous_joins,
     covering,
     dense,
+    fanout,
     figures,
     followed_groups,
     freshness,
@@ -187,6 +188,11 @@ class Bench:
         stop_session()
         service.measure(self.root, self.report)
 
+    def fanout(self) -> None:
+        """Thousands of followers; like `service`, without Spark in this process."""
+        stop_session()
+        fanout.measure(self.root, self.report, self.scale)
+
     def pages(self) -> None:
         """The service under load, with open pages and without; like `service`, without Spark in this process."""
         stop_session()
@@ -233,7 +239,7 @@ PARTS: dict[str, Callable[[Bench], None]] = {
 }
 """The parts in the order in which they run."""
 
-LONG = {"pages": Bench.pages, "limits": Bench.limits, "soak": Bench.soak}
+LONG = {"fanout": Bench.fanout, "pages": Bench.pages, "limits": Bench.limits, "soak": Bench.soak}
 """Parts that run only if they are named."""
 
 

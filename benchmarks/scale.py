@@ -42,6 +42,13 @@ class Scale:
     """The number of followed queries over one join."""
     spark_joins: int = 32
     """The number of Spark's streaming queries with a join."""
+    # Fan-out
+    followers: int = 4_000
+    """The number of connections that follow a few queries."""
+    fanout_rounds: int = 20
+    feed_queries: int = 10_000
+    feed_members: int = 1_000_000
+    """The number of queries that a feed follows: registered one by one, and those of a template."""
     # Punctuations
     closed_keys: int = 10_000_000
     # Sharing
@@ -80,6 +87,10 @@ QUICK = Scale(
     large_queries=10,
     covered_rows=20_000,
     closed_keys=20_000,
+    followers=40,
+    fanout_rounds=3,
+    feed_queries=20,
+    feed_members=100,
     join_rows=4_096,
     growth_rounds=3,
     nexmark_events=4_096,

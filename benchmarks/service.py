@@ -59,10 +59,10 @@ class Load:
 
 
 @contextmanager
-def serving(pot: Path) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
+def serving(pot: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
     """A server in a separate process: the process, its URL and a token."""
     command = [sys.executable, "-m", "tureen.service", "--pot", str(pot), "--port", "0", "--master", "local[2]"]
-    process = subprocess.Popen([*command, "--log-level", "warning"], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([*command, *options, "--log-level", "warning"], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
         url = process.stdout.readline().rpartition(" ")[2].strip()

@@ -33,6 +33,9 @@ LEAST_SHARED = 4
 NEVER = (1 << 63) - 1
 """An id after all tuples."""
 
+KEPT_MATCHES = 256
+"""How many of the last intervals of tuples of a stream are remembered, with all clauses that they match."""
+
 KEPT_INTERVALS = 32
 """How many of the last intervals of tuples with a match are remembered for a clause."""
 
@@ -79,6 +82,9 @@ class FollowedStream:
         self._clauses: dict[Clause, FollowedClause] = {}
         self._by_number: dict[int, FollowedClause] = {}
         self._set = ClauseSet(state.stream.schema)
+        self._matches: deque[tuple[TupleIds, set[FollowedClause]]] = deque()
+        self._known_from = state.stream.next_id
+        """All tuples from this id on are in `_matches`."""
 
     def __len__(self) -> int:
         """The number of different clauses."""
@@ -112,14 +118,26 @@ class FollowedStream:
                     matched.update(self._by_number[number] for number in numbers.tolist() if number in self._by_number)
             for clause in matched:
                 clause.note_match(interval)
+        self._matches.append((interval, matched))
+        if len(self._matches) > KEPT_MATCHES:
+            self._known_from = self._matches.popleft()[0].end
         self.state = state
         return matched
+
+    def matched_between(self, first_id: int, end_id: int) -> set[FollowedClause] | None:
+        """The clauses that tuples with an id in an interval may satisfy; None if it is not known."""
+        if first_id < self._known_from or end_id > self.state.stream.next_id:
+            return None
+        matches = (clauses for ids, clauses in self._matches if ids.first < end_id and ids.end > first_id)
+        return set[FollowedClause]().union(*matches)
 
     def skip(self, state: StreamState, *, known: bool = True) -> set[FollowedClause]:
         """Leave the tuples that were added to the followers: all clauses; unless `known`, also the next ones."""
         for clause in self._clauses.values():
             clause.intervals.clear()
             clause.known_from = state.stream.next_id if known else NEVER
+        self._matches.clear()
+        self._known_from = state.stream.next_id if known else NEVER
         self.state = state
         return set(self._clauses.values())
 
@@ -217,6 +235,16 @@ class FollowedQueries:
             return stream.advance(state) if len(stream) >= LEAST_SHARED else stream.skip(state)
         except (DamagedFile, OSError):
             return stream.skip(state)
+
+    def matched_between(self, stream_id: int, first_id: int, end_id: int) -> set[FollowedClause] | None:
+        """The clauses that tuples of a stream with an id in an interval may satisfy; None if it is not known."""
+        self._view.refresh()
+        with self._lock:
+            stream = self._streams.get(stream_id)
+            if stream is None:
+                return set()
+            self._advance(stream)
+            return stream.matched_between(first_id, end_id)
 
     def unread(self, followed: FollowedQuery, since: Position) -> Unread:
         """What a follower has to read since a position."""

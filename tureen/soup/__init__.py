@@ -9,7 +9,8 @@ Gives handles, answers, changes. Does not know HTTP or terminals.
 * `open_pot.py`: the catalog, the invoker and the engine below them; `registry.py`: registering queries
 * `templates.py`, `template_parameters.py`: templates, and their tables of parameter values
 * `pushing.py`, `waiting.py`, `feed.py`: rows in, positions reached, changes out;
-  `group_batches.py`, `turns.py`, `feed_groups.py`: changes of groups; `xml_pushing.py`: XML in
+  `group_batches.py`, `turns.py`, `feed_groups.py`: changes of groups;
+  `feed_queries.py`: the queries of a feed; `xml_pushing.py`: XML in
 * `stream_derivation.py`: streams that are derived from queries; `tables.py`: users' tables
 * `functions.py`: users' functions
 * `statement_runner.py`: SQL statements as method calls; `integrity.py`: verify and backup

@@ -14,7 +14,7 @@ from tureen.pot.members import Members
 from tureen.pot.queries import Registered
 from tureen.results.answer import Answer, Change
 from tureen.results.followers import Followers, News
-from tureen.soup.feed import ChangeBatch, ChangeReader, QueryFollower
+from tureen.soup.feed import ChangeBatch, ChangeReader, FeedFollower, QueryFollower
 from tureen.soup.group_batches import GroupReader
 from tureen.soup.open_pot import OpenPot
 from tureen.soup.turns import change_choice
@@ -133,10 +133,10 @@ class EmbeddedCalls:
         seconds, reader = check_timeout(timeout), self.change_reader
         groups = GroupReader(change_choice(on, hold))
         first = reader.query(handle, since, groups, punctuations=punctuations)
-        return self._follow_query(lambda: reader.follower(handle, groups, punctuations=punctuations), first, seconds)
+        return self._follow_with(lambda: reader.follower(handle, groups, punctuations=punctuations), first, seconds)
 
-    def _follow_query(
-        self, follower_of: Callable[[], QueryFollower], first: ChangeBatch, seconds: float | None
+    def _follow_with(
+        self, follower_of: Callable[[], QueryFollower | FeedFollower], first: ChangeBatch, seconds: float | None
     ) -> Iterator[Change]:
         with closing(follower_of()) as follower:
             for batch in follow(self._pot.components.progress, first, follower.read, seconds, self._pot.ensure_fed):
@@ -175,7 +175,8 @@ class EmbeddedCalls:
 
     def feed(self, since: str | None, timeout: float | None) -> Iterator[Change]:
         """Follow all queries and templates; see `AnySoup.feed`."""
-        return self._follow(self.change_reader.all, since, timeout)
+        seconds, reader = check_timeout(timeout), self.change_reader
+        return self._follow_with(reader.feed, reader.all(since), seconds)
 
     def _follow(
         self, read: Callable[[str | None], ChangeBatch], since: str | None, timeout: float | None

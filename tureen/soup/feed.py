@@ -6,9 +6,10 @@ Reading changes never waits. A follower reads again after the next push or commi
 
 from __future__ import annotations
 
+import threading
 from collections import deque
-from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -20,8 +21,6 @@ from tureen.closed.pattern_values import punctuation_of
 from tureen.errors import QueryFailed, TureenError, UnknownQuery, UnknownStream, Unsupported
 from tureen.position import BEGINNING, Mark, Position, QueryKey
 from tureen.pot.catalog import Catalog
-from tureen.pot.queries import list_queries
-from tureen.pot.templates import list_templates
 from tureen.results.answer import Change, stored_template
 from tureen.results.changes import NewRows
 from tureen.results.followers import Follower
@@ -32,6 +31,7 @@ from tureen.results.output_patterns import PlacedOutput
 from tureen.results.template_matches import TemplateMatches
 from tureen.schema import type_of_arrow
 from tureen.soup.feed_groups import FeedGroups, ReadBetween, read_groups, read_rest, since_of
+from tureen.soup.feed_queries import FeedQueries, Followed
 from tureen.soup.group_batches import ALL_CHANGES, GroupBatch, GroupReader, ReadGroups
 from tureen.soup.templates import Templates
 from tureen.xml_template import Part
@@ -150,6 +150,11 @@ class FeedPart(NamedTuple):
     """How far each stream was read before."""
     rows: Sequence[FeedRow] = ()
 
+    @property
+    def first(self) -> int:
+        """The tuple of the stream at which this part begins."""
+        return self.marks[self.stream].next_id
+
     def is_read(self, entry: FeedRow) -> bool:
         """Whether a row was read before: its tuple is the first one, and its mark is not before the row."""
         mark = self.marks[self.stream]
@@ -226,14 +231,23 @@ class QueryFollower:
             self._followers.remove(followed)
 
 
-class Followed(NamedTuple):
-    """A query or a template that a feed follows, and its streams."""
+class FeedFollower:
+    """Reads the changes of all queries of an owner again and again."""
 
-    handle: str
-    streams: Sequence[int]
-    is_template: bool
-    has_groups: bool = False
-    language: str = "sql"
+    def __init__(self, reader: ChangeReader, queries: FeedQueries) -> None:
+        """Follow these queries, until `close` is called."""
+        self._reader, self._queries = reader, queries
+        self._lock = threading.Lock()
+
+    def read(self, since: str | None) -> FeedChanges:
+        """What changed in any of the answers since a position."""
+        with self._lock:
+            return self._reader.feed_changes(since, self._queries)
+
+    def close(self) -> None:
+        """Stop following."""
+        with self._lock:
+            self._queries.close()
 
 
 class ChangeReader:
@@ -288,8 +302,17 @@ class ChangeReader:
     def _read_groups_of(self, template: str) -> ReadGroups:
         return lambda since, only_turns: self._templates.group_changes(template, since, only_turns, self._owner)
 
+    def feed(self) -> FeedFollower:
+        """A follower of all of the owner's queries."""
+        return FeedFollower(self, FeedQueries(self._catalog, self._invoker, self._templates, self._owner))
+
     def all(self, since: str | None) -> FeedChanges:
         """What joined any of the owner's answers since a position; without one, nothing yet."""
+        with closing(self.feed()) as follower:
+            return follower.read(since)
+
+    def feed_changes(self, since: str | None, queries: FeedQueries) -> FeedChanges:
+        """What joined any of the answers of a feed's queries since a position; without one, nothing yet."""
         position = _parse(since)
         if position is not None and not position.marks and str(position) != BEGINNING:
             raise TureenError(
@@ -299,7 +322,7 @@ class ChangeReader:
         end = snapshot.position_at(self._invoker.answers.wall_clock())
         if position is None:
             return FeedChanges(end)
-        followed = self._followed(snapshot.streams)
+        followed = queries.followed(snapshot.streams)
         with_groups = [each.handle for each in followed if each.has_groups]
         if position.unread is not None and position.unread.query:
             rest = read_rest(with_groups, position, self._read_groups(followed))
@@ -314,8 +337,9 @@ class ChangeReader:
         )
         if not parts and not groups:
             return FeedChanges(replace(position, marks=before), (), groups)
-        rows = [self._read(part, followed) for part in parts]
-        return FeedChanges(end, rows, groups, self._xml_templates(followed))
+        concerned = [[*followed, *queries.concerned(part.stream, part.first, part.end)] for part in parts]
+        rows = [self._read(part, of_part) for part, of_part in zip(parts, concerned, strict=True)]
+        return FeedChanges(end, rows, groups, self._xml_templates([each for of_part in concerned for each in of_part]))
 
     def _xml_templates(self, followed: Sequence[Followed]) -> dict[str, Part]:
         """What renders the rows of queries in WXQuery as XML."""
@@ -332,26 +356,6 @@ class ChangeReader:
         concerned = [each for each in followed if part.stream in each.streams and not each.has_groups]
         rows = [entry for each in concerned for entry in self._rows_of(each, part) if not part.is_read(entry)]
         return part._replace(rows=sorted(rows, key=lambda entry: entry.order))
-
-    def _followed(self, streams: Container[int]) -> list[Followed]:
-        """The queries and templates of the owner over these streams."""
-        with self._catalog.read() as tx:
-            queries, templates = list_queries(tx, self._owner), list_templates(tx, self._owner)
-        followed = [
-            Followed(query.id, query.stream_ids, is_template=False, language=query.language) for query in queries
-        ]
-        followed += [Followed(template.id, template.stream_ids, is_template=True) for template in templates]
-        # One over a stream that was just created is read with the next batch.
-        known = [each for each in followed if all(stream in streams for stream in each.streams)]
-        return [each._replace(has_groups=self._has_groups(each)) for each in known]
-
-    def _has_groups(self, followed: Followed) -> bool:
-        with suppress(TureenError):
-            if followed.is_template:
-                return self._templates.has_groups(followed.handle, self._owner)
-            return self._invoker.has_groups(followed.handle)
-        # It was unregistered since it was listed.
-        return False
 
     def _read_groups(self, followed: Sequence[Followed]) -> ReadBetween:
         templates = {each.handle for each in followed if each.is_template}

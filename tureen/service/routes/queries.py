@@ -289,7 +289,10 @@ async def follow_all(
     timeout: Seconds = None,
 ) -> Response:
     """The changes of all of the principal's queries and templates, those of groups included, as they happen."""
-    return await follow(request, caller, caller.soup.calls.change_reader.all, last or since, timeout, shared="all")
+    follower = caller.soup.calls.change_reader.feed()
+    # Closing waits for a read, and takes a while with many queries.
+    close_later = partial(asyncio.get_running_loop().run_in_executor, None, follower.close)
+    return await follow(request, caller, follower.read, last or since, timeout, shared="all", on_end=close_later)
 
 
 async def follow(
@@ -301,7 +304,7 @@ async def follow(
     *,
     clause: Hashable = None,
     shared: Hashable = None,
-    on_end: Callable[[], None] = lambda: None,
+    on_end: Callable[[], object] = lambda: None,
 ) -> Response:
     """An event stream of changes; an error of the first read is an error response.
 
