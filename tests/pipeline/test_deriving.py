@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,6 +15,7 @@ from hypothesis import strategies as st
 from sqlalchemy import func, select
 
 from tests.examples import example_settings
+from tests.pipeline.derived_rows import BASE, SCHEMA, answer, counted, row
 from tureen.errors import (
     DependentStreams,
     DuplicateName,
@@ -29,30 +28,13 @@ from tureen.errors import (
 from tureen.joining.join_limits import JoinLimits
 from tureen.pipeline import arrival, deriving, upkeep
 from tureen.position import BEGINNING, Position, PushPosition
-from tureen.pot import heads, log
+from tureen.pot import log
 from tureen.pot.catalog_tables import push_keys, streams
 from tureen.pot.runs import rejected_rows
 from tureen.pot.streams import drop_stream, find_stream
 from tureen.pot.tables import drop_dimension, find_dimension
-from tureen.results import closed_steps
 from tureen.soup.tables import Dimensions
 from tureen.testing.manual_engine import ManualEngine
-
-BASE = datetime(2026, 1, 1, tzinfo=UTC)
-SCHEMA = "k INT, v INT, ts TIMESTAMP"
-
-
-def row(number: int) -> dict[str, Any]:
-    """Tuples whose times are not in the order of arrival."""
-    return {"k": number % 3, "v": number, "ts": BASE + timedelta(seconds=number - 4 * (number % 2))}
-
-
-def answer(engine: ManualEngine, sql: str) -> list[dict[str, Any]]:
-    return list(engine.invoker.answer_once(sql))
-
-
-def counted(rows: Sequence[dict[str, Any]]) -> Counter[tuple[tuple[str, Any], ...]]:
-    return Counter(tuple(sorted(each.items())) for each in rows)
 
 
 @pytest.fixture
@@ -300,68 +282,6 @@ def test_streams_equal_the_changes_of_their_queries(actions: list[tuple[str, int
                 run.check()
         run.engine.derive()
         run.check()
-
-
-def test_steps_are_there_once_when_they_are_over(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deriving, "STEPS_EVERY", 0.0)
-    engine.derive_stream("d", "SELECT k, sum(v) AS total, window_start FROM s [TUMBLE 10 SECONDS] GROUP BY k")
-
-    def at(seconds: int, value: int) -> dict[str, Any]:
-        return {"k": 1, "v": value, "ts": BASE + timedelta(seconds=seconds)}
-
-    def totals() -> list[int]:
-        engine.derive()
-        return [each["total"] for each in answer(engine, "SELECT total FROM d ORDER BY window_start")]
-
-    engine.append("s", [at(1, 1), at(9, 2)])
-    assert totals() == []
-    engine.append("s", [at(10, 4)])
-    assert totals() == [3]
-    engine.append("s", [at(5, 100)])
-    assert totals() == [3], "a late tuple changes no step that was read"
-    engine.append("s", [at(45, 8)])
-    assert totals() == [3, 4]
-
-
-def test_steps_are_read_after_a_pause_that_is_longer_than_the_retention(
-    engine: ManualEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(deriving, "STEPS_EVERY", 0.0)
-    engine.create_stream("short", "v INT, ts TIMESTAMP", time="ts", clock="stream", retain="10 minutes")
-    with pytest.raises(InvalidSchema, match="a step is longer than stream 'short' retains"):
-        engine.derive_stream("d", "SELECT count(*) AS n FROM short [TUMBLE 1 HOUR]")
-    engine.derive_stream("d", "SELECT count(*) AS n, window_start FROM short [TUMBLE 1 MINUTE]")
-    for seconds in (0, 10, 70, 3600, 3670):
-        engine.append("short", [{"v": 1, "ts": BASE + timedelta(seconds=seconds)}])
-        engine.derive()
-    assert [each["n"] for each in answer(engine, "SELECT n FROM d ORDER BY window_start")] == [2, 1, 1]
-
-
-@pytest.mark.parametrize("at_once", [1, 7, 1000])
-def test_history_of_steps_is_read_in_parts(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
-    monkeypatch.setattr(deriving, "STEPS_EVERY", 0.0)
-    monkeypatch.setattr(closed_steps, "AT_ONCE", at_once)
-    sql = "SELECT count(*) AS n, sum(v) AS total, window_start FROM s [HOP 10 SECONDS SLIDE 5 SECONDS] WHERE k = 1"
-    seconds = [*range(0, 40, 2), 300, 301, *range(600, 640)]
-    engine.append(
-        "s", [{"k": int(second != 300), "v": second, "ts": BASE + timedelta(seconds=second)} for second in seconds]
-    )
-    expected = answer(engine, sql)
-    engine.derive_stream("d", sql)
-    engine.derive()
-    assert counted(answer(engine, "SELECT * FROM d")) == counted(expected)
-    pushes = len(list(log.scan(heads.log_directory(engine.catalog.root, 2), None)))
-    assert (pushes > 5) == (at_once < 1000)
-
-
-def test_steps_over_steps_contain_all_tuples(engine: ManualEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deriving, "STEPS_EVERY", 0.0)
-    engine.derive_stream("inner_steps", "SELECT count(*) AS n, window_start FROM s [TUMBLE 10 SECONDS]")
-    engine.derive_stream("outer_steps", "SELECT sum(n) AS n, window_start FROM inner_steps [TUMBLE 1 MINUTE]")
-    for seconds in range(200):
-        engine.append("s", [{"k": 1, "v": seconds, "ts": BASE + timedelta(seconds=seconds)}])
-    engine.derive()
-    assert [each["n"] for each in answer(engine, "SELECT n FROM outer_steps ORDER BY window_start")] == [60, 60, 60]
 
 
 def test_joins_with_more_rows_than_the_limit_are_read_in_parts(engine: ManualEngine) -> None:

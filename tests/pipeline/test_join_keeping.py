@@ -1,73 +1,28 @@
-"""Kept joins: answers stay the same while results are kept, merged, expired, damaged and dropped."""
+"""Kept joins: answers stay the same while results are kept, merged, expired and dropped."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.pipeline.kept_joins_pot import SQL, START, answer, check_kept, joined_pot, kept, pairs, rows, status
 from tureen.errors import QueryFailed
 from tureen.joining.join_limits import JoinLimits
-from tureen.pipeline import arrival, join_keeping
-from tureen.pipeline.verifying import repair_pot, verify_pot
-from tureen.pot.kept_joins import join_status
+from tureen.pipeline import join_keeping
 from tureen.pot.sweep import sweep
 from tureen.results import kept_rows
 from tureen.results.invoke import Invoker
 from tureen.testing.manual_engine import ManualEngine
 
-START = datetime(2026, 1, 1, tzinfo=UTC)
-SQL = "SELECT a.n AS x, b.n AS y FROM a JOIN b ON a.k = b.k WHERE a.n < 90"
-
-
-def rows(first: int, count: int, keys: int = 10, *, step: int = 1) -> list[dict[str, Any]]:
-    return [
-        {"n": number, "k": number % keys, "ts": START + timedelta(seconds=number * step)}
-        for number in range(first, first + count)
-    ]
-
 
 @pytest.fixture
-def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ManualEngine]:
-    monkeypatch.setattr(arrival, "TAIL_ROWS", 8)
-    opened = ManualEngine(tmp_path)
-    for name in "ab":
-        opened.create_stream(name, "n INT, k INT, ts TIMESTAMP", time="ts", clock="stream")
-    opened.push("a", rows(0, 30))
-    opened.push("b", rows(0, 20))
-    yield opened
-    opened.close()
-
-
-def answer(engine: ManualEngine, handle: str) -> list[dict[str, Any]]:
-    return list(engine.invoke(handle))
-
-
-def kept(engine: ManualEngine, handle: str) -> dict[str, Any]:
-    about: dict[str, Any] = engine.invoker.explain(handle)["kept_join"]
-    return about
-
-
-def check_kept(engine: ManualEngine, handles: Sequence[str], lazy: Sequence[str]) -> None:
-    """Each query uses kept results, and answers as one that does not."""
-    for handle, other in zip(handles, lazy, strict=True):
-        assert kept(engine, handle)["used"]
-        assert answer(engine, handle) == answer(engine, other)
-
-
-def pairs(engine: ManualEngine, *texts: str) -> tuple[list[str], list[str]]:
-    return (
-        [engine.register(text, materialize=True) for text in texts],
-        [engine.register(text, materialize=False) for text in texts],
-    )
-
-
-def status(engine: ManualEngine) -> dict[str, int]:
-    with engine.catalog.read() as tx:
-        return join_status(tx)
+def engine(tmp_path: Path) -> Iterator[ManualEngine]:
+    """A pot whose joins are kept."""
+    with joined_pot(tmp_path) as opened:
+        yield opened
 
 
 def test_queries_share_kept_results_and_what_is_owed_is_evaluated(engine: ManualEngine) -> None:
@@ -320,46 +275,6 @@ def test_expired_results_are_dropped(tmp_path: Path) -> None:
     engine.close()
 
 
-def test_damage_does_not_change_answers_and_is_repaired(engine: ManualEngine) -> None:
-    (handle,), (lazy,) = pairs(engine, SQL)
-    engine.keep_joins()
-    (file,) = (engine.catalog.root / "joins").rglob("*.run")
-    content = bytearray(file.read_bytes())
-    content[5] ^= 1
-    file.chmod(0o600)
-    file.write_bytes(content)
-    assert answer(engine, handle) == answer(engine, lazy)
-    assert not kept(engine, handle)["used"]
-    engine.keep_joins()
-    check_kept(engine, [handle], [lazy])
-
-
-def test_a_missing_file_does_not_change_answers_and_is_repaired(engine: ManualEngine) -> None:
-    (handle,), (lazy,) = pairs(engine, SQL)
-    engine.keep_joins()
-    (file,) = (engine.catalog.root / "joins").rglob("*.run")
-    file.unlink()
-    reader = ManualEngine(engine.catalog.root)
-    assert answer(reader, handle) == answer(engine, lazy)
-    assert not kept(reader, handle)["used"]
-    engine.keep_joins()
-    check_kept(reader, [handle], [lazy])
-    reader.close()
-
-
-def test_verifying_repairs_damaged_results(engine: ManualEngine) -> None:
-    (handle,), (lazy,) = pairs(engine, SQL)
-    engine.keep_joins()
-    (file,) = (engine.catalog.root / "joins").rglob("*.run")
-    file.write_bytes(file.read_bytes()[:-1] + b"x")
-    assert len(verify_pot(engine.catalog, lambda *_: None).damaged) == 1
-    assert repair_pot(engine.catalog).files == 1
-    assert not verify_pot(engine.catalog, lambda *_: None).damaged
-    assert answer(engine, handle) == answer(engine, lazy)
-    engine.keep_joins()
-    check_kept(engine, [handle], [lazy])
-
-
 def test_the_limit_of_joined_rows_applies_to_kept_results(engine: ManualEngine) -> None:
     (handle,), (lazy,) = pairs(engine, SQL)
     engine.keep_joins()
@@ -429,17 +344,3 @@ def test_auto_keeps_joins_that_are_invoked_often(engine: ManualEngine) -> None:
     engine.keep_joins()
     assert status(engine)["rows"] == 0
     assert answer(engine, auto) == answer(engine, lazy)
-
-
-def test_damage_that_keeping_finds_is_repaired(engine: ManualEngine) -> None:
-    """The new run would absorb the damaged one, which nobody has invoked since."""
-    (handle,), (lazy,) = pairs(engine, SQL)
-    engine.keep_joins()
-    (file,) = (engine.catalog.root / "joins").rglob("*.run")
-    content = bytearray(file.read_bytes())
-    content[5] ^= 1
-    file.write_bytes(content)
-    engine.push("a", rows(30, 60))
-    assert not engine.keep_joins_once(), "the damage is noted"
-    engine.keep_joins()
-    check_kept(engine, [handle], [lazy])

@@ -1,57 +1,17 @@
-"""Why tuples are in an answer or not: one example for each reason, and what conditions may be."""
+"""Why tuples are in an answer or not: one example for each reason."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tureen.errors import QueryFailed, SqlError, TureenError, TypeMismatch, UnknownColumn, Unsupported
-from tureen.soup.tables import Dimensions
+from tests.why.market import JOIN, NOON, WINDOW, ask
+from tureen.errors import QueryFailed, SqlError
 from tureen.testing.manual_engine import ManualEngine
 from tureen.why.asking import explain_tuples
-from tureen.why.explanation import DEFAULT_LIMIT, Explanation
 from tureen.window import to_micros
-
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-WINDOW = " BEGIN NOW - 10 MINUTES END NOW"
-JOIN = "FROM trades t JOIN quotes q ON t.sym = q.sym"
-
-
-def trade(number: int, sym: str | None, price: float | None, qty: int, minutes: float) -> dict[str, Any]:
-    """A trade some minutes before noon."""
-    return {"id": number, "sym": sym, "price": price, "qty": qty, "ts": NOON - timedelta(minutes=minutes)}
-
-
-def quote(number: int, sym: str, bid: float, minutes: float) -> dict[str, Any]:
-    """A quote some minutes before noon."""
-    return {"id": number, "sym": sym, "bid": bid, "ts": NOON - timedelta(minutes=minutes)}
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManualEngine]:
-    """Trades and quotes up to noon; some of them are pending, one has expired."""
-    engine = ManualEngine(tmp_path_factory.mktemp("pot"), lambda: to_micros(NOON))
-    engine.create_stream(
-        "trades", "id INT, sym STRING, price DOUBLE, qty INT, ts TIMESTAMP", time="ts", retain="1 hour"
-    )
-    engine.create_stream("quotes", "id INT, sym STRING, bid DOUBLE, ts TIMESTAMP", time="ts")
-    engine.push("trades", [trade(1, "IBM", 99.0, 3, 70), trade(2, "IBM", 99.0, 3, 5), trade(3, "IBM", None, 3, 4)])
-    engine.append("trades", [trade(4, "SAP", 200.0, 0, 3), trade(5, "IBM", 150.0, 3, 20), trade(6, "IBM", 150.0, 3, 0)])
-    engine.push("quotes", [quote(1, "IBM", 100.0, 2), quote(2, "SAP", 99.0, 1.5), quote(3, "SAP", 199.5, 1)])
-    Dimensions(engine.catalog).create("limits", "sym STRING, most INT", [{"sym": "IBM", "most": 2}])
-    yield engine
-    engine.close()
-
-
-def ask(engine: ManualEngine, sql: str, condition: str, limit: int = DEFAULT_LIMIT, **options: Any) -> Explanation:
-    """Why tuples are in the answer of a query that is registered for it."""
-    handle = engine.register(sql, materialize=False)
-    return explain_tuples(engine.invoker, handle, condition, options.get("now"), limit)
-
 
 CASES = {
     "in the answer": (f"SELECT sym FROM trades WHERE price > 100{WINDOW}", "id = 6", True, []),
@@ -265,17 +225,17 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_reasons(engine: ManualEngine, case: str) -> None:
+def test_reasons(market: ManualEngine, case: str) -> None:
     sql, condition, in_answer, texts = CASES[case]
-    (explained,) = ask(engine, sql, condition)
+    (explained,) = ask(market, sql, condition)
     assert explained.in_answer is in_answer
     assert len(explained.reasons) == len(texts), explained
     for reason, text in zip(explained.reasons, texts, strict=True):
         assert text in reason.text
 
 
-def test_parts_of_a_reason(engine: ManualEngine) -> None:
-    (explained,) = ask(engine, f"SELECT t.id {JOIN} WHERE t.price > q.bid + 1{WINDOW}", "q.id = 3")
+def test_parts_of_a_reason(market: ManualEngine) -> None:
+    (explained,) = ask(market, f"SELECT t.id {JOIN} WHERE t.price > q.bid + 1{WINDOW}", "q.id = 3")
     (reason,) = explained.reasons
     assert (explained.input, explained.row["bid"], explained.time) == ("q", 199.5, NOON - timedelta(minutes=1))
     assert (reason.kind, reason.input, reason.factor, reason.truth) == (
@@ -302,8 +262,8 @@ def test_parts_of_a_reason(engine: ManualEngine) -> None:
         (f"SELECT id FROM trades WHERE price > 100{WINDOW}", "id = 2", None),
     ],
 )
-def test_distance(engine: ManualEngine, sql: str, condition: str, distance: float | None) -> None:
-    assert ask(engine, sql, condition).tuples[0].reasons[0].distance == distance
+def test_distance(market: ManualEngine, sql: str, condition: str, distance: float | None) -> None:
+    assert ask(market, sql, condition).tuples[0].reasons[0].distance == distance
 
 
 def test_time_of_arrival_is_shown(tmp_path: Path) -> None:
@@ -318,114 +278,24 @@ def test_time_of_arrival_is_shown(tmp_path: Path) -> None:
     engine.close()
 
 
-def test_latest_tuples_in_order_of_time(engine: ManualEngine) -> None:
-    answer = ask(engine, "SELECT id FROM trades", "qty = 3", limit=2)
-    assert [explained.row["id"] for explained in answer] == [3, 6]
-    assert (answer.total, answer.has_more, len(answer)) == (5, True, 2)
-    assert str(answer).splitlines()[-1] == "the latest 2 of 5 tuples that satisfy the condition"
-    nothing = ask(engine, "SELECT id FROM trades", "qty = 33")
-    assert (str(nothing), nothing.has_more) == ("no tuple of trades satisfies the condition", False)
-
-
-def test_now_moves_the_window(engine: ManualEngine) -> None:
-    sql = f"SELECT id FROM trades{WINDOW}"
-    before = to_micros(NOON - timedelta(minutes=15))
-    assert [explained.in_answer for explained in ask(engine, sql, "id IN (5, 6)", now=before)] == [True, False]
-    assert [explained.in_answer for explained in ask(engine, sql, "id IN (5, 6)")] == [False, True]
-
-
-def test_rows_of_tables_and_of_queries_in_parentheses(engine: ManualEngine) -> None:
-    sql = "SELECT l.sym FROM limits l, (SELECT sym, count(*) AS n FROM trades GROUP BY sym) x WHERE x.n > l.most"
-    (table_row,) = ask(engine, sql, "most = 2")
-    assert (table_row.in_answer, table_row.time, table_row.row) == (True, None, {"sym": "IBM", "most": 2})
-    row = ask(engine, sql, "x.sym = 'SAP'").tuples[0]
-    assert (row.in_answer, row.row) == (False, {"sym": "SAP", "n": 1})
-    assert "x.n > l.most is false" in row.reasons[0].text.replace("l.most < x.n", "x.n > l.most")
-
-
-def test_a_query_within_a_query_is_explained_alone(engine: ManualEngine) -> None:
+def test_a_query_within_a_query_is_explained_alone(market: ManualEngine) -> None:
     sql = "SELECT x.sym FROM (SELECT sym FROM trades WHERE qty > 5) x"
-    answer = ask(engine, sql, "trades.id = 6")
+    answer = ask(market, sql, "trades.id = 6")
     assert answer.tuples[0].reasons[0].text == "qty >= 6 is false (qty = 3)"
     assert any("is not explained" in note for note in answer.notes)
     union = f"SELECT sym FROM trades a WHERE qty > 5 UNION SELECT sym FROM quotes b{WINDOW}"
-    answer = ask(engine, union, "b.id = 1")
+    answer = ask(market, union, "b.id = 1")
     assert (answer.input, answer.tuples[0].in_answer) == ("b", True)
     assert any("is not explained" in note for note in answer.notes)
     with pytest.raises(SqlError, match="fits several parts of the query, over a and b"):
-        ask(engine, union, "sym = 'IBM'")
+        ask(market, union, "sym = 'IBM'")
 
 
-def test_expired_tuples_cannot_be_examined(tmp_path: Path) -> None:
-    engine = ManualEngine(tmp_path, lambda: to_micros(NOON))
-    engine.create_stream("s", "id INT, ts TIMESTAMP", time="ts", retain="1 minute")
-    for minutes in (10, 1, 0):
-        engine.push("s", [{"id": minutes, "ts": NOON - timedelta(minutes=minutes)}])
-    assert [explained.in_answer for explained in ask(engine, "SELECT id FROM s", "TRUE")] == [False, True, True]
-    engine.expire()
-    answer = ask(engine, "SELECT id FROM s", "TRUE")
-    assert [explained.row["id"] for explained in answer] == [1, 0]
-    assert "before 2026-01-01 11:59:00 have expired" in answer.notes[0]
-    engine.close()
+def test_position_is_that_of_an_answer(market: ManualEngine) -> None:
+    handle = market.register("SELECT id FROM trades", materialize=False)
+    assert explain_tuples(market.invoker, handle, "id = 6", None, 1).position == market.invoke(handle).position
 
 
-def test_tuples_of_the_same_time_are_counted_by_their_ids(tmp_path: Path) -> None:
-    engine = ManualEngine(tmp_path, lambda: to_micros(NOON))
-    engine.create_stream("s", "id INT, ts TIMESTAMP", time="ts")
-    for number in range(4):
-        (engine.append if number == 3 else engine.push)("s", [{"id": number, "ts": NOON}] * (1 + number % 2))
-    answer = ask(engine, "SELECT id FROM s [ROWS 1]", "TRUE")
-    numbers = [explained.reasons[0].text.split()[6] for explained in answer if explained.reasons]
-    assert ([explained.row["id"] for explained in answer], numbers) == ([0, 1, 1, 2, 3, 3], ["6", "5", "4", "3", "2"])
-    assert answer.tuples[-1].in_answer
-    engine.close()
-
-
-def test_steps_of_rows_with_the_same_time(tmp_path: Path) -> None:
-    engine = ManualEngine(tmp_path, lambda: to_micros(NOON))
-    engine.create_stream("s", "id INT, ts TIMESTAMP", time="ts")
-    engine.push("s", [{"id": number, "ts": NOON} for number in range(4)])
-    answer = ask(engine, "SELECT count(*) AS n FROM s [ROWS 2 SLIDE 1] LIMIT 1", "TRUE")
-    assert [explained.in_answer for explained in answer] == [True, True, False, False]
-    engine.close()
-
-
-def test_position_is_that_of_an_answer(engine: ManualEngine) -> None:
-    handle = engine.register("SELECT id FROM trades", materialize=False)
-    assert explain_tuples(engine.invoker, handle, "id = 6", None, 1).position == engine.invoke(handle).position
-
-
-TWO_INPUTS = f"SELECT t.id {JOIN}"
-
-
-@pytest.mark.parametrize(
-    ("condition", "error", "message", "hint", "column"),
-    [
-        ("sym = 'IBM'", SqlError, "column 'sym' is ambiguous", "write t.sym or q.sym", 1),
-        ("t.id = 1 AND q.id = 2", Unsupported, "must concern one input, got t and q", "one input at a time", 1),
-        ("1 = 1", SqlError, "names no input", "compare a column of t or q", 1),
-        ("qty > 1 AND t.prize > 3", UnknownColumn, "no column 'prize'", "did you mean 'price'", 13),
-        ("x.price > 3", UnknownColumn, "'x' is not an input of this query", "", 1),
-        ("price", TypeMismatch, "requires a condition, got a DOUBLE", "compare it", 1),
-        ("qty > 'x' AND", SqlError, "", "", None),
-        ("price > 1 GROUP BY sym", SqlError, "only a condition is allowed", "", 1),
-        ("t.ts > NOW - INTERVAL 5 MINUTES", Unsupported, "NOW is not supported", "TIMESTAMP", 1),
-        ("", SqlError, "the condition is empty", "", None),
-        ("t.id IN (SELECT 1)", Unsupported, "IN requires a list", "", None),
-    ],
-)
-def test_errors_of_conditions(
-    engine: ManualEngine, condition: str, error: type[TureenError], message: str, hint: str, column: int | None
-) -> None:
-    with pytest.raises(error) as raised:
-        ask(engine, TWO_INPUTS, condition)
-    assert message in raised.value.message
-    assert hint in (raised.value.hint or "")
-    if column is not None:
-        assert raised.value.location is not None
-        assert raised.value.location.column == column
-
-
-def test_a_stopped_query_raises(engine: ManualEngine) -> None:
+def test_a_stopped_query_raises(market: ManualEngine) -> None:
     with pytest.raises(QueryFailed):
-        ask(engine, "SELECT 10 % qty AS m FROM trades ORDER BY m LIMIT 1", "id = 4")
+        ask(market, "SELECT 10 % qty AS m FROM trades ORDER BY m LIMIT 1", "id = 4")
