@@ -10,7 +10,7 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -100,6 +100,8 @@ class Engine:
         self._wake = threading.Event()
         self._upkeep_lock = threading.Lock()
         self._streaming: Streaming | None = None
+        self._listed: tuple[int, Sequence[Stream]] | None = None
+        """The streams, and the catalog's token before they were read."""
         self.ready = threading.Event()
         self.error: str | None = None
         self._threads = [
@@ -302,6 +304,12 @@ class Engine:
             if path.name.isdigit() and path.name not in live:
                 shutil.rmtree(path, ignore_errors=True)
 
-    def _streams(self) -> list[Stream]:
-        with self._catalog.read() as tx:
-            return list_streams(tx)
+    def _streams(self) -> Sequence[Stream]:
+        """All streams; read again only after a commit, because callers poll and a pot may have many."""
+        token = self._catalog.token()
+        listed = self._listed
+        if listed is None or listed[0] != token:
+            with self._catalog.read() as tx:
+                listed = token, tuple(list_streams(tx))
+            self._listed = listed
+        return listed[1]

@@ -123,10 +123,9 @@ class Streaming:
         for key, stream in needed.items():
             query = self._running.get(key)
             if query is not None and query.isActive:
-                # The inbox's first batch only warms up Spark, so it does not count as a success.
-                progress = query.lastProgress
-                if progress is not None and progress["batchId"] >= (1 if key == _INBOX else 0):
-                    self._note_success(key, stream)
+                if key in self._failures and _has_succeeded(query, key):
+                    del self._failures[key]
+                    log.info("%s resumed", _activity(stream))
                 continue
             if query is not None:
                 self._note_failure(key, stream, str(query.exception()))
@@ -194,10 +193,6 @@ class Streaming:
         self._failures[key] = (count + 1, time.monotonic() + pause, _short(text))
         log.error("%s stopped; retrying in %.1f s: %s", _activity(stream), pause, _short(text))
 
-    def _note_success(self, key: int, stream: Stream | None) -> None:
-        if self._failures.pop(key, None) is not None:
-            log.info("%s resumed", _activity(stream))
-
     def _may_start(self, key: int) -> bool:
         return key not in self._failures or time.monotonic() >= self._failures[key][1]
 
@@ -226,6 +221,12 @@ class Streaming:
                 # If the JVM died, the query has ended too.
                 continue
         self._running = {}
+
+
+def _has_succeeded(query: StreamingQuery, key: int) -> bool:
+    """Whether a query has processed rows since it started: the inbox's first batch only warms up Spark."""
+    progress = query.lastProgress
+    return progress is not None and progress["batchId"] >= (1 if key == _INBOX else 0)
 
 
 def _activity(stream: Stream | None) -> str:

@@ -23,6 +23,12 @@ _SLOT = _HEAD.size
 _GROWTH = 4096
 """The file grows in steps of this size, so that readers seldom map it again."""
 
+_POLL_SECONDS, _IDLE_SECONDS = 0.002, 0.02
+"""The pauses between two looks for a push: while pushes follow each other, and in an idle pot."""
+
+_STEADY_SECONDS = 0.1
+"""After this time without a push, a pot is idle."""
+
 
 class Heads:
     """The durable end of each stream's log, in a file that the Spark source and readers of pending rows poll.
@@ -72,9 +78,9 @@ class Heads:
 
     def wait(self, seen: int, seconds: float) -> int:
         """Wait for a push after the count `seen`, at most `seconds`; return the count of pushes."""
-        deadline = time.monotonic() + seconds
-        while (pushes := self.pushes()) == seen and time.monotonic() < deadline:
-            time.sleep(0.002)
+        began = time.monotonic()
+        while (pushes := self.pushes()) == seen and (waited := time.monotonic() - began) < seconds:
+            time.sleep(_POLL_SECONDS if waited < _STEADY_SECONDS else _IDLE_SECONDS)
         return pushes
 
     def pushes(self) -> int:
