@@ -110,17 +110,19 @@ def select_rows(table_at: Int, program_at: Int, block_rows: Int, first: Int, las
 
 
 @compiled
-def select_rows_of_blocks(blocks: np.ndarray, program_at: Int, starts: np.ndarray) -> np.ndarray:
-    """`select_rows` for several blocks at once, because calling it takes longer than the work on a block.
+def select_rows_of_blocks(blocks: np.ndarray, program_at: Int, first: Int, last: Int, starts: np.ndarray) -> np.ndarray:
+    """`select_rows` for the blocks of a run at once, because calling it takes longer than the work on a block.
 
-    A line of `blocks` has the other arguments for one block. `starts` receives the number of rows before each of them,
-    and at the end their total.
+    A line of `blocks` has the address of a block's table, the number of tuples before it, and that of its tuples.
+    `starts` receives the number of selected rows before each block, and at the end their total.
     """
     parts = [np.empty(0, np.uint16)]
     starts[0] = 0
     for number in range(blocks.shape[0]):
-        table_at, block_rows, first, last = blocks[number]
-        rows = select_rows(table_at, program_at, block_rows, first, last)
+        table_at, before, block_rows = blocks[number]
+        rows = parts[0]
+        if first < before + block_rows and last > before:
+            rows = select_rows(table_at, program_at, block_rows, first - before, last - before)
         starts[number + 1] = starts[number] + rows.size
         parts.append(rows)
     selected = np.empty(starts[-1], np.uint16)

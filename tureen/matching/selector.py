@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +14,7 @@ from tureen.predicate import Clause, IsNull, Within, calls_functions
 from tureen.queries import compile_clauses
 from tureen.schema import Schema
 from tureen.stems.index import Block, address_of
+from tureen.stems.run import OpenRun
 
 
 class Selector:
@@ -57,20 +57,18 @@ class Selector:
         rows = select_rows(table.address, address, block.rows, first, end)
         return narrow(self.derived, block, rows) if self.derived else rows
 
-    def rows_of_blocks(
-        self, parts: Sequence[tuple[Block, int, int]]
-    ) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.int64]]:
-        """The rows of several blocks, each with its interval, and the number of rows before each block."""
-        tables = () if self.derived else [block.indexed_table(self._names) for block, _, _ in parts]
-        starts = np.zeros(len(parts) + 1, np.int64)
-        if tables and None not in tables:
-            lines = [
-                (table.address, block.rows, first, last)
-                for table, (block, first, last) in zip(tables, parts, strict=True)
-                if table is not None
-            ]
-            return select_rows_of_blocks(np.array(lines, np.int64), self._program[0], starts), starts
-        rows = [self.rows(block, first, last) for block, first, last in parts]
+    def rows_of_run(self, run: OpenRun, first: int, last: int) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.int64]]:
+        """The rows of a run in [first, last), numbered within their blocks, and the number of rows before each block.
+
+        The latter has the total at its end.
+        """
+        starts = np.zeros(len(run.blocks) + 1, np.int64)
+        tables = None if self.derived else run.index_tables(self._names, first, last)
+        if tables is not None:
+            return select_rows_of_blocks(tables.lines, self._program[0], first, last, starts), starts
+        rows = [_NONE] * len(run.blocks)
+        for number, low, high in run.parts(first, last):
+            rows[number] = self.rows(run.blocks[number], low, high)
         np.cumsum([len(of_block) for of_block in rows], out=starts[1:])
         return np.concatenate([_NONE, *rows]), starts
 

@@ -35,8 +35,7 @@ class Hits(NamedTuple):
 
     def positions(self) -> npt.NDArray[np.int64]:
         """The rows, numbered within their segment instead of their block."""
-        before = np.array(self.run.starts[:-1], np.int64)
-        return self.rows.astype(np.int64) + np.repeat(before, np.diff(self.starts))
+        return np.repeat(self.run.block_starts, np.diff(self.starts)) + self.rows
 
 
 @dataclass(eq=False)
@@ -159,14 +158,7 @@ def _selected(
     if not selector.clause and run.starts[-1] <= len(_ALL_ROWS) and _has_full_blocks(run):
         starts = np.clip(np.array(run.starts, np.int64), first, last) - first
         return _ALL_ROWS[first:last], starts
-    parts = list(run.parts(first, last))
-    rows, of_parts = selector.rows_of_blocks([(run.blocks[number], low, high) for number, low, high in parts])
-    # The blocks with tuples of the interval are neighbours.
-    before = parts[0][0] if parts else 0
-    starts = np.full(len(run.blocks) + 1, len(rows))
-    starts[:before] = 0
-    starts[before : before + len(of_parts)] = of_parts
-    return rows, starts
+    return selector.rows_of_run(run, first, last)
 
 
 def _by_block(

@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -32,7 +33,7 @@ from tureen.errors import DamagedFile
 from tureen.keys import KeyColumns
 from tureen.pot.parts import Parts, PartsWriter
 from tureen.schema import Schema
-from tureen.stems.index import BLOCK_ROWS, Block, index_block
+from tureen.stems.index import BLOCK_ROWS, AddressTable, Block, index_block
 from tureen.stems.key_index import KeyIndex
 from tureen.stems.sort_kernels import selects_any
 from tureen.stems.stored import NTH, StoredBlock, StoredCells, index_batch
@@ -47,6 +48,8 @@ Report = Callable[[DamagedFile], None]
 """Records damage that was repaired in memory and so changed no answer."""
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
+
+_MAX_TABLES = 64
 
 _map_lock = threading.Lock()
 
@@ -186,6 +189,16 @@ class Addresses(NamedTuple):
     columns: dict[str, Numbers | None]
 
 
+class IndexTables(NamedTuple):
+    """The address tables of a run's blocks for compiled loops; replaced, not changed, when more blocks are read."""
+
+    lines: Numbers
+    """For each block the address of its table, the number of tuples before it, and that of its tuples."""
+    owners: list[AddressTable | None]
+    """The tables, of which the addresses are valid as long as they exist; None for blocks that were not read."""
+    is_complete: bool
+
+
 class OpenRun:
     """A memory-mapped run, or tuples in memory with the same interface."""
 
@@ -207,9 +220,11 @@ class OpenRun:
         self.blocks, self.ends, self.cells, self.in_order, self.keys = blocks, ends, cells, in_order, keys
         self.starts: list[int] = [0, *np.cumsum([block.rows for block in blocks]).tolist()]
         """The number of tuples before each block, and at the end their total."""
+        self.block_starts: Numbers = np.array(self.starts[:-1], np.int64)
         self._time_column = time_column
         unmapped = np.array([not block.mapped for block in blocks], np.bool_)
         self._addresses = Addresses(unmapped if unmapped.any() else unmapped[:0], {})
+        self._index_tables: dict[tuple[str, ...], IndexTables] = {}
 
     def times(self, number: int) -> Numbers:
         """The times of one block's tuples."""
@@ -226,6 +241,30 @@ class OpenRun:
             end = self.starts[number + 1]
             if first < end and last > start:
                 yield number, max(first - start, 0), min(last, end) - start
+
+    def index_tables(self, names: tuple[str, ...], first: int, last: int) -> IndexTables | None:
+        """The tables of the blocks that overlap an interval of tuples; None if one has no index of the columns."""
+        begin, end = bisect_right(self.starts, first) - 1, bisect_left(self.starts, last)
+        tables = self._index_tables.get(names)
+        if tables is not None and (tables.is_complete or None not in tables.owners[begin:end]):
+            return tables
+        owners: list[AddressTable | None] = [None] * len(self.blocks) if tables is None else list(tables.owners)
+        for number in range(begin, end):
+            owners[number] = owners[number] or self.blocks[number].indexed_table(names)
+            if owners[number] is None:
+                return None
+        lines = [(0 if table is None else table.address) for table in owners]
+        sizes = [block.rows for block in self.blocks]
+        tables = IndexTables(np.array([lines, self.starts[:-1], sizes], np.int64).T.copy(), owners, None not in owners)
+        if len(self._index_tables) >= _MAX_TABLES:
+            self._index_tables.clear()
+        self._index_tables[names] = tables
+        return tables
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether all blocks are verified and mapped."""
+        return not self._addresses.unmapped.size
 
     def map_blocks(self, starts: Numbers) -> Addresses:
         """Verify and map the blocks with selected rows: block `n` has the rows `starts[n]` to `starts[n + 1]`."""
