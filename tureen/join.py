@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 _QUALIFIED = re.compile(r"_([0-9]+)_(.*)", re.DOTALL)
 
@@ -32,6 +33,7 @@ def field_name(field: Field) -> str:
     return f"_{field.input}_{field.column}" if field.input else field.column
 
 
+@lru_cache(4096)
 def parse_field(name: str) -> Field:
     """The field of a name that `field_name` returned.
 

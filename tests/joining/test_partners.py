@@ -80,3 +80,19 @@ def test_first_and_last_partner() -> None:
     partners_of_all = find_partners(3, 4, [], [order])
     assert [(left.tolist(), right.tolist()) for left, right in partners_of_all.last().in_parts()] == [([0, 2], [3, 2])]
     assert [(left.tolist(), right.tolist()) for left, right in partners_of_all.first().in_parts()] == [([0, 2], [0, 0])]
+
+
+@pytest.mark.parametrize("lines", [1, 2])
+@pytest.mark.parametrize(("left_size", "right_size", "different"), [(500, 700, 40), (900, 300, 5000), (5, 1, 1)])
+def test_partners_of_many_keys(lines: int, left_size: int, right_size: int, different: int) -> None:
+    random = np.random.default_rng(different)
+    left, right = random.integers(0, different, (lines, left_size)), random.integers(0, different, (lines, right_size))
+    left[1:], right[1:] = left[1:] % 2, right[1:] % 2
+    valid = np.array(random.random(right_size) < 0.9)
+    compared = [
+        Compared("=", KeyColumn(of_left, np.ones(left_size, np.bool_)), KeyColumn(of_right, valid))
+        for of_left, of_right in zip(left, right, strict=True)
+    ]
+    (pairs,) = find_partners(left_size, right_size, compared, []).in_parts()
+    expected = np.argwhere((left[:, :, None] == right[:, None, :]).all(axis=0) & valid)
+    assert np.stack(pairs, axis=1).tolist() == expected.tolist()

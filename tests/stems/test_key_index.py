@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import example_settings
-from tureen.stems.key_index import DECIMAL, EXACT, FLOAT, TEXT, KeyIndex, codes_of, in_hash_order
+from tureen.stems.key_index import DECIMAL, EXACT, FLOAT, TEXT, KeyIndex, ProbeKeys, codes_of
 from tureen.stems.key_kernels import AT_ONCE, combine_equal, sort_by_bucket
 
 NAN = float("nan")
@@ -35,7 +35,7 @@ def test_index_finds_the_rows_of_equal_values(data: st.DataObject, domains: list
     columns = _columns(probes, domains, PROBE_TYPES)
     keys = np.stack([codes_of(column, domain) for column, domain in zip(columns, domains, strict=True)])
     valid = np.logical_and.reduce([np.asarray(column.is_valid()) for column in columns])
-    probing, rows = index.find(np.ascontiguousarray(keys), valid)
+    probing, rows = index.find(ProbeKeys.of(np.ascontiguousarray(keys), valid))
     expected = [
         (probe, number)
         for probe, values in enumerate(probes)
@@ -92,7 +92,7 @@ def test_few_different_keys_take_little_memory() -> None:
     rows = 100_000
     few = KeyIndex.of([(pa.array(np.arange(rows) % 100), EXACT), (pa.array(np.arange(rows) % 3), EXACT)])
     assert few.bytes < 5 * rows
-    probing, rows_of_key = few.find(np.array([[7, 8], [1, 5]]), np.array([True, True]))
+    probing, rows_of_key = few.find(ProbeKeys.of(np.array([[7, 8], [1, 5]]), np.array([True, True])))
     assert probing.tolist() == [0] * len(rows_of_key)
     assert rows_of_key.tolist() == [n for n in range(rows) if n % 100 == 7 and n % 3 == 1]
 
@@ -110,8 +110,9 @@ def test_more_keys_than_are_read_at_once(columns: int) -> None:
         for probe in np.flatnonzero(valid).tolist()
         for row in np.flatnonzero((stored == probes[:, probe : probe + 1]).all(axis=0)).tolist()
     )
-    keys_at, rows = index.find(probes, valid)
-    assert sorted(zip(keys_at.tolist(), rows.tolist(), strict=True)) == expected
+    for prepare in (ProbeKeys.of, ProbeKeys.in_hash_order):
+        keys_at, rows = index.find(prepare(probes, valid))
+        assert sorted(zip(keys_at.tolist(), rows.tolist(), strict=True)) == expected
 
 
 @pytest.mark.parametrize("columns", [1, 2])
@@ -141,10 +142,16 @@ def test_most_absent_keys_fail_the_filter() -> None:
         half, others = np.split(values, 2)
         index = KeyIndex.of([(pa.array(half), domain)])
         keys = codes_of(pa.array(others), domain).reshape(1, -1)
-        assert len(index.candidates(keys, np.ones(len(others), np.bool_))) < len(others) / 10
+        assert len(index.candidates(ProbeKeys.of(keys, np.ones(len(others), np.bool_)))) < len(others) / 10
         assert np.diff(index.directory).max() < 16, "buckets are small"
 
 
-def test_hash_order_contains_each_key_once() -> None:
-    for size in (0, 1, 100, 5000):
-        assert sorted(in_hash_order(np.arange(2 * size).reshape(2, size)).tolist()) == list(range(size))
+@pytest.mark.parametrize("size", [0, 1, 100, 5000])
+def test_hash_order_contains_each_valid_key_once(size: int) -> None:
+    keys, valid = np.arange(2 * size).reshape(2, size), np.arange(size) % 3 > 0
+    plain, ordered = ProbeKeys.of(keys, valid), ProbeKeys.in_hash_order(keys, valid)
+    assert sorted(ordered.numbers.tolist()) == plain.numbers.tolist() == np.flatnonzero(valid).tolist()
+    assert (ordered.keys == keys[:, ordered.numbers]).all()
+    assert ordered.hashes.tolist() == [plain.hashes[plain.numbers.tolist().index(n)] for n in ordered.numbers.tolist()]
+    coarse = (ordered.hashes >> np.uint64(64 - 9)).tolist()
+    assert coarse == sorted(coarse) or size < 1 << 9

@@ -14,7 +14,7 @@ from tureen.errors import DamagedFile
 from tureen.keys import KeyColumns
 from tureen.pot.parts import Parts, PartsWriter
 from tureen.schema import Schema
-from tureen.stems.key_index import DECIMAL, EXACT, FLOAT, TEXT, KeyIndex
+from tureen.stems.key_index import DECIMAL, EXACT, FLOAT, TEXT, KeyIndex, ProbeKeys
 from tureen.stems.run import Layout, OpenRun, open_run, sort_by_time, write_run
 from tureen.stems.stored_keys import PARTS_OF_INDEX
 
@@ -72,8 +72,8 @@ def test_stored_index_equals_the_one_of_the_tuples(path: Path, columns: KeyColum
     assert [array.tolist() for array in stored.arrays] == [array.tolist() for array in expected.arrays]
     valid = np.ones(ROWS, np.bool_)
     keys = np.resize(np.arange(60), (len(columns), ROWS))
-    assert [part.tolist() for part in stored.find(keys, valid)] == [
-        part.tolist() for part in expected.find(keys, valid)
+    assert [part.tolist() for part in stored.find(ProbeKeys.of(keys, valid))] == [
+        part.tolist() for part in expected.find(ProbeKeys.of(keys, valid))
     ]
 
 

@@ -13,7 +13,7 @@ Does not know Spark, the pot, the language, windows, or how the rows of an input
 * `partnered.py`: the rows of outer, semi, anti and ASOF joins, given the partners
 * `row_order.py`: the order of joined rows; `row_conditions.py`: conditions over them; `join_limits.py`: how many there
   may be
-* `join_evaluation.py`: a join tree, side by side
+* `join_evaluation.py`: a join tree, side by side; `inner_plan.py`: the factors of an inner join by their sides
 * `continuous_join.py`: new tuples are joined once for all queries that follow a join; `shared_join.py`,
   `shared_factor.py`: what these have in common; `join_consumers.py`: what each wants
 * `planned_join.py`: the same by a plan that can change; `join_forest.py`: one plan for joins that have sub-joins in

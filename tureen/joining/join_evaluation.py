@@ -18,11 +18,11 @@ from tureen.join import (
     JoinCompare,
     JoinFactor,
     JoinKind,
-    JoinOpaque,
     JoinTree,
     LateralJoin,
     field_name,
 )
+from tureen.joining.inner_plan import RANGES, inner_plan
 from tureen.joining.join_input import JoinInput, LateralInput, Numbers
 from tureen.joining.join_keys import keys_of
 from tureen.joining.join_limits import DEFAULT_LIMITS, JoinLimits
@@ -85,8 +85,8 @@ class JoinEvaluation:
         known = self._evaluated.get(tree)
         if known is None:
             match tree:
-                case InnerJoin(sides, factors):
-                    known = self._inner(sides, factors)
+                case InnerJoin():
+                    known = self._inner(tree)
                 case Join():
                     known = self._join(tree)
                 case LateralJoin():
@@ -96,52 +96,37 @@ class JoinEvaluation:
             self._evaluated[tree] = known
         return known
 
-    def _inner(self, trees: Sequence[JoinTree], factors: Sequence[JoinFactor]) -> JoinedRows:
-        sides = dict(enumerate(self.rows(tree) for tree in trees))
-        of_side = {number: frozenset(side.rows) for number, side in sides.items()}
-        last = [factor for factor in factors if isinstance(factor, JoinOpaque) and factor.is_last]
-        pending = [factor for factor in factors if factor not in last]
-        for number, side in sides.items():
-            own = [factor for factor in pending if inputs_of(factor) <= of_side[number]]
-            sides[number] = self.where(side, own)
-            pending = [factor for factor in pending if factor not in own]
+    def _inner(self, join: InnerJoin) -> JoinedRows:
+        plan = inner_plan(join)
+        sides = {
+            number: self.where(self.rows(tree), own)
+            for number, (tree, own) in enumerate(zip(join.sides, plan.own, strict=True))
+        }
+        pending = plan.between
         first = first_side([SideStatistics(number, len(side)) for number, side in sides.items()])
-        joined, inputs = sides.pop(first), of_side[first]
-        self._note(trees[first], len(joined), None)
+        joined, inputs = sides.pop(first), plan.inputs[first]
+        self._note(join.sides[first], len(joined), None)
         while sides:
-            options = [self._statistics(number, side, inputs, of_side, pending) for number, side in sides.items()]
+            options = [
+                plan.statistics(number, len(side), inputs | plan.inputs[number], pending)
+                for number, side in sides.items()
+            ]
             number = next_side(options)
-            inputs |= of_side[number]
-            between = [factor for factor in pending if inputs_of(factor) <= inputs]
-            pending = [factor for factor in pending if factor not in between]
+            inputs |= plan.inputs[number]
+            between = [factor for factor, reads in pending if reads <= inputs]
+            pending = [(factor, reads) for factor, reads in pending if not reads <= inputs]
             joined = self.pairs(joined, sides.pop(number), between)
-            self._note(trees[number], len(joined), next(option for option in options if option.side == number))
-        joined = self.where(joined, pending)
+            self._note(join.sides[number], len(joined), next(option for option in options if option.side == number))
+        joined = self.where(joined, [factor for factor, _ in pending])
         self.joined_before_last = len(joined)
-        return self.where(joined, last)
-
-    def _statistics(
-        self,
-        number: int,
-        side: JoinedRows,
-        inputs: frozenset[int],
-        of_side: Mapping[int, frozenset[int]],
-        pending: Sequence[JoinFactor],
-    ) -> SideStatistics:
-        with_side = [factor for factor in pending if inputs_of(factor) <= inputs | of_side[number]]
-        comparisons = [factor for factor in with_side if isinstance(factor, JoinCompare)]
-        equalities = sum(factor.op == "=" for factor in comparisons)
-        inequalities = sum(factor.op in _RANGES for factor in comparisons)
-        return SideStatistics(number, len(side), equalities, inequalities)
+        return self.where(joined, plan.last)
 
     def _note(self, side: JoinTree, rows: int, statistics: SideStatistics | None) -> None:
         step: dict[str, object] = {"side": side, "joined_rows": rows}
         if statistics is not None:
-            step |= {
-                "rows": statistics.rows,
-                "equalities": statistics.equalities,
-                "inequalities": statistics.inequalities,
-            }
+            step["rows"] = statistics.rows
+            step["equalities"] = statistics.equalities
+            step["inequalities"] = statistics.inequalities
         self.steps.append(step)
 
     def _join(self, join: Join) -> JoinedRows:
@@ -352,12 +337,14 @@ class JoinEvaluation:
 
 
 _NONE: Numbers = np.empty(0, np.int64)
-_RANGES = frozenset({"<", "<=", ">", ">="})
 
 
 def _concatenated(parts: Iterable[tuple[Numbers, Numbers]]) -> tuple[Numbers, Numbers]:
     """Pairs of all parts."""
-    pairs = [(_NONE, _NONE), *parts]
+    pairs = list(parts)
+    if len(pairs) == 1:
+        return pairs[0]
+    pairs = [(_NONE, _NONE), *pairs]
     return np.concatenate([first for first, _ in pairs]), np.concatenate([second for _, second in pairs])
 
 
@@ -366,7 +353,7 @@ def _is_equality(factor: JoinFactor) -> bool:
 
 
 def _is_range(factor: JoinFactor) -> bool:
-    return isinstance(factor, JoinCompare) and factor.op in _RANGES
+    return isinstance(factor, JoinCompare) and factor.op in RANGES
 
 
 def _same_right_column(factors: Sequence[JoinFactor], right: JoinedRows) -> list[JoinFactor]:

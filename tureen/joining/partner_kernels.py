@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tureen.stems.key_kernels import bucket_of, hash_row
 from tureen.stems.sort_kernels import compiled
 
 
@@ -42,13 +43,107 @@ def narrow_range(
 
 
 @compiled
+def _number_groups(
+    keys: np.ndarray,
+    valid: np.ndarray,
+    bits: int,
+    stored: np.ndarray,
+    groups: np.ndarray,
+    heads: np.ndarray,
+    of_rows: np.ndarray,
+) -> int:
+    """Number the different keys of valid rows in a hash table of 2**bits slots, which is empty; returns how many.
+
+    A slot has the first key of its group, with which most comparisons end, and the number of the group or -1. `heads`
+    receives the first row of each group, `of_rows` the group of each row.
+    """
+    count = 0
+    for row in range(valid.size):
+        of_rows[row] = -1
+        if valid[row]:
+            slot = bucket_of(hash_row(keys, row), bits)
+            group = groups[slot]
+            while group >= 0:
+                same = stored[slot] == keys[0, row]
+                for line in range(1, keys.shape[0]):
+                    same = same and keys[line, row] == keys[line, heads[group]]
+                if same:
+                    break
+                slot = (slot + 1) & (groups.size - 1)
+                group = groups[slot]
+            if group < 0:
+                group = count
+                stored[slot], groups[slot], heads[count] = keys[0, row], group, row
+                count += 1
+            of_rows[row] = group
+    return count
+
+
+@compiled
+def group_partners(
+    right: np.ndarray,
+    right_valid: np.ndarray,
+    left: np.ndarray,
+    left_valid: np.ndarray,
+    sorted_rows: np.ndarray,
+    firsts: np.ndarray,
+    lasts: np.ndarray,
+) -> int:
+    """Group the valid right rows by their keys, and find the group of each left row; returns the number of pairs.
+
+    `sorted_rows` receives the right rows, group by group, in their order within each; `firsts` and `lasts` the interval
+    of each left row in them. Keys have a line per column.
+    """
+    bits = 1
+    while (1 << bits) < 2 * right_valid.size:
+        bits += 1
+    stored, groups = np.empty(1 << bits, np.int64), np.full(1 << bits, -1, np.int32)
+    heads, of_rows = np.empty(right_valid.size, np.int32), np.empty(right_valid.size, np.int32)
+    count = _number_groups(right, right_valid, bits, stored, groups, heads, of_rows)
+    # The end of a group starts as that of the group before, and moves with each row.
+    ends = np.zeros(count + 1, np.int64)
+    for row in range(right_valid.size):
+        ends[of_rows[row] + 1] += of_rows[row] >= 0
+    for group in range(count):
+        ends[group + 1] += ends[group]
+    for row in range(right_valid.size):
+        if of_rows[row] >= 0:
+            sorted_rows[ends[of_rows[row]]] = row
+            ends[of_rows[row]] += 1
+    pairs = 0
+    for row in range(left_valid.size):
+        group = -1
+        if left_valid[row]:
+            slot = bucket_of(hash_row(left, row), bits)
+            group = groups[slot]
+            while group >= 0:
+                same = stored[slot] == left[0, row]
+                for line in range(1, left.shape[0]):
+                    same = same and left[line, row] == right[line, heads[group]]
+                if same:
+                    break
+                slot = (slot + 1) & (groups.size - 1)
+                group = groups[slot]
+        firsts[row] = ends[group - 1] if group > 0 else 0
+        lasts[row] = ends[group] if group >= 0 else 0
+        pairs += lasts[row] - firsts[row]
+    return pairs
+
+
+@compiled
 def fill_pairs(
-    firsts: np.ndarray, lasts: np.ndarray, begin: int, end: int, left: np.ndarray, right: np.ndarray
+    firsts: np.ndarray,
+    lasts: np.ndarray,
+    sorted_rows: np.ndarray,
+    begin: int,
+    end: int,
+    left: np.ndarray,
+    right: np.ndarray,
 ) -> None:
-    """Write each pair of a row from `begin` to before `end` and an index of its interval."""
+    """Write each pair of a row from `begin` to before `end` and a row of its interval."""
     at = 0
     for row in range(begin, end):
         for index in range(firsts[row], lasts[row]):
             left[at] = row
-            right[at] = index
+            right[at] = sorted_rows[index]
             at += 1

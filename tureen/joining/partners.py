@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +17,7 @@ import numpy.typing as npt
 
 from tureen.joining.join_input import Numbers
 from tureen.joining.join_keys import KeyColumn
-from tureen.joining.partner_kernels import fill_pairs, narrow_range
-from tureen.stems.key_index import KeyIndex
+from tureen.joining.partner_kernels import fill_pairs, group_partners, narrow_range
 
 PAIRS_AT_ONCE = 1 << 21
 """The number of pairs that are written before further conditions are evaluated on them."""
@@ -39,24 +39,29 @@ class Partners:
     firsts: Numbers
     lasts: Numbers
 
-    @property
+    @cached_property
     def pairs(self) -> int:
         """The number of pairs."""
         return int((self.lasts - self.firsts).sum())
 
     def in_parts(self) -> Iterator[tuple[Numbers, Numbers]]:
         """The pairs as left and right rows, some millions at a time, in order of the left rows."""
-        sizes = self.lasts - self.firsts
-        ends = np.cumsum(sizes)
+        if self.pairs <= PAIRS_AT_ONCE:
+            yield self._part(0, len(self.firsts), self.pairs)
+            return
+        ends = np.cumsum(self.lasts - self.firsts)
         begin = 0
-        while begin < len(sizes):
+        while begin < len(ends):
             before = int(ends[begin - 1]) if begin else 0
             end = max(int(np.searchsorted(ends, before + PAIRS_AT_ONCE, side="right")), begin + 1)
-            count = int(ends[end - 1]) - before
-            left, right = np.empty(count, np.int64), np.empty(count, np.int64)
-            fill_pairs(self.firsts, self.lasts, begin, end, left, right)
-            yield left, self.sorted_rows[right]
+            yield self._part(begin, end, int(ends[end - 1]) - before)
             begin = end
+
+    def _part(self, begin: int, end: int, pairs: int) -> tuple[Numbers, Numbers]:
+        """The pairs of an interval of left rows, of which the number is known."""
+        left, right = np.empty(pairs, np.int64), np.empty(pairs, np.int64)
+        fill_pairs(self.firsts, self.lasts, self.sorted_rows, begin, end, left, right)
+        return left, right
 
     def last(self) -> Partners:
         """Of each interval the last row only."""
@@ -94,11 +99,10 @@ def _grouped(equalities: Sequence[Compared], order: Numbers | None) -> tuple[Num
     right, right_valid = _lines([compared.right for compared in equalities])
     if order is not None:
         right, right_valid = np.take(right, order, axis=1), right_valid[order]
-    index = KeyIndex.of_keys(right, right_valid, is_filtered=False)
-    probing, begins, ends = index.intervals(left, left_valid)
-    firsts, lasts = np.zeros(len(left_valid), np.int64), np.zeros(len(left_valid), np.int64)
-    firsts[probing], lasts[probing] = begins, ends
-    return index.rows.astype(np.int64) if order is None else order[index.rows], firsts, lasts
+    sorted_rows = np.empty(int(np.count_nonzero(right_valid)), np.int64)
+    firsts, lasts = np.empty(len(left_valid), np.int64), np.empty(len(left_valid), np.int64)
+    group_partners(right, right_valid, left, left_valid, sorted_rows, firsts, lasts)
+    return sorted_rows if order is None else order[sorted_rows], firsts, lasts
 
 
 def _lines(columns: Sequence[KeyColumn]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:

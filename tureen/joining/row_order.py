@@ -23,12 +23,18 @@ def order_of(inputs: Sequence[JoinInput], rows: JoinedRows) -> Numbers | None:
 
 def earliest_times(inputs: Sequence[JoinInput], rows: JoinedRows) -> Numbers:
     """The earliest time of each row; of rows without a tuple, a time before all others."""
-    earliest = np.full(len(rows), _NEVER)
+    earliest: Numbers | None = None
     for number, numbers in rows.rows.items():
         exists = numbers >= 0
-        times = inputs[number].times_at(numbers if exists.all() else numbers[exists])
+        is_whole = bool(exists.all())
+        times = inputs[number].times_at(numbers if is_whole else numbers[exists])
         if times is not None:
-            earliest[exists] = np.minimum(earliest[exists], times)
+            if not is_whole:
+                of_existing, times = times, np.full(len(rows), _NEVER)
+                times[exists] = of_existing
+            earliest = times if earliest is None else np.minimum(earliest, times)
+    if earliest is None:
+        return np.full(len(rows), np.iinfo(np.int64).min)
     return np.where(earliest == _NEVER, np.iinfo(np.int64).min, earliest)
 
 

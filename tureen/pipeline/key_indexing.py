@@ -27,6 +27,7 @@ from tureen.results.key_indexes import KeyIndexes
 from tureen.results.segment import Segment
 from tureen.results.segment_cache import SegmentCache
 from tureen.schema import Schema
+from tureen.stems.key_index import ProbeKeys
 
 ROWS_AT_ONCE = 1 << 21
 """The maximum rows, counted for each of their indexes, that are indexed before other upkeep continues."""
@@ -97,7 +98,8 @@ class KeyIndexer:
                     continue
                 index = self._indexes.of_run(run, columns)
                 # Loads the compiled loops, which an invocation would wait for.
-                index.find(np.zeros((len(columns), 1), np.int64), np.ones(1, np.bool_))
+                keys, valid = np.zeros((len(columns), 1), np.int64), np.ones(1, np.bool_)
+                index.find(ProbeKeys.in_hash_order(keys, valid))
                 rows += segment.rows
             except DamagedFile as damage:
                 self._segments.report(damage)

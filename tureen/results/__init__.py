@@ -16,7 +16,7 @@ Gives answers as Arrow. Does not know Spark, HTTP, or how blocks are matched.
 * `view.py`, `stream_state.py`: streams as of one commit and one push; `pending.py`: rows that are in the inbox only
 * `segment.py`, `segment_cache.py`: runs that are mapped; `ranges.py`, `numbering.py`, `axis.py`: which tuples a window
   contains; `stepping.py`: steps
-* `gather.py`, `gather_kernels.py`: rows; `grouped.py`, `grouping_set_rows.py`, `kept.py`: groups
+* `gather.py`, `gather_kernels.py`, `placed_tuples.py`: rows; `grouped.py`, `grouping_set_rows.py`, `kept.py`: groups
 * `finish.py`, `over_columns.py`: DISTINCT, ORDER BY, LIMIT, OVER
 * `selection.py`, `matches.py`: the tuples in the window of an invocation, and those that satisfy the query
 * `followers.py`: all followers of a process; `followed.py`: which of those over one stream have changes;

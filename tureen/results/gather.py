@@ -46,13 +46,13 @@ class StreamMatches:
         """A column of the tuples, in the order of `hits`."""
         kind = self.schema.stored.field(name).type
         parts = [_column(name, kind, hit, hit.run.map_blocks(hit.starts)) for hit in self.hits]
-        return _concatenated(parts) if parts else pa.nulls(0, kind)
+        return concatenated_column(parts) if parts else pa.nulls(0, kind)
 
     def columns(self, fields: pa.Schema) -> list[pa.Array]:
         """Columns of the tuples, in the order of `hits`."""
         mapped = [(hit, hit.run.map_blocks(hit.starts)) for hit in self.hits]
         return [
-            _concatenated([_column(name, kind, *hit) for hit in mapped]) if mapped else pa.nulls(0, kind)
+            concatenated_column([_column(name, kind, *hit) for hit in mapped]) if mapped else pa.nulls(0, kind)
             for name, kind in zip(fields.names, fields.types, strict=True)
         ]
 
@@ -71,14 +71,14 @@ def _column(name: str, kind: pa.DataType, hit: Hits, addresses: Addresses) -> pa
     numbers = hit.run.numbers_at(name, addresses)
     if numbers is not None:
         # Plain numbers without NULLs, the usual case.
-        values = _numbers(name, np.dtype(np.int32 if kind.bit_width == 32 else np.int64), numbers, hit)
+        values = _numbers(name, number_type(kind), numbers, hit)
         return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
     parts = [
         block.column(name).take(pa.array(hit.rows[low:high]))
         for block, (low, high) in zip(hit.run.blocks, pairwise(hit.starts), strict=True)
         if high > low
     ]
-    return _concatenated(parts) if parts else pa.nulls(0, kind)
+    return concatenated_column(parts) if parts else pa.nulls(0, kind)
 
 
 def _numbers(name: str, dtype: np.dtype[Any], addresses: npt.NDArray[np.int64], hit: Hits) -> npt.NDArray[Any]:
@@ -93,7 +93,13 @@ def _numbers(name: str, dtype: np.dtype[Any], addresses: npt.NDArray[np.int64], 
     return collect(addresses, hit.starts, hit.rows, np.empty(len(hit.rows), dtype))
 
 
-def _concatenated(parts: Sequence[pa.Array]) -> pa.Array:
+def number_type(kind: pa.DataType) -> np.dtype[Any]:
+    """The type of plain numbers of 32 or 64 bits, as far as copying them needs it."""
+    return np.dtype(np.int32 if kind.bit_width == 32 else np.int64)
+
+
+def concatenated_column(parts: Sequence[pa.Array]) -> pa.Array:
+    """The values of one or more arrays, one after the other."""
     return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
 
 

@@ -14,19 +14,18 @@ from tureen.keys import KeyColumns
 from tureen.matching import Selector
 from tureen.results.gather import StreamMatches
 from tureen.results.key_indexes import KeyIndexes, whole_column
+from tureen.results.placed_tuples import PlacedTuples, placed_rows
 from tureen.results.segment import Hits, Segment
 from tureen.schema import Schema
 from tureen.stems.index import BLOCK_ROWS, Block
-from tureen.stems.key_index import in_hash_order
+from tureen.stems.key_index import ProbeKeys
+from tureen.stems.run import times_of
 
 Ids = tuple[int, int]
 """The first tuple id of an interval, and the one after its last."""
 
 PROBE_COST = 4
 """Probing the index of a segment with one key costs as much as scanning this many tuples."""
-
-SUBSET = 4
-"""If fewer than one in this many rows are asked for, only their values are gathered."""
 
 
 class StreamInput:
@@ -38,7 +37,7 @@ class StreamInput:
         self._size = len(matches)
         self._columns: dict[str, pa.Array] = {}
         self._indexes = indexes
-        self._asked: tuple[Numbers, StreamMatches, Numbers | None] | None = None
+        self._asked: tuple[Numbers, PlacedTuples] | None = None
 
     def __len__(self) -> int:
         """The number of tuples."""
@@ -52,24 +51,19 @@ class StreamInput:
 
     def columns_at(self, names: Sequence[str], rows: Numbers) -> list[pa.Array]:
         """Columns of some tuples; a row of -1 has NULLs."""
-        if len(rows) * SUBSET >= self._size or not self._size:
+        if len(rows) > self._size:
             return [take_or_null(self.column(name), rows) for name in names]
-        subset, positions = self._subset_of(rows)
-        if positions is None:
-            return [subset.column(name) for name in names]
-        return [
-            take_or_null(self._columns[name], rows)
-            if name in self._columns
-            else take_or_null(subset.column(name), positions)
-            for name in names
-        ]
+        exists = rows >= 0
+        if exists.all():
+            placed = self._placed(rows)
+            return [placed.column(name) for name in names]
+        placed, numbers = self._placed(rows[exists]), np.where(exists, np.cumsum(exists) - 1, -1)
+        return [take_or_null(placed.column(name), numbers) for name in names]
 
     @cached_property
     def times(self) -> Numbers:
         """The times of all tuples."""
-        column = self.column(self._matches.schema.time_column)
-        times: Numbers = column.cast(pa.int64()).to_numpy()
-        return times
+        return times_of(self.column(self._matches.schema.time_column))
 
     @cached_property
     def ids(self) -> Numbers:
@@ -79,48 +73,33 @@ class StreamInput:
 
     def times_at(self, rows: Numbers) -> Numbers:
         """The times of some tuples."""
-        (column,) = self.columns_at([self._matches.schema.time_column], rows)
-        times: Numbers = column.cast(pa.int64()).to_numpy()
-        return times
+        return self._placed(rows).times
 
     def ids_at(self, rows: Numbers) -> Numbers:
         """The ids of some tuples."""
-        if len(rows) * SUBSET >= self._size:
-            return self.ids[rows]
-        subset, positions = self._subset_of(rows)
-        ids = StreamInput(subset).ids
-        return ids if positions is None else ids[positions]
+        return self._placed(rows).ids
 
-    def _subset_of(self, rows: Numbers) -> tuple[StreamMatches, Numbers | None]:
-        """The different tuples among rows, and the number of each row among them; -1 for a row of NULLs.
-
-        The numbers are None if the rows are these tuples, in order.
-        """
+    def _placed(self, rows: Numbers) -> PlacedTuples:
+        """Some tuples, by their positions in their segments."""
         if self._asked is None or self._asked[0] is not rows:
-            needed, positions = rows, None
-            if not _is_ascending(rows):
-                needed, positions = np.unique(rows, return_inverse=True)
-                if needed[0] < 0:
-                    needed, positions = needed[1:], positions - 1
             # Times, ids and columns are mostly asked for of the same rows.
-            self._asked = rows, self.subset(needed), positions
-        return self._asked[1], self._asked[2]
+            self._asked = rows, placed_rows(self._matches, rows)
+        return self._asked[1]
 
     def probe(self, columns: KeyColumns, keys: Numbers, valid: Flags) -> tuple[Numbers, Numbers] | None:
         """Tuples by key, from the indexes of the segments."""
         if self._indexes is None or len(valid) * len(self._matches.hits) * PROBE_COST > self._size:
             return None
-        order = in_hash_order(keys)
-        keys, valid = np.take(keys, order, axis=1), valid[order]
+        probes = ProbeKeys.in_hash_order(keys, valid)
         probing, rows = [], []
         begin = 0
         for hit in self._matches.hits:
-            keys_at, positions = self._indexes.of_run(hit.run, columns).find(keys, valid)
+            keys_at, positions = self._indexes.of_run(hit.run, columns).find(probes)
             numbers, is_hit = numbers_of(hit, positions)
             probing.append(keys_at[is_hit])
             rows.append(numbers[is_hit] + begin)
             begin += len(hit.rows)
-        return order[np.concatenate(probing)], np.concatenate(rows)
+        return np.concatenate(probing), np.concatenate(rows)
 
     def subset(self, rows: Numbers) -> StreamMatches:
         """Some of the tuples, in ascending order of their numbers."""
@@ -145,11 +124,6 @@ def numbers_of(hit: Hits, positions: Numbers) -> tuple[Numbers, Flags]:
     selected = hit.positions()
     numbers = np.searchsorted(selected, positions)
     return numbers, selected[np.minimum(numbers, count - 1)] == positions
-
-
-def _is_ascending(rows: Numbers) -> bool:
-    """Whether rows are different, in order, and none is a row of NULLs."""
-    return not len(rows) or bool(rows[0] >= 0 and (rows[1:] > rows[:-1]).all())
 
 
 def _first_and_last(hit: Hits) -> tuple[int, int]:
@@ -229,7 +203,7 @@ class TableInput:
             return None
         if not self._indexes.can_keep(self._table.num_rows, columns):
             return None
-        keys_at, rows = self._indexes.of_table(self._table, columns).find(keys, valid)
+        keys_at, rows = self._indexes.of_table(self._table, columns).find(ProbeKeys.of(keys, valid))
         if self._rows is None:
             return keys_at, rows
         numbers = np.searchsorted(self._rows, rows)

@@ -34,6 +34,8 @@ class JoinedMatches:
 
     def table(self, fields: pa.Schema) -> pa.Table:
         """Columns of the rows, in order."""
+        if not len(self) and fields.names:
+            return fields.empty_table()
         columns: dict[str, pa.Array] = {}
         by_input: dict[int, list[str]] = {}
         for name in fields.names:

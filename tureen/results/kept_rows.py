@@ -25,6 +25,7 @@ from tureen.results.join_inputs import Ids, StreamInput, matches_within, numbers
 from tureen.results.joined import JoinedMatches
 from tureen.results.key_indexes import KeyIndexes
 from tureen.results.new_joined_tuples import Times, id_limits, join_new
+from tureen.results.placed_tuples import PlacedTuples
 from tureen.results.segment import Hits, Segment
 from tureen.results.selection import Selection
 from tureen.stems.join_run import JoinedTuples, OpenJoinRun, concatenated
@@ -115,9 +116,11 @@ class KeptRows:
 
     def matches(self, tuples: JoinedTuples) -> JoinedMatches:
         """Joined tuples as matches, in the order that they have, if the query has no other inputs."""
-        inputs, numbers = self.inputs(tuples, [False] * len(self.selections))
-        of_query = dict(zip(self.numbers, inputs, strict=True))
-        rows = JoinedRows(dict(zip(self.numbers, numbers, strict=True)), len(tuples))
+        of_query = {
+            number: _placed(selection, ids)
+            for number, selection, ids in zip(self.numbers, self.selections, tuples.ids, strict=True)
+        }
+        rows = JoinedRows(dict.fromkeys(self.numbers, np.arange(len(tuples))), len(tuples))
         return JoinedMatches([of_query[number] for number in range(len(of_query))], rows, tuples.times)
 
     def owed(self) -> list[JoinedTuples]:
@@ -196,8 +199,19 @@ def _select(tuples: JoinedTuples, selections: Sequence[Selection]) -> Selected:
     return rows
 
 
+def _placed(selection: Selection, ids: Numbers) -> PlacedTuples:
+    """Tuples by id, all of which exist."""
+    places, segments = _find(selection.state.segments, ids), selection.state.segments
+    sizes = np.array([segment.rows for segment in segments], np.int64)
+    positions = (np.cumsum(sizes) - sizes)[places.segments] + places.rows
+    return PlacedTuples.among(selection.state.stream.schema, segments, positions)
+
+
 def _find(segments: Sequence[Segment], ids: Numbers) -> TuplePlaces:
     """Where the tuples with these ids are; segments are in order of their first ids."""
+    if len(segments) == 1:
+        rows = segments[0].positions_of(ids)
+        return TuplePlaces(np.where(rows < 0, -1, 0), rows)
     first_ids = [segment.first_id for segment in segments]
     numbers = np.searchsorted(first_ids, ids, side="right") - 1
     if len(ids) and (number := int(numbers[0])) >= 0 and (numbers == number).all():

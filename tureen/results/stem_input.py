@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,11 +12,12 @@ from tureen.joining.join_input import Flags, Numbers
 from tureen.joining.stem import Ids
 from tureen.joining.tuple_id_set import TupleIdSet
 from tureen.keys import KeyColumns
-from tureen.results.gather import StreamMatches
 from tureen.results.join_inputs import TableInput
 from tureen.results.key_indexes import KeyIndexes
-from tureen.results.segment import Hits, Segment
+from tureen.results.placed_tuples import PlacedTuples
+from tureen.results.segment import Segment
 from tureen.results.stream_state import StreamState
+from tureen.stems.key_index import ProbeKeys
 
 
 class _Part(NamedTuple):
@@ -58,7 +59,6 @@ class StreamStem:
                 if purged_rows < segment.rows:
                     self._parts.append(_Part(segment, self._size, end, has_purged=purged_rows > 0))
                     self._size += segment.rows
-        self._firsts = np.array([part.first for part in self._parts], np.int64)
 
     def __len__(self) -> int:
         """The number of rows of the segments."""
@@ -116,8 +116,9 @@ class StreamStem:
     def probe(self, columns: KeyColumns, keys: Numbers, valid: Flags) -> tuple[Numbers, Numbers]:
         """Rows by key, from the indexes of the segments."""
         probing, rows = [_NONE], [_NONE]
+        probes = ProbeKeys.of(keys, valid)
         for part in self._parts:
-            keys_at, positions = self._indexes.of_run(part.segment.run(), columns).find(keys, valid)
+            keys_at, positions = self._indexes.of_run(part.segment.run(), columns).find(probes)
             is_partly_within = part.end > self._ids[1] or part.segment.first_id < self._ids[0]
             if is_partly_within or part.has_purged:
                 ids = part.segment.ids_at(positions)
@@ -135,14 +136,8 @@ class StreamStem:
 
     def columns_at(self, names: Sequence[str], rows: Numbers) -> list[pa.Array]:
         """Columns of some rows."""
-        if not names:
-            return []
-        ascending, indexes = rows, None
-        if len(rows) > 1 and not bool(np.all(rows[1:] > rows[:-1])):
-            ascending, indexes = np.unique(rows, return_inverse=True)
-        matches = StreamMatches(self._schema, [_hits(part.segment, at) for part, at in self._split(ascending)])
-        columns = [matches.column(name) for name in names]
-        return columns if indexes is None else [column.take(pa.array(indexes.reshape(-1))) for column in columns]
+        placed = self._placed(rows)
+        return [placed.column(name) for name in names]
 
     @property
     def times(self) -> Numbers:
@@ -156,34 +151,14 @@ class StreamStem:
 
     def times_at(self, rows: Numbers) -> Numbers:
         """The times of some rows."""
-        (column,) = self.columns_at([self._schema.time_column], rows)
-        times: Numbers = column.cast(pa.int64()).to_numpy()
-        return times
+        return self._placed(rows).times
 
     def ids_at(self, rows: Numbers) -> Numbers:
         """The ids of some rows."""
-        ids = np.empty(len(rows), np.int64)
-        of_rows = np.searchsorted(self._firsts, rows, side="right") - 1
-        for number, part in enumerate(self._parts):
-            is_here = of_rows == number
-            if is_here.any():
-                ids[is_here] = part.segment.ids_at(rows[is_here] - part.first)
-        return ids
+        return self._placed(rows).ids
 
-    def _split(self, ascending: Numbers) -> Iterator[tuple[_Part, Numbers]]:
-        """The segments of rows, each with the rows' positions in it."""
-        bounds = [*np.searchsorted(ascending, self._firsts).tolist(), len(ascending)]
-        for part, low, high in zip(self._parts, bounds, bounds[1:], strict=False):
-            if high > low:
-                yield part, ascending[low:high] - part.first
-
-
-def _hits(segment: Segment, positions: Numbers) -> Hits:
-    """Tuples of a segment, by ascending positions."""
-    run = segment.run()
-    starts = np.searchsorted(positions, run.starts)
-    before = np.repeat(np.array(run.starts[:-1], np.int64), np.diff(starts))
-    return Hits(segment, run, (positions - before).astype(np.uint16), starts)
+    def _placed(self, rows: Numbers) -> PlacedTuples:
+        return PlacedTuples.among(self._schema, [part.segment for part in self._parts], rows)
 
 
 class TableStem(TableInput):
@@ -204,7 +179,7 @@ class TableStem(TableInput):
 
     def probe(self, columns: KeyColumns, keys: Numbers, valid: Flags) -> tuple[Numbers, Numbers]:
         """Rows by key."""
-        return self._stems.of_table(self._content, columns).find(keys, valid)
+        return self._stems.of_table(self._content, columns).find(ProbeKeys.of(keys, valid))
 
 
 _NONE: Numbers = np.empty(0, np.int64)

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from tureen.keys import float_keys
+from tureen.stems.index import numbers_of
 from tureen.stems.key_kernels import (
     combine_equal,
     fill_filter,
     fill_rows,
     find_groups,
     hash_decimals,
+    hash_keys,
     hash_texts,
     order_by_hash,
     pass_filter,
@@ -96,9 +98,10 @@ def decimal_words(column: pa.Array) -> Numbers:
 
 def integer_keys(column: pa.Array) -> Numbers:
     """The keys of whole numbers, truth values, dates or times; 0 for NULL."""
-    if column.type == pa.int64() and not column.null_count:
-        plain: Numbers = column.to_numpy()
-        return plain
+    if pa.types.is_primitive(column.type) and not pa.types.is_boolean(column.type) and not column.null_count:
+        # Not by Arrow's functions, of which a call takes longer than the copy of some thousand numbers.
+        stored = numbers_of(column, f"i{column.type.bit_width // 8}")
+        return stored if stored.dtype == np.int64 else stored.astype(np.int64)
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
     elif pa.types.is_date32(column.type):
@@ -123,14 +126,33 @@ def _bits(size: int) -> int:
     return size.bit_length() - 1
 
 
-def in_hash_order(keys: Numbers) -> Numbers:
-    """The numbers of keys, roughly in the order in which indexes store them.
+class ProbeKeys(NamedTuple):
+    """Keys without NULLs that indexes are probed with."""
 
-    Neighbours are then found near each other, so that the processor's caches hold what many keys need.
-    """
-    order = np.empty(keys.shape[1], np.int64)
-    order_by_hash(keys, max(_bits(keys.shape[1]) - 4, 1), order)
-    return order
+    keys: Numbers
+    """A line per column."""
+    hashes: npt.NDArray[np.uint64]
+    numbers: Numbers
+    """The numbers of the keys among those of the caller."""
+
+    @classmethod
+    def of(cls, keys: Numbers, valid: npt.NDArray[np.bool_]) -> ProbeKeys:
+        """The valid keys, in their order."""
+        numbers = np.flatnonzero(valid)
+        keys = keys if len(numbers) == len(valid) else np.take(keys, numbers, axis=1)
+        hashes = np.empty(len(numbers), np.uint64)
+        hash_keys(keys, hashes)
+        return cls(keys, hashes, numbers)
+
+    @classmethod
+    def in_hash_order(cls, keys: Numbers, valid: npt.NDArray[np.bool_]) -> ProbeKeys:
+        """The valid keys, in the order in which indexes store them.
+
+        Neighbours are then found near each other and in ascending order, which the processor's caches are made for.
+        """
+        numbers, hashes = np.empty(len(valid), np.int64), np.empty(len(valid), np.uint64)
+        count = order_by_hash(keys, valid, max(_bits(max(len(valid), 1)), 1), numbers, hashes)
+        return cls(np.take(keys, numbers[:count], axis=1), hashes[:count], numbers[:count])
 
 
 def _filter_words(groups: int) -> int:
@@ -195,26 +217,23 @@ class KeyIndex:
         """The size of all arrays."""
         return sum(array.nbytes for array in self.arrays)
 
-    def candidates(self, keys: Numbers, valid: npt.NDArray[np.bool_]) -> Numbers:
-        """The numbers of the keys that pass the filter: all that occur, and few others."""
-        numbers = np.empty(len(valid), np.int64)
-        return numbers[: pass_filter(keys, valid, self.filter, _bits(len(self.filter)), numbers)]
+    def candidates(self, probes: ProbeKeys) -> Numbers:
+        """The indexes of the keys that pass the filter: all that occur, and few others."""
+        indexes = np.empty(len(probes.hashes), np.int64)
+        return indexes[: pass_filter(probes.hashes, self.filter, _bits(len(self.filter)), indexes)]
 
-    def intervals(self, keys: Numbers, valid: npt.NDArray[np.bool_]) -> tuple[Numbers, Numbers, Numbers]:
-        """The keys that occur, by their numbers, and for each of them the begin and end of its group in `rows`."""
-        numbers = self.candidates(keys, valid)
-        firsts, lasts = np.empty(len(numbers), np.int64), np.empty(len(numbers), np.int64)
-        bits = _bits(len(self.directory) - 1)
-        count = find_groups(keys, numbers, self.directory, bits, self.keys, self.starts, firsts, lasts)
-        return numbers[:count], firsts[:count], lasts[:count]
-
-    def find(self, keys: Numbers, valid: npt.NDArray[np.bool_]) -> tuple[Numbers, Numbers]:
-        """For each key, given as a line per column, the rows that have it: pairs of an index of a key and a row."""
-        numbers, firsts, lasts = self.intervals(keys, valid)
+    def find(self, probes: ProbeKeys) -> tuple[Numbers, Numbers]:
+        """The rows that have some keys: pairs of the number of a key and a row, in the order of the keys."""
+        indexes, bits = self.candidates(probes), _bits(len(self.directory) - 1)
+        firsts, lasts = np.empty(len(indexes), np.int64), np.empty(len(indexes), np.int64)
+        count = find_groups(
+            probes.keys, probes.hashes, indexes, self.directory, bits, self.keys, self.starts, firsts, lasts
+        )
+        indexes, firsts, lasts = indexes[:count], firsts[:count], lasts[:count]
         pairs = int(lasts.sum() - firsts.sum())
         keys_at, rows = np.empty(pairs, np.int64), np.empty(pairs, np.int64)
-        fill_rows(numbers, firsts, lasts, self.rows, keys_at, rows)
-        return keys_at, rows
+        fill_rows(indexes, firsts, lasts, self.rows, keys_at, rows)
+        return probes.numbers[keys_at], rows
 
 
 _ALL_PASS = np.full(2, ~np.uint64(0))

@@ -17,7 +17,7 @@ AT_ONCE = 256
 
 
 @compiled
-def _hash(keys: np.ndarray, row: int) -> np.uint64:
+def hash_row(keys: np.ndarray, row: int) -> np.uint64:
     """A hash of the keys of a row, of which all bits depend on all bits of these."""
     mixed = np.uint64(0)
     for line in range(keys.shape[0]):
@@ -28,7 +28,7 @@ def _hash(keys: np.ndarray, row: int) -> np.uint64:
 
 
 @compiled
-def _bucket(mixed: np.uint64, bits: int) -> int:
+def bucket_of(mixed: np.uint64, bits: int) -> int:
     """The first bits of a hash; at least one."""
     bucket: int = np.int64(mixed >> np.uint64(64 - bits))  # type: ignore[assignment]
     return bucket
@@ -43,18 +43,29 @@ def _filter_bits(mixed: np.uint64) -> np.uint64:
 
 
 @compiled
-def order_by_hash(keys: np.ndarray, bits: int, order: np.ndarray) -> None:
-    """The numbers of keys in order of the first bits of their hashes."""
-    buckets = np.empty(order.size, np.int64)
+def hash_keys(keys: np.ndarray, hashes: np.ndarray) -> None:
+    """The hashes of all keys."""
+    for row in range(hashes.size):
+        hashes[row] = hash_row(keys, row)
+
+
+@compiled
+def order_by_hash(keys: np.ndarray, valid: np.ndarray, bits: int, order: np.ndarray, hashes: np.ndarray) -> int:
+    """The numbers of valid keys in order of the first bits of their hashes, and the hashes; returns how many."""
+    mixed = np.empty(valid.size, np.uint64)
     ends = np.zeros((1 << bits) + 1, np.int64)
-    for row in range(order.size):
-        buckets[row] = _bucket(_hash(keys, row), bits)
-        ends[buckets[row] + 1] += 1
+    for row in range(valid.size):
+        mixed[row] = hash_row(keys, row)
+        ends[bucket_of(mixed[row], bits) + 1] += valid[row]
     for bucket in range(ends.size - 1):
         ends[bucket + 1] += ends[bucket]
-    for row in range(order.size):
-        order[ends[buckets[row]]] = row
-        ends[buckets[row]] += 1
+    count: int = ends[ends.size - 1]
+    for row in range(valid.size):
+        if valid[row]:
+            bucket = bucket_of(mixed[row], bits)
+            order[ends[bucket]], hashes[ends[bucket]] = row, mixed[row]
+            ends[bucket] += 1
+    return count
 
 
 @compiled
@@ -100,13 +111,13 @@ def sort_by_bucket(
     """
     for row in range(valid.size):
         if valid[row]:
-            ends[_bucket(_hash(keys, row), bits) + 1] += 1
+            ends[bucket_of(hash_row(keys, row), bits) + 1] += 1
     for bucket in range(ends.size - 1):
         ends[bucket + 1] += ends[bucket]
     # An end starts as that of the bucket before, and moves with each row.
     for row in range(valid.size):
         if valid[row]:
-            bucket = _bucket(_hash(keys, row), bits)
+            bucket = bucket_of(hash_row(keys, row), bits)
             rows[ends[bucket]] = row
             ends[bucket] += 1
     for at in range(rows.size):
@@ -149,25 +160,25 @@ def combine_equal(ends: np.ndarray, keys: np.ndarray, starts: np.ndarray) -> int
 def fill_filter(keys: np.ndarray, bits: int, words: np.ndarray) -> None:
     """Set the bits of all keys in a filter of 2**bits words."""
     for group in range(keys.shape[1]):
-        mixed = _hash(keys, group)
-        words[_bucket(mixed, bits)] |= _filter_bits(mixed)
+        mixed = hash_row(keys, group)
+        words[bucket_of(mixed, bits)] |= _filter_bits(mixed)
 
 
 @compiled
-def pass_filter(keys: np.ndarray, valid: np.ndarray, words: np.ndarray, word_bits: int, numbers: np.ndarray) -> int:
+def pass_filter(hashes: np.ndarray, words: np.ndarray, word_bits: int, numbers: np.ndarray) -> int:
     """Find the keys that may have a group; returns how many, and writes their numbers."""
     count = 0
-    for row in range(valid.size):
-        mixed = _hash(keys, row)
-        needed = _filter_bits(mixed)
+    for row in range(hashes.size):
+        needed = _filter_bits(hashes[row])
         numbers[count] = row
-        count += valid[row] & (words[_bucket(mixed, word_bits)] & needed == needed)
+        count += words[bucket_of(hashes[row], word_bits)] & needed == needed
     return count
 
 
 @compiled
 def find_groups(
     keys: np.ndarray,
+    hashes: np.ndarray,
     numbers: np.ndarray,
     directory: np.ndarray,
     bits: int,
@@ -188,7 +199,7 @@ def find_groups(
     for first in range(0, total, AT_ONCE):
         size = min(AT_ONCE, total - first)
         for number in range(size):
-            bucket = _bucket(_hash(keys, numbers[first + number]), bits)
+            bucket = bucket_of(hashes[numbers[first + number]], bits)
             begins[number], ends[number] = directory[bucket], directory[bucket + 1]
         for number in range(size):
             heads[number] = stored[0, min(begins[number], stored.shape[1] - 1)]
