@@ -35,6 +35,7 @@ from benchmarks import (
     invocation,
     jit,
     join_growth,
+    join_peers,
     join_throughput,
     joins,
     limits,
@@ -111,7 +112,11 @@ class Bench:
 
     def continuous_joins(self) -> None:
         """Followed joins."""
-        continuous_joins.measure(self.spark, self.root, self.report, self.scale)
+        continuous_joins.measure(self.root, self.report, self.scale)
+
+    def join_peers(self) -> None:
+        """The same joins by other engines."""
+        join_peers.measure(self.spark, self.root, self.report, self.scale)
 
     def jit(self) -> None:
         """JIT's experiments."""
@@ -235,6 +240,7 @@ PARTS: dict[str, Callable[[Bench], None]] = {
     "xml": Bench.xml,
     "covering": Bench.covering,
     "continuous_joins": Bench.continuous_joins,
+    "join_peers": Bench.join_peers,
     "jit": Bench.jit,
 }
 """The parts in the order in which they run."""

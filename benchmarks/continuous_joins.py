@@ -1,7 +1,7 @@
-"""Followed joins: what 1,000 queries over one join cost, how fast the order adapts, and the speed of a derived one.
+"""Followed joins: what 1,000 queries over one join cost, and how fast the order adapts.
 
-The first two parts need no Spark: rows are pending when followers read them. Results are compared with those that a
-process computes alone before anything is timed.
+No Spark runs: rows are pending when followers read them. Results are compared with those that a process computes alone
+before anything is timed. The speed of derived joins is measured beside other engines (`benchmarks/join_peers.py`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,10 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
-import tureen
-from benchmarks.join_flink import rate_of_flink_join
-from benchmarks.join_throughput import SCHEMA, STREAMS, spark_join, write_files
-from benchmarks.outside import PeerFailed
+from benchmarks.join_throughput import STREAMS
 from benchmarks.report import Report
-from benchmarks.scale import QUICK, Scale
+from benchmarks.scale import Scale
 from tureen.position import Position
 from tureen.results.followers import Follower
 from tureen.results.invoke import Invoker
@@ -39,8 +35,8 @@ RATE = 10_000
 """Rows per second of the stream whose partners change."""
 
 
-def measure(spark: SparkSession, root: Path, report: Report, scale: Scale) -> None:
-    """Measure all parts."""
+def measure(root: Path, report: Report, scale: Scale) -> None:
+    """Measure both."""
     pushes = 200 if scale.rounds > 1 else 10
     costs = {count: _cost(root, count, scale.join_rows // 8, pushes) for count in (1, scale.followed_joins)}
     for count, seconds in costs.items():
@@ -50,24 +46,6 @@ def measure(spark: SparkSession, root: Path, report: Report, scale: Scale) -> No
     report.add("visits per tuple of the best order", best, "")
     report.add("visits per tuple, 2 s after the selectivities were exchanged", adapted, "")
     report.reach("adaptation", adapted / best)
-    folder = root / "continuous_joins"
-    files, rows = max(scale.files // 4, 2), scale.rows_per_file // 4
-    write_files(folder / "files", files, rows)
-    ours = _derived(folder / "pot", files * rows)
-    theirs = spark_join(spark, folder, folder / "files", 1)
-    report.add("rows/s of a join of two derived into a stream, one partner per tuple", ours, "rows/s")
-    report.add("rows/s of Spark's stream-stream join", theirs, "rows/s")
-    report.reach("derived join", ours / theirs)
-    if scale is QUICK:
-        report.note("Flink's join is not measured with tiny sizes: Flink would be installed first.")
-        return
-    try:
-        flink = rate_of_flink_join(folder, files * rows, report)
-    except PeerFailed as error:
-        report.note(f"Flink's join was not measured: {error}.")
-        return
-    report.add("rows/s of Flink's stream-stream join", flink, "rows/s")
-    report.add("rows/s of a derived join / Flink's stream-stream join", ours / flink, "times")
 
 
 @contextmanager
@@ -165,37 +143,3 @@ def _work(root: Path, routing: str, *, exchange: bool) -> float:
 def _rows(keys: np.ndarray, values: np.ndarray, number: int) -> pa.Table:
     times = pa.array(np.full(len(keys), START + number)).cast(pa.timestamp("us", "UTC"))
     return pa.table({"k": pa.array(keys, pa.int32()), "x": pa.array(values, pa.int32()), "ts": times})
-
-
-def _derived(pot: Path, rows: int) -> float:
-    """Rows per second of both streams, from the first push until the derived stream has all joined rows."""
-    size = 20_000
-    with tureen.open(pot, mode="write") as soup:
-        for name in STREAMS:
-            soup.create_stream(name, SCHEMA, time="ts", clock="stream")
-        sql = "SELECT a.k, a.v, b.v AS w FROM a JOIN b ON a.k = b.k"
-        soup.create_stream("joined", query=sql)
-        soup.start(wait=120)
-        random = np.random.default_rng(3)
-        columns = {name: random.permutation(rows) for name in STREAMS}
-        began, position = time.perf_counter(), ""
-        for start in range(0, rows, size):
-            for name in STREAMS:
-                position = soup.push(name, _pushed(columns[name][start : start + size], start))
-        soup.wait(position)
-        seconds = time.perf_counter() - began
-        (count,) = soup.answer_once("SELECT count(*) AS n FROM joined")
-        assert count["n"] == rows, f"the derived stream has {count['n']} of {rows} rows"
-    return len(STREAMS) * rows / seconds
-
-
-def _pushed(keys: np.ndarray, first: int) -> pa.Table:
-    times = START + np.arange(first, first + len(keys)) * 1000
-    return pa.table(
-        {
-            "k": keys,
-            "x": pa.array(keys % 1000, pa.int32()),
-            "v": keys / 2,
-            "ts": pa.array(times).cast(pa.timestamp("us", "UTC")),
-        }
-    )

@@ -1,4 +1,4 @@
-"""Standing queries in Flink: one job with a filter and a sink for each query, or a join of two streams, over files.
+"""Standing queries in Flink: one job with a filter and a sink for each query, or a join of streams, over files.
 
 Runs in a virtual environment with `apache-flink` (see `benchmarks/peers_flink.py`). Reads a JSON object from standard
 input (see `main`), and prints results as JSON objects, one per line.
@@ -6,18 +6,19 @@ input (see `main`), and prints results as JSON objects, one per line.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
+import threading
 import time
 from importlib.metadata import version
+from pathlib import Path
 
-from pyflink.common import Configuration
+from pyflink.common import Configuration, RowKind
 from pyflink.datastream import StreamExecutionEnvironment
 from pyflink.table import EnvironmentSettings, StreamTableEnvironment, TableEnvironment, TableResult
 
 COLUMNS = "a INT, b INT, c INT, d INT"
-JOINED_COLUMNS = "k BIGINT, x INT, v DOUBLE"
-JOIN = "SELECT a.k, a.v, b.v AS w FROM a JOIN b ON a.k = b.k"
 
 
 def configuration() -> Configuration:
@@ -76,27 +77,56 @@ def running_seconds(result: TableResult) -> float:
     return float(client.get_job_execution_result().result().get_net_runtime() / 1000)
 
 
-def joined_rows(folder: str) -> int:
-    """The number of joined rows, by a batch job."""
-    settings = EnvironmentSettings.new_instance().in_batch_mode().with_configuration(configuration()).build()
-    flink = TableEnvironment.create(settings)
-    add_inputs(flink, folder)
-    (row,) = flink.execute_sql(f"SELECT COUNT(*) FROM ({JOIN})").collect()
-    return int(row[0])
-
-
-def join_seconds(folder: str) -> float:
-    """The seconds that a join of two streams runs; its state is in memory, and its sink drops the rows."""
+def join_sums(folder: str, streams: dict[str, str], sql: str, checked: str) -> list[float]:
+    """The sums of a join's result, by a streaming job whose last update has them."""
     flink = StreamTableEnvironment.create(StreamExecutionEnvironment.get_execution_environment(configuration()))
-    add_inputs(flink, folder)
+    add_inputs(flink, folder, streams)
+    last: list[float] = []
+    with flink.execute_sql(f"SELECT {checked} FROM ({sql}) joined").collect() as rows:
+        for row in rows:
+            if row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER):
+                last = [float(value) for value in row]
+    return last
+
+
+def join_seconds(folder: str, streams: dict[str, str], sql: str, checkpoints: str | None = None) -> float:
+    """The seconds that a join of streams runs; its state is in memory, and its sink drops the rows."""
+    settings = configuration()
+    if checkpoints is not None:
+        settings.set_string("execution.checkpointing.interval", "250ms")
+        settings.set_string("execution.checkpointing.storage", "filesystem")
+        settings.set_string("execution.checkpointing.dir", f"file://{checkpoints}")
+    flink = StreamTableEnvironment.create(StreamExecutionEnvironment.get_execution_environment(settings))
+    add_inputs(flink, folder, streams)
     flink.execute_sql("CREATE TABLE sink (k BIGINT, v DOUBLE, w DOUBLE) WITH ('connector' = 'blackhole')")
-    return running_seconds(flink.execute_sql(f"INSERT INTO sink {JOIN}"))
+    return running_seconds(flink.execute_sql(f"INSERT INTO sink {sql}"))
 
 
-def add_inputs(flink: TableEnvironment, folder: str) -> None:
+def state_bytes(folder: str, streams: dict[str, str], sql: str, checkpoints: str) -> int:
+    """The size of the largest checkpoint while a join runs."""
+    largest, ended = 0, threading.Event()
+
+    def watch() -> None:
+        nonlocal largest
+        while not ended.wait(0.05):
+            for checkpoint in Path(checkpoints).glob("*/chk-*"):
+                with contextlib.suppress(OSError):
+                    largest = max(largest, sum(file.stat().st_size for file in checkpoint.iterdir()))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        join_seconds(folder, streams, sql, checkpoints)
+    finally:
+        ended.set()
+        watcher.join()
+    return largest
+
+
+def add_inputs(flink: TableEnvironment, folder: str, streams: dict[str, str]) -> None:
     """Create the tables of a join over their files."""
-    for name in ("a", "b"):
-        add_source(flink, name, f"{folder}/{name}", JOINED_COLUMNS)
+    for name, columns in streams.items():
+        add_source(flink, name, f"{folder}/{name}", columns)
 
 
 def report(**results: object) -> None:
@@ -107,14 +137,17 @@ def report(**results: object) -> None:
 def main() -> None:
     """Read `{"few": folder, "checked": [conditions], "files": [folders], "conditions": [conditions]}`.
 
-    For a join `{"joins": [folders]}`, with the files of both streams in each.
+    For a join `{"joins": [folders], "streams": {name: columns}, "sql": …, "checked": sums, "checkpoints": folder}`,
+    with the files of all streams in each folder.
     """
     request = json.load(sys.stdin)
     report(version=version("apache-flink"))
     if "joins" in request:
-        report(joined=joined_rows(request["joins"][0]))
+        streams, sql = request["streams"], request["sql"]
+        report(sums=join_sums(request["joins"][0], streams, sql, request["checked"]))
         for folder in request["joins"]:
-            report(running=join_seconds(folder))
+            report(running=join_seconds(folder, streams, sql))
+        report(state=state_bytes(request["joins"][-1], streams, sql, request["checkpoints"]))
         return
     report(counts=counts(request["few"], request["checked"]))
     for folder in request["files"]:

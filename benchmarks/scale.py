@@ -40,6 +40,8 @@ class Scale:
     nexmark_events: int = 1_048_576
     followed_joins: int = 1_000
     """The number of followed queries over one join."""
+    peer_join_rows: int = 1_048_576
+    """The rows of each stream of a join of two by several engines; of one of four, half as many."""
     spark_joins: int = 32
     """The number of Spark's streaming queries with a join."""
     # Fan-out
@@ -96,6 +98,7 @@ QUICK = Scale(
     nexmark_events=4_096,
     followed_joins=20,
     spark_joins=2,
+    peer_join_rows=8_192,
     rows_per_file=16_384,
     files=8,
     files_per_batch=2,
