@@ -215,6 +215,12 @@ def skip_existing(
             raise
 
 
+def has_headers(source: Any) -> bool:
+    """Whether a source gives the headers of its rows, as that of Kafka does with the option includeHeaders."""
+    options = {} if source is None else source.get("options", {})
+    return any(str(key).lower() == "includeheaders" and str(value).lower() == "true" for key, value in options.items())
+
+
 def check_source(source: Any) -> None:
     """Raise unless a source has a format and options that can be stored as JSON."""
     if source is None:

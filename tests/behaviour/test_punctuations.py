@@ -349,17 +349,36 @@ def test_rows_that_are_the_last_with_their_key(soup: AnySoup, fresh: Names) -> N
     assert soup.push(name, [{"item": 1, "price": 1.0, "closed": True}]).rejected == 1
 
 
+def test_rows_that_carry_punctuations(soup: AnySoup, fresh: Names) -> None:
+    name = fresh("offers")
+    soup.sql(f"CREATE STREAM {name} (item INT, over STRING) PUNCTUATE BY over")
+    (listed,) = [stream for stream in soup.streams() if stream["name"] == name]
+    assert listed["punctuate"] == {"column": "over"}
+    query = soup.register(f"SELECT item, count(*) AS n FROM {name} GROUP BY item EMIT FINAL")
+    offers = [(1, None), (1, '{"item": [1, 2]}'), (2, None), (3, '{"thing": 3}'), (3, "soon"), (3, None)]
+    pushed = soup.push(name, [{"item": item, "over": over} for item, over in offers])
+    assert (pushed.added, pushed.rejected) == (3, 3)
+    reasons = [each["reason"] for each in soup.rejected(name)]
+    assert reasons[0].startswith("closed by the punctuation item = 2")
+    assert reasons[1:] == [
+        "the pattern in column 'over' is not valid: unknown column 'thing' in a punctuation",
+        "the pattern in column 'over' is not JSON",
+    ]
+    assert list(query.invoke()) == [{"item": 1, "n": 2}]
+
+
 def test_rules_of_last_rows_are_checked(soup: AnySoup, fresh: Names) -> None:
-    columns = "item INT, closed BOOLEAN"
+    columns = "item INT, closed BOOLEAN, over STRING"
     for arguments, message in (
         ({"punctuate": "closed"}, "punctuate and key belong together"),
         ({"key": ["item"]}, "punctuate and key belong together"),
         ({"punctuate": "clsed", "key": ["item"]}, "unknown column 'clsed' in punctuate"),
-        ({"punctuate": "item", "key": ["item"]}, "column 'item' of punctuate must be BOOLEAN, got INT"),
+        ({"punctuate": "item", "key": ["item"]}, "column 'item' of punctuate must be BOOLEAN or STRING, got INT"),
+        ({"punctuate": "over", "key": ["item"]}, "column 'over' of punctuate has whole patterns, and no key"),
         ({"punctuate": "closed", "key": ["itm"]}, "unknown column 'itm' in the key"),
         ({"punctuate": "closed", "key": ["closed"]}, "column 'closed' of punctuate cannot be part of the key"),
     ):
         with pytest.raises(InvalidSchema, match=message):
             soup.create_stream(fresh("offers"), columns, **arguments)
-    with pytest.raises(SqlError, match="KEY"):
+    with pytest.raises(InvalidSchema, match="punctuate and key belong together"):
         soup.sql(f"CREATE STREAM {fresh('offers')} ({columns}) PUNCTUATE BY closed")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from base64 import b64encode
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -200,3 +201,30 @@ def test_rows_of_a_source_punctuate_their_stream(soup: tureen.Soup, tmp_path: Pa
     (folder / "second.json").write_text(json.dumps({"item": 2, "closed": True}))
     assert list(until_rows(query, soup, 2)) == [{"item": 1, "n": 2}, {"item": 2, "n": 1}]
     soup.drop_stream("offers")
+
+
+def test_headers_of_a_source_punctuate_its_stream(soup: tureen.Soup, tmp_path: Path) -> None:
+    """Rows with headers as Kafka's source gives them."""
+    folder = tmp_path / "bids"
+    folder.mkdir()
+
+    def line(item: int, *patterns: object) -> str:
+        values = [{"key": "over", "value": b64encode(json.dumps(each).encode()).decode()} for each in patterns]
+        return json.dumps({"item": item, "headers": [{"key": "other", "value": None}, *values]})
+
+    lines = [line(1, {"item": 1}), line(1), line(2, {"thing": 2}), line(3, {"item": [3]}, {"item": {"low": 9}})]
+    (folder / "first.json").write_text("\n".join([*lines, json.dumps({"item": 4})]))
+    soup.create_stream(
+        "bids",
+        "item INT",
+        source={"format": "json", "options": {"path": str(folder), "includeHeaders": "true"}},
+        punctuate="over",
+    )
+    query = soup.register("SELECT item, count(*) AS n FROM bids GROUP BY item EMIT FINAL")
+    assert list(until_rows(query, soup, 2)) == [{"item": 1, "n": 1}, {"item": 3, "n": 1}]
+    (closed, wrong) = soup.rejected("bids")
+    assert (closed["row"], closed["reason"].partition(",")[0]) == ({"item": 1}, "closed by the punctuation item = 1")
+    expected = "the pattern in header 'over' is not valid: unknown column 'thing' in a punctuation"
+    assert (wrong["row"], wrong["reason"]) == ({"item": 2}, expected)
+    assert next(each["punctuate"] for each in soup.streams() if each["name"] == "bids") == {"header": "over"}
+    soup.drop_stream("bids")

@@ -48,7 +48,10 @@ def create_stream(
         str | None, typer.Option(help='How late a row may be, for example "10 seconds"; later ones are rejected.')
     ] = None,
     punctuate: Annotated[
-        str | None, typer.Option(help="A BOOLEAN column that is true in the last row with its key; requires --key.")
+        str | None,
+        typer.Option(
+            help="A BOOLEAN column that is true in the last row with its key, or a column or header with patterns."
+        ),
     ] = None,
     key: Annotated[
         list[str] | None,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -50,12 +51,22 @@ class Gate:
         self.keys = KeySet(hashed=len(unique) > 1 or not has_order(type_of(schema, unique[0]))) if unique else None
         self.highest: int | None = None
 
-    def pass_through(self, batch: pa.RecordBatch, placed: Sequence[PlacedPattern], arrival: int) -> Verdict:
-        """Decide about the rows of a push, and close what its punctuations and accepted rows close."""
+    def pass_through(
+        self,
+        batch: pa.RecordBatch,
+        placed: Sequence[PlacedPattern],
+        arrival: int,
+        not_valid: Mapping[int, str] = MappingProxyType({}),
+    ) -> Verdict:
+        """Decide about the rows of a push, and close what its punctuations and accepted rows close.
+
+        `not_valid` has rows that are rejected in any case, with the reason.
+        """
         codes = BatchCodes(self.schema, batch)
         if self.rules.last_rows is not None:
             placed = with_last_rows(self.schema, self.rules.last_rows, codes, placed)
         refused, why = self._closed_rows(codes, placed)
+        refused[list(not_valid)] = True
         refused, late, duplicate = self._undeclared_rows(codes, refused)
         if not refused.any():
             self._note(codes, None, placed, arrival)
@@ -63,7 +74,9 @@ class Gate:
         rejected = tuple(
             ClosedRow(
                 _json_row(batch, row),
-                self._late_text(codes, row)
+                not_valid[row]
+                if row in not_valid
+                else self._late_text(codes, row)
                 if late[row]
                 else self._duplicate_text(codes, row)
                 if duplicate[row]

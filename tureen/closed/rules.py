@@ -1,4 +1,4 @@
-"""The punctuations that a stream declares: its unique key, its lateness, and rows that are the last with their key."""
+"""The punctuations that a stream declares: its unique key, its lateness, and rows that punctuate it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,18 @@ class LastRows(NamedTuple):
     key: tuple[str, ...]
 
 
+class PatternRows(NamedTuple):
+    """A STRING column, or a header of an outside source, in which rows carry punctuations as JSON."""
+
+    name: str
+    is_header: bool = False
+
+    @property
+    def shown(self) -> str:
+        """What it is, for errors."""
+        return f"{'header' if self.is_header else 'column'} '{self.name}'"
+
+
 @dataclass(frozen=True, slots=True)
 class Rules:
     """What a stream declares: the columns of its unique key, and how late a tuple may be, in microseconds."""
@@ -20,10 +32,17 @@ class Rules:
     unique: tuple[str, ...] = ()
     lateness: int | None = None
     last_rows: LastRows | None = None
+    pattern_rows: PatternRows | None = None
+
+    @property
+    def header(self) -> str | None:
+        """The header of its source in which rows carry punctuations."""
+        rows = self.pattern_rows
+        return rows.name if rows is not None and rows.is_header else None
 
     def __bool__(self) -> bool:
         """Whether anything is declared."""
-        return bool(self.unique) or self.lateness is not None or self.last_rows is not None
+        return self != NO_RULES
 
 
 NO_RULES = Rules()

@@ -18,6 +18,10 @@ from tureen.pot.inbox import Inbox
 from tureen.pot.record import Entry
 from tureen.pot.streams import Stream
 from tureen.stems.intake import content_digest, to_batch
+from tureen.stems.pattern_rows import with_carried
+
+HEADERS = "$headers"
+"""The column with the texts of a row's headers of a certain name, which is not one of the stream."""
 
 
 class SourcePushing:
@@ -31,12 +35,15 @@ class SourcePushing:
         """Push the rows of a batch, unless they were pushed before."""
         if not rows.num_rows:
             return
-        stream = self._stream
+        stream, headers = self._stream, None
+        if HEADERS in rows.column_names:
+            headers, rows = rows.column(HEADERS), rows.drop_columns([HEADERS])
         batch = to_batch(stream.schema, rows)
+        carried = with_carried(stream.schema, stream.rules.pattern_rows, batch, headers=headers)
         key = f"source/{self._query_id()}/{batch_id}"
         entry = Entry(batch.serialize().to_pybytes(), batch.num_rows, self._clock(), content_digest(batch), key)
         try:
-            self._inbox.push(stream.id, entry, Submission(stream.schema, stream.rules))
+            self._inbox.push(stream.id, entry, Submission(stream.schema, stream.rules, *carried))
         except KeyConflict:
             # Spark may read a batch again in another order. It was pushed as a whole.
             return

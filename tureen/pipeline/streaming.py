@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import filter as filter_items
+from pyspark.sql.functions import transform
 from pyspark.sql.streaming import StreamingQuery
 
 from tureen.errors import InvalidSchema
@@ -25,7 +27,7 @@ from tureen.pipeline.debts import Debt, Payment, pay
 from tureen.pipeline.join_task import JoinTask, TaskResult, run_join_task
 from tureen.pipeline.priority import lower_priority
 from tureen.pipeline.session import alive, cores, make_active, spark_session
-from tureen.pipeline.source_pushing import SourcePushing
+from tureen.pipeline.source_pushing import HEADERS, SourcePushing
 from tureen.pot.catalog import micros_now
 from tureen.pot.files import make_private_directory
 from tureen.pot.inbox import Inbox
@@ -38,6 +40,9 @@ Result = TypeVar("Result")
 
 _FILE_FORMATS = frozenset({"json", "csv", "parquet", "orc", "avro", "xml"})
 """Formats that need the schema."""
+
+_KAFKA_HEADERS = "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
+"""The headers of a row as Kafka's source gives them."""
 
 _INBOX = 0
 """The key of the pushed streams' query; those of external sources are their streams' ids."""
@@ -170,8 +175,9 @@ class Streaming:
         reader = self._spark.readStream.format(kind)
         for key, value in stream.source.get("options", {}).items():
             reader = reader.option(key, str(value))
+        header = stream.rules.header
         if kind.lower() in _FILE_FORMATS:
-            reader = reader.schema(stream.schema.sql)
+            reader = reader.schema(stream.schema.sql + ("" if header is None else f", {_KAFKA_HEADERS}"))
         frame = reader.load()
         by_key = {name_key(name): name for name in frame.columns}
         missing = [name for name in stream.schema.names if name_key(name) not in by_key]
@@ -180,12 +186,13 @@ class Streaming:
                 f"the source of stream '{stream.name}' has no column '{missing[0]}'",
                 hint=f"it has {', '.join(frame.columns)}",
             )
-        return frame.select(
-            *(
-                frame[by_key[name_key(column.name)]].cast(column.type.sql).alias(column.name)
-                for column in stream.schema.columns
-            )
-        )
+        columns = [
+            frame[by_key[name_key(column.name)]].cast(column.type.sql).alias(column.name)
+            for column in stream.schema.columns
+        ]
+        if header is not None:
+            columns.append(_header_texts(frame, stream.name, header))
+        return frame.select(*columns)
 
     def _note_failure(self, key: int, stream: Stream | None, text: str) -> None:
         count = self._failures.get(key, (0, 0.0, ""))[0]
@@ -227,6 +234,17 @@ def _has_succeeded(query: StreamingQuery, key: int) -> bool:
     """Whether a query has processed rows since it started: the inbox's first batch only warms up Spark."""
     progress = query.lastProgress
     return progress is not None and progress["batchId"] >= (1 if key == _INBOX else 0)
+
+
+def _header_texts(frame: DataFrame, stream: str, header: str) -> Column:
+    """The texts of each row's headers of a name, which the source gives as Kafka's does."""
+    if "headers" not in frame.columns:
+        raise InvalidSchema(
+            f"the source of stream '{stream}' gives no headers",
+            hint="set its option includeHeaders to true, or name a column in punctuate",
+        )
+    named = filter_items(frame["headers"], lambda item: item["key"] == header)
+    return transform(named, lambda item: item["value"].cast("string")).alias(HEADERS)
 
 
 def _activity(stream: Stream | None) -> str:

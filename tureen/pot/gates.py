@@ -6,6 +6,8 @@ an append fails, the gate is rebuilt before its next use.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -33,6 +35,8 @@ class Submission(NamedTuple):
     schema: Schema
     rules: Rules
     patterns: tuple[PlacedPattern, ...] = ()
+    not_valid: Mapping[int, str] = MappingProxyType({})
+    """Rows that are rejected whatever is closed, with the reason."""
 
 
 class Gates:
@@ -73,9 +77,9 @@ class Gates:
                 return entry, 0
             self._create(stream, submission)
         gate = self._gate(stream)
-        patterns = () if submission is None else submission.patterns
+        patterns, not_valid = ((), {}) if submission is None else (submission.patterns, submission.not_valid)
         batch = pa.ipc.read_record_batch(pa.py_buffer(entry.payload), gate.schema.arrow)
-        verdict = gate.pass_through(batch, patterns, entry.arrival)
+        verdict = gate.pass_through(batch, patterns, entry.arrival, not_valid)
         rejected = verdict.section.rejected_rows
         payload = verdict.accepted.serialize().to_pybytes() if rejected else entry.payload
         section = encode_section(verdict.section)

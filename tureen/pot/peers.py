@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, insert, select
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from tureen.arguments import check_name
-from tureen.errors import DuplicateName, TureenError, UnknownPeer, nearest
+from tureen.errors import DuplicateName, TureenError, UnknownPeer, Unsupported, nearest
 from tureen.pot.catalog import micros_now, take_seq
 from tureen.pot.catalog_tables import meta, peers, shares, streams
 from tureen.pot.streams import Stream
@@ -102,6 +102,11 @@ def find_peer(tx: Connection, name: str) -> Peer | None:
 
 def share_stream(tx: Connection, peer: str, stream: Stream) -> None:
     """Let a peer see a stream; it need not be one that this server receives from."""
+    if stream.keeps_needed:
+        raise Unsupported(
+            f"stream '{stream.name}' keeps what is needed here, and cannot be shared",
+            hint="derive a stream from it, and share that one",
+        )
     take_seq(tx)
     values = {"peer_key": name_key(check_name(peer, "peer")), "stream_id": stream.id, "peer": peer}
     tx.execute(upsert(shares).values(values).on_conflict_do_nothing())

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, func, select
 
+from tureen.closed.rules import Rules
 from tureen.position import Position
 from tureen.pot.catalog import current_seq
 from tureen.pot.catalog_tables import clauses, queries, query_inputs
@@ -84,7 +85,6 @@ def describe_stream(
 
     `closed` is what its punctuations, its unique key and its lateness close, in numbers.
     """
-    last_rows = stream.rules.last_rows
     return {
         "name": stream.name,
         "schema": stream.schema.sql,
@@ -99,10 +99,19 @@ def describe_stream(
         "query": query,
         "unique": list(stream.rules.unique) or None,
         "lateness_seconds": None if stream.rules.lateness is None else stream.rules.lateness / 1_000_000,
-        "punctuate": None if last_rows is None else {"column": last_rows.column, "key": list(last_rows.key)},
+        "punctuate": _describe_punctuating(stream.rules),
         "closed": closed,
         "error": error,
     }
+
+
+def _describe_punctuating(rules: Rules) -> dict[str, Any] | None:
+    """How rows punctuate their stream."""
+    if rules.last_rows is not None:
+        return {"column": rules.last_rows.column, "key": list(rules.last_rows.key)}
+    if rules.pattern_rows is not None:
+        return {"header" if rules.pattern_rows.is_header else "column": rules.pattern_rows.name}
+    return None
 
 
 def describe_template(template: Template, standing: int) -> dict[str, Any]:

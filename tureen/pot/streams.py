@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, delete, insert, or_, select, update
 
-from tureen.closed.rules import NO_RULES, LastRows, Rules
+from tureen.closed.rules import NO_RULES, LastRows, PatternRows, Rules
 from tureen.errors import DuplicateName, UnknownStream, nearest
 from tureen.pot.catalog import take_seq
 from tureen.pot.catalog_tables import (
@@ -126,7 +126,7 @@ def create_stream(
         "query_id": query_id,
         "unique_key": json.dumps(rules.unique) if rules.unique else None,
         "lateness": rules.lateness,
-        "punctuate": None if rules.last_rows is None else json.dumps(rules.last_rows),
+        "punctuate": _punctuate_text(rules),
         "item": item,
     }
     return _stream(tx.execute(insert(streams).values(values).returning(streams)).one())
@@ -256,11 +256,18 @@ def _stream(row: Row[Any]) -> Stream:
 
 @lru_cache(maxsize=1024)
 def _rules(unique: str | None, lateness: int | None, punctuate: str | None) -> Rules:
-    last_rows = None
-    if punctuate is not None:
-        column, key = json.loads(punctuate)
-        last_rows = LastRows(column, tuple(key))
-    return Rules(tuple(json.loads(unique or "[]")), lateness, last_rows)
+    last_rows, pattern_rows = None, None
+    match json.loads(punctuate or "null"):
+        case [column, [*key]]:
+            last_rows = LastRows(column, tuple(key))
+        case [name, bool(is_header)]:
+            pattern_rows = PatternRows(name, is_header)
+    return Rules(tuple(json.loads(unique or "[]")), lateness, last_rows, pattern_rows)
+
+
+def _punctuate_text(rules: Rules) -> str | None:
+    rows = rules.last_rows or rules.pattern_rows
+    return None if rows is None else json.dumps(rows)
 
 
 @lru_cache(maxsize=1024)

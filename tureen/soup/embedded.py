@@ -28,6 +28,7 @@ from tureen.arguments import (
     check_stream,
     check_text,
     check_timeout,
+    has_headers,
     skip_existing,
 )
 from tureen.closed.declaring import check_rules
@@ -148,7 +149,7 @@ class Soup(AnySoup):
         retention = None if retain is None else parse_retention(retain)
         parsed = None if schema is None else check_schema(schema, time)
         delay = None if lateness is None else parse_duration(check_text(lateness, "a lateness"))
-        rules = check_rules(parsed, unique, delay, punctuate, key)
+        rules = check_rules(parsed, unique, delay, punctuate, key, has_headers=has_headers(source))
         path = None if item is None else check_item(item, parsed)
         clock = check_clock(parsed, clock)
         engine = self._pot.engine()

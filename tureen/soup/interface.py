@@ -63,7 +63,8 @@ class AnySoup(Protocol):
         `unique` names columns whose values together identify a tuple: a second tuple with the same values is rejected.
         With a `lateness`, such as "10 seconds", tuples that are older than the highest time seen by more than that are
         rejected. With `punctuate="closed"` and `key=["item"]`, a row in which the BOOLEAN column `closed` is true is
-        the last one with its item: later ones are rejected, as after a punctuation.
+        the last one with its item: later ones are rejected, as after a punctuation. If the column is a STRING, or a
+        header of a source that gives headers, it has punctuations as JSON, such as `{"item": 180}`, without a key.
 
         `item` is the path of the stream's items in XML documents, such as "photons/photon"; columns are then named by
         their paths below an item, such as "`coord/cel/ra` DOUBLE".

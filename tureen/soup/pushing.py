@@ -17,6 +17,7 @@ from tureen.pot.streams import Stream
 from tureen.punctuation import Punctuation
 from tureen.schema import Schema
 from tureen.stems.intake import content_digest, to_batch
+from tureen.stems.pattern_rows import with_carried
 from tureen.stems.punctuation_binding import bind_punctuation
 from tureen.stems.row_items import PlacedPunctuation, split_items
 
@@ -55,7 +56,10 @@ def push_rows(
         digest = content_digest(batch)
         if patterns:
             digest = hashlib.blake2b(digest + encode_section(Section(patterns)), digest_size=16).digest()
-    submission = Submission(stream.schema, stream.rules, patterns) if patterns or stream.rules else None
+    submission = None
+    if patterns or stream.rules:
+        carried = with_carried(stream.schema, stream.rules.pattern_rows, batch, patterns)
+        submission = Submission(stream.schema, stream.rules, *carried)
     stored = inbox.push(stream.id, Entry(payload, batch.num_rows, arrival, digest, key or ""), submission)
     position = PushPosition(seq, stream.id, stored.end, stored.pushes)
     added = stored.rows if stored.added else 0

@@ -249,8 +249,7 @@ def _create_stream(reader: StatementReader, name: str, if_not_exists: bool, loca
         elif word == "PUNCTUATE":
             reader.expect("BY", "write PUNCTUATE BY closed KEY (item)")
             punctuate = reader.name("column")
-            reader.expect("KEY", "write PUNCTUATE BY closed KEY (item)")
-            key = read_names(reader)
+            key = read_names(reader) if reader.accept("KEY") else None
         elif word == "ITEM":
             item = _read_item(reader)
         else:
