@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.jit_sharing import measure_sharing
 from benchmarks.plot import Curves, draw_curves
 from benchmarks.report import Report
 from tureen.joining.join_input import Numbers
@@ -185,6 +186,7 @@ def measure(report: Report, *, quick: bool) -> Mapping[str, Curves]:
     assert joined, "the verified workloads have no output"
     report.note(f"outputs with and without feedback are equal; {joined:,} joined tuples of denser workloads compared")
     _defaults(report, quick=quick)
+    measure_sharing(report, quick=quick)
     worst = 0.0
     for name, (workload, parameter, values) in FIGURES.items():
         curves: dict[str, list[tuple[float, float]]] = {}
@@ -222,6 +224,11 @@ def _defaults(report: Report, *, quick: bool) -> None:
         report.add("intermediate results without feedback", without.made, "")
         report.add("intermediate results with feedback", with_feedback.made, "")
         report.reach("jit state", saved)
+    for workload in (BUSHY, LEFT_DEEP):
+        ratio = _switched(_small(workload) if quick else workload, 1 if quick else ROUNDS)
+        report.add(
+            f"{workload.plan}, indexed states: processor time without / with feedback that is switched", ratio, "times"
+        )
     overhead = 100 * (_overhead(quick=quick) - 1)
     report.add("every tuple has partners: more processor time where feedback is watched", overhead, "%")
     report.reach("jit overhead", overhead)
@@ -229,13 +236,17 @@ def _defaults(report: Report, *, quick: bool) -> None:
 
 def _overhead(*, quick: bool) -> float:
     """The processor time with feedback that is turned off where it does not help, by that without."""
-    workload = Workload("bushy", 4, 1, 2, 8)
-    blocks = arrivals(workload, 4 if quick else 800)
+    return 1 / _switched(Workload("bushy", 4, 1, 2, 8), 1 if quick else ROUNDS, 4 if quick else 800)
+
+
+def _switched(workload: Workload, rounds: int, windows: float = 4 * WINDOWS) -> float:
+    """The processor time without feedback, by that with feedback that is on where it costs less: a median."""
+    blocks = arrivals(workload, windows)
     ratios = []
-    for _ in range(1 if quick else ROUNDS):
+    for _ in range(rounds):
         plain = cost_of(plan_of(workload, is_scanned=False, has_feedback=False), blocks)[0]
         watched = cost_of(plan_of(workload, is_scanned=False, has_feedback=True, is_watched=True), blocks)[0]
-        ratios.append(watched.seconds / plain.seconds)
+        ratios.append(plain.seconds / watched.seconds)
     return statistics.median(ratios)
 
 
