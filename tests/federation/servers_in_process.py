@@ -6,13 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tureen.errors import Unreachable
+from tureen.errors import UnknownQuery, Unreachable
 from tureen.federation.federation import Federation
 from tureen.federation.local_neighbour import LocalNeighbour
 from tureen.federation.neighbour import Neighbour
 from tureen.pot.peers import Peer, add_peer, share_stream
 from tureen.pot.stream_cache import StreamCache
-from tureen.pot.streams import find_stream
+from tureen.pot.streams import find_stream, visible_streams
 from tureen.results.answer import Answer
 from tureen.soup.registry import Registry
 from tureen.testing.manual_engine import ManualEngine
@@ -42,9 +42,13 @@ class Site:
 
     def restart(self) -> None:
         """Close the pot and open it again."""
+        self.close()
+        self._open()
+
+    def close(self) -> None:
+        """Close the pot."""
         self.federation.close()
         self.engine.close()
-        self._open()
 
     def receive_from(self, other: Site, *streams: str) -> None:
         """Add a peer that shares these streams."""
@@ -58,9 +62,21 @@ class Site:
         with self.engine.catalog.write() as tx:
             share_stream(tx, other.name, find_stream(tx, stream))
 
-    def register(self, sql: str, language: str = "sql") -> str:
+    def register(self, sql: str, name: str | None = None, language: str = "sql") -> str:
         """Register a query, perhaps over a stream of another site."""
-        return self._registry.register(sql, None, False, None, language=language)
+        return self._registry.register(sql, name, False, None, language=language)
+
+    def standing(self, name: str) -> str | None:
+        """The handle of a query; None if there is none of that name."""
+        try:
+            return self._registry.find(name, None).id
+        except UnknownQuery:
+            return None
+
+    def has_stream(self, name: str) -> bool:
+        """Whether there is a stream of that name."""
+        with self.engine.catalog.read() as tx:
+            return any(stream.name == name for stream in visible_streams(tx))
 
     def unregister(self, handle: str) -> None:
         """Unregister a query."""

@@ -59,8 +59,7 @@ def sites(tmp_path: Path, clock: ManualClock) -> Iterator[dict[str, Site]]:
     sites["beta"].receive_from(sites["alpha"], "s")
     yield sites
     for site in sites.values():
-        site.federation.close()
-        site.engine.close()
+        site.close()
 
 
 @pytest.fixture
@@ -136,8 +135,7 @@ def test_answers_are_those_of_the_home(
     used = len({link.id for link in beta.federation.links()})
     assert used <= len(standing) * 2
     for site in sites.values():
-        site.federation.close()
-        site.engine.close()
+        site.close()
 
 
 def test_one_replica_serves_queries_that_it_covers(alpha: Site, beta: Site) -> None:

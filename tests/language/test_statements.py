@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.examples import example_settings
 from tureen.errors import InvalidSchema, Location, SqlError, TureenError
+from tureen.language.text.peer_statements import CreatePeer, ShareStream
 from tureen.language.text.statements import (
     CreateStream,
     CreateTable,
@@ -51,6 +52,12 @@ SELECT = "SELECT a FROM s WHERE a > 1"
         ("CREATE STREAM s (a INT) RETAIN '1 day 12 hours'", CreateStream("s", PLAIN, retain="1 day 12 hours")),
         ("CREATE STREAM s (a INT) FROM 'rate'", CreateStream("s", PLAIN, format="rate")),
         ("CREATE STREAM s (a INT) ITEM 'r/i'", CreateStream("s", PLAIN, item="r/i")),
+        ("CREATE PEER alpha URL 'http://a'", CreatePeer("alpha", "http://a")),
+        ("create peer `a b` url 'http://a' ca 'x.pem' token 't';", CreatePeer("a b", "http://a", "t", "x.pem")),
+        ("SHARE STREAM s WITH alpha", ShareStream("s", "alpha")),
+        ("UNSHARE STREAM `my s` WITH alpha", ShareStream("my s", "alpha", shared=False)),
+        ("DROP PEER IF EXISTS alpha", Drop("PEER", "alpha", if_exists=True)),
+        ("SHOW PEERS", Show("PEERS")),
         ("CREATE STREAM s ITEM 'r/i' AS SELECT a FROM t", DeriveStream("s", "SELECT a FROM t", item="r/i")),
         (
             "CREATE STREAM s (a INT) FROM 'kafka' OPTIONS (subscribe 'x', 'a b' = 'it''s', "
@@ -120,7 +127,12 @@ def test_a_handle_may_look_like_a_number(handle: str) -> None:
         ("SLECT a FROM s", "'SLECT'", (1, 1), "did you mean SELECT?"),
         ("VACUUM", "'VACUUM'", (1, 1), "statements begin with CREATE, DROP"),
         ("INSERT INTO s VALUES (1)", "'INSERT'", (1, 1), "push"),
-        ("CREATE STREEM s (a INT)", "expected STREAM, TABLE or FUNCTION, got 'STREEM'", (1, 8), "did you mean STREAM?"),
+        (
+            "CREATE STREEM s (a INT)",
+            "expected STREAM, TABLE, FUNCTION or PEER, got 'STREEM'",
+            (1, 8),
+            "did you mean STREAM?",
+        ),
         ("CREATE QUERY q AS SELECT 1", "got 'QUERY'", (1, 8), "REGISTER QUERY"),
         ("CREATE", "got the end of the text", (1, 7), "CREATE STREAM"),
         ("CREATE STREAM", "the name of a stream", (1, 14), None),
@@ -163,14 +175,19 @@ def test_a_handle_may_look_like_a_number(handle: str) -> None:
         ("CREATE TABLE t (a INT) RETAIN 1 DAY", "RETAIN is not allowed for a table", (1, 24), "STREAM"),
         ("CREATE TABLE t (a INT) FROM x.csv", "a file in quotes", (1, 29), "companies.csv"),
         ("CREATE TABLE t", "the columns in parentheses", (1, 15), "sym STRING"),
-        ("DROP big", "STREAM, TABLE, QUERY or FUNCTION", (1, 6), "DROP QUERY"),
+        ("CREATE PEER alpha", "expected URL", (1, 18), "URL 'http://…'"),
+        ("CREATE PEER alpha URL x", "an address in quotes", (1, 23), "as in URL"),
+        ("CREATE PEER a URL 'x' TOKEN 't' TOKEN 't'", "duplicate TOKEN", (1, 33), None),
+        ("SHARE s WITH alpha", "expected STREAM", (1, 7), "SHARE STREAM trades WITH a peer"),
+        ("UNSHARE STREAM s", "expected WITH", (1, 17), "UNSHARE STREAM s WITH a peer"),
+        ("DROP big", "STREAM, TABLE, QUERY, FUNCTION or PEER", (1, 6), "DROP QUERY"),
         ("REGISTER big AS SELECT 1", "QUERY or SELECT, got 'big'", (1, 10), "REGISTER [QUERY name AS]"),
         ("REGISTER QUERY big SELECT 1", "expected AS", (1, 20), "REGISTER QUERY big AS"),
         ("REGISTER QUERY big AS", "expected SELECT", (1, 22), None),
         ("INVOKE", "the name of a query", (1, 7), None),
         ("INVOKE big AT NOON", "a time, got 'NOON'", (1, 15), "TIMESTAMP '"),
         ("INVOKE big AT TIMESTAMP 'noon'", "'noon' is not a TIMESTAMP", (1, 25), "TIMESTAMP '"),
-        ("SHOW STREMS", "STREAMS, TABLES, QUERIES, TEMPLATES or FUNCTIONS", (1, 6), "did you mean STREAMS?"),
+        ("SHOW STREMS", "STREAMS, TABLES, QUERIES, TEMPLATES, FUNCTIONS or PEERS", (1, 6), "did you mean STREAMS?"),
         ("SHOW TABLES LIKE 'x'", "'LIKE' is not expected", (1, 13), None),
         ("SHOW TABLES; SHOW STREAMS", "only one statement", (1, 14), "one at a time"),
         ("SHOW 'TABLES", "cannot be read", (1, 13), "not closed"),

@@ -29,6 +29,7 @@ PRINCIPALS = {
     "write": ("local", ["write"]),
     "both": ("local", ["read", "write"]),
     "other": ("somebody else", ["read", "write"]),
+    "peer": ("another server", ["peer"]),
 }
 """The principal and scopes of each token."""
 

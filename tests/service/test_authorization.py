@@ -43,7 +43,8 @@ def test_documented_routes_are_the_routes() -> None:
 
 def allowed(scope: str, token: str) -> bool:
     scopes = set(PRINCIPALS[token][1])
-    return "admin" in scopes or scope == "by the statement" or not scopes.isdisjoint(scope.split(" or "))
+    required = {"read", "write"} if scope == "by the statement" else set(scope.split(" or "))
+    return "admin" in scopes or not scopes.isdisjoint(required)
 
 
 BODIES = {
@@ -55,7 +56,7 @@ BODIES = {
 
 def status_of(client: httpx.Client, method: str, path: str) -> int:
     """The status of a request that has no effect even if it is allowed."""
-    url = path.format(name="nowhere", handle="nobody", token_id="none")
+    url = path.format(name="nowhere", handle="nobody", token_id="none", stream="nothing")
     params = {"timeout": "0.01", "position": "nonsense"}
     response = client.request(method, url, params=params, json=BODIES.get((method, path), {"no": "body"}))
     assert response.status_code != 500, response.text
@@ -97,6 +98,8 @@ def test_valid_bodies_require_the_scope(served: RunningServer) -> None:
         function = {"name": "never", "returns": "INT", "arguments": "STRING", "path": "builtins:len"}
         assert writer.post("/v1/functions", json=function).status_code == 403
         assert writer.delete("/v1/functions/never").status_code == 403
+        assert writer.post("/v1/peers", json={"name": "never", "url": "http://127.0.0.1:1"}).status_code == 403
+        assert writer.put("/v1/peers/never/shares/nothing").status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -114,6 +117,10 @@ def test_valid_bodies_require_the_scope(served: RunningServer) -> None:
         ("DROP FUNCTION nowhere", "admin"),
         ("CREATE FUNCTION upper(STRING) RETURNS INT AS 'builtins:len'", "admin"),
         ("SHOW FUNCTIONS", "read"),
+        ("SHOW PEERS", "admin"),
+        ("CREATE PEER never URL 'http://127.0.0.1:1'", "admin"),
+        ("SHARE STREAM nothing WITH never", "admin"),
+        ("DROP PEER never", "admin"),
         ("DROP TABLE nowhere", "admin"),
         ("CREATE STREAM r (value BIGINT) FROM 'nothing' OPTIONS ()", "admin"),
     ],

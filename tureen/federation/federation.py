@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from sqlalchemy import Connection
 
-from tureen.errors import DuplicateName, TureenError
+from tureen.errors import DuplicateName, TureenError, WaitTimeout
 from tureen.faults import crash_point
 from tureen.federation.flow_serving import FlowServing
 from tureen.federation.link_intake import LinkIntake
@@ -38,6 +38,9 @@ BORROW_WAIT = 10.0
 
 LOCAL_SECONDS = 0.01
 """The interval at which a replica that is fed from another one looks for new rows."""
+
+POLL_SECONDS = 0.005
+"""The interval at which a waiting call looks how far links are."""
 
 WATCH_SECONDS = 0.5
 """The interval at which the catalog is checked for changed links and unused replicas."""
@@ -239,6 +242,18 @@ class Federation:
         """The state of each link."""
         return [run.state for run in list(self._runs.values())]
 
+    def wait_for(self, peer: str, position: str, seconds: float) -> None:
+        """Block until what is received here has all tuples up to a position of a peer, where they live."""
+        deadline = time.monotonic() + seconds
+        marks = self.neighbour(peer).marks(position, seconds)
+        while behind := [state for state in self.link_states() if _is_before(state, marks)]:
+            if self._closing.wait(POLL_SECONDS) or time.monotonic() > deadline:
+                raise WaitTimeout(
+                    f"the position was not received from '{peer}' in time",
+                    detail=self.trouble_of(behind[0].link.id),
+                    hint="`status` shows the links",
+                )
+
     def trouble_of(self, replica: int) -> str | None:
         """Why answers from a replica may lack tuples; None if it is current."""
         run = self._runs.get(replica)
@@ -289,3 +304,8 @@ class Federation:
             run.join(max(0.0, deadline - time.monotonic()))
         for thread in self._threads:
             thread.join(max(0.1, deadline - time.monotonic()))
+
+
+def _is_before(state: LinkState, marks: Mapping[str, int]) -> bool:
+    """Whether a link has not received the tuples up to an id of its stream's home."""
+    return state.next_id < marks.get(state.link.stream.origin or "", 0)

@@ -18,6 +18,9 @@ from tureen.schema import Column, Schema
 from tureen.sharing.properties import Properties
 from tureen.window import WHOLE
 
+LONGEST_CONDITIONS = 16_000
+"""The most characters of the conditions of a flow, which is part of an address: the longest ones are left out."""
+
 
 @dataclass(frozen=True)
 class FlowSelection:
@@ -68,6 +71,8 @@ def flow_text(schema: Schema, stream: str, columns: Iterable[str] | None, clause
     names = [_quoted(name) for name in schema.names if name in chosen]
     listed = "*" if len(names) == len(schema.columns) else ", ".join(names or [_quoted(schema.names[0])])
     conditions = [text for factor in clause if (text := _condition(schema, stream, factor)) is not None]
+    while sum(map(len, conditions)) > LONGEST_CONDITIONS:
+        conditions.remove(max(conditions, key=len))
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     return f"SELECT {listed} FROM {_quoted(stream)}{where}"
 

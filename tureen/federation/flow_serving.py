@@ -81,7 +81,7 @@ class FlowServing:
             pot = pot_id(tx)
             return any(origin_of(stream, pot) == origin for stream in self._visible(tx, peer))
 
-    def next_ids(self, peer: str) -> dict[str, int]:
+    def next_ids(self, peer: str | None) -> dict[str, int]:
         """The next tuple id at its home of each stream that a peer may see, by its identity."""
         with self._catalog.read() as tx:
             pot, streams = pot_id(tx), [stream for stream in self._visible(tx, peer) if stream.home is None]

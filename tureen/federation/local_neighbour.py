@@ -44,6 +44,10 @@ class LocalNeighbour:
             if frames[-1].current and (self._wait is None or not self._wait()):
                 return
 
+    def marks(self, position: str, seconds: float) -> dict[str, int]:  # noqa: ARG002 - as over HTTP
+        """The next tuple ids now: what was pushed before is stored."""
+        return self._serving.next_ids(self._peer)
+
     def request(self, method: str, path: str, body: Any = None) -> Any:
         """There are no routes in a process."""
         raise NotImplementedError(f"{method} {path} {body}")

@@ -95,6 +95,10 @@ class Neighbour(Protocol):
         """The frames of a flow, whose rows have that schema; endless, with one at least every `HEARTBEAT` seconds."""
         ...
 
+    def marks(self, position: str, seconds: float) -> dict[str, int]:
+        """The next tuple id of each stream that lives there and is shared, once a position of the peer is reached."""
+        ...
+
     def request(self, method: str, path: str, body: Any = None) -> Any:
         """Send JSON to a route below /v1/federation, and return the JSON of the response."""
         ...

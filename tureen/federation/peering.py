@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from types import MappingProxyType
 from typing import NamedTuple
 
-from tureen.errors import PeerFailed, TureenError, Unauthorized, UnknownPeer
+from tureen.errors import PeerFailed, TureenError, Unauthorized, UnknownPeer, Unreachable
 from tureen.federation.neighbour import Connect, Neighbour, PeerInfo
 from tureen.pot.catalog import Catalog
 from tureen.pot.peers import (
@@ -31,6 +32,10 @@ ASK_EVERY = 5.0
 """The seconds between two questions to a peer whether it is there."""
 
 
+ANSWER_SECONDS = 5.0
+"""How long a registration waits for peers that were not asked before."""
+
+
 class PeerState(NamedTuple):
     """What people see of a peer."""
 
@@ -48,7 +53,7 @@ class PeerState(NamedTuple):
 class _Answered(NamedTuple):
     state: str
     since: int
-    error: str | None
+    failure: TureenError | None
     info: PeerInfo | None
 
 
@@ -62,6 +67,8 @@ class Peering:
         self._answered: dict[str, _Answered] = {}
         self._lock = threading.Lock()
         self._asking = threading.Event()
+        self._is_running = False
+        """Whether all peers are asked every few seconds."""
 
     @property
     def neighbours(self) -> Mapping[str, Neighbour]:
@@ -101,13 +108,24 @@ class Peering:
 
     def infos(self) -> dict[str, PeerInfo | TureenError]:
         """What each peer tells about itself, or why it does not answer."""
-        told: dict[str, PeerInfo | TureenError] = {}
-        for name in self.neighbours:
-            try:
-                told[name] = self.info(name)
-            except TureenError as error:
-                told[name] = error
-        return told
+        names = list(self.neighbours)
+        if not self._is_running:
+            return {name: self._told(name) for name in names}
+        # A peer that does not answer must not delay the others, and nobody for long.
+        threads = ThreadPoolExecutor(max(1, len(names)), "tureen-peer")
+        asked = {name: threads.submit(self._told, name) for name in names}
+        wait(asked.values(), timeout=ANSWER_SECONDS)
+        threads.shutdown(wait=False)
+        return {name: call.result() if call.done() else _no_answer(name) for name, call in asked.items()}
+
+    def _told(self, name: str) -> PeerInfo | TureenError:
+        answered = self._answered.get(name_key(name))
+        if self._is_running and answered is not None and answered.failure is not None:
+            return answered.failure  # it is asked every few seconds
+        try:
+            return self.info(name)
+        except TureenError as error:
+            return error
 
     def _note(self, name: str, state: str, error: TureenError | None, info: PeerInfo | None) -> None:
         before = self._answered.get(name_key(name))
@@ -118,7 +136,7 @@ class Peering:
             elif before is not None:
                 log.info("peer '%s' answers again", name)
         since = self._clock() if before is None or before.state != state else before.since
-        self._answered[name_key(name)] = _Answered(state, since, message, info)
+        self._answered[name_key(name)] = _Answered(state, since, error, info)
 
     def states(self) -> list[PeerState]:
         """All peers, and those that only receive."""
@@ -130,7 +148,8 @@ class Peering:
             answered = self._answered.get(name_key(peer.name), _Answered("unknown", peer.added_at, None, None))
             offered = () if answered.info is None else tuple(stream.name for stream in answered.info.streams)
             shared = by_key.pop(name_key(peer.name), ())
-            states.append(PeerState(peer, answered.state, answered.since, answered.error, offered, shared))
+            error = None if answered.failure is None else answered.failure.message
+            states.append(PeerState(peer, answered.state, answered.since, error, offered, shared))
         receiving = {name: streams for name, streams in shares.items() if name_key(name) in by_key}
         states += [
             PeerState(Peer(name, ""), "shared with", None, None, (), tuple(receiving[name])) for name in receiving
@@ -163,13 +182,21 @@ class Peering:
 
     def run(self, closing: threading.Event) -> None:
         """Ask all peers now and then whether they are there, until the server stops."""
+        self._is_running = True
         while not closing.is_set():
             self._asking.clear()
             try:
-                self.infos()
+                self._ask_all(closing)
             except Exception:
                 log.exception("peers could not be asked; retrying")
             self._asking.wait(ASK_EVERY)
+
+    def _ask_all(self, closing: threading.Event) -> None:
+        for name in self.neighbours:
+            if closing.is_set():
+                return
+            with suppress(TureenError):
+                self.info(name)
 
     def close(self) -> None:
         """Close all connections."""
@@ -179,3 +206,7 @@ class Peering:
         for neighbour in neighbours:
             with suppress(TureenError):
                 neighbour.close()
+
+
+def _no_answer(name: str) -> Unreachable:
+    return Unreachable(f"no answer from '{name}' yet")

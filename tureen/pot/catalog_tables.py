@@ -84,8 +84,8 @@ streams = Table(
     Column("item", Text),
     # Of a stream of another server: that server's name, and the stream's identity in the network. Its tuples are in
     # replicas, hidden streams that refer to it (docs/decisions/0052).
-    Column("home", String),
-    Column("origin", String),
+    Column("home", Text),
+    Column("origin", Text),
     Column("replica_of", Integer),
     Column("punctuated", Boolean, nullable=False, default=False, server_default=sa_text("0")),
     # The number of punctuations in records that are in runs; the next one has this number.

@@ -14,8 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from sqlalchemy import Connection
-
 from tureen.bounded_cache import BoundedCache
 from tureen.errors import TureenError, UnknownStream
 from tureen.fast_paths import FastPath, is_enabled
@@ -24,7 +22,7 @@ from tureen.language import bind_query
 from tureen.pot.derived_streams import derived_streams, texts_of_queries
 from tureen.pot.queries import Registered
 from tureen.pot.relations import Relations
-from tureen.pot.streams import Stream, stream_by_id
+from tureen.pot.streams import Stream
 from tureen.predicate import AllOf, AnyOf, Compare, Opaque, Predicate, columns_of
 from tureen.query import Query
 from tureen.results.ready import Ready
@@ -153,7 +151,7 @@ class CoveringStreams:
             texts, relations = texts_of_queries(tx), Relations.of(tx)
             for entry in derived_streams(tx):
                 if entry.stream.id in stream_ids:
-                    derived = _covering_stream(tx, entry.stream, texts[entry.query_id], relations)
+                    derived = _covering_stream(entry.stream, texts[entry.query_id], relations)
                     if derived is not None:
                         by_base.setdefault(derived.base.id, []).append(derived)
         return by_base
@@ -196,7 +194,7 @@ def _tuples(state: StreamState) -> int:
     return sum(segment.rows for segment in state.segments)
 
 
-def _covering_stream(tx: Connection, stream: Stream, sql: str, relations: Relations) -> CoveringStream | None:
+def _covering_stream(stream: Stream, sql: str, relations: Relations) -> CoveringStream | None:
     """A derived stream as a part of another one; None if its tuples are not those of one stream."""
     try:
         query = bind_query(sql, relations.describe, functions=relations.function)
@@ -204,9 +202,9 @@ def _covering_stream(tx: Connection, stream: Stream, sql: str, relations: Relati
         return None
     if query.joins or query.grouping is not None or query.steps is not None or query.stream.window != WHOLE:
         return None
-    (entry,) = (relations.unregistered_input(leaf) for leaf in query.leaves)
-    base = stream_by_id(tx, entry.stream_id or 0)
-    if base is None:
+    base = relations.find(query.stream.relation)
+    # The tuples of a remote stream are in replicas, each of which has a part of them.
+    if not isinstance(base, Stream) or base.home is not None:
         return None
     time = base.schema.time
     columns = frozenset(

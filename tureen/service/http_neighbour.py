@@ -18,7 +18,7 @@ from tureen.pot.peers import Peer
 ANSWER_SECONDS = 15.0
 """The most seconds without a byte of a peer's response."""
 
-FLOW_PATH, INFO_PATH = "/v1/federation/flow", "/v1/federation"
+FLOW_PATH, INFO_PATH, MARKS_PATH = "/v1/federation/flow", "/v1/federation", "/v1/federation/marks"
 
 
 class HttpNeighbour:
@@ -46,6 +46,15 @@ class HttpNeighbour:
                 yield decode_frames(response.iter_raw(), schema, _error)
         except AttemptFailed as failed:
             raise failed.error from failed
+
+    def marks(self, position: str, seconds: float) -> dict[str, int]:
+        """The next tuple id of each stream that lives there and is shared, once a position of the peer is reached."""
+        params = {"position": position, "timeout": seconds}
+        marks = self._transport.send(Request("GET", MARKS_PATH, params, waits=seconds)).json()
+        try:
+            return {str(origin): int(next_id) for origin, next_id in marks["streams"].items()}
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise PeerFailed("the response of the peer is not valid") from None
 
     def request(self, method: str, path: str, body: Any = None) -> Any:
         """Send JSON to a route, and return the JSON of the response; None if it has no content."""

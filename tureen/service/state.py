@@ -30,6 +30,7 @@ from tureen.service.watcher import ProgressWatcher, wait_for_positions
 from tureen.soup.embedded import Soup
 from tureen.soup.embedded_calls import EmbeddedCalls
 from tureen.soup.served_soup import ServedSoup
+from tureen.soup.waiting import WAIT_SECONDS
 
 WORKERS = 64
 """The number of threads for everything but invocations."""
@@ -179,9 +180,15 @@ class Service:
         return await asyncio.get_running_loop().run_in_executor(self._invokers, work)
 
     async def wait(self, principal: str, positions: Sequence[str], timeout: float | None) -> None:
-        """Wait until all positions are reached."""
+        """Wait until all positions are reached; one of a peer is written `peer/position`."""
+        deadline = time.monotonic() + (WAIT_SECONDS if timeout is None else timeout)
+        remote = [position.partition("/")[::2] for position in positions if "/" in position]
+        local = [position for position in positions if "/" not in position]
         with self.following.hold(principal):
-            await wait_for_positions(self.watcher, self._progress, positions, timeout, self.soup.trouble)
+            for peer, position in remote:
+                seconds = max(0.0, deadline - time.monotonic())
+                await asyncio.to_thread(self.federation.wait_for, peer, position, seconds)
+            await wait_for_positions(self.watcher, self._progress, local, timeout, self.soup.trouble)
 
     def _on_commit(self) -> None:
         loop = asyncio.get_running_loop()

@@ -12,6 +12,6 @@ Gives handles, answers, changes. Does not know HTTP or terminals.
   `group_batches.py`, `turns.py`, `feed_groups.py`: changes of groups;
   `feed_queries.py`: the queries of a feed; `xml_pushing.py`: XML in
 * `stream_derivation.py`: streams that are derived from queries; `tables.py`: users' tables
-* `functions.py`: users' functions
+* `functions.py`: users' functions; `remote_inputs.py`: inputs of queries that live at other servers
 * `statement_runner.py`: SQL statements as method calls; `integrity.py`: verify and backup
 """

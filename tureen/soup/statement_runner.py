@@ -16,12 +16,14 @@ from tureen.errors import (
     Location,
     TureenError,
     UnknownFunction,
+    UnknownPeer,
     UnknownQuery,
     UnknownStream,
     UnknownTable,
     nearest,
 )
 from tureen.language.text.function_statement import CreateFunction
+from tureen.language.text.peer_statements import CreatePeer, ShareStream
 from tureen.language.text.statements import (
     CreateStream,
     CreateTable,
@@ -64,6 +66,12 @@ def run_statement(soup: AnySoup, statement: Statement, *, files: bool = True) ->
                     vectorized=statement.vectorized,
                     replace=statement.replace,
                 )
+        case CreatePeer(name, url, token, ca):
+            with _at(statement.location):
+                soup.add_peer(name, url, token=token, ca=ca)
+        case ShareStream(stream, peer, shared):
+            with _at(statement.location):
+                (soup.share_stream if shared else soup.unshare_stream)(peer, stream)
         case Drop():
             _drop(soup, statement)
         case Register(sql, name, location):
@@ -143,9 +151,11 @@ def _drop(soup: AnySoup, statement: Drop) -> None:
                     soup.drop_table(statement.name)
                 case "FUNCTION":
                     soup.drop_function(statement.name)
+                case "PEER":
+                    soup.remove_peer(statement.name)
                 case _:
                     soup.query(statement.name).unregister()
-        except (UnknownStream, UnknownTable, UnknownQuery, UnknownFunction):
+        except (UnknownStream, UnknownTable, UnknownQuery, UnknownFunction, UnknownPeer):
             if not statement.if_exists:
                 raise
 
@@ -157,6 +167,7 @@ def _listing(soup: AnySoup, kinds: str) -> Callable[[], list[dict[str, Any]]]:
         "QUERIES": soup.describe_queries,
         "TEMPLATES": soup.templates,
         "FUNCTIONS": soup.functions,
+        "PEERS": soup.peers,
     }
     return listings[kinds]
 
@@ -202,6 +213,7 @@ _ABOUT_THE_TEXT = (
     InvalidFunction,
     InvalidSchema,
     UnknownFunction,
+    UnknownPeer,
     UnknownQuery,
     UnknownStream,
     UnknownTable,

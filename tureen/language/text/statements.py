@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
 from tureen.errors import InvalidSchema, Location, SqlError, TureenError
 from tureen.language.moments import DAY_MICROS, read_date, read_timestamp
@@ -21,6 +22,7 @@ from tureen.language.text.declarations import (
     read_retention,
 )
 from tureen.language.text.function_statement import CreateFunction, read_create_function
+from tureen.language.text.peer_statements import CreatePeer, ShareStream, read_create_peer, read_share
 from tureen.language.text.punctuate import read_punctuation
 from tureen.language.text.statement_reader import StatementReader, did_you_mean, read_statement
 from tureen.punctuation import Punctuation
@@ -78,7 +80,7 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """`DROP STREAM|TABLE|QUERY|FUNCTION [IF EXISTS] name`."""
+    """`DROP STREAM|TABLE|QUERY|FUNCTION|PEER [IF EXISTS] name`."""
 
     kind: str
     name: str
@@ -106,7 +108,7 @@ class Invoke:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """`SHOW STREAMS|TABLES|QUERIES|TEMPLATES|FUNCTIONS`."""
+    """`SHOW STREAMS|TABLES|QUERIES|TEMPLATES|FUNCTIONS|PEERS`."""
 
     objects: str
 
@@ -158,13 +160,16 @@ class Punctuate:
     condition_location: Location = field(default=Location(1, 1), compare=False)
 
 
-Creation = CreateStream | DeriveStream | CreateTable | CreateFunction
-Statement = Creation | Drop | Register | Invoke | Show | Explain | ExplainRow | Describe | Select | Punctuate
+Creation = CreateStream | DeriveStream | CreateTable | CreateFunction | CreatePeer
+Statement = (
+    Creation | Drop | Register | Invoke | Show | Explain | ExplainRow | Describe | Select | Punctuate | ShareStream
+)
 
 KINDS = ("STREAM", "TABLE", "QUERY")
-DROPPED = (*KINDS, "FUNCTION")
+CREATED = ("STREAM", "TABLE", "FUNCTION", "PEER")
+DROPPED = (*KINDS, "FUNCTION", "PEER")
 DESCRIBED = (*KINDS, "TEMPLATE")
-SHOWN = ("STREAMS", "TABLES", "QUERIES", "TEMPLATES", "FUNCTIONS")
+SHOWN = ("STREAMS", "TABLES", "QUERIES", "TEMPLATES", "FUNCTIONS", "PEERS")
 # The first token of a query. Binding rejects all but SELECT, with a hint.
 _SELECT = ("SELECT", "WITH", "(")
 
@@ -191,10 +196,12 @@ def parse_statement(text: str) -> Statement:
 
 def _create(reader: StatementReader) -> Statement:
     if reader.word() == "QUERY":
-        raise reader.syntax_error("STREAM, TABLE or FUNCTION", "write REGISTER QUERY name AS SELECT …")
+        raise reader.syntax_error("STREAM, TABLE, FUNCTION or PEER", "write REGISTER QUERY name AS SELECT …")
     replace = reader.accept("OR", "REPLACE")
-    kinds = ("FUNCTION",) if replace else ("STREAM", "TABLE", "FUNCTION")
-    kind = reader.expect_any(kinds, "write CREATE STREAM, CREATE TABLE or CREATE FUNCTION")
+    kinds = ("FUNCTION",) if replace else CREATED
+    kind = reader.expect_any(kinds, "write CREATE STREAM, CREATE TABLE, CREATE FUNCTION or CREATE PEER")
+    if kind == "PEER":
+        return read_create_peer(reader)
     if kind == "FUNCTION":
         return read_create_function(reader, replace)
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
@@ -405,8 +412,10 @@ _READ: dict[str, Callable[[StatementReader], Statement]] = {
     "DESCRIBE": _describe,
     "DESC": _describe,
     "PUNCTUATE": _punctuate,
+    "SHARE": read_share,
+    "UNSHARE": partial(read_share, shared=False),
 }
-_OBJECTS = {"CREATE": ("STREAM", "TABLE", "FUNCTION"), "DROP": DROPPED, "SHOW": SHOWN}
+_OBJECTS = {"CREATE": CREATED, "SHARE": ("STREAM",), "UNSHARE": ("STREAM",), "DROP": DROPPED, "SHOW": SHOWN}
 _INSTEAD = {
     "INSERT": "add rows with push(), or create the stream with a source",
     "DELETE": "RETAIN limits the rows of a stream; replace_table() changes a table",

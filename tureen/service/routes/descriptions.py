@@ -23,6 +23,7 @@ _ERRORS = {
     422: "Invalid parameters or JSON body.",
     429: "A limit of the principal is reached.",
     431: "The address and the headers are too long.",
+    502: "Another server that the request needs did not answer, or not as it must.",
     503: "Temporarily unavailable.",
 }
 _EVERY_ROUTE = (400, 401, 403, 413, 415, 422, 503)

@@ -36,7 +36,7 @@ async def describe_server(caller: PeerCaller) -> Response:
     "/v1/federation/flow",
     responses={
         200: {"description": "Frames, without end.", "content": {MEDIA_TYPE: {}}},
-        **describe_errors(404, 429),
+        **describe_errors(404, 429, 431),
     },
     response_class=StreamingResponse,
     summary="Receive a flow",
@@ -63,7 +63,7 @@ async def send_flow(
 @router.get(
     "/v1/federation/marks",
     response_model=shapes.StreamMarks,
-    responses=describe_errors(408, 429),
+    responses=describe_errors(404, 408, 429),
     summary="Locate a position",
 )
 async def locate_position(

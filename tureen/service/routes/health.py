@@ -39,7 +39,7 @@ async def status(caller: Reader, request: Request) -> Response:
 @router.get(
     "/v1/wait",
     response_model=shapes.ReachedPosition,
-    responses=describe_errors(404, 408, 429),
+    responses=describe_errors(404, 408, 429, 502),
     summary="Wait for a position",
 )
 async def wait(

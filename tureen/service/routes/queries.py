@@ -62,7 +62,7 @@ RESULT = "/v1/queries/{handle}/result"
     "/v1/queries",
     status_code=201,
     response_model=shapes.QueryInfo | list[shapes.QueryInfo],
-    responses=describe_errors(404, 409, 429),
+    responses=describe_errors(404, 409, 429, 502),
     summary="Register a query",
 )
 async def register_query(caller: Writer, body: shapes.NewQuery) -> Response:
@@ -167,7 +167,7 @@ async def drop_query(caller: Writer, handle: str) -> Response:
     responses={
         **describe_answer(shapes.QueryResult),
         304: {"description": "Not modified."},
-        **describe_errors(404, 406, 408, 409, 429),
+        **describe_errors(404, 406, 408, 409, 429, 502),
     },
     summary="Invoke a query",
 )

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from tureen.arguments import check_text
 from tureen.language.text.function_statement import CreateFunction
+from tureen.language.text.peer_statements import CreatePeer, ShareStream
 from tureen.language.text.statements import (
     CreateStream,
     CreateTable,
@@ -18,6 +19,7 @@ from tureen.language.text.statements import (
     Drop,
     Punctuate,
     Register,
+    Show,
     Statement,
     parse_statement,
 )
@@ -43,7 +45,7 @@ router = APIRouter(tags=["statements"])
 
 @router.post(
     "/v1/sql",
-    responses={**describe_answer(shapes.StatementResult), **describe_errors(404, 406, 409, 429)},
+    responses={**describe_answer(shapes.StatementResult), **describe_errors(404, 406, 409, 429, 502)},
     summary="Run a statement",
 )
 async def run_sql(caller: ReaderOrWriter, request: Request, body: shapes.StatementRequest) -> Response:
@@ -85,7 +87,7 @@ _EXPLAIN = re.compile(r"\s*explain\b", re.IGNORECASE)
 def scope_of(statement: Statement) -> str:
     """The scope that a statement requires, which is that of the corresponding route."""
     match statement:
-        case CreateFunction():
+        case CreateFunction() | CreatePeer() | ShareStream() | Show("PEERS"):
             return "admin"
         case CreateStream() if statement.format is not None:
             return "admin"

@@ -39,7 +39,7 @@ IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", min_lengt
     "/v1/streams",
     status_code=201,
     response_model=shapes.StreamInfo,
-    responses=describe_errors(409),
+    responses=describe_errors(409, 502),
     summary="Create a stream",
 )
 async def create_stream(caller: Writer, body: shapes.NewStream) -> Response:
